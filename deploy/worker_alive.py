@@ -1,37 +1,37 @@
-"""The health check of a container: exit with 0 if the worker on this host is alive.
+"""The health check of a container: exit with 0 if the worker in it is alive.
 
-The sweeper thread of a worker registers it in Redis every 3 seconds for the next 10, under the name
-`host:pid`. A process that hangs or has lost Redis does not. In a container the host name is the container's,
-so this checks the worker of this container only.
+    python worker_alive.py PORT      the worker's --metrics-port
+
+It asks for /healthz: the sweeper's thread and the loop that consumes messages moved lately. A worker
+that waits for its store is alive: a restart would not help.
 """
 
 from __future__ import annotations
 
-import socket
 import sys
-
-import fdstore
-from fdstore.errors import FDStoreError
-from fdstore.store import worker_registry
+from http.client import HTTPConnection, HTTPException
 
 
-def is_alive(host: str) -> bool:
-    """Return whether a worker of this host is registered in Redis. Raises `FDStoreError`."""
-    with fdstore.connect() as store:
-        workers = store.run(worker_registry.workers(store.prefix))
-    return any(worker.rpartition(":")[0] == host for worker in workers)
-
-
-def main() -> int:
+def why_dead(port: int, timeout_s: float = 8.0) -> str:
+    """Return why the worker that serves this port is not alive; "" if it is."""
+    connection = HTTPConnection("127.0.0.1", port, timeout=timeout_s)
     try:
-        if is_alive(socket.gethostname()):
-            return 0
-    except FDStoreError as error:
-        print(f"{error.type}: {error}", file=sys.stderr)
-        return 1
-    print("no worker of this host is registered in the store", file=sys.stderr)
-    return 1
+        connection.request("GET", "/healthz")
+        answer = connection.getresponse()
+        said = answer.read(1000).decode("utf-8", "replace").strip()
+    except (OSError, HTTPException) as error:
+        return f"no answer from port {port}: {error}"
+    finally:
+        connection.close()
+    return "" if answer.status == 200 else said
+
+
+def main(arguments: list[str]) -> int:
+    why = why_dead(int(arguments[0]))
+    if why:
+        print(why, file=sys.stderr)
+    return 1 if why else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

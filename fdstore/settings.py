@@ -11,6 +11,9 @@ CLAUDE_CONFIG_DIR   where Claude Code keeps its files (default: ~/.claude); CODE
 FDSTORE_GATEWAY_HEADERS  headers that `fdstore gateway --http` sends to the server: a JSON object of strings
 FDSTORE_GATEWAY_ENTRY    the entry of a host's configuration that `fdstore gateway --wrap` replaced, as JSON;
                     its "headers" are sent, too
+OTEL_SDK_DISABLED, OTEL_TRACES_EXPORTER, OTEL_METRICS_EXPORTER, OTEL_EXPORTER_OTLP_ENDPOINT,
+OTEL_EXPORTER_OTLP_PROTOCOL, and the latter two with TRACES or METRICS: what a worker sends to OpenTelemetry,
+                    whose SDK reads its other variables itself
 NO_COLOR            if not empty, no colours, also on a terminal (like TERM=dumb)
 """
 
@@ -76,3 +79,32 @@ def read(environ: Mapping[str, str] | None = None) -> Settings:
         gateway_entry=env.get("FDSTORE_GATEWAY_ENTRY") or None,
         colours=not env.get("NO_COLOR") and env.get("TERM") != "dumb",
     )
+
+
+class OtelSettings(msgspec.Struct, frozen=True):
+    """The exporters that the environment asks for ("" for none), and the protocol of `otlp`."""
+
+    traces: str = ""
+    metrics: str = ""
+    protocol: str = "http"
+
+
+def read_otel(environ: Mapping[str, str] | None = None) -> OtelSettings:
+    """Read what is to be sent to OpenTelemetry.
+
+    >>> read_otel({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://otel:4318", "OTEL_METRICS_EXPORTER": "none"})
+    OtelSettings(traces='otlp', metrics='', protocol='http')
+    """
+    env = os.environ if environ is None else environ
+    if env.get("OTEL_SDK_DISABLED", "").lower() == "true":
+        return OtelSettings()
+
+    def exporter(kind: str) -> str:
+        named = env.get(f"OTEL_{kind}_EXPORTER", "").partition(",")[0].strip()
+        endpoints = ("OTEL_EXPORTER_OTLP_ENDPOINT", f"OTEL_EXPORTER_OTLP_{kind}_ENDPOINT")
+        if not named and any(env.get(each) for each in endpoints):
+            named = "otlp"
+        return "" if named == "none" else named
+
+    protocol = env.get("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf").partition("/")[0]
+    return OtelSettings(exporter("TRACES"), exporter("METRICS"), protocol)

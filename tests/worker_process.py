@@ -58,7 +58,7 @@ class WorkerProcess:
 
     @property
     def is_ready(self) -> bool:
-        return " ready: " in self.log
+        return any(f"{before}ready: " in self.log for before in ' "')  # the latter in JSON
 
     @property
     def working_pid(self) -> int:

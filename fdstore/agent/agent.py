@@ -237,7 +237,8 @@ class Agent:
                 self._write_result(call, ToolResult(fd_error(error), is_error=True))
                 continue
             began = time.monotonic()
-            outcome = self._run(self._toolbox.start(call.name, call.input, call.key))
+            with self._toolbox.observed(call.name, call.key) as seen:
+                outcome = seen(self._run(self._toolbox.start(call.name, call.input, call.key)), call.input)
             if isinstance(outcome, Started):
                 started.append((call, outcome))
             else:

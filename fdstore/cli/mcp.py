@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from contextlib import nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -71,6 +71,20 @@ PACKAGES = ("mcp",)
     type=click.Choice(["claude"]),
     help="Also serve the hook of the plugin of a coding host; see `fdstore claude-plugin`.",
 )
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    default="warning",
+    show_default=True,
+    help="Minimum level of log messages.",
+)
+@click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Format of log messages, which go to standard error.",
+)
 def mcp(
     session: Session,
     process: str | None,
@@ -83,6 +97,8 @@ def mcp(
     require_token: bool,
     hosts: tuple[str, ...],
     hook: str | None,
+    log_level: str,
+    log_format: Literal["text", "json"],
 ) -> None:
     """Serve the descriptors of a process to a host of MCP (Model Context Protocol), on standard input and
     output.
@@ -112,7 +128,7 @@ def mcp(
         from fdstore.integrations.mcp.stdio import serve_stdio
         from fdstore.integrations.mcp.toolsets import Toolsets
         from fdstore.integrations.project import current_project, session_name
-    output.show_logs()
+    output.show_logs(log_level, log_format)
     try:
         permissions = parse_permissions(allow)
         project = current_project()

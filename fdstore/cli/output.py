@@ -22,6 +22,7 @@ from fdstore.errors import FDStoreError, WriteFailed
 from fdstore.text.layout import show_controls, show_controls_in_json
 
 if TYPE_CHECKING:
+    from fdstore.logs import LogFormat
     from fdstore.records import Unreadable
 
 
@@ -176,11 +177,12 @@ def errors(text: str, *, raw: bool = False) -> None:
     click.echo(show_controls(text) if stderr_is_terminal() and not raw else text, err=True, nl=False)
 
 
-def show_logs() -> None:
-    """Log the library's warnings to stderr, with control characters escaped."""
+def show_logs(level: str = "warning", log_format: LogFormat = "text") -> None:
+    """Log the library's messages from `level` up to stderr, with control characters escaped. A second call
+    changes nothing."""
     import logging
 
-    from fdstore.logs import VisibleFormatter
+    from fdstore.logs import formatter
 
     class ToStderr(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
@@ -188,9 +190,11 @@ def show_logs() -> None:
 
     log = logging.getLogger("fdstore")
     if not log.handlers:
-        handler = ToStderr(logging.WARNING)
-        handler.setFormatter(VisibleFormatter("%(name)s: %(message)s"))
+        handler = ToStderr(level.upper())
+        handler.setFormatter(formatter(log_format, "%(name)s: %(message)s"))
         log.addHandler(handler)
+        if level != "warning":
+            log.setLevel(level.upper())
 
 
 def report(error: FDStoreError, *, as_json: bool) -> None:

@@ -20,6 +20,7 @@ from fdstore.runtime.claim import Flag, Lease, WorkerStopping
 from fdstore.store import leases, processes
 from fdstore.store.keys import process_keys
 from fdstore.store.process_handle import ProcessHandle
+from fdstore.telemetry.counts import count
 
 log = logging.getLogger("fdstore.agent")
 
@@ -43,7 +44,7 @@ class Attempt:
         self.wake = wake
         self.handle = ProcessHandle(process_keys(store.prefix, process), claim.limits, claim.attempt)
         self.lease = Lease(store, self.handle, stopping, wake)
-        self.log = AttemptLog(process, claim.program or "pipeline", claim.age_s)
+        self.log = AttemptLog(process, claim.program or "pipeline", claim.age_s, claim.attempt)
 
     def run(self, work: Callable[[Attempt], Ending], *, wait_here: bool, leave_on_interrupt: bool) -> Ending:
         """Run `work` under the lease, and end or return the process when it raises. Raises what
@@ -90,6 +91,7 @@ class Attempt:
     def ended(self, end: ProcessEnd, woken: tuple[str, ...]) -> Ending:
         """Log an end that is stored, and wake the ancestors that waited for it."""
         self.log.ended(end.state, end.exit_code, end.reason)
+        count("fdstore_process_ends_total", end.state)
         for ancestor in woken:
             self.wake(ancestor)
         return "ended"

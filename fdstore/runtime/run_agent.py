@@ -10,6 +10,7 @@ from fdstore.agent.agent import Agent, Finished, Waiting
 from fdstore.agent.answer_stream import open_answer_stream
 from fdstore.agent.history import read_history
 from fdstore.agent.models.base import Model
+from fdstore.agent.models.observed import ObservedModel
 from fdstore.agent.program_loader import Bundle, Program
 from fdstore.client import Store
 from fdstore.errors import NewerFormat, quoted
@@ -64,7 +65,7 @@ def run_agent(
         handle,
         program,
         toolbox,
-        model(),
+        ObservedModel(model()),
         history=history,
         claim=claim,
         pause=attempt.lease.pause,

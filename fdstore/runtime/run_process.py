@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Literal
+from contextlib import AbstractContextManager, suppress
+from typing import TYPE_CHECKING, Literal
 
 from fdstore.agent.models.base import Model
 from fdstore.agent.program_loader import Bundle
 from fdstore.client import Store
+from fdstore.errors import FDStoreError
+from fdstore.logs import about
 from fdstore.permissions import Permissions
 from fdstore.runtime.attempt import Attempt, Ending
 from fdstore.runtime.claim import Flag, claim_process
@@ -20,7 +23,12 @@ from fdstore.runtime.pipeline_attempt import RunCommands, run_pipeline
 from fdstore.runtime.run_agent import run_agent
 from fdstore.store import leases
 from fdstore.store.keys import process_keys
+from fdstore.telemetry import tracing
+from fdstore.telemetry.counts import count
 from fdstore.wire.operation import new_op
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Span
 
 __all__ = ["Company", "Ending", "RunCommands", "run_process"]
 
@@ -98,4 +106,30 @@ def run_process(
         alone_until = claim.alone_until if company == "none for long" else None
         return run_agent(attempt, model, permissions, own=own, wait_here=wait_here, alone_until=alone_until)
 
-    return attempt.run(work, wait_here=wait_here, leave_on_interrupt=leave_on_interrupt)
+    if claim.is_takeover:
+        count("fdstore_process_takeovers_total")
+    ended = "failed"
+    facts = about(process=process, program=claim.program or None, attempt=claim.attempt)
+    with facts, _span(process, claim) as span:
+        try:
+            if traced := tracing.traceparent():
+                with suppress(FDStoreError):  # the work finds out what is wrong
+                    store.run(leases.renew(attempt.handle, traced=traced))
+            ending = attempt.run(work, wait_here=wait_here, leave_on_interrupt=leave_on_interrupt)
+            ended = ending.replace(" ", "_")
+            tracing.add(span, fdstore_ending=ending, fdstore_turns=attempt.log.turns)
+            return ending
+        finally:
+            count("fdstore_process_attempts_total", ended)
+
+
+def _span(process: str, claim: leases.Claim) -> AbstractContextManager[Span | None]:
+    return tracing.invoke_agent(
+        process,
+        claim.program,
+        attempt=claim.attempt,
+        losses=claim.losses,
+        is_pipeline=claim.is_pipeline,
+        traceparent=claim.traceparent,
+        traced=claim.traced,
+    )

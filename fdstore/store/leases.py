@@ -51,12 +51,16 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     (JSON) that contains it, the streams it was created to write, the tree's limits, its journal. `claimed_at`
     is the Redis time, `age_s` the time since it was started; `wakes` how often the sweep has sent its wake-up
     in vain. Up to the journal length `alone_until` it must run in an operating-system process of its own;
-    None: it may share one."""
+    None: it may share one. `is_takeover`: the first attempt after a loss. `traceparent` is that of its
+    creator, `traced` that of its last attempt ("" if they were not traced)."""
 
     attempt: int
     worker: str
     losses: int
     claimed_at: float
+    is_takeover: bool
+    traceparent: str
+    traced: str
     program: str
     bundle: str
     parent: str
@@ -95,15 +99,19 @@ def claim(
         return "agent"
     if reply[0] == b"alone":
         return "alone"
-    attempt, program, bundle, parent, kind, started_at, outputs, limits, now, wakes, alone_until, losses = (
-        outcome(reply, keys.process)
+    attempt, program, bundle, parent, kind, started_at, outputs, limits, now, wakes, *more = outcome(
+        reply, keys.process
     )
+    alone_until, losses, taken, traceparent, traced = more
     with decoding(f"the record of process {keys.process}"):
         return Claim(
             attempt=whole_number(attempt, 1),
             worker=worker,
             losses=_count(losses),
             claimed_at=timestamp(now),
+            is_takeover=taken == b"1",
+            traceparent=show_bytes(traceparent),
+            traced=show_bytes(traced),
             program=text(program),
             bundle=text(bundle),
             parent=text(parent),
@@ -122,23 +130,30 @@ def _count(value: Any) -> int:
     return whole_number(value) if isinstance(value, bytes) else int(value)
 
 
-def renew(handle: ProcessHandle, trouble: str | None = None) -> Operation[None]:
-    """Renew the lease. `trouble` describes for people what blocks the process, "" clears it. Raises
-    `Fenced`, `NotFound`."""
+UNCHANGED = "*"
+
+
+def renew(handle: ProcessHandle, trouble: str | None = None, traced: str = "") -> Operation[None]:
+    """Renew the lease. `trouble` describes for people what blocks the process, "" clears it; `traced` is
+    the traceparent of this attempt, for the next one. Raises `Fenced`, `NotFound`."""
     keys = handle.keys
     arguments: list[Value] = [keys.process, handle.attempt, LEASE_S]
-    if trouble is not None:
-        arguments.append(trouble)
+    if trouble is not None or traced:
+        arguments.append(UNCHANGED if trouble is None else trouble)
+    if traced:
+        arguments.append(traced)
     [reply] = yield [script("renew")((keys.tree.record, keys.record), *arguments)]
     outcome(reply, keys.process)
 
 
 class LapseDecision(msgspec.Struct, frozen=True):
     """The decision about an overdue process: `wake` it, it is `poison` (too many losses, the last under
-    `attempt`), it is a pipeline whose worker is `lost`, or nothing to do."""
+    `attempt`), it is a pipeline whose worker is `lost`, or nothing to do. `is_loss`: its worker was
+    lost."""
 
     decision: str
     attempt: int | None = None
+    is_loss: bool = False
 
 
 def check_overdue(
@@ -175,9 +190,9 @@ def _lapse(
     decision, *of = outcome(reply, keys.process)
     with decoding(f"the record of process {keys.process}"):
         decided = text(decision)
-        return LapseDecision(
-            decided, whole_number(of[0] or b"") if of and decided in ("poison", "lost") else None
-        )
+        if decided in ("poison", "lost"):
+            return LapseDecision(decided, whole_number(of[0] or b"") if of else None, is_loss=True)
+        return LapseDecision(decided, is_loss=of[1:] == [b"1"])
 
 
 class DueProcesses(msgspec.Struct, frozen=True):

@@ -18,6 +18,7 @@ from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.record_format import decoding, show_bytes
 from fdstore.store.staging import check_page_size
+from fdstore.telemetry.tracing import traceparent
 from fdstore.text.growth import empty_index
 from fdstore.wire.operation import Operation, new_op
 from fdstore.wire.scripts import script, text
@@ -66,6 +67,7 @@ def start(
         *(answer_field, handle.attempt, handle.id, brief, size, empty, in_fd or "", INPUT_SOURCE),
         handle.highest,
         handle.highest_child,
+        traceparent(),
         *sources,
     )
     [reply] = yield from run_with_ceilings(handle, [create])

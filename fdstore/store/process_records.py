@@ -6,6 +6,7 @@ Nothing here writes; `processes` and `leases` change processes, `waiting` waits 
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 
 import msgspec
 
@@ -25,6 +26,7 @@ from fdstore.store.keys import (
 from fdstore.store.record_format import (
     MAX_MOMENT_S,
     SKIPPABLE,
+    UNREADABLE,
     check_format,
     decoding,
     limits_of,
@@ -209,20 +211,42 @@ def tree_names(prefix: str, damaged: list[Unreadable] | None = None) -> Operatio
     return sorted(names)
 
 
+class TreeUsage(msgspec.Struct, frozen=True):
+    """What a tree has at the moment: live processes, bytes of text, streams that are written."""
+
+    live: int
+    bytes: int
+    open_streams: int
+
+
 class FinishedTrees(msgspec.Struct, frozen=True):
-    """Trees whose processes have all ended, and trees whose own record cannot be read."""
+    """Trees whose processes have all ended, and trees whose own record cannot be read. `usage` is that
+    of all other trees, too."""
 
     trees: list[str]
     unreadable: list[tuple[str, Unreadable]]
+    usage: dict[str, TreeUsage]
 
 
 def finished_trees(prefix: str, trees: list[str]) -> Operation[FinishedTrees]:
-    """Return those of these trees whose processes have all ended. One round trip, if no tree is damaged."""
-    live = yield from replies_or_damage([("HGET", TreeKeys(prefix, tree).record, "live") for tree in trees])
-    found = FinishedTrees([], [])
-    for tree, count in zip(trees, live, strict=True):
-        if isinstance(count, DamagedRecord):
-            found.unreadable.append((tree, unreadable(count)))
-        elif count == b"0":
+    """Return those of these trees whose processes have all ended. One round trip, if no tree is
+    damaged."""
+    keys = [TreeKeys(prefix, tree) for tree in trees]
+    records = [("HMGET", each.record, "live", "bytes") for each in keys]
+    replies = yield from replies_or_damage([*records, *(("ZCARD", each.writers) for each in keys)])
+    found = FinishedTrees([], [], {})
+    for tree, record, streams in zip(trees, replies[: len(trees)], replies[len(trees) :], strict=True):
+        if isinstance(record, DamagedRecord):
+            found.unreadable.append((tree, unreadable(record)))
+            continue
+        live, size = record
+        if live == b"0":
             found.trees.append(tree)
+        with suppress(*UNREADABLE):  # `doctor` reports it
+            open_streams = 0 if isinstance(streams, DamagedRecord) else streams
+            found.usage[tree] = TreeUsage(
+                whole_number(live or b"0", -MAX_INTEGER),
+                whole_number(size or b"0", -MAX_INTEGER),
+                open_streams,
+            )
     return found

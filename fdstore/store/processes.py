@@ -42,6 +42,7 @@ from fdstore.store.record_format import (
 from fdstore.store.resolving import TAKES_NO_WRITES
 from fdstore.store.staging import MAX_REASON_CHARS, check_page_size, check_source
 from fdstore.store.tree_limits import DAY_S, check_limits, due_at, fresh_name
+from fdstore.telemetry.tracing import traceparent
 from fdstore.text.growth import empty_index
 from fdstore.wire.operation import Command, Operation, new_op
 from fdstore.wire.scripts import script, text
@@ -113,6 +114,7 @@ def open_root(
                 *("", keys.process, "1" if fresh else "0", effective),
                 *(program.name, program.digest, program.bundle),
                 *("" if requested == effective else requested, "1" if lowered.by_memory else "0", FORMAT),
+                traceparent(),
             )
         ]
         if reply[0] == b"taken":
@@ -236,7 +238,7 @@ def create_child(
         *(answer_field, handle.attempt, handle.id, state),
         *(program.name, program.digest, program.bundle, brief),
         *(("", "", "") if output is None else _empty(output)),
-        *(handle.highest, handle.highest_child),
+        *(handle.highest, handle.highest_child, traceparent()),
         *(["*"] if share is None else ["", *share]),
     )
     [reply] = yield from run_with_ceilings(handle, [create])

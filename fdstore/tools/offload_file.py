@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import BinaryIO
 
 from fdstore.store import contents, descriptors, savings, tool_calls
+from fdstore.telemetry.counts import count
 from fdstore.text.tokens import SAMPLE_CHARS, estimate_tokens
 from fdstore.tools.context import Context
 from fdstore.tools.fd_results import display_of, render_fd
@@ -40,6 +41,8 @@ def offload_file(
     display = display_of(context.policy_of(source))
     shown = yield from render_fd(context, descriptor.fd, display)
     descriptor = yield from descriptors.stat(context.handle, descriptor.fd)
+    count("fdstore_result_chars_total", "true", by=descriptor.chars)
+    count("fdstore_kept_out_chars_total", by=max(0, descriptor.chars - len(shown)))
     if context.meter is not None:
         tokens = sample.tokens_of(descriptor.chars)
         yield from savings.count_kept(

@@ -38,6 +38,7 @@ from fdstore.render import Rendered, fd_error, process_result
 from fdstore.store import process_records, processes, savings, tool_calls, waiting, worker_check
 from fdstore.store.clock import redis_now
 from fdstore.store.record_format import decoding
+from fdstore.telemetry.counts import count
 from fdstore.text.selection import selector
 from fdstore.tools import (
     close_fd,
@@ -56,6 +57,7 @@ from fdstore.tools.arguments import convert
 from fdstore.tools.context import Context, Progress
 from fdstore.tools.fd_results import render_fd
 from fdstore.tools.instructions import instructions
+from fdstore.tools.observed_call import UNKNOWN, ObservedCall, UnobservedCall, observed_call
 from fdstore.tools.offloading import wrap_output
 from fdstore.tools.python_tool import PythonTool, call_function, expand_placeholders, python_tool
 from fdstore.tools.tool import Tool
@@ -235,6 +237,12 @@ class Toolbox:
                 parts.append(process_result(ended.record, answer=ended.text))
         return ToolResult("\n".join(parts), is_error=failed == len(started.processes))
 
+    def observed(self, name: object, call_id: str | None) -> ObservedCall | UnobservedCall:
+        """Return a context manager that reports the call that runs in its block."""
+        known = isinstance(name, str) and (name in self._tools or name in self._python)
+        label = name if known and isinstance(name, str) else UNKNOWN
+        return observed_call(self.context.handle.id, label, call_id, is_function=label in self._python)
+
     def _prepare(
         self, name: object, arguments: object, call_id: str | None, progress: Progress | None
     ) -> tuple[Operation[ToolResult | Started], bool]:
@@ -263,6 +271,8 @@ class Toolbox:
         if isinstance(outcome, Started):
             return outcome
         result = ToolResult(outcome)
+        if tool.name in FD_TOOLS:
+            count("fdstore_read_chars_total", by=len(result.text))
         if context.meter is not None and tool.name in FD_TOOLS:
             yield from savings.count_read(context.handle, context.meter, tool.name, result.text)
         return result

@@ -17,6 +17,7 @@ from fdstore.records import Descriptor
 from fdstore.render import fd_error, fd_inline, fd_result_of_bytes
 from fdstore.store import contents, savings, tool_calls
 from fdstore.stored_message import stored_message
+from fdstore.telemetry.counts import count
 from fdstore.text.layout import reindent_json
 from fdstore.text.ref_tags import last_of_each, references
 from fdstore.text.tokens import estimate_tokens
@@ -50,10 +51,13 @@ def wrap_text(
     descriptor: the next number, or the id of a name. `is_same`: every run of the call has this text."""
     text = escape_surrogates(text)
     if not exceeds_threshold(context, text, source):
+        count("fdstore_result_chars_total", "false", by=len(text))
         return Wrapped(fd_inline(text), None)
+    count("fdstore_result_chars_total", "true", by=len(text))
     stored = (context.config.json_pretty_print and reindent_json(text)) or text
     slot = None if call_id is None else f"{call_id}/wrapped"
     wrapped = yield from _store(context, stored, source, slot, name, is_same=is_same)
+    count("fdstore_kept_out_chars_total", by=max(0, len(text) - len(wrapped.content)))
     if context.meter is not None:
         tokens = estimate_tokens(text)
         yield from savings.count_kept(

@@ -170,7 +170,9 @@ class Toolset:
         >>> tools.call("read_fd", {"fd": "fd:2"})
         ToolResult(content='<fd_error type="not_found" fd="fd:2">...', is_error=True)
         """
-        return self._store.run(self._toolbox.call(name, arguments, call_id or None, progress))
+        operation = self._toolbox.call(name, arguments, call_id or None, progress)
+        with self._toolbox.observed(name, call_id or None) as seen:
+            return seen(self._store.run(operation), arguments)
 
     def wrap(self, output: Any, source: str = "tool_result", call_id: str | None = None) -> str:
         r"""Return the output of your own tool as the model should see it: unchanged if short, else stored as

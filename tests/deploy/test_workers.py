@@ -65,11 +65,12 @@ def test_a_worker_logged_in_as_the_worker_user_runs_an_agent_and_is_listed_as_al
             monkeypatch.setenv(name, value)
         run_agent = ["run", str(program), "-p", "go", "--detach", "--name", "nightly"]
         subprocess.run([sys.executable, "-m", "fdstore", *run_agent], check=True, capture_output=True)
-        assert worker_alive.main() == 1
-        with running_worker(tmp_path, "-c", "1") as worker:
+        assert "no answer" in worker_alive.why_dead(1)
+        with running_worker(tmp_path, "-c", "1", "--metrics-port", "0") as worker:
             with fdstore.connect() as store:
                 wait_until(lambda: store.tree("nightly").members[0].state == "exited")
-            wait_until(lambda: worker_alive.main() == 0)
+            [port] = re.findall(r"http://127\.0\.0\.1:(\d+)", worker.log)
+            assert worker_alive.main([port]) == 0
 
     assert worker.process.returncode == 0
     assert "NOPERM" not in (tmp_path / "worker.log").read_text()

@@ -11,6 +11,7 @@ from fdstore.client import Store
 from fdstore.store import leases, worker_registry
 from fdstore.store.clock import redis_now
 from fdstore.store.keys import ProcessKeys, process_keys
+from fdstore.store.process_records import TreeUsage
 from fdstore.testing import call, say
 from fdstore.wire.operation import Operation
 from fdstore_workers.sweeper import sweep
@@ -24,13 +25,13 @@ def test_a_sweep_skips_trees_whose_processes_have_all_ended(store: Store, tmp_pa
         agents.launch()
         store.process("ended").end()
         store.process("open")
-        over: set[str] = set()
+        over: dict[str, TreeUsage] = {}
 
         sweep(store, agents.woken.append, over=over)
-        assert over == {"ended"}
+        assert set(over) == {"ended"}
 
         agents.expire("solo")
-        assert sweep(store, agents.woken.append, over=over) == 1
+        assert sweep(store, agents.woken.append, over=over).processes == 1
         assert agents.woken == ["solo"]
 
 
@@ -105,12 +106,12 @@ def test_the_sweep_ignores_processes_that_run_wait_or_have_ended(store: Store, t
         store.run(leases.claim(process_keys("fdstore", "solo.1"), "a"))
         agents.woken.clear()
 
-        assert sweep(store, agents.woken.append) == 0
+        assert sweep(store, agents.woken.append).processes == 0
 
         agents.lose("solo.1")
         agents.run_all("solo")
         agents.woken.clear()
-        assert sweep(store, agents.woken.append) == 0
+        assert sweep(store, agents.woken.append).processes == 0
         assert agents.woken == []
 
 

@@ -65,6 +65,26 @@ from fdstore.url_arguments import exit_code_of, password_warning, read_url_file
     help="Minimum level of log messages; info logs one line for each process that ends here.",
 )
 @click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Format of log messages; json: one object a line, with the process, its attempt and the like.",
+)
+@click.option(
+    "--metrics-port",
+    type=click.IntRange(0, 65535),
+    metavar="PORT",
+    help="Serve /metrics for Prometheus, and /healthz and /readyz for probes; 0: any free port.",
+)
+@click.option(
+    "--metrics-host",
+    default="127.0.0.1",
+    show_default=True,
+    metavar="HOST",
+    help="The address for --metrics-port: 0.0.0.0 for all. There is no password.",
+)
+@click.option(
     "--tools-path",
     multiple=True,
     type=click.Path(exists=True, file_okay=False),
@@ -109,6 +129,9 @@ def worker(
     preload_root: str | None,
     unsandboxed_commands: bool,
     log_level: str,
+    log_format: Literal["text", "json"],
+    metrics_port: int | None,
+    metrics_host: str,
     tools_path: tuple[str, ...],
 ) -> None:
     drop_relative_entries()
@@ -135,6 +158,12 @@ def worker(
         parse_store_url(chosen)
     if chosen or broker_url:
         find_broker(chosen or "", broker_url)
+    status = None
+    if metrics_port is not None:
+        require(("prometheus_client",), "metrics")
+        from fdstore_workers.status import open_status
+
+        status = open_status(metrics_host, metrics_port, concurrency)
     configured = Worker(
         name=worker_name(),
         url=url,
@@ -149,6 +178,8 @@ def worker(
         preload_root=preload_root,
         unsandboxed_commands=unsandboxed_commands,
         log_level=log_level.upper(),
+        log_format=log_format,
+        status=status,
     )
     sys.exit(configured.supervise())
 

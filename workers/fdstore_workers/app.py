@@ -24,12 +24,14 @@ from typing import Any, Literal
 
 import msgspec
 from celery import signals
+from celery.apps import worker as celery_program
 from celery.concurrency import thread
 
-from fdstore.logs import VisibleFormatter
+from fdstore.logs import LogFormat, formatter
 from fdstore.runtime.broker_url import find_broker
 from fdstore.runtime.queue import TASK, celery_app
 from fdstore.settings import DEFAULT_PREFIX
+from fdstore.telemetry.tracing import untraced
 from fdstore_workers.transport import RESTORE_AT_ONCE, quote_url
 
 log = logging.getLogger("fdstore.worker")
@@ -104,15 +106,17 @@ def start_worker(app: Any, concurrency: int, pool: Literal["threads", "prefork"]
         log.info("ready: %d %s take from queue %s at %s", concurrency, pool, queue, where)
 
     signals.worker_ready.connect(log_ready, dispatch_uid="fdstore")
+    traced = untraced()  # here the queue is polled; tasks run in other threads
     try:
         worker.start()
     finally:
+        traced()
         signals.worker_ready.disconnect(dispatch_uid="fdstore")
         signals.setup_logging.disconnect(dispatch_uid="fdstore")
     return worker.exitcode or 0
 
 
-def log_to_stderr(level: str = "INFO", **_: Any) -> None:
+def log_to_stderr(level: str = "INFO", log_format: LogFormat = "text", **_: Any) -> None:
     """Log to stderr: fdstore from `level` up, other packages from WARNING up. A second call changes nothing.
 
     Replaces Celery's own set-up, which would take over the root logger.
@@ -120,6 +124,10 @@ def log_to_stderr(level: str = "INFO", **_: Any) -> None:
     if logging.getLogger().handlers:
         return
     handler = logging.StreamHandler()
-    handler.setFormatter(VisibleFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    handler.setFormatter(formatter(log_format, "%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
     logging.getLogger("fdstore").setLevel(level)
+    if log_format == "json":
+        logging.captureWarnings(True)
+        # it prints a line of its own about a shutdown
+        celery_program.safe_say = lambda *_, **__: None

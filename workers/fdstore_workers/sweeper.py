@@ -19,17 +19,30 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import msgspec
+
 from fdstore import end_reasons
 from fdstore.agent.program_loader import Bundle
 from fdstore.client import Store
 from fdstore.errors import DamagedRecord, FDStoreError, Fenced, InvalidProgram, NewerFormat, NotFound
+from fdstore.logs import facts
 from fdstore.records import TreeLimits, Unreadable
-from fdstore.store import collect_trees, due_streams, leases, process_records, processes, worker_registry
+from fdstore.store import (
+    collect_trees,
+    due_streams,
+    gauges,
+    leases,
+    process_records,
+    processes,
+    worker_registry,
+)
 from fdstore.store.check import check_server
 from fdstore.store.clock import redis_now
 from fdstore.store.keys import ProcessKeys
 from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.process_records import TreeUsage
 from fdstore.store.record_format import SKIPPABLE, show_bytes
+from fdstore.telemetry.counts import count
 from fdstore.wire.operation import Operation
 
 log = logging.getLogger("fdstore.sweeper")
@@ -97,31 +110,42 @@ def carry_out(
     store: Store, wake: Callable[[str], None], keys: ProcessKeys, lapsed: leases.LapseDecision
 ) -> None:
     """Carry out the decision about a lapsed process. Raises `Fenced`, `NotFound`."""
+    if lapsed.is_loss:
+        count("fdstore_process_losses_total")
     if lapsed.decision == "wake":
-        log.info("%s is queued again", keys.process)
+        log.info("%s is queued again", keys.process, extra=facts(process=keys.process))
         wake(keys.process)
     elif lapsed.attempt is not None:
         reason = end_reasons.POISON if lapsed.decision == "poison" else end_reasons.WORKER_LOST
-        log.warning("%s failed: %s", keys.process, reason)
+        fields = facts(process=keys.process, attempt=lapsed.attempt, state="failed", reason=reason)
+        log.warning("%s failed: %s", keys.process, reason, extra=fields)
         for ancestor in store.run(fail_process(keys, lapsed.attempt, reason)):
             wake(ancestor)
+
+
+class Swept(msgspec.Struct, frozen=True):
+    """The number of processes that were due, and the usage of all trees."""
+
+    processes: int
+    usage: list[TreeUsage]
 
 
 def sweep(
     store: Store,
     wake: Callable[[str], None],
     now: float | None = None,
-    over: set[str] | None = None,
+    over: dict[str, TreeUsage] | None = None,
     report: Report | None = None,
-) -> int:
-    """Sweep every process and stream that is due at `now` (Redis time); return the number of processes.
+    moved: Callable[[], None] = lambda: None,
+) -> Swept:
+    """Sweep every process and stream that is due at `now` (Redis time).
 
-    Skips the trees in `over` and adds the finished ones to it. Damaged records go to `report`; the rest is
-    swept.
+    Skips the trees in `over` and adds the finished ones to it. Damaged records go to `report`; the rest
+    is swept. Calls `moved` before each process.
     """
     if now is None:
         now = store.run(redis_now())
-    over = set() if over is None else over
+    over = {} if over is None else over
     report = report or DamageLog()
     damaged: list[Unreadable] = []
     trees = [
@@ -129,6 +153,7 @@ def sweep(
     ]
     found = store.run(leases.find_due(store.prefix, trees, now))
     for keys in found.processes:
+        moved()
         with _one_tree(keys.tree.tree, report):
             lapsed = store.run(leases.check_overdue(keys, store.run(losses_allowed(keys)), now))
             carry_out(store, wake, keys, lapsed)
@@ -137,12 +162,13 @@ def sweep(
         with _one_tree(tree.tree, report):
             store.run(due_streams.check_writer(tree, content))
     ended = store.run(process_records.finished_trees(store.prefix, trees))
-    over.update(ended.trees)
+    usage = [*over.values(), *ended.usage.values()]
+    over.update({tree: ended.usage[tree] for tree in ended.trees if tree in ended.usage})
     for name, each in (*found.unreadable, *open_streams.unreadable, *ended.unreadable):
         report(each.what, f"{each.problem} (tree {name})")
     for each in damaged:
         report(each.what, each.problem)
-    return len(found.processes)
+    return Swept(len(found.processes), usage)
 
 
 @contextmanager
@@ -160,9 +186,10 @@ def _one_tree(tree: str, report: Report) -> Iterator[None]:
         report(f"tree {tree}", f"{type(error).__name__}: {error}", error)
 
 
-def collect_due(store: Store, report: Report | None = None) -> None:
+def collect_due(store: Store, report: Report | None = None, moved: Callable[[], None] = lambda: None) -> None:
     """Collect the trees past their retention."""
     for tree in store.run(collect_trees.due_trees(store.prefix)):
+        moved()
         with _one_tree(tree.tree, report or DamageLog()):
             collected = store.run(collect_trees.collect_tree(tree))
             if collected.outcome == "gone":
@@ -190,10 +217,17 @@ class Sweeper:
         self._wake = wake
         self._watch = leases.LossDetector()
         self._collect_at = self._forget_at = 0.0
-        self._over: set[str] = set()
+        self._over: dict[str, TreeUsage] = {}
+        self.moved_at = time.monotonic()
+        """When the thread last did anything, of `time.monotonic`."""
         self._report = DamageLog()
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._keep, name="sweeper", daemon=True)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether its thread runs."""
+        return self._thread.is_alive()
 
     def start(self) -> None:
         self._thread.start()
@@ -213,6 +247,7 @@ class Sweeper:
         trouble = ""
         while not self._done.wait(pause_s):
             pause_s = leases.SWEEP_EVERY_S
+            self._has_moved()
             try:
                 pause_s = self._round()
                 trouble = ""
@@ -235,12 +270,25 @@ class Sweeper:
             if time.monotonic() >= self._forget_at:
                 self._forget_at = time.monotonic() + REMEMBER_S
                 self._over.clear()
-            sweep(self._store, self._wake, moment, self._over, self._report)
+            started = time.monotonic()
+            swept = sweep(self._store, self._wake, moment, self._over, self._report, self._has_moved)
             if time.monotonic() >= self._collect_at:
                 self._collect_at = time.monotonic() + COLLECT_EVERY_S
-                collect_due(self._store, self._report)
-            self._watch.look(self._store.run(redis_now()))
+                collect_due(self._store, self._report, self._has_moved)
+            swept_at = moment + time.monotonic() - started
+            self._watch.look(self._store_totals(swept, swept_at))
         return leases.SWEEP_EVERY_S
+
+    def _store_totals(self, swept: Swept, swept_at: float) -> float:
+        """Store the sums over all trees. Return the Redis time."""
+        try:
+            return self._store.run(gauges.store_totals(self._store.prefix, swept.usage, swept_at))
+        except DamagedRecord as error:
+            self._report(error.what, error.problem)
+            return self._store.run(redis_now())
+
+    def _has_moved(self) -> None:
+        self.moved_at = time.monotonic()
 
     def _register(self, moment: float) -> None:
         prefix, worker = self._store.prefix, self._worker

@@ -18,6 +18,7 @@ import msgspec
 from fdstore.agent.models.anthropic import AnthropicModel
 from fdstore.client import Store, connect
 from fdstore.errors import FDStoreError, NotFound
+from fdstore.logs import facts
 from fdstore.permissions import Permissions
 from fdstore.runtime.claim import Flag
 from fdstore.runtime.run_process import Company, Ending, RunCommands, run_process
@@ -116,7 +117,7 @@ def attempt(
         log.info("%s no longer exists", process)
     except FDStoreError as error:
         # its lease expires, and the sweep finds it
-        log.warning("%s is left to the sweep: %s", process, error)
+        log.warning("%s is left to the sweep: %s", process, error, extra=facts(process=process))
     else:
         log.debug("%s: %s", process, ending)
         return ending

@@ -30,15 +30,20 @@ from celery import signals
 from fdstore.agent.models.anthropic import missing_key
 from fdstore.client import Store, connect
 from fdstore.local.redis_server import is_embedded
+from fdstore.logs import LogFormat
 from fdstore.permissions import Permissions, parse_permissions
 from fdstore.runtime import claim
 from fdstore.runtime.waker import waker
+from fdstore.settings import read_otel
+from fdstore.telemetry import otel, tracing
+from fdstore.telemetry.counts import count
 from fdstore_workers.app import log_to_stderr, make_app, start_worker
 from fdstore_workers.forks import die_with_parent
 from fdstore_workers.losses import release_held
 from fdstore_workers.pipeline.choose_sandbox import Engine, find_sandbox
 from fdstore_workers.pipeline.run_pipeline import run_pipeline
 from fdstore_workers.reports import Reporter
+from fdstore_workers.status import Status, Watch
 from fdstore_workers.supervisor import HeldProcess, Roles, Supervisor
 from fdstore_workers.sweeper import Sweeper
 from fdstore_workers.tasks import Clients, WorkerSettings, attempt, make_task_body
@@ -110,16 +115,22 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     preload_root: str | None = None
     engine: Engine = "auto"
     log_level: str = "INFO"
+    log_format: LogFormat = "text"
     unsandboxed_commands: bool = False
+    status: Status | None = None
 
     def supervise(self) -> int:
         """Run the worker in child processes until SIGTERM. Return the exit status."""
-        log_to_stderr(self.log_level)
+        log_to_stderr(self.log_level, self.log_format)
+        if self.status is not None:
+            log.info("metrics and probes at http://%s:%d", *self.status.listener.getsockname()[:2])
         return Supervisor(Roles(self.work, self.run_alone, self.bury), self.concurrency).run()
 
     def work(self, reporter: Reporter) -> int:
         """Consume messages until SIGTERM; return the exit status. Raises `StoreUnavailable` or
         `UnsafeStore`."""
+        flush = otel.configure(read_otel())
+        count("fdstore_worker_starts_total")
         store = connect(self.url, self.prefix)
         stopping = Stopping()
         settings = self._worker_settings(store)
@@ -139,15 +150,19 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
         commands = "; ".join(filter(None, (permissions.described, sandbox().describe())))
         sweeper = Sweeper(store, self.name, wake, commands, settings.no_agents)
 
+        watch = Watch(self.status, store, self.broker_url, sweeper, stopping)
+
         def leave() -> None:
             sweeper.stop()
+            flush()
             for child in billiard.active_children():
                 child.terminate()
 
         shutdown_timer = ShutdownTimer(stopping, leave)
 
-        def begin(**_: Any) -> None:
+        def begin(sender: Any, **_: Any) -> None:
             sweeper.start()
+            watch.started(sender.hub)
             shutdown_timer.start()
             reporter.ready()
 
@@ -163,6 +178,9 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
         # an orphaned pool process would go on with what the supervisor has released
         die_with_worker = partial(_die_with, os.getpid())
         signals.worker_process_init.connect(die_with_worker, weak=False, dispatch_uid="fdstore supervisor")
+        signals.worker_process_shutdown.connect(
+            lambda **_: flush(), weak=False, dispatch_uid="fdstore telemetry"
+        )
         try:
             return start_worker(app, self.concurrency, self.pool)
         finally:
@@ -172,16 +190,19 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
             shutdown_timer.cancel()
             sweeper.stop()
             clients.left.stop()
+            watch.close()
             store.close()
+            flush()
 
     def run_alone(self, reporter: Reporter, process: str) -> int:
         """Run one process until it has passed the point where it was lost."""
+        flush = otel.configure(read_otel())
         stopping = Stopping()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
             signal.signal(number, lambda *_: stopping.set())
         with connect(self.url, self.prefix) as store:
             clients = Clients(self._worker_settings(store))
-        shutdown_timer = ShutdownTimer(stopping, lambda: None)
+        shutdown_timer = ShutdownTimer(stopping, flush)
         shutdown_timer.start()
         # in a thread, so that the main thread runs signal handlers even while a tool blocks
         running = threading.Thread(
@@ -190,6 +211,7 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
         running.start()
         running.join()
         shutdown_timer.cancel()
+        flush()
         return 0
 
     def bury(self, what: str, held: list[HeldProcess], taken: list[str]) -> int:
@@ -224,3 +246,4 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
 
 def _die_with(parent: int, **_: Any) -> None:
     die_with_parent(parent)
+    tracing.forget_context()  # that of the loop which polls the queue

@@ -15,6 +15,7 @@ from fdstore.records import DroppedTree, ProcessRecord, Survey, TreeLimits, Tree
 from fdstore.store import dropping, process_records, processes
 from fdstore.store.check import check_server
 from fdstore.store.read_only import read_only
+from fdstore.telemetry import tracing
 from fdstore.wire._async.cluster import make_runner
 from fdstore.wire._async.runner import Runner
 from fdstore.wire.operation import Operation
@@ -50,6 +51,7 @@ async def connect_unsafe(url: str | None, prefix: str | None, *, looking: bool) 
 
 
 async def _connect(url: str | None, prefix: str | None, *, safe: bool, looking: bool) -> Store:
+    tracing.turn_on_if_provided()
     url, prefix = await find_store(url, prefix)
     store = Store(make_runner(url), prefix, url, looking=looking)
     try:
@@ -121,6 +123,9 @@ class Store:
         """
         if self._looking:
             operation = read_only(operation, self.where)
+        if tracing.tracer is not None:
+            with tracing.operation(operation):
+                return await self._runner.run(operation)
         return await self._runner.run(operation)
 
     async def process(self, name: str | None = None, *, limits: TreeLimits | None = None) -> Process:

@@ -28,6 +28,7 @@ from fdstore.store import (
     searching,
     streams,
 )
+from fdstore.telemetry import tracing
 from fdstore.text.selection import FIRST_PAGE, FdLike, fd_id, fd_ids, number, parse_request
 
 
@@ -151,6 +152,8 @@ class Process(ProcessNames, ProcessBytes):
         """
         page = 1 if start is None else start
         one_page = mode is None is count and not (read_all or wait)
+        if tracing.tracer is not None and tracing.is_in_span():
+            one_page = False  # only operations are traced
         if one_page and type(fd) is str and type(page) is int and type(wait) is float:
             known = reading.find_cached_page(self.handle, fd, page)
             if known is not None:

@@ -16,6 +16,7 @@ from fdstore.records import DroppedTree, ProcessRecord, Survey, TreeLimits, Tree
 from fdstore.store import dropping, process_records, processes
 from fdstore.store.check import check_server
 from fdstore.store.read_only import read_only
+from fdstore.telemetry import tracing
 from fdstore.wire._sync.cluster import make_runner
 from fdstore.wire._sync.runner import Runner
 from fdstore.wire.operation import Operation
@@ -51,6 +52,7 @@ def connect_unsafe(url: str | None, prefix: str | None, *, looking: bool) -> Sto
 
 
 def _connect(url: str | None, prefix: str | None, *, safe: bool, looking: bool) -> Store:
+    tracing.turn_on_if_provided()
     url, prefix = find_store(url, prefix)
     store = Store(make_runner(url), prefix, url, looking=looking)
     try:
@@ -122,6 +124,9 @@ class Store:
         """
         if self._looking:
             operation = read_only(operation, self.where)
+        if tracing.tracer is not None:
+            with tracing.operation(operation):
+                return self._runner.run(operation)
         return self._runner.run(operation)
 
     def process(self, name: str | None = None, *, limits: TreeLimits | None = None) -> Process:

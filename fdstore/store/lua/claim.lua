@@ -5,7 +5,8 @@
 --       6 the newest format that the worker knows: a process of a newer tree stays ready, for newer workers
 --       7 '1' when other processes run beside it in the same operating-system process
 -- ->    ok attempt program bundle-json|'' parent|'' kind|'' started_at|'' outputs|'' limits now wakes alone_until|''
---          losses
+--       losses taken traceparent|'' traced|''
+--       taken: '1' for the first attempt after a loss; traced: traceparent of the last attempt
 --       | unsafe policy | no state | pipeline | agent | alone | gone | newer format
 -- A process with a loss may have killed its worker. After one loss it runs alone until its journal is longer
 -- than `alone_until`, its length at the loss; after two it runs alone to its end.
@@ -45,6 +46,11 @@ end
 local now = seconds_now()
 local until_ = stamp(now + ARGV[3])
 redis.call('HDEL', KEYS[2], 'wakes', 'trouble')
+losses = losses or '0'
+local taken = losses ~= '0' and redis.call('HGET', KEYS[2], 'losses_taken') ~= losses
+if taken then
+  redis.call('HSET', KEYS[2], 'losses_taken', losses)
+end
 redis.call('ZADD', KEYS[1] .. ':leases', until_, ARGV[1])
 redis.call('HSET', KEYS[1], 'used_at', stamp(now))
 redis.call('HSET', KEYS[2], 'state', 'running', 'attempt', attempt, 'worker', ARGV[2], 'lease_until', until_,
@@ -54,4 +60,5 @@ attempt, program, bundle, parent, started_at, outputs =
   unpack(redis.call('HMGET', KEYS[2], 'attempt', 'program', 'bundle', 'parent', 'started_at', 'outputs'))
 local programs = bundle and redis.call('HGET', KEYS[1] .. ':programs', bundle)
 return { 'ok', attempt, program or '', programs or '', parent or '', kind or '', started_at or '', outputs or '',
-  limits or '', stamp(now), wakes or 0, alone_until, losses or 0 }
+  limits or '', stamp(now), wakes or 0, alone_until, losses, taken and '1' or '0',
+  redis.call('HGET', KEYS[2], 'traceparent') or '', redis.call('HGET', KEYS[2], 'traced') or '' }

@@ -437,7 +437,7 @@ local function stop_waiting(tree, ancestor, ended, now)
     redis.call('HSET', key, 'waiting_for', table.concat(left, ' '))
     return false
   end
-  redis.call('HSET', key, 'state', 'ready')
+  redis.call('HSET', key, 'state', 'ready', 'ready_at', now)
   redis.call('HDEL', key, 'waiting_for')
   redis.call('ZADD', tree .. ':leases', now, ancestor)
   return true

@@ -8,7 +8,7 @@
 --       6 the time by which its lease must have expired, '' for now: a later claim had less than a lease
 --         to renew, if Redis was down in between
 --       7 how often its wake-up had been sent in vain, if its worker returns it because it is too old to run it
--- ->    ok 'wake' | ok 'poison' attempt | ok 'lost' attempt | ok 'nothing'
+-- ->    ok 'wake' attempt '1'|'0': whether it was lost | ok 'poison' attempt | ok 'lost' attempt | ok 'nothing'
 local MAX_DOUBLINGS = 4
 local now = seconds_now()
 local state, until_, attempt, kind, losses, wakes =
@@ -36,7 +36,7 @@ if lost or state == 'running' and returned and attempt == ARGV[5] then
       return { 'ok', 'poison', attempt }
     end
   end
-  redis.call('HSET', KEYS[2], 'state', 'ready')
+  redis.call('HSET', KEYS[2], 'state', 'ready', 'ready_at', stamp(now))
   redis.call('HDEL', KEYS[2], 'worker', 'lease_until', 'trouble')
   state = 'ready'
 end
@@ -45,7 +45,7 @@ if state == 'waiting' and due then
     redis.call('ZADD', KEYS[1] .. ':leases', due, ARGV[1])
   else
     -- its wait has timed out
-    redis.call('HSET', KEYS[2], 'state', 'ready')
+    redis.call('HSET', KEYS[2], 'state', 'ready', 'ready_at', stamp(now))
     redis.call('HDEL', KEYS[2], 'waiting_for')
     state = 'ready'
   end
@@ -56,7 +56,7 @@ if state == 'ready' then
   redis.call('HSET', KEYS[2], 'wakes', wakes + 1)
   local pause = ARGV[3] * 2 ^ wakes
   redis.call('ZADD', KEYS[1] .. ':leases', stamp(now + pause), ARGV[1])
-  return { 'ok', 'wake' }
+  return { 'ok', 'wake', attempt, lost and '1' or '0' }
 end
 if state == 'running' then
   redis.call('ZADD', KEYS[1] .. ':leases', stamp(until_), ARGV[1])

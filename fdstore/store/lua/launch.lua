@@ -12,8 +12,9 @@ if redis.call('HGET', KEYS[2], 'state') == 'open' then
   redis.call('RPUSH', journal, ARGV[2])
   redis.call('UNLINK', journal)
   redis.call('RPUSH', journal, ARGV[2])
-  redis.call('ZADD', KEYS[1] .. ':leases', stamp(seconds_now() + ARGV[3]), ARGV[1])
-  redis.call('HSET', KEYS[2], 'state', 'ready')
+  local now = seconds_now()
+  redis.call('ZADD', KEYS[1] .. ':leases', stamp(now + ARGV[3]), ARGV[1])
+  redis.call('HSET', KEYS[2], 'state', 'ready', 'ready_at', stamp(now))
 elseif redis.call('LINDEX', journal, 0) ~= ARGV[2] then
   return { 'fenced', 'it was launched before' }
 end

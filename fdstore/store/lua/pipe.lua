@@ -4,7 +4,7 @@
 -- ARGV  1 answer field  2 attempt of the parent  3 parent id  4 brief (JSON)  5 page size
 --       6 index of an empty text  7 input: '' for none, 'new' for a stream that the parent writes, or an fd
 --       8 source of a new input  9 the highest descriptor and 10 child number that the client has seen
---       11.. sources of its streams: output, stderr, then each tee
+--       11 traceparent of its creator, '' for none  12.. sources of its streams: output, stderr, then each tee
 -- ->    ok process input fd... | unsafe policy | gone | fenced why | spawn_limit name limit | quota_exceeded name limit
 --       | not_found id known...
 local done = answered(KEYS[4], ARGV[1])
@@ -17,7 +17,7 @@ if refused then
 end
 local tree, parent, input = KEYS[1], ARGV[3], ARGV[7]
 local limits = limits_of(tree)
-if redis.call('HGET', tree, 'fds') + #ARGV - 10 + (input == 'new' and 1 or 0) > limits.tree_fds then
+if redis.call('HGET', tree, 'fds') + #ARGV - 11 + (input == 'new' and 1 or 0) > limits.tree_fds then
   return { 'quota_exceeded', 'tree_fds', limits.tree_fds }
 end
 local source = input ~= '' and input ~= 'new' and redis.call('HGET', KEYS[3], input)
@@ -39,7 +39,7 @@ if source then
   hold(tree, id, input, source, parent)
 end
 local written = {}
-for i = 11, #ARGV do
+for i = 12, #ARGV do
   local number = next_number(KEYS[2], 'next_fd', ARGV[9])
   local fd = 'fd:' .. number
   local content = make_stream(tree, id, number, ARGV[5], ARGV[i], 'process', '', ARGV[6])
@@ -50,6 +50,7 @@ end
 redis.call('RPUSH', process .. ':journal', ARGV[4])
 enter_process(tree, id, now, true)
 redis.call('HSET', process, 'parent', parent, 'state', 'ready', 'attempt', 0, 'losses', 0, 'kind', 'pipeline',
-  'program', ARGV[11], 'bundle', '', 'input', input, 'outputs', table.concat(written, ' '),
-  'next_fd', redis.call('HGET', KEYS[2], 'next_fd'), 'next_child', 1, 'started_at', now)
+  'program', ARGV[12], 'bundle', '', 'input', input, 'outputs', table.concat(written, ' '),
+  'next_fd', redis.call('HGET', KEYS[2], 'next_fd'), 'next_child', 1, 'started_at', now,
+  'ready_at', now, unpack(ARGV[11] ~= '' and { 'traceparent', ARGV[11] } or {}))
 return answer(KEYS[4], ARGV[1], { 'ok', id, input, unpack(written) })

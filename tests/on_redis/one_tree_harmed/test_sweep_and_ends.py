@@ -119,7 +119,7 @@ def test_the_sweeper_survives_an_unexpected_exception(store: Store, caplog: pyte
 
 
 @pytest.mark.usefixtures("short_intervals")
-@pytest.mark.parametrize("key", ["workers", "sweeper", "workers:commands", "workers:agents"])
+@pytest.mark.parametrize("key", ["workers", "sweeper", "workers:commands", "workers:agents", "totals"])
 def test_damaged_worker_records_do_not_stop_the_sweep(store: Store, client: redis.Redis, key: str) -> None:
     client.hset("fdstore:sweeper" if key == "sweeper" else "fdstore:other", "x", "y")
     if key != "sweeper":

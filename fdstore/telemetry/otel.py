@@ -1,0 +1,128 @@
+"""Configure OpenTelemetry's SDK from its standard environment variables, in a process of a worker.
+
+`OTEL_TRACES_EXPORTER` and `OTEL_METRICS_EXPORTER` name exporters (`otlp`, `console`, `none`, or one that
+is installed); `OTEL_EXPORTER_OTLP_ENDPOINT` alone means `otlp`. The SDK itself reads the rest: service
+name, resource, sampler, batches, headers. A program that uses fdstore as a library configures the SDK
+itself.
+
+The metrics are those that this process counts (`counts`). A process of a worker is one service instance.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any
+
+from fdstore.settings import OtelSettings
+from fdstore.telemetry import counts, metric_table, tracing
+
+if TYPE_CHECKING:
+    from opentelemetry.metrics import CallbackOptions, Observation
+
+log = logging.getLogger("fdstore.telemetry")
+
+PROCESSES = 64
+"""Processes that may count at the same time if they are not counted for Prometheus too: those of a pool."""
+
+FLUSH_S = 3.0
+"""How long a process that exits may take to send what is left."""
+
+NAMES = {
+    "fdstore.tool.result.chars": ("fdstore_result_chars_total", "{char}"),
+    "fdstore.read.chars": ("fdstore_read_chars_total", "{char}"),
+    "fdstore.kept_out.chars": ("fdstore_kept_out_chars_total", "{char}"),
+    "fdstore.process.losses": ("fdstore_process_losses_total", "{process}"),
+    "fdstore.process.takeovers": ("fdstore_process_takeovers_total", "{process}"),
+    "fdstore.model.turns": ("fdstore_model_turns_total", "{answer}"),
+    "fdstore.model.tokens": ("fdstore_model_tokens_total", "{token}"),
+}
+"""Names in OpenTelemetry, and the same counters in `counts`."""
+
+
+def configure(settings: OtelSettings) -> Callable[[], None]:
+    """Set up what the environment asks for. Return a function that sends what is left, within
+    `FLUSH_S`."""
+    if not (settings.traces or settings.metrics):
+        return lambda: None
+    try:
+        from opentelemetry import metrics, trace
+        from opentelemetry.sdk.metrics import MeterProvider
+        from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    except ImportError as error:
+        log.warning("nothing is sent by OpenTelemetry, although its environment is set: %s", error)
+        return lambda: None
+    flushes: list[Callable[[], object]] = []
+    if make_exporter := _exporter("traces", settings.traces, settings.protocol):
+        provider = TracerProvider()
+        provider.add_span_processor(BatchSpanProcessor(make_exporter()))
+        trace.set_tracer_provider(provider)
+        tracing.turn_on()
+        flushes.append(provider.shutdown)
+    if make_exporter := _exporter("metrics", settings.metrics, settings.protocol):
+        counts.turn_on(PROCESSES)
+        meters = MeterProvider([PeriodicExportingMetricReader(make_exporter())])
+        metrics.set_meter_provider(meters)
+        observe(meters.get_meter("fdstore"))
+        flushes.append(meters.shutdown)
+
+    def flush() -> None:
+        # an exporter whose server is gone would retry for longer than this process may take
+        threads = [threading.Thread(target=each, daemon=True) for each in flushes]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(FLUSH_S)
+
+    return flush
+
+
+def observe(meter: Any) -> None:
+    """Offer the counts of this process as instruments of `meter`."""
+    from opentelemetry.metrics import Observation
+
+    def of(name: str) -> Callable[[CallbackOptions], Iterable[Observation]]:
+        labels = metric_table.METRICS[name].labels
+
+        def read(_: CallbackOptions) -> Iterable[Observation]:
+            return [
+                Observation(numbers[0], dict(zip(labels, key[1:], strict=True)))
+                for key, numbers in _own().items()
+                if key[0] == name
+            ]
+
+        return read
+
+    def saved(_: CallbackOptions) -> Iterable[Observation]:
+        return [Observation(saved_chars(_own()))]
+
+    for name, (counter, unit) in NAMES.items():
+        meter.create_observable_counter(name, [of(counter)], unit, metric_table.METRICS[counter].help)
+    about = "Characters kept out of contexts less those read back."
+    meter.create_observable_up_down_counter("fdstore.saved.chars", [saved], "{char}", about)
+
+
+def saved_chars(counted: dict[counts.Key, list[float]]) -> float:
+    """Return the characters that were kept out of contexts, less those that were read back."""
+    kept, read = [counted.get((f"fdstore_{name}_chars_total",), [0.0])[0] for name in ("kept_out", "read")]
+    return kept - read
+
+
+def _own() -> dict[counts.Key, list[float]]:
+    return counts.turn_on().read_own()
+
+
+def _exporter(kind: str, name: str, protocol: str) -> Callable[[], Any] | None:
+    """Return the class of an exporter; None for none."""
+    if not name:
+        return None
+    installed = f"otlp_proto_{protocol}" if name == "otlp" else name
+    for found in entry_points(group=f"opentelemetry_{kind}_exporter", name=installed):
+        exporter: Callable[[], Any] = found.load()
+        return exporter
+    log.warning("there is no exporter %s for %s; nothing is sent", installed, kind)
+    return None
