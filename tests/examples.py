@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import doctest
 import io
+import tomllib
 import traceback
 from collections.abc import Iterator
 from importlib import import_module
@@ -44,14 +45,41 @@ class Docstring(NamedTuple):
 
 
 def docstrings() -> Iterator[Docstring]:
-    """All docstrings with examples."""
+    """All docstrings with examples but those of adapters, which run with their frameworks."""
+    ours = adapters()
     for package in PACKAGES:
         for path in sorted(package.rglob("*.py")):
-            source = path.read_text("utf-8")
-            if ">>> " in source:
-                module = ".".join(path.relative_to(package.parent).with_suffix("").parts)
-                module = module.removesuffix(".__init__")
-                yield from _docstrings_in(ast.parse(source), module, module)
+            if path not in ours:
+                yield from _docstrings_of(path, package.parent)
+
+
+def adapters() -> list[Path]:
+    """The adapters of agent frameworks: modules of `fdstore/integrations` with an extra of their name, which
+    is not installed here."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    others = {"all"}
+    while more := {name for each in others for name in _extras_in(extras[each])} - others:
+        others |= more
+    folder = ROOT / "fdstore" / "integrations"
+    return [path for path in sorted(folder.glob("*.py")) if path.stem.replace("_", "-") in {*extras} - others]
+
+
+def _extras_in(requirements: list[str]) -> list[str]:
+    """The extras of ours that an extra installs too."""
+    ours = [each for each in requirements if each.startswith("fdstore[")]
+    return [name for each in ours for name in each[len("fdstore[") : -1].split(",")]
+
+
+def docstrings_of(module: str) -> Iterator[Docstring]:
+    """The docstrings with examples of one module."""
+    yield from _docstrings_of(ROOT.joinpath(*module.split(".")).with_suffix(".py"), ROOT)
+
+
+def _docstrings_of(path: Path, parent: Path) -> Iterator[Docstring]:
+    source = path.read_text("utf-8")
+    if ">>> " in source:
+        module = ".".join(path.relative_to(parent).with_suffix("").parts).removesuffix(".__init__")
+        yield from _docstrings_in(ast.parse(source), module, module)
 
 
 def _docstrings_in(node: Any, name: str, module: str) -> Iterator[Docstring]:

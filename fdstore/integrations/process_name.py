@@ -1,13 +1,19 @@
-"""The name of the process that belongs to a directory."""
+"""The name of the process that belongs to a directory, or to a thread of an agent framework."""
 
 from __future__ import annotations
 
 import re
+from hashlib import sha256
+
+from fdstore.store.keys import is_root
 
 MAX_CHARS = 48
 """The longest name of a root process."""
 
 FALLBACK = "work"
+
+HASH_CHARS = 16
+"""How much of the SHA-256 of an id is in the name that is made of it: 64 bits."""
 
 
 def process_name_of(directory: str) -> str:
@@ -18,3 +24,20 @@ def process_name_of(directory: str) -> str:
     """
     name = directory.rstrip("/").rpartition("/")[2].lower()
     return re.sub(r"[^a-z0-9_]+", "-", name).strip("-_")[:MAX_CHARS].rstrip("-_") or FALLBACK
+
+
+def process_name_of_thread(thread: str) -> str:
+    """Return the name of the process of a thread, a session or a run of a framework, by its id.
+
+    An id that is a valid name (1-48 of a-z, 0-9, _ and -, the first a letter or a digit) is the name. Of any
+    other, the name has what is valid of it and the beginning of its SHA-256, so that two ids never share a
+    process.
+
+    >>> process_name_of_thread("chat-7"), process_name_of_thread("Chat 7")
+    ('chat-7', 'chat-7-415c3e0e38802b9c')
+    """
+    encoded = thread.encode("utf-8", "backslashreplace")
+    if is_root(encoded):
+        return thread
+    digest = sha256(encoded).hexdigest()[:HASH_CHARS]
+    return f"{process_name_of(thread)[: MAX_CHARS - HASH_CHARS - 1].rstrip('-_')}-{digest}"

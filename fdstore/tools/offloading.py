@@ -94,12 +94,33 @@ def offload(
                     for part, block in zip(parts, blocks, strict=True)
                 ]
             }
-        request = tool_calls.request_of("offload", [source, fd, identity])
-        stored = yield from _wrap_once(context, parts, source, f"{call_id}/offload", fd, request)
+        stored = yield from _wrap_once(context, parts, source, call_id, fd, identity)
     if blocks is None:
         [content] = stored.shown
         return Offloaded(content or "", stored.descriptor, is_error)
     return Offloaded(_shown(blocks, parts, stored), stored.descriptor, is_error)
+
+
+def offload_parts(
+    context: Context, parts: Sequence[str | bytes | None], source: str, call_id: str | None = None
+) -> Operation[Offloaded]:
+    """Return the parts of an output as the model is to see them, by the rules of `offload`: for a text the
+    text to show instead; for the bytes of a picture the text to show before it; None for a part that stays
+    as it is. Raises as `offload`."""
+    found: list[_Part] = []
+    for part in parts:
+        if isinstance(part, str):
+            found.append(escape_surrogates(part))
+        elif isinstance(part, bytes) and context.fds_on:
+            found.append(Picture(type_of_bytes(part) or BYTES_TYPE, part))
+        else:
+            found.append(None)
+    if call_id is None or not any(_is_stored(context, part, source) for part in found):
+        stored = yield from _wrap_each(context, found, source, None, "")
+    else:
+        identity = {"parts": [_identity(part) for part in found]}
+        stored = yield from _wrap_once(context, found, source, call_id, "", identity)
+    return Offloaded(stored.shown, stored.descriptor)
 
 
 def wrap_output(
@@ -187,9 +208,11 @@ def _shown(
 
 
 def _wrap_once(
-    context: Context, parts: Sequence[_Part], source: str, call_id: str, fd: str, request: str
+    context: Context, parts: Sequence[_Part], source: str, call_id: str, fd: str, identity: object
 ) -> Operation[_Stored]:
     """Wrap the parts of a call, or return what its first run stored."""
+    request = tool_calls.request_of("offload", [source, fd, identity])
+    call_id = f"{call_id}/offload"
     before = yield from tool_calls.identify(context.handle, call_id, request)
     if before is not None:
         with decoding(f"the calls of process {context.handle.id}"):

@@ -26,3 +26,6 @@ ToolName = Literal[
     "kill",
 ]
 """The built-in tools for a user's own loop. Not `fork`: it copies a conversation, which that loop keeps."""
+
+READING_TOOLS: tuple[ToolName, ...] = ("read_fd", "search_fd", "list_fds")
+"""What a model needs to read what was stored; offered where another program runs its tools."""

@@ -17,7 +17,7 @@ from fdstore.tools.config import FDConfig
 from fdstore.tools.context import Progress
 from fdstore.tools.definition_shapes import DefinitionShape, in_shape
 from fdstore.tools.offload_file import offload_file
-from fdstore.tools.offloading import offload
+from fdstore.tools.offloading import offload, offload_parts
 from fdstore.tools.tool_names import ToolName
 from fdstore.tools.tool_outcome import Offloaded, ToolResult
 from fdstore.tools.toolbox import Toolbox
@@ -219,6 +219,19 @@ class Toolset:
         'ValueError: no such day'
         """
         return self._store.run(offload(self._toolbox.context, value, source, call_id or None, name))
+
+    def offload_parts(
+        self, parts: Sequence[str | bytes | None], source: str = "tool_result", call_id: str | None = None
+    ) -> Offloaded:
+        r"""Offload an output whose blocks have a shape of their own. Its `content` has an item for each part:
+        for a text the text to show instead; for the bytes of an image or a PDF, which are stored too, the
+        text to show before it; None for a part that stays as it is, such as None. Otherwise as `offload`.
+
+        >>> o = tools.offload_parts(["short", b"GIF89a...", None])
+        >>> o.content[0], o.content[1].startswith('<fd_result fd="fd:1" '), o.content[2], o.descriptor.fd
+        ('short', True, None, 'fd:1')
+        """
+        return self._store.run(offload_parts(self._toolbox.context, parts, source, call_id or None))
 
     def offload_file(
         self,

@@ -8,7 +8,9 @@ from pathlib import Path
 
 from fdstore.errors import InvalidArgument
 from fdstore.files.paths import Root
+from fdstore.records import TreeLimits
 from fdstore.runtime.waker import waker
+from fdstore.store.keys import process_keys
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.tools import fork
 from fdstore.tools.config import FDConfig, has_descriptors
@@ -89,6 +91,29 @@ def context_for(
         count_tokens=TokenCounter(chosen.count_tokens or None),
         wait_for_workers=wait_for_workers,
         meter=meter,
+    )
+
+
+def described_context(
+    *,
+    enabled: Sequence[str],
+    config: FDConfig | None,
+    export_root: str | os.PathLike[str] | None = None,
+    preload_root: str | os.PathLike[str] | None = None,
+    commands: Sequence[str] = (),
+) -> Context:
+    """Build a context without a store: to describe its tools, and to find out whether an operation needs a
+    store. Raises as `context_for`."""
+    return context_for(
+        ProcessHandle(process_keys("fdstore", "described"), TreeLimits()),
+        "fdstore",
+        enabled=enabled,
+        config=config,
+        linked={},
+        wake=do_nothing,
+        export_root=export_root,
+        preload_root=preload_root,
+        commands=commands,
     )
 
 

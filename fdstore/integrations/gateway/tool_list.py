@@ -17,9 +17,8 @@ from fdstore.integrations.gateway.json_parts import (
     string_of,
     value_of,
 )
-from fdstore.tools.tool_names import ToolName
+from fdstore.tools.tool_names import READING_TOOLS
 
-READING_TOOLS: tuple[ToolName, ...] = ("read_fd", "search_fd", "list_fds")
 PREFIX = "fdstore_"
 
 _HINTS = {"readOnlyHint": True, "destructiveHint": False, "openWorldHint": False}

@@ -17,6 +17,7 @@ from fdstore.errors import InvalidArgument, PathRefused, StoreUnavailable, Targe
 from fdstore.integrations.hooks.output import Answer, Output
 from fdstore.integrations.hooks.persisted_file import open_persisted, text_of_json
 from fdstore.integrations.project import Project
+from fdstore.tools.tool_names import READING_TOOLS
 from fdstore.tools.tool_outcome import Offloaded
 from fdstore.toolset import Toolset
 
@@ -45,7 +46,7 @@ def _store(
     with connect() as store:
         tools = Toolset(
             store.process(project.process),
-            enabled=["read_fd", "search_fd", "list_fds"],
+            enabled=READING_TOOLS,
             config=project.config,
             meter=output.session or "host",
             outside=tuple(project.config.policies),

@@ -17,16 +17,14 @@ from fdstore.client._async.process import Process
 from fdstore.client._async.store import Store
 from fdstore.errors import NotFound
 from fdstore.integrations.mcp.access import Access, tools_of
-from fdstore.records import TreeLimits
-from fdstore.store.keys import check_process, process_keys
-from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.keys import check_process
 from fdstore.store.processes import open_child
 from fdstore.store.recent import Recent
 from fdstore.store.tokens import PERMISSIONS
 from fdstore.tools.config import FDConfig
 from fdstore.tools.toolbox import Toolbox
 from fdstore.toolset._async import Toolset
-from fdstore.toolset.build import context_for, do_nothing
+from fdstore.toolset.build import described_context
 
 MAX_READ_CHARS = 45_000
 """The largest result of one read. Claude Code writes an MCP result of more than 50,000 characters to a file
@@ -36,9 +34,6 @@ DEFAULT_CONFIG = FDConfig(max_read_chars=MAX_READ_CHARS)
 
 MAX_TOOLSETS = 256
 """Toolsets that are kept; a server whose callers have tokens may be asked for any number of processes."""
-
-ANY_PREFIX = "fdstore"
-"""The prefix of a description, which no key is made with."""
 
 Connect = Callable[[], Awaitable[Store]]
 
@@ -127,13 +122,9 @@ class Toolsets:
     def describe(self, access: Access | None = None) -> Toolbox:
         """Return the tools without a connection: for their definitions, not to be called."""
         access, options = access or self.default, self.options
-        context = context_for(
-            ProcessHandle(process_keys(ANY_PREFIX, access.process), TreeLimits()),
-            ANY_PREFIX,
+        context = described_context(
             enabled=tools_of(access.permissions),
             config=options.config,
-            linked={},
-            wake=do_nothing,
             export_root=options.export_root if "export" in access.permissions else None,
             preload_root=options.put_root,
             commands=options.commands,

@@ -1,0 +1,156 @@
+"""Microsoft Agent Framework: keep long texts out of the messages of an agent.
+
+    agent = Agent(client, tools=[read_log], context_providers=[FdstoreProvider(await fdstore.aio.connect())])
+
+The provider adds to each run a middleware that shows long results of functions as their `fd_result`, our own
+tools that read them, and the instructions; long messages of the user are stored before the history keeps
+them. Images stay, and an error that a function raises stays one.
+
+The thread is the session: `agent.run(text, session=agent.create_session(session_id="chat-7"))`. A run without
+a session has a process of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from fdstore.errors import MissingExtra
+from fdstore.integrations.content_parts import shown_blocks
+from fdstore.integrations.thread_tools import AnyStore, ThreadTools
+from fdstore.optional_packages import how_to_install
+from fdstore.tools.config import FDConfig
+from fdstore.tools.content_blocks import picture_in
+from fdstore.tools.tool_names import READING_TOOLS, ToolName
+from fdstore.tools.tool_outcome import ToolResult
+
+try:
+    from agent_framework import (
+        Content,
+        ContextProvider,
+        FunctionInvocationContext,
+        FunctionMiddleware,
+        FunctionTool,
+        Message,
+    )
+except ImportError as error:
+    raise MissingExtra("agent_framework", how_to_install("agent-framework")) from error
+
+
+class FdstoreProvider(ContextProvider):
+    """Keep long texts out of the messages of an agent, and let it read them by reference.
+
+    store    a connected store; of `fdstore.aio.connect` on the event loop of the agent, or of
+             `fdstore.connect`, which is used in threads
+    process  name of the process of all sessions. None: each has its own
+    enabled  names of built-in tools that are offered
+    config   sizes and switches, and policies for single tools (`FDConfig`)
+    meter    name under which `fdstore saved` counts
+
+    Raises `InvalidArgument`.
+
+    >>> provider = FdstoreProvider(store, process="triage")
+    >>> provider.source_id
+    'fdstore'
+    """
+
+    def __init__(
+        self,
+        store: AnyStore,
+        *,
+        process: str | None = None,
+        enabled: Sequence[ToolName] = READING_TOOLS,
+        config: FDConfig | None = None,
+        export_root: str | None = None,
+        meter: str | None = None,
+    ) -> None:
+        super().__init__("fdstore")
+        self._ours = ThreadTools(
+            store, process=process, enabled=enabled, config=config, export_root=export_root, meter=meter
+        )
+
+    async def before_run(self, *, agent: Any, session: Any, context: Any, state: dict[str, Any]) -> None:
+        """Store the long messages of the user, and add our tools, instructions and middleware."""
+        thread = str(session.session_id)
+        messages = [await self._input(thread, message) for message in context.input_messages]
+        context.input_messages[:] = messages
+        context.extend_instructions(self.source_id, self._ours.instructions)
+        context.extend_tools(
+            self.source_id, [_tool(each) for each in self._ours.definitions_for("anthropic")]
+        )
+        context.extend_middleware(self.source_id, [_Middleware(self._ours, thread)])
+
+    async def _input(self, thread: str, message: Message) -> Message:
+        if message.role != "user":
+            return message
+        contents = []
+        for content in message.contents:
+            text = content.type == "text" and await self._ours.wrap_input_async(thread, content.text)
+            contents.append(Content.from_text(text) if text and text != content.text else content)
+        if all(new is old for new, old in zip(contents, message.contents, strict=True)):
+            return message
+        changed = Message.from_dict(message.to_dict())
+        changed.contents = contents
+        return changed
+
+
+class _Middleware(FunctionMiddleware):
+    """Stores the long results of the functions of a run, and runs our own tools."""
+
+    def __init__(self, ours: ThreadTools, thread: str) -> None:
+        self._ours = ours
+        self._thread = thread
+
+    async def process(
+        self, context: FunctionInvocationContext, call_next: Callable[[], Awaitable[None]]
+    ) -> None:
+        name, call_id = context.function.name, context.metadata.get("call_id")
+        if self._ours.is_own(name):
+            result = await self._ours.call_async(self._thread, name, dict(context.arguments), call_id)
+            context.result = _contents(result)
+            return
+        await call_next()
+        given = context.result
+        contents = [Content.from_text(given)] if isinstance(given, str) else given
+        if not isinstance(contents, list) or not all(isinstance(each, Content) for each in contents):
+            return
+        parts = [_part(content) for content in contents]
+        shown = await self._ours.offload_parts_async(self._thread, parts, name, call_id)
+        if shown is None:
+            return
+        context.result = shown_blocks(contents, parts, shown.content, Content.from_text)
+
+
+def _tool(definition: dict[str, Any]) -> FunctionTool:
+    """Return one of our tools as the model is to know it. The middleware runs it, which knows the thread."""
+
+    def run(**arguments: Any) -> str:
+        raise RuntimeError("this tool runs in an agent that has the FdstoreProvider it comes from")
+
+    return FunctionTool(
+        name=definition["name"],
+        description=definition["description"],
+        input_model=definition["input_schema"],
+        func=run,
+        approval_mode="never_require",
+    )
+
+
+def _part(content: Content) -> str | bytes | None:
+    if content.type == "text":
+        return str(content.text)
+    picture = picture_in({"image_url": content.uri}) if content.type == "data" else None
+    return None if picture is None else picture.data
+
+
+def _contents(result: ToolResult) -> list[Content]:
+    """Return a result of one of our tools as the framework takes it."""
+    if isinstance(result.content, str):
+        return [Content.from_text(result.content)]
+    pictures = [(block, picture_in(block)) for block in result.content]
+    return [
+        Content.from_text(block["text"])
+        if picture is None
+        else Content.from_data(picture.data, picture.media_type)
+        for block, picture in pictures
+    ]

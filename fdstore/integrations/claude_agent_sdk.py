@@ -1,0 +1,187 @@
+"""Claude Agent SDK: keep long outputs of all tools of an agent, built in or of MCP, out of its context.
+
+    ours = FdstoreHooks(await fdstore.aio.connect(), "chat-7")
+    options = ours.options(ClaudeAgentOptions(allowed_tools=["Bash"]))
+    async for message in query(prompt=await ours.prompt(question), options=options):
+        ...
+
+A hook replaces the output before the model sees it; our own tools are an MCP server in this program. The
+thread is the one of the `FdstoreHooks`, so make one for each conversation, and give its id again to resume
+it. What Claude Code keeps from its hooks stays as it is: outputs of failed tools and results with images of
+more than 25,000 tokens, which it cuts itself, and files that the model reads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import logging
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from fdstore.errors import FDStoreError, InvalidArgument, MissingExtra
+from fdstore.integrations.hooks import claude
+from fdstore.integrations.hooks.output import Output
+from fdstore.integrations.hooks.persisted_file import open_persisted, text_of_json
+from fdstore.integrations.thread_tools import AnyStore, ThreadTools, new_thread
+from fdstore.optional_packages import how_to_install
+from fdstore.tools.config import FDConfig
+from fdstore.tools.content_blocks import picture_in
+from fdstore.tools.tool_names import READING_TOOLS, ToolName
+
+try:
+    from claude_agent_sdk import ClaudeAgentOptions, HookMatcher
+    from mcp.server import Server
+    from mcp.types import CallToolResult, ListToolsResult, Tool
+except ImportError as error:
+    raise MissingExtra("claude_agent_sdk", how_to_install("claude-agent-sdk")) from error
+
+log = logging.getLogger("fdstore.integrations")
+
+SERVER = "fdstore"
+
+MAX_FILE_BYTES = 64 << 20
+"""The largest output in a file that is read."""
+
+MAX_READ_CHARS = 45_000
+"""The largest result of one read. Claude Code writes a result of more than 50,000 characters to a file."""
+
+
+class FdstoreHooks:
+    """The hook and the tools of one conversation of an agent.
+
+    store    a connected store; of `fdstore.aio.connect` on the event loop of the agent, or of
+             `fdstore.connect`, which is used in threads
+    thread   id of the conversation, which has a process of its own. None: a new one
+    process  name of the process, instead
+    enabled  names of built-in tools that are offered
+    config   sizes and switches (`FDConfig`); default: at most 45,000 characters a read, since Claude Code
+             writes longer results to files
+    meter    name under which `fdstore saved` counts
+
+    Raises `InvalidArgument`.
+
+    >>> from claude_agent_sdk import ClaudeAgentOptions
+    >>> options = FdstoreHooks(store, "chat-7").options(ClaudeAgentOptions(max_turns=9))
+    >>> options.allowed_tools[0], list(options.hooks), options.max_turns
+    ('mcp__fdstore__read_fd', ['PostToolUse'], 9)
+    """
+
+    def __init__(
+        self,
+        store: AnyStore,
+        thread: str | None = None,
+        *,
+        process: str | None = None,
+        enabled: Sequence[ToolName] = READING_TOOLS,
+        config: FDConfig | None = None,
+        export_root: str | None = None,
+        meter: str | None = None,
+    ) -> None:
+        config = config or FDConfig(max_read_chars=MAX_READ_CHARS)
+        self._ours = ThreadTools(
+            store, process=process, enabled=enabled, config=config, export_root=export_root, meter=meter
+        )
+        self._policies = config.policies
+        self._thread = thread or new_thread()
+        self._config_directory = Path()
+
+    def options(self, options: ClaudeAgentOptions | None = None) -> ClaudeAgentOptions:
+        """Return options with the hook, our tools (allowed), and what the model is to know of them at the end
+        of the system prompt. Raises `InvalidArgument` if `mcp_servers` or the prompt is kept in a file."""
+        options = options or ClaudeAgentOptions()
+        if not isinstance(options.mcp_servers, dict):
+            raise InvalidArgument(
+                "options", "mcp_servers must be a dict: a configuration file cannot be extended"
+            )
+        named = options.env.get("CLAUDE_CONFIG_DIR") or os.environ.get("CLAUDE_CONFIG_DIR")
+        self._config_directory = Path(named or Path(options.env.get("HOME") or Path.home(), ".claude"))
+        ours = [f"mcp__{SERVER}__{each['name']}" for each in self._ours.definitions_for("mcp")]
+        hooks = dict(options.hooks or {})
+        hooks["PostToolUse"] = [*hooks.get("PostToolUse", ()), HookMatcher(hooks=[self.after_tool])]
+        return replace(
+            options,
+            hooks=hooks,
+            mcp_servers={**options.mcp_servers, SERVER: self._server()},
+            allowed_tools=[*options.allowed_tools, *ours],
+            system_prompt=_extended(options.system_prompt, self._ours.instructions),
+        )
+
+    async def prompt(self, text: str) -> str:
+        """Return a prompt of the user as the model is to see it: a long one is stored."""
+        return str(await self._ours.wrap_input_async(self._thread, text))
+
+    async def after_tool(self, event: Any, tool_use_id: str | None, context: Any) -> Any:
+        """Answer the hook PostToolUse: `{}` leaves the output as it is."""
+        output = claude.output_of(event, 0)
+        if output is None:
+            return {}
+        tool = str(event["tool_name"])
+        source = tool if tool in self._policies else output.source
+        value: Any = output.value
+        if output.file is not None:
+            value = await asyncio.to_thread(_text_in_file, output, self._config_directory)
+        found = value and await self._ours.offload_async(self._thread, value, source, output.call_id)
+        return output.answer(found.content) if found and found.descriptor else {}
+
+    def _server(self) -> Any:
+        """Return the server with our tools. Claude Code hides tools of servers behind a search unless a tool
+        asks to be in the prompt, for which a server that the SDK makes has no room."""
+        tools = [
+            Tool.model_validate({**each, "_meta": {"anthropic/alwaysLoad": True}})
+            for each in self._ours.definitions_for("mcp")
+        ]
+
+        async def list_tools(context: Any, params: Any) -> ListToolsResult:
+            return ListToolsResult(tools=tools)
+
+        async def call_tool(context: Any, params: Any) -> CallToolResult:
+            result = await self._ours.call_async(self._thread, params.name, params.arguments or {})
+            blocks = result.content
+            if isinstance(blocks, str):
+                blocks = [{"type": "text", "text": blocks}]
+            content = [_block(block) for block in blocks]
+            return CallToolResult.model_validate({"content": content, "isError": result.is_error})
+
+        server = Server(SERVER, on_list_tools=list_tools, on_call_tool=call_tool)
+        return {"type": "sdk", "name": SERVER, "instance": server}
+
+
+def _text_in_file(output: Output, directory: Path) -> str | None:
+    """Return the whole of an output that Claude Code has cut and kept in a file, None if it is too large."""
+    assert output.file is not None
+    try:
+        with open_persisted(output.file, output.session, directory) as file:
+            if output.is_json:
+                return text_of_json(file)
+            data = file.read(MAX_FILE_BYTES + 1)
+    except FDStoreError as error:
+        log.warning("the output of %s stays as it is: %s", output.source, error)
+        return None
+    return data.decode("utf-8", "backslashreplace") if len(data) <= MAX_FILE_BYTES else None
+
+
+def _block(block: dict[str, Any]) -> dict[str, Any]:
+    """Return a block of the Messages API as one of MCP. There is none for a PDF."""
+    if (picture := picture_in(block)) is None:
+        return block
+    if not picture.media_type.startswith("image/"):
+        return {"type": "text", "text": f"A {picture.media_type} cannot be shown here; save it to a file."}
+    data = base64.b64encode(picture.data).decode("ascii")
+    return {"type": "image", "data": data, "mimeType": picture.media_type}
+
+
+def _extended(prompt: Any, instructions: str) -> Any:
+    match prompt:
+        case None:
+            return instructions
+        case str():
+            return f"{prompt}\n\n{instructions}"
+        case {"type": "preset"}:
+            return {**prompt, "append": "\n\n".join(filter(None, [prompt.get("append"), instructions]))}
+        case {"type": "custom", "prompt": str(text)}:
+            return {**prompt, "prompt": f"{text}\n\n{instructions}"}
+    raise InvalidArgument("options", "system_prompt is kept in a file, which cannot be extended")

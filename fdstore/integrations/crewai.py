@@ -1,0 +1,139 @@
+"""CrewAI: keep long texts out of what the agents of a crew read.
+
+    with FdstoreCrew(fdstore.connect(), "chat-7") as ours:
+        agent = Agent(..., backstory=ours.instructions, tools=[read_log, *ours.tools])
+        Crew(agents=[agent], tasks=[...]).kickoff(inputs={"log": log})
+
+Inside the block, hooks show long results of all tools, and long inputs of crews, as their `fd_result`; crews
+that other threads or tasks of this program run are not concerned. CrewAI shows results as texts, so there are
+no images, and its hooks know no ids of calls: a result of a repeated call is stored again.
+
+The thread is that of the `FdstoreCrew`, so make one for each run of a crew, and give its id again to go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from fdstore.client import Store
+from fdstore.errors import InvalidArgument, MissingExtra
+from fdstore.integrations.nested_texts import texts_in, with_texts
+from fdstore.integrations.thread_tools import ThreadTools, new_thread
+from fdstore.optional_packages import how_to_install
+from fdstore.tools.config import FDConfig
+from fdstore.tools.tool_names import READING_TOOLS, ToolName
+
+try:
+    from crewai.hooks.dispatch import InterceptionPoint, get_scoped_hooks, scoped_hooks
+    from crewai.hooks.tool_hooks import ToolCallHookContext
+    from crewai.tools import BaseTool
+    from crewai.utilities.pydantic_schema_utils import create_model_from_schema
+    from pydantic import PrivateAttr
+except ImportError as error:
+    raise MissingExtra("crewai", how_to_install("crewai")) from error
+
+
+class FdstoreCrew:
+    """The hooks and tools for runs of crews.
+
+    store    a connected store of `fdstore.connect`: CrewAI's hooks are not awaited
+    thread   id of the run or conversation, which has a process of its own. None: a new one
+    process  name of the process, instead
+    enabled  names of built-in tools that are offered
+    config   sizes and switches, and policies for single tools (`FDConfig`)
+    meter    name under which `fdstore saved` counts
+
+    Raises `InvalidArgument`.
+
+    >>> ours = FdstoreCrew(store, "chat-7")
+    >>> [tool.name for tool in ours.tools]
+    ['read_fd', 'search_fd', 'list_fds']
+    >>> with ours:
+    ...     pass  # crews run here
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        thread: str | None = None,
+        *,
+        process: str | None = None,
+        enabled: Sequence[ToolName] = READING_TOOLS,
+        config: FDConfig | None = None,
+        export_root: str | None = None,
+        meter: str | None = None,
+    ) -> None:
+        if not isinstance(store, Store):
+            raise InvalidArgument("store", "a store of fdstore.connect() is needed: hooks are not awaited")
+        self._ours = ThreadTools(
+            store, process=process, enabled=enabled, config=config, export_root=export_root, meter=meter
+        )
+        self._thread = thread or new_thread()
+        self._scopes: list[AbstractContextManager[Any]] = []
+
+    @property
+    def instructions(self) -> str:
+        """What an agent is to know of descriptors, for its backstory."""
+        return self._ours.instructions
+
+    @property
+    def tools(self) -> list[BaseTool]:
+        """Our tools, for the tools of an agent."""
+        return [_tool(self._ours, self._thread, each) for each in self._ours.definitions_for("anthropic")]
+
+    def __enter__(self) -> FdstoreCrew:
+        hooks = {point: get_scoped_hooks(point) for point in InterceptionPoint}  # of blocks around this one
+        hooks[InterceptionPoint.POST_TOOL_CALL].append(self._after_tool)
+        hooks[InterceptionPoint.INPUT].append(self._on_input)
+        scope = scoped_hooks(hooks)
+        scope.__enter__()
+        self._scopes.append(scope)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._scopes.pop().__exit__(None, None, None)
+
+    def _after_tool(self, call: ToolCallHookContext) -> str | None:
+        """Return a result as the model is to see it; None leaves it as it is."""
+        if not isinstance(call.tool_result, str):
+            return None
+        shown = self._ours.offload(self._thread, call.tool_result, call.tool_name)
+        return None if shown is None or shown.content == call.tool_result else str(shown.content)
+
+    def _on_input(self, context: Any) -> Any:
+        """Return the inputs of a crew with their long texts stored."""
+        texts = texts_in(context.payload)
+        shown = [self._ours.wrap_input(self._thread, text) for text in texts]
+        return None if shown == texts else with_texts(context.payload, shown)
+
+
+class _Tool(BaseTool):
+    """One of our tools. Its results are not cached: a stream grows."""
+
+    _ours: ThreadTools = PrivateAttr()
+    _thread: str = PrivateAttr()
+    _defaults: dict[str, Any] = PrivateAttr()
+
+    def _run(self, **arguments: Any) -> str:
+        # CrewAI adds the defaults, but `fd:3#L5` may not come with a start
+        defaults = self._defaults
+        given = {name: each for name, each in arguments.items() if each not in (None, defaults.get(name))}
+        return self._ours.call(self._thread, self.name, given).text
+
+
+def _tool(ours: ThreadTools, thread: str, definition: dict[str, Any]) -> _Tool:
+    name = definition["name"]
+    arguments = create_model_from_schema(definition["input_schema"], model_name=name)
+    made = _Tool(
+        name=name, description=definition["description"], args_schema=arguments, cache_function=_never_cached
+    )
+    properties = definition["input_schema"]["properties"].items()
+    made._ours, made._thread = ours, thread
+    made._defaults = {argument: schema.get("default") for argument, schema in properties}
+    return made
+
+
+def _never_cached(arguments: Any, result: Any) -> bool:
+    return False

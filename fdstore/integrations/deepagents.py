@@ -1,0 +1,340 @@
+"""deepagents: a backend whose files are named descriptors.
+
+    agent = create_deep_agent(model, backend=FdstoreBackend(fdstore.connect()))
+
+A path is the name of a descriptor: `/notes/plan.md` is `name:/notes/plan.md`, for every client of the
+process. Reading a window costs what the window costs, whatever the size of the file. A write replaces a file
+in one atomic step, and an edit never overwrites another agent's. Text is stored as text, anything else as
+bytes. To keep only what deepagents itself moves out of the messages:
+
+    CompositeBackend(default=StateBackend(), routes={"/large_tool_results/": FdstoreBackend(store)})
+
+Each thread has files of its own, in the process that is named by its `thread_id` (see
+`process_name_of_thread`); with a `process`, all threads share one set of files. Failures are returned as the
+protocol's errors.
+"""
+
+from __future__ import annotations
+
+import base64
+from datetime import UTC, datetime
+
+from fdstore.client import Process, Store
+from fdstore.errors import (
+    Conflict,
+    FDStoreError,
+    InvalidArgument,
+    MissingExtra,
+    NotFound,
+    NotText,
+    PositionOutOfRange,
+    TooLarge,
+)
+from fdstore.integrations.process_name import process_name_of_thread
+from fdstore.integrations.thread_tools import MAX_THREADS
+from fdstore.optional_packages import how_to_install
+from fdstore.records import Descriptor, Slice
+from fdstore.store.keys import check_root
+from fdstore.store.recent import Recent
+from fdstore.text.names import name_id
+
+try:
+    import re2
+    from deepagents.backends.protocol import (
+        BackendProtocol,
+        DeleteResult,
+        EditResult,
+        FileData,
+        FileDownloadResponse,
+        FileInfo,
+        FileUploadResponse,
+        GlobResult,
+        GrepMatch,
+        GrepResult,
+        LsResult,
+        ReadResult,
+        WriteResult,
+    )
+    from deepagents.backends.utils import (
+        InvalidGlobPatternError,
+        compile_grep_include_glob,
+        normalize_read_bounds,
+        perform_string_replacement,
+    )
+    from langgraph.config import get_config
+except ImportError as error:
+    raise MissingExtra("deepagents", how_to_install("deepagents")) from error
+
+MAX_READ_CHARS = 2_000_000
+"""The longest window that is read at once; deepagents shows a model far less of it."""
+
+MAX_MATCHES = 10_000
+"""The most matches that are found in one file."""
+
+EDIT_ATTEMPTS = 5
+"""How often an edit begins anew because another agent wrote the file meanwhile."""
+
+
+class FdstoreBackend(BackendProtocol):
+    r"""Files of deep agents as named descriptors. Awaited calls run in threads.
+
+    store    a store of `fdstore.connect`
+    process  name of the process that holds the files. None: each thread has its own
+
+    Raises `InvalidArgument`.
+
+    >>> backend = FdstoreBackend(store, process="files")
+    >>> backend.write("/notes/plan.md", "# Plan\nRead the log.\n").error
+    >>> backend.edit("/notes/plan.md", "Read", "Search").occurrences
+    1
+    >>> backend.read("/notes/plan.md", offset=1).file_data["content"]
+    'Search the log.\n'
+    >>> backend.grep("log").matches
+    [{'path': '/notes/plan.md', 'line': 2, 'text': 'Search the log.'}]
+    """
+
+    def __init__(self, store: Store, *, process: str | None = None) -> None:
+        if not isinstance(store, Store):
+            raise InvalidArgument("store", "a store of fdstore.connect() is needed")
+        self._store = store
+        self._process = None if process is None else check_root(process)
+        self._opened: Recent[str, Process] = Recent(MAX_THREADS)
+
+    def ls(self, path: str) -> LsResult:
+        """List a directory: what is directly in it; directories end in a slash."""
+        top = path.rstrip("/") + "/"
+        try:
+            files = self._files(top)
+        except FDStoreError as error:
+            return LsResult(error=_said(error))
+        entries = [_info(d) for d in files if "/" not in _path(d)[len(top) :]]
+        below = {
+            top + _path(d)[len(top) :].partition("/")[0] + "/" for d in files if "/" in _path(d)[len(top) :]
+        }
+        entries += [FileInfo(path=each, is_dir=True, size=0, modified_at="") for each in below]
+        return LsResult(entries=sorted(entries, key=lambda entry: entry["path"]))
+
+    def read(self, file_path: str, offset: int = 0, limit: int = 2000) -> ReadResult:
+        """Read lines of a text, or all of a file of bytes, which is Base64 then. Of a window of more than 2
+        million characters, the first lines are read, and of a line that is longer the beginning."""
+        offset, limit = normalize_read_bounds(offset, limit)
+        try:
+            fd, process = name_id(file_path), self._open()
+            try:
+                found = _read_lines(process, fd, offset + 1, max(limit, 1))
+            except NotText:
+                data = base64.b64encode(process.read_bytes(fd)).decode("ascii")
+                return ReadResult(file_data=FileData(content=data, encoding="base64"))
+        except NotFound:
+            return ReadResult(error=f"File '{file_path}' not found")
+        except PositionOutOfRange:
+            return self._past_the_end(file_path, offset)
+        except FDStoreError as error:
+            return ReadResult(error=_said(error))
+        return _window(found, limit)
+
+    def write(self, file_path: str, content: str) -> WriteResult:
+        """Create or replace a file."""
+        try:
+            self._put(file_path, content)
+        except FDStoreError as error:
+            return WriteResult(error=_said(error))
+        return WriteResult(path=file_path)
+
+    def edit(self, file_path: str, old_string: str, new_string: str, replace_all: bool = False) -> EditResult:
+        """Replace a text in a file. What another agent writes meanwhile is edited, not lost."""
+        try:
+            process = self._open()
+            for _ in range(EDIT_ATTEMPTS):
+                found = process.find(file_path)
+                if found is None:
+                    return EditResult(error=f"Error: File '{file_path}' not found")
+                if found.kind == "bytes":
+                    return EditResult(error="Error: Cannot edit binary files with text replacements.")
+                text = process.read(found.fd, read_all=True).text
+                new = perform_string_replacement(text, old_string, new_string, replace_all)
+                if isinstance(new, str):
+                    return EditResult(error=new)
+                try:
+                    process.put(file_path, new[0], found.media_type, expect=found)
+                except Conflict:
+                    continue
+                return EditResult(path=file_path, occurrences=new[1])
+        except FDStoreError as error:
+            return EditResult(error=_said(error))
+        return EditResult(error=f"Error: '{file_path}' is being written by others; try again")
+
+    def delete(self, file_path: str) -> DeleteResult:
+        """Delete a file, or a directory with all below it."""
+        try:
+            process, base = self._open(), file_path.rstrip("/")
+            found = [*self._files(base + "/")]
+            if base and (file := process.find(base)) is not None:
+                found.append(file)
+            for descriptor in found:
+                process.close(descriptor.fd)
+        except FDStoreError as error:
+            return DeleteResult(error=_said(error))
+        return (
+            DeleteResult(path=file_path) if found else DeleteResult(error=f"Error: '{file_path}' not found")
+        )
+
+    def glob(self, pattern: str, path: str | None = None) -> GlobResult:
+        """Find files by their path, the newest first."""
+        try:
+            found = self._matching(pattern, path)
+        except (FDStoreError, InvalidGlobPatternError) as error:
+            return GlobResult(error=_said(error))
+        found.sort(key=lambda descriptor: descriptor.created_at, reverse=True)
+        return GlobResult(matches=[_info(descriptor) for descriptor in found])
+
+    def grep(
+        self, pattern: str, path: str | None = None, glob: str | None = None, *, max_count: int | None = None
+    ) -> GrepResult:
+        """Find the lines that contain a text, up to 10 000 in a file. Of a very long line, the part around
+        the text is shown."""
+        matches: list[GrepMatch] = []
+        truncated = False
+        try:
+            process = self._open()
+            for descriptor in self._matching(glob, path):
+                if descriptor.kind == "bytes" or truncated:
+                    continue
+                room = MAX_MATCHES if max_count is None else min(max_count - len(matches), MAX_MATCHES)
+                try:
+                    found = process.search(descriptor.fd, re2.escape(pattern), max_matches=max(room, 1))
+                except NotFound:  # it was deleted meanwhile
+                    continue
+                file = _path(descriptor)
+                hits = found.hits[: max(room, 0)]
+                matches += [GrepMatch(path=file, line=hit.line, text=hit.text) for hit in hits]
+                truncated = found.matches > len(hits)
+        except (FDStoreError, InvalidGlobPatternError) as error:
+            return GrepResult(error=_said(error))
+        return GrepResult(matches=matches, truncated=truncated)
+
+    def upload_files(self, files: list[tuple[str, bytes]]) -> list[FileUploadResponse]:
+        """Store files: UTF-8 as text, anything else as bytes."""
+        return [FileUploadResponse(path=path, error=self._upload(path, data)) for path, data in files]
+
+    def download_files(self, paths: list[str]) -> list[FileDownloadResponse]:
+        """Return the bytes of files."""
+        responses = []
+        for path in paths:
+            data, error = self._download(path)
+            responses.append(FileDownloadResponse(path=path, content=data, error=error))
+        return responses
+
+    def _open(self) -> Process:
+        name = self._process
+        if name is None:
+            try:
+                thread = get_config().get("configurable", {}).get("thread_id")
+            except RuntimeError:
+                thread = None
+            if not thread:
+                raise InvalidArgument("process", "name one, or run the agent with a thread_id")
+            name = process_name_of_thread(str(thread))
+        found = self._opened.get(name)
+        return found or self._opened.first(name, self._store.process(name))
+
+    def _put(self, path: str, content: str | bytes) -> None:
+        process = self._open()
+        try:
+            process.put(path, content)
+        except NotFound:  # its tree was removed, and is created again
+            self._store.process(process.id)
+            process.put(path, content)
+
+    def _files(self, prefix: str) -> list[Descriptor]:
+        try:
+            return self._open().list(prefix=prefix)
+        except NotFound:  # its tree was removed
+            return []
+
+    def _matching(self, glob: str | None, path: str | None) -> list[Descriptor]:
+        """Return the files below a path, or the one at it, whose paths from there match a pattern."""
+        top = "/" + (path or "/").strip("/")
+        matches = compile_grep_include_glob(glob) if glob else None
+        file = self._open().find(top) if top != "/" else None
+        found = self._files(top.rstrip("/") + "/") if file is None else [file]
+        start = len(top.rstrip("/")) + 1 if file is None else top.rfind("/") + 1
+        return [d for d in found if matches is None or matches(_path(d)[start:])]
+
+    def _past_the_end(self, file_path: str, offset: int) -> ReadResult:
+        found = self._open().find(file_path)
+        lines = 0 if found is None else found.lines
+        if lines == 0:
+            return ReadResult(file_data=FileData(content="", encoding="utf-8"))
+        return ReadResult(error=f"Line offset {offset} exceeds file length ({lines} lines)")
+
+    def _upload(self, path: str, data: bytes) -> str | None:
+        if not path.startswith("/"):
+            return "invalid_path"
+        try:
+            content: str | bytes = data.decode("utf-8")
+        except UnicodeDecodeError:
+            content = data
+        try:
+            self._put(path, content)
+        except InvalidArgument:
+            return "invalid_path"
+        except FDStoreError as error:
+            return _said(error)
+        return None
+
+    def _download(self, path: str) -> tuple[bytes | None, str | None]:
+        if not path.startswith("/"):
+            return None, "invalid_path"
+        try:
+            return self._open().read_bytes(name_id(path)), None
+        except NotFound:
+            return None, "is_directory" if self._files(path.rstrip("/") + "/") else "file_not_found"
+        except InvalidArgument:
+            return None, "invalid_path"
+        except FDStoreError as error:
+            return None, _said(error)
+
+
+def _read_lines(process: Process, fd: str, start: int, count: int) -> Slice:
+    """Read up to `count` lines, as many as are not too long together."""
+    while True:
+        try:
+            return process.read(fd, mode="line", start=start, count=count, max_chars=MAX_READ_CHARS)
+        except TooLarge:
+            if count == 1:
+                break
+            count //= 2
+    [line] = process.search(f"{fd}#L{start}", "^", max_matches=1).hits
+    return process.read(fd, mode="char", start=line.line_start, count=MAX_READ_CHARS)
+
+
+def _said(error: Exception) -> str:
+    return f"Error: {error}"
+
+
+def _path(descriptor: Descriptor) -> str:
+    return descriptor.fd.removeprefix("name:")
+
+
+def _info(descriptor: Descriptor) -> FileInfo:
+    modified = datetime.fromtimestamp(descriptor.created_at, UTC).isoformat()
+    return FileInfo(path=_path(descriptor), is_dir=False, size=descriptor.bytes, modified_at=modified)
+
+
+def _window(found: Slice, limit: int) -> ReadResult:
+    """Return lines as the protocol has them: line ends as LF, no positions where nothing is to be seen."""
+    data = FileData(content=found.text.replace("\r\n", "\n"), encoding="utf-8")
+    first, last = map(int, found.lines.split("-"))
+    is_whole = found.total_lines in (0, last - first + 1)
+    if is_whole and not found.text.strip():
+        return ReadResult(file_data=data)
+    if limit == 0:
+        return ReadResult(file_data=FileData(content="", encoding="utf-8"), no_lines_requested=True)
+    return ReadResult(
+        file_data=data,
+        total_lines=found.total_lines,
+        start_line=first,
+        end_line=last,
+        next_offset=last if last < found.total_lines else None,
+    )

@@ -1,0 +1,136 @@
+"""Google's Agent Development Kit: a plugin that keeps long texts out of the events of all agents of a runner.
+
+    runner = Runner(agent=agent, plugins=[FdstorePlugin(await fdstore.aio.connect())], ...)
+
+Long texts in results of tools and in messages of the user are stored and shown as their `fd_result`, before
+the session keeps them; every agent is offered our tools that read them. Media in results stay. Put it last:
+the kit does not run the plugins and callbacks that come after one which changes a result.
+
+The thread is the session: of its app and user. An agent that another one calls as a tool (`AgentTool`) has a
+session of its own; give a `process` if they are to read each other's descriptors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fdstore.errors import InvalidArgument, MissingExtra
+from fdstore.integrations.nested_texts import texts_in, with_texts
+from fdstore.integrations.thread_tools import AnyStore, ThreadTools
+from fdstore.optional_packages import how_to_install
+from fdstore.text.layout import reindent_json
+from fdstore.tools.config import FDConfig
+from fdstore.tools.content_blocks import picture_in
+from fdstore.tools.tool_names import READING_TOOLS, ToolName
+from fdstore.tools.tool_outcome import ToolResult
+from fdstore.tools.wrapping import to_text
+
+try:
+    from google.adk.plugins.base_plugin import BasePlugin
+    from google.adk.tools.base_tool import BaseTool
+    from google.genai import types
+except ImportError as error:
+    raise MissingExtra("google.adk", how_to_install("google-adk")) from error
+
+
+class FdstorePlugin(BasePlugin):
+    """Keep long texts out of the events of a runner, and let its agents read them by reference.
+
+    store    a connected store; of `fdstore.aio.connect` on the event loop of the runner, or of
+             `fdstore.connect`, which is used in threads
+    process  name of the process of all sessions. None: each has its own
+    enabled  names of built-in tools that are offered
+    config   sizes and switches, and policies for single tools (`FDConfig`)
+    meter    name under which `fdstore saved` counts
+
+    Raises `InvalidArgument`.
+
+    >>> from google.adk.agents import LlmAgent
+    >>> from google.adk.runners import InMemoryRunner
+    >>> runner = InMemoryRunner(agent=LlmAgent(name="triage"), plugins=[FdstorePlugin(store)])
+    """
+
+    def __init__(
+        self,
+        store: AnyStore,
+        *,
+        process: str | None = None,
+        enabled: Sequence[ToolName] = READING_TOOLS,
+        config: FDConfig | None = None,
+        export_root: str | None = None,
+        meter: str | None = None,
+    ) -> None:
+        super().__init__("fdstore")
+        self._ours = ThreadTools(
+            store, process=process, enabled=enabled, config=config, export_root=export_root, meter=meter
+        )
+        self._tools = [_Tool(self._ours, each) for each in self._ours.definitions_for("anthropic")]
+
+    async def on_user_message_callback(self, *, invocation_context: Any, user_message: Any) -> Any:
+        """Store the long texts of the user."""
+        parts, is_changed = [], False
+        for part in user_message.parts or ():
+            if part.text:
+                text = await self._ours.wrap_input_async(_thread_of(invocation_context.session), part.text)
+                if text != part.text:
+                    part, is_changed = part.model_copy(update={"text": text}), True
+            parts.append(part)
+        return user_message.model_copy(update={"parts": parts}) if is_changed else None
+
+    async def before_model_callback(self, *, callback_context: Any, llm_request: Any) -> None:
+        """Offer our tools, and tell the model about descriptors."""
+        llm_request.append_instructions([self._ours.instructions])
+        llm_request.append_tools(self._tools)
+
+    async def after_tool_callback(
+        self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: Any, result: Any
+    ) -> Any:
+        """Store the long texts of a result, or the whole if only together they are long."""
+        thread, call_id = _thread_of(tool_context.session), tool_context.function_call_id
+        if not isinstance(result, (str, dict, list)) or isinstance(tool, _Tool):
+            return None
+        texts = texts_in(result)
+        shown = await self._ours.offload_parts_async(thread, texts, tool.name, call_id)
+        if shown is None:
+            return None
+        if list(shown.content) != texts:
+            return with_texts(result, list(shown.content))
+        try:
+            text = to_text(result)
+        except InvalidArgument:
+            return None  # it contains media
+        whole = reindent_json(text) or text
+        found = await self._ours.offload_async(thread, whole, tool.name, call_id and f"{call_id}/whole")
+        return None if found is None or found.descriptor is None else {"result": found.content}
+
+
+class _Tool(BaseTool):
+    """One of our tools."""
+
+    def __init__(self, ours: ThreadTools, definition: dict[str, Any]) -> None:
+        super().__init__(name=definition["name"], description=definition["description"])
+        self._ours = ours
+        self._schema = definition["input_schema"]
+
+    def _get_declaration(self) -> Any:
+        return types.FunctionDeclaration(
+            name=self.name, description=self.description, parameters_json_schema=self._schema
+        )
+
+    async def run_async(self, *, args: dict[str, Any], tool_context: Any) -> Any:
+        thread, call_id = _thread_of(tool_context.session), tool_context.function_call_id
+        return _answer(await self._ours.call_async(thread, self.name, args, call_id))
+
+
+def _thread_of(session: Any) -> str:
+    return f"{session.app_name}/{session.user_id}/{session.id}"
+
+
+def _answer(result: ToolResult) -> Any:
+    """Return a result of one of our tools; the kit moves the media in a list into its own field."""
+    if isinstance(result.content, str):
+        return {"error" if result.is_error else "result": result.content}
+    pictures = [picture_in(block) for block in result.content]
+    media = [types.Part.from_bytes(data=each.data, mime_type=each.media_type) for each in pictures if each]
+    return [result.text, *media]

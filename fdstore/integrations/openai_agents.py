@@ -1,0 +1,275 @@
+"""OpenAI Agents SDK: keep long texts out of what its agents read.
+
+    ours = FdstoreTools(await fdstore.aio.connect())
+    agent = Agent("triage", instructions=ours.instructions, tools=ours.wrap([read_log]))
+    result = await Runner.run(agent, question, run_config=ours.run_config("chat-7"))
+
+`wrap` returns the tools with their long results stored, so sessions and `to_input_list()` have what the model
+saw, and with our own tools. The run configuration does the same for what no tool of the list returned, in
+the input of each call of the model alone: messages of the user, results of MCP servers, and of tools that
+`wrap` leaves as they are: those with an output schema, and those whose approval depends on their arguments.
+
+The thread is the `group_id` of the run configuration; `run_config()` without one makes a process for the run.
+A run without our run configuration uses the one process of this object.
+"""
+
+from __future__ import annotations
+
+import base64
+import copy
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from hashlib import sha256
+from typing import Any
+
+from fdstore.errors import InvalidArgument, MissingExtra
+from fdstore.integrations.content_parts import shown_blocks
+from fdstore.integrations.thread_tools import AnyStore, ThreadTools, new_thread
+from fdstore.optional_packages import how_to_install
+from fdstore.store.recent import Recent
+from fdstore.text.layout import reindent_json
+from fdstore.tools.config import FDConfig
+from fdstore.tools.content_blocks import picture_in
+from fdstore.tools.tool_names import READING_TOOLS, ToolName
+from fdstore.tools.tool_outcome import ToolResult
+from fdstore.tools.wrapping import to_text
+
+try:
+    from agents import (
+        FunctionTool,
+        RunConfig,
+        Tool,
+        ToolOutputFileContent,
+        ToolOutputImage,
+        ToolOutputText,
+    )
+    from agents.run_config import CallModelData, ModelInputData
+    from agents.tool_context import ToolContext
+except ImportError as error:
+    raise MissingExtra("agents", how_to_install("openai-agents")) from error
+
+MAX_CALLS = 10_000
+"""Calls that are remembered until their results are sent."""
+
+STRUCTURED = (ToolOutputText, ToolOutputImage, ToolOutputFileContent)
+
+
+class FdstoreTools:
+    """Tools of agents, with long results stored and our tools that read them.
+
+    store    a connected store; of `fdstore.aio.connect` on the event loop of the runs, or of
+             `fdstore.connect`, which is used in threads
+    process  name of the process of all threads. None: each thread has its own
+    enabled  names of built-in tools that are offered
+    config   sizes and switches, and policies for single tools (`FDConfig`)
+    meter    name under which `fdstore saved` counts
+
+    Raises `InvalidArgument`.
+
+    >>> from agents import function_tool
+    >>> @function_tool
+    ... def read_log() -> str:
+    ...     return "a line of a log\\n" * 1000
+    >>> ours = FdstoreTools(store)
+    >>> [tool.name for tool in ours.wrap([read_log])]
+    ['read_log', 'read_fd', 'search_fd', 'list_fds']
+    >>> ours.run_config("chat-7").group_id
+    'chat-7'
+    """
+
+    def __init__(
+        self,
+        store: AnyStore,
+        *,
+        process: str | None = None,
+        enabled: Sequence[ToolName] = READING_TOOLS,
+        config: FDConfig | None = None,
+        export_root: str | None = None,
+        meter: str | None = None,
+    ) -> None:
+        self._ours = ThreadTools(
+            store, process=process, enabled=enabled, config=config, export_root=export_root, meter=meter
+        )
+        self._thread = new_thread()
+        self._wrapped: set[str] = set()
+        self._calls: Recent[str, None] = Recent(MAX_CALLS)
+        """Calls whose results the model is to see as they are: of wrapped tools, and our own."""
+
+    @property
+    def instructions(self) -> str:
+        """The section for the instructions of an agent."""
+        return self._ours.instructions
+
+    def wrap(self, tools: Sequence[Tool]) -> list[Tool]:
+        """Return copies of the tools whose long results are stored, and our own tools. Hosted tools, and the
+        others that the module's description names, are returned as they are."""
+        return [self._wrap(tool) for tool in tools] + [
+            FunctionTool(
+                each["name"],
+                each["description"],
+                each["parameters"],
+                self._caller(each["name"]),
+                strict_json_schema=False,
+            )
+            for each in self._ours.definitions_for("openai-responses")
+        ]
+
+    def run_config(self, thread: str | None = None, config: RunConfig | None = None) -> RunConfig:
+        """Return a run configuration, `config` or a new one, for a thread (default: its `group_id`, else a
+        new one). A `call_model_input_filter` that it has runs first."""
+        config = config or RunConfig()
+        thread = thread or config.group_id or new_thread()
+        before = config.call_model_input_filter
+
+        async def filtered(data: CallModelData[Any]) -> ModelInputData:
+            model_data = data.model_data
+            if before is not None:
+                found = before(data)
+                model_data = await found if isinstance(found, Awaitable) else found
+            return replace(model_data, input=await self._input(thread, model_data.input))
+
+        return replace(config, group_id=thread, call_model_input_filter=filtered)
+
+    def _wrap(self, tool: Tool) -> Tool:
+        if not isinstance(tool, FunctionTool) or self._ours.is_own(tool.name):
+            return tool
+        if tool.output_json_schema is not None or callable(tool.needs_approval):
+            return tool
+        run, name = tool.on_invoke_tool, tool.name
+
+        async def invoke(context: ToolContext[Any], arguments: str) -> Any:
+            output = await run(context, arguments)
+            return await self._offload(
+                _thread_of(context) or self._thread, name, output, context.tool_call_id
+            )
+
+        copied = copy.copy(tool)
+        copied.on_invoke_tool = invoke
+        self._wrapped.add(name)
+        return copied
+
+    def _caller(self, name: str) -> Callable[[ToolContext[Any], str], Awaitable[Any]]:
+        async def invoke(context: ToolContext[Any], arguments: str) -> Any:
+            self._calls.first(context.tool_call_id, None)
+            try:
+                given = json.loads(arguments or "{}")
+            except ValueError as error:
+                return f"Invalid JSON for the arguments of {name}: {error}"
+            thread = _thread_of(context) or self._thread
+            return _outputs(await self._ours.call_async(thread, name, given, context.tool_call_id))
+
+        return invoke
+
+    async def _offload(self, thread: str, source: str, output: Any, call_id: str) -> Any:
+        """Return an output of a tool as the model is to see it: the same object if nothing changes."""
+        self._calls.first(call_id, None)
+        items = list(output) if isinstance(output, (list, tuple)) and output else [output]
+        blocks = [_structured(item) for item in items]
+        is_text = None in blocks
+        if is_text:
+            blocks = [ToolOutputText(text=_text_of(output))]
+        parts = [_part(block) for block in blocks]
+        shown = await self._ours.offload_parts_async(thread, parts, source, call_id)
+        if shown is None or _is_same(parts, shown.content):
+            return output
+        result = shown_blocks(blocks, parts, shown.content, lambda text: ToolOutputText(text=text))
+        return result[0].text if is_text else result
+
+    async def _input(self, thread: str, items: Sequence[Any]) -> list[Any]:
+        """Return the input of a call of the model with its long texts as their `fd_result`. The items are
+        changed in place, since the SDK knows by their identity what a conversation has sent; if it keeps them
+        as they were, each call of the model stores the same texts under the same ids."""
+        calls = [item for item in items if isinstance(item, dict) and item.get("type") == "function_call"]
+        names = {item.get("call_id"): item.get("name") for item in calls}
+        for item in items:
+            if not isinstance(item, dict):
+                continue
+            kind, call_id = item.get("type", "message"), item.get("call_id")
+            if kind == "message" and item.get("role") == "user":
+                item["content"] = await self._input_content(thread, "user_input", item.get("content"))
+            elif kind == "function_call_output" and call_id not in self._calls:
+                name = names.get(call_id)
+                if name not in self._wrapped and not (name and self._ours.is_own(name)):
+                    source = name or "tool_result"
+                    item["output"] = await self._input_content(thread, source, item.get("output"))
+        return list(items)
+
+    async def _input_content(self, thread: str, source: str, content: Any) -> Any:
+        blocks = [content] if isinstance(content, str) else content
+        if not isinstance(blocks, list):
+            return content
+        parts = [block if isinstance(block, str) else _text_in(block) for block in blocks]
+        if not any(parts):
+            return content
+        digest = sha256(json.dumps(parts).encode()).hexdigest()
+        offloaded = await self._ours.offload_parts_async(thread, parts, source, f"input/{digest}")
+        if offloaded is None or _is_same(parts, offloaded.content):
+            return content
+        if isinstance(content, str):
+            return offloaded.content[0]
+        return [
+            block if text is None else {**block, "text": text}
+            for block, text in zip(blocks, offloaded.content, strict=True)
+        ]
+
+
+def _thread_of(context: ToolContext[Any]) -> str | None:
+    return context.run_config.group_id if context.run_config else None
+
+
+def _structured(item: Any) -> Any:
+    """Return an item of an output as the SDK's own model of a block, or None for another value."""
+    if isinstance(item, STRUCTURED):
+        return item
+    if isinstance(item, dict) and "type" in item:
+        for kind in STRUCTURED:
+            if item["type"] == kind.model_fields["type"].default:
+                try:
+                    return kind.model_validate(item)
+                except ValueError:
+                    return None
+    return None
+
+
+def _part(block: Any) -> str | bytes | None:
+    if isinstance(block, ToolOutputText):
+        return str(block.text)
+    picture = picture_in(block)
+    return None if picture is None else picture.data
+
+
+def _text_of(output: Any) -> str:
+    """Return a value as a text: indented JSON if it can be, else as the SDK shows it."""
+    if isinstance(output, str):
+        return output
+    try:
+        text = to_text(output)
+    except InvalidArgument:
+        return str(output)
+    return reindent_json(text) or text
+
+
+def _text_in(block: Any) -> str | None:
+    text = block.get("text") if isinstance(block, dict) and block.get("type") == "input_text" else None
+    return text if isinstance(text, str) else None
+
+
+def _is_same(parts: Sequence[str | bytes | None], shown: Sequence[str | None]) -> bool:
+    return all(text is None or text == part for part, text in zip(parts, shown, strict=True))
+
+
+def _outputs(result: ToolResult) -> Any:
+    """Return a result of one of our tools as the SDK takes it."""
+    if isinstance(result.content, str):
+        return result.content
+    return [_output(block) for block in result.content]
+
+
+def _output(block: dict[str, Any]) -> Any:
+    if (picture := picture_in(block)) is None:
+        return ToolOutputText(text=block["text"])
+    url = f"data:{picture.media_type};base64,{base64.b64encode(picture.data).decode('ascii')}"
+    if picture.media_type.startswith("image/"):
+        return ToolOutputImage(image_url=url)
+    return ToolOutputFileContent(file_data=url, filename="content.pdf")

@@ -1,0 +1,265 @@
+"""Pydantic AI: a capability that keeps long texts out of an agent's history, and a store for its own one.
+
+    agent = Agent(model, capabilities=[FdstoreCapability(fdstore.connect())])
+
+Long results of tools and long prompts are stored and shown as their `fd_result`, structured results as
+indented JSON. Our tools that read them are offered with their instructions. Images stay. `ModelRetry`,
+`ToolFailed` and other errors of tools pass as they are: they never reach the hook of a capability.
+
+The process is that of the conversation, named by its `conversation_id` (see `process_name_of_thread`).
+Pydantic AI keeps that id in the message history, so a run with the history of another one reads what that one
+stored.
+
+With the harness, `ToolOutputLimits(store=FdstoreOverflowStore(store))` keeps its spilled results in fdstore.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from hashlib import sha256
+from typing import Any
+
+from fdstore.errors import FDStoreError, InvalidArgument, MissingExtra, NotFound
+from fdstore.integrations.content_parts import shown_blocks
+from fdstore.integrations.named_process import NamedProcess
+from fdstore.integrations.thread_tools import AnyStore, ThreadTools
+from fdstore.optional_packages import how_to_install
+from fdstore.records import Descriptor
+from fdstore.text.names import MAX_KEY_BYTES, name_id
+from fdstore.tools.config import FDConfig
+from fdstore.tools.content_blocks import picture_in
+from fdstore.tools.tool_names import READING_TOOLS, ToolName
+from fdstore.tools.tool_outcome import ToolResult
+
+try:
+    from pydantic_ai.agent import UserPromptNode
+    from pydantic_ai.capabilities import AbstractCapability
+    from pydantic_ai.exceptions import ToolFailed
+    from pydantic_ai.messages import (
+        MULTI_MODAL_CONTENT_TYPES,
+        BinaryContent,
+        LoadCapabilityReturnPart,
+        TextContent,
+        ToolReturn,
+        ToolSearchReturnPart,
+    )
+    from pydantic_ai.tools import RunContext, ToolDefinition
+    from pydantic_ai.toolsets import AbstractToolset
+    from pydantic_ai.toolsets.abstract import ToolsetTool
+    from pydantic_core import SchemaValidator, core_schema, to_json
+except ImportError as error:
+    raise MissingExtra("pydantic-ai-slim", how_to_install("pydantic-ai")) from error
+
+NAME = "fdstore"
+"""The id of the capability and its toolset, and the key in the metadata of tools and results."""
+
+ANY_ARGUMENTS = SchemaValidator(core_schema.any_schema())
+"""Our tools check their arguments themselves."""
+
+KEPT_KINDS = frozenset({LoadCapabilityReturnPart.tool_kind, ToolSearchReturnPart.tool_kind})
+"""Tools of the framework whose structured results it reads again from the history."""
+
+
+class FdstoreCapability(AbstractCapability[Any]):
+    r"""Keep long texts out of an agent's history, and let it read them by reference.
+
+    store    a connected store: of `fdstore.connect`, whose calls run in threads, or of `fdstore.aio.connect`
+             if all runs are in one event loop
+    process  name of the process of all conversations. None: each has its own
+    enabled  names of built-in tools that are offered: also write_fd close_fd, and fd_to_file with an
+             `export_root`
+    config   sizes and switches, and policies for single tools (`FDConfig`)
+    meter    name under which `fdstore saved` counts
+
+    Raises `InvalidArgument`.
+
+    >>> from pydantic_ai import Agent
+    >>> from pydantic_ai.models.test import TestModel
+    >>> agent = Agent(TestModel(call_tools=[]), capabilities=[FdstoreCapability(store)])
+    >>> result = agent.run_sync("a long line\n" * 1000)
+    >>> result.all_messages()[0].parts[0].content.partition(" pages")[0]
+    '<fd_result fd="fd:1"'
+    """
+
+    id = NAME
+
+    def __init__(
+        self,
+        store: AnyStore,
+        *,
+        process: str | None = None,
+        enabled: Sequence[ToolName] = READING_TOOLS,
+        config: FDConfig | None = None,
+        export_root: str | None = None,
+        meter: str | None = None,
+    ) -> None:
+        self._ours = ThreadTools(
+            store, process=process, enabled=enabled, config=config, export_root=export_root, meter=meter
+        )
+        self._toolset = _ReadingToolset(self._ours)
+
+    def get_instructions(self) -> str:
+        """Return what the model is told about descriptors."""
+        return self._ours.instructions
+
+    def get_toolset(self) -> AbstractToolset[Any]:
+        """Return our tools."""
+        return self._toolset
+
+    async def before_node_run(self, ctx: RunContext[Any], *, node: Any) -> Any:
+        """Store a long prompt of the user."""
+        if not isinstance(node, UserPromptNode) or node.user_prompt is None:
+            return node
+        given = node.user_prompt
+        blocks = given if isinstance(given, str) else [_input_block(item) for item in given]
+        shown = await self._ours.wrap_input_async(_thread(ctx), blocks)
+        if shown == blocks:
+            return node
+        if not isinstance(given, str):
+            shown = [_with_text(item, block) for item, block in zip(given, shown, strict=True)]
+        return replace(node, user_prompt=shown)
+
+    async def after_tool_execute(
+        self, ctx: RunContext[Any], *, call: Any, tool_def: ToolDefinition, args: dict[str, Any], result: Any
+    ) -> Any:
+        """Store a long result."""
+        value = result.return_value if isinstance(result, ToolReturn) else result
+        if _is_kept(tool_def) or value is None or isinstance(value, BaseException):
+            return result
+        items = list(value) if _is_content(value) else [value]
+        parts = [_part(item) for item in items]
+        thread = _thread(ctx)
+        found = await self._ours.offload_parts_async(thread, parts, call.tool_name, call.tool_call_id)
+        if found is None or found.content == [part if isinstance(part, str) else None for part in parts]:
+            return result
+        shown = shown_blocks(items, parts, found.content, str)
+        content = shown[0] if len(shown) == 1 and not _is_content(value) else shown
+        fd = None if found.descriptor is None else found.descriptor.fd
+        metadata = {NAME: {"process": self._ours.process_of(thread), "fd": fd}}
+        if not isinstance(result, ToolReturn):
+            return ToolReturn(return_value=content, metadata=metadata)
+        return replace(result, return_value=content, metadata=result.metadata or metadata)
+
+
+class _ReadingToolset(AbstractToolset[Any]):
+    """Our tools. What goes wrong is a failed result, which costs none of the tool's retries."""
+
+    def __init__(self, ours: ThreadTools) -> None:
+        self._ours = ours
+
+    @property
+    def id(self) -> str:
+        return NAME
+
+    async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
+        tools = {}
+        for each in self._ours.definitions_for("anthropic"):
+            definition = ToolDefinition(
+                name=each["name"],
+                description=each["description"],
+                parameters_json_schema=each["input_schema"],
+                metadata={NAME: True},
+            )
+            tools[definition.name] = ToolsetTool(
+                toolset=self, tool_def=definition, max_retries=1, args_validator=ANY_ARGUMENTS
+            )
+        return tools
+
+    async def call_tool(self, name: str, tool_args: Any, ctx: RunContext[Any], tool: ToolsetTool[Any]) -> Any:
+        result: ToolResult = await self._ours.call_async(_thread(ctx), name, tool_args, ctx.tool_call_id)
+        if result.is_error:
+            raise ToolFailed(result.text)
+        if isinstance(result.content, str):
+            return result.content
+        return [_shown(block) for block in result.content]
+
+
+class FdstoreOverflowStore:
+    r"""Where `ToolOutputLimits` of the harness keeps spilled results: named descriptors of one process, text
+    as text. `fdstore ls PROCESS` shows them, and any other client reads them.
+
+    store    a store of `fdstore.connect`, or of `fdstore.aio.connect` if all runs are in one event loop
+    process  name of the process
+
+    Only what it wrote is read by a handle, which models choose. Raises `InvalidArgument`.
+
+    >>> import asyncio
+    >>> overflow = FdstoreOverflowStore(store, process="spilled")
+    >>> handle = asyncio.run(overflow.write("run/call_1.0", b"a long result\n"))
+    >>> handle, store.process("spilled").read(handle).text
+    ('name:run/call_1.0', 'a long result\n')
+    """
+
+    def __init__(self, store: AnyStore, *, process: str = "pydantic-ai") -> None:
+        self._process = NamedProcess(store, process)
+
+    async def write(self, key: str, data: bytes) -> str:
+        """Store bytes under a key, and return the handle. Raises `OSError` if the store fails."""
+        try:
+            content: str | bytes = data.decode("utf-8")
+        except UnicodeDecodeError:
+            content = data
+        if len(key.encode("utf-8", "surrogatepass")) > MAX_KEY_BYTES or not key.isprintable():
+            key = sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
+        try:
+            stored: Descriptor = await self._process.run(lambda process: process.put(key, content))
+        except FDStoreError as error:
+            raise OSError(str(error)) from error
+        return stored.fd
+
+    async def read(self, handle: str) -> bytes:
+        """Return the bytes of a handle. Raises `FileNotFoundError`, and `OSError` if the store fails."""
+        try:
+            fd = name_id(handle.removeprefix("name:"))
+            data: bytes = await self._process.run(lambda process: process.read_bytes(fd))
+        except (NotFound, InvalidArgument) as error:
+            raise FileNotFoundError(str(error)) from error
+        except FDStoreError as error:
+            raise OSError(str(error)) from error
+        return data
+
+
+def _thread(ctx: RunContext[Any]) -> str:
+    return str(ctx.conversation_id or ctx.run_id)
+
+
+def _is_kept(tool_def: ToolDefinition) -> bool:
+    """Return whether the results of a tool stay as they are: of ours, also under a prefix."""
+    return NAME in (tool_def.metadata or {}) or tool_def.tool_kind in KEPT_KINDS
+
+
+def _is_content(value: Any) -> bool:
+    """Return whether a result is a list with images or other media, each of which is judged on its own."""
+    return isinstance(value, (list, tuple)) and any(isinstance(v, MULTI_MODAL_CONTENT_TYPES) for v in value)
+
+
+def _part(item: Any) -> str | bytes | None:
+    if isinstance(item, str):
+        return item
+    if isinstance(item, BinaryContent):
+        return item.data if item.is_image or item.media_type == "application/pdf" else None
+    if isinstance(item, MULTI_MODAL_CONTENT_TYPES):
+        return None
+    if isinstance(item, (bytes, bytearray)):
+        return bytes(item).decode("utf-8", "backslashreplace")
+    return to_json(item, indent=2, fallback=repr, bytes_mode="base64").decode("utf-8")
+
+
+def _input_block(item: Any) -> Any:
+    if isinstance(item, TextContent):
+        item = item.content
+    return {"type": "text", "text": item} if isinstance(item, str) else item
+
+
+def _with_text(item: Any, block: Any) -> Any:
+    if isinstance(item, TextContent):
+        return replace(item, content=block["text"])
+    return block["text"] if isinstance(item, str) else item
+
+
+def _shown(block: dict[str, Any]) -> Any:
+    """Return a block of the Messages API as content of Pydantic AI."""
+    if (picture := picture_in(block)) is None:
+        return block["text"]
+    return BinaryContent(picture.data, media_type=picture.media_type)

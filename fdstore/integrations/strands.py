@@ -1,0 +1,267 @@
+"""Strands: a plugin that keeps long texts out of an agent's messages, and a storage for its own plugins.
+
+    agent = Agent(plugins=[FdstorePlugin(fdstore.connect())])
+
+Long results of tools and long prompts are stored and shown as their `fd_result`, JSON results indented. Our
+tools that read them are offered, and the system prompt of each request says how. Images stay; a failed call
+stays failed; the answer of an agent that another one delegates to stays as it is.
+
+The process of an agent is named in its state (`agent.state`), which session managers and snapshots keep: the
+id of its session and a random part (see `process_name_of_thread`). `Agent(storage=FdstoreStorage(store))`
+keeps sessions, stashes and offloaded results of Strands in fdstore.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+from fdstore.errors import FDStoreError, InvalidArgument, MissingExtra, NotFound
+from fdstore.integrations.content_parts import shown_blocks
+from fdstore.integrations.named_process import AnyStore, NamedProcess
+from fdstore.integrations.thread_tools import ThreadTools
+from fdstore.optional_packages import how_to_install
+from fdstore.records import Descriptor
+from fdstore.text.media_types import check_media_type
+from fdstore.text.names import check_prefix, name_id
+from fdstore.tools.config import FDConfig
+from fdstore.tools.content_blocks import picture_in
+from fdstore.tools.tool_names import READING_TOOLS, ToolName
+from fdstore.tools.tool_outcome import ToolResult
+
+try:
+    from strands.hooks import AfterToolCallEvent, BeforeInvocationEvent
+    from strands.middleware import InvokeModelStage
+    from strands.plugins import Plugin, hook
+    from strands.storage import Storage
+    from strands.tools.tools import PythonAgentTool
+    from strands.types.exceptions import StorageError
+except ImportError as error:
+    raise MissingExtra("strands-agents", how_to_install("strands")) from error
+
+THREAD = "fdstore_thread"
+"""The key of an agent's state with the id that names its process."""
+
+
+class FdstorePlugin(Plugin):
+    r"""Keep long texts out of an agent's messages, and let it read them by reference.
+
+    store    a store of `fdstore.connect`, whose calls run in threads; one of `fdstore.aio.connect` serves
+             `agent.invoke_async` and `agent.stream_async` in its event loop alone
+    process  name of the process of all agents. None: each has its own
+    enabled  names of built-in tools that are offered: also write_fd close_fd, and fd_to_file with an
+             `export_root`
+    config   sizes and switches, and policies for single tools (`FDConfig`)
+    meter    name under which `fdstore saved` counts
+
+    Raises `InvalidArgument`.
+
+    >>> from strands import Agent
+    >>> agent = Agent(plugins=[FdstorePlugin(store)])
+    >>> sorted(agent.tool_names)
+    ['list_fds', 'read_fd', 'search_fd']
+    """
+
+    name = "fdstore"
+
+    def __init__(
+        self,
+        store: AnyStore,
+        *,
+        process: str | None = None,
+        enabled: Sequence[ToolName] = READING_TOOLS,
+        config: FDConfig | None = None,
+        export_root: str | None = None,
+        meter: str | None = None,
+    ) -> None:
+        super().__init__()
+        self._ours = ThreadTools(
+            store, process=process, enabled=enabled, config=config, export_root=export_root, meter=meter
+        )
+
+    def init_agent(self, agent: Any) -> None:
+        """Offer our tools to an agent, and tell its model about them."""
+        agent.tool_registry.process_tools([self._tool(each, agent) for each in self._ours.definitions_for()])
+        agent.add_middleware(InvokeModelStage.Input, self._instruct)
+
+    @hook
+    async def store_prompt(self, event: BeforeInvocationEvent) -> None:
+        """Store a long prompt of the user."""
+        shown = []
+        for message in event.messages or []:
+            if message["role"] == "user":
+                given = [{"type": "text", **b} if set(b) == {"text"} else b for b in message["content"]]
+                blocks = await self._ours.wrap_input_async(_thread(event.agent), given)
+                content = [{"text": b["text"]} if b.get("type") == "text" else b for b in blocks]
+                message = {**message, "content": content}
+            shown.append(message)
+        if shown:
+            event.messages = shown
+
+    @hook
+    async def store_result(self, event: AfterToolCallEvent) -> None:
+        """Store the long result of a tool."""
+        if event.cancel_message is not None or getattr(event.selected_tool, "delegate", False):
+            return
+        blocks, thread = event.result["content"], _thread(event.agent)
+        parts = [_part(block) for block in blocks]
+        tool, call_id = event.tool_use["name"], event.tool_use["toolUseId"]
+        found = await self._ours.offload_parts_async(thread, parts, tool, call_id)
+        if found is None:
+            return
+        content = shown_blocks(blocks, parts, found.content, lambda text: {"text": text})
+        event.result = {**event.result, "content": content}
+
+    def _tool(self, definition: dict[str, Any], agent: Any) -> PythonAgentTool:
+        known = weakref.ref(agent)
+
+        async def run(tool_use: Any, **state: Any) -> Any:
+            result = await self._ours.call_async(
+                _thread(known()), tool_use["name"], tool_use["input"], tool_use["toolUseId"]
+            )
+            return _answer(tool_use, result)
+
+        name = definition["name"]
+        schema = {"json": definition["input_schema"]}
+        spec = {"name": name, "description": definition["description"], "inputSchema": schema}
+        return PythonAgentTool(name, spec, run)
+
+    def _instruct(self, context: Any) -> Any:
+        before = context.system_prompt
+        said = [{"text": before}] if isinstance(before, str) else [*(before or [])]
+        return context.replace(system_prompt=[*said, {"text": self._ours.instructions}])
+
+
+class FdstoreStorage(Storage):
+    r"""A storage of Strands: keys are names of descriptors in one process, so that `fdstore ls PROCESS` and
+    other clients read them. UTF-8 is stored as text. What Strands frames with a media type is stored without
+    the frame, under that type.
+
+    store    a store of `fdstore.connect`, or of `fdstore.aio.connect` for use in its event loop alone
+    process  name of the process
+
+    Raises `InvalidArgument`.
+
+    >>> import asyncio
+    >>> storage = FdstoreStorage(store, process="sessions")
+    >>> asyncio.run(storage.write("chat/notes.txt", b"plan\n"))
+    >>> asyncio.run(storage.list("chat/")), store.process("sessions").read("name:chat/notes.txt").text
+    (['chat/notes.txt'], 'plan\n')
+    """
+
+    def __init__(self, store: AnyStore, *, process: str = "strands") -> None:
+        self._process = NamedProcess(store, process)
+
+    async def write(self, key: str, data: bytes) -> None:
+        """Store bytes under a key. Raises `StorageError`."""
+        media_type, content = _unframed(data)
+        source = None if media_type is None else FRAMED
+        await self._run(lambda process: process.put(key, content, media_type, source))
+
+    async def read(self, key: str) -> bytes | None:
+        """Return the bytes of a key, or None. Raises `StorageError`."""
+        for _ in range(READ_ATTEMPTS):
+            found: Descriptor | None = await self._run(lambda process: process.find(key))
+            if found is None:
+                return None
+            try:
+                data: bytes = await self._run(lambda process: process.read_bytes(name_id(key)))
+            except _Missing:
+                return None
+            if len(data) == found.bytes:  # else it was replaced meanwhile
+                return _frame(found.media_type) + data if found.source == FRAMED else data
+        raise StorageError(f"{key!r} is being written by others; read it again")
+
+    async def delete(self, key: str) -> None:
+        """Delete a key, if it is there. Raises `StorageError`."""
+        try:
+            await self._run(lambda process: process.close(name_id(key)))
+        except _Missing:
+            return
+
+    async def list(self, query: str = "") -> list[str]:
+        """Return the keys that begin with a text, sorted. Raises `StorageError`."""
+        found = await self._run(lambda process: process.list(prefix=check_prefix(query)))
+        return sorted(descriptor.fd.removeprefix("name:") for descriptor in found)
+
+    async def _run(self, work: Any) -> Any:
+        try:
+            return await self._process.run(work)
+        except NotFound as error:
+            raise _Missing(str(error)) from error
+        except FDStoreError as error:
+            raise StorageError(str(error)) from error
+
+
+FRAMED = "strands-framed"
+"""The source of a content that Strands framed."""
+
+READ_ATTEMPTS = 5
+
+
+class _Missing(StorageError):
+    """The key is not there."""
+
+
+def _thread(agent: Any) -> str:
+    found = agent.state.get(THREAD)
+    if found is None:
+        found = f"{agent.session_id}-{secrets.token_hex(8)}"
+        agent.state.set(THREAD, found)
+    return str(found)
+
+
+def _part(block: dict[str, Any]) -> str | bytes | None:
+    if isinstance(block.get("text"), str):
+        return str(block["text"])
+    if "json" in block:
+        return json.dumps(block["json"], indent=2, ensure_ascii=False, default=str)
+    document = block.get("document") or {}
+    media = block.get("image") or (document if document.get("format") == "pdf" else {})
+    data = media.get("source", {}).get("bytes")
+    return data if isinstance(data, bytes) else None
+
+
+def _answer(tool_use: Any, result: ToolResult) -> dict[str, Any]:
+    blocks = [{"text": result.content}] if isinstance(result.content, str) else map(_block, result.content)
+    status = "error" if result.is_error else "success"
+    return {"toolUseId": tool_use["toolUseId"], "status": status, "content": list(blocks)}
+
+
+def _block(block: dict[str, Any]) -> dict[str, Any]:
+    """Return a block of the Messages API as one of Strands."""
+    if (picture := picture_in(block)) is None:
+        return {"text": block["text"]}
+    source = {"bytes": picture.data}
+    kind, _, form = picture.media_type.partition("/")
+    if kind == "image":
+        return {"image": {"format": form, "source": source}}
+    return {"document": {"format": form, "name": "document", "source": source}}
+
+
+_MEDIA_TYPE = re.compile(rb"[a-z]+/[a-z0-9.+-]+")
+
+
+def _frame(media_type: str) -> bytes:
+    encoded = media_type.encode("ascii")
+    return len(encoded).to_bytes(2, "big") + encoded
+
+
+def _unframed(data: bytes) -> tuple[str | None, str | bytes]:
+    """Return the media type of framed data, if it is framed, and the content: text if it is UTF-8."""
+    size = int.from_bytes(data[:2], "big")
+    media_type = None
+    if 2 < size < 128 and len(data) >= 2 + size and _MEDIA_TYPE.fullmatch(data[2 : 2 + size]):
+        try:
+            media_type = check_media_type(data[2 : 2 + size].decode("ascii"))
+            data = data[2 + size :]
+        except InvalidArgument:
+            pass
+    try:
+        return media_type, data.decode("utf-8")
+    except UnicodeDecodeError:
+        return media_type, data

@@ -1,0 +1,186 @@
+"""The hooks in real crews of CrewAI, with a scripted model that keeps what it was shown."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from crewai import Agent, BaseLLM, Crew, Task
+from crewai.tools import tool
+from pydantic import Field
+
+import fdstore
+from fdstore.client import Store
+from fdstore.errors import InvalidArgument
+from fdstore.integrations.crewai import FdstoreCrew
+
+
+class ScriptedLlm(BaseLLM):
+    """Answers from a script, by native calls of tools or in its text, and keeps what it was shown."""
+
+    is_native: bool
+    script: list[tuple[str, dict[str, Any]]]
+    requests: list[list[Any]] = Field(default_factory=list)
+
+    def call(self, messages: Any, *args: Any, **options: Any) -> Any:
+        self.requests.append([dict(message) for message in messages])
+        turn = len(self.requests) - 1
+        if turn >= len(self.script):
+            return (
+                "Done." if self.is_native else "Thought: I now can give a great answer\nFinal Answer: Done."
+            )
+        name, arguments = self.script[turn]
+        if self.is_native:
+            function = {"name": name, "arguments": json.dumps(arguments)}
+            return [{"id": f"call_{turn}", "type": "function", "function": function}]
+        return f"Thought: I need it\nAction: {name}\nAction Input: {json.dumps(arguments)}"
+
+    async def acall(self, messages: Any, *args: Any, **options: Any) -> Any:
+        return self.call(messages)
+
+    def get_context_window_size(self) -> int:
+        return 1_000_000  # a small one makes CrewAI keep results in files itself
+
+    def supports_function_calling(self) -> bool:
+        return self.is_native
+
+
+def scripted(*script: tuple[str, dict[str, Any]], native: bool = True) -> ScriptedLlm:
+    return ScriptedLlm(model="scripted", script=list(script), is_native=native)
+
+
+@pytest.fixture(autouse=True)
+def offline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("CREWAI_DISABLE_TELEMETRY", "true")
+    monkeypatch.setenv("CREWAI_TRACING_ENABLED", "false")
+    monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
+    monkeypatch.setenv("CREWAI_STORAGE_DIR", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+
+def crew_of(ours: FdstoreCrew, tools: list[Any], model: ScriptedLlm, task: str = "Go.") -> Crew:
+    agent = Agent(
+        role="triage", goal="find it", backstory=ours.instructions, tools=[*tools, *ours.tools], llm=model
+    )
+    return Crew(agents=[agent], tasks=[Task(description=task, expected_output="text", agent=agent)])
+
+
+def run(ours: FdstoreCrew, tools: list[Any], model: ScriptedLlm, task: str = "Go.", **inputs: str) -> str:
+    """Run a crew, and return all that its model was shown last, as one text."""
+    with ours:
+        crew_of(ours, tools, model, task).kickoff(inputs=inputs or None)
+    return "\n".join(str(message.get("content")) for message in model.requests[-1])
+
+
+@pytest.fixture
+def read_log(log_text: str) -> Any:
+    @tool
+    def read_log() -> str:
+        """Return the log of the build."""
+        return log_text
+
+    return read_log
+
+
+@pytest.mark.parametrize("native", [True, False], ids=["native", "in-text"])
+def test_a_long_result_is_shown_as_its_descriptor_and_read_back_exactly(
+    store: Store, read_log: Any, log_text: str, native: bool
+) -> None:
+    model = scripted(("read_log", {}), ("read_fd", {"fd": "fd:1#L4321"}), native=native)
+
+    shown = run(FdstoreCrew(store, "chat-7"), [read_log], model)
+
+    assert '<fd_result fd="fd:1" ' in shown
+    assert "\nline 4321 of the build\n" in shown
+    assert "line 2500 of" not in shown
+    assert "search_fd" in shown
+    assert store.process("chat-7").read("fd:1", read_all=True).text == log_text
+
+
+def test_long_inputs_of_a_crew_are_stored(store: Store, log_text: str) -> None:
+    model = scripted(("list_fds", {}))
+
+    shown = run(
+        FdstoreCrew(store, "chat-7"), [], model, "Why did {job} fail? {log}", job="build 7", log=log_text
+    )
+
+    assert "Why did build 7 fail? <fd_result " in shown
+    assert "line 2500 of" not in shown
+    assert [found.source for found in store.process("chat-7").list()] == ["user_input"]
+
+
+def test_errors_stay_errors_and_short_results_stay_as_they_are(store: Store, log_text: str) -> None:
+    @tool
+    def fail() -> str:
+        """Fail."""
+        raise ValueError("exit code 2\n" + log_text)
+
+    @tool
+    def count() -> dict[str, int]:
+        """Count."""
+        return {"lines": 3}
+
+    model = scripted(("fail", {}), ("count", {}), ("read_fd", {"fd": "fd:9"}))
+
+    run(FdstoreCrew(store, "chat-7"), [fail, count], model)
+
+    failed, counted, refused = (
+        message["content"] for message in model.requests[-1] if message.get("role") == "tool"
+    )
+    assert failed.startswith("<fd_result ")
+    assert "Error executing tool: exit code 2" in failed
+    assert json.loads(counted.replace("'", '"')) == {"lines": 3}
+    assert refused.startswith('<fd_error type="not_found"')
+
+
+def test_a_crew_outside_the_block_and_crews_of_other_threads_are_not_concerned(
+    store: Store, read_log: Any, log_text: str
+) -> None:
+    def text_of(thread: str) -> str:
+        return run(FdstoreCrew(store, thread), [read_log], scripted(("read_log", {})))
+
+    with FdstoreCrew(store, "around"), ThreadPoolExecutor(2) as pool:
+        shown = list(pool.map(text_of, ["chat-7", "chat-8"]))
+    outside = scripted(("read_log", {}))
+    crew_of(FdstoreCrew(store), [read_log], outside).kickoff()
+
+    assert all('<fd_result fd="fd:1" ' in each for each in shown)
+    assert {tree.id for tree in store.trees()} == {"chat-7", "chat-8"}
+    assert "line 2500 of" in str(outside.requests[-1])
+
+
+def test_a_failing_store_leaves_results_as_they_are_and_is_logged_once(
+    failing_store: Store, read_log: Any, log_text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = scripted(("read_log", {}), ("read_fd", {"fd": "fd:1"}))
+
+    with caplog.at_level(logging.WARNING, "fdstore.integrations"):
+        run(FdstoreCrew(failing_store), [read_log], model)
+
+    read, page = (message["content"] for message in model.requests[-1] if message.get("role") == "tool")
+    assert read == log_text
+    assert page.startswith('<fd_error type="store_unavailable"')
+    assert len([record for record in caplog.records if record.name == "fdstore.integrations"]) == 1
+
+
+async def test_a_store_of_asyncio_is_refused(redis_url: str) -> None:
+    async with await fdstore.aio.connect(redis_url) as store:
+        with pytest.raises(InvalidArgument, match="not awaited"):
+            FdstoreCrew(store)
+
+
+def test_the_example_runs(run_example: Callable[[str], str]) -> None:
+    printed = run_example("crewai")
+
+    assert '<fd_result fd="fd:1"' in printed
+    assert "line 900 of the build" in printed
+    assert "line 500 " not in printed
+
+
+def test_the_examples_of_the_docstrings_run(run_docstrings: Callable[[str], None]) -> None:
+    run_docstrings("fdstore.integrations.crewai")

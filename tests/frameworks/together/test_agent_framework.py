@@ -1,0 +1,215 @@
+"""Real agents of Microsoft Agent Framework, with a scripted chat client that keeps what it was shown."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from agent_framework import (
+    Agent,
+    BaseChatClient,
+    ChatMiddlewareLayer,
+    ChatResponse,
+    Content,
+    FunctionInvocationLayer,
+    Message,
+    tool,
+)
+
+import fdstore
+from fdstore.client import Store
+from fdstore.integrations.agent_framework import FdstoreProvider
+
+
+class ScriptedClient(FunctionInvocationLayer, ChatMiddlewareLayer, BaseChatClient):
+    """Answers from a script, and keeps the messages and options of each request."""
+
+    def __init__(self, *script: Content) -> None:
+        super().__init__()
+        self.script = script
+        self.requests: list[list[Message]] = []
+        self.options: Any = {}
+
+    async def _inner_get_response(
+        self, *, messages: Any, stream: bool, options: Any, **more: Any
+    ) -> ChatResponse:
+        self.requests.append(list(messages))
+        self.options = options
+        turn = len(self.requests) - 1
+        content = self.script[turn] if turn < len(self.script) else Content.from_text("Done.")
+        return ChatResponse(messages=[Message("assistant", [content])])
+
+
+def ask(name: str, call_id: str, **arguments: Any) -> Content:
+    return Content.from_function_call(call_id, name, arguments=arguments)
+
+
+async def messages(
+    provider: FdstoreProvider,
+    tools: list[Any],
+    client: ScriptedClient,
+    given: Any = "Go.",
+    session: Any = "chat-7",
+) -> list[Message]:
+    """Run an agent, and return what its model was shown last."""
+    agent = Agent(client, "Be brief.", tools=tools, context_providers=[provider])
+    await agent.run(given, session=agent.create_session(session_id=session) if session else None)
+    return client.requests[-1]
+
+
+def run(*arguments: Any, **options: Any) -> list[Message]:
+    return asyncio.run(messages(*arguments, **options))
+
+
+def results(shown: list[Message]) -> list[Content]:
+    return [content for message in shown for content in message.contents if content.type == "function_result"]
+
+
+@pytest.fixture
+def read_log(log_text: str) -> Any:
+    @tool(approval_mode="never_require")
+    def read_log() -> str:
+        """Return the log of the build."""
+        return log_text
+
+    return read_log
+
+
+def test_a_long_result_is_shown_as_its_descriptor_and_read_back_exactly(
+    store: Store, read_log: Any, log_text: str
+) -> None:
+    client = ScriptedClient(ask("read_log", "call_1"), ask("read_fd", "call_2", fd="fd:1#L4321"))
+
+    shown = run(FdstoreProvider(store), [read_log], client)
+
+    stub, page = results(shown)
+    assert stub.result.startswith('<fd_result fd="fd:1" ')
+    assert "\nline 4321 of the build\n" in page.result
+    assert "line 2500 of" not in str([message.to_dict() for message in shown])
+    assert sorted(each.name for each in client.options["tools"]) == [
+        "list_fds",
+        "read_fd",
+        "read_log",
+        "search_fd",
+    ]
+    assert client.options["instructions"].startswith("Be brief.")
+    assert "search_fd" in client.options["instructions"]
+    assert store.process("chat-7").read("fd:1", read_all=True).text == log_text
+
+
+def test_a_store_of_asyncio_serves_its_event_loop(redis_url: str, read_log: Any) -> None:
+    async def shown() -> list[Message]:
+        async with await fdstore.aio.connect(redis_url) as store:
+            client = ScriptedClient(ask("read_log", "call_1"), ask("read_fd", "call_2", fd="fd:1#L2"))
+            return await messages(FdstoreProvider(store), [read_log], client, session=None)
+
+    stub, page = results(asyncio.run(shown()))
+
+    assert stub.result.startswith("<fd_result ")
+    assert "\nline 2 of the build\n" in page.result
+
+
+def test_long_input_is_stored_once_and_the_history_keeps_what_was_shown(store: Store, log_text: str) -> None:
+    async def converse() -> list[Message]:
+        client = ScriptedClient()
+        agent = Agent(client, context_providers=[FdstoreProvider(store)])
+        session = agent.create_session(session_id="chat-7")
+        await agent.run(Message("user", ["Why did it fail?", log_text]), session=session)
+        await agent.run("And now?", session=session)
+        return client.requests[-1]
+
+    first, *_, last = asyncio.run(converse())
+
+    short, long = first.contents
+    assert short.text == "Why did it fail?"
+    assert long.text.startswith('<fd_result fd="fd:1" ')
+    assert last.text == "And now?"
+    assert [found.source for found in store.process("chat-7").list()] == ["user_input"]
+
+
+def test_images_stay_beside_texts_that_are_stored(store: Store, log_text: str, png: bytes) -> None:
+    @tool(approval_mode="never_require")
+    def look() -> list[Content]:
+        """Return a picture and the log."""
+        image = Content.from_data(png, "image/png")
+        return [Content.from_text("short"), image, Content.from_text(log_text)]
+
+    [result] = results(run(FdstoreProvider(store), [look], ScriptedClient(ask("look", "call_1"))))
+
+    short, name, image, stub = result.items
+    assert short.text == "short"
+    assert name.text.startswith('<fd_result fd="fd:1" ')
+    assert image == Content.from_data(png, "image/png")
+    assert stub.text.startswith('<fd_result fd="fd:2" ')
+    assert store.process("chat-7").read_bytes("fd:1") == png
+
+
+def test_an_image_that_the_model_reads_is_an_image(store: Store, png: bytes) -> None:
+    store.process("chat-7").create(png)
+
+    [result] = results(run(FdstoreProvider(store), [], ScriptedClient(ask("read_fd", "call_1", fd="fd:1"))))
+
+    assert result.items[-1] == Content.from_data(png, "image/png")
+
+
+def test_errors_stay_errors_and_short_results_stay_as_they_are(store: Store) -> None:
+    @tool(approval_mode="never_require")
+    def fail() -> str:
+        """Fail."""
+        raise ValueError("exit code 2")
+
+    @tool(approval_mode="never_require")
+    def count() -> dict[str, int]:
+        """Count."""
+        return {"lines": 3}
+
+    client = ScriptedClient(
+        ask("fail", "call_1"), ask("count", "call_2"), ask("read_fd", "call_3", fd="fd:9")
+    )
+
+    failed, counted, refused = results(run(FdstoreProvider(store), [fail, count], client))
+
+    assert failed.exception is not None
+    assert counted.result == '{"lines": 3}'
+    assert refused.result.startswith('<fd_error type="not_found"')
+
+
+def test_a_repeated_call_is_stored_once_and_each_session_has_a_process(store: Store, read_log: Any) -> None:
+    for session in ("chat-7", "Chat 7", None):
+        client = ScriptedClient(ask("read_log", "call_1"), ask("read_log", "call_1"))
+        run(FdstoreProvider(store), [read_log], client, session=session)
+
+    processes = [store.process(tree.id) for tree in store.trees()]
+
+    assert len(processes) == 3
+    assert all([found.fd for found in process.list()] == ["fd:1"] for process in processes)
+
+
+def test_a_failing_store_leaves_results_as_they_are_and_is_logged_once(
+    failing_store: Store, read_log: Any, log_text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = ScriptedClient(
+        ask("read_log", "call_1"), ask("read_log", "call_2"), ask("read_fd", "call_3", fd="fd:1")
+    )
+
+    with caplog.at_level(logging.WARNING, "fdstore.integrations"):
+        first, second, page = results(run(FdstoreProvider(failing_store), [read_log], client))
+
+    assert first.result == second.result == log_text
+    assert page.result.startswith('<fd_error type="store_unavailable"')
+    assert len([record for record in caplog.records if record.name == "fdstore.integrations"]) == 1
+
+
+def test_the_example_runs(run_example: Callable[[str], str]) -> None:
+    printed = run_example("agent_framework")
+
+    assert '<fd_result fd="fd:1"' in printed
+    assert "\nline 900 of the build\n" in printed
+    assert "line 500 " not in printed
+
+
+def test_the_examples_of_the_docstrings_run(run_docstrings: Callable[[str], None]) -> None:
+    run_docstrings("fdstore.integrations.agent_framework")

@@ -1,0 +1,248 @@
+"""The plugin in real runners of Google's ADK, with a scripted model that keeps its requests."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+from google.adk.agents import LlmAgent
+from google.adk.models.base_llm import BaseLlm
+from google.adk.models.llm_request import LlmRequest
+from google.adk.models.llm_response import LlmResponse
+from google.adk.runners import InMemoryRunner
+from google.genai import types
+from pydantic import Field
+
+import fdstore
+from fdstore.client import Store
+from fdstore.integrations.google_adk import FdstorePlugin
+
+
+class ScriptedLlm(BaseLlm):
+    """Answers from a script, and keeps the contents, tools and instruction of each request."""
+
+    model: str = "scripted"
+    script: list[types.Part]
+    requests: list[list[types.Content]]
+    offered: list[str] = Field(default_factory=list)
+    system: str = ""
+
+    async def generate_content_async(
+        self, request: LlmRequest, stream: bool = False
+    ) -> AsyncIterator[LlmResponse]:
+        self.requests.append([content.model_copy(deep=True) for content in request.contents])
+        self.offered = sorted(request.tools_dict)
+        self.system = str(request.config.system_instruction)
+        turn = len(self.requests) - 1
+        part = self.script[turn] if turn < len(self.script) else types.Part(text="Done.")
+        yield LlmResponse(content=types.Content(role="model", parts=[part]))
+
+
+def ask(name: str, call_id: str, **arguments: Any) -> types.Part:
+    return types.Part(function_call=types.FunctionCall(name=name, args=arguments, id=call_id))
+
+
+def scripted(*script: types.Part) -> ScriptedLlm:
+    return ScriptedLlm(script=list(script), requests=[])
+
+
+async def events(
+    plugin: FdstorePlugin,
+    tools: list[Any],
+    model: ScriptedLlm,
+    *given: str,
+    session: str = "chat-7",
+    **options: Any,
+) -> list[types.Part]:
+    """Run an agent on a message, and return the parts of what its model was shown last."""
+    agent = LlmAgent(name="triage", model=model, tools=tools, instruction="Be brief.", **options)
+    runner = InMemoryRunner(agent=agent, app_name="app", plugins=[plugin])
+    await runner.session_service.create_session(app_name="app", user_id="ada", session_id=session)
+    message = types.Content(role="user", parts=[types.Part(text=text) for text in given or ("Go.",)])
+    async for _ in runner.run_async(user_id="ada", session_id=session, new_message=message):
+        pass
+    kept = await runner.session_service.get_session(app_name="app", user_id="ada", session_id=session)
+    assert len(str(kept.events)) < 100_000
+    return [part for content in model.requests[-1] for part in content.parts or []]
+
+
+def run(
+    plugin: FdstorePlugin, tools: list[Any], model: ScriptedLlm, *given: str, **options: Any
+) -> list[Any]:
+    return asyncio.run(events(plugin, tools, model, *given, **options))
+
+
+def responses(parts: list[types.Part]) -> list[Any]:
+    return [part.function_response.response for part in parts if part.function_response]
+
+
+def process_of(store: Store) -> fdstore.Process:
+    [tree] = store.trees()
+    return store.process(tree.id)
+
+
+def test_a_long_result_is_shown_as_its_descriptor_and_read_back_exactly(store: Store, log_text: str) -> None:
+    def read_log() -> str:
+        """Return the log of the build."""
+        return log_text
+
+    model = scripted(ask("read_log", "call_1"), ask("read_fd", "call_2", fd="fd:1#L4321"))
+
+    stub, page = responses(run(FdstorePlugin(store), [read_log], model))
+
+    assert stub["result"].startswith('<fd_result fd="fd:1" ')
+    assert "\nline 4321 of the build\n" in page["result"]
+    assert not [request for request in model.requests if "line 2500 of" in str(request)]
+    assert model.offered == ["list_fds", "read_fd", "read_log", "search_fd"]
+    assert "Be brief." in model.system
+    assert "search_fd" in model.system
+    process = process_of(store)
+    assert process.id.startswith("chat-7-")
+    assert process.read("fd:1", read_all=True).text == log_text
+
+
+def test_a_store_of_asyncio_serves_its_event_loop(redis_url: str, log_text: str) -> None:
+    def read_log() -> str:
+        """Return the log of the build."""
+        return log_text
+
+    async def shown() -> list[types.Part]:
+        async with await fdstore.aio.connect(redis_url) as store:
+            model = scripted(ask("read_log", "call_1"), ask("read_fd", "call_2", fd="fd:1#L2"))
+            return await events(FdstorePlugin(store), [read_log], model)
+
+    stub, page = responses(asyncio.run(shown()))
+
+    assert stub["result"].startswith("<fd_result ")
+    assert "\nline 2 of the build\n" in page["result"]
+
+
+def test_long_input_is_stored_before_the_session_keeps_it(store: Store, log_text: str) -> None:
+    model = scripted(ask("list_fds", "call_1"))
+
+    short, long, *_ = run(FdstorePlugin(store), [], model, "Why did it fail?", log_text)
+
+    assert short.text == "Why did it fail?"
+    assert long.text.startswith('<fd_result fd="fd:1" ')
+    assert [found.source for found in process_of(store).list()] == ["user_input"]
+
+
+def test_each_long_text_of_a_result_is_stored_and_its_shape_stays(store: Store, log_text: str) -> None:
+    def run_tests() -> dict[str, Any]:
+        """Run the tests."""
+        return {"exit_code": 2, "log": log_text, "files": [{"name": "a.py", "text": log_text[:9000]}]}
+
+    def rows() -> list[dict[str, Any]]:
+        """Return rows."""
+        return [{"row": number, "name": "short"} for number in range(1000)]
+
+    def count() -> dict[str, Any]:
+        """Count."""
+        return {"lines": 3, "note": "short"}
+
+    model = scripted(ask("run_tests", "call_1"), ask("rows", "call_2"), ask("count", "call_3"))
+
+    tested, rowed, counted = responses(run(FdstorePlugin(store), [run_tests, rows, count], model))
+
+    assert tested["exit_code"] == 2
+    assert tested["log"].startswith('<fd_result fd="fd:1" ')
+    assert tested["files"][0]["name"] == "a.py"
+    assert tested["files"][0]["text"].startswith('<fd_result fd="fd:2" ')
+    assert rowed["result"].startswith('<fd_result fd="fd:3" ')
+    assert process_of(store).stat("fd:3").lines > 1000
+    assert counted == {"lines": 3, "note": "short"}
+
+
+def test_images_stay_beside_texts_that_are_stored(store: Store, log_text: str, png: bytes) -> None:
+    def look() -> list[Any]:
+        """Return a picture and the log."""
+        return ["short", types.Part.from_bytes(data=png, mime_type="image/png"), log_text]
+
+    parts = run(FdstorePlugin(store), [look], scripted(ask("look", "call_1")))
+
+    [response] = [part.function_response for part in parts if part.function_response]
+    assert response.parts[0].inline_data.data == png
+    assert response.response["result"][0] == "short"
+    assert response.response["result"][1].startswith('<fd_result fd="fd:1" ')
+
+
+def test_an_image_that_the_model_reads_is_a_part(store: Store, png: bytes) -> None:
+    store.process("shared").create(png)
+    plugin = FdstorePlugin(store, process="shared")
+
+    parts = run(plugin, [], scripted(ask("read_fd", "call_1", fd="fd:1")))
+
+    [response] = [part.function_response for part in parts if part.function_response]
+    assert response.parts[0].inline_data.data == png
+
+
+def test_errors_stay_errors(store: Store, log_text: str) -> None:
+    def fail() -> dict[str, Any]:
+        """Fail."""
+        return {"error": "exit code 2\n" + log_text}
+
+    def crash() -> None:
+        """Crash."""
+        raise ValueError("no such day")
+
+    model = scripted(ask("fail", "call_1"), ask("read_fd", "call_2", fd="fd:9"))
+
+    failed, refused = responses(run(FdstorePlugin(store), [fail], model))
+
+    assert list(failed) == ["error"]
+    assert "exit code 2" in failed["error"]
+    assert failed["error"].startswith("<fd_result ")
+    assert refused["error"].startswith('<fd_error type="not_found"')
+    with pytest.raises(ValueError, match="no such day"):
+        run(FdstorePlugin(store), [crash], scripted(ask("crash", "call_1")))
+
+
+def test_a_repeated_call_is_stored_once_and_each_session_has_a_process(store: Store, log_text: str) -> None:
+    def read_log() -> str:
+        """Return the log of the build."""
+        return log_text
+
+    for session in ("chat-7", "chat-8"):
+        model = scripted(ask("read_log", "call_1"), ask("read_log", "call_1"))
+        run(FdstorePlugin(store), [read_log], model, session=session)
+
+    processes = [store.process(tree.id) for tree in store.trees()]
+
+    assert len(processes) == 2
+    assert all([found.fd for found in process.list()] == ["fd:1"] for process in processes)
+
+
+def test_a_failing_store_leaves_results_as_they_are_and_is_logged_once(
+    failing_store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    text = "a long line\n" * 1000
+
+    def read_log() -> str:
+        """Return the log of the build."""
+        return text
+
+    model = scripted(
+        ask("read_log", "call_1"), ask("read_log", "call_2"), ask("read_fd", "call_3", fd="fd:1")
+    )
+
+    with caplog.at_level(logging.WARNING, "fdstore.integrations"):
+        first, second, page = responses(run(FdstorePlugin(failing_store), [read_log], model))
+
+    assert first == second == {"result": text}
+    assert page["error"].startswith('<fd_error type="store_unavailable"')
+    assert len([record for record in caplog.records if record.name == "fdstore.integrations"]) == 1
+
+
+def test_the_example_runs(run_example: Callable[[str], str]) -> None:
+    printed = run_example("google_adk")
+
+    assert '<fd_result fd="fd:1"' in printed
+    assert "\nline 900 of the build\n" in printed
+    assert "line 500 " not in printed
+
+
+def test_the_examples_of_the_docstrings_run(run_docstrings: Callable[[str], None]) -> None:
+    run_docstrings("fdstore.integrations.google_adk")

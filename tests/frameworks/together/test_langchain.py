@@ -1,0 +1,283 @@
+"""The middleware in real agents of LangChain, with a scripted chat model that keeps what it was shown."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain_core.language_models import FakeMessagesListChatModel
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.tools import ToolException, tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+from pydantic import Field
+
+import fdstore
+from fdstore.client import Store
+from fdstore.errors import InvalidArgument
+from fdstore.integrations.langchain import FdstoreMiddleware
+
+
+class ScriptedChat(FakeMessagesListChatModel):
+    """Answers from a script, and keeps the messages and tools of each request."""
+
+    requests: list[list[BaseMessage]] = Field(default_factory=list)
+    offered: list[Any] = Field(default_factory=list)
+
+    def bind_tools(self, tools: Any, **options: Any) -> ScriptedChat:
+        self.offered = list(tools)
+        return self
+
+    def _generate(self, messages: list[BaseMessage], *args: Any, **options: Any) -> Any:
+        self.requests.append(messages)
+        return super()._generate(messages, *args, **options)
+
+
+def ask(name: str, call_id: str, **arguments: Any) -> AIMessage:
+    return AIMessage("", tool_calls=[{"name": name, "args": arguments, "id": call_id}])
+
+
+def scripted(*turns: AIMessage) -> ScriptedChat:
+    return ScriptedChat(responses=[*turns, AIMessage("Done.")])
+
+
+def run(agent: Any, message: Any, *, awaited: bool = False, thread: str | None = None) -> list[BaseMessage]:
+    """Run an agent on one message, and return its messages."""
+    config = {"configurable": {"thread_id": thread}} if thread else {}
+    given = {"messages": [{"role": "user", "content": message}]}
+    if awaited:
+        return asyncio.run(agent.ainvoke(given, config))["messages"]
+    return agent.invoke(given, config)["messages"]
+
+
+def results(messages: list[BaseMessage]) -> list[ToolMessage]:
+    return [message for message in messages if isinstance(message, ToolMessage)]
+
+
+@pytest.fixture
+def read_log(log_text: str) -> Any:
+    @tool
+    def read_log() -> str:
+        """Return the log of the build."""
+        return log_text
+
+    return read_log
+
+
+@pytest.mark.parametrize("awaited", [False, True], ids=["blocking", "awaited"])
+def test_a_long_result_is_shown_as_its_descriptor_and_read_back_exactly(
+    store: Store, read_log: Any, log_text: str, awaited: bool
+) -> None:
+    model = scripted(ask("read_log", "call_1"), ask("read_fd", "call_2", fd="fd:1#L4321"))
+    agent = create_agent(model, [read_log], middleware=[FdstoreMiddleware(store)])
+
+    stub, page = results(run(agent, "What is in line 4321?", awaited=awaited, thread="chat-7"))
+
+    assert stub.text.startswith('<fd_result fd="fd:1" ')
+    assert "line 1 of the build" in stub.text
+    assert stub.artifact == {"fdstore": {"process": "chat-7", "fd": "fd:1"}}
+    assert "\nline 4321 of the build\n" in page.text
+    assert not [m for request in model.requests for m in request if log_text[5000:6000] in m.text]
+    assert store.process("chat-7").read("fd:1", read_all=True).text == log_text
+
+
+def test_the_tools_are_offered_and_the_system_message_explains_them(store: Store, read_log: Any) -> None:
+    model = scripted()
+    agent = create_agent(model, [read_log], system_prompt="Be brief.", middleware=[FdstoreMiddleware(store)])
+
+    run(agent, "Hello")
+
+    [[system, user]] = model.requests
+    assert {each.name for each in model.offered} == {"read_log", "read_fd", "search_fd", "list_fds"}
+    assert system.text.startswith("Be brief.")
+    assert "search_fd" in system.text
+    assert user.text == "Hello"
+
+
+def test_a_store_of_asyncio_serves_awaited_runs(redis_url: str, read_log: Any) -> None:
+    model = scripted(ask("read_log", "call_1"), ask("read_fd", "call_2", fd="fd:1#L2"))
+
+    async def messages() -> list[BaseMessage]:
+        async with await fdstore.aio.connect(redis_url) as store:
+            agent = create_agent(model, [read_log], middleware=[FdstoreMiddleware(store)])
+            return (await agent.ainvoke({"messages": "Read it."}))["messages"]
+
+    stub, page = results(asyncio.run(messages()))
+
+    assert stub.text.startswith("<fd_result ")
+    assert "\nline 2 of the build\n" in page.text
+
+
+def test_a_store_of_asyncio_is_refused_in_a_blocking_run(redis_url: str) -> None:
+    store = asyncio.run(fdstore.aio.connect(redis_url))
+    agent = create_agent(scripted(), middleware=[FdstoreMiddleware(store)])
+
+    with pytest.raises(InvalidArgument, match="of asyncio"):
+        run(agent, "Hello")
+
+
+@pytest.mark.parametrize("awaited", [False, True], ids=["blocking", "awaited"])
+def test_a_long_message_of_the_user_is_stored_once_in_a_thread(
+    store: Store, log_text: str, awaited: bool
+) -> None:
+    model = scripted()
+    agent = create_agent(model, middleware=[FdstoreMiddleware(store)], checkpointer=InMemorySaver())
+
+    run(agent, ["Why did it fail?", {"type": "text", "text": log_text}], awaited=awaited, thread="T 1")
+    messages = run(agent, "And now?", awaited=awaited, thread="T 1")
+
+    question, stub = messages[0].content
+    assert question == {"type": "text", "text": "Why did it fail?"}
+    assert stub["text"].startswith('<fd_result fd="fd:1" ')
+    [tree] = store.trees()
+    assert tree.id.startswith("t-1-")
+    assert [d.fd for d in store.process(tree.id).list()] == ["fd:1"]
+
+
+def test_images_stay_beside_texts_that_are_stored(store: Store, log_text: str, png: bytes) -> None:
+    image = {"type": "image", "base64": base64.b64encode(png).decode(), "mime_type": "image/png"}
+
+    @tool
+    def look() -> list[Any]:
+        """Return a picture and the log."""
+        return [
+            {"type": "text", "text": "short"},
+            image,
+            {"type": "text", "text": log_text},
+            {"type": "file", "file_id": "a1"},
+        ]
+
+    agent = create_agent(scripted(ask("look", "call_1")), [look], middleware=[FdstoreMiddleware(store)])
+
+    [message] = results(run(agent, "Look.", thread="chat"))
+
+    short, name, shown, stub, file = message.content
+    assert short["text"] == "short"
+    assert name["text"].startswith('<fd_result fd="fd:1" ')
+    assert shown == image
+    assert stub["text"].startswith('<fd_result fd="fd:2" ')
+    assert file == {"type": "file", "file_id": "a1"}
+    assert store.process("chat").read_bytes("fd:1") == png
+
+
+def test_an_image_that_the_model_reads_is_a_block_of_langchain(store: Store, png: bytes) -> None:
+    store.process("chat").create(png)
+    agent = create_agent(
+        scripted(ask("read_fd", "call_1", fd="fd:1")), middleware=[FdstoreMiddleware(store, process="chat")]
+    )
+
+    [message] = results(run(agent, "Look."))
+
+    assert message.content[-1]["type"] == "image"
+    assert base64.b64decode(message.content[-1]["base64"]) == png
+
+
+def test_an_error_stays_an_error_and_a_short_result_stays_as_it_is(store: Store, log_text: str) -> None:
+    @tool
+    def fail() -> str:
+        """Fail."""
+        raise ToolException("exit code 2\n" + log_text)
+
+    @tool(response_format="content_and_artifact")
+    def count() -> tuple[str, int]:
+        """Count."""
+        return "3 lines", 3
+
+    fail.handle_tool_error = True
+    model = scripted(ask("fail", "call_1"), ask("count", "call_2"), ask("read_fd", "call_3", fd="fd:9"))
+    agent = create_agent(model, [fail, count], middleware=[FdstoreMiddleware(store)])
+
+    failed, counted, refused = results(run(agent, "Go."))
+
+    assert failed.status == "error"
+    assert failed.text.startswith("<fd_result ")
+    assert "exit code 2" in failed.text
+    assert (counted.content, counted.artifact, counted.status) == ("3 lines", 3, "success")
+    assert refused.status == "error"
+    assert refused.text.startswith('<fd_error type="not_found"')
+
+
+def test_a_result_in_a_command_is_stored_too(store: Store, log_text: str) -> None:
+    @tool
+    def read_log() -> Command[Any]:
+        """Return the log of the build."""
+        return Command(update={"messages": [ToolMessage(log_text, tool_call_id="call_1")]})
+
+    agent = create_agent(
+        scripted(ask("read_log", "call_1")), [read_log], middleware=[FdstoreMiddleware(store)]
+    )
+
+    [message] = results(run(agent, "Go."))
+
+    assert message.text.startswith("<fd_result ")
+
+
+def test_a_repeated_call_stores_its_result_once_and_another_result_is_stored_too(
+    store: Store, read_log: Any
+) -> None:
+    @tool
+    def count_up() -> str:
+        """Return a long text, another one each time."""
+        texts.append("number\n" * (2000 + len(texts)))
+        return texts[-1]
+
+    texts: list[str] = []
+    model = scripted(
+        *(ask("read_log", "call_1") for _ in range(2)), *(ask("count_up", "call_2") for _ in range(2))
+    )
+    agent = create_agent(model, [read_log, count_up], middleware=[FdstoreMiddleware(store, process="chat")])
+
+    messages = results(run(agent, "Go."))
+
+    first, again, other, another = [message.artifact["fdstore"]["fd"] for message in messages]
+
+    assert first == again == "fd:1"
+    assert other != another
+    assert store.process("chat").read(another, read_all=True).text == texts[1]
+
+
+def test_short_results_alone_create_no_process(store: Store) -> None:
+    @tool
+    def count() -> str:
+        """Count."""
+        return "3 lines"
+
+    agent = create_agent(scripted(ask("count", "call_1")), [count], middleware=[FdstoreMiddleware(store)])
+
+    run(agent, "Go.")
+
+    assert store.trees() == []
+
+
+def test_a_failing_store_leaves_results_as_they_are_and_is_logged_once(
+    failing_store: Store, read_log: Any, log_text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = scripted(
+        ask("read_log", "call_1"), ask("read_log", "call_2"), ask("read_fd", "call_3", fd="fd:1")
+    )
+    agent = create_agent(model, [read_log], middleware=[FdstoreMiddleware(failing_store)])
+
+    with caplog.at_level(logging.WARNING, "fdstore.integrations"):
+        first, second, page = results(run(agent, "Go.", thread="chat"))
+
+    assert first.content == second.content == log_text
+    assert page.status == "error"
+    assert 'type="store_unavailable"' in page.text
+    assert len(caplog.records) == 1
+
+
+def test_the_example_runs(run_example: Callable[[str], str]) -> None:
+    printed = run_example("langchain")
+
+    assert '<fd_result fd="fd:1"' in printed
+    assert "\nline 900 of the build\n" in printed
+    assert "line 500 " not in printed
+
+
+def test_the_examples_of_the_docstrings_run(run_docstrings: Callable[[str], None]) -> None:
+    run_docstrings("fdstore.integrations.langchain")

@@ -1,0 +1,308 @@
+"""The plugin and the storage in real agents of Strands, with a model that keeps what it was shown."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from strands import Agent, tool
+from strands.models import Model
+from strands.session import FileSessionManager, SnapshotSessionManager
+from strands.storage import Storage
+from strands.types.exceptions import StorageError
+from strands.vended_plugins.context_offloader import ContextOffloader
+
+import fdstore
+from fdstore.client import Store
+from fdstore.integrations.strands import FdstorePlugin, FdstoreStorage
+
+
+class Scripted(Model):
+    """Calls tools in turn, and keeps what each request showed."""
+
+    def __init__(self, *calls: tuple[str, str, dict[str, Any]]) -> None:
+        self.calls = list(calls)
+        self.requests: list[dict[str, Any]] = []
+
+    def update_config(self, **config: Any) -> None:
+        pass
+
+    def get_config(self) -> Any:
+        return {}
+
+    def structured_output(self, *arguments: Any, **options: Any) -> Any:
+        raise NotImplementedError
+
+    async def stream(
+        self, messages: Any, tool_specs: Any = None, system_prompt: Any = None, **options: Any
+    ) -> Any:
+        system = options.get("system_prompt_content")
+        shown = {"messages": messages, "tools": tool_specs, "system": system or system_prompt}
+        self.requests.append({**shown, "seen": repr(messages)})
+        if self.calls:
+            call_id, name, given = self.calls.pop(0)
+            start = {"toolUse": {"name": name, "toolUseId": call_id}}
+            delta, reason = {"toolUse": {"input": json.dumps(given)}}, "tool_use"
+        else:
+            start, delta, reason = {}, {"text": "Done."}, "end_turn"
+        yield {"messageStart": {"role": "assistant"}}
+        yield {"contentBlockStart": {"start": start}}
+        yield {"contentBlockDelta": {"delta": delta}}
+        yield {"contentBlockStop": {}}
+        yield {"messageStop": {"stopReason": reason}}
+
+
+def ask(name: str, call_id: str, **arguments: Any) -> tuple[str, str, dict[str, Any]]:
+    return call_id, name, arguments
+
+
+def made(function: Callable[[], Any], name: str) -> Any:
+    """A tool of a function."""
+    return tool(function, name=name, description=name)
+
+
+def agent_of(model: Model, *tools: Any, **options: Any) -> Agent:
+    return Agent(model, tools=list(tools), callback_handler=None, **options)
+
+
+def results(agent: Agent) -> list[Any]:
+    return [b["toolResult"] for m in agent.messages for b in m["content"] if "toolResult" in b]
+
+
+def text_of(result: Any) -> str:
+    return "\n".join(block["text"] for block in result["content"] if "text" in block)
+
+
+@pytest.mark.parametrize("awaited", [False, True], ids=["blocking", "awaited"])
+def test_a_long_result_is_shown_as_its_descriptor_and_read_back_exactly(
+    store: Store, log_text: str, awaited: bool
+) -> None:
+    model = Scripted(ask("read_log", "call_1"), ask("read_fd", "call_2", fd="fd:1#L4321"))
+    agent = agent_of(model, made(lambda: log_text, "read_log"), plugins=[FdstorePlugin(store)])
+
+    if awaited:
+        asyncio.run(agent.invoke_async("What is in line 4321?"))
+    else:
+        agent("What is in line 4321?")
+
+    stub, page = results(agent)
+    assert text_of(stub).startswith('<fd_result fd="fd:1" ')
+    assert "\nline 4321 of the build\n" in text_of(page)
+    assert not [request for request in model.requests if "line 2500 of" in request["seen"]]
+    [tree] = store.trees()
+    assert tree.id == agent.state.get("fdstore_thread")
+    assert store.process(tree.id).read("fd:1", read_all=True).text == log_text
+
+
+def test_the_tools_are_offered_and_the_system_prompt_explains_them(store: Store) -> None:
+    model = Scripted()
+    agent = agent_of(model, plugins=[FdstorePlugin(store)], system_prompt="Be brief.")
+
+    agent("Hello")
+
+    [request] = model.requests
+    assert {spec["name"] for spec in request["tools"]} == {"read_fd", "search_fd", "list_fds"}
+    assert str(request["system"]).index("Be brief.") < str(request["system"]).index("search_fd")
+    assert agent.system_prompt == "Be brief."
+    assert agent.messages[0]["content"] == [{"text": "Hello"}]
+    assert store.trees() == []
+
+
+def test_a_store_of_asyncio_serves_awaited_runs(redis_url: str, log_text: str) -> None:
+    model = Scripted(ask("read_log", "call_1"), ask("read_fd", "call_2", fd="fd:1#L2"))
+
+    async def run() -> Agent:
+        async with await fdstore.aio.connect(redis_url) as store:
+            agent = agent_of(model, made(lambda: log_text, "read_log"), plugins=[FdstorePlugin(store)])
+            await agent.invoke_async("Read it.")
+            return agent
+
+    stub, page = results(asyncio.run(run()))
+
+    assert text_of(stub).startswith("<fd_result ")
+    assert "\nline 2 of the build\n" in text_of(page)
+
+
+def test_a_long_prompt_is_stored_and_a_restored_session_reads_it(
+    store: Store, log_text: str, png: bytes, tmp_path: Path
+) -> None:
+    def agent(*calls: Any) -> Agent:
+        sessions = FileSessionManager("shop-7", storage_dir=str(tmp_path))
+        return agent_of(
+            Scripted(*calls), plugins=[FdstorePlugin(store)], session_manager=sessions, agent_id="a"
+        )
+
+    image = {"image": {"format": "png", "source": {"bytes": png}}}
+    first = agent()
+    first([{"text": "Why did it fail?"}, {"text": log_text}, image])
+    second = agent(ask("read_fd", "call_1", fd="fd:1#L2"))
+    second("And line 2?")
+
+    question, stub, shown = first.messages[0]["content"]
+    assert question == {"text": "Why did it fail?"}
+    assert stub["text"].startswith('<fd_result fd="fd:1" ')
+    assert shown == image
+    assert "\nline 2 of the build\n" in text_of(results(second)[0])
+    [tree] = store.trees()
+    assert tree.id.startswith("shop-7-")
+
+
+def test_images_stay_and_json_results_are_stored_indented(store: Store, png: bytes) -> None:
+    image = {"image": {"format": "png", "source": {"bytes": png}}}
+    rows = {"json": [{"number": n} for n in range(3000)]}
+    few = {"json": {"rows": 3}}
+    model = Scripted(ask("look", "call_1"))
+    look = made(lambda: {"status": "success", "content": [{"text": "short"}, image, rows, few]}, "look")
+    agent = agent_of(model, look, plugins=[FdstorePlugin(store, process="chat")])
+
+    agent("Look.")
+
+    short, name, shown, stub, inline = results(agent)[0]["content"]
+    assert short == {"text": "short"}
+    assert name["text"].startswith('<fd_result fd="fd:1" ')
+    assert shown == image
+    assert stub["text"].startswith('<fd_result fd="fd:2" ')
+    assert inline == few
+    assert store.process("chat").read_bytes("fd:1") == png
+    assert '\n    "number": 2999\n' in store.process("chat").read("fd:2", read_all=True).text
+
+
+def test_an_image_that_the_model_reads_is_an_image(store: Store, png: bytes) -> None:
+    store.process("chat").create(png)
+    agent = agent_of(
+        Scripted(ask("read_fd", "call_1", fd="fd:1")), plugins=[FdstorePlugin(store, process="chat")]
+    )
+
+    agent("Look.")
+
+    shown = results(agent)[0]["content"][-1]
+    assert shown == {"image": {"format": "png", "source": {"bytes": png}}}
+
+
+def test_errors_stay_errors(store: Store, log_text: str) -> None:
+    def fail() -> str:
+        raise ValueError("exit code 2\n" + log_text)
+
+    model = Scripted(ask("fail", "call_1"), ask("read_fd", "call_2", fd="fd:9"))
+    agent = agent_of(model, made(fail, "fail"), plugins=[FdstorePlugin(store)])
+
+    agent("Go.")
+
+    failed, refused = results(agent)
+    assert failed["status"] == "error"
+    assert text_of(failed).startswith("<fd_result ")
+    assert "exit code 2" in text_of(failed)
+    assert refused["status"] == "error"
+    assert 'type="not_found"' in text_of(refused)
+
+
+def test_a_failing_store_leaves_results_as_they_are_and_is_logged_once(
+    failing_store: Store, log_text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = Scripted(
+        ask("read_log", "call_1"), ask("read_log", "call_2"), ask("read_fd", "call_3", fd="fd:1")
+    )
+    agent = agent_of(model, made(lambda: log_text, "read_log"), plugins=[FdstorePlugin(failing_store)])
+
+    with caplog.at_level(logging.WARNING, "fdstore.integrations"):
+        agent("Go.")
+
+    first, second, page = results(agent)
+    assert text_of(first) == text_of(second) == log_text
+    assert page["status"] == "error"
+    assert 'type="store_unavailable"' in text_of(page)
+    assert len([record for record in caplog.records if record.name == "fdstore.integrations"]) == 1
+
+
+def test_the_storage_keeps_what_it_was_given(store: Store, png: bytes) -> None:
+    storage = FdstoreStorage(store, process="kept")
+    contents = {
+        "a/text": "häh?\r\n".encode(),
+        "a/empty": b"",
+        "a/picture": png,
+        "a/framed-text": b"\x00\x0atext/plain" + b"line 1\n",
+        "a/framed-picture": b"\x00\x09image/png" + png,
+        "b/looks-framed": b"\x00\x0aText/Plain and more",
+        "b/short": b"\x00",
+    }
+
+    async def round_trip() -> dict[str, bytes | None]:
+        for key, data in contents.items():
+            await storage.write(key, data)
+        return {key: await storage.read(key) for key in contents}
+
+    assert asyncio.run(round_trip()) == contents
+    assert isinstance(storage, Storage)
+    kept = store.process("kept")
+    assert kept.read("name:a/framed-text").text == "line 1\n"
+    assert kept.stat("name:a/framed-picture").media_type == "image/png"
+    assert asyncio.run(storage.list("a/")) == sorted(key for key in contents if key.startswith("a/"))
+    assert len(asyncio.run(storage.list(""))) == len(contents)
+    assert [found.key for found in asyncio.run(storage.search("häh"))] == ["a/text"]
+
+
+def test_the_storage_replaces_and_deletes(store: Store, redis_url: str) -> None:
+    storage = FdstoreStorage(store, process="kept")
+
+    async def steps() -> tuple[bytes | None, bytes | None]:
+        await storage.write("key", b"old")
+        await storage.write("key", b"new")
+        before = await storage.read("key")
+        await storage.delete("key")
+        await storage.delete("key")
+        return before, await storage.read("key")
+
+    assert asyncio.run(steps()) == (b"new", None)
+    with pytest.raises(StorageError):
+        asyncio.run(storage.write("", b"text"))
+    with fdstore.connect(redis_url, looking=True) as read_only, pytest.raises(StorageError):
+        asyncio.run(FdstoreStorage(read_only, process="kept").write("key", b"text"))
+
+
+def test_sessions_and_offloaded_results_of_strands_live_in_the_storage(store: Store, log_text: str) -> None:
+    storage = FdstoreStorage(store, process="kept")
+
+    def agent(*calls: Any) -> Agent:
+        return agent_of(
+            Scripted(*calls),
+            made(lambda: log_text, "read_log"),
+            storage=storage,
+            session_manager=SnapshotSessionManager("shop-7"),
+            plugins=[ContextOffloader(evict_after_cycles=None)],
+            agent_id="a",
+        )
+
+    agent(ask("read_log", "call_1"))("Go.")
+    second = agent(
+        ask(
+            "retrieve_offloaded_content",
+            "call_2",
+            reference="call_1_0",
+            pattern="line 4321 ",
+            context_lines=0,
+        )
+    )
+    second("And line 4321?")
+
+    assert "Offloaded" in text_of(results(second)[0])
+    assert "line 4321 of the build" in text_of(results(second)[1])
+    names = [d.fd for d in store.process("kept").list(prefix="")]
+    assert any("offloader/call_1_0" in name for name in names)
+    assert any("shop-7" in name for name in names)
+
+
+def test_the_example_runs(run_example: Callable[[str], str]) -> None:
+    printed = run_example("strands")
+
+    assert '<fd_result fd="fd:1"' in printed
+    assert "line 900 of the build" in printed
+    assert "line 500 of" not in printed
+
+
+def test_the_examples_of_the_docstrings_run(run_docstrings: Callable[[str], None]) -> None:
+    run_docstrings("fdstore.integrations.strands")

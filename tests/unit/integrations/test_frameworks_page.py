@@ -1,0 +1,64 @@
+"""docs/frameworks.md shows every adapter and its example, and says what is so."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+
+import pytest
+
+from fdstore.errors import MissingExtra
+from tests import examples
+
+PAGE = (examples.ROOT / "docs" / "frameworks.md").read_text("utf-8")
+ADAPTERS = [path.stem for path in examples.adapters()]
+MAX_LINES = 20
+
+
+def row_of(name: str) -> list[str]:
+    [row] = [line for line in PAGE.splitlines() if f"| `{name}` |" in line]
+    return [cell.strip() for cell in row.strip("|").split("|")]
+
+
+@pytest.mark.parametrize("name", ADAPTERS)
+def test_the_page_shows_the_example_as_it_is(name: str) -> None:
+    example = (examples.ROOT / "examples" / "frameworks" / f"{name}_example.py").read_text("utf-8")
+    code = [line for line in example.splitlines() if line and not line.startswith('"""')]
+
+    assert f"```python\n{example}```" in PAGE
+    assert f"pip install '.[{name.replace('_', '-')}]'" in PAGE
+    assert len(code) <= MAX_LINES
+
+
+@pytest.mark.parametrize("name", ADAPTERS)
+def test_the_table_tells_about_how_long_an_adapter_is(name: str) -> None:
+    source = examples.ROOT / "fdstore" / "integrations" / f"{name}.py"
+    lines = source.read_text("utf-8").count("\n")
+
+    assert abs(int(row_of(name)[3]) - lines) <= lines / 10
+
+
+@pytest.mark.parametrize("name", ADAPTERS)
+def test_an_adapter_without_its_framework_names_the_extra(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = f"fdstore.integrations.{name}"
+    source = (examples.ROOT / "fdstore" / "integrations" / f"{name}.py").read_text("utf-8")
+    frameworks = re.findall(r"^    (?:from|import) (\w+)", source.partition("\ntry:\n")[2], re.MULTILINE)
+    for package in {*frameworks} - {"re2"}:
+        monkeypatch.setitem(sys.modules, package, None)
+    monkeypatch.delitem(sys.modules, module, raising=False)
+
+    with pytest.raises(MissingExtra, match=re.escape(f"'.[{name.replace('_', '-')}]'")):
+        importlib.import_module(module)
+
+
+def test_modules_that_adapters_share_need_no_framework() -> None:
+    for name in (
+        "thread_tools",
+        "named_process",
+        "content_parts",
+        "nested_texts",
+        "memory_commands",
+        "process_name",
+    ):
+        importlib.import_module(f"fdstore.integrations.{name}")
