@@ -151,6 +151,8 @@ WORDS = {
     "rm": "p 1",
     "pipe": "p cat",
     "attach": "p",
+    "log": "p",
+    "top": "--once",
     "resume": "p",
     "kill": "p",
     "run": "agent.toml",
