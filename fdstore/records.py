@@ -175,12 +175,41 @@ class TokenUsage(Record, frozen=True, kw_only=True):
 TOKEN_COUNTS = TokenUsage.__struct_fields__
 
 
+class ModelPrice(Record, frozen=True, kw_only=True):
+    """What a model costs: prices of a million tokens, in any currency. `cache_read` and `cache_write` are
+    those of input that was read from the provider's prompt cache or written to it, by default as other
+    input."""
+
+    input: float
+    output: float
+    cache_read: float | None = None
+    cache_write: float | None = None
+    currency: str = ""
+
+    def cost(self, usage: TokenUsage) -> float:
+        """Return what these tokens cost.
+
+        >>> price = ModelPrice(input=3, output=15, cache_read=0.3, cache_write=3.75)
+        >>> price.cost(TokenUsage(input_tokens=1_000_000, output_tokens=100_000, cache_read_tokens=900_000))
+        2.07
+        """
+        read, written = usage.cache_read_tokens, usage.cache_write_tokens
+        total = (
+            (usage.input_tokens - read - written) * self.input
+            + read * (self.input if self.cache_read is None else self.cache_read)
+            + written * (self.input if self.cache_write is None else self.cache_write)
+            + usage.output_tokens * self.output
+        )
+        return round(total / 1_000_000, 6)
+
+
 class ProcessRecord(TokenUsage, frozen=True, kw_only=True):
     """One process as stored in Redis. `program` is an agent's program, or the commands of a pipeline.
     `attempt` counts the claims by workers, `losses` those that were lost; `lease_until` is when the current
     lease expires, `trouble` what blocks the process, such as errors of the model. `outputs` are the
     descriptors, in its parent's table, of the streams it was created to write: an agent's text; for a
-    pipeline (`kind`) output, stderr, and each tee. The tokens are those of an agent's own answers."""
+    pipeline (`kind`) output, stderr, and each tee. The tokens are those of an agent's own answers, `price` is
+    what its program says of the model."""
 
     id: str
     state: ProcessState
@@ -200,6 +229,12 @@ class ProcessRecord(TokenUsage, frozen=True, kw_only=True):
     next_child: int = 1
     started_at: float | None = None
     ended_at: float | None = None
+    price: ModelPrice | None = None
+
+    @property
+    def cost(self) -> float | None:
+        """What the process has cost; None if its program names no price."""
+        return None if self.price is None else self.price.cost(self)
 
 
 class Unreadable(Record, frozen=True, kw_only=True):

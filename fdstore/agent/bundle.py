@@ -21,7 +21,7 @@ from fdstore.agent.program_file import DEFAULT_MAX_TOKENS, PromptCache, Provider
 from fdstore.agent.program_limits import Limits
 from fdstore.errors import InvalidProgram, NewerFormat, quoted
 from fdstore.msgspec_types import prepare
-from fdstore.records import TreeLimits
+from fdstore.records import ModelPrice, TreeLimits
 from fdstore.tools.clearing import ClearingConfig
 from fdstore.tools.config import FDConfig, has_descriptors
 
@@ -69,11 +69,17 @@ class Program(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     # stored only if they are not the default: older workers then run the program, and bundles keep digests
     prompt_cache: PromptCache | msgspec.UnsetType = msgspec.UNSET
     context: ClearingConfig | msgspec.UnsetType = msgspec.UNSET
+    price: ModelPrice | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def cache(self) -> PromptCache:
         """Whether the provider is to cache the prompts, and for how long."""
         return True if isinstance(self.prompt_cache, msgspec.UnsetType) else self.prompt_cache
+
+    @property
+    def model_price(self) -> ModelPrice | None:
+        """What the model costs, if the program says so."""
+        return None if isinstance(self.price, msgspec.UnsetType) else self.price
 
     @property
     def clearing(self) -> ClearingConfig:

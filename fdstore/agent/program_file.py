@@ -32,6 +32,7 @@ from fdstore.agent.program_checks import (
 from fdstore.agent.program_limits import LimitsSection, Seconds, Section, about
 from fdstore.errors import quoted
 from fdstore.msgspec_types import prepare
+from fdstore.records import ModelPrice
 from fdstore.text.numbers import MAX_INTEGER
 from fdstore.tools.clearing import ClearingConfig
 from fdstore.tools.config import FDSection
@@ -65,6 +66,27 @@ class ProgramSection(Section, frozen=True, kw_only=True):
             check_name("name", self.name, subject=f"{quoted(self.name)} ")
 
 
+Price = Annotated[float, Meta(ge=0, le=1e9)]
+
+
+class PriceSection(Section, frozen=True, kw_only=True):
+    """What a million tokens of the model cost, also as [model.price]: then screens show what agents cost."""
+
+    input: Annotated[Price, about("The price of input. Required.", 3.0)]
+    output: Annotated[Price, about("The price of output. Required.", 15.0)]
+    cache_read: Annotated[
+        Price | None, about("The price of input read from the prompt cache. Default: that of input.", 0.3)
+    ] = None
+    cache_write: Annotated[
+        Price | None, about("The price of input written to the cache. Default: that of input.", 3.75)
+    ] = None
+    currency: Annotated[str, about("Shown behind amounts.", "USD", maxLength=12)] = ""
+
+    def as_record(self) -> ModelPrice:
+        """Return the price as it is stored with the program."""
+        return ModelPrice(**msgspec.structs.asdict(self))
+
+
 class ModelSection(Section, frozen=True, kw_only=True):
     """Which model answers."""
 
@@ -82,6 +104,13 @@ class ModelSection(Section, frozen=True, kw_only=True):
     give_up_seconds: Annotated[
         Seconds, about("How long a model that cannot be reached is asked again before the agent fails.")
     ] = 600.0
+    price: Annotated[
+        PriceSection | None,
+        about(
+            "What a million tokens of the model cost, also as [model.price]: screens then show costs.",
+            {"input": 3.0, "output": 15.0, "cache_read": 0.3, "cache_write": 3.75, "currency": "USD"},
+        ),
+    ] = None
 
     def __post_init__(self) -> None:
         if not self.name.strip():

@@ -119,6 +119,7 @@ def _load_file(source: ProgramSource) -> LoadedFile:
         model=file.model.name,
         provider=file.model.provider,
         prompt_cache=msgspec.UNSET if file.model.prompt_cache is True else file.model.prompt_cache,
+        price=msgspec.UNSET if file.model.price is None else file.model.price.as_record(),
         context=msgspec.UNSET if file.context == ContextSection() else file.context,
         give_up_seconds=file.model.give_up_seconds,
         description=file.program.description,

@@ -24,7 +24,7 @@ from fdstore.store.safety import Finding
 from fdstore.wire._sync.cluster import make_runner
 
 LOW_DISK_BYTES = 500_000_000
-_REQUIREMENT = re.compile(r"([A-Za-z0-9_-]+)(?:\[[^]]*\])?([^;]*)(?:;.*extra == [\"'](\w+)[\"'])?")
+_REQUIREMENT = re.compile(r"([A-Za-z0-9_-]+)(?:\[[^]]*\])?([^;]*)(?:;.*extra == [\"']([\w-]+)[\"'])?")
 _BOUND = re.compile(r"(>=|<)\s*([0-9.]+)")
 
 
@@ -49,10 +49,24 @@ def packages() -> Iterator[Finding]:
         yield Finding(subject="fdstore", ok=False, said="runs from a folder, not installed", advice=advice)
         return
     yield Finding(subject="fdstore", ok=True, said=metadata.version("fdstore"))
-    for requirement in required:
-        found = _REQUIREMENT.match(requirement)
-        if found and found[3] != "all":  # that extra only combines the others
-            yield package(found[1], found[2], found[3])
+    found = [each.groups() for each in map(_REQUIREMENT.match, required) if each]
+    usual = {name for name, _, extra in found if extra in (None, "all")}
+    told = set()
+    for name, bounds, extra in found:
+        if extra == "all" or name in told:  # that extra only combines the others
+            continue
+        if name in usual or is_installed(name):  # else that of a framework which is not used here
+            told.add(name)
+            yield package(name, bounds, extra)
+
+
+def is_installed(name: str) -> bool:
+    """Return whether a package is installed, in any version."""
+    try:
+        metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
 
 
 def package(name: str, bounds: str, extra: str | None) -> Finding:

@@ -24,6 +24,7 @@ from fdstore.inspection.entries import ConversationEntry
 from fdstore.inspection.pending import Pending
 from fdstore.records import ProcessRecord, TokenUsage
 from fdstore.text.layout import show_controls
+from fdstore.text.quantities import format_costs
 
 NO_TIME = " " * 19
 GAP = "  "
@@ -247,6 +248,8 @@ def total_line(process: ProcessRecord, codes: str = "") -> str:
         parts.append(f"{format_seconds(max(0.0, process.ended_at - process.started_at))} in all")
     if process.tokens:
         parts.append(f"tokens: {format_usage(process)}")
+    if cost := format_costs([process]):
+        parts.append(f"cost: {cost}")
     if codes:
         parts.append(f"exit codes {', '.join(codes.split(','))}")
     if process.losses:

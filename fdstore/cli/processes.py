@@ -204,11 +204,14 @@ def format_usage(tree: TreeRecord) -> str:
     """Format what a tree uses of its limits, in one line."""
     from fdstore.cli.limits import format_value
     from fdstore.store.limit_usage import limits_of_tree
+    from fdstore.text.quantities import format_costs
 
     parts = []
     used_tokens = sum(tree.members, start=TokenUsage())
     if used_tokens.tokens:
         parts.append(f"tokens {format_tokens(used_tokens)}")
+    if cost := format_costs(tree.members):
+        parts.append(f"cost {cost}")
     for each in limits_of_tree(tree):
         if each.value is None:
             continue

@@ -118,6 +118,8 @@ def report_end(session: Session, ended: Answer) -> int:
             output.say(f"fdstore: {record.id} {record.state}: {record.reason}")
         if record.tokens:
             from fdstore.cli.processes import format_tokens
+            from fdstore.text.quantities import format_costs
 
-            output.note(f"fdstore: tokens: {format_tokens(record)}")
+            cost = format_costs([record])
+            output.note(f"fdstore: tokens: {format_tokens(record)}{cost and f', cost: {cost}'}")
     return 0 if record.state == "exited" and record.exit_code == 0 else 1

@@ -108,6 +108,7 @@ def linked_programs(bundle: Bundle, text: str, program: Program) -> dict[str, Li
             digest=digest,
             bundle=text,
             preload=bundle.programs[linked.key].preload,
+            price=bundle.programs[linked.key].model_price,
         )
         for alias, linked in program.linked.items()
     }
@@ -144,7 +145,7 @@ def make_toolbox(
         linked=linked_programs(bundle, bundle_text, program),
         wake=wake,
         # the tree already has the bundle, so its text is not sent again for each fork
-        own_program=processes.Program(program.name, bundle.digest(), ""),
+        own_program=processes.Program(program.name, bundle.digest(), "", program.model_price),
         forks_may_spawn=program.limits.forks_may_spawn,
         commands=program.commands,
         pipeline_limits=PipelineLimits.of(program.limits),

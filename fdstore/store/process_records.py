@@ -12,7 +12,7 @@ import msgspec
 
 from fdstore.errors import DamagedRecord, NotFound
 from fdstore.lifecycle import ProcessState
-from fdstore.records import TOKEN_COUNTS, ProcessRecord, Survey, TreeRecord, Unreadable
+from fdstore.records import TOKEN_COUNTS, ModelPrice, ProcessRecord, Survey, TreeRecord, Unreadable
 from fdstore.store.content_info import pairs
 from fdstore.store.keys import (
     ProcessKeys,
@@ -72,6 +72,7 @@ def decode_process(process: str, fields: dict[str, str]) -> ProcessRecord:
         next_child=number("next_child") or 1,
         started_at=moment("started_at"),
         ended_at=moment("ended_at"),
+        price=msgspec.json.decode(fields["price"], type=ModelPrice) if fields.get("price") else None,
         **{name: number(name) or 0 for name in TOKEN_COUNTS},
     )
 

@@ -21,7 +21,7 @@ import msgspec
 from fdstore import end_reasons
 from fdstore.errors import InvalidArgument, QuotaExceeded
 from fdstore.lifecycle import ProcessState
-from fdstore.records import TreeLimits, Unreadable
+from fdstore.records import ModelPrice, TreeLimits, Unreadable
 from fdstore.store.ceilings import apply_to_tree, run_with_ceilings
 from fdstore.store.ceilings import parse as ceilings_in
 from fdstore.store.clock import redis_now, seconds_of
@@ -58,11 +58,18 @@ RELEASE_PIECE = 500
 
 
 class Program(msgspec.Struct, frozen=True):
-    """The program of an agent's process: its name, and the bundle that contains it (JSON and digest)."""
+    """The program of an agent's process: its name, the bundle that contains it (JSON and digest), and the
+    price of its model."""
 
     name: str
     digest: str
     bundle: str
+    price: ModelPrice | None = None
+
+    @property
+    def price_json(self) -> bytes:
+        """The price as it is stored; empty for none."""
+        return b"" if self.price is None else msgspec.json.encode(self.price)
 
 
 NO_PROGRAM = Program("", "", "")
@@ -114,7 +121,7 @@ def open_root(
                 *("", keys.process, "1" if fresh else "0", effective),
                 *(program.name, program.digest, program.bundle),
                 *("" if requested == effective else requested, "1" if lowered.by_memory else "0", FORMAT),
-                traceparent(),
+                *(traceparent(), program.price_json),
             )
         ]
         if reply[0] == b"taken":
@@ -238,7 +245,7 @@ def create_child(
         *(answer_field, handle.attempt, handle.id, state),
         *(program.name, program.digest, program.bundle, brief),
         *(("", "", "") if output is None else _empty(output)),
-        *(handle.highest, handle.highest_child, traceparent()),
+        *(handle.highest, handle.highest_child, traceparent(), program.price_json),
         *(["*"] if share is None else ["", *share]),
     )
     [reply] = yield from run_with_ceilings(handle, [create])

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
+
+from fdstore.records import ProcessRecord
 
 MINUTE_S, HOUR_S, DAY_S = 60, 3_600, 86_400
 RELATIVE_FOR_S = 60 * DAY_S
@@ -31,6 +34,33 @@ def format_count(count: int, noun: str, plural: str = "") -> str:
     ('1 line', '2 processes')
     """
     return f"{count} {noun if count == 1 else plural or noun + 's'}"
+
+
+def format_costs(processes: Iterable[ProcessRecord]) -> str:
+    """Format what processes have cost together, by currency; "" if none of them names a price.
+
+    >>> from fdstore.records import ModelPrice
+    >>> price = ModelPrice(input=3, output=15, currency="USD")
+    >>> format_costs([ProcessRecord(id="a", state="exited", price=price, input_tokens=70_000)])
+    '0.21 USD'
+    """
+    sums: dict[str, float] = {}
+    for process in processes:
+        if process.price is not None:
+            currency = process.price.currency
+            sums[currency] = sums.get(currency, 0.0) + process.price.cost(process)
+    return " + ".join(f"{format_amount(amount)} {currency}".strip() for currency, amount in sums.items())
+
+
+def format_amount(amount: float) -> str:
+    """Format an amount of money: small ones with more digits.
+
+    >>> format_amount(12.345), format_amount(0.00123), format_amount(0.00002), format_amount(0)
+    ('12.35', '0.0012', '<0.0001', '0.00')
+    """
+    if 0 < amount < 0.0001:
+        return "<0.0001"
+    return f"{amount:,.2f}" if amount >= 0.1 or not amount else f"{amount:.4f}"
 
 
 def duration(seconds: float) -> str:

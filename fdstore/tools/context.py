@@ -10,6 +10,7 @@ import msgspec
 from fdstore.files.paths import Root
 from fdstore.permissions import Permissions
 from fdstore.pipeline_limits import DEFAULTS, PipelineLimits
+from fdstore.records import ModelPrice
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import NO_PROGRAM, Program
 from fdstore.tools.config import FDConfig
@@ -29,6 +30,7 @@ class Linked(msgspec.Struct, frozen=True, kw_only=True):
     digest: str
     bundle: str
     preload: tuple[str, ...] = ()
+    price: ModelPrice | None = None
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True):

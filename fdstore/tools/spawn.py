@@ -96,7 +96,7 @@ def run(context: Context, arguments: Spawn, call_id: str | None) -> Operation[To
         context.handle,
         preload,
         state="ready",
-        program=processes.Program(linked.key, linked.digest, linked.bundle),
+        program=processes.Program(linked.key, linked.digest, linked.bundle, linked.price),
         brief=encode_task(
             SpawnTask(
                 query=query,

@@ -22,7 +22,7 @@ from markupsafe import Markup
 
 from fdstore.lifecycle import ENDED
 from fdstore.text.layout import show_controls
-from fdstore.text.quantities import ago, duration, format_count, format_size, moment
+from fdstore.text.quantities import ago, duration, format_costs, format_count, format_size, moment
 from fdstore.web.descriptor_url import fd_path
 from fdstore.web.timeline import axis_of
 
@@ -56,6 +56,7 @@ def make_environment() -> Environment:
         "moment": when_shown(moment),
         "clock": when_shown(clock),
         "day": when_shown(lambda at_s: moment(at_s)[:10]),
+        "costs": format_costs,
         "number": format_number,
         "short": short_number,
         "segment": lambda text: quote(text, safe=""),

@@ -8,6 +8,7 @@ from fdstore.store.clock import redis_now
 from fdstore.store.journal import read_tails
 from fdstore.store.limit_usage import LimitStatus, limits_of_tree
 from fdstore.store.process_records import tree_record
+from fdstore.text.quantities import format_costs
 from fdstore.web.page import Page, View
 from fdstore.web.timeline import MAX_ROWS, Timeline, make_timeline
 
@@ -22,7 +23,8 @@ TAIL_BYTES = 1_000_000
 
 class TreePage(Record, frozen=True, kw_only=True):
     """A tree with some of its processes, in the order of their ids, from the `start`-th by creation on;
-    `next` begins the next page. `states` and `tokens` count the processes of this page."""
+    `next` begins the next page. `states`, `tokens` and `cost` count the processes of this
+    page."""
 
     tree: TreeRecord
     root: ProcessRecord | None
@@ -31,6 +33,7 @@ class TreePage(Record, frozen=True, kw_only=True):
     next: int | None
     states: dict[str, int]
     tokens: TokenUsage
+    cost: str
     limits: list[LimitStatus]
     timeline: Timeline | None
     now_s: float
@@ -65,6 +68,7 @@ async def load(view: View) -> TreePage:
         next=following if following < tree.processes else None,
         states=states,
         tokens=sum(processes, start=TokenUsage()),
+        cost=format_costs(processes),
         limits=limits_of_tree(tree),
         timeline=make_timeline(processes, entries),
         now_s=await store.run(redis_now()),

@@ -4,8 +4,8 @@
 --       7 bundle (JSON, '' if the tree has it)  8 first journal record ('' for none)
 --       9 source of the stream that it writes ('' for none)  10 page size  11 index of an empty text
 --       12 the highest descriptor and 13 child number that the client has seen
---       14 traceparent of its creator, '' for none
---       15 '*' for the whole table, else '' followed by 16.. the ids to share
+--       14 traceparent of its creator, '' for none  15 price of the model (JSON, '' for none)
+--       16 '*' for the whole table, else '' followed by 17.. the ids to share
 -- ->    ok child | unsafe policy | gone | fenced why | spawn_limit name limit | quota_exceeded name limit
 --       | not_found id known...
 local done = answered(KEYS[4], ARGV[1])
@@ -33,7 +33,7 @@ if has_output and redis.call('HGET', tree, 'fds') + 1 > limits.tree_fds then
   return { 'quota_exceeded', 'tree_fds', limits.tree_fds }
 end
 local shared = {}
-for i = 16, #ARGV do
+for i = 17, #ARGV do
   local content = content_of(KEYS[3], ARGV[i])
   if not content then
     return not_found(KEYS[3], ARGV[i])
@@ -45,7 +45,7 @@ local now = stamp(seconds_now())
 local id = parent .. '.' .. next_number(KEYS[2], 'next_child', ARGV[13])
 local process = process_record(tree, id)
 clear(process)
-if ARGV[15] == '*' then
+if ARGV[16] == '*' then
   local held = redis.call('HGETALL', KEYS[3])
   for i = 2, #held, 2 do
     if string.match(held[i], '^.+/%d+$') then -- a damaged entry is copied as it is
@@ -77,5 +77,5 @@ enter_process(tree, id, now, ARGV[4] == 'ready')
 redis.call('HSET', process, 'parent', parent, 'state', ARGV[4], 'attempt', 0, 'losses', 0, 'kind', '',
   'program', ARGV[5], 'bundle', ARGV[6], 'input', '', 'outputs', outputs,
   'next_fd', math.max(redis.call('HGET', KEYS[2], 'next_fd'), ARGV[12] + 1), 'next_child', 1, 'started_at', now,
-  'ready_at', now, unpack(ARGV[14] ~= '' and { 'traceparent', ARGV[14] } or {}))
+  'ready_at', now, unpack(set_only({ 'traceparent', ARGV[14], 'price', ARGV[15] })))
 return answer(KEYS[4], ARGV[1], { 'ok', id })

@@ -4,6 +4,7 @@
 --       5 program  6 bundle digest  7 bundle (JSON), or three times '' for none
 --       8 the requested limits (JSON), '' if they are the same  9 '1' to keep below half of maxmemory
 --       10 the format that the tree is written in  11 traceparent of its creator, '' for none
+--       12 price of the model (JSON, '' for none)
 -- ->    ok 'created'|'found' limits | unsafe policy | taken | collecting
 local done = answered(KEYS[3], ARGV[1])
 if done then
@@ -43,5 +44,5 @@ if ARGV[5] ~= '' then
   redis.call('HSET', tree .. ':programs', ARGV[6], ARGV[7])
 end
 redis.call('HSET', process, 'state', 'open', 'attempt', 0, 'losses', 0, 'program', ARGV[5], 'bundle', ARGV[6],
-  'next_fd', 1, 'next_child', 1, 'started_at', now, unpack(ARGV[11] ~= '' and { 'traceparent', ARGV[11] } or {}))
+  'next_fd', 1, 'next_child', 1, 'started_at', now, unpack(set_only({ 'traceparent', ARGV[11], 'price', ARGV[12] })))
 return answer(KEYS[3], ARGV[1], { 'ok', 'created', limits })

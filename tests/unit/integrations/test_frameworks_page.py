@@ -45,7 +45,9 @@ def test_an_adapter_without_its_framework_names_the_extra(name: str, monkeypatch
     source = (examples.ROOT / "fdstore" / "integrations" / f"{name}.py").read_text("utf-8")
     frameworks = re.findall(r"^    (?:from|import) (\w+)", source.partition("\ntry:\n")[2], re.MULTILINE)
     for package in {*frameworks} - {"re2"}:
-        monkeypatch.setitem(sys.modules, package, None)
+        loaded = [each for each in sys.modules if each.startswith(f"{package}.")]
+        for each in (package, *loaded):
+            monkeypatch.setitem(sys.modules, each, None)
     monkeypatch.delitem(sys.modules, module, raising=False)
 
     with pytest.raises(MissingExtra, match=re.escape(f"'.[{name.replace('_', '-')}]'")):
