@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
-from fdstore.records import ProcessRecord
+if TYPE_CHECKING:
+    from fdstore.records import ProcessRecord
 
 MINUTE_S, HOUR_S, DAY_S = 60, 3_600, 86_400
 RELATIVE_FOR_S = 60 * DAY_S
@@ -39,7 +41,7 @@ def format_count(count: int, noun: str, plural: str = "") -> str:
 def format_costs(processes: Iterable[ProcessRecord]) -> str:
     """Format what processes have cost together, by currency; "" if none of them names a price.
 
-    >>> from fdstore.records import ModelPrice
+    >>> from fdstore.records import ModelPrice, ProcessRecord
     >>> price = ModelPrice(input=3, output=15, currency="USD")
     >>> format_costs([ProcessRecord(id="a", state="exited", price=price, input_tokens=70_000)])
     '0.21 USD'

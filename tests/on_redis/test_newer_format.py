@@ -132,7 +132,7 @@ def change_bundle(execute: Execute, change: Callable[[dict[str, Any]], None]) ->
 
 
 def add_key(program: dict[str, Any]) -> None:
-    program["price"] = {"input": 1}
+    program["later"] = {"input": 1}
 
 
 def a_new_key_inside(program: dict[str, Any]) -> None:
