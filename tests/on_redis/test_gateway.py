@@ -205,7 +205,8 @@ def test_a_log_that_nobody_reads_does_not_stop_the_server(host: Host) -> None:
         host.call("log", count=1_000_000)
 
     assert host.text("echo", text="works") == "works"
-    assert os.read(host.stderr, 10) == b"x" * 10
+    # the log itself, or first how much of it was dropped before anything could be passed on
+    assert os.read(host.stderr, 10) in (b"x" * 10, b"\nfdstore g")
     host.drain_stderr()
 
 
