@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from fdstore.errors import InvalidArgument
 from fdstore.integrations.gateway.wrap import ENTRY_VARIABLE, unwrap_config, whole_url, wrap_config
 
-words = st.text(st.characters(categories=["L", "N", "P"]), min_size=1, max_size=9)
+words = st.text(st.characters(categories=["L", "N", "P"]), min_size=1, max_size=9).filter(
+    lambda word: "fdstore" not in word  # which is left as it is
+)
 strings = st.dictionaries(words, words, max_size=2)
 others = st.fixed_dictionaries({}, optional={"cwd": words, "disabled": st.booleans()})
 commands = st.fixed_dictionaries(
