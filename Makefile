@@ -7,6 +7,7 @@ BIN = $(VENV)/bin
 READY = $(VENV)/.ready
 
 HOSTS_READY = .hosts/.ready
+DOCS_READY = $(VENV)/.docs-ready
 
 # Agent frameworks pin what we do not, so their tests run in environments of their own: one for each folder of
 # tests/frameworks that has a requirements.txt.
@@ -15,7 +16,7 @@ FRAMEWORKS_TESTED = $(FRAMEWORKS:%=test-frameworks-%)
 FRAMEWORKS_READY = $(FRAMEWORKS:%=.frameworks/%/.ready)
 
 .PHONY: demo test test-fast test-hosts test-browser test-frameworks $(FRAMEWORKS_TESTED) frameworks-ready \
-	screenshots chaos generate lint clean
+	screenshots chaos generate docs test-docs lint clean
 
 demo: $(READY)
 	$(BIN)/fdstore demo
@@ -62,9 +63,9 @@ test-browser: $(READY)
 		{ echo "no browser: apt-get install --no-install-recommends chromium" >&2; exit 1; }
 	$(BIN)/python -m pytest -n 2 tests/browser
 
-# Writes the pictures of docs/inspector.md anew.
+# Writes the pictures of docs/how-to/inspector.md anew.
 screenshots: $(READY)
-	$(BIN)/python -m tests.browser.screenshots docs/inspector
+	$(BIN)/python -m tests.browser.screenshots docs/how-to/inspector
 
 # Kills, cuts and fills for some hours; tells every seed, and what was done in it. A seed that fails is run
 # alone with CHAOS_SEED=17, and CHAOS_SEEDS=10 takes fewer.
@@ -76,6 +77,19 @@ chaos: $(READY)
 generate: $(READY)
 	$(BIN)/python .ci/generate_blocking.py
 
+# The documentation, into site/. Any warning is an error: a broken link, a page that the navigation omits.
+docs: $(DOCS_READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+
+# The blocks of the documentation, the tutorial and the projects of examples/, run as a reader would run them.
+test-docs: export PYTHONDONTWRITEBYTECODE =
+test-docs: docs
+	$(BIN)/python -m pytest -n 2 --dist loadfile tests/docs
+
+$(DOCS_READY): $(READY)
+	$(BIN)/python -m pip install --quiet --group docs
+	@touch $@
+
 lint: $(READY)
 	$(BIN)/python .ci/generate_blocking.py --check
 	$(BIN)/ruff check .
@@ -84,7 +98,7 @@ lint: $(READY)
 	$(BIN)/lint-imports
 
 clean:
-	rm -rf $(VENV) .hosts .frameworks .hypothesis .mypy_cache .ruff_cache .import_linter_cache build dist
+	rm -rf $(VENV) .hosts .frameworks .hypothesis .mypy_cache .ruff_cache .import_linter_cache build dist site
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)

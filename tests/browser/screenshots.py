@@ -1,4 +1,4 @@
-"""Write the pictures of docs/inspector.md: `make screenshots`.
+"""Write the pictures of docs/how-to/inspector.md: `make screenshots`.
 
 They show what `fdstore demo` did, beside a few other trees, workers and a pipeline that failed.
 """

@@ -120,4 +120,4 @@ def test_the_container_is_probed_at_the_port_that_its_worker_serves() -> None:
     assert f'"--metrics-port", "{port}"' in (DEPLOY / "compose.yaml").read_text()
     assert f"port: {port}" in (DEPLOY / "prometheus" / "prometheus.yaml").read_text()
     assert ".[agents,sandbox,metrics,otel]" in dockerfile
-    assert f"--metrics-port {port}" in (ROOT / "docs" / "observability.md").read_text()
+    assert f"--metrics-port {port}" in (ROOT / "docs" / "how-to" / "observability.md").read_text()

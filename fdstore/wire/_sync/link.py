@@ -39,8 +39,8 @@ from fdstore.wire.redis_errors import refuses_service
 
 FINISH_S = 1.0
 LOCAL_POLL_NS, REMOTE_POLL_NS = 400_000, 50_000
-"""How long a reader polls for a reply before it sleeps. A server on this machine stores 100 KB in 250 us; with
-a remote one, more than 50 us would be spent polling for the network."""
+"""How long a reader polls for a reply before it sleeps. A server on this machine stores 100 KB in 250 us;
+longer polls of a remote one would wait for the network."""
 
 MIN_UNPOLLED, MAX_UNPOLLED = 16, 256
 """Number of replies that are waited for without polling after polls in vain: at first, and after it doubled

@@ -1,4 +1,4 @@
-"""What docs/gateway.md names exists."""
+"""What docs/how-to/gateway.md names exists."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fdstore.integrations.gateway.tool_list import READING_TOOLS
 from fdstore.settings import __doc__ as settings_doc
 
 ROOT = Path(__file__).parents[3]
-PAGE = (ROOT / "docs" / "gateway.md").read_text("utf-8")
+PAGE = (ROOT / "docs" / "how-to" / "gateway.md").read_text("utf-8")
 COMMANDS = re.findall(r"^fdstore (\S+)(.*)$", PAGE, re.MULTILINE)
 
 

@@ -1,4 +1,4 @@
-"""docs/frameworks.md shows every adapter and its example, and says what is so."""
+"""docs/how-to/frameworks.md shows every adapter and its example, and says what is so."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from fdstore.errors import MissingExtra
 from tests import examples
 
-PAGE = (examples.ROOT / "docs" / "frameworks.md").read_text("utf-8")
+PAGE = (examples.ROOT / "docs" / "how-to" / "frameworks.md").read_text("utf-8")
 ADAPTERS = [path.stem for path in examples.adapters()]
 MAX_LINES = 20
 

@@ -13,7 +13,7 @@ from fdstore.cli import VERBS, load_verb
 from fdstore.integrations.mcp.access import PERMISSIONS, tools_of
 from fdstore.integrations.mcp.addresses import parse_uri
 
-PAGE = (Path(__file__).parents[3] / "docs" / "mcp.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "how-to" / "mcp.md").read_text("utf-8")
 BLOCKS = re.findall(r"^```sh\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 COMMANDS = re.findall(r"\bfdstore (?!\[)[a-z][^|<`\n]*", "".join(BLOCKS))
 

@@ -1,4 +1,4 @@
-"""docs/metrics.md lists every metric, as the table in the code says."""
+"""docs/reference/metrics.md lists every metric, as the table in the code says."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from fdstore.telemetry import otel
 from fdstore.telemetry.metric_table import COUNTED, GAUGES
 
-PAGE = (Path(__file__).parents[3] / "docs" / "metrics.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "reference" / "metrics.md").read_text("utf-8")
 
 
 def test_every_metric_is_documented_with_its_kind_labels_and_meaning() -> None:
