@@ -1,4 +1,7 @@
-"""What tests of several folders share."""
+"""What tests of several folders share, among it a private Redis, started once in each test process.
+
+Without a redis-server its fixtures fail instead of skipping: a green run means that these tests ran.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import redis
 from hypothesis import settings
 
+import fdstore
+from fdstore.client import Store
+from fdstore.local.redis_server import PrivateServer
 from tests import children
 
 # before they are imported, so that a failed assert shows its values
@@ -55,6 +62,29 @@ def is_running(pid: int) -> bool:
         return ") Z " not in Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return False
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[PrivateServer]:
+    """The server of this test process (with pytest-xdist: of this worker)."""
+    with PrivateServer() as server:
+        yield server
+
+
+@pytest.fixture
+def redis_url(redis_server: PrivateServer) -> str:
+    """The URL of a running, empty Redis."""
+    redis_server.start()  # a test may have stopped it
+    with redis.Redis.from_url(redis_server.url) as client:
+        client.flushall()
+    return redis_server.url
+
+
+@pytest.fixture
+def store(redis_url: str) -> Iterator[Store]:
+    """A connected store."""
+    with fdstore.connect(redis_url) as connected:
+        yield connected
 
 
 @pytest.fixture

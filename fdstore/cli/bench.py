@@ -90,7 +90,7 @@ def _measure_tasks(session: Session, names: tuple[str, ...], *, markdown: bool) 
 
     for name in names:
         if name not in TASKS:
-            raise click.UsageError(f"there is no task {name!r}; there are: {', '.join(TASKS)}")
+            raise click.UsageError(f"unknown task {name!r}; the tasks are: {', '.join(TASKS)}")
     verdicts = []
     for verdict in measure_tasks(names):
         verdicts.append(verdict)

@@ -3,7 +3,7 @@
     2026-11-22 16:51:43  answer   I look at the end of the log first.
                                   2.5 s, 930 in, 30 out
     2026-11-22 16:51:43  call     read_fd(fd="fd:1", start=2549)
-    2026-11-22 16:51:43  result   fd:1, page 2549 of 2549, lines 99961-100000  (read_fd, 0.04 s)
+    2026-11-22 16:51:43  result   fd:1, page 2549 of 2549, lines 99961-100000  (read_fd, 40 ms)
 
 Texts are of models, tools and strangers: every control character is escaped here, whatever prints the lines.
 """
@@ -22,9 +22,9 @@ from fdstore.cli.tables import format_count
 from fdstore.inspection.elements import describe_element, message_of
 from fdstore.inspection.entries import ConversationEntry
 from fdstore.inspection.pending import Pending
-from fdstore.records import ProcessRecord, TokenUsage
+from fdstore.records import ProcessRecord
 from fdstore.text.layout import show_controls
-from fdstore.text.quantities import format_costs
+from fdstore.text.quantities import format_costs, format_tokens, precise_duration
 
 NO_TIME = " " * 19
 GAP = "  "
@@ -66,32 +66,6 @@ def format_moment(at_s: float | None) -> str:
     if at_s is None:
         return NO_TIME
     return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%d %H:%M:%S")
-
-
-def format_seconds(seconds: float) -> str:
-    """Format a duration of an answer or a call.
-
-    >>> [format_seconds(each) for each in (0.0123, 2.51, 75, 4000)]
-    ['0.01 s', '2.5 s', '1 min 15 s', '1 h 6 min']
-    """
-    if seconds < 1:
-        return f"{seconds:.2f} s" if seconds >= 0.01 else "<0.01 s"
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest} s"
-    return f"{minutes // 60} h {minutes % 60} min"
-
-
-def format_usage(usage: TokenUsage) -> str:
-    """Format the tokens of an answer.
-
-    >>> format_usage(TokenUsage(input_tokens=9000, output_tokens=300, cache_read_tokens=8100))
-    '9,000 in (8,100 cached), 300 out'
-    """
-    cached = f" ({usage.cache_read_tokens:,} cached)" if usage.cache_read_tokens else ""
-    return f"{usage.input_tokens:,} in{cached}, {usage.output_tokens:,} out"
 
 
 def format_call(tool: str, arguments: Any, max_chars: int = MAX_ARGUMENT_CHARS) -> str:
@@ -161,7 +135,7 @@ def _said(entry: ConversationEntry) -> tuple[str, str]:
         case "retry":
             return f"try {entry.number}: {entry.text}; asked again after {entry.duration_s or 0:.1f} s", ""
         case "outage":
-            return f"{entry.text} for {format_seconds(entry.duration_s or 0)}", ""
+            return f"{entry.text} for {precise_duration(entry.duration_s or 0)}", ""
         case "task" if entry.process:
             return f"a copy of {entry.process}", entry.text
         case "unknown":
@@ -170,7 +144,7 @@ def _said(entry: ConversationEntry) -> tuple[str, str]:
             return f"[{entry.text}]", ""
         case "cleared":
             return (
-                f"{format_count(len(entry.calls), 'old result')} no longer sent, a line for each",
+                f"{format_count(len(entry.calls), 'old result')} replaced by one line each",
                 entry.text,
             )
         case "end":
@@ -188,9 +162,9 @@ def _details(entry: ConversationEntry) -> str:
     if entry.kind == "result":
         parts.append(entry.tool)
     if entry.kind in ("result", "answer") and entry.duration_s is not None:
-        parts.append(format_seconds(entry.duration_s))
+        parts.append(precise_duration(entry.duration_s))
     if entry.usage is not None:
-        parts.append(format_usage(entry.usage))
+        parts.append(format_tokens(entry.usage))
     if entry.kind == "answer" and entry.stop_reason not in ("tool_use", "end_turn", None):
         parts.append(f"stop reason {entry.stop_reason}")
     if entry.pending:
@@ -236,7 +210,7 @@ def _wrapped(text: str, room: int | None) -> Iterator[str]:
 
 def pending_line(pending: Pending, now: float, *, coloured: bool = False) -> str:
     """Return the line that says what a process waits for, and for how long."""
-    since = "" if pending.since is None else f", for {format_seconds(max(0.0, now - pending.since))}"
+    since = "" if pending.since is None else f", for {precise_duration(max(0.0, now - pending.since))}"
     label = paint(f"{'now':<8}", "busy") if coloured else f"{'now':<8}"
     return f"{format_moment(now)}{GAP}{label}{GAP}{show_controls(str(pending), keep='')}{since}"
 
@@ -245,9 +219,9 @@ def total_line(process: ProcessRecord, codes: str = "") -> str:
     """Return the line below the end of a process: its time, its tokens, the exit codes of its commands."""
     parts = []
     if process.started_at is not None and process.ended_at is not None:
-        parts.append(f"{format_seconds(max(0.0, process.ended_at - process.started_at))} in all")
+        parts.append(f"{precise_duration(max(0.0, process.ended_at - process.started_at))} in all")
     if process.tokens:
-        parts.append(f"tokens: {format_usage(process)}")
+        parts.append(f"tokens: {format_tokens(process)}")
     if cost := format_costs([process]):
         parts.append(f"cost: {cost}")
     if codes:

@@ -13,6 +13,7 @@ from fdstore.cli import output
 from fdstore.cli.interrupts import as_interrupts
 from fdstore.cli.session import Session, verb
 from fdstore.errors import InvalidArgument
+from fdstore.log_options import log_options
 from fdstore.optional_packages import frozen_imports, require
 from fdstore.text.numbers import MAX_INTEGER
 
@@ -71,20 +72,7 @@ PACKAGES = ("mcp",)
     type=click.Choice(["claude"]),
     help="Also serve the hook of the plugin of a coding host; see `fdstore claude-plugin`.",
 )
-@click.option(
-    "--log-level",
-    type=click.Choice(["debug", "info", "warning", "error"]),
-    default="warning",
-    show_default=True,
-    help="Minimum level of log messages.",
-)
-@click.option(
-    "--log-format",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="Format of log messages, which go to standard error.",
-)
+@log_options("warning")
 def mcp(
     session: Session,
     process: str | None,

@@ -18,6 +18,7 @@ from fdstore.cli.tables import ago, format_size, table
 from fdstore.errors import NotFound
 from fdstore.lifecycle import PROCESS_MOVES
 from fdstore.records import ProcessRecord, TokenUsage, Unreadable
+from fdstore.text.quantities import format_costs, format_tokens
 
 if TYPE_CHECKING:
     from fdstore.client import Store
@@ -184,27 +185,10 @@ def _rank(process: ProcessRecord, order: str, sizes: dict[str, int]) -> tuple[An
             return (process.program or "", process.id)
 
 
-def format_tokens(usage: TokenUsage) -> str:
-    """Format the tokens of a process: how many were sent, how much of that the cache had, how many came back.
-
-    >>> format_tokens(TokenUsage(input_tokens=9000, output_tokens=300, cache_read_tokens=8100))
-    '9,000 in (90 % cached), 300 out'
-    """
-    if not usage.tokens:
-        return "-"
-    cached = (
-        f" ({100 * usage.cache_read_tokens // usage.input_tokens} % cached)"
-        if usage.cache_read_tokens
-        else ""
-    )
-    return f"{usage.input_tokens:,} in{cached}, {usage.output_tokens:,} out"
-
-
 def format_usage(tree: TreeRecord) -> str:
     """Format what a tree uses of its limits, in one line."""
     from fdstore.cli.limits import format_value
     from fdstore.store.limit_usage import limits_of_tree
-    from fdstore.text.quantities import format_costs
 
     parts = []
     used_tokens = sum(tree.members, start=TokenUsage())

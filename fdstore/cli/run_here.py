@@ -117,8 +117,7 @@ def report_end(session: Session, ended: Answer) -> int:
         if record.reason:
             output.say(f"fdstore: {record.id} {record.state}: {record.reason}")
         if record.tokens:
-            from fdstore.cli.processes import format_tokens
-            from fdstore.text.quantities import format_costs
+            from fdstore.text.quantities import format_costs, format_tokens
 
             cost = format_costs([record])
             output.note(f"fdstore: tokens: {format_tokens(record)}{cost and f', cost: {cost}'}")

@@ -21,7 +21,7 @@ def cut_text(text: str, max_chars: int) -> tuple[str, int]:
 
 def cut_value(value: Any, max_chars: int) -> Any:
     """Return a JSON value with its strings, lists and objects cut, so that it has about `max_chars`
-    characters at most. What is left out is told in its place.
+    characters at most. Each cut is marked with the size of the whole.
 
     >>> cut_value({"pattern": "ERROR|WARN", "lines": [1, 2]}, 12)
     {'pattern': 'ERROR... (10 characters)', '...': '2 items'}

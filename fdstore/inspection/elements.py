@@ -72,8 +72,8 @@ def describe_element(name: str, attributes: dict[str, str]) -> str:
 def message_of(text: str) -> str:
     r"""Return the message in an element, or the text if there is none.
 
-    >>> message_of('<fd_error type="not_found">\n<message>\nThere is no fd:9.\n</message>\n</fd_error>')
-    'There is no fd:9.'
+    >>> message_of('<fd_error type="not_found">\n<message>\nNo fd:9 here.\n</message>\n</fd_error>')
+    'No fd:9 here.'
     """
     _, begun, rest = text.partition("<message>\n")
     return unescape(rest.partition("\n</message>")[0]) if begun else text

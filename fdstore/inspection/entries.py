@@ -47,7 +47,7 @@ class ConversationEntry(Record, frozen=True, kw_only=True, omit_defaults=True):
         call        ""                                tool, arguments, call, pending
         result      the result of a tool call         tool, call, is_error, fds, cleared, duration_s
         note        a message of fdstore to the model
-        cleared     what is no longer sent            calls: those whose results became one line
+        cleared     the lines that replace results    calls: those whose results were replaced
         block       the type of another block
         unknown     the kind of a newer record
         unreadable  what is wrong with the record

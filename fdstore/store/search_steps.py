@@ -1,9 +1,9 @@
 """Search a content in steps of bounded work, for screens that show hits as they are found.
 
 A step searches about `STEP_BYTES` from a character on and says where the next one begins, so that a search of
-a gigabyte can be shown while it runs, and ends when nobody asks for the next step. A step ends at the end of
-a page that ends a line: pages end inside a line only if the line is longer than a page. A line that is longer
-than a whole step is searched in pieces that overlap by a page.
+a gigabyte can be shown while it runs, and stops when the caller requests no further step. A step ends at the
+end of a page that ends a line: pages end inside a line only if the line is longer than a page. A line that is
+longer than a whole step is searched in pieces that overlap by a page.
 """
 
 from __future__ import annotations

@@ -152,7 +152,7 @@ class Counts:
             self._pid = os.getpid()
 
     def _place(self, metric: Metric, labels: Sequence[str]) -> int | None:
-        """Return where in `_numbers` an entry has its numbers; None if there is no room."""
+        """Return the index of an entry in `_numbers`; None if the table is full."""
         self._begin()
         key = (metric.name, *labels)
         place = self._places.get(key)

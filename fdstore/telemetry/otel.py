@@ -124,5 +124,5 @@ def _exporter(kind: str, name: str, protocol: str) -> Callable[[], Any] | None:
     for found in entry_points(group=f"opentelemetry_{kind}_exporter", name=installed):
         exporter: Callable[[], Any] = found.load()
         return exporter
-    log.warning("there is no exporter %s for %s; nothing is sent", installed, kind)
+    log.warning("exporter %s for %s is not installed; nothing is sent", installed, kind)
     return None

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from fdstore.records import ProcessRecord
+    from fdstore.records import ProcessRecord, TokenUsage
 
 MINUTE_S, HOUR_S, DAY_S = 60, 3_600, 86_400
 RELATIVE_FOR_S = 60 * DAY_S
@@ -63,6 +63,37 @@ def format_amount(amount: float) -> str:
     if 0 < amount < 0.0001:
         return "<0.0001"
     return f"{amount:,.2f}" if amount >= 0.1 or not amount else f"{amount:.4f}"
+
+
+def format_tokens(usage: TokenUsage) -> str:
+    """Format the tokens sent, the share of them that the prompt cache had, and the tokens received.
+
+    >>> from fdstore.records import TokenUsage
+    >>> format_tokens(TokenUsage(input_tokens=9000, output_tokens=300, cache_read_tokens=8100))
+    '9,000 in (90 % cached), 300 out'
+    """
+    if not usage.tokens:
+        return "-"
+    share = 100 * usage.cache_read_tokens // usage.input_tokens if usage.cache_read_tokens else 0
+    cached = f" ({share} % cached)" if usage.cache_read_tokens else ""
+    return f"{usage.input_tokens:,} in{cached}, {usage.output_tokens:,} out"
+
+
+def precise_duration(seconds: float) -> str:
+    """Format a duration in at most two units.
+
+    >>> precise_duration(0.0123), precise_duration(4.25), precise_duration(75), precise_duration(7300)
+    ('12 ms', '4.2 s', '1 min 15 s', '2 h 1 min')
+    """
+    if seconds < 1:
+        return f"{max(0, round(seconds * 1000))} ms"
+    if seconds < MINUTE_S:
+        return f"{seconds:.1f} s"
+    if seconds < HOUR_S:
+        return f"{int(seconds // MINUTE_S)} min {int(seconds % MINUTE_S)} s"
+    if seconds < DAY_S:
+        return f"{int(seconds // HOUR_S)} h {int(seconds % HOUR_S // MINUTE_S)} min"
+    return duration(seconds)
 
 
 def duration(seconds: float) -> str:

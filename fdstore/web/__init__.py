@@ -20,8 +20,8 @@ may also have `ROUTES` for Starlette.
 
 Rules. The URL is the state of a page: forms use GET, and all pages work without JavaScript. All texts
 are hostile: templates escape them and show control characters (`rendering`); nothing is marked as safe,
-no content becomes an attribute `href`, `src` or `style`, and there is no inline script or style, which
-the CSP forbids (`guard`). Work is bounded: a page reads a window of what exists, by an index, and links
+no content becomes an attribute `href`, `src` or `style`, and the CSP forbids inline scripts and styles
+(`guard`). Work is bounded: a page reads a window of what exists, by an index, and links
 to the next. Pages never write: the store is opened for looking, and `kill` alone, if allowed, opens
 another.
 """

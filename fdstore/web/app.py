@@ -88,7 +88,7 @@ async def _library_error(request: Request, error: Exception) -> Response:
 async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     titles = {404: "Not found", 405: "Not possible"}
-    messages = {404: "There is no such page.", 405: "This page can only be looked at."}
+    messages = {404: "This address has no page.", 405: "This page is read-only."}
     status = error.status_code
     problem = Problem(
         status, titles.get(status, "Problem"), "not_found", messages.get(status, str(error.detail))
@@ -99,7 +99,7 @@ async def _http_error(request: Request, error: Exception) -> Response:
 async def _static(request: Request) -> Response:
     name = request.path_params["name"]
     if name not in {each.name for each in STATIC.iterdir()}:
-        return PlainTextResponse("There is no such file.\n", 404)
+        return PlainTextResponse("Not found\n", 404)
     kind = "text/javascript" if name.endswith(".js") else mimetypes.guess_type(name)[0]
     return Response((STATIC / name).read_bytes(), headers=FOR_EVER, media_type=kind)
 

@@ -22,7 +22,15 @@ from markupsafe import Markup
 
 from fdstore.lifecycle import ENDED
 from fdstore.text.layout import show_controls
-from fdstore.text.quantities import ago, duration, format_costs, format_count, format_size, moment
+from fdstore.text.quantities import (
+    ago,
+    duration,
+    format_costs,
+    format_count,
+    format_size,
+    moment,
+    precise_duration,
+)
 from fdstore.web.descriptor_url import fd_path
 from fdstore.web.timeline import axis_of
 
@@ -118,23 +126,6 @@ def short_number(value: int) -> str:
         if value >= unit_size:
             return f"{value / unit_size:.1f}".removesuffix(".0") + unit
     return str(value)
-
-
-def precise_duration(seconds: float) -> str:
-    """Return a duration with two units at most.
-
-    >>> precise_duration(0.0123), precise_duration(4.25), precise_duration(75), precise_duration(7300)
-    ('12 ms', '4.2 s', '1 min 15 s', '2 h 1 min')
-    """
-    if seconds < 1:
-        return f"{max(0, round(seconds * 1000))} ms"
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    if seconds < 3600:
-        return f"{int(seconds // 60)} min {int(seconds % 60)} s"
-    if seconds < 86_400:
-        return f"{int(seconds // 3600)} h {int(seconds % 3600 // 60)} min"
-    return duration(seconds)
 
 
 def when_shown(form: Callable[..., str]) -> Callable[..., str]:

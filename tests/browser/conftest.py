@@ -13,15 +13,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-import redis
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 import fdstore
 import fdstore.aio
-from fdstore.client import Store
 from fdstore.client._async.store import connect_unsafe
 from fdstore.http_server import HttpServer, listen, origin_of
-from fdstore.local.redis_server import PrivateServer
 from fdstore.web.app import make_app
 from fdstore.web.inspector import Inspector, Options
 
@@ -38,30 +35,11 @@ def find_browser() -> str:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
+    expect.set_options(timeout=WAIT_MS)
     with sync_playwright() as playwright:
         running = playwright.chromium.launch(executable_path=find_browser())
         yield running
         running.close()
-
-
-@pytest.fixture(scope="session")
-def redis_server() -> Iterator[PrivateServer]:
-    with PrivateServer() as server:
-        yield server
-
-
-@pytest.fixture
-def redis_url(redis_server: PrivateServer) -> str:
-    redis_server.start()  # a test may have stopped it
-    with redis.Redis.from_url(redis_server.url) as client:
-        client.flushall()
-    return redis_server.url
-
-
-@pytest.fixture
-def store(redis_url: str) -> Iterator[Store]:
-    with fdstore.connect(redis_url) as connected:
-        yield connected
 
 
 class Served:

@@ -15,7 +15,6 @@ from tests.on_cluster.cluster import Cluster
 from tests.on_redis.conftest import Execute
 from tests.on_redis.conftest import leak_check as leak_check
 from tests.on_redis.conftest import proc as proc
-from tests.on_redis.conftest import store as store
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,5 @@
-"""A private Redis for the tests of this folder, started once in each test process.
+"""What the tests on a real Redis share.
 
-Without a redis-server the fixtures fail instead of skipping: a green run means that these tests ran.
 After every test, the remaining keys are checked against the table in `fdstore.store.keys`.
 """
 
@@ -15,30 +14,12 @@ from typing import Any, NamedTuple
 import pytest
 import redis
 
-import fdstore
 from fdstore.client import Process, Store
-from fdstore.local.redis_server import PrivateServer
 from fdstore.store import keys
 from tests.children import Child
 from tests.waiting import wait_until
 
 Execute = Callable[..., Any]
-
-
-@pytest.fixture(scope="session")
-def redis_server() -> Iterator[PrivateServer]:
-    """The server of this test process (with pytest-xdist: of this worker)."""
-    with PrivateServer() as server:
-        yield server
-
-
-@pytest.fixture
-def redis_url(redis_server: PrivateServer) -> str:
-    """The URL of a running, empty Redis."""
-    redis_server.start()  # a test may have stopped it
-    with redis.Redis.from_url(redis_server.url) as client:
-        client.flushall()
-    return redis_server.url
 
 
 @pytest.fixture
@@ -53,13 +34,6 @@ def execute(redis_url: str) -> Iterator[Execute]:
 
         yield send
         client.connection_pool.release(connection)
-
-
-@pytest.fixture
-def store(redis_url: str) -> Iterator[Store]:
-    """A connected store."""
-    with fdstore.connect(redis_url) as connected:
-        yield connected
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import click
 
 from fdstore import settings
 from fdstore.errors import FDStoreError
+from fdstore.log_options import log_options
 from fdstore.optional_packages import frozen_imports, require
 from fdstore.safe_path import drop_relative_entries
 from fdstore.text.layout import show_controls
@@ -57,20 +58,7 @@ from fdstore.url_arguments import exit_code_of, password_warning, read_url_file
     is_flag=True,
     help="Run the commands of pipelines without a sandbox if no sandbox works here.",
 )
-@click.option(
-    "--log-level",
-    type=click.Choice(["debug", "info", "warning", "error"]),
-    default="info",
-    show_default=True,
-    help="Minimum level of log messages; info logs one line for each process that ends here.",
-)
-@click.option(
-    "--log-format",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="Format of log messages; json: one object a line, with the process, its attempt and the like.",
-)
+@log_options("info", "; info logs one line for each process that ends here")
 @click.option(
     "--metrics-port",
     type=click.IntRange(0, 65535),
@@ -82,7 +70,7 @@ from fdstore.url_arguments import exit_code_of, password_warning, read_url_file
     default="127.0.0.1",
     show_default=True,
     metavar="HOST",
-    help="The address for --metrics-port: 0.0.0.0 for all. There is no password.",
+    help="The address for --metrics-port: 0.0.0.0 for all. The port has no password.",
 )
 @click.option(
     "--tools-path",

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from fdstore.client import Store
 
 SILENT_S = 3.0
-"""How long Redis may be silent before that is said."""
+"""How long Redis may be silent before the screen reports it."""
 
 MAX_ROWS = 1000
-"""Rows of a table. Nobody scrolls through more, and a table of thousands takes seconds to sort."""
+"""Rows of a table. Longer tables take seconds to sort."""
 
 COLOURS = {"good": "green", "busy": "yellow", "bad": "red", "faint": "dim"}
 
