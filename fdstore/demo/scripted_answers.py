@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from fdstore.testing import Request, call, say, turn
+from fdstore.testing import Request, call, element, say, turn
 from fdstore.testing.replies import Turn
 
 PATTERN = r"\b(def|class|import|return|raise|if)\b"
@@ -36,29 +36,33 @@ def triage(request: Request, file: str | None) -> Turn:
             get = call("load_file", path=file) if file else call("search_source", pattern=PATTERN)
             return turn(say("The brief is long and stored; first I get the text it is about."), get)
         case 1:
-            fd = attribute(shown, "fd_result", "fd")
-            pages = int(attribute(shown, "fd_result", "pages"))
-            middle = max(1, pages // 2)
+            text = element(shown, "fd_result")
+            middle = max(1, int(text["pages"]) // 2)
             return turn(
-                say(f"It has {pages} pages. I look at one in the middle."),
-                call("read_fd", fd=fd, start=middle),
+                say(f"It has {text['pages']} pages. I look at one in the middle."),
+                call("read_fd", fd=text["fd"], start=middle),
             )
         case 2:
-            fd = attribute(shown, "fd_content", "fd")
-            first = int(attribute(shown, "fd_content", "lines").partition("-")[0])
-            cut = call("read_fd", fd=fd, mode="line", start=first, count=CUT_LINES, extract_to_new_fd=True)
+            page = element(shown, "fd_content")
+            cut = call(
+                "read_fd",
+                fd=page["fd"],
+                mode="line",
+                start=int(page["lines"].partition("-")[0]),
+                count=CUT_LINES,
+                extract_to_new_fd=True,
+            )
             return turn(say("This region matters. I cut it out without reading it."), cut)
         case 3:
-            counting = call("pipe", commands=COUNTS, in_fd=attribute(shown, "fd_extraction", "source_fd"))
+            counting = call("pipe", commands=COUNTS, in_fd=element(shown, "fd_extraction")["source_fd"])
             return turn(say("Programs count on the whole text, in the background."), counting)
         case 4:
-            return turn(call("wait", target=attribute(shown, "process_result", "process")))
+            return turn(call("wait", target=element(shown, "process_result")["process"]))
         case 5:
-            return turn(call("read_fd", fd=attribute(shown, "process_result", "fd")))
+            return turn(call("read_fd", fd=element(shown, "process_result")["fd"]))
         case 6:
-            extracted = request.tool_results()[2].text
-            source = attribute(extracted, "fd_extraction", "source_fd")
-            part = attribute(extracted, "fd_extraction", "new_fd")
+            extraction = element(request.tool_results()[2].text, "fd_extraction")
+            source, part = extraction["source_fd"], extraction["new_fd"]
             survey = call(
                 "spawn",
                 program_name="surveyor",
@@ -74,8 +78,8 @@ def triage(request: Request, file: str | None) -> Turn:
             return turn(say("Two agents at the same time, on the same stored text."), survey, quote)
         case 7:
             _, _, _, _, ended, counts, *_ = [result.text for result in request.tool_results()]
-            survey_text = body(shown, "process_result")
-            quotes = attribute(shown, "fd_result", "fd")
+            survey_text = element(shown, "process_result").body
+            quotes = element(shown, "fd_result")["fd"]
             report = f"Report\n\n{survey_text}\n{counted(ended, counts)}\nThe quotations are in {quotes}.\n"
             return turn(
                 say(f'<ref id="report">{report}</ref>'),
@@ -87,11 +91,11 @@ def triage(request: Request, file: str | None) -> Turn:
 
 def counted(ended: str, counts: str) -> str:
     """Return the report's section about the pipeline: its output, or why there is none."""
-    state = attribute(ended, "process_result", "state")
-    if state != "exited":
-        why = attribute(ended, "process_result", "reason") if " reason=" in ended else "no reason is given"
-        return f"Nothing was counted, the pipeline {state}: {why}."
-    return f"Lines for each directory, most first:\n{body(counts, 'fd_content')}"
+    pipeline = element(ended, "process_result")
+    if pipeline["state"] != "exited":
+        why = pipeline.attributes.get("reason", "no reason is given")
+        return f"Nothing was counted, the pipeline {pipeline['state']}: {why}."
+    return f"Lines for each directory, most first:\n{element(counts, 'fd_content').body}"
 
 
 def surveyor(request: Request) -> Turn:
@@ -99,7 +103,7 @@ def surveyor(request: Request) -> Turn:
     fd = first_id(request)
     if request.turn_number == 0:
         return turn(call("read_fd", fd=fd))
-    pages = int(attribute(request.last_text(), "fd_content", "pages"))
+    pages = int(element(request.last_text(), "fd_content")["pages"])
     if request.turn_number == 1:
         return turn(call("read_fd", fd=fd, start=max(1, pages // 2)), call("read_fd", fd=fd, start=pages))
     read = [result.text for result in request.tool_results()]
@@ -108,7 +112,7 @@ def surveyor(request: Request) -> Turn:
     return turn(
         say(
             f"I read 3 of {pages} pages, {lines} lines; {definitions} of them define a function. "
-            f"The whole text has {attribute(read[0], 'fd_content', 'total_lines')} lines."
+            f"The whole text has {element(read[0], 'fd_content')['total_lines']} lines."
         )
     )
 
@@ -119,7 +123,7 @@ def quoter(request: Request) -> Turn:
     fd = first_id(request)
     if request.turn_number == 0:
         return turn(call("read_fd", fd=fd, count=8))
-    text = body(request.last_text(), "fd_content")
+    text = element(request.last_text(), "fd_content").body
     quoted = [f"{number}: {line}" for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     return turn(say("\n".join(quoted)))
 
@@ -128,19 +132,3 @@ def first_id(request: Request) -> str:
     """Return the descriptor that the query names."""
     found = re.search(r"\bfd:\d+", str(request.messages[0]["content"]))
     return found[0] if found else "fd:1"
-
-
-def attribute(text: str, element: str, name: str) -> str:
-    """Return an attribute of the first element of this name in `text`. Raises `ValueError`."""
-    found = re.search(rf'<{element}\b[^>]*?\s{name}="([^"]*)"', text)
-    if not found:
-        raise ValueError(f"the model was shown no {element} with {name}: {text[:200]}")
-    return found[1]
-
-
-def body(text: str, element: str) -> str:
-    """Return the body of the first element of this name in `text`. Raises `ValueError`."""
-    found = re.search(rf"<{element}\b[^>]*>\n(.*?)\n</{element}>", text, re.DOTALL)
-    if not found:
-        raise ValueError(f"the model was shown no {element}: {text[:200]}")
-    return found[1]

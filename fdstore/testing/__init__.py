@@ -34,11 +34,14 @@ A complete test of an agent:
 Whole programs, with all that they spawn, run by the fixture `fdstore_agent` of `pytest_plugin`, which every
 pytest finds where fdstore is installed.
 
-`replies` has the answers, `Request` what a script can read of a request, `rules` what is refused. Agents in
-other processes find the model through `model.environ`. Requires only the standard library and msgspec; the
-SDK belongs to the agent.
+`replies` has the answers, `Request` what a script can read of a request, `element` what it can read of a
+result, `rules` what is refused. Agents in other processes find the model through `model.environ`;
+`python -m fdstore.testing SCRIPT.py -- COMMAND` runs any command with it.
+
+Requires only the standard library and msgspec; the SDK belongs to the agent.
 """
 
+from fdstore.testing.elements import Element, element, elements
 from fdstore.testing.replies import (
     Cut,
     Fail,
@@ -63,6 +66,7 @@ from fdstore.testing.server import ScriptedModel
 
 __all__ = [
     "Cut",
+    "Element",
     "Fail",
     "Held",
     "Replies",
@@ -76,6 +80,8 @@ __all__ = [
     "Usage",
     "call",
     "cut",
+    "element",
+    "elements",
     "fail",
     "garbled",
     "held",

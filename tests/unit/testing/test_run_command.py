@@ -1,0 +1,67 @@
+"""`python -m fdstore.testing SCRIPT.py -- COMMAND`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = "from fdstore.testing import say\nscript = [say('It is 3.')]\n"
+ASK = """
+import anthropic
+question = [{"role": "user", "content": "What is 1 + 2?"}]
+print(anthropic.Anthropic().messages.create(model="any", max_tokens=9, messages=question).content[0].text)
+"""
+
+
+def run(folder: Path, script: str, *command: str) -> subprocess.CompletedProcess[str]:
+    (folder / "script.py").write_text(script)
+    return subprocess.run(
+        [sys.executable, "-m", "fdstore.testing", "script.py", *command],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def test_a_command_is_answered_by_the_script(tmp_path: Path):
+    done = run(tmp_path, SCRIPT, "--", sys.executable, "-c", ASK)
+
+    assert done.stdout == "It is 3.\n"
+    assert done.stderr == "The model is a script: script.py\n"
+    assert done.returncode == 0
+
+
+def test_the_exit_code_is_that_of_the_command(tmp_path: Path):
+    assert run(tmp_path, SCRIPT, "--", "sh", "-c", "exit 7").returncode == 7
+    assert run(tmp_path, SCRIPT, "--", "sh", "-c", "kill -9 $$").returncode == 137
+
+
+def test_an_exception_of_the_script_is_printed(tmp_path: Path):
+    done = run(
+        tmp_path, "def script(request):\n    raise LookupError('no page')\n", "--", sys.executable, "-c", ASK
+    )
+
+    assert done.returncode == 1
+    assert done.stderr.endswith("LookupError: no page\n")
+
+
+@pytest.mark.parametrize(
+    ("script", "command", "code", "said"),
+    [
+        (SCRIPT, ["--"], 2, "usage: "),
+        (SCRIPT, ["true"], 2, "usage: "),
+        ("answers = []\n", ["--", "true"], 1, "script.py: assigns nothing to `script`"),
+        (SCRIPT, ["--", "no-such-command"], 127, "no-such-command: "),
+    ],
+    ids=["no command", "no separator", "no script", "unknown command"],
+)
+def test_a_wrong_call_says_what_is_wrong(
+    tmp_path: Path, script: str, command: list[str], code: int, said: str
+):
+    done = run(tmp_path, script, *command)
+
+    assert (done.returncode, said in done.stderr, "Traceback" in done.stderr) == (code, True, False)
