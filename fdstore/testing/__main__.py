@@ -1,11 +1,13 @@
-"""Run a command with a scripted model in place of the real one.
+"""Play a script as the model of a command, or of other terminals.
 
     python -m fdstore.testing script.py -- python my_agent.py
     python -m fdstore.testing script.py -- fdstore run triage.toml -p "Why did the build fail?"
+    python -m fdstore.testing script.py --port 8765
 
-`script.py` assigns to `script` what `ScriptedModel` takes. The command, and all that it starts, finds the
-model through ANTHROPIC_BASE_URL and ANTHROPIC_API_KEY, so it need not be Python. The exit code is the
-command's, or 1 if the script's own function raised; that exception is printed.
+`script.py` assigns to `script` what `ScriptedModel` takes. A command, and all that it starts, finds the model
+through ANTHROPIC_BASE_URL and ANTHROPIC_API_KEY, so it need not be Python. The exit code is the command's, or
+1 if the script's own function raised; that exception is printed. Without a command these variables are printed
+as a line for a shell, and the model answers until SIGINT or SIGTERM.
 """
 
 from __future__ import annotations
@@ -15,47 +17,75 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
+import click
+
 from fdstore.testing.server import ScriptedModel
 
-USAGE = "usage: python -m fdstore.testing SCRIPT.py -- COMMAND [ARGUMENT]..."
+
+@click.command(
+    help="Play SCRIPT.py, which assigns to `script`, as the model of COMMAND. Without a command, print the "
+    "variables that direct agents to the model, and serve it until Ctrl-C.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.argument("path", metavar="SCRIPT.py", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    help="Listen on this port of 127.0.0.1. [default: any free one]",
+)
+@click.argument("command", metavar="[-- COMMAND [ARGUMENT]...]", nargs=-1)
+def main(path: Path, port: int, command: tuple[str, ...]) -> None:
+    script = load_script(path)
+    try:
+        model = ScriptedModel(script, port=port)
+    except OSError as error:
+        raise click.ClickException(f"port {port}: {error.strerror}") from error
+    with model:
+        code = run_command(model, path, command) if command else serve(model)
+    sys.exit(code)
 
 
-def main(arguments: list[str]) -> int:
-    """Run the command; return its exit code."""
-    path, separator, command = (arguments[0] if arguments else ""), arguments[1:2], arguments[2:]
-    if separator != ["--"] or not command:
-        print(USAGE, file=sys.stderr)
-        return 2
-    with ScriptedModel(load_script(Path(path))) as model:
-        print(f"The model is a script: {path}", file=sys.stderr)
-        try:
-            child = subprocess.Popen(command, env={**os.environ, **model.environ})
-        except OSError as error:
-            print(f"{command[0]}: {error.strerror}", file=sys.stderr)
-            return 127
-        # a terminal sends Ctrl-C to the command too, which decides when to end
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        signal.signal(signal.SIGTERM, lambda *_: child.terminate())
-        code = child.wait()
+def run_command(model: ScriptedModel, path: Path, command: tuple[str, ...]) -> int:
+    """Run a command on the model; return its exit code."""
+    click.echo(f"The model is a script: {path}", err=True)
+    try:
+        child = subprocess.Popen(command, env={**os.environ, **model.environ})
+    except OSError as error:
+        click.echo(f"{command[0]}: {error.strerror}", err=True)
+        return 127
+    # a terminal sends Ctrl-C to the command too, which decides when to end
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda *_: child.terminate())
+    code = child.wait()
     return 128 - code if code < 0 else code
+
+
+def serve(model: ScriptedModel) -> int:
+    """Print where the model is, and wait for SIGINT or SIGTERM."""
+    ended = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: ended.set())
+    click.echo(" ".join(["export", *(f"{name}={value}" for name, value in model.environ.items())]))
+    ended.wait()
+    return 0
 
 
 def load_script(path: Path) -> Any:
     """Return what a Python file assigns to `script`."""
-    if not path.is_file():
-        sys.exit(f"{path}: there is no such file\n{USAGE}")
     spec = importlib.util.spec_from_file_location("script", path)
     if spec is None or spec.loader is None:
-        sys.exit(f"{path}: not a Python file")
+        raise click.UsageError(f"{path}: not a Python file")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     if not hasattr(module, "script"):
-        sys.exit(f"{path}: assigns nothing to `script`")
+        raise click.UsageError(f"{path}: assigns nothing to `script`")
     return module.script
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    main()

@@ -42,17 +42,18 @@ Respond = Callable[[Call], Answer | None]
 
 
 class Listener(socketserver.ThreadingTCPServer):
-    """A server on a free port of 127.0.0.1, from construction until `close`."""
+    """A server on a port of 127.0.0.1 (0: any free one), from construction until `close`."""
 
+    allow_reuse_address = True
     daemon_threads = True
     request_queue_size = BACKLOG
 
-    def __init__(self, respond: Respond) -> None:
+    def __init__(self, respond: Respond, port: int = 0) -> None:
         self.respond = respond
         self.errors: list[BaseException] = []
         self._open: set[Any] = set()
         self._left = threading.Condition()
-        super().__init__(("127.0.0.1", 0), Connection)
+        super().__init__(("127.0.0.1", port), Connection)
         self._thread = threading.Thread(
             target=self.serve_forever, args=(POLL_SECONDS,), name="scripted-model", daemon=True
         )

@@ -36,7 +36,7 @@ class ScriptedModel:
 
     `script` is a sequence of replies, a function `(Request) -> Reply`, or a mapping from a text in the system
     prompt to either of them; the first key that matches is used. A function may be called from several
-    threads concurrently.
+    threads concurrently. `port` 0 takes any free one.
 
         with ScriptedModel([call("add", a=1, b=2), say("It is 3.")]) as model:
             client = anthropic.Anthropic(base_url=model.base_url, api_key=model.api_key)
@@ -49,7 +49,7 @@ class ScriptedModel:
     whole conversation; such requests are not recorded, nor are token counts.
     """
 
-    def __init__(self, script: Script) -> None:
+    def __init__(self, script: Script, *, port: int = 0) -> None:
         self._cast = ScriptState(script)
         self._requests: list[Request] = []
         self._errors: list[BaseException] = []
@@ -61,7 +61,7 @@ class ScriptedModel:
         # unique across all models and test runs, as in the real API
         run = secrets.token_hex(4)
         self._call_ids = map(f"toolu_{run}_{{:04d}}".format, itertools.count(1))
-        self._listener = Listener(self._respond)
+        self._listener = Listener(self._respond, port)
         self.base_url = f"http://127.0.0.1:{self._listener.port}"
         self.api_key = API_KEY
 

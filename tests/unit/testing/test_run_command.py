@@ -1,4 +1,4 @@
-"""`python -m fdstore.testing SCRIPT.py -- COMMAND`."""
+"""`python -m fdstore.testing SCRIPT.py`, with a command and without one."""
 
 from __future__ import annotations
 
@@ -49,15 +49,30 @@ def test_an_exception_of_the_script_is_printed(tmp_path: Path):
     assert done.stderr.endswith("LookupError: no page\n")
 
 
+def test_without_a_command_other_terminals_find_the_model(tmp_path: Path):
+    (tmp_path / "script.py").write_text(SCRIPT)
+    command = [sys.executable, "-m", "fdstore.testing", "script.py"]
+    serving = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    assert serving.stdout is not None
+    exports = serving.stdout.readline()
+
+    asking = ["sh", "-c", f'{exports}\n"$0" -c "$1"', sys.executable, ASK]
+    done = subprocess.run(asking, capture_output=True, text=True, timeout=60)
+    serving.terminate()
+
+    assert (done.stdout, done.stderr) == ("It is 3.\n", "")
+    assert serving.wait(30) == 0
+    serving.stdout.close()
+
+
 @pytest.mark.parametrize(
     ("script", "command", "code", "said"),
     [
-        (SCRIPT, ["--"], 2, "usage: "),
-        (SCRIPT, ["true"], 2, "usage: "),
-        ("answers = []\n", ["--", "true"], 1, "script.py: assigns nothing to `script`"),
+        (SCRIPT, ["--port", "x"], 2, "'x' is not a valid integer"),
+        ("answers = []\n", ["--", "true"], 2, "script.py: assigns nothing to `script`"),
         (SCRIPT, ["--", "no-such-command"], 127, "no-such-command: "),
     ],
-    ids=["no command", "no separator", "no script", "unknown command"],
+    ids=["no port", "no script", "unknown command"],
 )
 def test_a_wrong_call_says_what_is_wrong(
     tmp_path: Path, script: str, command: list[str], code: int, said: str
