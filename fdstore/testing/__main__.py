@@ -6,8 +6,8 @@
 
 `script.py` assigns to `script` what `ScriptedModel` takes. A command, and all that it starts, finds the model
 through ANTHROPIC_BASE_URL and ANTHROPIC_API_KEY, so it need not be Python. The exit code is the command's, or
-1 if the script's own function raised; that exception is printed. Without a command these variables are printed
-as a line for a shell, and the model answers until SIGINT or SIGTERM.
+1 if the script's own function raised; that exception is printed. Without a command these variables are
+printed as a line for a shell, and the model answers until SIGINT or SIGTERM.
 """
 
 from __future__ import annotations
