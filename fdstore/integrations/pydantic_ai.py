@@ -26,6 +26,7 @@ from fdstore.integrations.thread_tools import AnyStore, ThreadOptions, ThreadToo
 from fdstore.optional_packages import how_to_install
 from fdstore.records import Descriptor
 from fdstore.text.names import MAX_KEY_BYTES, name_id
+from fdstore.text.utf8 import is_utf8
 from fdstore.tools.pictures import Picture
 
 try:
@@ -179,10 +180,7 @@ class FdstoreOverflowStore:
 
     async def write(self, key: str, data: bytes) -> str:
         """Store bytes under a key, and return the handle. Raises `OSError` if the store fails."""
-        try:
-            content: str | bytes = data.decode("utf-8")
-        except UnicodeDecodeError:
-            content = data
+        content = data.decode("utf-8") if is_utf8(data) else data
         if len(key.encode("utf-8", "surrogatepass")) > MAX_KEY_BYTES or not key.isprintable():
             key = sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
         try:

@@ -27,6 +27,7 @@ from fdstore.optional_packages import how_to_install
 from fdstore.records import Descriptor
 from fdstore.text.media_types import check_media_type
 from fdstore.text.names import check_prefix, name_id
+from fdstore.text.utf8 import is_utf8
 from fdstore.tools.pictures import Picture
 
 try:
@@ -242,7 +243,4 @@ def _unframed(data: bytes) -> tuple[str | None, str | bytes]:
             data = data[2 + size :]
         except InvalidArgument:
             pass
-    try:
-        return media_type, data.decode("utf-8")
-    except UnicodeDecodeError:
-        return media_type, data
+    return media_type, data.decode("utf-8") if is_utf8(data) else data
