@@ -14,7 +14,7 @@ again.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Unpack
 
 from fdstore.errors import MissingExtra
@@ -66,24 +66,11 @@ class FdstoreRunner:
 
     def wrap(self, tools: Sequence[Any]) -> list[Any]:
         """Return the tools with their long results stored, and our own, for the runner of `Anthropic`."""
-
-        def ours(name: str) -> Callable[[Any], Any]:
-            return lambda given: self._ours.run(self._call(name, given))
-
-        definitions = self._ours.definitions_for("anthropic")
-        return [*map(self._wrap, tools), *(_Tool(each, ours(each["name"])) for each in definitions)]
+        return self._with_ours(map(self._wrap, tools), _Tool, self._ours.run)
 
     def wrap_async(self, tools: Sequence[Any]) -> list[Any]:
         """Return the same as `wrap` for the runner of `AsyncAnthropic`."""
-
-        def ours(name: str) -> Callable[[Any], Awaitable[Any]]:
-            return lambda given: self._ours.run_async(self._call(name, given))
-
-        definitions = self._ours.definitions_for("anthropic")
-        return [
-            *map(self._wrap_async, tools),
-            *(_AsyncTool(each, ours(each["name"])) for each in definitions),
-        ]
+        return self._with_ours(map(self._wrap_async, tools), _AsyncTool, self._ours.run_async)
 
     def messages(self, messages: Sequence[Mapping[str, Any]]) -> list[Any]:
         """Return messages with the long texts of the user stored."""
@@ -92,6 +79,14 @@ class FdstoreRunner:
     async def messages_async(self, messages: Sequence[Mapping[str, Any]]) -> list[Any]:
         """`messages`, awaited."""
         return await self._ours.run_async(self._store_input(messages))
+
+    def _with_ours(
+        self, tools: Iterable[Any], kind: type[_Definition], run: Callable[[Any], Any]
+    ) -> list[Any]:
+        def ours(definition: Any) -> Any:
+            return kind(definition, lambda given: run(self._call(definition["name"], given)))
+
+        return [*tools, *map(ours, self._ours.definitions_for("anthropic"))]
 
     def _wrap(self, tool: Any) -> Any:
         if not isinstance(tool, (BetaFunctionTool, BetaBuiltinFunctionTool)):
@@ -145,8 +140,8 @@ class FdstoreRunner:
         return result.content
 
 
-class _Tool(BetaBuiltinFunctionTool):
-    """A tool with its definition and the function that runs it."""
+class _Definition:
+    """The definition of a tool, and the function that runs it or returns what to await."""
 
     def __init__(self, definition: Any, run: Callable[[Any], Any]) -> None:
         self._definition = definition
@@ -159,13 +154,9 @@ class _Tool(BetaBuiltinFunctionTool):
         return self._run(input)
 
 
-class _AsyncTool(BetaAsyncBuiltinFunctionTool):
-    def __init__(self, definition: Any, run: Callable[[Any], Awaitable[Any]]) -> None:
-        self._definition = definition
-        self._run = run
+class _Tool(_Definition, BetaBuiltinFunctionTool):
+    pass
 
-    def to_dict(self) -> Any:
-        return self._definition
 
-    async def call(self, input: object) -> Any:
-        return await self._run(input)
+class _AsyncTool(_Definition, BetaAsyncBuiltinFunctionTool):
+    pass

@@ -184,9 +184,10 @@ def test_the_store_serves_the_hook_of_haystack(
 
     pointer, looked, page = results(run(agent))
 
-    assert pointer.result.startswith(
-        f"Tool result offloaded to text ({len(log_text)} characters) at 'fd:1'. Preview: line 1"
-    )
+    assert "offloaded to" in pointer.result
+    assert "'fd:1'" in pointer.result
+    assert "line 1 of the build" in pointer.result
+    assert len(pointer.result) < 1000
     assert isinstance(looked.result[0], ImageContent)
     assert "\nline 4321 of the build\n" in page.result
     assert process.stat("fd:1").source == "0_read_log_call_1.txt"
