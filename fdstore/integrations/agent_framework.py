@@ -12,17 +12,15 @@ a session has a process of its own.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, Unpack
 
 from fdstore.errors import MissingExtra
-from fdstore.integrations.content_parts import shown_blocks
-from fdstore.integrations.thread_tools import AnyStore, ThreadTools
+from fdstore.integrations.content_parts import convert_blocks, shown_blocks
+from fdstore.integrations.thread_tools import AnyStore, ThreadOptions, ThreadTools
 from fdstore.optional_packages import how_to_install
-from fdstore.tools.config import FDConfig
 from fdstore.tools.content_blocks import picture_in
-from fdstore.tools.tool_names import READING_TOOLS, ToolName
-from fdstore.tools.tool_outcome import ToolResult
+from fdstore.tools.pictures import Picture
 
 try:
     from agent_framework import (
@@ -42,10 +40,7 @@ class FdstoreProvider(ContextProvider):
 
     store    a connected store; of `fdstore.aio.connect` on the event loop of the agent, or of
              `fdstore.connect`, which is used in threads
-    process  name of the process of all sessions. None: each has its own
-    enabled  names of built-in tools that are offered
-    config   sizes and switches, and policies for single tools (`FDConfig`)
-    meter    name under which `fdstore saved` counts
+    options  see `ThreadOptions`
 
     Raises `InvalidArgument`.
 
@@ -54,20 +49,9 @@ class FdstoreProvider(ContextProvider):
     'fdstore'
     """
 
-    def __init__(
-        self,
-        store: AnyStore,
-        *,
-        process: str | None = None,
-        enabled: Sequence[ToolName] = READING_TOOLS,
-        config: FDConfig | None = None,
-        export_root: str | None = None,
-        meter: str | None = None,
-    ) -> None:
+    def __init__(self, store: AnyStore, **options: Unpack[ThreadOptions]) -> None:
         super().__init__("fdstore")
-        self._ours = ThreadTools(
-            store, process=process, enabled=enabled, config=config, export_root=export_root, meter=meter
-        )
+        self._ours = ThreadTools(store, **options)
 
     async def before_run(self, *, agent: Any, session: Any, context: Any, state: dict[str, Any]) -> None:
         """Store the long messages of the user, and add our tools, instructions and middleware."""
@@ -85,8 +69,10 @@ class FdstoreProvider(ContextProvider):
             return message
         contents = []
         for content in message.contents:
-            text = content.type == "text" and await self._ours.wrap_input_async(thread, content.text)
-            contents.append(Content.from_text(text) if text and text != content.text else content)
+            if content.type == "text":
+                text = await self._ours.run_async(self._ours.wrap_input(thread, content.text))
+                content = content if text == content.text else Content.from_text(text)
+            contents.append(content)
         if all(new is old for new, old in zip(contents, message.contents, strict=True)):
             return message
         changed = Message.from_dict(message.to_dict())
@@ -106,8 +92,9 @@ class _Middleware(FunctionMiddleware):
     ) -> None:
         name, call_id = context.function.name, context.metadata.get("call_id")
         if self._ours.is_own(name):
-            result = await self._ours.call_async(self._thread, name, dict(context.arguments), call_id)
-            context.result = _contents(result)
+            steps = self._ours.call(self._thread, name, dict(context.arguments), call_id)
+            result = await self._ours.run_async(steps)
+            context.result = convert_blocks(result.content, Content.from_text, _picture)
             return
         await call_next()
         given = context.result
@@ -115,10 +102,9 @@ class _Middleware(FunctionMiddleware):
         if not isinstance(contents, list) or not all(isinstance(each, Content) for each in contents):
             return
         parts = [_part(content) for content in contents]
-        shown = await self._ours.offload_parts_async(self._thread, parts, name, call_id)
-        if shown is None:
-            return
-        context.result = shown_blocks(contents, parts, shown.content, Content.from_text)
+        shown = await self._ours.run_async(self._ours.offload_parts(self._thread, parts, name, call_id))
+        if shown is not None:
+            context.result = shown_blocks(contents, parts, shown.content, Content.from_text)
 
 
 def _tool(definition: dict[str, Any]) -> FunctionTool:
@@ -143,14 +129,5 @@ def _part(content: Content) -> str | bytes | None:
     return None if picture is None else picture.data
 
 
-def _contents(result: ToolResult) -> list[Content]:
-    """Return a result of one of our tools as the framework takes it."""
-    if isinstance(result.content, str):
-        return [Content.from_text(result.content)]
-    pictures = [(block, picture_in(block)) for block in result.content]
-    return [
-        Content.from_text(block["text"])
-        if picture is None
-        else Content.from_data(picture.data, picture.media_type)
-        for block, picture in pictures
-    ]
+def _picture(picture: Picture) -> Content:
+    return Content.from_data(picture.data, picture.media_type)

@@ -14,15 +14,12 @@ again.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Unpack
 
 from fdstore.errors import MissingExtra
-from fdstore.integrations.thread_tools import AnyStore, ThreadTools, new_thread
+from fdstore.integrations.thread_tools import AnyStore, Steps, ThreadOptions, ThreadTools, new_thread
 from fdstore.optional_packages import how_to_install
-from fdstore.tools.config import FDConfig
-from fdstore.tools.tool_names import READING_TOOLS, ToolName
-from fdstore.tools.tool_outcome import Offloaded
 
 try:
     from anthropic.lib.tools import (
@@ -42,10 +39,7 @@ class FdstoreRunner:
     store    a connected store: of `fdstore.connect` for both runners, or of `fdstore.aio.connect` for that of
              `AsyncAnthropic` alone
     thread   id of the conversation, which has a process of its own. None: a new one
-    process  name of the process, instead
-    enabled  names of built-in tools that are offered
-    config   sizes and switches, and policies for single tools (`FDConfig`)
-    meter    name under which `fdstore saved` counts
+    options  see `ThreadOptions`
 
     Raises `InvalidArgument`.
 
@@ -61,20 +55,8 @@ class FdstoreRunner:
     '<fd_result fd="fd:1"'
     """
 
-    def __init__(
-        self,
-        store: AnyStore,
-        thread: str | None = None,
-        *,
-        process: str | None = None,
-        enabled: Sequence[ToolName] = READING_TOOLS,
-        config: FDConfig | None = None,
-        export_root: str | None = None,
-        meter: str | None = None,
-    ) -> None:
-        self._ours = ThreadTools(
-            store, process=process, enabled=enabled, config=config, export_root=export_root, meter=meter
-        )
+    def __init__(self, store: AnyStore, thread: str | None = None, **options: Unpack[ThreadOptions]) -> None:
+        self._ours = ThreadTools(store, **options)
         self._thread = thread or new_thread()
 
     @property
@@ -84,35 +66,27 @@ class FdstoreRunner:
 
     def wrap(self, tools: Sequence[Any]) -> list[Any]:
         """Return the tools with their long results stored, and our own, for the runner of `Anthropic`."""
-        definitions = self._ours.definitions_for("anthropic")
-        return [self._wrap(tool) for tool in tools] + [
-            _Tool(definition, self._caller(definition["name"])) for definition in definitions
-        ]
+        return self._with_ours(map(self._wrap, tools), _Tool, self._ours.run)
 
     def wrap_async(self, tools: Sequence[Any]) -> list[Any]:
         """Return the same as `wrap` for the runner of `AsyncAnthropic`."""
-        definitions = self._ours.definitions_for("anthropic")
-        return [self._wrap_async(tool) for tool in tools] + [
-            _AsyncTool(definition, self._async_caller(definition["name"])) for definition in definitions
-        ]
+        return self._with_ours(map(self._wrap_async, tools), _AsyncTool, self._ours.run_async)
 
     def messages(self, messages: Sequence[Mapping[str, Any]]) -> list[Any]:
         """Return messages with the long texts of the user stored."""
-        return [
-            {**message, "content": self._ours.wrap_input(self._thread, message["content"])}
-            if message["role"] == "user"
-            else message
-            for message in messages
-        ]
+        return self._ours.run(self._store_input(messages))
 
     async def messages_async(self, messages: Sequence[Mapping[str, Any]]) -> list[Any]:
         """`messages`, awaited."""
-        return [
-            {**message, "content": await self._ours.wrap_input_async(self._thread, message["content"])}
-            if message["role"] == "user"
-            else message
-            for message in messages
-        ]
+        return await self._ours.run_async(self._store_input(messages))
+
+    def _with_ours(
+        self, tools: Iterable[Any], kind: type[_Definition], run: Callable[[Any], Any]
+    ) -> list[Any]:
+        def ours(definition: Any) -> Any:
+            return kind(definition, lambda given: run(self._call(definition["name"], given)))
+
+        return [*tools, *map(ours, self._ours.definitions_for("anthropic"))]
 
     def _wrap(self, tool: Any) -> Any:
         if not isinstance(tool, (BetaFunctionTool, BetaBuiltinFunctionTool)):
@@ -122,11 +96,8 @@ class FdstoreRunner:
             try:
                 output = tool.call(given)
             except ToolError as error:
-                shown = self._ours.offload(self._thread, _plain(error.content), tool.name)
-                raise _error(error, shown) from error
-            output = _plain(output)
-            shown = self._ours.offload(self._thread, output, tool.name)
-            return output if shown is None else shown.content
+                raise self._ours.run(self._store_error(tool.name, error)) from error
+            return self._ours.run(self._store(tool.name, output))
 
         return _Tool(tool.to_dict(), call)
 
@@ -138,35 +109,39 @@ class FdstoreRunner:
             try:
                 output = await tool.call(given)
             except ToolError as error:
-                shown = await self._ours.offload_async(self._thread, _plain(error.content), tool.name)
-                raise _error(error, shown) from error
-            output = _plain(output)
-            shown = await self._ours.offload_async(self._thread, output, tool.name)
-            return output if shown is None else shown.content
+                raise await self._ours.run_async(self._store_error(tool.name, error)) from error
+            return await self._ours.run_async(self._store(tool.name, output))
 
         return _AsyncTool(tool.to_dict(), call)
 
-    def _caller(self, name: str) -> Callable[[Any], Any]:
-        def call(given: Any) -> Any:
-            result = self._ours.call(self._thread, name, given)
-            if result.is_error:
-                raise ToolError(result.content)
-            return result.content
+    def _store_input(self, messages: Sequence[Mapping[str, Any]]) -> Steps[list[Any]]:
+        shown = []
+        for message in messages:
+            if message["role"] == "user":
+                content = yield from self._ours.wrap_input(self._thread, message["content"])
+                message = {**message, "content": content}
+            shown.append(message)
+        return shown
 
-        return call
+    def _store(self, tool: str, output: Any) -> Steps[Any]:
+        if not (output is None or isinstance(output, (str, dict))):
+            output = list(output)  # the SDK allows any iterable of blocks
+        shown = yield from self._ours.offload(self._thread, output, tool)
+        return output if shown is None else shown.content
 
-    def _async_caller(self, name: str) -> Callable[[Any], Awaitable[Any]]:
-        async def call(given: Any) -> Any:
-            result = await self._ours.call_async(self._thread, name, given)
-            if result.is_error:
-                raise ToolError(result.content)
-            return result.content
+    def _store_error(self, tool: str, error: ToolError) -> Steps[ToolError]:
+        return ToolError((yield from self._store(tool, error.content)))
 
-        return call
+    def _call(self, name: str, given: Any) -> Steps[Any]:
+        """Run one of our tools."""
+        result = yield from self._ours.call(self._thread, name, given)
+        if result.is_error:
+            raise ToolError(result.content)
+        return result.content
 
 
-class _Tool(BetaBuiltinFunctionTool):
-    """A tool with its definition and the function that runs it."""
+class _Definition:
+    """The definition of a tool, and the function that runs it or returns what to await."""
 
     def __init__(self, definition: Any, run: Callable[[Any], Any]) -> None:
         self._definition = definition
@@ -179,22 +154,9 @@ class _Tool(BetaBuiltinFunctionTool):
         return self._run(input)
 
 
-class _AsyncTool(BetaAsyncBuiltinFunctionTool):
-    def __init__(self, definition: Any, run: Callable[[Any], Awaitable[Any]]) -> None:
-        self._definition = definition
-        self._run = run
-
-    def to_dict(self) -> Any:
-        return self._definition
-
-    async def call(self, input: object) -> Any:
-        return await self._run(input)
+class _Tool(_Definition, BetaBuiltinFunctionTool):
+    pass
 
 
-def _plain(output: Any) -> Any:
-    """Return what a tool returned as `offload` takes it: the SDK allows any iterable of blocks."""
-    return output if output is None or isinstance(output, (str, dict)) else list(output)
-
-
-def _error(error: ToolError, shown: Offloaded | None) -> ToolError:
-    return error if shown is None else ToolError(shown.content)
+class _AsyncTool(_Definition, BetaAsyncBuiltinFunctionTool):
+    pass

@@ -14,23 +14,22 @@ more than 25,000 tokens, which it cuts itself, and files that the model reads.
 from __future__ import annotations
 
 import asyncio
-import base64
 import logging
 import os
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from fdstore.errors import FDStoreError, InvalidArgument, MissingExtra
+from fdstore.integrations.content_parts import convert_blocks
 from fdstore.integrations.hooks import claude
 from fdstore.integrations.hooks.output import Output
 from fdstore.integrations.hooks.persisted_file import open_persisted, text_of_json
-from fdstore.integrations.thread_tools import AnyStore, ThreadTools, new_thread
+from fdstore.integrations.thread_tools import AnyStore, ThreadOptions, ThreadTools, new_thread
 from fdstore.optional_packages import how_to_install
 from fdstore.tools.config import FDConfig
-from fdstore.tools.content_blocks import picture_in
-from fdstore.tools.tool_names import READING_TOOLS, ToolName
+from fdstore.tools.content_blocks import text_block
+from fdstore.tools.pictures import Picture
 
 try:
     from claude_agent_sdk import ClaudeAgentOptions, HookMatcher
@@ -56,11 +55,8 @@ class FdstoreHooks:
     store    a connected store; of `fdstore.aio.connect` on the event loop of the agent, or of
              `fdstore.connect`, which is used in threads
     thread   id of the conversation, which has a process of its own. None: a new one
-    process  name of the process, instead
-    enabled  names of built-in tools that are offered
-    config   sizes and switches (`FDConfig`); default: at most 45,000 characters a read, since Claude Code
+    options  see `ThreadOptions`; `config` by default limits a read to 45,000 characters, since Claude Code
              writes longer results to files
-    meter    name under which `fdstore saved` counts
 
     Raises `InvalidArgument`.
 
@@ -70,21 +66,9 @@ class FdstoreHooks:
     ('mcp__fdstore__read_fd', ['PostToolUse'], 9)
     """
 
-    def __init__(
-        self,
-        store: AnyStore,
-        thread: str | None = None,
-        *,
-        process: str | None = None,
-        enabled: Sequence[ToolName] = READING_TOOLS,
-        config: FDConfig | None = None,
-        export_root: str | None = None,
-        meter: str | None = None,
-    ) -> None:
-        config = config or FDConfig(max_read_chars=MAX_READ_CHARS)
-        self._ours = ThreadTools(
-            store, process=process, enabled=enabled, config=config, export_root=export_root, meter=meter
-        )
+    def __init__(self, store: AnyStore, thread: str | None = None, **options: Unpack[ThreadOptions]) -> None:
+        options["config"] = config = options.get("config") or FDConfig(max_read_chars=MAX_READ_CHARS)
+        self._ours = ThreadTools(store, **options)
         self._policies = config.policies
         self._thread = thread or new_thread()
         self._config_directory = Path()
@@ -112,7 +96,7 @@ class FdstoreHooks:
 
     async def prompt(self, text: str) -> str:
         """Return a prompt of the user as the model is to see it: a long one is stored."""
-        return str(await self._ours.wrap_input_async(self._thread, text))
+        return str(await self._ours.run_async(self._ours.wrap_input(self._thread, text)))
 
     async def after_tool(self, event: Any, tool_use_id: str | None, context: Any) -> Any:
         """Answer the hook PostToolUse: `{}` leaves the output as it is."""
@@ -124,7 +108,10 @@ class FdstoreHooks:
         value: Any = output.value
         if output.file is not None:
             value = await asyncio.to_thread(_text_in_file, output, self._config_directory)
-        found = value and await self._ours.offload_async(self._thread, value, source, output.call_id)
+        if not value:
+            return {}
+        steps = self._ours.offload(self._thread, value, source, output.call_id)
+        found = await self._ours.run_async(steps)
         return output.answer(found.content) if found and found.descriptor else {}
 
     def _server(self) -> Any:
@@ -139,11 +126,9 @@ class FdstoreHooks:
             return ListToolsResult(tools=tools)
 
         async def call_tool(context: Any, params: Any) -> CallToolResult:
-            result = await self._ours.call_async(self._thread, params.name, params.arguments or {})
-            blocks = result.content
-            if isinstance(blocks, str):
-                blocks = [{"type": "text", "text": blocks}]
-            content = [_block(block) for block in blocks]
+            steps = self._ours.call(self._thread, params.name, params.arguments or {})
+            result = await self._ours.run_async(steps)
+            content = convert_blocks(result.content, text_block, _picture_block)
             return CallToolResult.model_validate({"content": content, "isError": result.is_error})
 
         server = Server(SERVER, on_list_tools=list_tools, on_call_tool=call_tool)
@@ -164,14 +149,11 @@ def _text_in_file(output: Output, directory: Path) -> str | None:
     return data.decode("utf-8", "backslashreplace") if len(data) <= MAX_FILE_BYTES else None
 
 
-def _block(block: dict[str, Any]) -> dict[str, Any]:
-    """Return a block of the Messages API as one of MCP. There is none for a PDF."""
-    if (picture := picture_in(block)) is None:
-        return block
-    if not picture.media_type.startswith("image/"):
-        return {"type": "text", "text": f"A {picture.media_type} cannot be shown here; save it to a file."}
-    data = base64.b64encode(picture.data).decode("ascii")
-    return {"type": "image", "data": data, "mimeType": picture.media_type}
+def _picture_block(picture: Picture) -> dict[str, Any]:
+    """Return a picture as a block of MCP. There is none for a PDF."""
+    if not picture.is_image:
+        return text_block(f"A {picture.media_type} cannot be shown here; save it to a file.")
+    return {"type": "image", "data": picture.base64, "mimeType": picture.media_type}
 
 
 def _extended(prompt: Any, instructions: str) -> Any:

@@ -1,9 +1,14 @@
-"""Content blocks of a framework and what is shown instead of their texts."""
+"""Content blocks of a framework: what is shown instead of their texts, and results of our tools as such."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
+
+from fdstore.tools.content_blocks import picture_in
+from fdstore.tools.pictures import Picture
+
+T = TypeVar("T")
 
 
 def shown_blocks(
@@ -31,3 +36,27 @@ def shown_blocks(
         else:
             found += [text_block(text), block]
     return found
+
+
+def convert_blocks(
+    content: str | Sequence[dict[str, Any]],
+    text_block: Callable[[str], T],
+    picture_block: Callable[[Picture], T],
+) -> list[T]:
+    """Return the content of a result of our tools as blocks of a framework.
+
+    content        of a `ToolResult`: a text, or blocks of the Messages API
+    text_block     makes a block of a text
+    picture_block  makes a block of an image or a PDF
+
+    >>> picture = Picture("image/gif", b"GIF89a")
+    >>> convert_blocks([{"type": "text", "text": "fd:3"}, picture.block()], str, lambda each: each.data)
+    ['fd:3', b'GIF89a']
+    """
+    if isinstance(content, str):
+        return [text_block(content)]
+    pictures = [picture_in(block) for block in content]
+    return [
+        text_block(block["text"]) if picture is None else picture_block(picture)
+        for block, picture in zip(content, pictures, strict=True)
+    ]

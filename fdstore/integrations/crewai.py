@@ -13,17 +13,14 @@ The thread is that of the `FdstoreCrew`, so make one for each run of a crew, and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, Unpack
 
 from fdstore.client import Store
 from fdstore.errors import InvalidArgument, MissingExtra
 from fdstore.integrations.nested_texts import texts_in, with_texts
-from fdstore.integrations.thread_tools import ThreadTools, new_thread
+from fdstore.integrations.thread_tools import ThreadOptions, ThreadTools, new_thread
 from fdstore.optional_packages import how_to_install
-from fdstore.tools.config import FDConfig
-from fdstore.tools.tool_names import READING_TOOLS, ToolName
 
 try:
     from crewai.hooks.dispatch import InterceptionPoint, get_scoped_hooks, scoped_hooks
@@ -40,10 +37,7 @@ class FdstoreCrew:
 
     store    a connected store of `fdstore.connect`: CrewAI's hooks are not awaited
     thread   id of the run or conversation, which has a process of its own. None: a new one
-    process  name of the process, instead
-    enabled  names of built-in tools that are offered
-    config   sizes and switches, and policies for single tools (`FDConfig`)
-    meter    name under which `fdstore saved` counts
+    options  see `ThreadOptions`
 
     Raises `InvalidArgument`.
 
@@ -54,22 +48,10 @@ class FdstoreCrew:
     ...     pass  # crews run here
     """
 
-    def __init__(
-        self,
-        store: Store,
-        thread: str | None = None,
-        *,
-        process: str | None = None,
-        enabled: Sequence[ToolName] = READING_TOOLS,
-        config: FDConfig | None = None,
-        export_root: str | None = None,
-        meter: str | None = None,
-    ) -> None:
+    def __init__(self, store: Store, thread: str | None = None, **options: Unpack[ThreadOptions]) -> None:
         if not isinstance(store, Store):
             raise InvalidArgument("store", "a store of fdstore.connect() is needed: hooks are not awaited")
-        self._ours = ThreadTools(
-            store, process=process, enabled=enabled, config=config, export_root=export_root, meter=meter
-        )
+        self._ours = ThreadTools(store, **options)
         self._thread = thread or new_thread()
         self._scopes: list[AbstractContextManager[Any]] = []
 
@@ -99,13 +81,13 @@ class FdstoreCrew:
         """Return a result as the model is to see it; None leaves it as it is."""
         if not isinstance(call.tool_result, str):
             return None
-        shown = self._ours.offload(self._thread, call.tool_result, call.tool_name)
+        shown = self._ours.run(self._ours.offload(self._thread, call.tool_result, call.tool_name))
         return None if shown is None or shown.content == call.tool_result else str(shown.content)
 
     def _on_input(self, context: Any) -> Any:
         """Return the inputs of a crew with their long texts stored."""
         texts = texts_in(context.payload)
-        shown = [self._ours.wrap_input(self._thread, text) for text in texts]
+        shown = [self._ours.run(self._ours.wrap_input(self._thread, text)) for text in texts]
         return None if shown == texts else with_texts(context.payload, shown)
 
 
@@ -120,7 +102,7 @@ class _Tool(BaseTool):
         # CrewAI adds the defaults, but `fd:3#L5` may not come with a start
         defaults = self._defaults
         given = {name: each for name, each in arguments.items() if each not in (None, defaults.get(name))}
-        return self._ours.call(self._thread, self.name, given).text
+        return self._ours.run(self._ours.call(self._thread, self.name, given)).text
 
 
 def _tool(ours: ThreadTools, thread: str, definition: dict[str, Any]) -> _Tool:

@@ -17,7 +17,10 @@ protocol's errors.
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import wraps
+from typing import ParamSpec, TypeVar
 
 from fdstore.client import Process, Store
 from fdstore.errors import (
@@ -37,6 +40,7 @@ from fdstore.records import Descriptor, Slice
 from fdstore.store.keys import check_root
 from fdstore.store.recent import Recent
 from fdstore.text.names import name_id
+from fdstore.text.utf8 import is_utf8
 
 try:
     import re2
@@ -65,6 +69,9 @@ try:
 except ImportError as error:
     raise MissingExtra("deepagents", how_to_install("deepagents")) from error
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 MAX_READ_CHARS = 2_000_000
 """The longest window that is read at once; deepagents shows a model far less of it."""
 
@@ -73,6 +80,22 @@ MAX_MATCHES = 10_000
 
 EDIT_ATTEMPTS = 5
 """How often an edit begins anew because another agent wrote the file meanwhile."""
+
+
+def _failing_as(result: Callable[..., R]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Return the errors of a method as a result of the protocol."""
+
+    def decorate(method: Callable[P, R]) -> Callable[P, R]:
+        @wraps(method)
+        def run(*args: P.args, **options: P.kwargs) -> R:
+            try:
+                return method(*args, **options)
+            except (FDStoreError, InvalidGlobPatternError) as error:
+                return result(error=_said(error))
+
+        return run
+
+    return decorate
 
 
 class FdstoreBackend(BackendProtocol):
@@ -100,117 +123,97 @@ class FdstoreBackend(BackendProtocol):
         self._process = None if process is None else check_root(process)
         self._opened: Recent[str, Process] = Recent(MAX_THREADS)
 
+    @_failing_as(LsResult)
     def ls(self, path: str) -> LsResult:
         """List a directory: what is directly in it; directories end in a slash."""
         top = path.rstrip("/") + "/"
-        try:
-            files = self._files(top)
-        except FDStoreError as error:
-            return LsResult(error=_said(error))
-        entries = [_info(d) for d in files if "/" not in _path(d)[len(top) :]]
-        below = {
-            top + _path(d)[len(top) :].partition("/")[0] + "/" for d in files if "/" in _path(d)[len(top) :]
-        }
-        entries += [FileInfo(path=each, is_dir=True, size=0, modified_at="") for each in below]
-        return LsResult(entries=sorted(entries, key=lambda entry: entry["path"]))
+        entries = {}
+        for descriptor in self._files(top):
+            name, slash, _ = _path(descriptor)[len(top) :].partition("/")
+            directory = FileInfo(path=top + name + "/", is_dir=True, size=0, modified_at="")
+            entries[top + name + slash] = directory if slash else _info(descriptor)
+        return LsResult(entries=[entries[each] for each in sorted(entries)])
 
+    @_failing_as(ReadResult)
     def read(self, file_path: str, offset: int = 0, limit: int = 2000) -> ReadResult:
         """Read lines of a text, or all of a file of bytes, which is Base64 then. Of a window of more than 2
         million characters, the first lines are read, and of a line that is longer the beginning."""
         offset, limit = normalize_read_bounds(offset, limit)
+        fd, process = name_id(file_path), self._open()
         try:
-            fd, process = name_id(file_path), self._open()
-            try:
-                found = _read_lines(process, fd, offset + 1, max(limit, 1))
-            except NotText:
-                data = base64.b64encode(process.read_bytes(fd)).decode("ascii")
-                return ReadResult(file_data=FileData(content=data, encoding="base64"))
+            return _window(_read_lines(process, fd, offset + 1, max(limit, 1)), limit)
+        except NotText:
+            data = base64.b64encode(process.read_bytes(fd)).decode("ascii")
+            return ReadResult(file_data=FileData(content=data, encoding="base64"))
         except NotFound:
             return ReadResult(error=f"File '{file_path}' not found")
         except PositionOutOfRange:
-            return self._past_the_end(file_path, offset)
-        except FDStoreError as error:
-            return ReadResult(error=_said(error))
-        return _window(found, limit)
+            return _past_the_end(process, file_path, offset)
 
+    @_failing_as(WriteResult)
     def write(self, file_path: str, content: str) -> WriteResult:
         """Create or replace a file."""
-        try:
-            self._put(file_path, content)
-        except FDStoreError as error:
-            return WriteResult(error=_said(error))
+        self._put(file_path, content)
         return WriteResult(path=file_path)
 
+    @_failing_as(EditResult)
     def edit(self, file_path: str, old_string: str, new_string: str, replace_all: bool = False) -> EditResult:
         """Replace a text in a file. What another agent writes meanwhile is edited, not lost."""
-        try:
-            process = self._open()
-            for _ in range(EDIT_ATTEMPTS):
-                found = process.find(file_path)
-                if found is None:
-                    return EditResult(error=f"Error: File '{file_path}' not found")
-                if found.kind == "bytes":
-                    return EditResult(error="Error: Cannot edit binary files with text replacements.")
-                text = process.read(found.fd, read_all=True).text
-                new = perform_string_replacement(text, old_string, new_string, replace_all)
-                if isinstance(new, str):
-                    return EditResult(error=new)
-                try:
-                    process.put(file_path, new[0], found.media_type, expect=found)
-                except Conflict:
-                    continue
-                return EditResult(path=file_path, occurrences=new[1])
-        except FDStoreError as error:
-            return EditResult(error=_said(error))
+        process = self._open()
+        for _ in range(EDIT_ATTEMPTS):
+            found = process.find(file_path)
+            if found is None:
+                return EditResult(error=f"Error: File '{file_path}' not found")
+            if found.kind == "bytes":
+                return EditResult(error="Error: Cannot edit binary files with text replacements.")
+            text = process.read(found.fd, read_all=True).text
+            new = perform_string_replacement(text, old_string, new_string, replace_all)
+            if isinstance(new, str):
+                return EditResult(error=new)
+            try:
+                process.put(file_path, new[0], found.media_type, expect=found)
+            except Conflict:
+                continue
+            return EditResult(path=file_path, occurrences=new[1])
         return EditResult(error=f"Error: '{file_path}' is being written by others; try again")
 
+    @_failing_as(DeleteResult)
     def delete(self, file_path: str) -> DeleteResult:
         """Delete a file, or a directory with all below it."""
-        try:
-            process, base = self._open(), file_path.rstrip("/")
-            found = [*self._files(base + "/")]
-            if base and (file := process.find(base)) is not None:
-                found.append(file)
-            for descriptor in found:
-                process.close(descriptor.fd)
-        except FDStoreError as error:
-            return DeleteResult(error=_said(error))
-        return (
-            DeleteResult(path=file_path) if found else DeleteResult(error=f"Error: '{file_path}' not found")
-        )
+        process, base = self._open(), file_path.rstrip("/")
+        found = [*self._files(base + "/")]
+        if base and (file := process.find(base)) is not None:
+            found.append(file)
+        for descriptor in found:
+            process.close(descriptor.fd)
+        if not found:
+            return DeleteResult(error=f"Error: '{file_path}' not found")
+        return DeleteResult(path=file_path)
 
+    @_failing_as(GlobResult)
     def glob(self, pattern: str, path: str | None = None) -> GlobResult:
         """Find files by their path, the newest first."""
-        try:
-            found = self._matching(pattern, path)
-        except (FDStoreError, InvalidGlobPatternError) as error:
-            return GlobResult(error=_said(error))
-        found.sort(key=lambda descriptor: descriptor.created_at, reverse=True)
+        found = sorted(self._matching(pattern, path), key=lambda d: d.created_at, reverse=True)
         return GlobResult(matches=[_info(descriptor) for descriptor in found])
 
+    @_failing_as(GrepResult)
     def grep(
         self, pattern: str, path: str | None = None, glob: str | None = None, *, max_count: int | None = None
     ) -> GrepResult:
         """Find the lines that contain a text, up to 10 000 in a file. Of a very long line, the part around
         the text is shown."""
-        matches: list[GrepMatch] = []
-        truncated = False
-        try:
-            process = self._open()
-            for descriptor in self._matching(glob, path):
-                if descriptor.kind == "bytes" or truncated:
-                    continue
-                room = MAX_MATCHES if max_count is None else min(max_count - len(matches), MAX_MATCHES)
-                try:
-                    found = process.search(descriptor.fd, re2.escape(pattern), max_matches=max(room, 1))
-                except NotFound:  # it was deleted meanwhile
-                    continue
-                file = _path(descriptor)
-                hits = found.hits[: max(room, 0)]
-                matches += [GrepMatch(path=file, line=hit.line, text=hit.text) for hit in hits]
-                truncated = found.matches > len(hits)
-        except (FDStoreError, InvalidGlobPatternError) as error:
-            return GrepResult(error=_said(error))
+        process, matches, truncated = self._open(), list[GrepMatch](), False
+        for descriptor in self._matching(glob, path):
+            if descriptor.kind == "bytes" or truncated:
+                continue
+            room = MAX_MATCHES if max_count is None else min(max_count - len(matches), MAX_MATCHES)
+            try:
+                found = process.search(descriptor.fd, re2.escape(pattern), max_matches=max(room, 1))
+            except NotFound:  # it was deleted meanwhile
+                continue
+            hits = found.hits[: max(room, 0)]
+            matches += [GrepMatch(path=_path(descriptor), line=hit.line, text=hit.text) for hit in hits]
+            truncated = found.matches > len(hits)
         return GrepResult(matches=matches, truncated=truncated)
 
     def upload_files(self, files: list[tuple[str, bytes]]) -> list[FileUploadResponse]:
@@ -219,11 +222,7 @@ class FdstoreBackend(BackendProtocol):
 
     def download_files(self, paths: list[str]) -> list[FileDownloadResponse]:
         """Return the bytes of files."""
-        responses = []
-        for path in paths:
-            data, error = self._download(path)
-            responses.append(FileDownloadResponse(path=path, content=data, error=error))
-        return responses
+        return [self._download(path) for path in paths]
 
     def _open(self) -> Process:
         name = self._process
@@ -261,39 +260,22 @@ class FdstoreBackend(BackendProtocol):
         start = len(top.rstrip("/")) + 1 if file is None else top.rfind("/") + 1
         return [d for d in found if matches is None or matches(_path(d)[start:])]
 
-    def _past_the_end(self, file_path: str, offset: int) -> ReadResult:
-        found = self._open().find(file_path)
-        lines = 0 if found is None else found.lines
-        if lines == 0:
-            return ReadResult(file_data=FileData(content="", encoding="utf-8"))
-        return ReadResult(error=f"Line offset {offset} exceeds file length ({lines} lines)")
-
     def _upload(self, path: str, data: bytes) -> str | None:
-        if not path.startswith("/"):
-            return "invalid_path"
         try:
-            content: str | bytes = data.decode("utf-8")
-        except UnicodeDecodeError:
-            content = data
-        try:
-            self._put(path, content)
-        except InvalidArgument:
-            return "invalid_path"
+            self._put(_absolute(path), data.decode("utf-8") if is_utf8(data) else data)
         except FDStoreError as error:
-            return _said(error)
+            return _code(error)
         return None
 
-    def _download(self, path: str) -> tuple[bytes | None, str | None]:
-        if not path.startswith("/"):
-            return None, "invalid_path"
+    def _download(self, path: str) -> FileDownloadResponse:
         try:
-            return self._open().read_bytes(name_id(path)), None
+            data = self._open().read_bytes(name_id(_absolute(path)))
         except NotFound:
-            return None, "is_directory" if self._files(path.rstrip("/") + "/") else "file_not_found"
-        except InvalidArgument:
-            return None, "invalid_path"
-        except FDStoreError as error:
-            return None, _said(error)
+            error = "is_directory" if self._files(path.rstrip("/") + "/") else "file_not_found"
+            return FileDownloadResponse(path=path, error=error)
+        except FDStoreError as raised:
+            return FileDownloadResponse(path=path, error=_code(raised))
+        return FileDownloadResponse(path=path, content=data)
 
 
 def _read_lines(process: Process, fd: str, start: int, count: int) -> Slice:
@@ -309,8 +291,27 @@ def _read_lines(process: Process, fd: str, start: int, count: int) -> Slice:
     return process.read(fd, mode="char", start=line.line_start, count=MAX_READ_CHARS)
 
 
+def _past_the_end(process: Process, file_path: str, offset: int) -> ReadResult:
+    found = process.find(file_path)
+    lines = 0 if found is None else found.lines
+    if lines == 0:
+        return ReadResult(file_data=FileData(content="", encoding="utf-8"))
+    return ReadResult(error=f"Line offset {offset} exceeds file length ({lines} lines)")
+
+
 def _said(error: Exception) -> str:
     return f"Error: {error}"
+
+
+def _code(error: FDStoreError) -> str:
+    """Return an error as the responses for single files have it."""
+    return "invalid_path" if isinstance(error, InvalidArgument) else _said(error)
+
+
+def _absolute(path: str) -> str:
+    if not path.startswith("/"):
+        raise InvalidArgument("path", "must begin with a slash")
+    return path
 
 
 def _path(descriptor: Descriptor) -> str:

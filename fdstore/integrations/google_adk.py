@@ -12,17 +12,15 @@ session of its own; give a `process` if they are to read each other's descriptor
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from fdstore.errors import InvalidArgument, MissingExtra
+from fdstore.integrations.content_parts import convert_blocks
 from fdstore.integrations.nested_texts import texts_in, with_texts
-from fdstore.integrations.thread_tools import AnyStore, ThreadTools
+from fdstore.integrations.thread_tools import AnyStore, Steps, ThreadOptions, ThreadTools
 from fdstore.optional_packages import how_to_install
 from fdstore.text.layout import reindent_json
-from fdstore.tools.config import FDConfig
-from fdstore.tools.content_blocks import picture_in
-from fdstore.tools.tool_names import READING_TOOLS, ToolName
+from fdstore.tools.pictures import Picture
 from fdstore.tools.tool_outcome import ToolResult
 from fdstore.tools.wrapping import to_text
 
@@ -39,10 +37,7 @@ class FdstorePlugin(BasePlugin):
 
     store    a connected store; of `fdstore.aio.connect` on the event loop of the runner, or of
              `fdstore.connect`, which is used in threads
-    process  name of the process of all sessions. None: each has its own
-    enabled  names of built-in tools that are offered
-    config   sizes and switches, and policies for single tools (`FDConfig`)
-    meter    name under which `fdstore saved` counts
+    options  see `ThreadOptions`
 
     Raises `InvalidArgument`.
 
@@ -51,20 +46,9 @@ class FdstorePlugin(BasePlugin):
     >>> runner = InMemoryRunner(agent=LlmAgent(name="triage"), plugins=[FdstorePlugin(store)])
     """
 
-    def __init__(
-        self,
-        store: AnyStore,
-        *,
-        process: str | None = None,
-        enabled: Sequence[ToolName] = READING_TOOLS,
-        config: FDConfig | None = None,
-        export_root: str | None = None,
-        meter: str | None = None,
-    ) -> None:
+    def __init__(self, store: AnyStore, **options: Unpack[ThreadOptions]) -> None:
         super().__init__("fdstore")
-        self._ours = ThreadTools(
-            store, process=process, enabled=enabled, config=config, export_root=export_root, meter=meter
-        )
+        self._ours = ThreadTools(store, **options)
         self._tools = [_Tool(self._ours, each) for each in self._ours.definitions_for("anthropic")]
 
     async def on_user_message_callback(self, *, invocation_context: Any, user_message: Any) -> Any:
@@ -72,7 +56,8 @@ class FdstorePlugin(BasePlugin):
         parts, is_changed = [], False
         for part in user_message.parts or ():
             if part.text:
-                text = await self._ours.wrap_input_async(_thread_of(invocation_context.session), part.text)
+                steps = self._ours.wrap_input(_thread_of(invocation_context.session), part.text)
+                text = await self._ours.run_async(steps)
                 if text != part.text:
                     part, is_changed = part.model_copy(update={"text": text}), True
             parts.append(part)
@@ -90,8 +75,11 @@ class FdstorePlugin(BasePlugin):
         thread, call_id = _thread_of(tool_context.session), tool_context.function_call_id
         if not isinstance(result, (str, dict, list)) or isinstance(tool, _Tool):
             return None
+        return await self._ours.run_async(self._store(thread, result, tool.name, call_id))
+
+    def _store(self, thread: str, result: Any, tool: str, call_id: str | None) -> Steps[Any]:
         texts = texts_in(result)
-        shown = await self._ours.offload_parts_async(thread, texts, tool.name, call_id)
+        shown = yield from self._ours.offload_parts(thread, texts, tool, call_id)
         if shown is None:
             return None
         if list(shown.content) != texts:
@@ -101,7 +89,7 @@ class FdstorePlugin(BasePlugin):
         except InvalidArgument:
             return None  # it contains media
         whole = reindent_json(text) or text
-        found = await self._ours.offload_async(thread, whole, tool.name, call_id and f"{call_id}/whole")
+        found = yield from self._ours.offload(thread, whole, tool, call_id and f"{call_id}/whole")
         return None if found is None or found.descriptor is None else {"result": found.content}
 
 
@@ -120,7 +108,7 @@ class _Tool(BaseTool):
 
     async def run_async(self, *, args: dict[str, Any], tool_context: Any) -> Any:
         thread, call_id = _thread_of(tool_context.session), tool_context.function_call_id
-        return _answer(await self._ours.call_async(thread, self.name, args, call_id))
+        return _answer(await self._ours.run_async(self._ours.call(thread, self.name, args, call_id)))
 
 
 def _thread_of(session: Any) -> str:
@@ -131,6 +119,8 @@ def _answer(result: ToolResult) -> Any:
     """Return a result of one of our tools; the kit moves the media in a list into its own field."""
     if isinstance(result.content, str):
         return {"error" if result.is_error else "result": result.content}
-    pictures = [picture_in(block) for block in result.content]
-    media = [types.Part.from_bytes(data=each.data, mime_type=each.media_type) for each in pictures if each]
-    return [result.text, *media]
+    return convert_blocks(result.content, str, _media)
+
+
+def _media(picture: Picture) -> Any:
+    return types.Part.from_bytes(data=picture.data, mime_type=picture.media_type)

@@ -19,21 +19,17 @@ is stored, and its pointers show the beginning.
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 import fdstore
 from fdstore.client import Process
 from fdstore.errors import MissingExtra
-from fdstore.integrations.content_parts import shown_blocks
-from fdstore.integrations.thread_tools import AnyStore, ThreadTools, new_thread
+from fdstore.integrations.content_parts import convert_blocks, shown_blocks
+from fdstore.integrations.thread_tools import AnyStore, Steps, ThreadOptions, ThreadTools, new_thread
 from fdstore.optional_packages import how_to_install
-from fdstore.tools.config import FDConfig
 from fdstore.tools.content_blocks import picture_in
-from fdstore.tools.tool_names import READING_TOOLS, ToolName
-from fdstore.tools.tool_outcome import Offloaded, ToolResult
+from fdstore.tools.pictures import Picture
 
 try:
     from haystack.components.agents.state.state import State
@@ -57,10 +53,7 @@ class FdstoreHook:
 
     store    a connected store: of `fdstore.connect` for runs of both kinds, or of `fdstore.aio.connect` for
              `run_async` alone
-    process  name of the process of all threads. None: each has its own
-    enabled  names of built-in tools that are offered
-    config   sizes and switches, and policies for single tools (`FDConfig`)
-    meter    name under which `fdstore saved` counts
+    options  see `ThreadOptions`
 
     Raises `InvalidArgument`.
 
@@ -77,19 +70,8 @@ class FdstoreHook:
 
     allowed_hook_points = ("before_run", "before_llm", "after_tool")
 
-    def __init__(
-        self,
-        store: AnyStore,
-        *,
-        process: str | None = None,
-        enabled: Sequence[ToolName] = READING_TOOLS,
-        config: FDConfig | None = None,
-        export_root: str | None = None,
-        meter: str | None = None,
-    ) -> None:
-        self._ours = ThreadTools(
-            store, process=process, enabled=enabled, config=config, export_root=export_root, meter=meter
-        )
+    def __init__(self, store: AnyStore, **options: Unpack[ThreadOptions]) -> None:
+        self._ours = ThreadTools(store, **options)
 
     @property
     def instructions(self) -> str:
@@ -103,21 +85,11 @@ class FdstoreHook:
 
     def run(self, state: State) -> None:
         """Store the long texts in new messages."""
-        thread, messages = self._thread_of(state), list(state.data.get("messages") or ())
-        found = [
-            offload if offload is None else self._ours.offload_parts(thread, *offload)
-            for offload in map(self._offload_of, messages)
-        ]
-        self._set(state, messages, found)
+        self._ours.run(self._store(state))
 
     async def run_async(self, state: State) -> None:
         """`run`, awaited."""
-        thread, messages = self._thread_of(state), list(state.data.get("messages") or ())
-        found = [
-            offload if offload is None else await self._ours.offload_parts_async(thread, *offload)
-            for offload in map(self._offload_of, messages)
-        ]
-        self._set(state, messages, found)
+        await self._ours.run_async(self._store(state))
 
     def _thread_of(self, state: State) -> str:
         context = state.data.get("hook_context") or {}
@@ -126,44 +98,54 @@ class FdstoreHook:
             state.set("hook_context", context, handler_override=replace_values)
         return str(context[THREAD])
 
-    def _offload_of(self, message: ChatMessage) -> tuple[list[str | bytes | None], str, str | None] | None:
-        """Return the parts of a message to offload, their source and the id of the call; None for a message
-        that stays as it is."""
-        if META in message.meta:
-            return None
-        if (result := message.tool_call_result) is not None:
-            name = str(result.origin.tool_name)
-            return None if self._ours.is_own(name) else (_parts(_blocks(message)), name, result.origin.id)
-        if message.is_from(ChatRole.USER):
-            texts = [part if isinstance(part, str) else None for part in _parts(_blocks(message))]
-            return list(texts), "user_input", None
-        return None
-
-    def _set(self, state: State, messages: list[ChatMessage], found: list[Offloaded | None]) -> None:
-        process = self._ours.process_of(self._thread_of(state))
-        shown = [
-            self._own(message) if new is None else _shown(message, new, process)
-            for message, new in zip(messages, found, strict=True)
-        ]
+    def _store(self, state: State) -> Steps[None]:
+        thread, messages, shown = self._thread_of(state), list(state.data.get("messages") or ()), []
+        for message in messages:
+            shown.append((yield from self._store_message(thread, message)))
         if any(new is not old for new, old in zip(shown, messages, strict=True)):
             state.set("messages", shown, handler_override=replace_values)
 
-    def _own(self, message: ChatMessage) -> ChatMessage:
-        """Return a message; an error of one of our tools, which only returns it, as an error."""
+    def _store_message(self, thread: str, message: ChatMessage) -> Steps[ChatMessage]:
+        """Return a message as the model is to see it: the same one if nothing changes."""
         result = message.tool_call_result
-        if result is None or result.error or not self._ours.is_own(str(result.origin.tool_name)):
+        if META in message.meta or (result is None and not message.is_from(ChatRole.USER)):
             return message
-        is_error = isinstance(result.result, str) and result.result.startswith("<fd_error ")
-        return ChatMessage.from_tool(result.result, result.origin, error=True) if is_error else message
+        source, call_id = "user_input", None
+        if result is not None:
+            source, call_id = str(result.origin.tool_name), result.origin.id
+        if result is not None and self._ours.is_own(source):
+            # our tools return errors as other results
+            if result.error or not str(result.result).startswith("<fd_error "):
+                return message
+            return ChatMessage.from_tool(result.result, result.origin, error=True)
+        blocks = _blocks(message)
+        parts = [_part(block) for block in blocks]
+        if result is None:  # pictures of the user stay
+            parts = [part if isinstance(part, str) else None for part in parts]
+        new = yield from self._ours.offload_parts(thread, parts, source, call_id)
+        shown = blocks if new is None else shown_blocks(blocks, parts, new.content, TextContent)
+        if new is None or shown == blocks:
+            return message
+        fd = new.descriptor and new.descriptor.fd
+        meta = {**message.meta, META: {"process": self._ours.process_of(thread), "fd": fd}}
+        if result is None:
+            return replace(message, _content=shown, _meta=meta)
+        content = shown[0].text if isinstance(result.result, str) else shown
+        return ChatMessage.from_tool(content, result.origin, error=result.error, meta=meta)
+
+    def _call(self, state: State, name: str, arguments: dict[str, Any]) -> Steps[Any]:
+        """Run one of our tools."""
+        content = (yield from self._ours.call(self._thread_of(state), name, arguments)).content
+        return content if isinstance(content, str) else convert_blocks(content, TextContent, _picture_block)
 
     def _tool(self, definition: dict[str, Any]) -> Tool:
         name = definition["name"]
 
         def run(agent_state: State, **arguments: Any) -> Any:
-            return _answer(self._ours.call(self._thread_of(agent_state), name, arguments))
+            return self._ours.run(self._call(agent_state, name, arguments))
 
         async def run_async(agent_state: State, **arguments: Any) -> Any:
-            return _answer(await self._ours.call_async(self._thread_of(agent_state), name, arguments))
+            return await self._ours.run_async(self._call(agent_state, name, arguments))
 
         return Tool(
             name=name,
@@ -217,10 +199,6 @@ def _blocks(message: ChatMessage) -> list[Any]:
     return [TextContent(result.result)] if isinstance(result.result, str) else list(result.result)
 
 
-def _parts(blocks: Sequence[Any]) -> list[str | bytes | None]:
-    return [_part(block) for block in blocks]
-
-
 def _part(block: Any) -> str | bytes | None:
     if isinstance(block, TextContent):
         return str(block.text)
@@ -230,31 +208,6 @@ def _part(block: Any) -> str | bytes | None:
     return None if picture is None else picture.data
 
 
-def _shown(message: ChatMessage, new: Offloaded, process: str) -> ChatMessage:
-    """Return a message as the model is to see it: the same one if nothing changes."""
-    blocks = _blocks(message)
-    shown = shown_blocks(blocks, _parts(blocks), new.content, TextContent)
-    if shown == blocks:
-        return message
-    meta = {**message.meta, META: {"process": process, "fd": new.descriptor and new.descriptor.fd}}
-    result = message.tool_call_result
-    if result is None:
-        return replace(message, _content=shown, _meta=meta)
-    content = shown[0].text if isinstance(result.result, str) else shown
-    return ChatMessage.from_tool(content, result.origin, error=result.error, meta=meta)
-
-
-def _answer(result: ToolResult) -> Any:
-    """Return a result of one of our tools as Haystack takes it: a text, or blocks with images."""
-    if isinstance(result.content, str):
-        return result.content
-    return [_block(block) for block in result.content]
-
-
-def _block(block: dict[str, Any]) -> Any:
-    if (picture := picture_in(block)) is None:
-        return TextContent(block["text"])
-    data = base64.b64encode(picture.data).decode("ascii")
-    if picture.media_type.startswith("image/"):
-        return ImageContent(data, mime_type=picture.media_type, validation=False)
-    return FileContent(data, mime_type=picture.media_type, validation=False)
+def _picture_block(picture: Picture) -> Any:
+    block = ImageContent if picture.is_image else FileContent
+    return block(picture.base64, mime_type=picture.media_type, validation=False)

@@ -15,18 +15,16 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Annotated, Any, NotRequired
+from typing import Annotated, Any, NotRequired, Unpack
 
 from fdstore.errors import MissingExtra
-from fdstore.integrations.content_parts import shown_blocks
-from fdstore.integrations.thread_tools import AnyStore, ThreadTools, new_thread
+from fdstore.integrations.content_parts import convert_blocks, shown_blocks
+from fdstore.integrations.thread_tools import AnyStore, Steps, ThreadOptions, ThreadTools, new_thread
 from fdstore.optional_packages import how_to_install
-from fdstore.tools.config import FDConfig
-from fdstore.tools.content_blocks import picture_in
-from fdstore.tools.tool_names import READING_TOOLS, ToolName
-from fdstore.tools.tool_outcome import Offloaded, ToolResult
+from fdstore.tools.content_blocks import picture_in, text_block
+from fdstore.tools.pictures import Picture
 
 try:
     from langchain.agents.middleware.types import (
@@ -58,11 +56,7 @@ class FdstoreMiddleware(AgentMiddleware[FdstoreState, Any, Any]):
 
     store    a connected store: of `fdstore.connect` for runs of both kinds, or of `fdstore.aio.connect` for
              awaited ones alone
-    process  name of the process of all threads. None: each thread has its own
-    enabled  names of built-in tools that are offered: also write_fd close_fd, and fd_to_file with an
-             `export_root`
-    config   sizes and switches, and policies for single tools (`FDConfig`)
-    meter    name under which `fdstore saved` counts
+    options  see `ThreadOptions`
 
     Raises `InvalidArgument`.
 
@@ -80,35 +74,18 @@ class FdstoreMiddleware(AgentMiddleware[FdstoreState, Any, Any]):
 
     state_schema = FdstoreState
 
-    def __init__(
-        self,
-        store: AnyStore,
-        *,
-        process: str | None = None,
-        enabled: Sequence[ToolName] = READING_TOOLS,
-        config: FDConfig | None = None,
-        export_root: str | None = None,
-        meter: str | None = None,
-    ) -> None:
+    def __init__(self, store: AnyStore, **options: Unpack[ThreadOptions]) -> None:
         super().__init__()
-        self._ours = ThreadTools(
-            store, process=process, enabled=enabled, config=config, export_root=export_root, meter=meter
-        )
+        self._ours = ThreadTools(store, **options)
         self.tools = [_described(definition) for definition in self._ours.definitions_for("anthropic")]
 
     def before_agent(self, state: FdstoreState, runtime: Any) -> dict[str, Any] | None:
         """Store the long messages of the user."""
-        thread, update = _begin(state)
-        inputs = _inputs(state)
-        shown = [self._ours.wrap_input(thread, _blocks(message.content)) for message in inputs]
-        return _begun(update, inputs, shown)
+        return self._ours.run(self._begin(state))
 
     async def abefore_agent(self, state: FdstoreState, runtime: Any) -> dict[str, Any] | None:
         """`before_agent`, awaited."""
-        thread, update = _begin(state)
-        inputs = _inputs(state)
-        shown = [await self._ours.wrap_input_async(thread, _blocks(message.content)) for message in inputs]
-        return _begun(update, inputs, shown)
+        return await self._ours.run_async(self._begin(state))
 
     def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[[Any], Any]) -> Any:
         """Tell the model about descriptors."""
@@ -122,58 +99,75 @@ class FdstoreMiddleware(AgentMiddleware[FdstoreState, Any, Any]):
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]) -> Any:
         """Run a tool, and store its long result."""
-        call, thread = request.tool_call, _thread_of(request)
-        if self._ours.is_own(call["name"]):
-            return _answer(call, self._ours.call(thread, call["name"], call["args"], call["id"]))
-        result, name = handler(request), call["name"]
-        found = [
-            (m, self._ours.offload_parts(thread, _parts(m), name, call["id"])) for m in _messages(result)
-        ]
-        return _replaced(result, found, self._ours.process_of(thread))
+        if self._ours.is_own(request.tool_call["name"]):
+            return self._ours.run(self._call(request))
+        return self._ours.run(self._store(request, handler(request)))
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Any]]
     ) -> Any:
         """`wrap_tool_call`, awaited."""
-        call, thread = request.tool_call, _thread_of(request)
-        if self._ours.is_own(call["name"]):
-            return _answer(call, await self._ours.call_async(thread, call["name"], call["args"], call["id"]))
-        result, name = await handler(request), call["name"]
-        found = [
-            (m, await self._ours.offload_parts_async(thread, _parts(m), name, call["id"]))
-            for m in _messages(result)
-        ]
-        return _replaced(result, found, self._ours.process_of(thread))
+        if self._ours.is_own(request.tool_call["name"]):
+            return await self._ours.run_async(self._call(request))
+        return await self._ours.run_async(self._store(request, await handler(request)))
 
+    def _begin(self, state: FdstoreState) -> Steps[dict[str, Any] | None]:
+        """Return the update of the state: its thread if it is new, and the messages that replace those with
+        their ids, unless they were replaced in an earlier run."""
+        update: dict[str, Any] = {}
+        thread = get_config().get("configurable", {}).get("thread_id") or state.get("fdstore_thread")
+        if not thread:
+            thread = update["fdstore_thread"] = new_thread()
+        changed = []
+        for message in state["messages"]:
+            if isinstance(message, HumanMessage) and MARK not in message.response_metadata:
+                before = _blocks(message.content)
+                content = yield from self._ours.wrap_input(str(thread), before)
+                if content != before:
+                    metadata = {**message.response_metadata, MARK: True}
+                    replaced = {"content": content, "response_metadata": metadata}
+                    changed.append(message.model_copy(update=replaced))
+        if changed:
+            update["messages"] = changed
+        return update or None
 
-def _begin(state: FdstoreState) -> tuple[str, dict[str, Any]]:
-    """Return the thread of a run, and what is to be kept of it in the state."""
-    found = get_config().get("configurable", {}).get("thread_id") or state.get("fdstore_thread")
-    if found:
-        return str(found), {}
-    thread = new_thread()
-    return thread, {"fdstore_thread": thread}
+    def _call(self, request: ToolCallRequest) -> Steps[ToolMessage]:
+        """Run one of our tools."""
+        call = request.tool_call
+        result = yield from self._ours.call(_thread_of(request), call["name"], call["args"], call["id"])
+        content: Any = result.content
+        if not isinstance(content, str):
+            content = convert_blocks(content, text_block, _picture_block)
+        status = "error" if result.is_error else "success"
+        return ToolMessage(content=content, name=call["name"], tool_call_id=call["id"], status=status)
 
+    def _store(self, request: ToolCallRequest, result: Any) -> Steps[Any]:
+        """Return what a handler returned with its long messages replaced."""
+        if isinstance(result, ToolMessage):
+            return (yield from self._store_message(request, result))
+        if isinstance(result, list):
+            items = []
+            for item in result:
+                items.append((yield from self._store(request, item)))
+            return items
+        if isinstance(result, Command) and isinstance(result.update, dict) and "messages" in result.update:
+            messages = yield from self._store(request, list(result.update["messages"]))
+            return replace(result, update={**result.update, "messages": messages})
+        return result
 
-def _inputs(state: FdstoreState) -> list[HumanMessage]:
-    """Return the messages of the user that were not replaced in an earlier run."""
-    return [
-        message
-        for message in state["messages"]
-        if isinstance(message, HumanMessage) and MARK not in message.response_metadata
-    ]
-
-
-def _begun(update: dict[str, Any], inputs: list[HumanMessage], shown: list[Any]) -> dict[str, Any] | None:
-    """Return the update of the state: messages with an id that is there replace it."""
-    changed = [
-        message.model_copy(
-            update={"content": content, "response_metadata": {**message.response_metadata, MARK: True}}
-        )
-        for message, content in zip(inputs, shown, strict=True)
-        if content != _blocks(message.content)
-    ]
-    return {**update, **({"messages": changed} if changed else {})} or None
+    def _store_message(self, request: ToolCallRequest, message: ToolMessage) -> Steps[ToolMessage]:
+        call, thread, blocks = request.tool_call, _thread_of(request), _blocks(message.content)
+        parts = [blocks] if isinstance(blocks, str) else [_part(block) for block in blocks]
+        new = yield from self._ours.offload_parts(thread, parts, call["name"], call["id"])
+        if new is None:
+            return message
+        update: dict[str, Any] = {"content": new.content[0]}
+        if not isinstance(blocks, str):
+            update["content"] = shown_blocks(blocks, parts, new.content, text_block)
+        if new.descriptor is not None and message.artifact is None:
+            stored = {"process": self._ours.process_of(thread), "fd": new.descriptor.fd}
+            update["artifact"] = {"fdstore": stored}
+        return message.model_copy(update=update)
 
 
 def _thread_of(request: ToolCallRequest) -> str:
@@ -184,8 +178,8 @@ def _thread_of(request: ToolCallRequest) -> str:
 def _instructed(request: ModelRequest[Any], instructions: str) -> ModelRequest[Any]:
     before = request.system_message
     said = [] if before is None else _blocks(before.content)
-    blocks = [_text_block(said)] if isinstance(said, str) else said
-    return request.override(system_message=SystemMessage(content=[*blocks, _text_block(instructions)]))
+    blocks = [text_block(said)] if isinstance(said, str) else said
+    return request.override(system_message=SystemMessage(content=[*blocks, text_block(instructions)]))
 
 
 def _described(definition: dict[str, Any]) -> StructuredTool:
@@ -202,41 +196,17 @@ def _described(definition: dict[str, Any]) -> StructuredTool:
     )
 
 
-def _answer(call: Any, result: ToolResult) -> ToolMessage:
-    content = result.content if isinstance(result.content, str) else [_block(b) for b in result.content]
-    status = "error" if result.is_error else "success"
-    return ToolMessage(content=content, name=call["name"], tool_call_id=call["id"], status=status)
-
-
-def _block(block: dict[str, Any]) -> dict[str, Any]:
-    """Return a block of the Messages API as LangChain's own, which all its models take."""
-    if (picture := picture_in(block)) is None:
-        return block
-    kind = "image" if picture.media_type.startswith("image/") else "file"
-    data = base64.b64encode(picture.data).decode("ascii")
-    return {"type": kind, "base64": data, "mime_type": picture.media_type}
+def _picture_block(picture: Picture) -> dict[str, Any]:
+    """Return a picture as a block of LangChain, which all its models take."""
+    kind = "image" if picture.is_image else "file"
+    return {"type": kind, "base64": picture.base64, "mime_type": picture.media_type}
 
 
 def _blocks(content: str | list[Any]) -> Any:
     """Return content without bare texts in its list."""
     if isinstance(content, str):
         return content
-    return [_text_block(item) if isinstance(item, str) else item for item in content]
-
-
-def _messages(result: Any) -> list[ToolMessage]:
-    """Return the results in what a tool's handler returned."""
-    if isinstance(result, ToolMessage):
-        return [result]
-    if isinstance(result, Command):
-        update = result.update if isinstance(result.update, dict) else {}
-        return [message for message in update.get("messages", ()) if isinstance(message, ToolMessage)]
-    return [message for item in result for message in _messages(item)] if isinstance(result, list) else []
-
-
-def _parts(message: ToolMessage) -> list[str | bytes | None]:
-    content = _blocks(message.content)
-    return [content] if isinstance(content, str) else [_part(block) for block in content]
+    return [text_block(item) if isinstance(item, str) else item for item in content]
 
 
 def _part(block: dict[str, Any]) -> str | bytes | None:
@@ -250,33 +220,3 @@ def _part(block: dict[str, Any]) -> str | bytes | None:
             return None
     picture = picture_in(block)
     return None if picture is None else picture.data
-
-
-def _replaced(result: Any, found: Iterable[tuple[ToolMessage, Offloaded | None]], process: str) -> Any:
-    """Return the result of a handler with the messages that the model is to see."""
-    changed = {id(message): _shown(message, new, process) for message, new in found if new is not None}
-    return _with(result, changed)
-
-
-def _with(result: Any, changed: dict[int, ToolMessage]) -> Any:
-    if isinstance(result, list):
-        return [_with(item, changed) for item in result]
-    if isinstance(result, Command) and isinstance(result.update, dict) and "messages" in result.update:
-        messages = [changed.get(id(message), message) for message in result.update["messages"]]
-        return replace(result, update={**result.update, "messages": messages})
-    return changed.get(id(result), result)
-
-
-def _shown(message: ToolMessage, new: Offloaded, process: str) -> ToolMessage:
-    blocks = _blocks(message.content)
-    if isinstance(blocks, str):
-        update: dict[str, Any] = {"content": new.content[0]}
-    else:
-        update = {"content": shown_blocks(blocks, _parts(message), new.content, _text_block)}
-    if new.descriptor is not None and message.artifact is None:
-        update["artifact"] = {"fdstore": {"process": process, "fd": new.descriptor.fd}}
-    return message.model_copy(update=update)
-
-
-def _text_block(text: str) -> dict[str, Any]:
-    return {"type": "text", "text": text}

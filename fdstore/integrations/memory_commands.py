@@ -242,7 +242,10 @@ def _read_lines(
     try:
         part = yield from reading.read(handle, found.fd, Part("line", first, count), limit)
     except PositionOutOfRange:
-        return first, []
+        if first != found.lines + 1:
+            return first, []
+        end = yield from reading.read(handle, found.fd, Part("char", found.chars, 1), limit)
+        return first, [""] if end.text == "\n" else []
     lines = part.text.split("\n")
     return first, lines[:-1] if part.text.endswith("\n") and (not part.eof or len(lines) > count) else lines
 

@@ -15,24 +15,21 @@ A run without our run configuration uses the one process of this object.
 
 from __future__ import annotations
 
-import base64
 import copy
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from hashlib import sha256
-from typing import Any
+from typing import Annotated, Any, Unpack
 
 from fdstore.errors import InvalidArgument, MissingExtra
-from fdstore.integrations.content_parts import shown_blocks
-from fdstore.integrations.thread_tools import AnyStore, ThreadTools, new_thread
+from fdstore.integrations.content_parts import convert_blocks, shown_blocks
+from fdstore.integrations.thread_tools import AnyStore, ThreadOptions, ThreadTools, new_thread
 from fdstore.optional_packages import how_to_install
 from fdstore.store.recent import Recent
 from fdstore.text.layout import reindent_json
-from fdstore.tools.config import FDConfig
 from fdstore.tools.content_blocks import picture_in
-from fdstore.tools.tool_names import READING_TOOLS, ToolName
-from fdstore.tools.tool_outcome import ToolResult
+from fdstore.tools.pictures import Picture
 from fdstore.tools.wrapping import to_text
 
 try:
@@ -46,13 +43,16 @@ try:
     )
     from agents.run_config import CallModelData, ModelInputData
     from agents.tool_context import ToolContext
+    from pydantic import Field, TypeAdapter
 except ImportError as error:
     raise MissingExtra("agents", how_to_install("openai-agents")) from error
 
 MAX_CALLS = 10_000
 """Calls that are remembered until their results are sent."""
 
-STRUCTURED = (ToolOutputText, ToolOutputImage, ToolOutputFileContent)
+STRUCTURED: TypeAdapter[Any] = TypeAdapter(
+    Annotated[ToolOutputText | ToolOutputImage | ToolOutputFileContent, Field(discriminator="type")]
+)
 
 
 class FdstoreTools:
@@ -60,10 +60,7 @@ class FdstoreTools:
 
     store    a connected store; of `fdstore.aio.connect` on the event loop of the runs, or of
              `fdstore.connect`, which is used in threads
-    process  name of the process of all threads. None: each thread has its own
-    enabled  names of built-in tools that are offered
-    config   sizes and switches, and policies for single tools (`FDConfig`)
-    meter    name under which `fdstore saved` counts
+    options  see `ThreadOptions`
 
     Raises `InvalidArgument`.
 
@@ -78,19 +75,8 @@ class FdstoreTools:
     'chat-7'
     """
 
-    def __init__(
-        self,
-        store: AnyStore,
-        *,
-        process: str | None = None,
-        enabled: Sequence[ToolName] = READING_TOOLS,
-        config: FDConfig | None = None,
-        export_root: str | None = None,
-        meter: str | None = None,
-    ) -> None:
-        self._ours = ThreadTools(
-            store, process=process, enabled=enabled, config=config, export_root=export_root, meter=meter
-        )
+    def __init__(self, store: AnyStore, **options: Unpack[ThreadOptions]) -> None:
+        self._ours = ThreadTools(store, **options)
         self._thread = new_thread()
         self._wrapped: set[str] = set()
         self._calls: Recent[str, None] = Recent(MAX_CALLS)
@@ -157,7 +143,9 @@ class FdstoreTools:
             except ValueError as error:
                 return f"Invalid JSON for the arguments of {name}: {error}"
             thread = _thread_of(context) or self._thread
-            return _outputs(await self._ours.call_async(thread, name, given, context.tool_call_id))
+            steps = self._ours.call(thread, name, given, context.tool_call_id)
+            content = (await self._ours.run_async(steps)).content
+            return content if isinstance(content, str) else convert_blocks(content, _text_block, _output)
 
         return invoke
 
@@ -168,12 +156,12 @@ class FdstoreTools:
         blocks = [_structured(item) for item in items]
         is_text = None in blocks
         if is_text:
-            blocks = [ToolOutputText(text=_text_of(output))]
+            blocks = [_text_block(_text_of(output))]
         parts = [_part(block) for block in blocks]
-        shown = await self._ours.offload_parts_async(thread, parts, source, call_id)
+        shown = await self._ours.run_async(self._ours.offload_parts(thread, parts, source, call_id))
         if shown is None or _is_same(parts, shown.content):
             return output
-        result = shown_blocks(blocks, parts, shown.content, lambda text: ToolOutputText(text=text))
+        result = shown_blocks(blocks, parts, shown.content, _text_block)
         return result[0].text if is_text else result
 
     async def _input(self, thread: str, items: Sequence[Any]) -> list[Any]:
@@ -202,8 +190,8 @@ class FdstoreTools:
         parts = [block if isinstance(block, str) else _text_in(block) for block in blocks]
         if not any(parts):
             return content
-        digest = sha256(json.dumps(parts).encode()).hexdigest()
-        offloaded = await self._ours.offload_parts_async(thread, parts, source, f"input/{digest}")
+        call_id = f"input/{sha256(json.dumps(parts).encode()).hexdigest()}"
+        offloaded = await self._ours.run_async(self._ours.offload_parts(thread, parts, source, call_id))
         if offloaded is None or _is_same(parts, offloaded.content):
             return content
         if isinstance(content, str):
@@ -220,16 +208,10 @@ def _thread_of(context: ToolContext[Any]) -> str | None:
 
 def _structured(item: Any) -> Any:
     """Return an item of an output as the SDK's own model of a block, or None for another value."""
-    if isinstance(item, STRUCTURED):
-        return item
-    if isinstance(item, dict) and "type" in item:
-        for kind in STRUCTURED:
-            if item["type"] == kind.model_fields["type"].default:
-                try:
-                    return kind.model_validate(item)
-                except ValueError:
-                    return None
-    return None
+    try:
+        return STRUCTURED.validate_python(item)
+    except ValueError:
+        return None
 
 
 def _part(block: Any) -> str | bytes | None:
@@ -259,17 +241,12 @@ def _is_same(parts: Sequence[str | bytes | None], shown: Sequence[str | None]) -
     return all(text is None or text == part for part, text in zip(parts, shown, strict=True))
 
 
-def _outputs(result: ToolResult) -> Any:
-    """Return a result of one of our tools as the SDK takes it."""
-    if isinstance(result.content, str):
-        return result.content
-    return [_output(block) for block in result.content]
+def _text_block(text: str) -> ToolOutputText:
+    return ToolOutputText(text=text)
 
 
-def _output(block: dict[str, Any]) -> Any:
-    if (picture := picture_in(block)) is None:
-        return ToolOutputText(text=block["text"])
-    url = f"data:{picture.media_type};base64,{base64.b64encode(picture.data).decode('ascii')}"
-    if picture.media_type.startswith("image/"):
+def _output(picture: Picture) -> Any:
+    url = f"data:{picture.media_type};base64,{picture.base64}"
+    if picture.is_image:
         return ToolOutputImage(image_url=url)
     return ToolOutputFileContent(file_data=url, filename="content.pdf")

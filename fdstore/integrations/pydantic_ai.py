@@ -15,22 +15,19 @@ With the harness, `ToolOutputLimits(store=FdstoreOverflowStore(store))` keeps it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import sha256
-from typing import Any
+from typing import Any, Unpack
 
 from fdstore.errors import FDStoreError, InvalidArgument, MissingExtra, NotFound
-from fdstore.integrations.content_parts import shown_blocks
+from fdstore.integrations.content_parts import convert_blocks, shown_blocks
 from fdstore.integrations.named_process import NamedProcess
-from fdstore.integrations.thread_tools import AnyStore, ThreadTools
+from fdstore.integrations.thread_tools import AnyStore, ThreadOptions, ThreadTools
 from fdstore.optional_packages import how_to_install
 from fdstore.records import Descriptor
 from fdstore.text.names import MAX_KEY_BYTES, name_id
-from fdstore.tools.config import FDConfig
-from fdstore.tools.content_blocks import picture_in
-from fdstore.tools.tool_names import READING_TOOLS, ToolName
-from fdstore.tools.tool_outcome import ToolResult
+from fdstore.text.utf8 import is_utf8
+from fdstore.tools.pictures import Picture
 
 try:
     from pydantic_ai.agent import UserPromptNode
@@ -66,11 +63,7 @@ class FdstoreCapability(AbstractCapability[Any]):
 
     store    a connected store: of `fdstore.connect`, whose calls run in threads, or of `fdstore.aio.connect`
              if all runs are in one event loop
-    process  name of the process of all conversations. None: each has its own
-    enabled  names of built-in tools that are offered: also write_fd close_fd, and fd_to_file with an
-             `export_root`
-    config   sizes and switches, and policies for single tools (`FDConfig`)
-    meter    name under which `fdstore saved` counts
+    options  see `ThreadOptions`
 
     Raises `InvalidArgument`.
 
@@ -84,19 +77,8 @@ class FdstoreCapability(AbstractCapability[Any]):
 
     id = NAME
 
-    def __init__(
-        self,
-        store: AnyStore,
-        *,
-        process: str | None = None,
-        enabled: Sequence[ToolName] = READING_TOOLS,
-        config: FDConfig | None = None,
-        export_root: str | None = None,
-        meter: str | None = None,
-    ) -> None:
-        self._ours = ThreadTools(
-            store, process=process, enabled=enabled, config=config, export_root=export_root, meter=meter
-        )
+    def __init__(self, store: AnyStore, **options: Unpack[ThreadOptions]) -> None:
+        self._ours = ThreadTools(store, **options)
         self._toolset = _ReadingToolset(self._ours)
 
     def get_instructions(self) -> str:
@@ -113,7 +95,7 @@ class FdstoreCapability(AbstractCapability[Any]):
             return node
         given = node.user_prompt
         blocks = given if isinstance(given, str) else [_input_block(item) for item in given]
-        shown = await self._ours.wrap_input_async(_thread(ctx), blocks)
+        shown = await self._ours.run_async(self._ours.wrap_input(_thread(ctx), blocks))
         if shown == blocks:
             return node
         if not isinstance(given, str):
@@ -130,7 +112,8 @@ class FdstoreCapability(AbstractCapability[Any]):
         items = list(value) if _is_content(value) else [value]
         parts = [_part(item) for item in items]
         thread = _thread(ctx)
-        found = await self._ours.offload_parts_async(thread, parts, call.tool_name, call.tool_call_id)
+        steps = self._ours.offload_parts(thread, parts, call.tool_name, call.tool_call_id)
+        found = await self._ours.run_async(steps)
         if found is None or found.content == [part if isinstance(part, str) else None for part in parts]:
             return result
         shown = shown_blocks(items, parts, found.content, str)
@@ -167,12 +150,13 @@ class _ReadingToolset(AbstractToolset[Any]):
         return tools
 
     async def call_tool(self, name: str, tool_args: Any, ctx: RunContext[Any], tool: ToolsetTool[Any]) -> Any:
-        result: ToolResult = await self._ours.call_async(_thread(ctx), name, tool_args, ctx.tool_call_id)
+        steps = self._ours.call(_thread(ctx), name, tool_args, ctx.tool_call_id)
+        result = await self._ours.run_async(steps)
         if result.is_error:
             raise ToolFailed(result.text)
         if isinstance(result.content, str):
             return result.content
-        return [_shown(block) for block in result.content]
+        return convert_blocks(result.content, str, _picture)
 
 
 class FdstoreOverflowStore:
@@ -196,10 +180,7 @@ class FdstoreOverflowStore:
 
     async def write(self, key: str, data: bytes) -> str:
         """Store bytes under a key, and return the handle. Raises `OSError` if the store fails."""
-        try:
-            content: str | bytes = data.decode("utf-8")
-        except UnicodeDecodeError:
-            content = data
+        content = data.decode("utf-8") if is_utf8(data) else data
         if len(key.encode("utf-8", "surrogatepass")) > MAX_KEY_BYTES or not key.isprintable():
             key = sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
         try:
@@ -258,8 +239,5 @@ def _with_text(item: Any, block: Any) -> Any:
     return block["text"] if isinstance(item, str) else item
 
 
-def _shown(block: dict[str, Any]) -> Any:
-    """Return a block of the Messages API as content of Pydantic AI."""
-    if (picture := picture_in(block)) is None:
-        return block["text"]
+def _picture(picture: Picture) -> BinaryContent:
     return BinaryContent(picture.data, media_type=picture.media_type)

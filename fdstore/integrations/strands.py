@@ -17,21 +17,18 @@ import json
 import re
 import secrets
 import weakref
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from fdstore.errors import FDStoreError, InvalidArgument, MissingExtra, NotFound
-from fdstore.integrations.content_parts import shown_blocks
+from fdstore.integrations.content_parts import convert_blocks, shown_blocks
 from fdstore.integrations.named_process import AnyStore, NamedProcess
-from fdstore.integrations.thread_tools import ThreadTools
+from fdstore.integrations.thread_tools import ThreadOptions, ThreadTools
 from fdstore.optional_packages import how_to_install
 from fdstore.records import Descriptor
 from fdstore.text.media_types import check_media_type
 from fdstore.text.names import check_prefix, name_id
-from fdstore.tools.config import FDConfig
-from fdstore.tools.content_blocks import picture_in
-from fdstore.tools.tool_names import READING_TOOLS, ToolName
-from fdstore.tools.tool_outcome import ToolResult
+from fdstore.text.utf8 import is_utf8
+from fdstore.tools.pictures import Picture
 
 try:
     from strands.hooks import AfterToolCallEvent, BeforeInvocationEvent
@@ -52,11 +49,7 @@ class FdstorePlugin(Plugin):
 
     store    a store of `fdstore.connect`, whose calls run in threads; one of `fdstore.aio.connect` serves
              `agent.invoke_async` and `agent.stream_async` in its event loop alone
-    process  name of the process of all agents. None: each has its own
-    enabled  names of built-in tools that are offered: also write_fd close_fd, and fd_to_file with an
-             `export_root`
-    config   sizes and switches, and policies for single tools (`FDConfig`)
-    meter    name under which `fdstore saved` counts
+    options  see `ThreadOptions`
 
     Raises `InvalidArgument`.
 
@@ -68,20 +61,9 @@ class FdstorePlugin(Plugin):
 
     name = "fdstore"
 
-    def __init__(
-        self,
-        store: AnyStore,
-        *,
-        process: str | None = None,
-        enabled: Sequence[ToolName] = READING_TOOLS,
-        config: FDConfig | None = None,
-        export_root: str | None = None,
-        meter: str | None = None,
-    ) -> None:
+    def __init__(self, store: AnyStore, **options: Unpack[ThreadOptions]) -> None:
         super().__init__()
-        self._ours = ThreadTools(
-            store, process=process, enabled=enabled, config=config, export_root=export_root, meter=meter
-        )
+        self._ours = ThreadTools(store, **options)
 
     def init_agent(self, agent: Any) -> None:
         """Offer our tools to an agent, and tell its model about them."""
@@ -95,7 +77,7 @@ class FdstorePlugin(Plugin):
         for message in event.messages or []:
             if message["role"] == "user":
                 given = [{"type": "text", **b} if set(b) == {"text"} else b for b in message["content"]]
-                blocks = await self._ours.wrap_input_async(_thread(event.agent), given)
+                blocks = await self._ours.run_async(self._ours.wrap_input(_thread(event.agent), given))
                 content = [{"text": b["text"]} if b.get("type") == "text" else b for b in blocks]
                 message = {**message, "content": content}
             shown.append(message)
@@ -110,20 +92,25 @@ class FdstorePlugin(Plugin):
         blocks, thread = event.result["content"], _thread(event.agent)
         parts = [_part(block) for block in blocks]
         tool, call_id = event.tool_use["name"], event.tool_use["toolUseId"]
-        found = await self._ours.offload_parts_async(thread, parts, tool, call_id)
+        found = await self._ours.run_async(self._ours.offload_parts(thread, parts, tool, call_id))
         if found is None:
             return
-        content = shown_blocks(blocks, parts, found.content, lambda text: {"text": text})
+        content = shown_blocks(blocks, parts, found.content, _text_block)
         event.result = {**event.result, "content": content}
 
     def _tool(self, definition: dict[str, Any], agent: Any) -> PythonAgentTool:
         known = weakref.ref(agent)
 
         async def run(tool_use: Any, **state: Any) -> Any:
-            result = await self._ours.call_async(
-                _thread(known()), tool_use["name"], tool_use["input"], tool_use["toolUseId"]
-            )
-            return _answer(tool_use, result)
+            call_id = tool_use["toolUseId"]
+            steps = self._ours.call(_thread(known()), tool_use["name"], tool_use["input"], call_id)
+            result = await self._ours.run_async(steps)
+            content = convert_blocks(result.content, _text_block, _picture_block)
+            return {
+                "toolUseId": call_id,
+                "status": "error" if result.is_error else "success",
+                "content": content,
+            }
 
         name = definition["name"]
         schema = {"json": definition["input_schema"]}
@@ -226,19 +213,14 @@ def _part(block: dict[str, Any]) -> str | bytes | None:
     return data if isinstance(data, bytes) else None
 
 
-def _answer(tool_use: Any, result: ToolResult) -> dict[str, Any]:
-    blocks = [{"text": result.content}] if isinstance(result.content, str) else map(_block, result.content)
-    status = "error" if result.is_error else "success"
-    return {"toolUseId": tool_use["toolUseId"], "status": status, "content": list(blocks)}
+def _text_block(text: str) -> dict[str, Any]:
+    return {"text": text}
 
 
-def _block(block: dict[str, Any]) -> dict[str, Any]:
-    """Return a block of the Messages API as one of Strands."""
-    if (picture := picture_in(block)) is None:
-        return {"text": block["text"]}
+def _picture_block(picture: Picture) -> dict[str, Any]:
     source = {"bytes": picture.data}
-    kind, _, form = picture.media_type.partition("/")
-    if kind == "image":
+    form = picture.media_type.rpartition("/")[2]
+    if picture.is_image:
         return {"image": {"format": form, "source": source}}
     return {"document": {"format": form, "name": "document", "source": source}}
 
@@ -261,7 +243,4 @@ def _unframed(data: bytes) -> tuple[str | None, str | bytes]:
             data = data[2 + size :]
         except InvalidArgument:
             pass
-    try:
-        return media_type, data.decode("utf-8")
-    except UnicodeDecodeError:
-        return media_type, data
+    return media_type, data.decode("utf-8") if is_utf8(data) else data

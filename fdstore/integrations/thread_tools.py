@@ -9,9 +9,9 @@ A store that fails leaves a result as it was, and our tools answer with an `fd_e
 outage is logged. An operation on a store that has stopped is retried for ten seconds. So after a failure of
 the store `PAUSE_S` seconds pass without another, and the next one begins by connecting, once.
 
-Every method is there for both colours. With the store of `fdstore.aio.connect` the awaited ones run on its
-event loop; with that of `fdstore.connect` they run in a thread. The sequence of steps is written once, as a
-generator of calls.
+An operation is a generator of calls of the store, so that an adapter writes it once: `run` executes it and
+blocks, `run_async` awaits it, with the store of `fdstore.aio.connect` on its event loop, with that of
+`fdstore.connect` in a thread. `yield from` joins operations.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import os
 import secrets
 from collections.abc import Callable, Generator, Sequence
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict, TypeVar, Unpack
 
 import fdstore.aio
 from fdstore.client import Store
@@ -54,8 +54,27 @@ MAX_THREADS = 1024
 """Threads whose process is kept open."""
 
 AnyToolset = Toolset | fdstore.aio.Toolset
-Steps = Generator[Callable[[], Any], Any, Any]
+T = TypeVar("T")
+Steps = Generator[Callable[[], Any], Any, T]
 """Yields calls of the store, and receives what each returns or raises."""
+
+
+class ThreadOptions(TypedDict, total=False):
+    """The options of every adapter, by name.
+
+    process      name of the process of all threads, or of the one that an adapter has. None: each has its own
+    enabled      names of built-in tools that are offered to the model (default: read_fd search_fd list_fds);
+                 also write_fd close_fd, and fd_to_file with an `export_root`
+    config       sizes and switches, and policies for single tools (`FDConfig`)
+    export_root  directory below which `fd_to_file` writes
+    meter        name under which `fdstore saved` counts. None: nothing is counted
+    """
+
+    process: str | None
+    enabled: Sequence[ToolName]
+    config: FDConfig | None
+    export_root: str | os.PathLike[str] | None
+    meter: str | None
 
 
 class _Work(NamedTuple):
@@ -69,42 +88,26 @@ class _Work(NamedTuple):
 class ThreadTools:
     """The tools of one adapter, for any number of threads.
 
-    store        a connected store: blocking, or of asyncio for frameworks that await
-    process      name of the process of all threads. None: each has its own
-    enabled      names of built-in tools that are offered to the model
-    config       sizes and switches (`FDConfig`)
-    export_root  directory below which `fd_to_file` writes (required by it)
-    meter        name under which `fdstore saved` counts; None: nothing is counted
+    store    a connected store: blocking, or of asyncio for frameworks that await
+    options  see `ThreadOptions`
 
     Raises `InvalidArgument`.
 
-    >>> tools = ThreadTools(store)
-    >>> tools.offload("Chat 7", "a long line\\n" * 1000, "grep").content.partition(" pages")[0]
+    >>> tools = ThreadTools(store, process="chats")
+    >>> tools.run(tools.offload("Chat 7", "a long line\\n" * 1000, "grep")).content.partition(" pages")[0]
     '<fd_result fd="fd:1"'
-    >>> tools.call("Chat 7", "read_fd", {"fd": "fd:1#L2"}).is_error, tools.is_own("read_fd")
+    >>> tools.run(tools.call("Chat 7", "read_fd", {"fd": "fd:1#L2"})).is_error, tools.is_own("read_fd")
     (False, True)
     """
 
-    def __init__(
-        self,
-        store: AnyStore,
-        *,
-        process: str | None = None,
-        enabled: Sequence[ToolName] = READING_TOOLS,
-        config: FDConfig | None = None,
-        export_root: str | os.PathLike[str] | None = None,
-        meter: str | None = None,
-    ) -> None:
+    def __init__(self, store: AnyStore, **options: Unpack[ThreadOptions]) -> None:
         if not isinstance(store, (Store, fdstore.aio.Store)):
             raise InvalidArgument("store", "a connected store is needed, as fdstore.connect() returns it")
         self.store = store
+        process = options.pop("process", None)
         self._process = None if process is None else check_root(process)
-        self._options: dict[str, Any] = {
-            "enabled": enabled,
-            "config": config,
-            "export_root": export_root,
-        }
-        self._meter = meter
+        self._meter = options.pop("meter", None)
+        self._options: dict[str, Any] = {"enabled": READING_TOOLS, "config": None, **options}
         self._toolbox = Toolbox(described_context(**self._options))
         self._names = frozenset(definition["name"] for definition in self._toolbox.definitions)
         self._toolsets: Recent[str, AnyToolset] = Recent(MAX_THREADS)
@@ -130,66 +133,91 @@ class ThreadTools:
         """Return the name of the process of a thread."""
         return self._process or process_name_of_thread(thread)
 
-    def offload(self, thread: str, value: Any, source: str, call_id: str | None = None) -> Offloaded | None:
+    def offload(
+        self, thread: str, value: Any, source: str, call_id: str | None = None
+    ) -> Steps[Offloaded | None]:
         """Return a tool's output as the model is to see it (see `Toolset.offload`); None if the store fails,
         and for one of our own tools: then the output stays as it is. Under a `call_id` the same value is
         stored once, another one anew."""
-        found: Offloaded | None = self._run(self._offload(thread, source, call_id, _value(value, source)))
-        return found
-
-    async def offload_async(
-        self, thread: str, value: Any, source: str, call_id: str | None = None
-    ) -> Offloaded | None:
-        """`offload`, awaited."""
-        steps = self._offload(thread, source, call_id, _value(value, source))
-        found: Offloaded | None = await self._run_async(steps)
-        return found
+        work = _Work(
+            lambda tools, call_id: tools.offload(value, source, call_id),
+            lambda context: offload(context, value, source),
+        )
+        return None if self.is_own(source) else (yield from self._stored(thread, call_id, work))
 
     def offload_parts(
         self, thread: str, parts: Sequence[str | bytes | None], source: str, call_id: str | None = None
-    ) -> Offloaded | None:
+    ) -> Steps[Offloaded | None]:
         """Return what to show for the parts of an output (see `Toolset.offload_parts`), or None as
         `offload`."""
-        found: Offloaded | None = self._run(self._offload(thread, source, call_id, _parts(parts, source)))
-        return found
+        work = _Work(
+            lambda tools, call_id: tools.offload_parts(parts, source, call_id),
+            lambda context: offload_parts(context, parts, source),
+        )
+        return None if self.is_own(source) else (yield from self._stored(thread, call_id, work))
 
-    async def offload_parts_async(
-        self, thread: str, parts: Sequence[str | bytes | None], source: str, call_id: str | None = None
-    ) -> Offloaded | None:
-        """`offload_parts`, awaited."""
-        steps = self._offload(thread, source, call_id, _parts(parts, source))
-        found: Offloaded | None = await self._run_async(steps)
-        return found
-
-    def wrap_input(self, thread: str, given: Any) -> Any:
+    def wrap_input(self, thread: str, given: Any) -> Steps[Any]:
         """Return a user's input, a text or content blocks, as the model is to see it; unchanged if the store
         fails."""
-        found = self._run(self._stored(thread, None, _input(given)))
-        return given if found is None else found
-
-    async def wrap_input_async(self, thread: str, given: Any) -> Any:
-        """`wrap_input`, awaited."""
-        found = await self._run_async(self._stored(thread, None, _input(given)))
+        work = _Work(lambda tools, _: tools.wrap_input(given), lambda context: wrap_input(context, given))
+        found = yield from self._stored(thread, None, work)
         return given if found is None else found
 
     def call(
         self, thread: str, name: str, arguments: dict[str, Any], call_id: str | None = None
-    ) -> ToolResult:
+    ) -> Steps[ToolResult]:
         """Run one of our tools. Raises no error of ours: a failing store is an `fd_error` for the model."""
-        found: ToolResult = self._run(self._called(thread, name, arguments, call_id))
-        return found
+        error: FDStoreError = StoreUnavailable(self.store.where, "it failed a moment ago")
+        if monotonic() >= self._paused_until:
+            try:
+                result: ToolResult = yield from self._with_toolset(
+                    thread, lambda tools: _once(lambda: tools.call(name, arguments, call_id))
+                )
+            except FDStoreError as raised:
+                self._failed(raised)
+                error = raised
+            else:
+                self._worked()
+                return result
+        return ToolResult(fd_error(error), is_error=True)
 
-    async def call_async(
-        self, thread: str, name: str, arguments: dict[str, Any], call_id: str | None = None
-    ) -> ToolResult:
-        """`call`, awaited."""
-        found: ToolResult = await self._run_async(self._called(thread, name, arguments, call_id))
-        return found
+    def run(self, steps: Steps[T]) -> T:
+        """Return what steps return, blocking. Raises `InvalidArgument` if the store is of asyncio."""
+        if not isinstance(self.store, Store):
+            steps.close()
+            problem = "it is of asyncio, and this call blocks; give the store of fdstore.connect()"
+            raise InvalidArgument("store", problem)
+        try:
+            step = next(steps)
+            while True:
+                try:
+                    result = step()
+                except FDStoreError as error:
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(result)
+        except StopIteration as end:
+            found: T = end.value
+            return found
 
-    def _offload(self, thread: str, source: str, call_id: str | None, work: _Work) -> Steps:
-        return None if self.is_own(source) else (yield from self._stored(thread, call_id, work))
+    async def run_async(self, steps: Steps[T]) -> T:
+        """`run`, awaited; with a store of either kind."""
+        if isinstance(self.store, Store):
+            return await asyncio.to_thread(self.run, steps)
+        try:
+            step = next(steps)
+            while True:
+                try:
+                    result = await step()
+                except FDStoreError as error:
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(result)
+        except StopIteration as end:
+            found: T = end.value
+            return found
 
-    def _stored(self, thread: str, call_id: str | None, work: _Work) -> Steps:
+    def _stored(self, thread: str, call_id: str | None, work: _Work) -> Steps[Any]:
         """Return the result of the work, or None if the store fails. A process that is not open yet is only
         opened if there is something to store."""
         is_paused = monotonic() < self._paused_until
@@ -205,22 +233,7 @@ class ThreadTools:
         self._worked()
         return result
 
-    def _called(self, thread: str, name: str, arguments: dict[str, Any], call_id: str | None) -> Steps:
-        error: FDStoreError = StoreUnavailable(self.store.where, "it failed a moment ago")
-        if monotonic() >= self._paused_until:
-            try:
-                result = yield from self._with_toolset(
-                    thread, lambda tools: _once(lambda: tools.call(name, arguments, call_id))
-                )
-            except FDStoreError as raised:
-                self._failed(raised)
-                error = raised
-            else:
-                self._worked()
-                return result
-        return ToolResult(fd_error(error), is_error=True)
-
-    def _with_toolset(self, thread: str, work: Callable[[AnyToolset], Steps]) -> Steps:
+    def _with_toolset(self, thread: str, work: Callable[[AnyToolset], Steps[Any]]) -> Steps[Any]:
         """Do some work with the toolset of a thread. A root process that was removed is created again; its
         toolset stays, so that no id of the removed one comes to mean another text."""
         name = self.process_of(thread)
@@ -251,67 +264,17 @@ class ThreadTools:
             self._is_reported = True
             log.warning("%s: %s; outputs stay as they are", error.type, show_controls(str(error)))
 
-    def _run(self, steps: Steps) -> Any:
-        if not isinstance(self.store, Store):
-            steps.close()
-            problem = "it is of asyncio, and this call blocks; give the store of fdstore.connect()"
-            raise InvalidArgument("store", problem)
-        try:
-            step = next(steps)
-            while True:
-                try:
-                    result = step()
-                except FDStoreError as error:
-                    step = steps.throw(error)
-                else:
-                    step = steps.send(result)
-        except StopIteration as end:
-            return end.value
-
-    async def _run_async(self, steps: Steps) -> Any:
-        if isinstance(self.store, Store):
-            return await asyncio.to_thread(self._run, steps)
-        try:
-            step = next(steps)
-            while True:
-                try:
-                    result = await step()
-                except FDStoreError as error:
-                    step = steps.throw(error)
-                else:
-                    step = steps.send(result)
-        except StopIteration as end:
-            return end.value
-
 
 def new_thread() -> str:
     """Return an id for a thread that has none."""
     return f"thread-{secrets.token_hex(8)}"
 
 
-def _value(value: Any, source: str) -> _Work:
-    return _Work(
-        lambda tools, call_id: tools.offload(value, source, call_id),
-        lambda context: offload(context, value, source),
-    )
-
-
-def _parts(parts: Sequence[str | bytes | None], source: str) -> _Work:
-    return _Work(
-        lambda tools, call_id: tools.offload_parts(parts, source, call_id),
-        lambda context: offload_parts(context, parts, source),
-    )
-
-
-def _input(given: Any) -> _Work:
-    return _Work(lambda tools, _: tools.wrap_input(given), lambda context: wrap_input(context, given))
-
-
-def _once(call: Callable[[], Any]) -> Steps:
+def _once(call: Callable[[], Any]) -> Steps[Any]:
     return (yield call)
 
 
-def _work_once(tools: AnyToolset, call_id: str | None, work: _Work) -> Steps:
+def _work_once(tools: AnyToolset, call_id: str | None, work: _Work) -> Steps[Any]:
     """Do the work under a call id, or without it if the framework gave that id to another call before."""
     try:
         return (yield lambda: work.run(tools, call_id))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import base64
+from base64 import b64encode
 from typing import Any, NamedTuple
 
 from fdstore.errors import InvalidArgument, NotText
@@ -21,11 +21,20 @@ class Picture(NamedTuple):
 
     def block(self) -> dict[str, Any]:
         """Return the content block of the Messages API."""
-        data = base64.b64encode(self.data).decode("ascii")
         return {
-            "type": "document" if self.media_type == PDF_TYPE else "image",
-            "source": {"type": "base64", "media_type": self.media_type, "data": data},
+            "type": "image" if self.is_image else "document",
+            "source": {"type": "base64", "media_type": self.media_type, "data": self.base64},
         }
+
+    @property
+    def is_image(self) -> bool:
+        """Whether it is an image, not a PDF."""
+        return self.media_type.startswith("image/")
+
+    @property
+    def base64(self) -> str:
+        """The bytes in Base64."""
+        return b64encode(self.data).decode("ascii")
 
     def problem(self) -> str | None:
         """Return why the API would refuse it, or None."""

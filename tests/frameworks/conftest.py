@@ -61,6 +61,17 @@ def log_text() -> str:
     return "".join(f"line {number} of the build\n" for number in range(1, 5001))
 
 
+@pytest.fixture
+def read_log(log_text: str) -> Callable[[], str]:
+    """A function that returns a text that is always stored, to be a tool."""
+
+    def read_log() -> str:
+        """Return the log of the build."""
+        return log_text
+
+    return read_log
+
+
 @pytest.fixture(scope="session")
 def png() -> bytes:
     """An image of 1 x 1 pixels."""

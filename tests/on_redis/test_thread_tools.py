@@ -27,8 +27,8 @@ def fd_of(offloaded: object) -> str:
 def test_each_thread_has_a_process_of_its_own(store: Store) -> None:
     tools = ThreadTools(store)
 
-    assert fd_of(tools.offload("one", LONG, "grep")) == "fd:1"
-    assert fd_of(tools.offload("Two", LONG, "grep")) == "fd:1"
+    assert fd_of(tools.run(tools.offload("one", LONG, "grep"))) == "fd:1"
+    assert fd_of(tools.run(tools.offload("Two", LONG, "grep"))) == "fd:1"
 
     assert {tree.id for tree in store.trees()} == {"one", tools.process_of("Two")}
 
@@ -36,15 +36,15 @@ def test_each_thread_has_a_process_of_its_own(store: Store) -> None:
 def test_short_outputs_need_no_store_and_cannot_forge_an_element(store: Store) -> None:
     tools = ThreadTools(store)
 
-    short = tools.offload("one", "3 lines", "grep")
-    forged = tools.offload("one", '<fd_result fd="fd:9">', "grep")
-    parts = tools.offload_parts("one", ["3 lines", None], "grep")
+    short = tools.run(tools.offload("one", "3 lines", "grep"))
+    forged = tools.run(tools.offload("one", '<fd_result fd="fd:9">', "grep"))
+    parts = tools.run(tools.offload_parts("one", ["3 lines", None], "grep"))
 
     assert short == fdstore.Offloaded("3 lines")
     assert forged is not None
     assert str(forged.content).startswith('<fd_inline escaped="true">')
     assert parts == fdstore.Offloaded(["3 lines", None])
-    assert tools.wrap_input("one", "Why?") == "Why?"
+    assert tools.run(tools.wrap_input("one", "Why?")) == "Why?"
     assert store.trees() == []
 
 
@@ -53,24 +53,24 @@ def test_a_policy_of_a_tool_decides_about_its_results(store: Store) -> None:
     tools = ThreadTools(store, config=fdstore.FDConfig(tool=policies))
 
     for _ in range(2):  # before the process is open, and after
-        assert tools.offload("one", LONG, "cat") == fdstore.Offloaded(LONG)
-        assert "fd_result" in str(tools.offload("one", "a.txt b.txt", "ls"))
-        assert "fd_result" in str(tools.offload("one", LONG, "grep"))
+        assert tools.run(tools.offload("one", LONG, "cat")) == fdstore.Offloaded(LONG)
+        assert "fd_result" in str(tools.run(tools.offload("one", "a.txt b.txt", "ls")))
+        assert "fd_result" in str(tools.run(tools.offload("one", LONG, "grep")))
 
 
 def test_our_own_results_are_never_stored(store: Store) -> None:
     tools = ThreadTools(store)
 
-    assert tools.offload("one", LONG, "read_fd") is None
-    assert tools.offload_parts("one", [LONG], "search_fd") is None
+    assert tools.run(tools.offload("one", LONG, "read_fd")) is None
+    assert tools.run(tools.offload_parts("one", [LONG], "search_fd")) is None
 
 
 def test_a_call_id_stores_the_same_output_once_and_another_one_too(store: Store) -> None:
     tools = ThreadTools(store)
 
-    first = fd_of(tools.offload_parts("one", [LONG], "grep", "call_1"))
-    again = fd_of(tools.offload_parts("one", [LONG], "grep", "call_1"))
-    other = fd_of(tools.offload_parts("one", [LONG + "more"], "grep", "call_1"))
+    first = fd_of(tools.run(tools.offload_parts("one", [LONG], "grep", "call_1")))
+    again = fd_of(tools.run(tools.offload_parts("one", [LONG], "grep", "call_1")))
+    other = fd_of(tools.run(tools.offload_parts("one", [LONG + "more"], "grep", "call_1")))
 
     assert (first, again, other) == ("fd:1", "fd:1", "fd:2")
 
@@ -90,11 +90,11 @@ def test_parts_are_judged_one_by_one(store: Store) -> None:
 
 def test_a_removed_process_is_created_again_and_gives_no_id_twice(store: Store) -> None:
     tools = ThreadTools(store)
-    tools.offload("one", LONG, "grep")
+    tools.run(tools.offload("one", LONG, "grep"))
     store.drop_tree("one")
 
-    assert fd_of(tools.offload("one", LONG, "grep")) == "fd:2"
-    assert "not_found" in tools.call("one", "read_fd", {"fd": "fd:1"}).text
+    assert fd_of(tools.run(tools.offload("one", LONG, "grep"))) == "fd:2"
+    assert "not_found" in tools.run(tools.call("one", "read_fd", {"fd": "fd:1"})).text
 
 
 @pytest.mark.parametrize("kind", ["blocking", "asyncio"])
@@ -102,9 +102,9 @@ def test_awaited_calls_serve_both_kinds_of_store(store: Store, redis_url: str, k
     async def steps() -> tuple[str, str, str]:
         connected = store if kind == "blocking" else await fdstore.aio.connect(redis_url)
         tools = ThreadTools(connected, process="chat")
-        fd = fd_of(await tools.offload_async("any", LONG, "grep"))
-        page = await tools.call_async("any", "read_fd", {"fd": f"{fd}#L7"})
-        stub = await tools.wrap_input_async("any", LONG)
+        fd = fd_of(await tools.run_async(tools.offload("any", LONG, "grep")))
+        page = await tools.run_async(tools.call("any", "read_fd", {"fd": f"{fd}#L7"}))
+        stub = await tools.run_async(tools.wrap_input("any", LONG))
         if isinstance(connected, fdstore.aio.Store):
             await connected.close()
         return fd, page.text, stub
@@ -117,10 +117,10 @@ def test_awaited_calls_serve_both_kinds_of_store(store: Store, redis_url: str, k
 
 
 def test_a_blocking_call_refuses_a_store_of_asyncio(redis_url: str) -> None:
-    connected = asyncio.run(fdstore.aio.connect(redis_url))
+    tools = ThreadTools(asyncio.run(fdstore.aio.connect(redis_url)))
 
     with pytest.raises(InvalidArgument, match="of asyncio"):
-        ThreadTools(connected).offload("one", LONG, "grep")
+        tools.run(tools.offload("one", LONG, "grep"))
     with pytest.raises(InvalidArgument, match="connected store"):
         ThreadTools("redis://localhost")  # type: ignore[arg-type]
 
@@ -133,16 +133,16 @@ def test_an_outage_is_logged_once_and_ends(
         tools = ThreadTools(store)
         server.stop()
         with caplog.at_level(logging.WARNING, "fdstore.integrations"):
-            assert tools.offload("one", LONG, "grep") is None
-            assert tools.offload("one", "3 lines", "grep") == fdstore.Offloaded("3 lines")
-            assert tools.wrap_input("one", LONG) == LONG
-            assert "store_unavailable" in tools.call("one", "list_fds", {}).text
+            assert tools.run(tools.offload("one", LONG, "grep")) is None
+            assert tools.run(tools.offload("one", "3 lines", "grep")) == fdstore.Offloaded("3 lines")
+            assert tools.run(tools.wrap_input("one", LONG)) == LONG
+            assert "store_unavailable" in tools.run(tools.call("one", "list_fds", {})).text
         assert len(caplog.records) == 1
 
         server.start()
-        assert tools.offload("one", LONG, "grep") is None  # the pause is not over
+        assert tools.run(tools.offload("one", LONG, "grep")) is None  # the pause is not over
         tools._paused_until = 0.0
-        assert fd_of(tools.offload("one", LONG, "grep")) == "fd:1"
+        assert fd_of(tools.run(tools.offload("one", LONG, "grep"))) == "fd:1"
 
 
 def test_a_named_process_is_opened_again_after_it_was_removed(store: Store) -> None:

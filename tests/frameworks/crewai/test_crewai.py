@@ -78,13 +78,8 @@ def run(ours: FdstoreCrew, tools: list[Any], model: ScriptedLlm, task: str = "Go
 
 
 @pytest.fixture
-def read_log(log_text: str) -> Any:
-    @tool
-    def read_log() -> str:
-        """Return the log of the build."""
-        return log_text
-
-    return read_log
+def read_log(read_log: Callable[[], str]) -> Any:
+    return tool(read_log)
 
 
 @pytest.mark.parametrize("native", [True, False], ids=["native", "in-text"])

@@ -69,13 +69,8 @@ def results(shown: list[Message]) -> list[Content]:
 
 
 @pytest.fixture
-def read_log(log_text: str) -> Any:
-    @tool(approval_mode="never_require")
-    def read_log() -> str:
-        """Return the log of the build."""
-        return log_text
-
-    return read_log
+def read_log(read_log: Callable[[], str]) -> Any:
+    return tool(approval_mode="never_require")(read_log)
 
 
 def test_a_long_result_is_shown_as_its_descriptor_and_read_back_exactly(

@@ -126,6 +126,18 @@ COMMANDS = st.one_of(
 )
 
 
+@pytest.mark.parametrize(("text", "shown"), [("a\n\n", "     3\t"), ("a\nb", "")])
+def test_a_range_that_begins_after_the_last_line_end_shows_the_empty_line_there(
+    store: Store, text: str, shown: str
+) -> None:
+    memory = MemoryTool(store.process())
+    memory.call({"command": "create", "path": "/memories/a.txt", "file_text": text})
+
+    viewed = memory.call({"command": "view", "path": "/memories/a.txt", "view_range": [3, -1]})
+
+    assert viewed == f"Here's the content of /memories/a.txt with line numbers:\n{shown}"
+
+
 @given(st.lists(COMMANDS, max_size=12))
 @settings(
     max_examples=60,

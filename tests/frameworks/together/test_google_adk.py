@@ -84,11 +84,9 @@ def process_of(store: Store) -> fdstore.Process:
     return store.process(tree.id)
 
 
-def test_a_long_result_is_shown_as_its_descriptor_and_read_back_exactly(store: Store, log_text: str) -> None:
-    def read_log() -> str:
-        """Return the log of the build."""
-        return log_text
-
+def test_a_long_result_is_shown_as_its_descriptor_and_read_back_exactly(
+    store: Store, log_text: str, read_log: Any
+) -> None:
     model = scripted(ask("read_log", "call_1"), ask("read_fd", "call_2", fd="fd:1#L4321"))
 
     stub, page = responses(run(FdstorePlugin(store), [read_log], model))
@@ -104,11 +102,7 @@ def test_a_long_result_is_shown_as_its_descriptor_and_read_back_exactly(store: S
     assert process.read("fd:1", read_all=True).text == log_text
 
 
-def test_a_store_of_asyncio_serves_its_event_loop(redis_url: str, log_text: str) -> None:
-    def read_log() -> str:
-        """Return the log of the build."""
-        return log_text
-
+def test_a_store_of_asyncio_serves_its_event_loop(redis_url: str, read_log: Any) -> None:
     async def shown() -> list[types.Part]:
         async with await fdstore.aio.connect(redis_url) as store:
             model = scripted(ask("read_log", "call_1"), ask("read_fd", "call_2", fd="fd:1#L2"))
@@ -200,11 +194,7 @@ def test_errors_stay_errors(store: Store, log_text: str) -> None:
         run(FdstorePlugin(store), [crash], scripted(ask("crash", "call_1")))
 
 
-def test_a_repeated_call_is_stored_once_and_each_session_has_a_process(store: Store, log_text: str) -> None:
-    def read_log() -> str:
-        """Return the log of the build."""
-        return log_text
-
+def test_a_repeated_call_is_stored_once_and_each_session_has_a_process(store: Store, read_log: Any) -> None:
     for session in ("chat-7", "chat-8"):
         model = scripted(ask("read_log", "call_1"), ask("read_log", "call_1"))
         run(FdstorePlugin(store), [read_log], model, session=session)

@@ -59,16 +59,6 @@ def results(messages: list[BaseMessage]) -> list[ToolMessage]:
     return [message for message in messages if isinstance(message, ToolMessage)]
 
 
-@pytest.fixture
-def read_log(log_text: str) -> Any:
-    @tool
-    def read_log() -> str:
-        """Return the log of the build."""
-        return log_text
-
-    return read_log
-
-
 @pytest.mark.parametrize("awaited", [False, True], ids=["blocking", "awaited"])
 def test_a_long_result_is_shown_as_its_descriptor_and_read_back_exactly(
     store: Store, read_log: Any, log_text: str, awaited: bool

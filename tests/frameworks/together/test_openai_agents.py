@@ -58,13 +58,8 @@ def outputs(items: Any) -> list[Any]:
 
 
 @pytest.fixture
-def read_log(log_text: str) -> FunctionTool:
-    @function_tool
-    def read_log() -> str:
-        """Return the log of the build."""
-        return log_text
-
-    return read_log
+def read_log(read_log: Callable[[], str]) -> FunctionTool:
+    return function_tool(read_log)
 
 
 def test_a_long_result_is_shown_as_its_descriptor_and_read_back_exactly(
