@@ -35,6 +35,7 @@ def literal(text: str) -> str:
     parts = _CODE.split(" ".join(text.split()))
     for number in range(0, len(parts), 2):
         plain = parts[number].replace("*", "\\*").replace("](", "]\\(").replace("<", "&lt;")
+        plain = re.sub(r"\] ?\[", lambda found: found[0].replace("[", "\\["), plain)
         parts[number] = re.sub(r"(?<!\w)_", r"\_", plain)
     return "".join(parts)
 
