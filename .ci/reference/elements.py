@@ -150,7 +150,7 @@ def blocks(samples: Mapping[str, list[str]]) -> Iterator[str]:
             yield markdown.table(["attribute", "meaning"], rows)
         yield markdown.paragraph(f"Body: {about.body}")
         for sample in samples[name]:
-            yield markdown.fence(shortened(sample))
+            yield markdown.fence(shortened(sample), "output")
 
 
 def meaning(element: str, attribute: str) -> str:

@@ -119,7 +119,7 @@ def description(error: type[FDStoreError]) -> Iterator[str]:
     if parents:
         kind += f", a subclass of `{parents[0].__name__}`"
     yield markdown.paragraph(f"{kind}. {markdown.prose(error.__doc__ or '')}")
-    yield markdown.fence(str(error(*SAMPLES[error])))
+    yield markdown.fence(str(error(*SAMPLES[error])), "output")
 
 
 def parameters(error: type[FDStoreError]) -> list[str]:

@@ -49,7 +49,7 @@ def test_every_public_name_is_documented(module: str):
 
 
 def test_every_public_method_is_documented_with_its_docstring():
-    anchors = page("reference/python.md").anchors | page("reference/python/tools.md").anchors
+    anchors = page("reference/python.md").anchors | page("reference/python-tools.md").anchors
     classes = (fdstore.Store, fdstore.Process, fdstore.StreamWriter, fdstore.Toolset)
 
     methods = [
@@ -64,7 +64,7 @@ def test_every_public_method_is_documented_with_its_docstring():
 
 
 def test_every_adapter_is_documented():
-    shown = page("reference/python/integrations.md").anchors
+    shown = page("reference/python-integrations.md").anchors
     helpers = {"content_parts", "memory_commands", "named_process", "nested_texts", "process_name", "project"}
     modules = {file.stem for file in (ROOT / "fdstore" / "integrations").glob("*.py")}
 

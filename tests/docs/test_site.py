@@ -54,7 +54,7 @@ def test_the_search_index_is_in_the_site_and_finds_pages():
 
     found = {each["location"] for each in index["docs"] if "open_stream" in each["text"] + each["title"]}
 
-    assert any(each.startswith("reference/python/") for each in found)
+    assert any(each.startswith("reference/python-") for each in found)
     assert list((SITE / "assets" / "javascripts" / "workers").glob("search.*.js"))
 
 
