@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Iterator, Mapping
+from itertools import groupby
 from typing import NamedTuple
 
 from fdstore import render, render_search
@@ -198,12 +199,13 @@ def is_name(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
-def shortened(text: str, most: int = 24) -> str:
-    """Return a text without the middle of its lines."""
-    lines = text.split("\n")
-    if len(lines) <= most:
-        return text
-    return "\n".join([*lines[: most // 2], "...", *lines[-most // 2 :]])
+def shortened(text: str) -> str:
+    """Return an element without the middle of long bodies; all its tags stay."""
+    kept: list[str] = []
+    for is_tag, group in groupby(text.split("\n"), key=lambda line: line.startswith("<")):
+        lines = list(group)
+        kept += lines if is_tag or len(lines) <= 10 else [*lines[:4], "...", *lines[-3:]]
+    return "\n".join(kept)
 
 
 def make(made: Example) -> dict[str, list[str]]:
