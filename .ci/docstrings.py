@@ -1,7 +1,8 @@
 """A griffe extension: fdstore's docstrings as Markdown, and the fields of records as code.
 
 The docstrings are plain text for `help()`: sentences, lines of "name  meaning", indented code and doctests.
-On the site names become lists, code and doctests blocks, and a `<` is a `<`.
+On the site names become lists, code and doctests blocks, a `<` is a `<`, and names of errors and records are
+links to them.
 """
 
 from __future__ import annotations
@@ -14,12 +15,29 @@ from typing import Any, Literal
 
 import griffe
 
+import fdstore
+from fdstore import errors
+
 ROW = re.compile(r"([\w`][^ ]*(?:, [^ ]+)*) {2,}(\S.*)")
 """A name, as `url` or `a, b`, and its meaning, which later lines continue with an indentation."""
 
 Kind = Literal["text", "rows", "code", "doctest"]
 
 CODE = re.compile(r"(`+[^`]*`+)")
+
+AMBIGUOUS = {"Process", "Store", "StreamWriter", "ToolResult", "Toolset"}
+"""Names of classes of which there are two."""
+
+LINKS = {
+    f"`{name}`": f"[`{name}`][fdstore.{name}]"
+    for name in fdstore.__all__
+    if name[0].isupper() and name not in AMBIGUOUS
+} | {
+    f"`{name}`": f"[`{name}`][{name.lower()}]"
+    for name in errors.__all__
+    if name[1].islower() and name[0].isupper()
+}
+"""Names in sentences, and their links: of errors to the headings of their page."""
 
 
 class Markdown(griffe.Extension):
@@ -99,6 +117,7 @@ def item(line: str) -> str:
 def escaped(line: str) -> str:
     """Return a line of a paragraph without markup that it does not mean."""
     parts = CODE.split(line)
+    parts[1::2] = [LINKS.get(part, part) for part in parts[1::2]]
     parts[::2] = [part.replace("<", "&lt;").replace("*", "\\*") for part in parts[::2]]
     return re.sub(r"^(\s*)#", r"\1\#", "".join(parts))
 
