@@ -1,4 +1,4 @@
-"""Read settings from the environment; no other module does.
+"""Read settings from the environment. docs/reference/environment.md lists all variables.
 
 FDSTORE_URL         the store: redis://, rediss://, unix://, sentinel://, redis+cluster:// (default: the
                     embedded server)
@@ -11,8 +11,8 @@ CLAUDE_CONFIG_DIR   where Claude Code keeps its files (default: ~/.claude); CODE
 FDSTORE_GATEWAY_HEADERS  headers that `fdstore gateway --http` sends to the server: a JSON object of strings
 FDSTORE_GATEWAY_ENTRY    the entry of a host's configuration that `fdstore gateway --wrap` replaced, as JSON;
                     its "headers" are sent, too
-OTEL_SDK_DISABLED, OTEL_TRACES_EXPORTER, OTEL_METRICS_EXPORTER, OTEL_EXPORTER_OTLP_ENDPOINT,
-OTEL_EXPORTER_OTLP_PROTOCOL, and the latter two with TRACES or METRICS: what a worker sends to OpenTelemetry,
+OTEL_SDK_DISABLED, OTEL_TRACES_EXPORTER, OTEL_METRICS_EXPORTER, OTEL_EXPORTER_OTLP_PROTOCOL,
+OTEL_EXPORTER_OTLP_ENDPOINT, the latter also with TRACES or METRICS: what a worker sends to OpenTelemetry,
                     whose SDK reads its other variables itself
 NO_COLOR            if not empty, no colours, also on a terminal (like TERM=dumb)
 """

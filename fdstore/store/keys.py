@@ -38,7 +38,8 @@
                                                  producer alone holds what it stored
     {triage}:triage:fd:3:lent            hash    pages during a large append          append
                                                  (`scripts.hset_if_accepted`)
-    {triage}:triage:fd:3:events          stream  its wake-ups              last release; 60 s after its end
+    {triage}:triage:fd:3:events          stream  its wake-ups                         last release;
+                                                                                      60 s after its end
 
 All keys of a tree share the hash tag `{tree}`, so a tree lives in one slot of a Redis Cluster and a
 script may access all of it. Process ids contain no braces and no colons, so keys are unambiguous. The id

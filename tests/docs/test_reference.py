@@ -1,0 +1,195 @@
+"""The reference names everything that a user can write: each name, option, key, error and variable."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import click
+import pytest
+
+import fdstore
+import fdstore.aio
+import fdstore.testing
+from fdstore import errors
+from fdstore.agent.editor_schema import editor_schema
+from fdstore.cli import VERBS, load_verb
+from fdstore.errors import FDStoreError
+from fdstore.store import keys
+from fdstore.tools.toolbox import BUILT_IN
+from fdstore_workers.__main__ import worker
+from tests.docs.site import ROOT, page, pages
+
+REFERENCE = ROOT / "docs" / "reference"
+MODULES = [*(ROOT / "fdstore").rglob("*.py"), *(ROOT / "workers").rglob("*.py")]
+
+
+@pytest.mark.parametrize("module", ["fdstore", "fdstore.aio", "fdstore.testing"])
+def test_every_public_name_is_documented(module: str):
+    anchors = set().union(*(each.anchors for each in pages().values()))
+    names = [f"{module}.{name}" for name in import_module(module).__all__]
+
+    # of errors there is a page, not one long entry
+    missing = [name for name in names if name not in anchors and name != "fdstore.errors"]
+
+    assert not missing
+
+
+def test_every_public_method_is_documented_with_its_docstring():
+    anchors = page("reference/python.md").anchors | page("reference/python-tools.md").anchors
+    classes = (fdstore.Store, fdstore.Process, fdstore.StreamWriter, fdstore.Toolset)
+
+    methods = [
+        f"fdstore.{kind.__name__}.{name}"
+        for kind in classes
+        for name, value in vars(kind).items()
+        if not name.startswith("_") and (callable(value) or isinstance(value, property))
+    ]
+
+    assert len(methods) > 40
+    assert not [name for name in methods if name not in anchors]
+
+
+def test_every_adapter_is_documented():
+    shown = page("reference/python-integrations.md").anchors
+    helpers = {"content_parts", "memory_commands", "named_process", "nested_texts", "process_name", "project"}
+    modules = {file.stem for file in (ROOT / "fdstore" / "integrations").glob("*.py")}
+
+    adapters = modules - helpers - {"__init__", "thread_tools"}
+
+    assert not [name for name in adapters if f"fdstore.integrations.{name}" not in shown]
+
+
+def test_every_verb_and_option_is_documented():
+    text = page("reference/cli.md").text
+    verbs = {name: load_verb(name) for section in VERBS.values() for name in section} | {"worker": worker}
+
+    missing = [f"fdstore {name}" for name in verbs if f"fdstore {name}" not in text]
+    for name, command in verbs.items():
+        options = [each for each in command.params if isinstance(each, click.Option) and not each.hidden]
+        missing += [f"{name} {word}" for each in options for word in each.opts if word not in text]
+
+    assert not missing
+
+
+def test_every_key_of_a_program_file_is_documented():
+    text = (REFERENCE / "programs.md").read_text("utf-8")
+
+    missing = []
+    for section, schema in editor_schema()["properties"].items():
+        part = text.partition(f"## [{section}]\n")[2].partition("\n## ")[0]
+        missing += [f"{section}.{key}" for key in schema.get("properties", {}) if f"| `{key}` |" not in part]
+
+    assert not missing
+
+
+def test_every_tool_and_argument_is_documented():
+    text = (REFERENCE / "tools.md").read_text("utf-8")
+
+    missing = []
+    for name, tool in BUILT_IN.items():
+        part = text.partition(f"### {name}\n")[2].partition("\n### ")[0]
+        hidden = {"page", "start_line", "end_line"}  # other words for start and count, not in the schema
+        fields = set(tool.arguments.__struct_fields__) - hidden
+        missing += [f"{name}.{field}" for field in fields if f"| `{field}` |" not in part]
+
+    assert not missing
+
+
+def test_every_element_that_the_code_renders_is_documented():
+    source = "".join(
+        (ROOT / "fdstore" / f"{name}.py").read_text("utf-8") for name in ("render", "render_search")
+    )
+    names = set(re.findall(r'element\(\s*"((?:fd|process)_[a-z_]+)"', source))
+
+    shown = page("reference/elements.md")
+
+    assert len(names) >= 10
+    assert names <= shown.anchors
+    assert all(f"<{name} " in shown.text for name in names)
+
+
+def test_every_error_is_documented():
+    shown = page("reference/errors.md")
+    classes = [
+        each
+        for each in vars(errors).values()
+        if isinstance(each, type) and issubclass(each, FDStoreError) and each is not FDStoreError
+    ]
+
+    assert len(classes) > 30
+    assert not [each.__name__ for each in classes if each.__name__.lower() not in shown.anchors]
+    assert not [each.type for each in classes if each.type not in shown.text]
+
+
+def test_every_key_of_the_table_is_documented():
+    text = (REFERENCE / "keys.md").read_text("utf-8")
+    table = re.findall(r"^    (\S.*?) {2,}(?:zset|hash|set|string|list|stream) ", keys.__doc__ or "", re.M)
+
+    assert len(table) > 30
+    assert not [pattern for pattern in table if f"| `{pattern}` |" not in text]
+
+
+def test_every_variable_that_the_code_reads_is_documented():
+    text = (REFERENCE / "environment.md").read_text("utf-8")
+    documented = set(re.findall(r"`(_?[A-Z][A-Z_]+)`", text))
+
+    read = {name: path for path in MODULES for name in variables_of(path)}
+
+    assert len(read) > 20
+    assert {name: path for name, path in read.items() if name not in documented} == {}
+
+
+def test_every_documented_variable_is_one_that_the_code_reads_or_passes_on():
+    text = (REFERENCE / "environment.md").read_text("utf-8")
+    source = "".join(path.read_text("utf-8") for path in MODULES)
+    tables = set(re.findall(r"`(_?[A-Z][A-Z_]+)`", "".join(re.findall(r"^\| (`.*?) \|", text, re.M))))
+
+    made_of_parts = {
+        name for name in tables if re.fullmatch(r"OTEL_.*(TRACES|METRICS)_(EXPORTER|ENDPOINT)", name)
+    }
+
+    assert not [name for name in tables - made_of_parts if name not in source]
+
+
+ENVIRONMENTS = ("env", "environ", "environb", "environment", "chosen")
+"""Names under which the code has an environment."""
+
+
+def variables_of(path: Path) -> Iterator[str]:
+    """Yield the variables that a module reads: constants, and names of the module that stand for them."""
+    tree = ast.parse(path.read_text("utf-8"))
+    constants = {
+        node.targets[0].id: node.value.value
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Name)
+        and isinstance(node.value, ast.Constant)
+    }
+
+    def named(node: ast.expr) -> str | None:
+        value = node.value if isinstance(node, ast.Constant) else None
+        value = constants.get(node.id) if isinstance(node, ast.Name) else value
+        value = value.decode() if isinstance(value, bytes) else value
+        return value if isinstance(value, str) and re.fullmatch(r"_?[A-Z][A-Z_]+", value) else None
+
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Attribute(attr="get" | "pop" | "setdefault", value=owner), args=[key, *_]):
+                found = key
+            case ast.Call(func=ast.Attribute(attr="getenv"), args=[key, *_]):
+                owner, found = ast.Name("environ"), key
+            case ast.Call(func=ast.Name(id="_keep_absolute"), args=[key]):
+                owner, found = ast.Name("environ"), key
+            case ast.Subscript(value=owner, slice=key):
+                found = key
+            case ast.Compare(left=key, ops=[ast.In() | ast.NotIn()], comparators=[owner]):
+                found = key
+            case _:
+                continue
+        owned = owner.attr if isinstance(owner, ast.Attribute) else getattr(owner, "id", "")
+        if owned in ENVIRONMENTS and (name := named(found)):
+            yield name
