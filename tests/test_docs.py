@@ -132,7 +132,7 @@ def test_no_document_installs_fdstore_by_name_from_a_package_index():
     # the name is not registered by this project: its owner could run code on the machines of users
     said = re.compile(r"pip3? (?:install|download)(?: -\S+)* ['\"]?fdstore(?![\w/])")
     files = [ROOT / name for name in ("README.md", "CHANGELOG.md", "Makefile", "pyproject.toml")]
-    for folder, kinds in {"deploy": "*", "fdstore": "*.py", "workers": "*.py"}.items():
+    for folder, kinds in {"deploy": "*", "docs": "*.md", "fdstore": "*.py", "workers": "*.py"}.items():
         files += [path for path in (ROOT / folder).rglob(kinds) if path.is_file() and path.suffix != ".pyc"]
 
     found = [f"{path.name}: {hit[0]}" for path in files for hit in said.finditer(path.read_text("utf-8"))]

@@ -36,7 +36,7 @@ TASKS = "tasks"
 @click.argument("areas", metavar="[AREA]...", nargs=-1, type=click.Choice((*AREAS, TASKS)))
 @click.option("--quick", is_flag=True, help="Use at most 10 MB; takes less than half a minute.")
 @click.option("--task", "tasks", metavar="NAME", multiple=True, help="Of the area tasks, only this task.")
-@click.option("--markdown", is_flag=True, help="Print the tasks as the table of the README.")
+@click.option("--markdown", is_flag=True, help="Print the tasks as the table of docs/how-to/costs.md.")
 def bench(
     session: Session, areas: tuple[str, ...], quick: bool, tasks: tuple[str, ...], markdown: bool
 ) -> None:

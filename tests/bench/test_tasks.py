@@ -21,7 +21,7 @@ from fdstore.bench.tasks.suite import TASKS
 from fdstore.bench.tasks.task import Task
 from fdstore.cli import cli
 
-README = (Path(__file__).parent.parent.parent / "README.md").read_text("utf-8")
+COSTS = (Path(__file__).parent.parent.parent / "docs/how-to/costs.md").read_text("utf-8")
 TEXTS_OF_MEGABYTES = {
     "failed test in a CI log",
     "cause of a traceback",
@@ -42,9 +42,9 @@ def verdicts(place: Stage) -> dict[str, Verdict]:
     return {name: judge(run(place.store, TASKS[name], column) for column in COLUMNS) for name in FAST}
 
 
-def readme_rows() -> dict[str, list[str]]:
-    """The cells of the README's table, by task."""
-    _, _, table = README.partition("| task | all inline |")
+def documented_rows() -> dict[str, list[str]]:
+    """The cells of the documented table, by task."""
+    _, _, table = COSTS.partition("| task | all inline |")
     rows = [re.split(r" *\| *", line.strip("| ")) for line in table.split("\n\n")[0].splitlines()[2:]]
     return {cells[0]: cells[1:] for cells in rows}
 
@@ -70,8 +70,8 @@ def test_a_large_task_is_right_with_descriptors_for_a_fraction_of_the_tokens(
     assert found.ratio < 0.2
 
 
-def test_the_table_of_the_readme_has_each_task_and_its_verdicts(verdicts: dict[str, Verdict]) -> None:
-    rows = readme_rows()
+def test_the_documented_table_has_each_task_and_its_verdicts(verdicts: dict[str, Verdict]) -> None:
+    rows = documented_rows()
 
     assert list(rows) == list(TASKS)
     for name, verdict in verdicts.items():

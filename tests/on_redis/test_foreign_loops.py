@@ -1,6 +1,6 @@
 """Agent loops outside fdstore, using its tools: the Messages API directly, and the SDK's tool runner.
 
-The loops are those in the README.
+The loops are those in the README and docs/how-to/own-loop.md.
 """
 
 from __future__ import annotations

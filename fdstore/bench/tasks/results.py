@@ -101,7 +101,7 @@ def rows(verdicts: Iterable[Verdict]) -> list[list[str]]:
 
 
 def markdown(verdicts: Iterable[Verdict]) -> str:
-    """Return the short table of the README: a row for each task, tokens without a cache."""
+    """Return the short table of docs/how-to/costs.md: a row for each task, tokens without a cache."""
     lines = [
         f"| task | {' | '.join(HEADINGS.values())} | ratio, with cache |",
         "|---|" + "---:|" * (len(HEADINGS) + 1),
