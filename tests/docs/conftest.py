@@ -41,7 +41,7 @@ class Reader(NamedTuple):
 def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """The environment of a store with a worker and a scripted model."""
     allowed = [word for name in COMMANDS for word in ("--allow-command", name)]
-    with PrivateServer() as server, ScriptedModel(answers) as model:
+    with PrivateServer({"appendonly": "yes"}) as server, ScriptedModel(answers) as model:
         environ = environment(server.url, model)
         folder = tmp_path_factory.mktemp("worker")
         with running_worker(folder, *allowed, "--unsandboxed-commands", environ=environ):
