@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+import redis
 
 import fdstore
 from fdstore.local.redis_server import PrivateServer
@@ -55,6 +56,8 @@ def reader(services: dict[str, str], tmp_path: Path) -> Iterator[Reader]:
     folder.mkdir()
     write_files(folder)
     yield Reader(folder, {**services, "HOME": str(tmp_path), "FDSTORE_DATA_DIR": str(tmp_path / "data")})
+    with redis.Redis.from_url(services["FDSTORE_URL"]) as server:
+        server.delete("fdstore:limits", "fdstore:logins")
     with fdstore.connect(services["FDSTORE_URL"]) as store:
         for tree in store.trees():
             store.drop_tree(tree.id, kill=True)
