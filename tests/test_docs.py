@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -13,61 +12,44 @@ import pytest
 
 from fdstore.cli import VERBS
 from fdstore.local.redis_server import PrivateServer
-from fdstore.testing import ScriptedModel, call, say, turn
-from fdstore.testing.requests import Request
+from fdstore.testing import ScriptedModel
 from fdstore.tools.toolbox import BUILT_IN
+from tests.documents import answers, blocks_of, environment, write_files
 from tests.worker_process import running_worker
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
-BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+BLOCKS = blocks_of(README)
 
 
 def blocks(language: str) -> list[str]:
-    return [text for found, text in BLOCKS if found == language]
-
-
-def answers(request: Request):
-    """A model that calls the tools that it is offered: the user's tool first, then those of the store."""
-    if "read_log" in request.tools and request.turn_number == 0:
-        return call("read_log", path="build.log")
-    if "spawn" in request.tools and request.turn_number == 0:
-        return turn(
-            call(
-                "spawn", program_name="reader", query="study fd:1", additional_preload_fds=["fd:1#L100-119"]
-            ),
-            call("search_fd", fd="fd:1", pattern="line 12[0-9]"),
-        )
-    if request.turn_number == 0:
-        return call("read_fd", fd="fd:2")
-    return say(f'<ref id="cause">{request.last_text()[:200]}</ref>')
+    return [block.text for block in BLOCKS if block.language == language]
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, str]]]:
     """A directory with the files that the README assumes, and the environment that it requires."""
     folder = tmp_path_factory.mktemp("readme")
-    (folder / "build.log").write_text("".join(f"line {number} of the build\n" for number in range(1, 5001)))
-    for text in blocks("toml"):
-        found = re.match(r"# file: (\S+)\n", text)
-        assert found, "a program in the README says its file's name first"
-        (folder / found[1]).write_text(text)
+    write_files(folder)
+    for block in BLOCKS:
+        if block.language == "toml":
+            assert block.file, "a program in the README says its file's name first"
+            (folder / block.file).write_text(block.text)
     with PrivateServer() as server, ScriptedModel(answers) as model:
-        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-        environment = {**os.environ, **model.environ, "FDSTORE_URL": server.url, "PATH": path}
+        environ = environment(server.url, model)
         [asked] = re.findall(r"^fdstore worker (.*)$", "\n".join(blocks("sh")), re.MULTILINE)
-        with running_worker(folder, *asked.split(), "--unsandboxed-commands", environ=environment):
-            yield folder, environment
+        with running_worker(folder, *asked.split(), "--unsandboxed-commands", environ=environ):
+            yield folder, environ
 
 
 def test_the_python_of_the_readme_runs_unchanged(place):
-    folder, environment = place
+    folder, environ = place
     script = "\n".join(blocks("python"))
 
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", script],
         cwd=folder,
-        env=environment,
+        env=environ,
         capture_output=True,
         text=True,
         timeout=60,
@@ -79,7 +61,7 @@ def test_the_python_of_the_readme_runs_unchanged(place):
 
 
 def test_the_shell_lines_of_the_readme_run_unchanged(place):
-    folder, environment = place
+    folder, environ = place
     lines = [line for text in blocks("sh") for line in text.splitlines()]
     ran = []
 
@@ -87,7 +69,7 @@ def test_the_shell_lines_of_the_readme_run_unchanged(place):
         if line.startswith(("export ", "fdstore worker", "eval ")):
             continue
         done = subprocess.run(
-            ["bash", "-c", line], cwd=folder, env=environment, capture_output=True, text=True, timeout=60
+            ["bash", "-c", line], cwd=folder, env=environ, capture_output=True, text=True, timeout=60
         )
         assert done.returncode == 0, (line, done.stderr)
         assert done.stdout.strip(), f"{line} prints nothing"

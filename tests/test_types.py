@@ -1,8 +1,7 @@
-"""A user's type checker accepts the README's code and reports wrong calls."""
+"""A user's type checker accepts the code of documents and reports wrong calls."""
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,9 +9,10 @@ from typing import get_args
 
 import fdstore
 from fdstore.tools.toolbox import BUILT_IN
+from tests.documents import blocks_of
 
 ROOT = Path(__file__).parent.parent
-README = (ROOT / "README.md").read_text("utf-8")
+DOCUMENTS = ("README.md", "docs/how-to/own-loop.md")
 
 USE = """\
 from typing import assert_type
@@ -65,17 +65,21 @@ async def awaited() -> None:
 """
 
 
-def test_a_strict_type_checker_accepts_the_readme_and_rejects_wrong_calls(
-    tmp_path: Path,
-) -> None:
-    readme, use = tmp_path / "readme.py", tmp_path / "use.py"
-    readme.write_text("\n".join(re.findall(r"^```python\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)))
-    use.write_text(USE)
+def python_of(document: str) -> str:
+    blocks = blocks_of((ROOT / document).read_text("utf-8"))
+    return "\n".join(block.text for block in blocks if block.language == "python")
+
+
+def test_a_strict_type_checker_accepts_the_documents_and_rejects_wrong_calls(tmp_path: Path) -> None:
+    sources = {"use.py": USE}
+    sources |= {f"document_{number}.py": python_of(name) for number, name in enumerate(DOCUMENTS)}
+    for name, source in sources.items():
+        (tmp_path / name).write_text(source)
     # a cache of its own, which outlives the test: without it this takes ten seconds
     command = ["mypy", "--strict", "--config-file=", "--cache-dir", str(ROOT / ".mypy_cache" / "users")]
 
     done = subprocess.run(
-        [sys.executable, "-m", *command, str(readme), str(use)],
+        [sys.executable, "-m", *command, *sources],
         cwd=tmp_path,
         capture_output=True,
         text=True,

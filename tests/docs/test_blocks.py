@@ -1,0 +1,134 @@
+"""The blocks of every page of docs/ run as they stand, by the rules of tests/documents.py."""
+
+from __future__ import annotations
+
+import doctest
+import json
+import re
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.children import Child
+from tests.docs.conftest import Reader
+from tests.documents import Block, blocks_of
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+SESSION = Path(__file__).with_name("python_session.py").read_text("utf-8")
+
+HOSTS = "its commands start coding hosts: tests/hosts runs the hosts, tests/unit checks commands and options"
+NOT_RUN = {
+    "tutorial.md": "runs in a test of its own, from its first step",
+    "how-to/claude-code.md": HOSTS,
+    "how-to/codex.md": HOSTS,
+    "how-to/gemini-cli.md": HOSTS,
+    "how-to/gateway.md": HOSTS,
+    "how-to/mcp.md": HOSTS,
+    "how-to/frameworks.md": "tests/frameworks runs its examples where the frameworks are installed",
+}
+"""Pages whose blocks others run, and why."""
+
+PROSE = {
+    "how-to/inspector.md": "its command serves a browser until Ctrl-C; tests/browser visits every page",
+    "how-to/observability.md": "its commands are workers, which run until a signal",
+    "how-to/watching.md": "shows output with times",
+    "explanation/compatibility.md": "states a policy",
+    "explanation/upstream.md": "its block crashes an interpreter",
+}
+"""Pages without a block that runs, and why. Those of docs/reference are generated."""
+
+PAGES = {
+    path.relative_to(DOCS).as_posix(): path.read_text("utf-8")
+    for path in sorted(DOCS.rglob("*.md"))
+    if path.parent != DOCS / "reference"
+}
+RUN = [name for name in PAGES if name not in NOT_RUN]
+
+
+class Page:
+    """Runs the blocks of one page, in order."""
+
+    def __init__(self, name: str, reader: Reader) -> None:
+        self.name, self.reader = name, reader
+        self._python: Child[str] | None = None
+
+    def run(self, block: Block) -> None:
+        if block.file:
+            file = self.reader.folder / block.file
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(block.text, "utf-8")
+        elif block.runs:
+            printed = self._run_python(block) if block.language == "python" else self._run_sh(block)
+            if block.prints is not None:
+                self._check_output(block.prints, printed)
+
+    def _run_sh(self, block: Block) -> str:
+        done = self.reader.run(block.text)
+        assert done.returncode == 0, f"exit code {done.returncode}:\n{block.text}\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+    def _run_python(self, block: Block) -> str:
+        if self._python is None:
+            command = [sys.executable, "-W", "error", "-c", SESSION]
+            pipe = subprocess.PIPE
+            self._python = Child(
+                command, stdin=pipe, stdout=pipe, text=True, cwd=self.reader.folder, env=self.reader.environ
+            )
+        assert self._python.stdin
+        assert self._python.stdout
+        self._python.stdin.write(json.dumps([f"{self.name}, line {block.line}", block.text]) + "\n")
+        self._python.stdin.flush()
+        printed, error = json.loads(self._python.stdout.readline())
+        assert error is None, f"{block.text}\n{error}"
+        return printed
+
+    def _check_output(self, shown: str, printed: str) -> None:
+        example = doctest.Example("", shown)
+        checker = doctest.OutputChecker()
+        assert checker.check_output(shown, printed, doctest.ELLIPSIS), checker.output_difference(
+            example, printed, doctest.ELLIPSIS
+        )
+
+    def close(self) -> None:
+        """End the session of Python, which waits for its next block."""
+        if self._python:
+            self._python.communicate()
+
+
+@pytest.mark.parametrize("name", RUN)
+def test_the_blocks_of_a_page_run_in_order(name: str, reader: Reader) -> None:
+    with closing(Page(name, reader)) as page:
+        for block in blocks_of(PAGES[name]):
+            try:
+                page.run(block)
+            except BaseException as error:
+                error.add_note(f"docs/{name}, line {block.line}")
+                raise
+
+
+@pytest.mark.parametrize("name", RUN)
+def test_a_page_has_a_block_that_runs_or_is_listed_with_the_reason(name: str) -> None:
+    runs = any(block.runs for block in blocks_of(PAGES[name]))
+
+    assert runs != (name in PROSE), "list it in PROSE" if not runs else "take it out of PROSE"
+
+
+def test_every_fence_of_a_page_belongs_to_a_block() -> None:
+    for name, text in PAGES.items():
+        blocks = blocks_of(text)
+        outputs = [block for block in blocks if block.prints is not None]
+
+        assert len(re.findall(r"^ *```", text, re.MULTILINE)) == 2 * len(blocks + outputs), name
+
+
+def test_a_how_to_page_begins_with_what_its_reader_will_have_done() -> None:
+    pages = {name: text for name, text in PAGES.items() if name.startswith("how-to/")}
+
+    silent = [name for name, text in pages.items() if not re.match(r"# .+\n\nAt the end of this page", text)]
+
+    assert pages
+    assert not silent

@@ -1,0 +1,83 @@
+"""The blocks of documents, and what a reader needs to run them.
+
+A fenced block is, by its language:
+
+    python        run; all of a page in one namespace, in order
+    sh            run with bash, which stops at the first line that fails
+    python, toml  with a first line `# file: NAME`: written to that file
+    others        only shown. `text` directly below a block that runs is what it prints, where `...` matches
+                  any text
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from fdstore.testing import ScriptedModel, call, say, turn
+from fdstore.testing.requests import Request
+from fdstore.tools.toolbox import BUILT_IN
+
+LOG_LINES = 5000
+_FENCE = re.compile(r"^(```+)(\w*)\n(.*?)^\1$\n?(\s*^```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
+_FILE = re.compile(r"# file: (\S+)\n")
+
+
+class Block(NamedTuple):
+    """A fenced block. `line` is its first line in the document, `prints` the output shown below it."""
+
+    language: str
+    text: str
+    line: int
+    prints: str | None = None
+
+    @property
+    def file(self) -> str | None:
+        """The file that the block is written to, if it is not run."""
+        found = _FILE.match(self.text)
+        return found[1] if found else None
+
+    @property
+    def runs(self) -> bool:
+        return self.language == "sh" or (self.language == "python" and not self.file)
+
+
+def blocks_of(document: str) -> list[Block]:
+    """Return the blocks of a document, in order."""
+    return [
+        Block(found[2], found[3], document.count("\n", 0, found.start(3)) + 1, found[5])
+        for found in _FENCE.finditer(document)
+    ]
+
+
+def write_files(folder: Path) -> None:
+    """Write the files that documents assume in the directory of their reader."""
+    lines = (f"line {number} of the build\n" for number in range(1, LOG_LINES + 1))
+    (folder / "build.log").write_text("".join(lines))
+
+
+def environment(url: str, model: ScriptedModel) -> dict[str, str]:
+    """Return the environment of a reader whose store is at `url`."""
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    return {**os.environ, **model.environ, "FDSTORE_URL": url, "PATH": path}
+
+
+def answers(request: Request):
+    """A model that calls what it is offered: functions of the user first, then tools of the store."""
+    if request.turn_number == 0:
+        if "read_log" in request.tools:
+            return call("read_log", path="build.log")
+        if "spawn" in request.tools:
+            part = ["fd:1#L100-119"]
+            return turn(
+                call("spawn", program_name="reader", query="study fd:1", additional_preload_fds=part),
+                call("search_fd", fd="fd:1", pattern="line 12[0-9]"),
+            )
+        if "read_fd" in request.tools:
+            return call("read_fd", fd="fd:2")
+        if own := [name for name in request.tools if name not in BUILT_IN]:
+            return call(own[0])
+    return say(f'<ref id="cause">{request.last_text()[:200]}</ref>')
