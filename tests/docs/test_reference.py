@@ -21,7 +21,7 @@ from fdstore.errors import FDStoreError
 from fdstore.store import keys
 from fdstore.tools.toolbox import BUILT_IN
 from fdstore_workers.__main__ import worker
-from tests.docs.site import ROOT, page, pages
+from tests.docs.site import ROOT, page_of, pages
 
 REFERENCE = ROOT / "docs" / "reference"
 MODULES = [*(ROOT / "fdstore").rglob("*.py"), *(ROOT / "workers").rglob("*.py")]
@@ -39,7 +39,7 @@ def test_every_public_name_is_documented(module: str):
 
 
 def test_every_public_method_is_documented_with_its_docstring():
-    anchors = page("reference/python.md").anchors | page("reference/python-tools.md").anchors
+    anchors = page_of("reference/python.md").anchors | page_of("reference/python-tools.md").anchors
     classes = (fdstore.Store, fdstore.Process, fdstore.StreamWriter, fdstore.Toolset)
 
     methods = [
@@ -54,7 +54,7 @@ def test_every_public_method_is_documented_with_its_docstring():
 
 
 def test_every_adapter_is_documented():
-    shown = page("reference/python-integrations.md").anchors
+    shown = page_of("reference/python-integrations.md").anchors
     helpers = {"content_parts", "memory_commands", "named_process", "nested_texts", "process_name", "project"}
     modules = {file.stem for file in (ROOT / "fdstore" / "integrations").glob("*.py")}
 
@@ -64,7 +64,7 @@ def test_every_adapter_is_documented():
 
 
 def test_every_verb_and_option_is_documented():
-    text = page("reference/cli.md").text
+    text = page_of("reference/cli.md").text
     verbs = {name: load_verb(name) for section in VERBS.values() for name in section} | {"worker": worker}
 
     missing = [f"fdstore {name}" for name in verbs if f"fdstore {name}" not in text]
@@ -105,7 +105,7 @@ def test_every_element_that_the_code_renders_is_documented():
     )
     names = set(re.findall(r'element\(\s*"((?:fd|process)_[a-z_]+)"', source))
 
-    shown = page("reference/elements.md")
+    shown = page_of("reference/elements.md")
 
     assert len(names) >= 10
     assert names <= shown.anchors
@@ -113,7 +113,7 @@ def test_every_element_that_the_code_renders_is_documented():
 
 
 def test_every_error_is_documented():
-    shown = page("reference/errors.md")
+    shown = page_of("reference/errors.md")
     classes = [
         each
         for each in vars(errors).values()
