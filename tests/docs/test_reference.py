@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -61,6 +64,27 @@ def test_every_adapter_is_documented():
     adapters = modules - helpers - {"__init__", "thread_tools"}
 
     assert not [name for name in adapters if f"fdstore.integrations.{name}" not in shown]
+
+
+def test_docstrings_are_shown_as_sentences_lists_and_code():
+    html = page_of("reference/python-tools.md").path.read_text("utf-8")
+
+    # a name and its meaning, a doctest, the fields of a record
+    assert re.search(r"<li><code>enabled</code>: names of built-in tools", html)
+    assert "<blockquote>" not in html
+    assert re.search(r'<div class="language-pycon highlight">.*?read_fd', html)
+    assert re.search(r"max_direct_output_chars\W.*int", html)
+
+
+@pytest.mark.parametrize("script", ["docs_hooks.py", "reference/keys.py", "reference/markdown.py"])
+def test_the_examples_of_the_generators_are_right(script: str):
+    environ = os.environ | {"PYTHONPATH": str(ROOT / ".ci")}
+
+    done = subprocess.run(
+        [sys.executable, "-m", "doctest", ROOT / ".ci" / script], env=environ, capture_output=True, text=True
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_every_verb_and_option_is_documented():
