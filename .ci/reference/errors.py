@@ -12,7 +12,8 @@ INTRODUCTION = """
 All errors are subclasses of `fdstore.FDStoreError`; the classes are in `fdstore.errors`. Each has a `type`,
 a word that does not change: models see it in [`fd_error`](elements.md#fd_error), `--json` prints it, logs
 name it. Classes of one type are one kind of failure. The text says what is so and what to do. The arguments
-of the class are also attributes of the error, and its `args`, so errors survive pickling.
+of the class are also attributes of the error, and its `args`, so errors survive pickling. Servers and
+pipelines have a few more classes, with types of this page.
 """
 
 SAMPLES: Mapping[type[FDStoreError], tuple[object, ...]] = {

@@ -15,9 +15,9 @@ from reference.example_store import LOG, Example, example
 INTRODUCTION = """
 The tools that a model calls, with the names, descriptions and JSON schemas that it gets. A program enables
 them in [`[tools] enabled`](programs.md#tools), an own loop with `fdstore.Toolset(proc, enabled=[...])`;
-`fdstore mcp` and the adapters of frameworks offer the reading tools. A tool is offered only where it can
-work: `spawn` where programs are linked, `pipe` where commands are allowed, `fd_to_file` where an export
-root is named, `fork` to agents of program files only.
+`fdstore mcp` offers those that its `--allow` permits, the adapters of frameworks the reading tools. A tool
+is offered only where it can work: `spawn` where programs are linked, `pipe` where commands are allowed,
+`fd_to_file` where an export root is named, `fork` to agents of program files only.
 
 A mistake of the model is a result with `is_error`, an [`fd_error`](elements.md#fd_error) that says what to
 do. Each tool below shows the types that it returns, with a call that causes them and the message. Any tool
@@ -27,7 +27,8 @@ returns `invalid_argument` for an unknown or wrong argument and, if it stores so
 """
 
 STOPPED = """
-Errors that no model can correct are raised to the program instead: {types}. See [Errors](errors.md).
+Errors that no model can correct are raised to the program instead: {types}, and `permission_error` if
+Redis refuses its user. See [Errors](errors.md).
 """
 
 

@@ -78,9 +78,12 @@ def pages() -> dict[Path, Page]:
     return found
 
 
-def page(name: str) -> Page:
+def page_of(source: str) -> Page:
     """Return the page of a source, as `reference/cli.md`."""
-    return pages()[SITE / name.removesuffix(".md") / "index.html"]
+    path = SITE / source
+    return pages()[
+        path.with_name("index.html") if path.stem == "index" else path.with_suffix("") / "index.html"
+    ]
 
 
 def is_external(link: str) -> bool:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -21,7 +24,7 @@ from fdstore.errors import FDStoreError
 from fdstore.store import keys
 from fdstore.tools.toolbox import BUILT_IN
 from fdstore_workers.__main__ import worker
-from tests.docs.site import ROOT, page, pages
+from tests.docs.site import ROOT, page_of, pages
 
 REFERENCE = ROOT / "docs" / "reference"
 MODULES = [*(ROOT / "fdstore").rglob("*.py"), *(ROOT / "workers").rglob("*.py")]
@@ -39,7 +42,7 @@ def test_every_public_name_is_documented(module: str):
 
 
 def test_every_public_method_is_documented_with_its_docstring():
-    anchors = page("reference/python.md").anchors | page("reference/python-tools.md").anchors
+    anchors = page_of("reference/python.md").anchors | page_of("reference/python-tools.md").anchors
     classes = (fdstore.Store, fdstore.Process, fdstore.StreamWriter, fdstore.Toolset)
 
     methods = [
@@ -54,7 +57,7 @@ def test_every_public_method_is_documented_with_its_docstring():
 
 
 def test_every_adapter_is_documented():
-    shown = page("reference/python-integrations.md").anchors
+    shown = page_of("reference/python-integrations.md").anchors
     helpers = {"content_parts", "memory_commands", "named_process", "nested_texts", "process_name", "project"}
     modules = {file.stem for file in (ROOT / "fdstore" / "integrations").glob("*.py")}
 
@@ -63,8 +66,29 @@ def test_every_adapter_is_documented():
     assert not [name for name in adapters if f"fdstore.integrations.{name}" not in shown]
 
 
+def test_docstrings_are_shown_as_sentences_lists_and_code():
+    html = page_of("reference/python-tools.md").path.read_text("utf-8")
+
+    # a name and its meaning, a doctest, the fields of a record
+    assert re.search(r"<li><code>enabled</code>: names of built-in tools", html)
+    assert "<blockquote>" not in html
+    assert re.search(r'<div class="language-pycon highlight">.*?read_fd', html)
+    assert re.search(r"max_direct_output_chars\W.*int", html)
+
+
+@pytest.mark.parametrize("script", ["docs_hooks.py", "reference/keys.py", "reference/markdown.py"])
+def test_the_examples_of_the_generators_are_right(script: str):
+    environ = os.environ | {"PYTHONPATH": str(ROOT / ".ci")}
+
+    done = subprocess.run(
+        [sys.executable, "-m", "doctest", ROOT / ".ci" / script], env=environ, capture_output=True, text=True
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_every_verb_and_option_is_documented():
-    text = page("reference/cli.md").text
+    text = page_of("reference/cli.md").text
     verbs = {name: load_verb(name) for section in VERBS.values() for name in section} | {"worker": worker}
 
     missing = [f"fdstore {name}" for name in verbs if f"fdstore {name}" not in text]
@@ -105,7 +129,7 @@ def test_every_element_that_the_code_renders_is_documented():
     )
     names = set(re.findall(r'element\(\s*"((?:fd|process)_[a-z_]+)"', source))
 
-    shown = page("reference/elements.md")
+    shown = page_of("reference/elements.md")
 
     assert len(names) >= 10
     assert names <= shown.anchors
@@ -113,7 +137,7 @@ def test_every_element_that_the_code_renders_is_documented():
 
 
 def test_every_error_is_documented():
-    shown = page("reference/errors.md")
+    shown = page_of("reference/errors.md")
     classes = [
         each
         for each in vars(errors).values()

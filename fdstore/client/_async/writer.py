@@ -37,7 +37,7 @@ class StreamWriter:
     r"""The writer of a stream; created by `Process.open_stream`. The blocking one is thread-safe; the asyncio
     one belongs to the event loop it was created in.
 
-    `fd` is its descriptor. As an async context manager it ends the stream with exit code 0, or breaks it if
+    `fd` is its descriptor. As a context manager it ends the stream with exit code 0, or breaks it if
     the block raises. A stream whose writer is dropped without `end` breaks (`writer_lost`) when the lease
     expires.
 
