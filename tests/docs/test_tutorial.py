@@ -46,7 +46,8 @@ REGISTRY = re.compile(r"PIP_|SSL_|REQUESTS_|(https?|no|all)_proxy$", re.IGNORECA
 VARYING = {
     rf"\b{re.escape(socket.gethostname())}:": "vm:",
     r"assistant-[a-z2-7]{6}": "assistant-ID",
-    r" after \d[\d.]* s$": "",
+    r" after \S+ m?s$": "",
+    r"<?\d[\d.]* m?s\b(?! ago)": "TIME",
     r"\bnow\b|\b\d+ \w+ ago": "AGO",
     r"<?\d[\d.,]*": "0",
     r"\s+": " ",
