@@ -1,9 +1,9 @@
 """The tutorial, followed word by word: in a copy of the checkout, with a new HOME, environment and venv.
 
-A block of commands names its terminal in its title, and each terminal is a bash. What is shown after a block
-must be printed, apart from times, numbers and hosts; `...` stands for what is left out. Terminal 1 waits for
-the end of each command. The others run servers, and are waited for until they have printed what is shown.
-Machine B is a directory with a HOME of its own.
+Each terminal of the page is a bash. The first one waits for the end of each command; the others, which are
+named above their blocks, run servers, and are waited for until they have printed what is shown. What is shown
+below a block must be printed, apart from times, numbers and hosts; `...` stands for what is left out. Machine
+B is a directory with a HOME of its own.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ ROOT = Path(__file__).parent.parent.parent
 PAGE = (ROOT / "docs" / "tutorial.md").read_text("utf-8")
 PORTS = ("6390", "8765")
 """The ports of the page's Redis and model; free ones take their place."""
-WORKING = "terminal 1"
-FOLDERS = {"machine B": "b"}
+FIRST = "Terminal 1"
+FOLDERS = {"Machine B": "b"}
 """Where a terminal begins, if it is not the checkout."""
 COMMAND_S = 240.0
 """Longer than pip takes on a busy machine."""
 BLOCK = re.compile(
-    r'^## (?P<step>.+?)$|^```(?P<language>\w*)(?: title="(?P<title>.+?)")?\n(?P<text>.*?)^```$',
+    r"^## (?P<step>.+?)$|(?:^\*\*(?P<terminal>.+?)\*\*\n\n)?^```(?P<language>\w+)\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
 REGISTRY = re.compile(r"PIP_|SSL_|REQUESTS_|(https?|no|all)_proxy$", re.IGNORECASE)
@@ -46,7 +46,8 @@ REGISTRY = re.compile(r"PIP_|SSL_|REQUESTS_|(https?|no|all)_proxy$", re.IGNORECA
 VARYING = {
     rf"\b{re.escape(socket.gethostname())}:": "vm:",
     r"assistant-[a-z2-7]{6}": "assistant-ID",
-    r" after \d[\d.]* s$": "",
+    r" after \S+ m?s$": "",
+    r"<?\d[\d.]* m?s\b(?! ago)": "TIME",
     r"\bnow\b|\b\d+ \w+ ago": "AGO",
     r"<?\d[\d.,]*": "0",
     r"\s+": " ",
@@ -152,10 +153,10 @@ def read_blocks(page: str) -> Iterator[Block]:
     for match in BLOCK.finditer(page):
         if match["step"]:
             step = match["step"]
-        elif match["language"]:
+        elif match["language"] != "text":
             if last:
                 yield last
-            last = Block(step, match["language"], match["title"], match["text"], "")
+            last = Block(step, match["language"], match["terminal"] or FIRST, match["text"], "")
         else:
             assert last
             yield last._replace(shown=match["text"])
@@ -172,7 +173,7 @@ def follow(block: Block, folder: Path, terminals: Terminals) -> None:
         (folder / name[1]).write_text(block.text)
         return
     terminal = terminals[block.terminal]
-    if block.terminal != WORKING:
+    if block.terminal != FIRST:
         terminal.type(block.text)
         wait_until(
             lambda: not missing_lines(block.shown, terminal.unseen), what=f"{block.text} in {terminal}"
