@@ -22,7 +22,7 @@ from fdstore.testing.requests import Request
 from fdstore.tools.toolbox import BUILT_IN
 
 LOG_LINES = 5000
-_FENCE = re.compile(r"^(```+)(\w*)\n(.*?)^\1$\n?(\s*^```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"^(```+)(\w*)[^\n`]*\n(.*?)^\1$\n?(\s*^```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
 _FILE = re.compile(r"# file: (\S+)\n")
 
 

@@ -37,6 +37,7 @@ PROSE = {
     "how-to/observability.md": "its commands are workers, which run until a signal",
     "how-to/watching.md": "shows output with times",
     "explanation/compatibility.md": "states a policy",
+    "explanation/speed.md": "shows figures of one machine; tests/bench runs the benchmark",
     "explanation/upstream.md": "its block crashes an interpreter",
 }
 """Pages without a block that runs, and why. Those of docs/reference are generated."""
