@@ -20,7 +20,7 @@ import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from hashlib import sha256
-from typing import Any, Unpack
+from typing import Annotated, Any, Unpack
 
 from fdstore.errors import InvalidArgument, MissingExtra
 from fdstore.integrations.content_parts import convert_blocks, shown_blocks
@@ -43,13 +43,16 @@ try:
     )
     from agents.run_config import CallModelData, ModelInputData
     from agents.tool_context import ToolContext
+    from pydantic import Field, TypeAdapter
 except ImportError as error:
     raise MissingExtra("agents", how_to_install("openai-agents")) from error
 
 MAX_CALLS = 10_000
 """Calls that are remembered until their results are sent."""
 
-STRUCTURED = (ToolOutputText, ToolOutputImage, ToolOutputFileContent)
+STRUCTURED: TypeAdapter[Any] = TypeAdapter(
+    Annotated[ToolOutputText | ToolOutputImage | ToolOutputFileContent, Field(discriminator="type")]
+)
 
 
 class FdstoreTools:
@@ -205,16 +208,10 @@ def _thread_of(context: ToolContext[Any]) -> str | None:
 
 def _structured(item: Any) -> Any:
     """Return an item of an output as the SDK's own model of a block, or None for another value."""
-    if isinstance(item, STRUCTURED):
-        return item
-    if isinstance(item, dict) and "type" in item:
-        for kind in STRUCTURED:
-            if item["type"] == kind.model_fields["type"].default:
-                try:
-                    return kind.model_validate(item)
-                except ValueError:
-                    return None
-    return None
+    try:
+        return STRUCTURED.validate_python(item)
+    except ValueError:
+        return None
 
 
 def _part(block: Any) -> str | bytes | None:
