@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 import sys
+import tomllib
 
 import pytest
 
@@ -37,6 +38,15 @@ def test_the_table_tells_about_how_long_an_adapter_is(name: str) -> None:
     lines = source.read_text("utf-8").count("\n")
 
     assert abs(int(row_of(name)[3]) - lines) <= lines / 10
+
+
+@pytest.mark.parametrize("name", ADAPTERS)
+def test_the_table_begins_with_the_lower_bound_of_the_extra(name: str) -> None:
+    project = tomllib.loads((examples.ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    requirement = project["optional-dependencies"][name.replace("_", "-")][0]
+    lowest = requirement.partition(">=")[2].partition(",")[0]
+
+    assert re.search(r"\d[\d.]*", row_of(name)[0])[0] == lowest
 
 
 @pytest.mark.parametrize("name", ADAPTERS)
