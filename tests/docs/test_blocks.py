@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 SESSION = Path(__file__).with_name("python_session.py").read_text("utf-8")
 
-HOSTS = "its commands start coding hosts: tests/hosts runs the hosts, tests/unit checks commands and options"
+HOSTS = "tests/hosts runs the coding hosts that its commands start, tests/unit checks all commands"
 NOT_RUN = {
     "tutorial.md": "runs in a test of its own, from its first step",
     "how-to/claude-code.md": HOSTS,
@@ -31,6 +31,10 @@ NOT_RUN = {
     "how-to/frameworks.md": "tests/frameworks runs its examples where the frameworks are installed",
 }
 """Pages whose blocks others run, and why."""
+
+STARTS_NO_HOST = re.compile(
+    r"(make 2>&1 \| )?fdstore (put|saved|ls|token|hook install|gateway --(un)?wrap)\b"
+)
 
 PROSE = {
     "how-to/inspector.md": "its command serves a browser until Ctrl-C; tests/browser visits every page",
@@ -47,7 +51,17 @@ PAGES = {
     for path in sorted(DOCS.rglob("*.md"))
     if path.parent != DOCS / "reference"
 }
+CLI = (DOCS / "reference" / "cli.md").read_text("utf-8")
 RUN = [name for name in PAGES if name not in NOT_RUN]
+
+
+def options_in(text: str) -> set[str]:
+    return set(re.findall(r"(?<=[ `])--[a-z-]+", text))
+
+
+# made from the code, which lint checks
+_, _COMMON, *_SECTIONS = re.split(r"^## Common options$|^### fdstore ", CLI, flags=re.MULTILINE)
+VERBS = {section.split("\n")[0]: options_in(section) | options_in(_COMMON) for section in _SECTIONS}
 
 
 class Page:
@@ -111,11 +125,38 @@ def test_the_blocks_of_a_page_run_in_order(name: str, reader: Reader) -> None:
                 raise
 
 
+@pytest.mark.parametrize("name", [name for name, why in NOT_RUN.items() if why == HOSTS])
+def test_the_commands_of_a_host_page_that_start_no_host_run(name: str, reader: Reader) -> None:
+    sh = "".join(block.text for block in blocks_of(PAGES[name]) if block.language == "sh")
+    (reader.folder / ".mcp.json").write_text('{"mcpServers": {"logs": {"command": "log-server"}}}')
+    reader.run("fdstore put shop build.log")
+
+    lines = [line for line in sh.splitlines() if STARTS_NO_HOST.match(line)]
+
+    assert lines
+    for line in lines:
+        # there is no terminal that could be asked
+        done = reader.run(line + " --yes" if "hook install" in line else line)
+        assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
+
+
 @pytest.mark.parametrize("name", RUN)
 def test_a_page_has_a_block_that_runs_or_is_listed_with_the_reason(name: str) -> None:
     runs = any(block.runs for block in blocks_of(PAGES[name]))
 
     assert runs != (name in PROSE), "list it in PROSE" if not runs else "take it out of PROSE"
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_verbs_and_options_that_a_page_shows_exist(name: str) -> None:
+    shown = [block.text for block in blocks_of(PAGES[name]) if block.language in ("sh", "console")]
+    commands = re.findall(r"\bfdstore ([a-z][a-z-]*)( .*)?$", "\n".join(shown), re.MULTILINE)
+
+    for verb, rest in commands:
+        own = re.split(r" --(?= |$)| [|>#](?= )", rest)[0]
+        assert verb in VERBS, f"fdstore {verb}"
+        # the options of redis-cli are its own
+        assert verb == "redis-cli" or options_in(own) <= VERBS[verb], f"fdstore {verb}{rest}"
 
 
 def test_every_fence_of_a_page_belongs_to_a_block() -> None:
