@@ -7,6 +7,7 @@ BIN = $(VENV)/bin
 READY = $(VENV)/.ready
 
 HOSTS_READY = .hosts/.ready
+PACKAGE_READY = $(VENV)/.package-ready
 DOCS_READY = $(VENV)/.docs-ready
 
 # Agent frameworks pin what we do not, so their tests run in environments of their own: one for each folder of
@@ -15,8 +16,8 @@ FRAMEWORKS = $(patsubst tests/frameworks/%/requirements.txt,%,$(wildcard tests/f
 FRAMEWORKS_TESTED = $(FRAMEWORKS:%=test-frameworks-%)
 FRAMEWORKS_READY = $(FRAMEWORKS:%=.frameworks/%/.ready)
 
-.PHONY: demo test test-fast test-hosts test-browser test-frameworks $(FRAMEWORKS_TESTED) frameworks-ready \
-	test-frameworks-oldest screenshots chaos generate docs test-docs lint clean
+.PHONY: demo test test-fast test-package test-bounds test-pythons test-hosts test-browser test-frameworks \
+	$(FRAMEWORKS_TESTED) frameworks-ready test-frameworks-oldest screenshots chaos generate docs test-docs lint clean
 
 demo: $(READY)
 	$(BIN)/fdstore demo
@@ -34,6 +35,38 @@ test: $(READY)
 
 test-fast: $(READY)
 	$(BIN)/python -m pytest tests/unit
+
+# The wheel and the sdist, and the wheel installed in environments of its own. The registry is needed.
+test-package: $(PACKAGE_READY)
+	$(BIN)/python -m pytest -n 2 tests/package
+
+# The tests with the lowest versions of dependencies that pyproject.toml allows; `make test` has the newest. The
+# suite of the lowest fsspec is older than pytest 9.
+test-bounds: export PYTHONDONTWRITEBYTECODE =
+test-bounds: export UV_SYSTEM_CERTS = 1
+test-bounds: $(PACKAGE_READY)
+	$(BIN)/uv pip compile --quiet --resolution lowest-direct --extra all --python-version 3.11 \
+		--output-file .bounds/lowest.txt pyproject.toml
+	$(BIN)/uv venv --quiet --clear --python 3.11 .bounds/venv
+	$(BIN)/uv pip install --quiet --python .bounds/venv --constraint .bounds/lowest.txt \
+		--editable '.[all]' --group dev
+	.bounds/venv/bin/python -m pytest -W ignore::pytest.PytestRemovedIn10Warning -n 2 --dist loadfile tests/unit tests/on_redis \
+		tests/with_workers/test_transport.py tests/with_workers/test_hostile_queue.py
+
+# The tests with each other Python that this machine has.
+test-pythons: export PYTHONDONTWRITEBYTECODE =
+test-pythons: export UV_SYSTEM_CERTS = 1
+test-pythons: $(PACKAGE_READY)
+	@set -e; for version in 3.12 3.13 3.14; do \
+		$(BIN)/uv python find --no-python-downloads --quiet $$version >/dev/null 2>&1 || \
+			{ echo "no Python $$version here"; continue; }; \
+		echo "Python $$version"; \
+		$(BIN)/uv venv --quiet --clear --no-python-downloads --python $$version .pythons/$$version; \
+		$(BIN)/uv pip install --quiet --python .pythons/$$version --editable '.[all]' --group dev; \
+		.pythons/$$version/bin/python -m pytest -n 2 --dist loadfile tests/unit tests/on_redis \
+			tests/with_workers/test_transport.py tests/with_workers/test_spawn.py \
+			tests/acceptance/test_store_verbs.py tests/acceptance/test_put_verb.py; \
+	done
 
 # The real hosts and official suites, offline on loopback: coding agents, MCP's conformance suite and inspector,
 # and a browser. The registries are needed once.
@@ -105,13 +138,17 @@ lint: $(READY)
 	$(BIN)/lint-imports
 
 clean:
-	rm -rf $(VENV) .hosts .frameworks .hypothesis .mypy_cache .ruff_cache .import_linter_cache build dist site
+	rm -rf $(VENV) .hosts .frameworks .bounds .pythons .hypothesis .mypy_cache .ruff_cache .import_linter_cache build dist site
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
 	$(BIN)/python -m pip install --quiet --editable '.[all]' --group dev
 	@touch $(READY)
+
+$(PACKAGE_READY): $(READY)
+	$(BIN)/python -m pip install --quiet --group package
+	@touch $@
 
 $(HOSTS_READY): $(READY) tests/hosts/package.json
 	$(BIN)/python -m pip install --quiet --group hosts

@@ -30,14 +30,18 @@ from functools import cached_property
 from tempfile import SpooledTemporaryFile
 from typing import Any, BinaryIO, ClassVar, NamedTuple, cast
 
-from fsspec.spec import AbstractBufferedFile, AbstractFileSystem
-
 from fdstore.client import Process, Store, connect
-from fdstore.errors import Conflict, NotEncoded, NotFound
+from fdstore.errors import Conflict, MissingExtra, NotEncoded, NotFound
+from fdstore.optional_packages import how_to_install
 from fdstore.records import Descriptor
 from fdstore.store import contents, naming
 from fdstore.store.processes import open_child
 from fdstore.text.names import NAME, name_id
+
+try:
+    from fsspec.spec import AbstractBufferedFile, AbstractFileSystem
+except ImportError as error:
+    raise MissingExtra("fsspec", how_to_install("fsspec")) from error
 
 MEMORY_BYTES = 8_000_000
 """How much of a file that is being written is kept in memory; a longer one goes to a temporary file."""

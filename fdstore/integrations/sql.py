@@ -25,14 +25,18 @@ from datetime import UTC, datetime
 from tempfile import SpooledTemporaryFile
 from typing import Annotated, Any, BinaryIO, cast
 
-import duckdb
-from fsspec.spec import AbstractFileSystem
-
 from fdstore.client import Process
-from fdstore.errors import InvalidArgument, NotText, TimedOut
+from fdstore.errors import InvalidArgument, MissingExtra, NotText, TimedOut
+from fdstore.optional_packages import how_to_install
 from fdstore.records import Descriptor
 from fdstore.text.media_types import BYTES_TYPE
 from fdstore.text.previews import preview_of, sample_text
+
+try:
+    import duckdb
+    from fsspec.spec import AbstractFileSystem
+except ImportError as error:
+    raise MissingExtra("duckdb", how_to_install("sql")) from error
 
 TIMEOUT_S = 60
 """How long a query may take, in seconds."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import redis.connection
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
@@ -12,6 +13,11 @@ SOCKET_TIMEOUT_S = 5.0
 CONNECT_TIMEOUT_S = 2.0
 
 READ_SIZE_BYTES = 256 * 1024
+
+UNNAMED: dict[str, None] = dict.fromkeys(
+    ["driver_info"] if hasattr(redis.connection, "DriverInfo") else ["lib_name", "lib_version"]
+)
+"""The options with which redis-py does not send its name, a round trip; before 7.2 they had other names."""
 
 
 def connection_options() -> dict[str, Any]:
@@ -22,5 +28,5 @@ def connection_options() -> dict[str, Any]:
         "socket_read_size": READ_SIZE_BYTES,
         "retry": Retry(NoBackoff(), 0),
         "protocol": 2,
-        "driver_info": None,
+        **UNNAMED,
     }

@@ -18,6 +18,7 @@ attempt goes to the new one.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 from urllib.parse import SplitResult, parse_qsl, unquote
 
@@ -71,7 +72,7 @@ class StoreUrl(msgspec.Struct, frozen=True):
     @property
     def options(self) -> dict[str, Any]:
         """The options of every connection."""
-        return {**connection_options(), **parse_url(self.url)}
+        return {**connection_options(), **_parse_options(self.url)}
 
 
 def parse_store_url(url: str) -> StoreUrl:
@@ -97,9 +98,23 @@ def parse_store_url(url: str) -> StoreUrl:
 
 def _try_options(place: StoreUrl) -> None:
     """Construct a connection object, without connecting, so that redis-py validates every option."""
-    options = parse_url(place.url)
+    options = _parse_options(place.url)
     connection_class = options.pop("connection_class", redis.Connection)
-    connection_class(**options)
+    try:
+        connection_class(**options)
+    except TypeError as error:  # an option that this version of redis-py does not have
+        raise ValueError(error) from None
+
+
+def _parse_options(url: str, parse: Callable[[str], Any] = parse_url) -> dict[str, Any]:
+    """Parse a URL as redis-py does. Before version 8 it leaves `ssl_min_version` a string."""
+    options: dict[str, Any] = parse(url)
+    if "ssl_min_version" in options:
+        try:
+            options["ssl_min_version"] = int(options["ssl_min_version"])
+        except ValueError:
+            raise ValueError("Invalid value for 'ssl_min_version' in connection URL.") from None
+    return options
 
 
 def _read(parts: SplitResult, shown: str, url: str) -> StoreUrl:
@@ -138,7 +153,7 @@ def _of_one(parts: SplitResult, host: Address, path: str) -> str:
 def make_pool(place: StoreUrl) -> redis.ConnectionPool:
     """Return the pool that creates a blocking client's connections; for a Cluster, to its first host."""
     if place.kind != "sentinel":
-        return redis.ConnectionPool.from_url(place.url, **connection_options())
+        return redis.ConnectionPool(**place.options)
     sentinels = redis.sentinel.Sentinel(place.hosts, sentinel_kwargs=_sentinel_options(place))
     connection_class = _TlsPrimaryConnection if _is_tls(place) else _PrimaryConnection
     return _PrimaryPool(place.master, sentinels, **{**place.options, "connection_class": connection_class})
@@ -147,7 +162,8 @@ def make_pool(place: StoreUrl) -> redis.ConnectionPool:
 def make_async_pool(place: StoreUrl) -> redis.asyncio.ConnectionPool:
     """Return the pool that creates an asyncio client's connections; for a Cluster, to its first host."""
     if place.kind != "sentinel":
-        return redis.asyncio.ConnectionPool.from_url(place.url, **connection_options())
+        options = _parse_options(place.url, redis.asyncio.connection.parse_url)
+        return redis.asyncio.ConnectionPool(**{**connection_options(), **options})
     sentinels = redis.asyncio.sentinel.Sentinel(list(place.hosts), sentinel_kwargs=_sentinel_options(place))
     connection_class = _AsyncTlsPrimaryConnection if _is_tls(place) else _AsyncPrimaryConnection
     options = {**place.options, "connection_class": connection_class}

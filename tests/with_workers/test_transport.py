@@ -20,12 +20,12 @@ from hypothesis import strategies as st
 from kombu import Connection
 from kombu.utils.url import url_to_parts
 
-from fdstore.errors import InvalidArgument, StoreFull, StoreUnavailable
+from fdstore.errors import InvalidArgument, StartFailed, StoreFull, StoreUnavailable
 from fdstore.local.redis_server import PrivateServer
 from fdstore.runtime.broker_url import broker_url, find_broker
 from fdstore.runtime.queue import Dispatcher, celery_app
 from fdstore_workers.app import make_app
-from fdstore_workers.transport import quote_url
+from fdstore_workers.transport import check_methods, quote_url
 from tests.waiting import wait_until
 from tests.with_workers.conftest import Ledger, StartWorker
 
@@ -320,3 +320,11 @@ def test_a_channel_with_a_lost_connection_raises_an_error_that_celery_expects(
     with pytest.raises(ConnectionError, match="was closed"):
         channel.qos.restore_unacked()
     assert issubclass(ConnectionError, connection.connection_errors)
+
+
+def test_a_version_of_kombu_without_a_guarded_method_is_refused() -> None:
+    class Channel:
+        pass
+
+    with pytest.raises(StartFailed, match=r"kombu [\d.]+ has no Channel._brpop_read: install an earlier"):
+        check_methods(Channel, ("_brpop_read",))

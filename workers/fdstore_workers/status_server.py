@@ -18,7 +18,6 @@ import fdstore
 from fdstore.errors import InvalidArgument
 from fdstore.telemetry.counts import Counts, Key
 from fdstore.telemetry.otel import saved_chars
-from fdstore.telemetry.prometheus import render
 from fdstore_workers.health import Health, StoreProbe, StoreState
 
 AT_ONCE = 16
@@ -59,6 +58,9 @@ class StatusServer:
 
     def metrics(self, accept: str) -> tuple[int, str, bytes]:
         """Return status, content type and body of /metrics."""
+        # a worker without --metrics-port imports this module too, and needs no package of the extra `metrics`
+        from fdstore.telemetry.prometheus import render
+
         counted = self._counts.read()
         gauges: dict[Key, float] = {
             ("fdstore_build_info", fdstore.__version__): 1,

@@ -24,7 +24,9 @@ remote control, gossip or events are enabled: `celery_config`.)
     rediss://         -> fdrediss://
     sentinel://       -> fdsentinel://
 
-Only workers need these; senders acknowledge nothing. Importing this module registers them with kombu.
+Only workers need these; senders acknowledge nothing. Importing this module registers them with kombu, and
+raises `StartFailed` if this version of kombu lacks a method that is replaced here: messages would go past
+the checks.
 """
 
 from __future__ import annotations
@@ -36,9 +38,11 @@ from contextlib import contextmanager
 from queue import Empty
 from typing import Any
 
+import kombu
 from kombu.transport import TRANSPORT_ALIASES
 from kombu.transport import redis as kombu_redis
 
+from fdstore.errors import StartFailed
 from fdstore.runtime.queue import QUEUE
 from fdstore_workers import messages
 
@@ -223,6 +227,21 @@ class SentinelTransport(redis.SentinelTransport):
     Channel = SentinelChannel
 
 
+CHANNEL_METHODS = ("_brpop_read", "_connparams", "_flush_brpop_reauth", "_restore")
+QOS_METHODS = ("append", "ack", "reject", "restore_visible", "restore_by_tag", "_remove_from_indices")
+"""What is replaced here, and what the replacements call."""
+
+
+def check_methods(original: type, methods: tuple[str, ...]) -> None:
+    """Raise `StartFailed` if a class of kombu lacks one of these methods."""
+    missing = [method for method in methods if not hasattr(original, method)]
+    if missing:
+        name = f"{original.__name__}.{missing[0]}"
+        raise StartFailed("worker", f"kombu {kombu.__version__} has no {name}: install an earlier version")
+
+
+check_methods(redis.Channel, CHANNEL_METHODS)
+check_methods(redis.QoS, QOS_METHODS)
 TRANSPORT_ALIASES.update(
     fdredis=f"{__name__}:Transport",
     fdrediss=f"{__name__}:Transport",

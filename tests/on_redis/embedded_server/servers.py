@@ -21,6 +21,12 @@ def ask(server: EmbeddedServer | PrivateServer, *command: str | int) -> Any:
         return client.execute_command(*command)
 
 
+def setting(server: PrivateServer | EmbeddedServer, name: str) -> str:
+    """Return what CONFIG GET says; redis-py 8 returns a dict, earlier versions the reply as it is."""
+    answer = ask(server, "CONFIG", "GET", name)
+    return answer[name] if isinstance(answer, dict) else answer[1]
+
+
 def crash(server: EmbeddedServer) -> None:
     pid = server.status().pid
     assert pid is not None

@@ -17,7 +17,7 @@ from fdstore.errors import StoreUnavailable
 from fdstore.local.redis_conf import binary_version
 from fdstore.local.redis_server import EmbeddedServer, PrivateServer
 from tests.children import Child
-from tests.on_redis.embedded_server.servers import BINARIES, ask, crash, fake_redis_server
+from tests.on_redis.embedded_server.servers import BINARIES, ask, crash, fake_redis_server, setting
 
 
 @pytest.fixture
@@ -254,7 +254,7 @@ def test_the_server_evicts_nothing_and_logs_every_write(embedded: EmbeddedServer
     embedded.ensure()
 
     settings = {
-        name: ask(embedded, "CONFIG", "GET", name)[name]
+        name: setting(embedded, name)
         for name in ("maxmemory-policy", "appendonly", "appendfsync", "save", "port", "aof-use-rdb-preamble")
     }
 

@@ -9,7 +9,7 @@ import redis
 
 from fdstore.errors import StoreUnavailable
 from fdstore.local.redis_server import PrivateServer
-from tests.on_redis.embedded_server.servers import ask
+from tests.on_redis.embedded_server.servers import ask, setting
 
 
 def test_a_private_server_is_empty_and_leaves_nothing(redis_url: str) -> None:
@@ -17,7 +17,7 @@ def test_a_private_server_is_empty_and_leaves_nothing(redis_url: str) -> None:
         directory, pid = server.directory, server.pid
         assert server.url != redis_url
         assert ask(server, "DBSIZE") == 0
-        assert ask(server, "CONFIG", "GET", "appendonly") == {"appendonly": "no"}
+        assert setting(server, "appendonly") == "no"
 
     assert pid is not None
     assert not directory.exists()
@@ -26,8 +26,8 @@ def test_a_private_server_is_empty_and_leaves_nothing(redis_url: str) -> None:
 
 def test_a_private_server_accepts_settings(binary: Path) -> None:
     with PrivateServer({"maxmemory": "100mb", "appendonly": "yes"}, binary=binary) as server:
-        assert ask(server, "CONFIG", "GET", "maxmemory") == {"maxmemory": str(100 * 1024 * 1024)}
-        assert ask(server, "CONFIG", "GET", "appendonly") == {"appendonly": "yes"}
+        assert setting(server, "maxmemory") == str(100 * 1024 * 1024)
+        assert setting(server, "appendonly") == "yes"
 
 
 def test_a_private_server_keeps_port_and_logged_data_after_a_crash(binary: Path) -> None:

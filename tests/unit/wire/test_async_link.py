@@ -14,9 +14,11 @@ from redis.exceptions import ConnectionError as LostConnection
 from redis.exceptions import TimeoutError as LostReply
 
 from fdstore.wire._async.link import Link
+from fdstore.wire.connection_options import connection_options
 
 T = TypeVar("T")
 TIMEOUT_S = 0.1
+OPTIONS = connection_options() | {"socket_timeout": TIMEOUT_S}
 
 
 class Server:
@@ -50,9 +52,7 @@ def run(tmp_path: Path) -> Callable[[Callable[[Link, Server], Awaitable[T]]], T]
             server = Server()
             path = str(tmp_path / "socket")
             listener = await asyncio.start_unix_server(server.accept, path)
-            link = Link(
-                UnixDomainSocketConnection(path=path, protocol=2, driver_info=None, socket_timeout=TIMEOUT_S)
-            )
+            link = Link(UnixDomainSocketConnection(path=path, **OPTIONS))
             try:
                 return await asyncio.wait_for(work(link, server), 30)
             finally:

