@@ -14,7 +14,7 @@ def main() -> None:
     folder = Path("documents")
     folder.mkdir(exist_ok=True)
     for name in MODULES.split():
-        text = pydoc.render_doc(name, "%s", renderer=pydoc.plaintext)
+        text = pydoc.plain(pydoc.render_doc(name, "%s"))
         (folder / f"{name}.txt").write_text(text)
 
 

@@ -35,8 +35,7 @@ def summarizer(request: Request) -> Reply:
     document = re.search(r'<fd_(?:result|content) fd="(fd:\d+)"', request.system)
     fd = document[1] if document else "fd:1"
     if request.turn_number == 0:
-        functions = call("search_fd", fd=fd, pattern=r"^    [a-z]\w*\(", max_matches=10)
-        return slow(functions, SECONDS)
+        return slow(call("search_fd", fd=fd, pattern=r"^    [a-z]\w*\(", max_matches=10), SECONDS)
     name = re.search(r"^NAME\n +(\S+)(?: - (.*))?$", request.system, re.MULTILINE)
     about = re.search(r"^DESCRIPTION\n +(.*)$", request.system, re.MULTILINE)
     purpose = (name and name[2]) or (about and about[1]) or "no description"
