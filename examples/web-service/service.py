@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 import fdstore.aio
-from fdstore.errors import NotFound
+from fdstore.errors import NotFound, StreamBroken
 
 processes: dict[str, fdstore.aio.Process] = {}
 """The processes of this service: no request reaches others of the store."""
@@ -66,6 +66,15 @@ async def ask(request: Request) -> Response:
     return JSONResponse({"contents": address, "progress": f"{address}/{progress.fd}"}, 201)
 
 
+async def follow(process: fdstore.aio.Process, fd: str) -> AsyncIterator[bytes]:
+    """Return a content to its end. If it breaks off, the last line says why."""
+    try:
+        async for piece in process.follow_bytes(fd):
+            yield piece
+    except StreamBroken as error:
+        yield f"\n{error}\n".encode()
+
+
 async def content(request: Request) -> Response:
     process = processes.get(request.path_params["process"])
     if process is None:
@@ -76,7 +85,7 @@ async def content(request: Request) -> Response:
         raise HTTPException(404, str(error)) from error
     part = re.fullmatch(r"bytes=(\d+)-(\d+)", request.headers.get("range", ""))
     if not part:
-        return StreamingResponse(process.follow_bytes(found.fd), media_type=found.media_type)
+        return StreamingResponse(follow(process, found.fd), media_type=found.media_type)
     first, last = int(part[1]), min(int(part[2]), found.bytes - 1)
     if first > last:
         raise HTTPException(416, headers={"Content-Range": f"bytes */{found.bytes}"})
