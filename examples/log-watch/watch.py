@@ -1,4 +1,4 @@
-"""An agent follows the output of a running command, and reports the first error before the command ends."""
+"""An agent follows the output of a running command, and reports its first error before it ends."""
 
 import asyncio
 import sys

@@ -23,8 +23,8 @@ def launch_root(
     The program's preload files are read here and passed as descriptors: images, archives and the like as
     bytes, any other file as text. `query` defaults to the program's own prompt.
 
-    Raises `InvalidArgument` (no query, or an invalid or existing name), `TargetMissing`, `PathRefused` (a
-    preload is not a regular file).
+    Raises `InvalidArgument` (no query, or an invalid or existing name), `TargetMissing`, `PathRefused`
+    (a preload is not a regular file).
     """
     program = bundle.programs[bundle.root]
     prompt = query if query else program.user

@@ -78,8 +78,8 @@ def type_of_bytes(head: bytes) -> str | None:
 
 
 def is_binary(head: bytes) -> bool:
-    r"""Return whether a file that begins so is bytes: an image or a PDF, or neither UTF-8 nor free of NUL, as
-    archives are. Any other file is text, perhaps in an encoding that is not UTF-8.
+    r"""Return whether a file that begins so is bytes: an image or a PDF, or neither UTF-8 nor free of NUL,
+    as archives are. Any other file is text, perhaps in an encoding that is not UTF-8.
 
     >>> is_binary(b"\x1f\x8b\x08\x00\x00"), is_binary(b"caf\xe9"), is_binary(b"a\x00b")
     (True, False, False)
