@@ -10,8 +10,8 @@ from fdstore.agent.program_loader import Bundle
 from fdstore.client import Process, Store
 from fdstore.errors import InvalidArgument
 from fdstore.files.source import open_below, source_name
-from fdstore.store import contents, processes, tree_limits
-from fdstore.text.media_types import SIGNATURE_BYTES, type_of_bytes
+from fdstore.store import processes, tree_limits
+from fdstore.text.media_types import is_binary
 from fdstore.tools.process_task import SpawnTask, encode_task
 
 
@@ -20,10 +20,11 @@ def launch_root(
 ) -> Process:
     """Create a root process of the bundle's root program, ready to run.
 
-    The program's preload files are read here and passed as descriptors: images and PDFs as bytes, any other
-    file as text. `query` defaults to the program's
-    own prompt. Raises `InvalidArgument` (no query, or an invalid or existing name), `TargetMissing`,
-    `PathRefused` (a preload is not a regular file).
+    The program's preload files are read here and passed as descriptors: images, archives and the like as
+    bytes, any other file as text. `query` defaults to the program's own prompt.
+
+    Raises `InvalidArgument` (no query, or an invalid or existing name), `TargetMissing`, `PathRefused`
+    (a preload is not a regular file).
     """
     program = bundle.programs[bundle.root]
     prompt = query if query else program.user
@@ -45,10 +46,10 @@ def launch_root(
     preload = []
     for path in program.preload:
         with os.fdopen(open_below(path, None), "rb") as file:
-            is_picture = type_of_bytes(file.peek(SIGNATURE_BYTES)) is not None
-            errors: contents.IngestErrors = "bytes" if is_picture else "backslashreplace"
-            size = None if is_picture else page_size
-            preload.append(root.ingest(file, source_name(path), size, errors).fd)
+            if is_binary(file.peek()):
+                preload.append(root.ingest(file, source_name(path), errors="bytes").fd)
+            else:
+                preload.append(root.ingest(file, source_name(path), page_size, "backslashreplace").fd)
     task = SpawnTask(query=prompt if isinstance(prompt, str) else list(prompt), preload=preload)
     store.run(processes.launch(handle, encode_task(task)))
     return root

@@ -62,8 +62,10 @@ def run(
             bundle = bundle.exporting_below(os.getcwd())
         wake = waker(store.url, store.prefix)
         root_program = bundle.programs[bundle.root]
-        if detach or root_program.linked or on_interrupt == "leave":
-            _workers_for(session, store, bundle)
+        on_workers = detach or on_interrupt == "leave"
+        agents = on_workers or bool(root_program.linked) or "fork" in root_program.tools
+        if agents or "pipe" in root_program.tools:
+            _workers_for(session, store, bundle, agents=agents)
         if not detach:
             load_runner()
         root = launch_root(store, bundle, query, name)
@@ -113,9 +115,9 @@ def _read(file: str) -> str:
         return binary.read().decode("utf-8", "backslashreplace")
 
 
-def _workers_for(session: Session, store: Store, bundle: Bundle) -> None:
-    """Provide a worker for spawned agents: on the embedded store, start one with this command's environment;
-    on another store, warn if no worker runs agents."""
+def _workers_for(session: Session, store: Store, bundle: Bundle, *, agents: bool) -> None:
+    """Provide a worker for agents, or for pipelines alone: on the embedded store, start one with this
+    command's environment; on another store, warn if no worker runs them."""
     from fdstore.cli.services import background_worker, renew_if_idle, warn_of_misfits
     from fdstore.store import worker_check
 
@@ -125,7 +127,8 @@ def _workers_for(session: Session, store: Store, bundle: Bundle) -> None:
         renew_if_idle(store, background, for_functions=functions)
         background.ensure()
         return
-    if problem := store.run(worker_check.no_worker(store.prefix, for_agents=True)):
-        output.say(f"fdstore: {store.where}: {problem}. Spawned agents wait for one")
+    if problem := store.run(worker_check.no_worker(store.prefix, for_agents=agents)):
+        waiting = "Agents" if agents else "Pipelines"
+        output.say(f"fdstore: {store.where}: {problem}. {waiting} wait for one")
     else:
         warn_of_misfits(background, for_functions=functions)

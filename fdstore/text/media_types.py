@@ -8,6 +8,7 @@ from mimetypes import MimeTypes
 
 from fdstore.errors import InvalidArgument, quoted
 from fdstore.records import TEXT_TYPE, ContentKind
+from fdstore.text.utf8 import is_utf8
 
 BYTES_TYPE = "application/octet-stream"
 DEFAULT_TYPES: dict[ContentKind, str] = {"text": TEXT_TYPE, "bytes": BYTES_TYPE}
@@ -74,6 +75,16 @@ def type_of_bytes(head: bytes) -> str | None:
     ('image/gif', None)
     """
     return next((found for signature, found in _SIGNATURES if signature.match(head)), None)
+
+
+def is_binary(head: bytes) -> bool:
+    r"""Return whether a file that begins so is bytes: an image or a PDF, or neither UTF-8 nor free of NUL,
+    as archives are. Any other file is text, perhaps in an encoding that is not UTF-8.
+
+    >>> is_binary(b"\x1f\x8b\x08\x00\x00"), is_binary(b"caf\xe9"), is_binary(b"a\x00b")
+    (True, False, False)
+    """
+    return type_of_bytes(head) is not None or (b"\0" in head and not is_utf8(head, complete=False))
 
 
 _ENCODINGS = {

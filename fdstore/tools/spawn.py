@@ -6,7 +6,8 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
-from typing import Annotated, BinaryIO, NamedTuple
+from io import BufferedReader
+from typing import Annotated, NamedTuple
 
 import msgspec
 
@@ -14,6 +15,7 @@ from fdstore.errors import InvalidArgument, UnknownProgram
 from fdstore.files.source import open_below, source_name
 from fdstore.render import process_result
 from fdstore.store import contents, process_records, processes
+from fdstore.text.media_types import is_binary
 from fdstore.text.selection import selector
 from fdstore.tools.arguments import Arguments, Fd, check_message
 from fdstore.tools.context import Context
@@ -154,7 +156,7 @@ def _shared_ids(context: Context, fds: list[object], call_id: str | None) -> Ope
     return ids
 
 
-def _open(file: File, held: ExitStack) -> BinaryIO:
+def _open(file: File, held: ExitStack) -> BufferedReader:
     """Open a file. `held` closes it, even if the operation is abandoned before it receives the file."""
     return held.enter_context(os.fdopen(file.open(), "rb"))
 
@@ -165,12 +167,13 @@ def _ingest_files(context: Context, files: Sequence[File], call_id: str | None) 
     for number, file in enumerate(files):
         with ExitStack() as held:
             binary = yield Disk(partial(_open, file, held), must_end=True)
+            as_bytes = is_binary((yield Disk(binary.peek, must_end=True)))
             descriptor = yield from contents.ingest(
                 context.handle,
                 binary,
                 source_name(file.path),
-                context.config.default_page_size,
-                "backslashreplace",
+                None if as_bytes else context.config.default_page_size,
+                "bytes" if as_bytes else "backslashreplace",
                 call_id=None if call_id is None else f"{call_id}/file{number}",
             )
         ids.append(descriptor.fd)

@@ -91,6 +91,18 @@ def test_run_replaces_an_idle_worker_by_one_with_its_own_key_directory_and_tools
     assert worker_pid(fresh) != first
 
 
+def test_run_starts_a_worker_for_a_program_that_only_runs_pipelines(fresh: Command, tmp_path: Path) -> None:
+    (tmp_path / "piper.toml").write_text(
+        '[model]\nname = "scripted"\n[tools]\nenabled = ["pipe"]\n[commands]\nallow = ["sort"]\n'
+    )
+    with ScriptedModel([say("Nothing to sort.")]) as model:
+        fresh.environment |= model.environ
+        ran = fresh("run", "piper.toml", "-p", "go")
+
+    assert ran.out == "Nothing to sort.\n"
+    assert worker_pid(fresh) is not None
+
+
 def test_a_busy_worker_is_not_replaced_and_the_differences_are_printed_before_the_run(
     command: Command, tmp_path: Path
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import socket
 from pathlib import Path
@@ -110,6 +111,20 @@ def test_preloaded_files_are_read_by_the_parent_and_passed_as_descriptors(
         ("fd:1", "notes.txt", "its own notes"),
         ("fd:2", "data.bin", "caf\\xe9\n"),
     ]
+
+
+def test_a_preloaded_archive_is_passed_as_bytes(
+    store: Store, proc: Process, context: Context, tmp_path: Path
+) -> None:
+    archive = gzip.compress(LINES.encode(), mtime=0)
+    (tmp_path / "lines.gz").write_bytes(archive)
+
+    child = started(
+        store, context, program_name="reader", query="read", additional_preload_files=["lines.gz"]
+    )
+
+    assert child.stat("fd:2").media_type == "application/gzip"
+    assert child.read_bytes("fd:2") == archive
 
 
 @pytest.mark.parametrize(

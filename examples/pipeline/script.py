@@ -1,0 +1,33 @@
+"""The scripted model of this example: it acts on what it was shown."""
+
+from fdstore.testing import Request, Turn, call, element, say, turn
+
+COUNT = ["gzip -dc", "grep '\" 500 '", "cut -d ' ' -f 7", "sort", "uniq -c", "sort -rn", "head -n 3"]
+
+
+def script(request: Request) -> Turn:
+    shown = request.last_text()
+    match request.turn_number:
+        case 0:
+            return call("put_fd", file="access.log.gz")
+        case 1:
+            archive = element(shown, "fd_result")
+            return turn(
+                say(f"The archive is {archive['fd']}: {archive['size_bytes']} bytes. I count the failures."),
+                call("pipe", commands=COUNT, in_fd=archive["fd"], tee=[1]),
+            )
+        case 2:
+            return call("wait", target=element(shown, "process_result")["process"])
+        case 3:
+            ended = element(shown, "process_result")
+            if ended["state"] != "exited":
+                return say(f"The pipeline {ended['state']}: {ended.attributes.get('reason')}")
+            return call("read_fd", fd=ended["fd"])
+        case 4:
+            worst = element(shown, "fd_content").body.split()[1]
+            log = element(request.tool_results()[2].text, "process_result")["tee_fds"]
+            return call("search_fd", fd=log, pattern=f"GET {worst} .* 500 ", max_matches=1)
+        case _:
+            counts = element(request.tool_results()[3].text, "fd_content").body
+            found = element(shown, "fd_search")
+            return say(f"{counts}\nThe first failure of the worst, in line {found.body}")
