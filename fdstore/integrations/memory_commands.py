@@ -103,7 +103,9 @@ def _insert(handle: ProcessHandle, command: Any) -> Operation[str]:
                 f"It should be within the range [0, {len(lines)}]."
             )
         lines.insert(command.insert_line, command.insert_text.rstrip("\n"))
-        return "\n".join(lines) + "\n", f"The file {command.path} has been edited."
+        edited = "\n".join(lines)
+        edited += "" if edited.endswith("\n") else "\n"
+        return edited, f"The file {command.path} has been edited."
 
     return (yield from _edit(handle, command.path, inserted))
 

@@ -138,6 +138,19 @@ def test_a_range_that_begins_after_the_last_line_end_shows_the_empty_line_there(
     assert viewed == f"Here's the content of /memories/a.txt with line numbers:\n{shown}"
 
 
+@pytest.mark.parametrize(("text", "at"), [("x\ny", 2), ("x\ny\n", 2), ("", 0), ("x", 0)])
+def test_inserting_an_empty_text_leaves_what_the_tool_on_local_files_leaves(
+    tmp_path: Path, store: Store, text: str, at: int
+) -> None:
+    local, ours = BetaLocalFilesystemMemoryTool(str(tmp_path)), MemoryTool(store.process())
+
+    for tool in (local, ours):
+        tool.call({"command": "create", "path": "/memories/a.txt", "file_text": text})
+        tool.call({"command": "insert", "path": "/memories/a.txt", "insert_line": at, "insert_text": ""})
+
+    assert files_in(ours) == files_of(local)
+
+
 @given(st.lists(COMMANDS, max_size=12))
 @settings(
     max_examples=60,
