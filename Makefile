@@ -53,17 +53,16 @@ test-bounds: $(PACKAGE_READY)
 	.bounds/venv/bin/python -m pytest -W ignore::pytest.PytestRemovedIn10Warning -n 2 --dist loadfile tests/unit tests/on_redis \
 		tests/with_workers/test_transport.py tests/with_workers/test_hostile_queue.py
 
-# The tests with each other Python that this machine has.
+# The tests with each later Python that this machine has; `make test-pythons PYTHONS=/path/to/python` names others.
+PYTHONS ?= $(wildcard $(HOME)/.pyenv/versions/3.1[2-9]*/bin/python /usr/bin/python3.1[2-9] /usr/local/bin/python3.1[2-9])
 test-pythons: export PYTHONDONTWRITEBYTECODE =
 test-pythons: export UV_SYSTEM_CERTS = 1
 test-pythons: $(PACKAGE_READY)
-	@set -e; for version in 3.12 3.13 3.14; do \
-		$(BIN)/uv python find --no-python-downloads --quiet $$version >/dev/null 2>&1 || \
-			{ echo "no Python $$version here"; continue; }; \
-		echo "Python $$version"; \
-		$(BIN)/uv venv --quiet --clear --no-python-downloads --python $$version .pythons/$$version; \
-		$(BIN)/uv pip install --quiet --python .pythons/$$version --editable '.[all]' --group dev; \
-		.pythons/$$version/bin/python -m pytest -n 2 --dist loadfile tests/unit tests/on_redis \
+	@set -e; for python in $(PYTHONS); do \
+		$$python --version; \
+		$(BIN)/uv venv --quiet --clear --python $$python .pythons/venv; \
+		$(BIN)/uv pip install --quiet --python .pythons/venv --editable '.[all]' --group dev; \
+		.pythons/venv/bin/python -m pytest -n 2 --dist loadfile tests/unit tests/on_redis \
 			tests/with_workers/test_transport.py tests/with_workers/test_spawn.py \
 			tests/acceptance/test_store_verbs.py tests/acceptance/test_put_verb.py; \
 	done
