@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 
 def load_runner() -> None:
-    """Import the modules that run an agent in this program. That takes seconds on a busy machine, so `run`
-    calls this before it creates a root: a worker would take over a root that waits too long."""
+    """Import the modules that run an agent in this program, with the model's SDK. That takes a second or two,
+    so `run` calls this before it creates a root: a worker would take over a root that waits too long."""
     with frozen_imports():
         import fdstore.agent.models.anthropic
         import fdstore.runtime.run_process  # noqa: F401

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -20,7 +21,7 @@ COMMANDS = ("cat", "cut", "grep", "gzip", "head", "sed", "sort", "tail", "tr", "
 
 
 class Reader(NamedTuple):
-    """The reader of a page: a directory of its own, and an environment with an empty store and a worker."""
+    """The reader of a page: the directory of a project, and an environment with a store and a worker."""
 
     folder: Path
     environ: Mapping[str, str]
@@ -39,25 +40,35 @@ class Reader(NamedTuple):
 
 
 @pytest.fixture(scope="session")
-def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """The environment of a store with a worker and a scripted model."""
+def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
+    """A store with a worker, and a scripted model. The worker may run what pages run, since on a busy machine
+    it takes a root over."""
     allowed = [word for name in COMMANDS for word in ("--allow-command", name)]
+    folder = tmp_path_factory.mktemp("documents") / "project"
+    make_project(folder)
     with PrivateServer({"appendonly": "yes"}) as server, ScriptedModel(answers) as model:
         environ = environment(server.url, model)
-        folder = tmp_path_factory.mktemp("worker")
-        with running_worker(folder, *allowed, "--unsandboxed-commands", environ=environ):
-            yield environ
+        options = (*allowed, "--unsandboxed-commands", "--tools-path", "lib", "--allow-python", "my_tools:*")
+        with running_worker(folder, *options, environ=environ, log="../worker.log"):
+            yield Reader(folder, environ)
 
 
 @pytest.fixture
-def reader(services: dict[str, str], tmp_path: Path) -> Iterator[Reader]:
+def reader(services: Reader, tmp_path: Path) -> Iterator[Reader]:
     """A reader with an empty store and the files that documents assume."""
-    folder = tmp_path / "project"
-    folder.mkdir()
-    write_files(folder)
-    yield Reader(folder, {**services, "HOME": str(tmp_path), "FDSTORE_DATA_DIR": str(tmp_path / "data")})
-    with redis.Redis.from_url(services["FDSTORE_URL"]) as server:
+    make_project(services.folder)
+    homes = {"HOME": str(tmp_path), "FDSTORE_DATA_DIR": str(tmp_path / "data")}
+    yield Reader(services.folder, {**services.environ, **homes})
+    with redis.Redis.from_url(services.environ["FDSTORE_URL"]) as server:
         server.delete("fdstore:limits", "fdstore:logins")
-    with fdstore.connect(services["FDSTORE_URL"]) as store:
+    with fdstore.connect(services.environ["FDSTORE_URL"]) as store:
         for tree in store.trees():
             store.drop_tree(tree.id, kill=True)
+
+
+def make_project(folder: Path) -> None:
+    """Make the directory that the worker and all pages use as it is for a new page."""
+    for path in folder.iterdir() if folder.exists() else ():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    (folder / "lib").mkdir(parents=True)
+    write_files(folder)
