@@ -15,7 +15,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+from generated_files import ROOT, update
+
 MODULES = {
     "fdstore/wire/_async/runner.py": "fdstore/wire/_sync/runner.py",
     "fdstore/wire/_async/cluster.py": "fdstore/wire/_sync/cluster.py",
@@ -65,17 +66,11 @@ def formatted(text: str, path: Path) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    stale = []
-    for source, name in MODULES.items():
-        target = ROOT / name
-        made = formatted(blocking((ROOT / source).read_text("utf-8"), source), target)
-        if not target.exists() or target.read_text("utf-8") != made:
-            stale.append(str(target.relative_to(ROOT)))
-            if "--check" not in arguments:
-                target.write_text(made, "utf-8")
-    if stale:
-        print("stale:" if "--check" in arguments else "written:", *stale)
-    return 1 if stale and "--check" in arguments else 0
+    made = (
+        (name, formatted(blocking((ROOT / source).read_text("utf-8"), source), ROOT / name))
+        for source, name in MODULES.items()
+    )
+    return update(made, check="--check" in arguments)
 
 
 if __name__ == "__main__":

@@ -12,11 +12,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
+from generated_files import update
 from reference import cli, elements, errors, keys, programs, tools
-
-TARGET = Path(__file__).parents[1] / "docs" / "reference"
 
 PAGES: dict[str, Callable[[], str]] = {
     "cli.md": cli.page,
@@ -29,16 +27,8 @@ PAGES: dict[str, Callable[[], str]] = {
 
 
 def main(arguments: list[str]) -> int:
-    stale = []
-    for name, make in PAGES.items():
-        target, made = TARGET / name, make()
-        if not target.exists() or target.read_text("utf-8") != made:
-            stale.append(f"docs/reference/{name}")
-            if "--check" not in arguments:
-                target.write_text(made, "utf-8")
-    if stale:
-        print("stale:" if "--check" in arguments else "written:", *stale)
-    return 1 if stale and "--check" in arguments else 0
+    made = ((f"docs/reference/{name}", make()) for name, make in PAGES.items())
+    return update(made, check="--check" in arguments)
 
 
 if __name__ == "__main__":

@@ -82,7 +82,7 @@ class FdstoreCapability(AbstractCapability[Any]):
         self._toolset = _ReadingToolset(self._ours)
 
     def get_instructions(self) -> str:
-        """Return what the model is told about descriptors."""
+        """Return the section of the system prompt about descriptors."""
         return self._ours.instructions
 
     def get_toolset(self) -> AbstractToolset[Any]:

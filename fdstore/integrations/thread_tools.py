@@ -138,7 +138,7 @@ class ThreadTools:
     ) -> Steps[Offloaded | None]:
         """Return a tool's output as the model is to see it (see `Toolset.offload`); None if the store fails,
         and for one of our own tools: then the output stays as it is. Under a `call_id` the same value is
-        stored once, another one anew."""
+        stored once; another value is stored again."""
         work = _Work(
             lambda tools, call_id: tools.offload(value, source, call_id),
             lambda context: offload(context, value, source),

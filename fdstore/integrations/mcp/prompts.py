@@ -29,7 +29,7 @@ def list_prompts() -> types.ListPromptsResult:
 def get_prompt(name: str, arguments: dict[str, str]) -> types.GetPromptResult:
     """Return the message of a prompt. Raises `InvalidArgument`."""
     if name != STUDY.name:
-        raise InvalidArgument("name", f"there is no prompt {quoted(name)}; there is: {STUDY.name}")
+        raise InvalidArgument("name", f"unknown prompt {quoted(name)}; the prompt is {STUDY.name}")
     fd = show_controls(fd_id(arguments.get("fd", "")), keep="")
     question = arguments.get("question", "").strip()
     if len(question) > MAX_QUESTION_CHARS:
