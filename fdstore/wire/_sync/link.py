@@ -187,12 +187,19 @@ class Link:
         self.owed = 0
 
 
-def _polling_reader(sock: socket.socket, buffer: bytearray) -> Callable[[], int]:
+def _preemptions() -> int:
+    """Return how often the kernel gave this process's CPU to another one that was ready to run."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
+
+
+def _polling_reader(
+    sock: socket.socket, buffer: bytearray, preemptions: Callable[[], int] = _preemptions
+) -> Callable[[], int]:
     """Return a function that reads into `buffer`, polling for a while before it waits."""
     poll, now = partial(os.readv, sock.fileno(), [buffer]), time.perf_counter_ns
     longest = LOCAL_POLL_NS if _is_local(sock) else REMOTE_POLL_NS
     left, unpolled = 0, MIN_UNPOLLED
-    until_check, preempted, checked_at = CHECK_EVERY, _preemptions(), now()
+    until_check, preempted, checked_at = CHECK_EVERY, preemptions(), now()
 
     def read() -> int:
         nonlocal left, unpolled, until_check, preempted, checked_at
@@ -209,7 +216,7 @@ def _polling_reader(sock: socket.socket, buffer: bytearray) -> Callable[[], int]
             until_check -= 1
             if not until_check:
                 last, last_at = preempted, checked_at
-                until_check, preempted, checked_at = CHECK_EVERY, _preemptions(), now()
+                until_check, preempted, checked_at = CHECK_EVERY, preemptions(), now()
                 if _is_contended(preempted - last, (checked_at - last_at) / 1e9):
                     left = CONTENDED_UNPOLLED
             return received
@@ -217,11 +224,6 @@ def _polling_reader(sock: socket.socket, buffer: bytearray) -> Callable[[], int]
         return sock.recv_into(buffer)
 
     return read
-
-
-def _preemptions() -> int:
-    """Return how often the kernel gave this process's CPU to another one that was ready to run."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
 
 
 def _is_contended(preemptions: int, seconds: float) -> bool:
