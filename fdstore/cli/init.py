@@ -16,7 +16,7 @@ from fdstore.errors import TargetExists
 @click.argument("file", metavar="[FILE]", default="agent.toml", type=click.Path(path_type=Path))
 @click.option("--force", is_flag=True, help="Replace the file if it is there.")
 def init(session: Session, file: Path, force: bool) -> None:
-    """Write a commented program file with every section and key. FILE is agent.toml by default.
+    """Write a commented program file with every section and key. FILE is agent.toml by default; - prints it.
 
     The file runs as it stands; keys that are commented out show their defaults.
     """
@@ -25,6 +25,9 @@ def init(session: Session, file: Path, force: bool) -> None:
     from fdstore.files.target import Target
 
     text = starter_file(name=None if NAME.fullmatch(file.stem) else "agent")
+    if str(file) == "-":
+        output.content(text.encode("utf-8"))
+        return
     try:
         with Target(file, exist_ok=force) as target:
             target.write(text.encode("utf-8"))

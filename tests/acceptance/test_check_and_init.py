@@ -44,6 +44,14 @@ def test_init_writes_a_valid_file_and_prints_the_next_steps(offline_command, tmp
     ]
 
 
+def test_init_prints_the_file_instead_with_a_dash(offline_command, tmp_path):
+    printed = offline_command("init", "-")
+
+    assert not list(tmp_path.iterdir())
+    (tmp_path / "mine.toml").write_text(printed.out)
+    assert offline_command("check", "mine.toml").code == 0
+
+
 def test_a_new_file_runs_unchanged(command):
     command("init", "first.toml")
     with ScriptedModel([say("I read texts.")]) as model:
