@@ -239,7 +239,10 @@ def _is_local(sock: socket.socket) -> bool:
     """Return whether the peer is on this machine, as far as its address shows."""
     if sock.family == socket.AF_UNIX:
         return True
-    return ip_address(sock.getpeername()[0]).is_loopback
+    try:
+        return ip_address(sock.getpeername()[0]).is_loopback
+    except OSError:
+        return False  # the peer has closed the connection, as the first request will find
 
 
 def _closed() -> NoReturn:

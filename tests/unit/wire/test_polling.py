@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from fdstore.wire._sync.link import CHECK_EVERY, CONTENDED_UNPOLLED, _polling_reader
+from fdstore.wire._sync.link import CHECK_EVERY, CONTENDED_UNPOLLED, _is_local, _polling_reader
 
 
 class CountingSocket(socket.socket):
@@ -68,3 +68,13 @@ def test_a_late_reply_is_waited_for_and_the_next_ones_are_not_polled_for(pair):
 
     # the late one, and 16 more
     assert ours.waits == 17
+
+
+def test_a_connection_that_is_lost_already_is_found_lost_by_its_first_request():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        ours = socket.create_connection(server.getsockname())
+        assert _is_local(ours)
+        ours.close()
+
+    with socket.socket() as unconnected:
+        assert not _is_local(unconnected)
