@@ -135,12 +135,16 @@ def gateway(
         max_read_chars=max_read_chars,
         session=session_name("gateway"),
     )
-    with as_interrupts():
-        if endpoint is None:
-            code = _relay_command(command, descriptors)
-        else:
-            entry = _wrapped_entry()
-            code = _relay_http(whole_url(endpoint, entry), listen, parse_headers(headers, entry), descriptors)
+    try:
+        with as_interrupts():
+            if endpoint is None:
+                code = _relay_command(command, descriptors)
+            else:
+                entry = _wrapped_entry()
+                url = whole_url(endpoint, entry)
+                code = _relay_http(url, listen, parse_headers(headers, entry), descriptors)
+    finally:
+        descriptors.finish()
     click.get_current_context().exit(code)
 
 

@@ -273,3 +273,15 @@ def test_forty_megabytes_are_stored_in_bounded_memory(host: Host, store: Store) 
     assert len(shown) < 6000
     assert store.process("triage").stat("fd:1").chars == 40 << 20
     store.drop_tree("triage")
+
+
+def test_the_end_of_the_program_waits_for_the_first_attempt_to_connect():
+    # Python aborts if it exits while a thread imports modules in C++
+    said: list[str] = []
+    descriptors = Descriptors("redis://127.0.0.1:1", None, "triage", 8000, said.append)
+
+    descriptors.start()
+    descriptors.finish()
+
+    [report] = said
+    assert report.startswith("store_unavailable: ")

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 RETRY_S = 5.0
 FIRST_TRY_S = 5.0
 """How long a message waits for the first connection: some hosts give a server ten seconds to start."""
+END_S = 2.0
+"""How long the program's end waits for the first connection."""
 TRUSTED_S = 1.0
 """For how long after an operation the store counts as reachable."""
 MAX_READ_CHARS = 45_000
@@ -81,6 +83,14 @@ class Descriptors:
                 return
             self._is_connecting = True
         threading.Thread(target=self._connect, name="fdstore-connect", daemon=True).start()
+
+    def finish(self) -> None:
+        """Wait up to `END_S` for the first attempt to connect, if it is under way: it imports native modules,
+        and an interpreter that exits meanwhile aborts."""
+        with self._lock:
+            is_connecting = self._is_connecting
+        if is_connecting:
+            self._tried.wait(END_S)
 
     def definitions(self) -> list[dict[str, Any]] | None:
         """Return our tools for a tool list of MCP; None if the store cannot be reached."""
