@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator, Mapping
 
 from fdstore import errors
@@ -47,7 +48,7 @@ SAMPLES: Mapping[type[FDStoreError], tuple[object, ...]] = {
     errors.DamagedRecord: ("the tree triage", "its hash is a string"),
     errors.LookingOnly: ("redis://127.0.0.1:6379", "a commit"),
     errors.NewerFormat: ("the tree triage", "format 9"),
-    errors.StartFailed: ("the embedded server", "there is no redis-server"),
+    errors.StartFailed: ("the embedded server", "redis-server exited with code 1"),
     errors.StoreFull: ("used 512 MiB of 512 MiB",),
     errors.StoreLostData: ("fd:1 of triage", "its key is gone"),
     errors.StoreReadOnly: ("it is a replica",),
@@ -127,6 +128,5 @@ def parameters(error: type[FDStoreError]) -> list[str]:
     """Return the names of the arguments: those of the first class that has a constructor."""
     for each in error.__mro__:
         if "__init__" in vars(each):
-            code = each.__init__.__code__  # type: ignore[misc]
-            return list(code.co_varnames[1 : code.co_argcount])
+            return list(inspect.signature(vars(each)["__init__"]).parameters)[1:]
     return []

@@ -22,7 +22,7 @@ is offered only where it can work: `spawn` where programs are linked, `pipe` whe
 A mistake of the model is a result with `is_error`, an [`fd_error`](elements.md#fd_error) that says what to
 do. Each tool below shows the types that it returns, with a call that causes them and the message. Any tool
 returns `invalid_argument` for an unknown or wrong argument and, if it stores something, `quota_exceeded` or
-`store_full` where there is no room. Numbers may be sent as `3`, `3.0` or `"3"`; a descriptor as `fd:3`,
+`store_full` if the store is full. Numbers may be sent as `3`, `3.0` or `"3"`; a descriptor as `fd:3`,
 `fd-3` or `3`.
 """
 

@@ -3,30 +3,16 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import structs
 
 from fdstore.records import Slice
 from fdstore.render import fd_content
 from fdstore.testing import element, elements
+from tests.unit.rendering import PAGE
 
 
 def page(fd: str, text: str) -> Slice:
-    return Slice(
-        text=text,
-        fd=fd,
-        mode="page",
-        page=1,
-        start=1,
-        count=1,
-        pages=1,
-        lines="1-1",
-        total_lines=1,
-        chars=f"1-{len(text)}",
-        total_chars=len(text),
-        continued=False,
-        truncated=False,
-        state="sealed",
-        eof=True,
-    )
+    return structs.replace(PAGE, fd=fd, text=text)
 
 
 def test_the_body_of_a_page_is_its_text():
