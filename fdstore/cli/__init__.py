@@ -75,6 +75,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "du": ("fdstore.cli.room:du", "Show stored bytes by tree, process or descriptor."),
         "saved": ("fdstore.cli.saved:saved", "Show what was kept out of contexts, and read back."),
         "redis-cli": ("fdstore.cli.redis_cli:redis_cli", "Run redis-cli on the store."),
+        "redis-server": ("fdstore.cli.redis_cli:redis_server", "Run the installed redis-server."),
         "gc": ("fdstore.cli.upkeep:gc", "Remove trees past their retention."),
         "bench": ("fdstore.cli.bench:bench", "Measure fdstore against plain Redis commands."),
         "completion": ("fdstore.cli.completion:completion", "Print the completion script for a shell."),

@@ -165,7 +165,10 @@ def _account(store: Store, process: str, watch: Watch, out_dir: Path) -> None:
         "\n\nInspect it yourself:"
     )
     record = f"'{store.prefix}:{{{process}}}"
-    cli = cli_for(store.url)
+    fdstore = "fdstore" if shutil.which("fdstore") else sys.argv[0]
+    is_default = is_embedded(store.url) or store.url == settings.read().url
+    url = "" if is_default else f" --url {hide_password(store.url)}"
+    cli = cli_for(store.url) or f"{fdstore} redis-cli{url}"
     for arguments in (
         f"HGETALL {record}'",
         f"ZRANGE {record}:processes' 0 -1",
@@ -176,23 +179,21 @@ def _account(store: Store, process: str, watch: Watch, out_dir: Path) -> None:
         f"LRANGE {record}:{process}:journal' 0 -1",
     ):
         output.line(f"  {cli} {arguments}")
-    fdstore = "fdstore" if shutil.which("fdstore") else sys.argv[0]
     output.line(f"  {fdstore} --help; {fdstore} ls {process} --prefix {store.prefix}")
-    is_default = is_embedded(store.url) or store.url == settings.read().url
-    url = "" if is_default else f" --url {hide_password(store.url)}"
     output.line(
         "\nSee it in a browser; this prints the address of a page with all that has just happened:"
         f"\n  {fdstore} ui {process} --prefix {store.prefix}{url}"
     )
 
 
-def cli_for(url: str) -> str:
-    """Return the redis-cli command for the store at `url`."""
+def cli_for(url: str) -> str | None:
+    """Return the redis-cli command for the store at `url`; None without a redis-cli."""
     from fdstore.local.redis_server import find_cli
     from fdstore.url_options import hide_password
 
-    found = find_cli()
-    program = str(found) if found else "redis-cli"
+    program = find_cli()
+    if program is None:
+        return None
     if url.startswith("unix://"):
         return f"{program} -s {url.removeprefix('unix://')}"
     return f"{program} -u {hide_password(url)}"

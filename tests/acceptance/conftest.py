@@ -85,7 +85,7 @@ class Command:
             assert process.stdin is not None
             assert process.stderr is not None
             process.stdin.close()
-            sent = b"".join(iter(lambda: _read(terminal), b""))
+            sent = b"".join(iter(lambda: read_terminal(terminal), b""))
             os.close(terminal)
             err = process.stderr.read().decode("utf-8")
             process.wait(DEADLINE_S)
@@ -97,7 +97,8 @@ class Command:
         return fdstore.connect(url, self.environment.get("FDSTORE_PREFIX"))
 
 
-def _read(terminal: int) -> bytes:
+def read_terminal(terminal: int) -> bytes:
+    """Read what has come to a terminal; empty when its other side is closed."""
     with suppress(OSError):  # EIO: the other side is closed
         return os.read(terminal, 65536)
     return b""
