@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
@@ -270,6 +271,24 @@ def test_on_sigterm_a_worker_finishes_its_task_and_exits_without_taking_another(
     assert worker.process.wait(20) == 0, worker.log
     assert ledger.started_ids == ledger.ended == ["hold"]
     assert list_keys(durable_server) == {"fdq:fdstore:queue"}
+
+
+@pytest.mark.parametrize("pool", ["threads", "prefork"])
+def test_a_worker_that_is_killed_leaves_no_temporary_files(
+    durable_server: PrivateServer,
+    start_worker: StartWorker,
+    pool: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    worker = start_worker(durable_server.url, pool)
+
+    worker.kill()
+
+    assert list(temporary.iterdir()) == []
 
 
 @pytest.mark.parametrize("pool", ["threads", "prefork"])

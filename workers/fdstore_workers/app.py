@@ -17,8 +17,10 @@ runs a process.
 from __future__ import annotations
 
 import logging
+import multiprocessing
 import os
 import socket
+import tempfile
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -88,6 +90,8 @@ def start_worker(app: Any, concurrency: int, pool: Literal["threads", "prefork"]
     Call this in the main thread. Returns an exit status: 0 after SIGTERM.
     """
     signals.setup_logging.connect(log_to_stderr, dispatch_uid="fdstore")
+    if pool == "prefork":
+        _share_memory_without_a_directory()
     worker = app.Worker(
         hostname=f"fdstore-{os.getpid()}@{socket.gethostname()}",
         pool=ThreadPool if pool == "threads" else pool,
@@ -114,6 +118,16 @@ def start_worker(app: Any, concurrency: int, pool: Literal["threads", "prefork"]
         signals.worker_ready.disconnect(dispatch_uid="fdstore")
         signals.setup_logging.disconnect(dispatch_uid="fdstore")
     return worker.exitcode or 0
+
+
+def _share_memory_without_a_directory() -> None:
+    """Put the files of memory that pool processes share into the directory for temporary files itself.
+
+    They are unlinked as soon as they are open. The directory that multiprocessing would make for them is
+    removed by an exit handler, which neither a killed process runs nor one that exits by `os._exit`, as ours
+    do.
+    """
+    vars(multiprocessing.current_process())["_config"]["tempdir"] = tempfile.gettempdir()
 
 
 def log_to_stderr(level: str = "INFO", log_format: LogFormat = "text", **_: Any) -> None:
