@@ -27,6 +27,7 @@ pytest.register_assert_rewrite(
 from tests.slices import check_slice  # noqa: E402
 from tests.store_model import StoreModel  # noqa: E402
 from tests.stored_keys import check_keys  # noqa: E402
+from tests.temporary_files import TemporaryFiles  # noqa: E402
 
 # No deadline per example: the machine may be busy, and the bench measures time.
 settings.register_profile("fdstore", deadline=None)
@@ -36,8 +37,14 @@ settings.load_profile("fdstore")
 # with a handler here it is as usual for the commands that are interrupted in tests.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Whatever the tests start prints as it would on a user's machine.
-os.environ.pop("PYTHONUNBUFFERED", None)
+# Whatever the tests start prints the same on every machine: unset, these mean a terminal of the usual kind.
+for name in ("PYTHONUNBUFFERED", "TERM", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"):
+    os.environ.pop(name, None)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(TemporaryFiles())
 
 
 @pytest.fixture(autouse=True)

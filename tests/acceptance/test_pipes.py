@@ -73,7 +73,7 @@ exit $code
 @pytest.fixture
 def bwrap_folder() -> Iterator[Path]:
     """A directory with a substitute for bubblewrap that works until a file `refuse` exists beside it."""
-    with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
+    with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(0o755)
         (folder / "bwrap").write_text(BWRAP.format(folder=folder))

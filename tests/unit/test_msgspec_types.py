@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 MEETS_TYPES = """
-import sys, tempfile
+import sys
 from pathlib import Path
 
 import msgspec
@@ -33,7 +34,7 @@ def watch(frame, event, argument):
 class Unknown(msgspec.Struct):
     field: int
 
-file = Path(tempfile.mkdtemp(), "p.toml")
+file = Path(sys.argv[1], "p.toml")
 file.write_text('[model]\\nname = "m"\\n[prompt]\\nsystem = "s"\\n[limits]\\ntree_depth = 2\\n')
 sys.setprofile(watch)
 Bundle.from_json(load(file).to_json())
@@ -55,9 +56,13 @@ print(met)
 """
 
 
-def test_every_type_that_threads_decode_is_prepared_beforehand() -> None:
+def test_every_type_that_threads_decode_is_prepared_beforehand(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", MEETS_TYPES], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", MEETS_TYPES, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
 
     assert (done.stderr, done.stdout) == ("", "['Unknown']\n")

@@ -14,7 +14,7 @@ from tests.unit.workers.engines import ENGINES, working
 @pytest.fixture
 def world_readable_dir() -> Iterator[Path]:
     """A directory that every user can read, like those of programs."""
-    with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
+    with tempfile.TemporaryDirectory() as name:
         Path(name).chmod(0o755)
         yield Path(name)
 

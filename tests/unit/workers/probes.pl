@@ -48,7 +48,7 @@ opens("read /etc/shadow", "<", "/etc/shadow");
 opens("read the worker's configuration", "<", $at{cwd_file});
 lists("list /root", "/root"); lists("list /home", "/home"); lists("list /var", "/var"); lists("list /run", "/run");
 lists("list /sys", "/sys"); lists("list the worker's directory", $at{cwd});
-opens("write below /usr", ">", "/usr/share/made"); opens("write to /dev/shm", ">", "/dev/shm/made");
+opens("write below /usr", ">", "/usr/share/made"); opens("write to /dev/shm", ">", $at{shared_file});
 opens("write to the root", ">", "/made"); opens("read /proc/kcore", "<", "/proc/kcore");
 opens("read /dev/kmsg", "<", "/dev/kmsg"); opens("read /dev/mem", "<", "/dev/mem");
 opens("write /proc/sys", ">", "/proc/sys/kernel/hostname"); opens("write /proc/sysrq-trigger", ">", "/proc/sysrq-trigger");

@@ -34,7 +34,7 @@ AS_NOBODY: dict[str, Any] = {"user": NOBODY, "group": NOBODY, "extra_groups": []
 def host() -> Iterator[dict[str, object]]:
     """Targets that commands must not reach, accessible to all users or to the user of the commands."""
     user = NOBODY if os.geteuid() == 0 else os.geteuid()
-    with ExitStack() as stack, tempfile.TemporaryDirectory(dir="/tmp") as name:
+    with ExitStack() as stack, tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(0o777)
         open_dir = folder / "open"
@@ -85,6 +85,9 @@ def host() -> Iterator[dict[str, object]]:
         libc.mq_open(f"/{at['queue']}".encode(), os.O_CREAT | os.O_RDWR, 0o666, None)
         os.umask(before)
         stack.callback(libc.mq_unlink, f"/{at['queue']}".encode())
+        shared_file = Path(f"/dev/shm/{at['queue']}")
+        stack.callback(shared_file.unlink, missing_ok=True)  # without a sandbox the probe makes it
+        at["shared_file"] = shared_file
         at["key"] = "fdstore-probe"
         inherited = stack.enter_context(open(folder / "file"))
         os.set_inheritable(inherited.fileno(), True)
