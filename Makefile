@@ -36,7 +36,9 @@ test: $(READY)
 test-fast: $(READY)
 	$(BIN)/python -m pytest tests/unit
 
-# The wheel and the sdist, and the wheel installed in environments of its own. The registry is needed.
+# The wheel and the sdist, and the wheel installed in environments of its own, also with each Python that this machine
+# has. The registry is needed.
+test-package: export FDSTORE_TEST_PYTHONS = $(call pythons,[1-9])
 test-package: $(PACKAGE_READY)
 	$(BIN)/python -m pytest -n 2 tests/package
 
@@ -54,7 +56,8 @@ test-bounds: $(PACKAGE_READY)
 		tests/with_workers/test_transport.py tests/with_workers/test_hostile_queue.py
 
 # The tests with each later Python that this machine has; `make test-pythons PYTHONS=/path/to/python` names others.
-PYTHONS ?= $(wildcard $(HOME)/.pyenv/versions/3.1[2-9]*/bin/python /usr/bin/python3.1[2-9] /usr/local/bin/python3.1[2-9])
+pythons = $(wildcard $(HOME)/.pyenv/versions/3.1$1.*/bin/python /usr/bin/python3.1$1 /usr/local/bin/python3.1$1)
+PYTHONS ?= $(call pythons,[2-9])
 test-pythons: export PYTHONDONTWRITEBYTECODE =
 test-pythons: export UV_SYSTEM_CERTS = 1
 test-pythons: $(PACKAGE_READY)

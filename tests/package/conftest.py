@@ -15,6 +15,7 @@ import msgspec
 import pytest
 
 from fdstore.local.redis_server import PrivateServer
+from tests.waiting import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
 REPOSITORY = "https://example.org/owner/fdstore"
@@ -33,7 +34,7 @@ def build(source: Path, target: Path, *options: str, repository: str = "") -> No
         env={**os.environ, "FDSTORE_REPOSITORY_URL": repository},
         check=True,
         capture_output=True,
-        timeout=100,
+        timeout=PATIENCE_S,
     )
 
 
@@ -81,7 +82,7 @@ class Installed:
             input=text,
             capture_output=True,
             text=True,
-            timeout=100,
+            timeout=PATIENCE_S,
         )
 
     def output(self, *command: str, text: str = "") -> str:
@@ -109,10 +110,10 @@ def uv(*arguments: str) -> str:
     # the certificates of the system, as pip uses them
     ended = subprocess.run(
         [sys.executable, "-m", "uv", *arguments],
-        env={**os.environ, "UV_SYSTEM_CERTS": "1"},
+        env={**os.environ, "UV_SYSTEM_CERTS": "1", "CC": "false"},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=PATIENCE_S,
     )
     assert ended.returncode == 0, ended.stderr
     return ended.stdout
@@ -123,13 +124,15 @@ Install = Callable[..., Installed]
 
 @pytest.fixture(scope="session")
 def install(dists: Dists, tmp_path_factory: pytest.TempPathFactory) -> Install:
-    """`install("web", url=...)` installs the wheel with extras into an environment of its own."""
+    """`install("web", url=..., python=...)` installs the wheel with extras into an environment of its own,
+    without a compiler: every dependency must come as a wheel."""
 
-    def install(*extras: str, url: str = "") -> Installed:
+    def install(*extras: str, url: str = "", python: str = sys.executable) -> Installed:
         folder = tmp_path_factory.mktemp("-".join(extras) or "alone")
-        uv("venv", "--quiet", "--python", sys.executable, str(folder / "venv"))
+        uv("venv", "--quiet", "--python", python, str(folder / "venv"))
         wanted = f"fdstore[{','.join(extras)}] @ {dists.wheel.as_uri()}"
-        uv("pip", "install", "--quiet", "--python", str(folder / "venv/bin/python"), wanted)
+        options = ("--quiet", "--only-binary", ":all:", "--python", str(folder / "venv/bin/python"))
+        uv("pip", "install", *options, wanted)
         return Installed(folder, url)
 
     return install

