@@ -31,8 +31,6 @@ PREFIX = "fdstore-demo"
 COMMANDS = ("grep", "sort", "uniq", "head", "cut")
 """The commands that the demo's programs run and its worker allows."""
 
-WORKER_READY_S = 30.0
-
 
 @verb
 @click.argument("file", metavar="[FILE]", required=False, type=click.Path(exists=True, dir_okay=False))
@@ -74,7 +72,7 @@ def _worker(store: Store, environment: Mapping[str, str], log: Path) -> Iterator
     """Run a worker for the demo as a child process."""
     from fdstore.errors import StartFailed
     from fdstore.local.server_process import wait_until
-    from fdstore.local.worker import worker_command, worker_environment
+    from fdstore.local.worker import READY_S, worker_command, worker_environment
     from fdstore.store import worker_registry
 
     allowed = [word for name in COMMANDS for word in ("--allow-command", name)]
@@ -88,8 +86,8 @@ def _worker(store: Store, environment: Mapping[str, str], log: Path) -> Iterator
         return any(name.endswith(f":{worker.pid}") for name in names)
 
     try:
-        if not wait_until(lambda: registered() or worker.poll() is not None, WORKER_READY_S) or worker.poll():
-            last_lines = log.read_text("utf-8", "replace").strip().splitlines()[-2:]
+        if not wait_until(lambda: registered() or worker.poll() is not None, READY_S) or worker.poll():
+            last_lines = log.read_text("utf-8", "replace").strip().splitlines()[-2:] or ["no output"]
             raise StartFailed(store.where, f"the demo's worker did not start: {' / '.join(last_lines)}")
         output.line(f"A worker is running (pid {worker.pid}).\n")
         yield
