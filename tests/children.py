@@ -16,9 +16,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, AnyStr
 
-DEADLINE_S = 100.0
-"""Below the time that pytest gives a test, so that the child is named and not just the test."""
-END_S = 30.0
+from tests.waiting import CHILD_DEADLINE_S, PATIENCE_S
 
 alive: set[Child[Any]] = set()
 """The children with a deadline that were not waited for yet."""
@@ -31,7 +29,7 @@ class Child(subprocess.Popen[AnyStr]):
         self,
         command: Any,
         *,
-        deadline_s: float | None = DEADLINE_S,
+        deadline_s: float | None = CHILD_DEADLINE_S,
         env: Mapping[str, str] | None = None,
         **options: Any,
     ) -> None:
@@ -59,7 +57,7 @@ class Child(subprocess.Popen[AnyStr]):
         """Ask the process to end, kill it if it does not, and return its exit code."""
         self.terminate()
         try:
-            return self.wait(END_S)
+            return self.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
             self.kill()
             return self.wait()

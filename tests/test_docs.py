@@ -15,6 +15,7 @@ from fdstore.local.redis_server import PrivateServer
 from fdstore.testing import ScriptedModel
 from fdstore.tools.toolbox import BUILT_IN
 from tests.documents import answers, blocks_of, environment, write_files
+from tests.waiting import PATIENCE_S
 from tests.worker_process import running_worker
 
 ROOT = Path(__file__).parent.parent
@@ -52,7 +53,7 @@ def test_the_python_of_the_readme_runs_unchanged(place):
         env=environ,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
     )
 
     assert done.returncode == 0, done.stderr

@@ -10,6 +10,7 @@ from typing import get_args
 import fdstore
 from fdstore.tools.toolbox import BUILT_IN
 from tests.documents import blocks_of
+from tests.waiting import PATIENCE_S
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = ("README.md", "docs/how-to/own-loop.md")
@@ -83,7 +84,7 @@ def test_a_strict_type_checker_accepts_the_documents_and_rejects_wrong_calls(tmp
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=PATIENCE_S,
     )
 
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,4 +1,16 @@
-"""Bounded waiting for a condition that another thread or process makes true."""
+"""Waiting for what another thread or process does: all limits of time in the tests have their home here.
+
+A limit ends what hangs. It says nothing about speed, so it is far above what a busy machine needs: beside
+eight spinning processes on two processors everything takes ten times as long. Limits are nested, so that the
+innermost, which knows most, fails first:
+
+    PATIENCE_S          one wait
+    CHILD_DEADLINE_S    one child process, see children.py
+    `timeout` in pyproject.toml   one test; pytest-timeout prints the stacks of all threads
+
+Times that a test shortens in what it tests (a lease, a time-out), and bounds of how long it may take, hold on
+a quiet machine alone. `stretched` suits them to how fast this one is now.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +19,25 @@ import time
 from collections.abc import Callable
 
 LOOK_EVERY_S = 0.02
-PATIENCE_S = 60.0
-"""Longer than anything takes that does not hang, on a busy machine too."""
+PATIENCE_S = 240.0
+CHILD_DEADLINE_S = 300.0
+SPIN_S = 0.1
+USUAL_SLOWNESS = 3.0
+"""Tests run in more processes than there are processors."""
+
+
+def slowness() -> float:
+    """Return how many times as long as alone a busy thread takes on this machine now: 1.0 or more."""
+    began, used = time.perf_counter(), time.thread_time()
+    while (took := time.perf_counter() - began) < SPIN_S:
+        pass
+    return max(1.0, took / (time.thread_time() - used))
+
+
+def stretched(seconds: float) -> float:
+    """Return a time that suits a machine that runs these tests alone, and on a busier one up to ten times as
+    much."""
+    return seconds * min(max(slowness() / USUAL_SLOWNESS, 1.0), 10.0)
 
 
 def wait_until(happened: Callable[[], object], seconds: float = PATIENCE_S, what: str = "it") -> None:

@@ -24,8 +24,8 @@ import pytest
 import fdstore
 from fdstore.local.redis_server import EmbeddedServer
 from tests.children import Child
+from tests.waiting import PATIENCE_S
 
-DEADLINE_S = 60
 _prefixes = (f"t{number}" for number in itertools.count())
 
 
@@ -65,7 +65,7 @@ class Command:
 
     def __call__(self, *args: str | Path, stdin: bytes = b"") -> CommandResult:
         with self.start(*args) as process:
-            out, err = process.communicate(stdin, timeout=DEADLINE_S)
+            out, err = process.communicate(stdin, timeout=PATIENCE_S)
         return CommandResult(process.returncode, out, err.decode("utf-8"))
 
     def python(self, program: str, *args: str) -> CommandResult:
@@ -73,7 +73,7 @@ class Command:
         words = [sys.executable, "-c", program, *args]
         pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         with Child(words, env=self.environment, cwd=self.folder, **pipes) as process:
-            out, err = process.communicate(timeout=DEADLINE_S)
+            out, err = process.communicate(timeout=PATIENCE_S)
         return CommandResult(process.returncode, out, err.decode("utf-8"))
 
     def on_terminal(self, *args: str | Path, columns: int = 80) -> CommandResult:
@@ -88,7 +88,7 @@ class Command:
             sent = b"".join(iter(lambda: read_terminal(terminal), b""))
             os.close(terminal)
             err = process.stderr.read().decode("utf-8")
-            process.wait(DEADLINE_S)
+            process.wait(PATIENCE_S)
         return CommandResult(process.returncode, sent.replace(b"\r\n", b"\n"), err)
 
     def store(self) -> fdstore.Store:

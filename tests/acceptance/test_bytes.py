@@ -16,6 +16,7 @@ from functools import cache
 from click.testing import CliRunner
 
 from fdstore.cli import cli
+from tests.waiting import PATIENCE_S
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + random.Random(1).randbytes(200_000)
 
@@ -85,7 +86,7 @@ def test_the_advice_for_a_compressed_file_stores_its_text_under_the_same_name(co
         env=command.environment,
         cwd=tmp_path,
         capture_output=True,
-        timeout=60,
+        timeout=PATIENCE_S,
     )
 
     assert advice == "gzip -dc 'a log.gz' | fdstore put triage - --name 'build log'"
@@ -115,7 +116,7 @@ def test_a_redirected_file_is_begun_again_where_it_stood(command, store, tmp_pat
     with (tmp_path / "mixed").open("rb", buffering=0) as given:
         given.seek(5)
         with command.start("put", "triage", "-", "--media-type", "Image/X-Mine", stdin=given) as putting:
-            out, _ = putting.communicate(timeout=60)
+            out, _ = putting.communicate(timeout=PATIENCE_S)
 
     found = store.process("triage").stat("fd:1")
     assert out == b"fd:1\n"

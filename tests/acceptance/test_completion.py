@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.children import Child
-
-DEADLINE_S = 60
+from tests.waiting import PATIENCE_S
 
 
 class Bash:
@@ -51,7 +50,7 @@ class Bash:
         os.write(self._terminal, text.encode())
 
     def _until(self, text: str) -> str:
-        until, seen = time.monotonic() + DEADLINE_S, ""
+        until, seen = time.monotonic() + PATIENCE_S, ""
         while text not in seen:
             assert time.monotonic() < until, seen
             seen += os.read(self._terminal, 4096).decode()

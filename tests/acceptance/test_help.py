@@ -11,6 +11,7 @@ import fdstore
 from fdstore.cli import VERBS, load_verb
 from tests.acceptance.verbs import HERE
 from tests.children import Child
+from tests.waiting import PATIENCE_S
 
 
 def test_help_names_every_verb_and_imports_nothing_slow(command):
@@ -20,7 +21,7 @@ def test_help_names_every_verb_and_imports_nothing_slow(command):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     ) as process:
-        out, trace = process.communicate(timeout=30)
+        out, trace = process.communicate(timeout=PATIENCE_S)
 
     listed = {line.split()[0] for line in out.decode().split("\n") if line.startswith("  ") and line.split()}
     assert {name for section in VERBS.values() for name in section} <= listed

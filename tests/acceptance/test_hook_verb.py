@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from tests.children import Child
+from tests.waiting import PATIENCE_S
 
 LONG = "a line of a long log\n" * 1000
 
@@ -69,7 +70,7 @@ def test_a_short_output_costs_no_more_than_the_start_of_a_small_program(command,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     ) as process:
-        out, trace = process.communicate(event(tmp_path, stdout="short"), timeout=30)
+        out, trace = process.communicate(event(tmp_path, stdout="short"), timeout=PATIENCE_S)
 
     assert out == b""
     imported = {line.rpartition("|")[2].strip() for line in trace.decode().split("\n")}

@@ -15,6 +15,7 @@ import pytest
 from fdstore.local.redis_server import PrivateServer
 from fdstore.testing import Request, ScriptedModel, call, say, turn
 from tests.children import Child
+from tests.waiting import PATIENCE_S
 
 FDSTORE = Path(sys.executable).with_name("fdstore")
 """The command as people start it."""
@@ -106,7 +107,7 @@ class CommandRunner:
             env=self.environment,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE_S,
             stdin=subprocess.DEVNULL,
         )
         assert done.returncode == 0, (args, done.stdout, done.stderr)

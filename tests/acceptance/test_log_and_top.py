@@ -6,6 +6,7 @@ import os
 import signal
 
 from fdstore.store import processes
+from tests.waiting import PATIENCE_S
 
 
 def read_until(terminal: int, awaited: bytes) -> bytes:
@@ -28,7 +29,7 @@ def test_top_at_a_terminal_shows_the_processes_until_q(command, store):
                 pass
         except OSError:
             pass  # it has closed the terminal
-        process.wait(timeout=30)
+        process.wait(PATIENCE_S)
     os.close(terminal)
 
     assert b"PROCESS" in shown
@@ -43,6 +44,6 @@ def test_log_follows_an_agent_until_it_is_interrupted(command, store):
     with command.start("log", "-f", child) as follower:
         assert b"task      Which test fails?" in follower.stdout.readline()
         follower.send_signal(signal.SIGINT)
-        _, err = follower.communicate(timeout=30)
+        _, err = follower.communicate(timeout=PATIENCE_S)
 
     assert (follower.returncode, err) == (130, b"")

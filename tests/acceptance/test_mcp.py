@@ -11,6 +11,7 @@ import fdstore
 from fdstore.integrations.process_name import process_name_of
 from tests.acceptance.conftest import Command
 from tests.children import Child
+from tests.waiting import PATIENCE_S
 
 HELLO = {
     "protocolVersion": "2025-11-25",
@@ -52,7 +53,7 @@ def test_a_host_starts_it_stores_a_text_and_ends_it(command: Command, store: fds
         server.stdin.write(b'this is not JSON\n{"jsonrpc": "2.0"}\n')
         tools = [tool["name"] for tool in ask(server, 2, "tools/list")["tools"]]
         stored = ask(server, 3, "tools/call", name="put_fd", arguments={"file": "build.log"})
-        rest, said = server.communicate(timeout=60)
+        rest, said = server.communicate(timeout=PATIENCE_S)
 
     assert tools == ["read_fd", "search_fd", "list_fds", "write_fd", "put_fd", "close_fd"]
     assert 'source="build.log"' in stored["content"][0]["text"]
@@ -67,7 +68,7 @@ def test_a_host_that_stops_it_does_not_wait(command: Command) -> None:
         with command.start("mcp") as server:
             ask(server, 1, "initialize", **HELLO)
             server.send_signal(number)
-            assert server.wait(timeout=30) == -number
+            assert server.wait(PATIENCE_S) == -number
 
 
 def test_a_request_that_cannot_be_read_is_answered(command: Command) -> None:
@@ -78,7 +79,7 @@ def test_a_request_that_cannot_be_read_is_answered(command: Command) -> None:
 
         assert answer_to(server, 2)["error"]["code"] == -32700
         assert ask(server, 3, "tools/list")["tools"]
-        server.communicate(timeout=60)
+        server.communicate(timeout=PATIENCE_S)
 
 
 def test_a_server_whose_input_ends_does_not_wait_for_a_store_that_hangs(command: Command) -> None:
@@ -89,6 +90,6 @@ def test_a_server_whose_input_ends_does_not_wait_for_a_store_that_hangs(command:
             send(server, 2, "tools/call", name="list_fds", arguments={})
             silent.accept()
 
-            server.communicate(timeout=20)
+            server.communicate(timeout=PATIENCE_S)
 
     assert server.returncode == 0

@@ -17,6 +17,7 @@ import pytest
 
 import fdstore
 from tests.acceptance.conftest import Command
+from tests.waiting import PATIENCE_S
 from tests.worker_process import WorkerProcess, running_worker
 
 TEXT = "an x\nnone\nx again\n"
@@ -129,7 +130,7 @@ def test_pipe_prints_the_partial_output_of_a_killed_pipeline_and_reports_the_kil
         with command.start("pipe", "triage", "-i", feed.fd, "--", "cat") as watching:
             first = watching.stdout.read(4)
             command("kill", "triage.1")
-            rest, err = watching.communicate(timeout=30)
+            rest, err = watching.communicate(timeout=PATIENCE_S)
 
     assert (first, rest, watching.returncode) == (b"one\n", b"", 1)
     assert err.startswith(b"fdstore: stream_broken: ")
@@ -207,7 +208,7 @@ def test_the_pipeline_continues_after_its_watcher_leaves(command, store, worker)
         with command.start("pipe", "triage", "-i", feed.fd, "--", "cat") as watching:
             assert watching.stdout.read(4) == b"one\n"
             watching.send_signal(signal.SIGINT)
-            watching.communicate(timeout=20)
+            watching.communicate(timeout=PATIENCE_S)
         feed.write("two\n")
 
     assert watching.returncode == 130
@@ -223,7 +224,7 @@ def test_tail_begins_with_the_last_lines_and_follows_to_the_end(command, store):
             first = following.stdout.read(len("line 29\nline 30\n"))
             out.write("line 31\n")
             out.end()
-            rest, err = following.communicate(timeout=20)
+            rest, err = following.communicate(timeout=PATIENCE_S)
 
     assert (first, rest, err) == (b"line 29\nline 30\n", b"line 31\n", b"")
     assert following.returncode == 0
@@ -235,7 +236,9 @@ def test_tail_prints_the_same_lines_as_the_system_tail(command, store, words):
     text = "one\ntwo\nthree\nfo\u00fcr"
     store.process("triage").create(text, page_size=5)
 
-    theirs = subprocess.run(["tail", *words.split()], input=text.encode(), capture_output=True, timeout=20)
+    theirs = subprocess.run(
+        ["tail", *words.split()], input=text.encode(), capture_output=True, timeout=PATIENCE_S
+    )
 
     assert command("tail", "triage", "1", *words.split()).raw == theirs.stdout
     assert command("tail", "triage", "1", "-f", *words.split()).raw == theirs.stdout
@@ -250,7 +253,7 @@ def test_tail_from_a_line_not_written_yet_waits_for_it(command, store):
                 out.write(piece)
                 out.flush()
             out.end()
-            printed, err = following.communicate(timeout=20)
+            printed, err = following.communicate(timeout=PATIENCE_S)
 
     assert (following.returncode, printed, err) == (0, b"four\nfive\n", b"")
 

@@ -10,7 +10,7 @@ import pytest
 import redis
 
 import fdstore
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE_S, wait_until
 
 
 def test_several_files_are_stored_in_order_and_one_failure_does_not_prevent_the_others(
@@ -112,7 +112,7 @@ def test_text_piped_into_a_stream_reaches_its_readers_live(command, store):
             assert following.stdout.readline() == "compiling naïve.c\n".encode()
             while_open = store.process("triage").stat(1)
             putting.stdin.write(b"\xa9\n")
-            out, err = putting.communicate(timeout=20)
+            out, err = putting.communicate(timeout=PATIENCE_S)
             rest = following.stdout.read()
 
     assert (while_open.state, while_open.source) == ("open", "make")
@@ -134,9 +134,9 @@ def test_a_signal_to_a_live_put_breaks_its_stream_immediately(command, store, nu
         putting.stdout.readline()
         putting.stdin.write(b"half\n")
         putting.stdin.flush()
-        wait_until(lambda: store.process("triage").stat(1).chars == 5, 20)
+        wait_until(lambda: store.process("triage").stat(1).chars == 5)
         putting.send_signal(number)
-        _, err = putting.communicate(timeout=20)
+        _, err = putting.communicate(timeout=PATIENCE_S)
 
     found = store.process("triage").stat(1)
     assert (putting.returncode, err) == (code, b"")
@@ -147,7 +147,7 @@ def test_a_killed_live_put_leaves_a_stream_whose_lease_expires(command, store):
     with command.start("put", "triage", "-", "--stream") as putting:
         putting.stdout.readline()
         putting.kill()
-        putting.communicate(timeout=20)
+        putting.communicate(timeout=PATIENCE_S)
 
     with redis.Redis.from_url(store.url) as client:
         key = f"{store.prefix}:{{triage}}:triage:fd:1"
@@ -189,9 +189,9 @@ def test_an_interrupted_put_removes_its_staged_pages_immediately(command, store,
         def staged() -> list[bytes]:
             return client.keys(f"{store.prefix}:*staging*")
 
-        wait_until(lambda: staged() != [], 20)
+        wait_until(lambda: staged() != [])
         putting.send_signal(number)
-        _, err = putting.communicate(timeout=20)
+        _, err = putting.communicate(timeout=PATIENCE_S)
         left = staged()
 
     assert (putting.returncode, err, left) == (128 + number, b"", [])

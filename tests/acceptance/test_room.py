@@ -6,6 +6,8 @@ import os
 
 import pytest
 
+from tests.waiting import PATIENCE_S
+
 
 @pytest.mark.parametrize(("answer", "left"), [(b"y\n", []), (b"\n", ["triage"])])
 def test_rm_of_a_tree_asks_for_confirmation_on_a_terminal(command, store, answer, left):
@@ -18,7 +20,7 @@ def test_rm_of_a_tree_asks_for_confirmation_on_a_terminal(command, store, answer
         while b"[y/N]" not in asked:
             asked += os.read(terminal, 4096)
         os.write(terminal, answer)
-        process.communicate(timeout=30)
+        process.communicate(timeout=PATIENCE_S)
     os.close(terminal)
 
     assert b"Permanently remove the tree triage, 1 process and 1 content with 5.0 kB? [y/N]" in asked

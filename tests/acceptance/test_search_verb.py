@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.conftest import CommandResult
+from tests.waiting import PATIENCE_S
 
 TEXT = "".join(
     f"{number}: {['ok', 'ERROR disk', 'ok, no error', 'Error ERROR'][number % 4]} é {'x' * (number % 7)}\n"
@@ -20,7 +21,7 @@ COLOURS = re.compile("\x1b\\[[0-9;]*[mK]")
 
 def grep(text: str, *options: str) -> CommandResult:
     done = subprocess.run(
-        ["grep", "-E", *options], input=text.encode(), capture_output=True, timeout=20, check=False
+        ["grep", "-E", *options], input=text.encode(), capture_output=True, timeout=PATIENCE_S, check=False
     )
     return CommandResult(done.returncode, done.stdout, done.stderr.decode())
 

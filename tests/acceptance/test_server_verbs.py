@@ -12,7 +12,7 @@ from fdstore.local.redis_server import PrivateServer, ServerStatus
 from fdstore.records import TreeLimits
 from fdstore.store import processes
 from tests.acceptance.verbs import CLOSED_PORT_URL, decoded
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE_S, wait_until
 
 # --- the server
 
@@ -61,7 +61,7 @@ def test_status_prints_text_for_people(fresh, tmp_path):
 
 def test_ten_concurrent_commands_start_one_server(fresh):
     started = [fresh.start("put", "triage", "-") for _ in range(10)]
-    ended = [process.communicate(b"x", timeout=60) for process in started]
+    ended = [process.communicate(b"x", timeout=PATIENCE_S) for process in started]
 
     assert [process.returncode for process in started] == [0] * 10
     assert {out.decode().strip() for out, _ in ended} == {f"fd:{number}" for number in range(1, 11)}
@@ -155,7 +155,7 @@ def test_reading_by_command_counts_as_use_of_a_tree(command, store):
     a_second_in_days = 1 / 86_400
     store.process("triage", limits=TreeLimits(retention_days=20 * a_second_in_days)).create("x")
     made_at = store.tree("triage").used_at
-    wait_until(lambda: time.time() - made_at > 0.3, 20)
+    wait_until(lambda: time.time() - made_at > 0.3)
 
     command("read", "triage", "1")
 

@@ -12,6 +12,7 @@ import pytest
 import fdstore
 from fdstore.records import Descriptor, Export, ProcessRecord, Slice
 from tests.acceptance.verbs import decoded
+from tests.waiting import PATIENCE_S
 
 # --- storing and showing
 
@@ -45,7 +46,7 @@ def test_one_ctrl_d_ends_a_put_from_a_terminal(command, store):
         os.close(theirs)
         try:
             os.write(ours, "typed\nna\u00efve\n\x04".encode())
-            out, _ = putting.communicate(timeout=20)
+            out, _ = putting.communicate(timeout=PATIENCE_S)
         finally:
             os.close(ours)
 

@@ -8,7 +8,7 @@ import re
 from fdstore.store import processes
 from fdstore.testing import ScriptedModel, fail, say
 from tests.acceptance.verbs import decoded
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE_S, wait_until
 
 
 def test_control_characters_are_escaped_on_a_terminal_and_raw_in_a_pipe(command, store):
@@ -106,8 +106,8 @@ def test_a_long_put_shows_its_progress_on_a_terminal(command):
                 return False
             return b"MB/s" in seen
 
-        wait_until(shown, 30)
-        out, _ = process.communicate(timeout=30)
+        wait_until(shown)
+        out, _ = process.communicate(timeout=PATIENCE_S)
     os.close(terminal)
 
     assert (process.returncode, out) == (0, b"fd:1\n")

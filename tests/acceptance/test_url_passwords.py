@@ -9,6 +9,7 @@ import pytest
 
 from fdstore.local.redis_server import PrivateServer
 from tests.acceptance.verbs import decoded
+from tests.waiting import PATIENCE_S
 
 # --- URLs with passwords
 
@@ -104,7 +105,7 @@ def test_redis_cli_receives_the_password_without_a_command_line_argument(make_co
         asking.stdin.flush()
         pong = asking.stdout.readline()
         command_line = Path(f"/proc/{asking.pid}/cmdline").read_bytes()
-        asking.communicate(timeout=20)
+        asking.communicate(timeout=PATIENCE_S)
 
     assert pong == b"PONG\n"
     assert b"redis-cli" in command_line

@@ -15,7 +15,7 @@ import fdstore
 from fdstore.testing import Request, ScriptedModel, say
 from tests.acceptance.conftest import Command
 from tests.conftest import is_running
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE_S, wait_until
 
 PROGRAM = '[model]\nname = "scripted"\n[prompt]\nsystem = "You wait."\n'
 
@@ -26,7 +26,7 @@ def answer_gate(command: Command) -> Iterator[threading.Event]:
     may_answer = threading.Event()
 
     def script(request: Request) -> object:
-        assert may_answer.wait(60)
+        assert may_answer.wait(PATIENCE_S)
         return say("Done.")
 
     with ScriptedModel(script) as model:
@@ -97,7 +97,7 @@ def test_run_of_an_agent_killed_from_outside_reports_only_the_cancellation(
         wait_until(lambda: any(each.state == "running" for each in store.processes()))
         killed = command("kill", "triage")
         answer_gate.set()  # the kill is noticed when the model has answered
-        out, err = running.communicate(timeout=30)
+        out, err = running.communicate(timeout=PATIENCE_S)
 
     assert killed.out == "cancelled triage\n"
     assert (running.returncode, out) == (1, b"")

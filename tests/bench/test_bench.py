@@ -18,6 +18,7 @@ from fdstore.bench.following import digest
 from fdstore.bench.measuring import Rounds, Row, at_least, at_most, lap, row, slower, take_turns
 from fdstore.bench.stage import MB, Stage, stage
 from fdstore.store.check import server_info
+from tests.waiting import PATIENCE_S
 
 KINDS = [texts.LOGS, texts.SOURCE, texts.JSON, texts.CJK, texts.MIXED]
 
@@ -212,7 +213,7 @@ def test_a_file_of_logs_is_the_text_of_logs() -> None:
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     asked = [sys.executable, "-m", "fdstore", "bench", *arguments]
-    return subprocess.run(asked, capture_output=True, text=True, timeout=60)
+    return subprocess.run(asked, capture_output=True, text=True, timeout=PATIENCE_S)
 
 
 def test_the_verb_prints_a_table_with_a_verdict_in_each_row(brief: Stage) -> None:

@@ -24,8 +24,10 @@ from fdstore.client import Store
 from fdstore.local.redis_server import PrivateServer
 from tests.chaos.proxy import Proxy
 from tests.chaos.worker_pool import WorkerPool
+from tests.waiting import stretched
 
 USUAL_SEEDS = 1
+os.environ.setdefault("CHAOS_FASTER", f"{10 / stretched(1):g}")
 DURABLE = {"appendonly": "yes", "appendfsync": "always"}
 
 Execute = Callable[..., Any]

@@ -18,6 +18,8 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit
 
+from tests.waiting import PATIENCE_S
+
 CHUNK_BYTES = 1 << 16
 
 T = TypeVar("T")
@@ -180,7 +182,7 @@ class Proxy:
 
     def _do(self, what: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine in the proxy's thread and return its result."""
-        return asyncio.run_coroutine_threadsafe(what, self._loop).result(10)
+        return asyncio.run_coroutine_threadsafe(what, self._loop).result(PATIENCE_S)
 
     def close(self) -> None:
         """Close all connections and stop listening."""

@@ -34,7 +34,9 @@ from tests.chaos.history import check_lives
 from tests.chaos.proxy import count_complete
 from tests.chaos.worker_pool import WorkerPool
 from tests.on_redis.agents import Agents, running, tool
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE_S, stretched, wait_until
+
+FASTER = 4 / stretched(1)
 
 
 def hasten(monkeypatch: pytest.MonkeyPatch, faster: float) -> None:
@@ -80,7 +82,7 @@ def test_after_a_redis_outage_only_processes_of_dead_workers_count_as_lost(
     execute: Callable[..., Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    hasten(monkeypatch, 4)
+    hasten(monkeypatch, FASTER)
     sweeper = sweepers()
     wait_until(lambda: execute("EXISTS", "fdstore:sweeper"), what="the first sweep")
     root = store.process("t").handle
@@ -113,20 +115,20 @@ def test_a_redis_outage_longer_than_a_lease_counts_as_no_loss_for_running_agents
 ) -> None:
     agent_tree = AgentTree(tmp_path, pace_s=0.3)
     with ScriptedModel(agent_tree.script) as model:
-        worker_pool.environment |= model.environ | {"CHAOS_FASTER": "4"}
+        worker_pool.environment |= model.environ | {"CHAOS_FASTER": str(FASTER)}
         workers = [worker_pool.start_worker(2, pool="prefork") for _ in range(2)]
         for worker in workers:
             worker.wait_until_ready()
         root = agent_tree.launch(store)
         for requests in (1, 4):
-            model.wait_for(requests)
+            model.wait_for(requests, PATIENCE_S)
             server.kill()
             faults.note("redis away for longer than a lease")
-            threading.Event().wait(1.6 * leases.LEASE_S / 4)
+            threading.Event().wait(1.6 * leases.LEASE_S / FASTER)
             server.restart()
         wait_until(
             lambda: store.run(process_records.record(store.prefix, root.id)).state in ENDED,
-            60,
+            PATIENCE_S,
             "the end of the root",
         )
 

@@ -20,7 +20,7 @@ from tests.chaos.agent_tree import PROCESSES, TURNS, AgentTree, expected_answer
 from tests.chaos.conftest import Execute, Faults
 from tests.chaos.history import check_lives
 from tests.chaos.worker_pool import WorkerPool
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE_S, wait_until
 
 PROGRAM = """
 [model]
@@ -70,7 +70,7 @@ def test_a_worker_suspended_past_its_lease_writes_nothing_after_resuming(
     def script(request: Request) -> Reply:
         if not asked.is_set():
             asked.set()
-            assert asleep.wait(30)
+            assert asleep.wait(PATIENCE_S)
             return late
         return call("numbered", count=3000) if request.turn_number == 0 else say("the right words")
 
@@ -80,7 +80,7 @@ def test_a_worker_suspended_past_its_lease_writes_nothing_after_resuming(
         sleeper.wait_until_ready()
         root = launch_root(store, load(writer), "write")
         waker(store.url, store.prefix)(root.id)
-        assert asked.wait(30)
+        assert asked.wait(PATIENCE_S)
         sleeper.stop()
         faults.note("worker stopped past its lease")
         asleep.set()

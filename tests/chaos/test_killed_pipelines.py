@@ -23,12 +23,11 @@ from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow
 from tests.chaos.agent_tree import digest
 from tests.chaos.history import Takeovers
 from tests.chaos.worker_pool import WorkerPool
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE_S, wait_until
 
 PLUMBERS = 3
 KILLS = 3
 LONGEST_PAUSE_S = 1.0
-LONGEST_RUN_S = 90
 PACE_S = 0.15
 
 LINES = [f"line {number} of the input\n" for number in range(2000)]
@@ -118,7 +117,7 @@ class Followers:
     def end(self) -> None:
         self.look()
         for thread in self._threads.values():
-            thread.join(30)
+            thread.join(PATIENCE_S)
 
 
 def test_a_pipeline_whose_worker_is_killed_is_complete_or_broken_and_never_run_twice(
@@ -145,7 +144,7 @@ def test_a_pipeline_whose_worker_is_killed_is_complete_or_broken_and_never_run_t
                 threading.Event().wait(rng.uniform(0, LONGEST_PAUSE_S))
                 all_ended()
                 takeovers.expect(worker_pool.kill_one(store, roots, rng))
-            wait_until(all_ended, LONGEST_RUN_S, "the end of all agents")
+            wait_until(all_ended, PATIENCE_S, "the end of all agents")
         followers.end()
 
     outcomes = {"whole": 0, "broken": 0}

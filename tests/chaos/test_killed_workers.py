@@ -16,11 +16,10 @@ from tests.chaos.agent_tree import PROCESSES, TURNS, AgentTree, expected_answer
 from tests.chaos.conftest import Faults
 from tests.chaos.history import Observer, Takeovers, check_lives
 from tests.chaos.worker_pool import WorkerPool
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE_S, wait_until
 
 KILLS = 3
 LONGEST_PAUSE_S = 1.0
-LONGEST_RUN_S = 60
 
 
 def test_a_tree_whose_workers_are_killed_gives_the_same_answer(
@@ -38,7 +37,7 @@ def test_a_tree_whose_workers_are_killed_gives_the_same_answer(
             for _ in range(KILLS):
                 threading.Event().wait(rng.uniform(0, LONGEST_PAUSE_S))
                 takeovers.expect(worker_pool.kill_one(store, [root.id], rng))
-            wait_until(lambda: store.tree(root.id).live == 0, LONGEST_RUN_S, "the end of the tree")
+            wait_until(lambda: store.tree(root.id).live == 0, PATIENCE_S, "the end of the tree")
 
     print(takeovers)
     members = store.tree(root.id).members
@@ -72,9 +71,9 @@ def test_a_tool_that_must_not_repeat_runs_once_even_if_its_worker_dies_during_th
         worker.wait_until_ready()
         root = launch_root(store, load(tmp_path / "courier.toml"), "deliver")
         waker(store.url, store.prefix)(root.id)
-        wait_until(lambda: "ended by SIGKILL" in worker.log, LONGEST_RUN_S, "the death of the worker's child")
+        wait_until(lambda: "ended by SIGKILL" in worker.log, PATIENCE_S, "the death of the worker's child")
         faults.note("worker killed")
-        wait_until(lambda: store.tree(root.id).live == 0, LONGEST_RUN_S, "the end of the agent")
+        wait_until(lambda: store.tree(root.id).live == 0, PATIENCE_S, "the end of the agent")
 
     answer = store.run(process_records.answer_of(store.prefix, root.id))
     assert (tmp_path / "delivered").read_text() == "a letter\n"

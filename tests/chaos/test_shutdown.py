@@ -18,7 +18,7 @@ from fdstore.store import process_records
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow
 from tests.chaos.conftest import Execute, Faults
 from tests.chaos.worker_pool import WorkerPool
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE_S, wait_until
 
 PROGRAM = """
 [model]
@@ -29,8 +29,6 @@ system = "You are PATIENT."
 enabled = ["read_fd"]
 python = ["agent_tools:rest"]
 """
-GONE_WITHIN_S = 10
-"""The bounded time of these quick workers is 2 s."""
 
 
 @pytest.mark.parametrize("pool", ["threads", "prefork"])
@@ -62,7 +60,7 @@ def test_sigterm_during_a_long_step_hands_the_agent_to_another_worker(
         leaving.wait_until_ready()
         root = launch_root(store, load(tmp_path / "patient.toml"), "wait")
         waker(store.url, store.prefix)(root.id)
-        assert busy.wait(30)
+        assert busy.wait(PATIENCE_S)
         if busy_with == "a tool":
             wait_until((tmp_path / "resting").exists)
 
@@ -70,7 +68,7 @@ def test_sigterm_during_a_long_step_hands_the_agent_to_another_worker(
         faults.note("worker stopped in a long step")
         began = time.monotonic()
         wait_until(lambda: store.run(process_records.record(store.prefix, root.id)).state == "ready")
-        assert leaving.process.wait(GONE_WITHIN_S) == 0, leaving.log
+        assert leaving.process.wait(PATIENCE_S) == 0, leaving.log
         took_s = time.monotonic() - began
         if busy_with == "a model":
             worker_pool.start_worker(1).wait_until_ready()
@@ -100,13 +98,13 @@ def test_a_repeated_signal_ends_no_agent(
         leaving.wait_until_ready()
         root = launch_root(store, load(tmp_path / "patient.toml"), "wait")
         waker(store.url, store.prefix)(root.id)
-        assert busy.wait(30)
+        assert busy.wait(PATIENCE_S)
 
         for _ in range(3):
             leaving.send(signal.SIGINT)
             faults.note("worker interrupted")
             threading.Event().wait(0.2)
-        leaving.process.wait(GONE_WITHIN_S)
+        leaving.process.wait(PATIENCE_S)
         assert "Traceback" not in leaving.log, leaving.log
         worker_pool.start_worker(1)
         wait_until(lambda: store.run(process_records.record(store.prefix, root.id)).state in ENDED)

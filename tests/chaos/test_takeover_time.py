@@ -18,7 +18,7 @@ from fdstore.store import process_records
 from fdstore.testing import Reply, Request, ScriptedModel, say, slow
 from tests.chaos.conftest import Faults
 from tests.chaos.worker_pool import WorkerPool
-from tests.waiting import wait_until
+from tests.waiting import stretched, wait_until
 
 VICTIMS = 4
 KILLS_OF_A_CHILD = 12
@@ -109,12 +109,12 @@ def test_a_dead_worker_is_replaced_within_15_seconds(
                     took_s[root] = time.monotonic() - killed_at[root]
             return len(took_s) == VICTIMS
 
-        wait_until(all_taken_over, 2 * LONGEST_S, "the takeover of all")
+        wait_until(all_taken_over, what="the takeover of all")
         wait_until(lambda: all(store.tree(root).live == 0 for root in roots))
 
     times = sorted(took_s.values())
     print(f"from kill to takeover: median {statistics.median(times):.1f} s, worst {times[-1]:.1f} s")
-    assert times[-1] <= LONGEST_S
+    assert times[-1] <= stretched(LONGEST_S)
     for root in roots:
         record = store.run(process_records.record(store.prefix, root))
         assert (record.state, record.losses) == ("exited", 1)

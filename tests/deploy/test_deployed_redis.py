@@ -22,7 +22,7 @@ from fdstore.store import processes
 from fdstore.store.check import examine
 from fdstore.wire.store_url import parse_store_url
 from tests.deploy.deployed import BINARIES, PASSWORD, RUNBOOK, Deployed, write_program
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE_S, wait_until
 
 # --- Redis
 
@@ -57,7 +57,7 @@ def test_a_torn_log_is_refused_until_repaired_as_in_the_runbook(deployed: Deploy
     os.truncate(log, log.stat().st_size - 20)
 
     refused = deployed.start()
-    assert refused.wait(30) == 1
+    assert refused.wait(PATIENCE_S) == 1
     assert "redis-check-aof --fix" in refused.communicate()[0]
 
     # one program: what it does is decided by its name
@@ -97,7 +97,7 @@ def shell_of(deployed: Deployed, folder: Path) -> Callable[[str], str]:
             capture_output=True,
             text=True,
             check=False,
-            timeout=120,
+            timeout=PATIENCE_S,
         )
         assert done.returncode == 0, f"{commands}\n{done.stdout}\n{done.stderr}"
         assert not re.search(r"^(?:ERR|NO[A-Z]+|WRONG[A-Z]+|\(error\)) ", done.stdout, re.M), done.stdout

@@ -45,7 +45,7 @@ def test_workers_of_two_tenants_share_a_redis(tmp_path: Path) -> None:
 
         for user, prefix in (("worker", "fdstore"), ("acme", "acme")):
             with fdstore.connect(shared.url(user), prefix) as store:
-                wait_until(lambda store=store: store.tree("nightly").members[0].state == "exited", 60)
+                wait_until(lambda store=store: store.tree("nightly").members[0].state == "exited")
                 assert store.run(process_records.answer_of(prefix, "nightly")).text == f"I am of {prefix}."
     assert "NOPERM" not in (tmp_path / "fdstore.log").read_text() + (tmp_path / "acme.log").read_text()
 

@@ -15,6 +15,7 @@ import fdstore
 from fdstore.local.redis_server import PrivateServer
 from fdstore.testing import ScriptedModel
 from tests.documents import answers, environment, write_files
+from tests.waiting import PATIENCE_S
 from tests.worker_process import running_worker
 
 COMMANDS = ("cat", "cut", "grep", "gzip", "head", "sed", "sort", "tail", "tr", "uniq", "wc")
@@ -35,7 +36,7 @@ class Reader(NamedTuple):
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=100,
+            timeout=PATIENCE_S,
         )
 
 

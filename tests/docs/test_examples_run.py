@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import PATIENCE_S
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NAMES = sorted(path.parent.name for path in EXAMPLES.glob("*/README.md"))
 AT_ONCE = 4
@@ -47,7 +49,7 @@ def run_as_the_readme_says(name: str, folder: Path) -> subprocess.CompletedProce
             env={**other, **own},
             capture_output=True,
             text=True,
-            timeout=110,
+            timeout=PATIENCE_S,
         )
     finally:
         down = [sys.executable, "-m", "fdstore", "down"]

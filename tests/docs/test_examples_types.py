@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.waiting import PATIENCE_S
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -18,7 +20,7 @@ def test_the_programs_of_the_examples_pass_mypy() -> None:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=PATIENCE_S,
     )
 
     assert len(programs) > 8

@@ -27,7 +27,7 @@ from tests.on_redis.conftest import Execute
 from tests.on_redis.followers import Reader
 from tests.slices import pages_of
 from tests.stored_keys import check_keys
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE_S, wait_until
 
 TEXT = "".join(f"line {number} of a text that takes some room\n" for number in range(1, 20_001))
 PAGES = pages_of(TEXT, 4000)
@@ -145,7 +145,7 @@ def test_a_write_waits_until_its_slot_has_moved_and_is_done_once(cluster: Cluste
     writing = start_thread(lambda: (proc.create("two"), proc.child(share=["fd:1"]).id))
     move.finish()
 
-    made, child = writing.result(20)
+    made, child = writing.result(PATIENCE_S)
     assert (made.fd, child) == ("fd:2", "triage.1")
     assert [d.fd for d in proc.list()] == ["fd:1", "fd:2"]
     assert len(store.tree("triage").members) == 2
@@ -168,7 +168,7 @@ def test_a_script_that_creates_keys_is_never_interrupted_by_a_slot_move(
         move.migrate(move.keys_left()[-1])
         assert sorted(execute("KEYS", "*")) == keys
     move.finish()
-    ending.result(20)
+    ending.result(PATIENCE_S)
 
     assert [member.state for member in store.tree("triage").members] == ["exited", "open"]
     check_keys(execute)
@@ -212,7 +212,7 @@ def test_a_stream_stays_complete_for_writer_and_followers_while_its_slot_moves(
                 if number % 10 == 0:
                     out.flush()
             out.flush()
-            moving.result(20)
+            moving.result(PATIENCE_S)
 
     assert [reader.done() for reader in readers] == ["".join(expected)] * 2
     assert [reader.error for reader in readers] == [None, None]
@@ -226,7 +226,7 @@ def test_a_large_content_is_stored_completely_while_its_slot_moves(cluster: Clus
     for number in range(1, 7):
         moving = start_thread(lambda: Move(cluster, TREE).finish())
         made = proc.create(expected)
-        moving.result(20)
+        moving.result(PATIENCE_S)
         assert made.fd == f"fd:{number}"
         assert proc.read(made.fd, read_all=True).text == expected
 
@@ -246,7 +246,7 @@ def test_any_sequence_of_calls_matches_plain_strings_while_the_slot_moves(
             try:
                 return super().run(operation)
             finally:
-                moving.result(20)
+                moving.result(PATIENCE_S)
 
     class OnAMovingSlot(store_model):
         pass

@@ -21,7 +21,7 @@ from fdstore.errors import InvalidArgument
 from fdstore.local.redis_server import PrivateServer
 from fdstore.testing import Request, ScriptedModel, call, say
 from tests.on_cluster.cluster import Cluster
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE_S, wait_until
 from tests.with_workers.conftest import agent_workers
 
 READER = '[prompt]\nsystem = "You read."\n[model]\nname = "scripted"\n[tools]\nenabled = ["read_fd"]\n'
@@ -114,7 +114,7 @@ def test_verbs_that_need_workers_fail_before_creating_anything(
     words = [word.format(reader=reader) for word in verb]
     command = [sys.executable, "-m", "fdstore", *words[:1], "--url", cluster.url, *words[1:]]
 
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
 
     assert done.returncode == 2
     assert "invalid_argument" in done.stderr

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from tests.waiting import PATIENCE_S
+
 
 class Proxy:
     """A proxy between client and Redis that loses replies.
@@ -93,6 +95,6 @@ class Proxy:
         self._listener.close()
         self.hang_up()
         for thread in self._threads:
-            thread.join(5)
+            thread.join(PATIENCE_S)
         for end in self._sockets:
             end.close()

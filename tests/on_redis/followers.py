@@ -9,7 +9,7 @@ from fdstore.client import Process, Store
 from fdstore.errors import FDStoreError, StoreUnavailable
 from fdstore.wire.operation import Batch, Operation, Receive, Send
 from tests.stored_keys import whole_pages
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE_S, wait_until
 
 T = TypeVar("T")
 
@@ -38,7 +38,7 @@ class Reader:
         wait_until(lambda: self.text == text, what="the text")
 
     def done(self) -> str:
-        self._thread.join(20)
+        self._thread.join(PATIENCE_S)
         assert not self._thread.is_alive()
         return self.text
 

@@ -12,7 +12,7 @@ import fdstore
 from fdstore.client import Store
 from fdstore.local.redis_server import PrivateServer
 from fdstore.wire.scripts import LENT_S
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE_S, wait_until
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_a_stream_of_long_pieces_is_whole_after_a_restart(
         out.flush()
     with redis.Redis.from_url(server.url) as client:
         client.set("later", "", ex=2 * LENT_S)
-        wait_until(lambda: not client.exists("later"), 10)
+        wait_until(lambda: not client.exists("later"))
 
     server.kill()
     server.restart()
@@ -76,7 +76,7 @@ def test_a_call_waits_for_an_absent_server(durable_server: tuple[PrivateServer, 
 
     caller.start()
     server.restart()
-    caller.join(20)
+    caller.join(PATIENCE_S)
 
     assert answers == ["fd:2"]
 

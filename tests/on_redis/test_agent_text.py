@@ -19,7 +19,7 @@ from fdstore.runtime.run_process import Ending
 from fdstore.store import process_records, processes, streams
 from fdstore.testing import Request, call, cut, fail, held, say, turn
 from tests.on_redis.agents import SMALL, Agents, running, tool
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE_S, wait_until
 
 SPEAKER = Program(name="speaker", model="any", system="You are SPEAKER.", python=(tool("echo"),))
 BACKGROUND = call("spawn", program_name="speaker", query="Speak.", background=True)
@@ -98,7 +98,7 @@ def test_the_text_of_an_agent_can_be_read_while_it_is_written(
     assert pair.root.stat("fd:1").state == "open"
     release.set()
 
-    assert attempt.result(20) == "ended"
+    assert attempt.result(PATIENCE_S) == "ended"
     assert pair.text == "abcdef"
 
 
@@ -153,7 +153,7 @@ def test_a_killed_agent_breaks_its_stream(pair: Pair, threads: ThreadPoolExecuto
     pair.run_root()
     release.set()
 
-    assert attempt.result(20) == "lost"
+    assert attempt.result(PATIENCE_S) == "lost"
     assert 'state="cancelled" reason="killed" fd="fd:1"' in pair.agents.results()[-1].content
     assert (pair.root.stat("fd:1").reason, pair.partial_text) == ("cancelled", "ab")
 
@@ -192,7 +192,7 @@ def test_a_later_attempt_continues_the_stream_where_the_lost_attempt_stopped(
     assert pair.run_speaker_attempt() == "ended"
     release.set()
 
-    assert attempt.result(20) == "lost"
+    assert attempt.result(PATIENCE_S) == "lost"
     assert pair.text == f"One.\n\nab{RETRY_MARKER}Two."
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from fdstore import aio, client
 from fdstore.errors import InvalidArgument, NotFound, TargetExists
+from tests.waiting import PATIENCE_S
 
 T = TypeVar("T")
 
@@ -245,7 +246,7 @@ def test_a_cancelled_export_returns_after_its_thread_closed_the_file(redis_url: 
 
     def progress(_: int) -> None:
         writes.set()
-        assert may_go_on.wait(20)
+        assert may_go_on.wait(PATIENCE_S)
 
     async def work(store: aio.Store) -> None:
         proc = await store.process("triage")
@@ -291,7 +292,7 @@ def test_a_spawn_cancelled_while_it_opens_a_file_leaves_no_descriptor(
             opened = real_open(path, *arguments, **options)
             if path == "notes":
                 opens.set()
-                assert may_go_on.wait(20)
+                assert may_go_on.wait(PATIENCE_S)
             return opened
 
         monkeypatch.setattr(os, "open", slow_open)

@@ -34,7 +34,7 @@ from fdstore.testing import Request, Turn, call, fail, say, turn
 from fdstore.wire._sync.runner import Runner
 from fdstore.wire.operation import Operation
 from tests.on_redis.agents import ran, running, tool
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE_S, wait_until
 
 Execute = Callable[..., Any]
 
@@ -207,7 +207,7 @@ def test_a_replaced_attempt_writes_nothing(store: Store, tmp_path: Path, execute
             return call("echo", words="first", id="toolu_first")
         if next(answer_count) > 0:
             return say('<ref id="new">Alive.</ref>')
-        let_go.wait(30)
+        let_go.wait(PATIENCE_S)
         return turn(say('<ref id="old">From the grave.</ref>'), call("echo", words="too late"))
 
     def dump_all() -> dict[bytes, bytes]:
@@ -218,13 +218,13 @@ def test_a_replaced_attempt_writes_nothing(store: Store, tmp_path: Path, execute
         ended: list[Ending] = []
         old = threading.Thread(target=lambda: ended.append(agents.attempt("solo")))
         old.start()
-        agents.model.wait_for(2)
+        agents.model.wait_for(2, PATIENCE_S)
         agents.lose("solo")
         assert agents.attempt("solo") == "ended"
         before = dump_all()
 
         let_go.set()
-        old.join(30)
+        old.join(PATIENCE_S)
 
         assert ended == ["lost"]
         assert dump_all() == before

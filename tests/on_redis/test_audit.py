@@ -21,6 +21,7 @@ from fdstore.store import collect_trees, leases, processes, streams
 from fdstore.store.audit import Damage, check_tree, named_trees
 from fdstore.store.keys import TreeKeys
 from tests.on_redis.damage import DamagedStore, cases
+from tests.waiting import PATIENCE_S
 
 HURT = TreeKeys("fdstore", "t")
 LINES = "".join(f"line {n}, 漢字\n" for n in range(3000))
@@ -212,7 +213,7 @@ def test_a_tree_written_during_the_audit_is_not_reported(redis_url: str, store: 
         looks = [find_damage(store) for _ in range(10)]
     finally:
         stop.set()
-        thread.join(30)
+        thread.join(PATIENCE_S)
 
     assert not [each for found in looks for each in found if not each.harmless]
 

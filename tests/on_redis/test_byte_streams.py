@@ -28,7 +28,7 @@ from fdstore.store.following_bytes import ByteFollower
 from fdstore.store.keys import TreeKeys
 from fdstore.text.selection import FIRST_PAGE
 from tests.on_redis.followers import RepeatingStore, key_of
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE_S, wait_until
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 3
 
@@ -94,7 +94,7 @@ def test_a_follower_sees_bytes_as_they_arrive_and_then_the_end(store: Store, pro
         out.flush()
         wait_until(lambda end=start + 101: b"".join(found) == PNG[:end])
     out.fail("disk full")
-    reader.join(20)
+    reader.join(PATIENCE_S)
 
     assert ended == ["disk full"]
     d = proc.stat(out.fd)
@@ -150,7 +150,7 @@ def test_to_wait_for_the_bytes_of_a_stream_is_to_wait_for_its_end(store: Store, 
     out.flush()
     assert waiter.is_alive()
     out.end()
-    waiter.join(20)
+    waiter.join(PATIENCE_S)
 
     assert not waiter.is_alive()
 

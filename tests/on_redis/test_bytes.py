@@ -28,6 +28,7 @@ from fdstore.store import audit, byte_reading, streams
 from fdstore.store.keys import TreeKeys
 from tests.on_redis.test_names import calls, count_round_trips
 from tests.on_redis.test_page_cost import stats
+from tests.waiting import stretched
 
 ANY = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 texts = st.text(st.sampled_from("aä漢\N{GRINNING FACE}\n"), max_size=80)
@@ -97,7 +98,7 @@ def test_text_stored_by_the_first_version_is_read_by_bytes_too(
     assert store.run(audit.check_tree(TreeKeys("fdstore", "triage"))) == []
 
 
-@pytest.mark.timeout(100)
+@pytest.mark.timeout(stretched(100))
 @pytest.mark.parametrize("kind", ["ascii", "cjk", "bytes"])
 @pytest.mark.parametrize("size", [MB, 50 * MB], ids=["1 MB", "50 MB"])
 def test_a_window_costs_two_round_trips_and_its_bytes_whatever_the_size(

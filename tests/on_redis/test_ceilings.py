@@ -15,6 +15,7 @@ from fdstore.records import TreeLimits
 from fdstore.store import ceilings, processes
 from fdstore.store.ceilings import half_of
 from fdstore.store.keys import TreeKeys
+from tests.waiting import PATIENCE_S
 
 Execute = Callable[..., Any]
 
@@ -91,7 +92,7 @@ def test_concurrent_clients_create_no_more_trees_than_the_ceiling_allows(
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(PATIENCE_S)
 
     assert len(store.trees()) <= 5
     assert len(store.trees()) + len(refused) == 20

@@ -16,6 +16,7 @@ from fdstore.errors import Conflict, DamagedRecord, NotFound
 from fdstore.store import audit, naming
 from fdstore.store.keys import TreeKeys
 from tests.round_trips import count_round_trips
+from tests.waiting import PATIENCE_S
 
 
 def test_a_half_done_rename_reads_as_done(proc: Process, execute: Any) -> None:
@@ -71,7 +72,7 @@ def test_long_reads_and_listings_of_a_name_that_is_replaced_never_fail(
             assert proc.search("name:log", "^.$").matches == 150_000
     finally:
         ended.set()
-        writer.join(60)
+        writer.join(PATIENCE_S)
 
 
 def test_a_rename_returns_the_content_that_it_moved(store: Store, proc: Process) -> None:
@@ -135,4 +136,4 @@ def test_what_offload_stores_under_a_name_is_shown_even_if_it_is_replaced(
             assert shown.descriptor.lines == 9000
     finally:
         ended.set()
-        writer.join(60)
+        writer.join(PATIENCE_S)

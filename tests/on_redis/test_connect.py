@@ -23,6 +23,7 @@ from fdstore.errors import (
     UnsafeStore,
 )
 from fdstore.local.redis_server import PrivateServer
+from tests.waiting import stretched
 
 
 def connects(url: str | None = None, prefix: str | None = None) -> Store:
@@ -60,7 +61,7 @@ def test_an_absent_server_is_an_immediate_clear_error(connect: Any, closed_port:
     with pytest.raises(StoreUnavailable, match="FDSTORE_URL") as caught:
         connect(f"redis://:hidden@127.0.0.1:{closed_port}/0")
 
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < stretched(2)
     assert f"127.0.0.1:{closed_port}" in str(caught.value)
     assert "hidden" not in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
@@ -73,7 +74,7 @@ def test_an_absent_socket_is_an_immediate_error(connect: Any, tmp_path: Path) ->
     with pytest.raises(StoreUnavailable, match=r"no\.sock"):
         connect(f"unix://{tmp_path}/no.sock")
 
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < stretched(2)
 
 
 @BOTH
@@ -217,7 +218,7 @@ def test_a_wrong_password_is_an_immediate_error_without_retries(
     with pytest.raises(StoreRefused, match=r"(?i)auth|password") as caught:
         connect(by_tcp.url.replace("redis://", f"redis://{user}"))
 
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < stretched(2)
     assert "wrong" not in str(caught.value).replace("WRONGPASS", "")
 
 

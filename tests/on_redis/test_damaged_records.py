@@ -31,8 +31,8 @@ from fdstore.store.clock import redis_now
 from fdstore.testing import ScriptedModel, say
 from fdstore_workers.sweeper import collect_due, sweep
 from tests.on_redis.damage import Case, DamagedStore, cases
+from tests.waiting import PATIENCE_S
 
-HANG_S = 20.0
 SAMPLE = 30
 FD = "fd:1"
 
@@ -70,8 +70,8 @@ def require_typed_result(what: str, work: Callable[[], Any]) -> None:
 
     thread = threading.Thread(target=body, daemon=True)
     thread.start()
-    thread.join(HANG_S)
-    assert not thread.is_alive(), f"{what} did not end within {HANG_S:g} s"
+    thread.join(PATIENCE_S)
+    assert not thread.is_alive(), f"{what} did not end within {PATIENCE_S:g} s"
     if failed:
         raise AssertionError(f"{what} raised {failed[0]!r}") from failed[0]
 

@@ -19,7 +19,7 @@ from fdstore.testing import call, say
 from fdstore.wire.operation import Operation
 from tests.elements import only
 from tests.on_redis.agents import running, tool
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE_S, wait_until
 
 sent: list[str] = []
 abandoned: list[Operation[Any]] = []
@@ -40,7 +40,7 @@ def reset_mail() -> Iterator[None]:
 def send_mail(to: str) -> str:
     """Send a mail, slowly."""
     sent.append(to)
-    assert may_end.wait(20)
+    assert may_end.wait(PATIENCE_S)
     return f"sent to {to}"
 
 
@@ -88,7 +88,7 @@ def test_a_run_once_tool_is_not_repeated_after_a_lost_attempt(store: Store, tmp_
         assert agents.attempt("solo") == "ended"
 
         may_end.set()
-        first.join(20)
+        first.join(PATIENCE_S)
         [result] = agents.results()
         error = only(result.content)
     assert sent == ["ann"]
@@ -148,7 +148,7 @@ def test_one_of_two_concurrent_callers_with_one_id_runs_the_tool(proc: Process) 
 
     meanwhile = tools.call("send_mail", {"to": "ann"}, call_id="toolu_1")
     may_end.set()
-    first.join(20)
+    first.join(PATIENCE_S)
     afterwards = tools.call("send_mail", {"to": "ann"}, call_id="toolu_1")
 
     assert only(meanwhile.content)["type"] == "unknown_outcome"

@@ -13,6 +13,7 @@ from fdstore import Toolset, aio
 from fdstore.client import Process, Store
 from fdstore.testing import call, say
 from tests.on_redis.agents import running
+from tests.waiting import PATIENCE_S
 
 
 class RustPanic(BaseException):
@@ -86,7 +87,7 @@ def test_a_task_that_awaits_a_function_can_be_cancelled_while_it_runs(redis_url:
     def waits() -> str:
         """Wait."""
         begun.set()
-        go_on.wait(30)
+        go_on.wait(PATIENCE_S)
         return "late"
 
     async def main() -> str:
@@ -96,7 +97,7 @@ def test_a_task_that_awaits_a_function_can_be_cancelled_while_it_runs(redis_url:
             await asyncio.to_thread(begun.wait, 30)
             task.cancel()
             try:
-                await asyncio.wait_for(asyncio.shield(task), 10)
+                await asyncio.wait_for(asyncio.shield(task), PATIENCE_S)
             except asyncio.CancelledError:
                 return "cancelled"
             finally:

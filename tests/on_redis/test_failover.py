@@ -16,7 +16,7 @@ import fdstore
 import fdstore.aio
 from fdstore.errors import StoreReadOnly
 from fdstore.local.redis_server import PrivateServer
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE_S, wait_until
 
 
 class Address:
@@ -56,7 +56,7 @@ class Address:
     def close(self) -> None:
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
-        self._thread.join(10)
+        self._thread.join(PATIENCE_S)
         for end in self._sockets:
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
@@ -88,7 +88,7 @@ def pair(tmp_path: Path) -> Iterator[tuple[Address, redis.Redis, redis.Redis, Pr
         redis.Redis.from_url(second.url) as replica,
     ):
         replicate(replica, port_of(primary))
-        wait_until(lambda: replica.info("replication")["master_link_status"] == "up", 20)
+        wait_until(lambda: replica.info("replication")["master_link_status"] == "up")
         address = Address(tmp_path, first)
         yield address, primary, replica, second
         address.close()
@@ -97,7 +97,7 @@ def pair(tmp_path: Path) -> Iterator[tuple[Address, redis.Redis, redis.Redis, Pr
 def fail_over(address: Address, primary: redis.Redis, replica: redis.Redis, second: PrivateServer) -> None:
     """Promote the replica and point the address at it, without closing connections."""
     sent = primary.info("replication")["master_repl_offset"]
-    wait_until(lambda: replica.info("replication")["slave_repl_offset"] >= sent, 20)
+    wait_until(lambda: replica.info("replication")["slave_repl_offset"] >= sent)
     replica.execute_command("REPLICAOF", "NO", "ONE")
     address.server = second
     replicate(primary, port_of(replica))

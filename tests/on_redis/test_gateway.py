@@ -20,7 +20,7 @@ from fdstore.integrations.gateway.stdio_relay import StdioRelay
 from fdstore.integrations.gateway.upstream import ServerProcess
 from fdstore.local.redis_server import PrivateServer
 from tests.conftest import is_running
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE_S, wait_until
 
 UPSTREAM = Path(__file__).parents[1] / "mcp_upstream.py"
 
@@ -93,7 +93,7 @@ class Host:
     def leave(self) -> int | None:
         """Close standard input of the gateway, and return its exit code."""
         self._writer.close(1)
-        self._thread.join(30)
+        self._thread.join(PATIENCE_S)
         return self.code
 
     def close(self) -> None:

@@ -18,6 +18,7 @@ from fdstore.integrations.gateway.http_relay import HttpRelay
 from fdstore.integrations.gateway.http_upstream import HttpUpstream
 from fdstore.integrations.gateway.lines import MessageWriter, read_lines
 from tests.mcp_http_upstream import NOTE, Upstream, served
+from tests.waiting import PATIENCE_S
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +135,7 @@ def test_a_client_that_leaves_takes_its_request_back(url: str, upstream: Upstrea
     with pytest.raises(httpx2.ReadTimeout):
         httpx2.post(url, json=message, timeout=httpx2.Timeout(10, read=0.2))
 
-    assert upstream.cancelled.wait(30)
+    assert upstream.cancelled.wait(PATIENCE_S)
 
 
 @pytest.mark.parametrize("target", ["*", "@evil.example"])
@@ -190,7 +191,7 @@ class StdioHost:
 
     def close(self) -> None:
         self._writer.close(1)
-        self._thread.join(30)
+        self._thread.join(PATIENCE_S)
         assert not self._thread.is_alive()
         for fd in self._fds:
             os.close(fd)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.children import Child
+from tests.waiting import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
 
@@ -30,7 +31,7 @@ def test_green_threads_read_their_own_texts_and_time_out_on_a_silent_server(
             f"unix://{tmp_path}/silent",
         ]
         with Child(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
-            output, problems = child.communicate(timeout=60)
+            output, problems = child.communicate(timeout=PATIENCE_S)
 
     assert child.returncode == 0, problems
     read, given_up = output.splitlines()

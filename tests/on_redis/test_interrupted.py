@@ -15,6 +15,7 @@ import uvloop
 
 import fdstore.aio
 from tests.children import Child
+from tests.waiting import PATIENCE_S
 
 TRIALS = 200
 LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
@@ -58,7 +59,7 @@ async def cancelled_at_any_time(url: str) -> int:
                 await asyncio.sleep(0)
             await asyncio.sleep(rng.uniform(0, 0.002))
             task.cancel()
-            done, _ = await asyncio.wait([task], timeout=10)
+            done, _ = await asyncio.wait([task], timeout=PATIENCE_S)
             assert done, "a cancel was swallowed"
             cancelled += task.cancelled()
         assert (await proc.read("fd:1", start=5)).text == "        5\n"
@@ -75,7 +76,7 @@ async def timed_out_at_any_time(url: str) -> int:
     async with store:
         for trial in range(TRIALS):
             task = asyncio.create_task(read_for(trial * 2e-5))
-            done, _ = await asyncio.wait([task], timeout=10)
+            done, _ = await asyncio.wait([task], timeout=PATIENCE_S)
             assert done, "a time-out was swallowed"
             timed_out += isinstance(task.exception(), TimeoutError)
         assert (await proc.read("fd:1", start=5)).text == "        5\n"

@@ -17,7 +17,7 @@ from fdstore.errors import FDStoreError, InvalidArgument, NotFound, PageOutOfRan
 from fdstore.records import TreeLimits
 from fdstore.wire.operation import Operation
 from tests.slices import pages_of, texts
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE_S, wait_until
 
 TEXT = "".join(f"line {number} of a log that somebody keeps\n" for number in range(2000))
 PAGES = pages_of(TEXT, 4000)
@@ -149,10 +149,10 @@ def test_a_fork_leaves_the_connections_to_its_parent(proc: Process) -> None:
     try:
         for n in range(200):
             assert proc.read("fd:1", start=n % 15 + 1).text == PAGES[n % 15]
-        mine.settimeout(20)
+        mine.settimeout(PATIENCE_S)
         assert mine.recv(3) == b"all"
     finally:
-        child.join(20)
+        child.join(PATIENCE_S)
         mine.close()
         theirs.close()
     assert child.exitcode == 0

@@ -17,6 +17,7 @@ from fdstore.store import pipelines
 from fdstore.testing import Request, call, fail, say
 from fdstore.tools.process_task import PipeTask, encode_task
 from tests.on_redis.agents import READER, Agents, StopAfterClaim, running, tool
+from tests.waiting import PATIENCE_S
 
 Command = Callable[..., Result]
 
@@ -137,7 +138,7 @@ def test_following_prints_each_entry_once_until_the_end(log: Command, store: Sto
     with running(store, script, tmp_path) as agents:
         agents.launch(python=(tool("echo"),))
         agents.attempt("solo")
-        follower.join(30)
+        follower.join(PATIENCE_S)
 
     [found] = outcome
     assert found.output == log("solo", "--json").output

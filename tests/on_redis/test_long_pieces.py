@@ -155,7 +155,7 @@ def test_a_refused_piece_changes_no_key(
 
     assert kept(execute) == before
     for part in ("pages", "lent"):
-        wait_until(lambda part=part: set(execute("KEYS", f"*:{part}")) <= set(before), 5)
+        wait_until(lambda part=part: set(execute("KEYS", f"*:{part}")) <= set(before))
 
 
 def test_a_server_without_the_script_stores_no_text(store: Store, proc: Process, execute: Any) -> None:
@@ -259,4 +259,4 @@ def test_a_removed_tree_stores_nothing(store: Store, proc: Process, execute: Any
     with pytest.raises(NotFound):
         store.run(appender.store())
 
-    wait_until(lambda: execute("KEYS", "*") == [], 5)
+    wait_until(lambda: execute("KEYS", "*") == [])

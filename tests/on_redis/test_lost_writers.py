@@ -17,7 +17,7 @@ from fdstore.store import due_streams, streams
 from fdstore_workers.sweeper import sweep
 from tests.children import Child
 from tests.on_redis.followers import Reader, key_of
-from tests.waiting import wait_until
+from tests.waiting import stretched, wait_until
 
 WRITER = """
 import sys, fdstore, threading
@@ -102,7 +102,7 @@ def test_an_unreadable_lease_is_given_one_grace_period(
     appender = store.run(streams.open_stream(proc.handle, "a test", 4096, lease_s=0.2))
     execute("HSET", key_of(proc, appender.fd), "writer_until", value or "0", "lease", value)
 
-    wait_until(lambda: proc.stat(appender.fd).state == "broken", 10)
+    wait_until(lambda: proc.stat(appender.fd).state == "broken")
 
 
 def test_a_waiting_reader_gets_the_loss_of_the_writer(proc: Process, lost_writer: Callable[[], str]) -> None:
@@ -122,21 +122,22 @@ def test_the_sweep_breaks_an_abandoned_stream_without_readers(
         sweep(store, wake=lambda process: None)
         return bool(execute("HGET", key_of(proc, fd), "state") == b"broken")
 
-    wait_until(swept, 10)
+    wait_until(swept)
     assert execute("EXISTS", "fdstore:{triage}:writers") == 0
 
 
 def test_an_idle_writer_keeps_its_lease(store: Store, proc: Process) -> None:
-    out = proc.open_stream(lease_s=0.3)
+    lease_s = stretched(0.3)
+    out = proc.open_stream(lease_s=lease_s)
     start = time.monotonic()
 
     def still_open() -> bool:
         assert proc.stat(out.fd).state == "open"
         for tree, content in store.run(due_streams.find_due("fdstore", ["triage"], time.time() + 60)).streams:
             store.run(due_streams.check_writer(tree, content))
-        return time.monotonic() - start > 1.2
+        return time.monotonic() - start > 4 * lease_s
 
-    wait_until(still_open, 5)
+    wait_until(still_open)
     out.end()
     assert proc.stat(out.fd).state == "sealed"
 
@@ -162,7 +163,7 @@ def test_renewing_the_lease_before_the_first_text_changes_nothing(
 def test_a_stream_broken_by_an_expired_lease_accepts_no_more_text(store: Store, proc: Process) -> None:
     appender = store.run(streams.open_stream(proc.handle, "stream", lease_s=0.1))
 
-    wait_until(lambda: proc.stat(appender.fd).state == "broken", 5)
+    wait_until(lambda: proc.stat(appender.fd).state == "broken")
     appender.put("too late")
     with pytest.raises(StreamClosed, match="broken"):
         store.run(appender.store())

@@ -21,6 +21,7 @@ from fdstore.records import TreeLimits
 from fdstore.store import contents, naming, reading
 from fdstore.text.selection import Part
 from tests.round_trips import count_round_trips
+from tests.waiting import PATIENCE_S
 
 KEYS = st.sampled_from(["a", "b", "b/c", "b/é", "b#7", "漢", "b\u202e\ufeff\\ x"])
 
@@ -109,13 +110,13 @@ def test_of_concurrent_puts_that_expect_the_same_exactly_one_wins(
         with fdstore.connect(redis_url) as own:
             mine, expect = own.process("triage"), first
             for round_number in range(10):
-                start.wait(30)
+                start.wait(PATIENCE_S)
                 try:
                     mine.put("plan", f"{round_number} {number}", expect=expect)
                     winners.append(f"{round_number} {number}")
                 except Conflict:
                     pass
-                start.wait(30)
+                start.wait(PATIENCE_S)
                 found = mine.find("plan")
                 assert found is not None
                 expect = found
@@ -124,7 +125,7 @@ def test_of_concurrent_puts_that_expect_the_same_exactly_one_wins(
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(100)
+        thread.join(PATIENCE_S)
 
     assert sorted(text.split()[0] for text in winners) == [str(n) for n in range(10)]
     assert proc.read("name:plan").text == winners[-1]
@@ -167,7 +168,7 @@ def test_readers_of_a_name_under_replacement_see_whole_texts_and_no_error(
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(100)
+        thread.join(PATIENCE_S)
 
     assert problems == []
     assert child.read("name:log", read_all=True).text == texts[0]

@@ -16,7 +16,7 @@ from fdstore.client import Process, Store
 from fdstore.errors import NoWorker
 from fdstore.store import processes, worker_check, worker_registry
 from fdstore.store.clock import redis_now
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE_S, wait_until
 
 CHILD = '[model]\nname = "any"\n[prompt]\nsystem = "You are CHILD."\n'
 SPAWN = {"program_name": "child", "query": "Go."}
@@ -61,7 +61,7 @@ def test_a_spawn_without_a_worker_logs_a_warning_and_waits(
 
     wait_until(lambda: bool(caplog.messages))
     store.run(processes.cancel("fdstore", "triage.1"))
-    spawning.join(20)
+    spawning.join(PATIENCE_S)
 
     assert caplog.messages == [
         "triage.1 waits for a worker: no worker takes processes of this store; "

@@ -10,6 +10,7 @@ import pytest
 
 from fdstore.client import Process, Store
 from fdstore.records import TreeLimits
+from tests.waiting import stretched
 
 LINE = b"a line of a build log that is about as long as such lines are, and then some\n"
 
@@ -55,7 +56,7 @@ def cost_of_a_page(proc: Process, execute: Any, page: int) -> tuple[dict[str, in
     )
 
 
-@pytest.mark.timeout(100)
+@pytest.mark.timeout(stretched(100))
 @pytest.mark.parametrize("size", [1_000_000, 1_000_000_000], ids=["1 MB", "1 GB"])
 def test_reading_a_page_costs_two_commands_one_round_trip_and_its_bytes(
     store: Store, execute: Any, size: int, record_property: Any

@@ -16,6 +16,7 @@ from fdstore.permissions import Permissions
 from fdstore.testing import call, say, turn
 from tests.elements import only
 from tests.on_redis.agents import READER, SMALL, running, tool
+from tests.waiting import stretched
 
 NOTHING = Permissions(all_allowed=False)
 """A worker on a store by URL whose operator allowed nothing."""
@@ -96,7 +97,7 @@ def test_a_program_with_an_export_root_outside_that_of_the_worker_fails(store: S
         assert agents.record().reason.startswith("permission_error: the path '../outside' cannot be used")
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(stretched(20))
 def test_a_preload_that_is_not_a_regular_file_is_refused_without_blocking(
     store: Store, tmp_path: Path
 ) -> None:

@@ -13,6 +13,7 @@ import pytest
 from fdstore.client import Process
 from fdstore.store import content_info, process_handle
 from fdstore.text.index import GROUP_PAGES
+from tests.waiting import PATIENCE_S
 
 GROUPS = 6
 LINES = GROUPS * GROUP_PAGES
@@ -38,12 +39,12 @@ def run_in_threads(work: Callable[[int], None]) -> None:
     begin = threading.Barrier(THREADS)
 
     def start(thread: int) -> None:
-        begin.wait(10)
+        begin.wait(PATIENCE_S)
         work(thread)
 
     with ThreadPoolExecutor(THREADS) as threads:
         for done in [threads.submit(start, thread) for thread in range(THREADS)]:
-            done.result(60)
+            done.result(PATIENCE_S)
 
 
 def test_threads_read_more_index_groups_of_a_content_than_the_cache_holds(small_caches: None, proc: Process):

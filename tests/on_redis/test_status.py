@@ -28,7 +28,7 @@ from fdstore_workers.health import Health, StoreProbe
 from fdstore_workers.status_server import StatusServer, listen
 from fdstore_workers.sweeper import Sweeper, sweep
 from tests.round_trips import count_round_trips
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE_S, wait_until
 
 Execute = Callable[..., Any]
 
@@ -127,7 +127,7 @@ def watched(store: Store, hanging: threading.Event, monkeypatch: pytest.MonkeyPa
         server.start()
 
         def get(path: str) -> tuple[int, str]:
-            connection = http.client.HTTPConnection(*listener.getsockname(), timeout=20)
+            connection = http.client.HTTPConnection(*listener.getsockname(), timeout=PATIENCE_S)
             with closing(connection):
                 connection.request("GET", path)
                 answer = connection.getresponse()

@@ -13,7 +13,7 @@ import fdstore.aio
 from fdstore.client import Process, Store
 from fdstore.errors import InvalidArgument, NotFound, PositionOutOfRange, StreamClosed
 from tests.on_redis.followers import Reader, key_of, stored
-from tests.waiting import wait_until
+from tests.waiting import stretched, wait_until
 
 PIECES = [
     *("\n", "\n\n", "a", "line\n", "longer than a page ", "b" * 30),
@@ -97,7 +97,7 @@ def test_written_text_is_stored_soon_without_a_flush(proc: Process) -> None:
     with proc.open_stream() as out:
         out.write("hello")
 
-        wait_until(lambda: proc.stat(out.fd).chars == 5, 5)
+        wait_until(lambda: proc.stat(out.fd).chars == 5)
 
 
 @pytest.mark.parametrize("page_size", [0, -1, True, 1.5, "4"])
@@ -238,11 +238,12 @@ def test_the_awaitable_appender_stores_automatically_and_renews_its_lease(redis_
     async def run() -> None:
         async with await fdstore.aio.connect(redis_url) as store:
             proc = await store.process("triage")
-            async with await proc.open_stream(lease_s=0.3) as out:
+            lease_s = stretched(0.3)
+            async with await proc.open_stream(lease_s=lease_s) as out:
                 await out.write("soon\n")
 
                 assert (await proc.read(out.fd, mode="line", wait=5)).text == "soon\n"
-                found = await proc.read(out.fd, start=1, wait=1.0)
+                found = await proc.read(out.fd, start=1, wait=3 * lease_s)
                 assert (found.text, found.state) == ("soon\n", "open")
             assert (await proc.stat(out.fd)).state == "sealed"
 

@@ -17,7 +17,7 @@ from fdstore.store import leases
 from fdstore.store.keys import process_keys
 from fdstore.testing import Request, call, fail, say
 from tests.on_redis.agents import StopAfterClaim, running, tool
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE_S, wait_until
 
 
 class Lines:
@@ -44,7 +44,7 @@ def test_each_model_retry_is_reported_with_its_reason_and_pause(store: Store, tm
     def script(request: Request) -> object:
         if len(agents.model.requests) <= 2:
             return fail(529, message="all are busy", retry_after=0.6)
-        assert lines.came.wait(30), lines.text
+        assert lines.came.wait(PATIENCE_S), lines.text
         return say("Done.")
 
     with running(store, script, tmp_path) as agents:
@@ -78,7 +78,7 @@ def test_the_reason_for_the_wait_of_a_quiet_agent_is_reported(
     lines = Lines("the model has been asked for")
 
     def script(request: Request) -> object:
-        assert lines.came.wait(30), lines.text
+        assert lines.came.wait(PATIENCE_S), lines.text
         return say("Done.")
 
     with running(store, script, tmp_path) as agents:

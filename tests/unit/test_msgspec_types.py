@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.waiting import PATIENCE_S
+
 MEETS_TYPES = """
 import sys
 from pathlib import Path
@@ -61,7 +63,7 @@ def test_every_type_that_threads_decode_is_prepared_beforehand(tmp_path: Path) -
         [sys.executable, "-c", MEETS_TYPES, str(tmp_path)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
     )
 

@@ -11,11 +11,9 @@ import pytest
 from fdstore.local.redis_server import PrivateServer
 from fdstore.testing import Request, call, say, slow
 from tests.elements import elements
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE_S, wait_until
 from tests.with_workers.agent_harness import AgentHarness, open_harness
 from tests.with_workers.conftest import StartAgentWorker, agent_workers
-
-TOGETHER_S = 20.0
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +55,7 @@ def test_forks_run_concurrently_and_answer_in_prompt_order(shared_harness: Agent
         if "fd_content" in request.last_text():
             ended.append(number)
             return slow(say(f"Copy {number} read."), 0.3 * (3 - number))
-        together.wait(TOGETHER_S)  # passes only when all three have asked
+        together.wait(PATIENCE_S)  # passes only when all three have asked
         return call("read_fd", fd="fd:1", start=number)
 
     shared_harness.set_script({"ROOT": forking(["one", "two", "three"], copy)})

@@ -191,7 +191,7 @@ def wait_for_valid_message(server: PrivateServer, ledger: Ledger, worker: Worker
     dispatcher = Dispatcher(server.url)
     dispatcher.wake("good")
     dispatcher.close()
-    wait_until(lambda: "good" in ledger.ended or not worker.is_alive, 60)
+    wait_until(lambda: "good" in ledger.ended or not worker.is_alive)
     assert worker.is_alive, worker.log[-3000:]
 
 
@@ -257,7 +257,7 @@ def test_only_well_formed_unacknowledged_messages_return_to_the_queue(
         client.zadd(UNACKED_INDEX, {"\x1b[2J without an entry": 1.0})
         worker = start_worker(durable_server.url, restore_often=True)
 
-        wait_until(lambda: not worker.is_alive or client.zcard(UNACKED_INDEX) == 0, 60)
+        wait_until(lambda: not worker.is_alive or client.zcard(UNACKED_INDEX) == 0)
         wait_for_valid_message(durable_server, ledger, worker)
 
         wait_until(lambda: client.keys() == [])
@@ -282,7 +282,7 @@ def test_a_worker_recovers_when_a_queue_key_of_the_wrong_type_is_removed(
         client.set(key, "a string")
         if key != QUEUE:
             client.lpush(QUEUE, json.dumps(message()))
-        wait_until(lambda: "refused: WRONGTYPE" in worker.log or not worker.is_alive, 30)
+        wait_until(lambda: "refused: WRONGTYPE" in worker.log or not worker.is_alive)
         ledger.release("hold")
         wait_until(lambda: "hold" in ledger.ended or not worker.is_alive)
         client.delete(key)

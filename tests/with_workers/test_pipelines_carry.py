@@ -89,7 +89,7 @@ def test_a_chain_loses_no_byte_when_redis_is_killed_and_restarted(
 
         durable_server.kill()
         if out_of_patience:
-            wait_until(lambda: "input of a pipeline waits for the store" in worker.log, 30)
+            wait_until(lambda: "input of a pipeline waits for the store" in worker.log)
         durable_server.start()
         bench.show("write_fd", fd=source["in_fd"], data=LINES, eof=True)
 

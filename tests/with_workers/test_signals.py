@@ -22,7 +22,7 @@ from fdstore.local.redis_server import PrivateServer
 from fdstore.records import ProcessRecord
 from fdstore.telemetry.metric_table import COUNTED, GAUGES
 from fdstore.testing import Request, call, say, turn
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE_S, wait_until
 from tests.with_workers.agent_harness import AgentHarness, open_harness
 from tests.with_workers.conftest import StartAgentWorker, agent_workers
 from tests.worker_process import WorkerProcess
@@ -79,7 +79,7 @@ class Observed(NamedTuple):
 def page_of(worker: WorkerProcess, path: str = "/metrics") -> str:
     found = re.search(r"http://127\.0\.0\.1:(\d+)", worker.log)
     assert found, worker.log
-    connection = http.client.HTTPConnection("127.0.0.1", int(found[1]), timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", int(found[1]), timeout=PATIENCE_S)
     connection.request("GET", path)
     page = connection.getresponse().read().decode()
     connection.close()
@@ -107,7 +107,7 @@ def observed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Observed]:
 def run(folder: Path, collector: Collector, harness: AgentHarness, start: StartAgentWorker) -> Observed:
     harness.program("root", tools="spawn read_fd", links="reader")
     harness.program("reader", tools="read_fd")
-    both, has_begun, goes_on = threading.Barrier(2, timeout=20), threading.Event(), threading.Event()
+    both, has_begun, goes_on = threading.Barrier(2, timeout=PATIENCE_S), threading.Event(), threading.Event()
 
     def reader(request: Request) -> Any:
         if request.turn_number == 0:
@@ -115,7 +115,7 @@ def run(folder: Path, collector: Collector, harness: AgentHarness, start: StartA
             return call("lines", count=20_000)
         if not has_begun.is_set():
             has_begun.set()
-            goes_on.wait(60)
+            goes_on.wait(PATIENCE_S)
         return say(SECRET)
 
     spawn = call("spawn", program_name="reader", query=SECRET)
@@ -123,7 +123,7 @@ def run(folder: Path, collector: Collector, harness: AgentHarness, start: StartA
     more = ("--metrics-port", "0", "--log-format", "json", "--log-level", "debug")
     workers = [start(harness.url, harness.model, 1, "threads", *more) for _ in range(2)]
     root = harness.launch(SECRET)
-    assert has_begun.wait(60)
+    assert has_begun.wait(PATIENCE_S)
     wait_until(lambda: len(running_children(harness, root)) == 1, what="the end of the other child")
     [lost] = running_children(harness, root)
     [held] = [worker for worker in workers if worker.name == lost.worker]

@@ -12,6 +12,7 @@ import pytest
 import fdstore.aio
 from fdstore.local.redis_server import PrivateServer
 from fdstore.testing import Request, call, say, slow, turn
+from tests.waiting import PATIENCE_S
 from tests.with_workers.agent_harness import SPAWN, AgentHarness, open_harness, spawner
 from tests.with_workers.conftest import agent_workers
 
@@ -104,7 +105,7 @@ def test_files_named_by_a_program_and_by_a_call_are_preloaded(shared_harness: Ag
 def test_two_spawns_of_one_turn_run_at_the_same_time(shared_harness: AgentHarness) -> None:
     shared_harness.program("root", tools="spawn", links="reader")
     shared_harness.program("reader")
-    both = threading.Barrier(2, timeout=20)
+    both = threading.Barrier(2, timeout=PATIENCE_S)
 
     def reader(request: Request) -> Any:
         both.wait()  # passes only when two children ask the model at once
@@ -167,7 +168,7 @@ def test_a_custom_agent_loop_spawns_once_for_a_call(shared_harness: AgentHarness
 
 def test_an_event_loop_is_not_blocked_while_children_run(shared_harness: AgentHarness) -> None:
     shared_harness.program("reader")
-    both = threading.Barrier(2, timeout=20)
+    both = threading.Barrier(2, timeout=PATIENCE_S)
 
     def reader(request: Request) -> Any:
         both.wait()

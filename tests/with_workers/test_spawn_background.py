@@ -9,7 +9,7 @@ from typing import Any
 import fdstore
 from fdstore.agent.answer_stream import RETRY_MARKER
 from fdstore.testing import call, held, say, turn
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE_S, wait_until
 from tests.with_workers.agent_harness import AgentHarness
 from tests.with_workers.conftest import StartAgentWorker
 
@@ -50,7 +50,7 @@ def test_the_text_of_a_background_child_is_followed_live_and_ends_with_the_child
         wait_until(lambda: "".join(heard) == "I look.\n\nab")
         read = tools.call("read_fd", {"fd": "fd:1"}).content
         release.set()
-        following.result(20)
+        following.result(PATIENCE_S)
 
     assert 'state="open" eof="false">\nI look.\n\nab\n' in read
     assert "".join(heard) == "I look.\n\nabcdef"

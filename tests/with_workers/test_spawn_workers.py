@@ -18,6 +18,7 @@ from fdstore.agent.program_loader import load
 from fdstore.local.redis_server import PrivateServer
 from fdstore.runtime.queue import Dispatcher
 from fdstore.testing import Request, call, say, slow, turn
+from tests.waiting import PATIENCE_S, stretched
 from tests.with_workers.agent_harness import SPAWN, AgentHarness, Replies, spawned, spawner
 from tests.with_workers.conftest import StartAgentWorker
 from tests.worker_process import WorkerProcess
@@ -55,7 +56,7 @@ def test_agents_run_in_processes_of_their_own(
 ) -> None:
     harness.program("root", tools="spawn", links="reader")
     harness.program("reader")
-    both = threading.Barrier(2, timeout=20)
+    both = threading.Barrier(2, timeout=PATIENCE_S)
 
     def reader(request: Request) -> Any:
         both.wait()
@@ -72,7 +73,7 @@ def test_agents_run_in_processes_of_their_own(
     assert first.content.startswith("process ")
     assert first.content != second.content
     worker.terminate()
-    assert worker.process.wait(20) == 0
+    assert worker.process.wait(PATIENCE_S) == 0
 
 
 def test_the_queue_may_be_in_another_redis(
@@ -124,15 +125,15 @@ def test_the_child_of_a_killed_worker_is_run_again_by_another(
     harness.set_script({"ROOT": [spawn, say("Done.")], "READER": answer_second_request()})
     workers = [start_agent_worker(harness.url, harness.model) for _ in range(2)]
     root = harness.launch()
-    harness.model.wait_for(2)
+    harness.model.wait_for(2, PATIENCE_S)
 
     holder(harness, f"{root}.1", workers).kill()
     killed_at = time.monotonic()
-    harness.model.wait_for(3)
+    harness.model.wait_for(3, PATIENCE_S)
     taken_over_s = time.monotonic() - killed_at
     harness.wait(root)
 
-    assert taken_over_s < 15
+    assert taken_over_s < stretched(15)
     child = harness.record(f"{root}.1")
     assert (child.state, child.losses) == ("exited", 1)
     # the second attempt runs alone, and once past the point of the loss it may go on among others
@@ -151,13 +152,13 @@ def test_a_worker_that_receives_sigterm_hands_its_agent_over(
     harness.set_script({"ROOT": [slow(call("lines", count=3), 1), say("Done.")]})
     first = start_agent_worker(harness.url, harness.model, pool=pool)
     root = harness.launch()
-    harness.model.wait_for(1)
+    harness.model.wait_for(1, PATIENCE_S)
 
     first.terminate()
     second = start_agent_worker(harness.url, harness.model)
     harness.wait(root)
 
-    assert first.process.wait(20) == 0
+    assert first.process.wait(PATIENCE_S) == 0
     record = harness.record(root)
     assert (record.exit_code, record.attempt, record.losses) == (0, 2, 0)
     assert record.worker == second.name
@@ -180,7 +181,7 @@ def test_a_message_carries_the_process_id_and_a_lost_one_is_sent_again(
         harness.redis.delete("fdq:fdstore:queue")
         start_agent_worker(harness.url, harness.model)
 
-        assert "\nRead.\n" in result.result(20).content
+        assert "\nRead.\n" in result.result(PATIENCE_S).content
 
     arguments, keywords, _ = json.loads(json.loads(message)["body"])
     assert (arguments, keywords) == (["own-loop.1"], {})

@@ -16,7 +16,7 @@ from fdstore.store import pipelines, process_records
 from fdstore.tools.process_task import PipeTask, encode_task
 from fdstore_workers.reports import Reporter
 from fdstore_workers.tasks import Clients, WorkerSettings, make_task_body
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE_S, wait_until
 
 
 def test_a_worker_that_stops_leaves_its_waiting_pipelines_in_the_queue(agents_server: PrivateServer) -> None:
@@ -25,7 +25,7 @@ def test_a_worker_that_stops_leaves_its_waiting_pipelines_in_the_queue(agents_se
     def run_pipeline(store: Any, handle: Any, *_: Any) -> ProcessEnd:
         ran.append(handle.id)
         began.set()
-        stopping.wait(30)
+        stopping.wait(PATIENCE_S)
         return ProcessEnd("exited", 0, "")
 
     url = agents_server.url
@@ -38,10 +38,10 @@ def test_a_worker_that_stops_leaves_its_waiting_pipelines_in_the_queue(agents_se
             run = make_task_body(Clients(place), Reporter(), stopping, run_pipeline, apart)
             for process in made:
                 run(process)
-            assert began.wait(30)
+            assert began.wait(PATIENCE_S)
             stopping.set()
 
-        wait_until(lambda: sum(client.llen(key) for key in client.keys("fdq:*")) == 2, 10)
+        wait_until(lambda: sum(client.llen(key) for key in client.keys("fdq:*")) == 2)
         records = [store.run(process_records.record("fdstore", process)) for process in made]
 
     assert ran == made[:1]

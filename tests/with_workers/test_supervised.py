@@ -24,12 +24,11 @@ from fdstore.runtime.waker import waker
 from fdstore.store import process_records
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow
 from tests.conftest import children_of, is_running
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE_S, wait_until
 from tests.with_workers.conftest import StartAgentWorker
 from tests.worker_process import WorkerProcess
 
 INNOCENTS = 10
-PATIENCE_S = 90
 STRIKE_S = 5
 FATAL_TOOLS = """
 import ctypes, os, signal
@@ -112,7 +111,6 @@ class CrashAfterAllArrived:
         return call("list_fds") if request.turn_number < 2 else say("done")
 
 
-@pytest.mark.timeout(2 * PATIENCE_S)
 @pytest.mark.parametrize(
     ("kill_tool", "workers"),
     [
@@ -202,7 +200,7 @@ def test_a_killed_child_is_replaced_under_the_same_name_and_its_agent_continues(
         in worker.log
     )
     worker.terminate()
-    assert worker.process.wait(30) == 0
+    assert worker.process.wait(PATIENCE_S) == 0
 
 
 def test_no_child_outlives_its_supervisor(busy: tuple[WorkerProcess, str]) -> None:
@@ -232,7 +230,7 @@ def test_a_signal_to_the_supervisor_ends_an_idle_worker(
 
         worker.process.send_signal(number)
 
-        assert worker.process.wait(30) == status, worker.log
+        assert worker.process.wait(PATIENCE_S) == status, worker.log
         assert not any(map(is_running, children))
 
 

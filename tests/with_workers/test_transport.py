@@ -27,7 +27,7 @@ from fdstore.runtime.broker_url import broker_url, find_broker
 from fdstore.runtime.queue import Dispatcher, celery_app
 from fdstore_workers.app import make_app
 from fdstore_workers.transport import check_methods, quote_url
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE_S, stretched, wait_until
 from tests.with_workers.conftest import Ledger, StartWorker
 
 LONGEST_ID = "a" * 48 + ".1000" * 8
@@ -106,7 +106,7 @@ def test_a_dead_broker_is_reported_immediately(redis_server: PrivateServer, disp
     began = time.monotonic()
     with pytest.raises(StoreUnavailable):
         dispatcher.wake("triage")
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < stretched(2)
 
     redis_server.restart()
     dispatcher.wake("triage")
@@ -123,7 +123,7 @@ def test_a_broker_that_does_not_answer_is_reported_within_two_seconds(
         began = time.monotonic()
         with pytest.raises(StoreUnavailable):
             dispatcher.wake("triage")
-        assert time.monotonic() - began < 2.5
+        assert time.monotonic() - began < stretched(2.5)
     finally:
         os.kill(redis_server.pid, signal.SIGCONT)
 
@@ -268,7 +268,7 @@ def test_on_sigterm_a_worker_finishes_its_task_and_exits_without_taking_another(
     dispatcher.close()
     ledger.release("hold")
 
-    assert worker.process.wait(20) == 0, worker.log
+    assert worker.process.wait(PATIENCE_S) == 0, worker.log
     assert ledger.started_ids == ledger.ended == ["hold"]
     assert list_keys(durable_server) == {"fdq:fdstore:queue"}
 
@@ -301,7 +301,7 @@ def test_sigterm_ends_a_worker_whose_broker_is_dead(
 
     worker.terminate()
 
-    assert worker.process.wait(20) == 0, worker.log
+    assert worker.process.wait(PATIENCE_S) == 0, worker.log
 
 
 @pytest.mark.parametrize(
@@ -326,7 +326,7 @@ def test_a_worker_survives_a_broker_killed_during_its_task(
     ledger.release("hold")
     wait_until(lambda: "hold" in ledger.ended)
     worker.terminate()
-    assert worker.process.wait(20) == 0, worker.log
+    assert worker.process.wait(PATIENCE_S) == 0, worker.log
 
 
 def test_a_channel_with_a_lost_connection_raises_an_error_that_celery_expects(

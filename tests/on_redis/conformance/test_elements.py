@@ -16,7 +16,7 @@ from fdstore import FDConfig, Toolset
 from fdstore.client import Process, Store
 from fdstore.store import contents, processes
 from tests.elements import elements, only
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE_S, wait_until
 
 ALL = ["read_fd", "search_fd", "list_fds", "write_fd", "fd_to_file", "close_fd"]
 
@@ -172,7 +172,7 @@ def spawned(store: Store, tools: Toolset, end: Callable[[Process], object]) -> s
         call = caller.submit(tools.call, "spawn", {"program_name": "reader", "query": "read"})
         wait_until(lambda: len(store.tree("triage").members) == 2)
         end(store.process("triage.1"))
-        return call.result(10).content
+        return call.result(PATIENCE_S).content
 
 
 def test_process_result_holds_a_small_answer(store: Store, spawning: Toolset) -> None:

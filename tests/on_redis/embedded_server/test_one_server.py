@@ -18,6 +18,7 @@ from fdstore.local.redis_conf import binary_version
 from fdstore.local.redis_server import EmbeddedServer, PrivateServer
 from tests.children import Child
 from tests.on_redis.embedded_server.servers import BINARIES, ask, crash, fake_redis_server, setting
+from tests.waiting import PATIENCE_S
 
 
 @pytest.fixture
@@ -39,7 +40,7 @@ def test_ten_concurrent_processes_start_one_server(embedded: EmbeddedServer, bin
     arguments = [sys.executable, "-W", "error", "-c", script, str(embedded.data_dir), str(binary)]
 
     commands = [Child(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(10)]
-    answers = [command.communicate(timeout=60) for command in commands]
+    answers = [command.communicate(timeout=PATIENCE_S) for command in commands]
 
     assert {errors for _, errors in answers} == {b""}
     assert len({answer for answer, _ in answers}) == 1

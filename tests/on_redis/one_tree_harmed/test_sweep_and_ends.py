@@ -15,7 +15,7 @@ from fdstore.lifecycle import ENDED
 from fdstore.store import collect_trees, leases, process_records, processes
 from fdstore.store.clock import redis_now
 from fdstore_workers.sweeper import Sweeper, collect_due, sweep
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE_S, wait_until
 
 Command = Callable[..., Result]
 
@@ -112,7 +112,7 @@ def test_the_sweeper_survives_an_unexpected_exception(store: Store, caplog: pyte
         raise ZeroDivisionError(process)
 
     with Rounds(store, wake):
-        assert again.wait(20)
+        assert again.wait(PATIENCE_S)
 
     assert {process.partition(".")[0] for process in woken} == {"alpha", "hurt", "omega"}
     assert caplog.text.count("ZeroDivisionError: ") < 20  # not a traceback each round

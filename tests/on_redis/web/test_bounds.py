@@ -19,6 +19,7 @@ from fdstore.web.inspector import Inspector, Options
 from tests.on_redis.web.inspected import inspect
 from tests.on_redis.web.journals import SHORT, answer, converse
 from tests.round_trips import Tally
+from tests.waiting import PATIENCE_S
 
 COSTS = {
     "/": (12, 120, 20_000),
@@ -138,7 +139,7 @@ def test_a_page_that_is_shown_follows_changes_and_an_outage(own_redis: PrivateSe
             await asyncio.to_thread(own_redis.stop)
             name, data = await anext(found)
             assert (name, "Redis" in data) == ("outage", True)
-            away = await client.get("/", timeout=30)
+            away = await client.get("/", timeout=PATIENCE_S)
             assert (away.status_code, away.headers["refresh"]) == (503, "2")
             assert "tries again" in away.text
             await asyncio.to_thread(own_redis.start)

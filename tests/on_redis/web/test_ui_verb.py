@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 from fdstore.cli import cli
 from tests.children import Child
+from tests.waiting import PATIENCE_S
 
 
 @pytest.mark.parametrize(
@@ -48,12 +49,12 @@ def test_the_inspector_serves_until_it_is_interrupted(redis_url: str) -> None:
     command = [sys.executable, "-P", "-m", "fdstore", "ui", "--url", redis_url, "--json"]
     with Child(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as server:
         announced = json.loads(server.stdout.readline())
-        with urlopen(announced["url"], timeout=30) as page:
+        with urlopen(announced["url"], timeout=PATIENCE_S) as page:
             text = page.read().decode()
-        with urlopen(announced["url"] + "index.live", timeout=30) as live:
+        with urlopen(announced["url"] + "index.live", timeout=PATIENCE_S) as live:
             assert live.readline()
             server.send_signal(signal.SIGINT)
-            assert server.wait(30) == 130
+            assert server.wait(PATIENCE_S) == 130
 
     assert announced["kill"] is False
     assert "token" not in announced

@@ -10,6 +10,7 @@ from fdstore.agent.program_loader import Limits, LinkedProgram, Program, load
 from fdstore.errors import InvalidProgram
 from fdstore.records import TreeLimits
 from fdstore.tools.config import FDConfig
+from tests.waiting import stretched
 
 # what a file says
 
@@ -142,7 +143,7 @@ def test_a_path_that_is_not_a_directory_is_reported_with_file_and_key(write, sec
         load(path)
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(stretched(20))
 def test_a_preload_that_is_not_a_regular_file_is_reported_on_loading(write, tmp_path):
     os.mkfifo(tmp_path / "fifo")
     path = write("agent.toml", '[preload]\nfiles = ["fifo"]')

@@ -28,7 +28,7 @@ from fdstore.store.streams import PIECE_CHARS, StreamAppender
 from fdstore.text.growth import GrowingText
 from fdstore.wire.operation import Batch, Operation, Receive, Send
 from fdstore.wire.scripts import name_of
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE_S, stretched, wait_until
 
 T = TypeVar("T")
 
@@ -126,7 +126,7 @@ def test_a_full_buffer_is_flushed_before_its_time(
     out.write("a little, and ")
     out.write("x" * ENOUGH_CHARS)
 
-    wait_until(lambda: runner.texts == ["a little, and " + "x" * ENOUGH_CHARS], 5)
+    wait_until(lambda: runner.texts == ["a little, and " + "x" * ENOUGH_CHARS])
 
 
 def test_writes_during_a_request_are_sent_together_in_the_next(runner: FakeRunner, out: StreamWriter) -> None:
@@ -134,7 +134,7 @@ def test_writes_during_a_request_are_sent_together_in_the_next(runner: FakeRunne
 
     with runner.lock:
         out.write(text)
-        wait_until(lambda: not out._buffer.chars, 5)
+        wait_until(lambda: not out._buffer.chars)
         for _ in range(3):
             out.write(text)
     out.flush()
@@ -145,7 +145,7 @@ def test_writes_during_a_request_are_sent_together_in_the_next(runner: FakeRunne
 def test_a_little_text_is_flushed_after_a_while(runner: FakeRunner, out: StreamWriter) -> None:
     out.write("a little")
 
-    wait_until(lambda: runner.texts == ["a little"], 5)
+    wait_until(lambda: runner.texts == ["a little"])
 
 
 def test_a_long_text_is_stored_in_pieces(runner: FakeRunner, out: StreamWriter) -> None:
@@ -190,7 +190,7 @@ def test_a_piece_in_flight_when_storing_failed_is_sent_first(runner: FakeRunner)
 def test_an_idle_writer_renews_its_lease(runner: FakeRunner) -> None:
     out = StreamWriter(runner.run, appender_of(lease_s=0.15))
 
-    wait_until(lambda: runner.scripts.count("append") >= 3, 5)
+    wait_until(lambda: runner.scripts.count("append") >= 3)
     assert runner.texts == []
     out.end()
 
@@ -278,7 +278,7 @@ def test_an_error_of_the_thread_is_raised_by_the_next_call(runner: FakeRunner, o
 
     out.write("stored by the thread")
 
-    wait_until(lambda: not runner.errors, 5)
+    wait_until(lambda: not runner.errors)
     with pytest.raises(StreamClosed, match="broken"):
         out.flush()
 
@@ -328,7 +328,7 @@ def test_a_writer_that_is_garbage_collected_warns_and_its_thread_ends(runner: Fa
         warnings.simplefilter("always")
         del out
         gc.collect()
-        thread.join(5)
+        thread.join(PATIENCE_S)
 
     assert not thread.is_alive()
     assert [str(one.message) for one in told] == ["the stream fd:1 was never ended"]
@@ -342,4 +342,4 @@ def test_an_ended_writer_leaves_no_thread(runner: FakeRunner) -> None:
         out.write("x")
 
     assert not out._task.is_alive()
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < stretched(5)

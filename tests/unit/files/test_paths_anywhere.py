@@ -11,6 +11,7 @@ import pytest
 
 from fdstore.errors import PathRefused, TargetMissing
 from tests.unit.files.writing import Mode, both_modes, listing, put
+from tests.waiting import PATIENCE_S
 
 
 def test_path_objects_and_relative_paths_are_accepted(
@@ -95,7 +96,7 @@ def test_the_standard_output_is_refused_when_it_is_a_pipe() -> None:
     )
 
     said = subprocess.run(
-        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, timeout=60, check=True
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, timeout=PATIENCE_S, check=True
     )
 
     assert said.stdout == "it is a FIFO, not a regular file\n"

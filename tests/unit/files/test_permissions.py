@@ -12,6 +12,7 @@ from typing import Literal
 import pytest
 
 from fdstore.files.target import Target
+from tests.waiting import PATIENCE_S
 
 Mode = Literal["write", "append"]
 both_modes = pytest.mark.parametrize("mode", ["write", "append"])
@@ -57,7 +58,12 @@ def without_privileges(script: str, directory: Path) -> str:
 
 def run_python(script: str, directory: Path) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", script], cwd=directory, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", script],
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

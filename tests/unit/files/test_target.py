@@ -15,6 +15,7 @@ import pytest
 from fdstore.errors import FDStoreError, InvalidArgument, TargetExists, TargetMissing, WriteFailed
 from fdstore.files.target import Target
 from tests.unit.files.writing import Mode, both_modes, listing, put
+from tests.waiting import PATIENCE_S
 
 # The table of create and exist_ok
 
@@ -124,7 +125,7 @@ def together(count: int, target_for: Callable[[str], Target]) -> dict[str, str]:
         try:
             with target_for(name) as target:
                 target.write(name.encode())
-                all_open.wait(timeout=30)
+                all_open.wait(PATIENCE_S)
                 target.commit()
                 outcomes[name] = "written"
         except FDStoreError as error:

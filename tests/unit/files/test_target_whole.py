@@ -14,11 +14,17 @@ import pytest
 from fdstore.errors import FDStoreError, TargetExists, WriteFailed
 from fdstore.files.target import Target
 from tests.unit.files.writing import Mode, both_modes, listing, put
+from tests.waiting import PATIENCE_S
 
 
 def run_python(script: str, directory: Path) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", script], cwd=directory, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", script],
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from fdstore.runtime.periodic import run_periodically
+from tests.waiting import PATIENCE_S
 
 
 def test_the_function_runs_periodically_until_the_block_exits() -> None:
@@ -20,7 +21,7 @@ def test_the_function_runs_periodically_until_the_block_exits() -> None:
         return True
 
     with run_periodically(0.001, look, "a look"):
-        assert enough.wait(20)
+        assert enough.wait(PATIENCE_S)
     seen = len(looks)
 
     assert "a look" not in {thread.name for thread in threading.enumerate()}
@@ -32,14 +33,14 @@ def test_a_function_that_returns_false_is_not_called_again() -> None:
     may_look = threading.Event()
 
     def look() -> bool:
-        may_look.wait(20)
+        may_look.wait(PATIENCE_S)
         looks.append(len(looks))
         return len(looks) < 3
 
     with run_periodically(0.001, look, "a look"):
         [thread] = [thread for thread in threading.enumerate() if thread.name == "a look"]
         may_look.set()
-        thread.join(20)
+        thread.join(PATIENCE_S)
 
     assert looks == [0, 1, 2]
 
@@ -49,13 +50,13 @@ def test_a_running_call_is_joined_even_if_the_block_raises() -> None:
 
     def look() -> bool:
         begun.set()
-        may_end.wait(20)
+        may_end.wait(PATIENCE_S)
         ended.set()
         return True
 
     def work() -> None:
         with run_periodically(0.001, look, "a look"):
-            assert begun.wait(20)
+            assert begun.wait(PATIENCE_S)
             threading.Timer(0.01, may_end.set).start()
             raise ZeroDivisionError
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import PATIENCE_S
+
 SCRIPT = "from fdstore.testing import say\nscript = [say('It is 3.')]\n"
 ASK = """
 import anthropic
@@ -23,7 +25,7 @@ def run(folder: Path, script: str, *command: str) -> subprocess.CompletedProcess
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
     )
 
 
@@ -57,11 +59,11 @@ def test_without_a_command_other_terminals_find_the_model(tmp_path: Path):
     exports = serving.stdout.readline()
 
     asking = ["sh", "-c", f'{exports}\n"$0" -c "$1"', sys.executable, ASK]
-    done = subprocess.run(asking, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(asking, capture_output=True, text=True, timeout=PATIENCE_S)
     serving.terminate()
 
     assert (done.stdout, done.stderr) == ("It is 3.\n", "")
-    assert serving.wait(30) == 0
+    assert serving.wait(PATIENCE_S) == 0
     serving.stdout.close()
 
 

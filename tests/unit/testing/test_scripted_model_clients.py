@@ -14,6 +14,7 @@ import pytest
 
 from fdstore.testing import Request, ScriptedModel, Turn, call, say, turn
 from tests.unit.testing.sdk_client import HELLO, client_of, created, playing
+from tests.waiting import PATIENCE_S
 
 
 def test_the_async_client_streams_and_creates() -> None:
@@ -88,7 +89,7 @@ def test_a_body_that_is_not_a_json_object_is_refused_and_the_connection_lives_on
     body: bytes, problem: str
 ) -> None:
     with ScriptedModel([]) as model:
-        connection = http.client.HTTPConnection(model.base_url.removeprefix("http://"), timeout=20)
+        connection = http.client.HTTPConnection(model.base_url.removeprefix("http://"), timeout=PATIENCE_S)
         headers = {"x-api-key": model.api_key, "anthropic-version": "2023-06-01"}
         for _ in range(2):
             connection.request("POST", "/v1/messages", body, headers)
@@ -103,7 +104,7 @@ def test_several_hundred_agents_can_ask_concurrently() -> None:
     together = threading.Barrier(300)
 
     def script(request: Request) -> Turn:
-        together.wait(timeout=60)
+        together.wait(PATIENCE_S)
         return say(request.last_text())
 
     async def ask_all(model: ScriptedModel) -> list[str]:

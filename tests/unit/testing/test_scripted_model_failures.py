@@ -11,6 +11,7 @@ import pytest
 
 from fdstore.testing import ScriptedModel, cut, fail, held, say, slow
 from tests.unit.testing.sdk_client import HELLO, client_of, created, event_names, playing, streamed
+from tests.waiting import PATIENCE_S
 
 
 def test_a_failure_raises_the_matching_sdk_error() -> None:
@@ -87,10 +88,10 @@ def test_closing_ends_a_slow_answer_immediately() -> None:
 
     with client_of(model) as client, ThreadPoolExecutor() as pool:
         asked = pool.submit(created, client)
-        model.wait_for(1)
+        model.wait_for(1, PATIENCE_S)
         model.close()
         with pytest.raises(anthropic.APIConnectionError):
-            asked.result(timeout=20)
+            asked.result(PATIENCE_S)
 
 
 def test_a_slow_answer_can_be_any_answer() -> None:
@@ -120,7 +121,7 @@ def test_closing_ends_a_held_answer_immediately() -> None:
 
     with client_of(model) as client, ThreadPoolExecutor() as pool:
         asked = pool.submit(streamed, client)
-        model.wait_for(1)
+        model.wait_for(1, PATIENCE_S)
         model.close()
         with pytest.raises((anthropic.APIError, httpx2.HTTPError)):
-            asked.result(timeout=20)
+            asked.result(PATIENCE_S)

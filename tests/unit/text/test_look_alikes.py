@@ -15,6 +15,7 @@ from fdstore.agent.history import fork_task_text
 from fdstore.errors import InvalidArgument
 from fdstore.records import ProcessRecord
 from fdstore.tools.process_task import ForkTask
+from tests.waiting import stretched
 
 NAMES = ("fd_", "process_", "preview", "tail", "message")
 TAG = re.compile(rf"<[\s\0-\x1f\x7f-\x9f\u2800]*(?:/[\s\0-\x1f\x7f-\x9f\u2800]*)?(?:{'|'.join(NAMES)})")
@@ -154,7 +155,7 @@ def test_no_character_of_unicode_can_stand_for_letters_of_a_tag_unnoticed() -> N
     ],
     ids=["angle brackets", "long gaps", "short gaps", "beginnings"],
 )
-@pytest.mark.timeout(30)
+@pytest.mark.timeout(stretched(30))
 def test_ten_megabytes_of_near_tags_are_scanned_in_one_pass(body: str) -> None:
     assert render.fd_inline(body) is body
 

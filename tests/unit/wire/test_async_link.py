@@ -15,9 +15,10 @@ from redis.exceptions import TimeoutError as LostReply
 
 from fdstore.wire._async.link import Link
 from fdstore.wire.connection_options import connection_options
+from tests.waiting import PATIENCE_S, stretched
 
 T = TypeVar("T")
-TIMEOUT_S = 0.1
+TIMEOUT_S = stretched(0.1)
 OPTIONS = connection_options() | {"socket_timeout": TIMEOUT_S}
 
 
@@ -33,8 +34,8 @@ class Server:
         self._connected.set()
 
     async def received(self, size: int) -> bytes:
-        await asyncio.wait_for(self._connected.wait(), 10)
-        return await asyncio.wait_for(self.connections[-1][0].readexactly(size), 10)
+        await asyncio.wait_for(self._connected.wait(), PATIENCE_S)
+        return await asyncio.wait_for(self.connections[-1][0].readexactly(size), PATIENCE_S)
 
     def answer(self, data: bytes) -> None:
         self.connections[-1][1].write(data)
@@ -54,7 +55,7 @@ def run(tmp_path: Path) -> Callable[[Callable[[Link, Server], Awaitable[T]]], T]
             listener = await asyncio.start_unix_server(server.accept, path)
             link = Link(UnixDomainSocketConnection(path=path, **OPTIONS))
             try:
-                return await asyncio.wait_for(work(link, server), 30)
+                return await asyncio.wait_for(work(link, server), PATIENCE_S)
             finally:
                 await link.close()
                 for _, writer in server.connections:

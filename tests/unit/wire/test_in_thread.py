@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from fdstore.wire._async.in_thread import run_in_thread
+from tests.waiting import PATIENCE_S
 
 
 async def cancelled_while_it_runs(*, must_end: bool) -> tuple[bool, bool]:
@@ -17,7 +18,7 @@ async def cancelled_while_it_runs(*, must_end: bool) -> tuple[bool, bool]:
 
     def call() -> None:
         runs.set()
-        assert may_end.wait(20)
+        assert may_end.wait(PATIENCE_S)
 
     awaiting = asyncio.create_task(run_in_thread(call, must_end=must_end))
     await asyncio.to_thread(runs.wait, 20)
@@ -26,7 +27,7 @@ async def cancelled_while_it_runs(*, must_end: bool) -> tuple[bool, bool]:
         await asyncio.sleep(0)
     before = awaiting.cancelled()
     may_end.set()
-    await asyncio.wait([awaiting], timeout=20)
+    await asyncio.wait([awaiting], timeout=PATIENCE_S)
     return before, awaiting.cancelled()
 
 
@@ -48,7 +49,7 @@ def test_a_call_cancelled_before_it_starts_never_starts_and_is_not_waited_for() 
 
         def occupy() -> None:
             busy.set()
-            assert may_end.wait(20)
+            assert may_end.wait(PATIENCE_S)
 
         occupying = loop.run_in_executor(None, occupy)
         while not busy.is_set():
@@ -56,7 +57,7 @@ def test_a_call_cancelled_before_it_starts_never_starts_and_is_not_waited_for() 
         awaiting = asyncio.create_task(run_in_thread(lambda: begun.append(1), must_end=True))
         await asyncio.sleep(0)
         awaiting.cancel()
-        await asyncio.wait([awaiting], timeout=20)
+        await asyncio.wait([awaiting], timeout=PATIENCE_S)
         may_end.set()
         await occupying
         return awaiting.cancelled()
@@ -77,7 +78,7 @@ def test_a_call_that_fails_after_the_cancel_is_cancelled(caplog: pytest.LogCaptu
 
         def fail() -> None:
             runs.set()
-            assert may_fail.wait(20)
+            assert may_fail.wait(PATIENCE_S)
             raise OSError("disk")
 
         awaiting = asyncio.create_task(run_in_thread(fail, must_end=True))
@@ -85,7 +86,7 @@ def test_a_call_that_fails_after_the_cancel_is_cancelled(caplog: pytest.LogCaptu
         awaiting.cancel()
         await asyncio.sleep(0)
         may_fail.set()
-        await asyncio.wait([awaiting], timeout=20)
+        await asyncio.wait([awaiting], timeout=PATIENCE_S)
         return awaiting.cancelled()
 
     assert asyncio.run(main())

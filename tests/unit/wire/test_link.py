@@ -18,15 +18,16 @@ from redis.exceptions import TimeoutError as LostReply
 
 from fdstore.wire._sync.link import MIN_UNPOLLED, Link, _polling_reader
 from fdstore.wire.connection_options import connection_options
+from tests.waiting import PATIENCE_S, stretched
 
-TIMEOUT_S = 0.1
+TIMEOUT_S = stretched(0.1)
 OPTIONS = connection_options() | {"socket_timeout": TIMEOUT_S}
 
 
 @pytest.fixture
 def listener(tmp_path: Path) -> Iterator[socket.socket]:
     with socket.socket(socket.AF_UNIX) as made:
-        made.settimeout(5)
+        made.settimeout(PATIENCE_S)
         made.bind(str(tmp_path / "socket"))
         made.listen()
         yield made

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from fdstore.wire._sync.link import CHECK_EVERY, CONTENDED_UNPOLLED, _is_local, _polling_reader
+from tests.waiting import PATIENCE_S
 
 
 class CountingSocket(socket.socket):
@@ -25,7 +26,7 @@ class CountingSocket(socket.socket):
 def pair() -> Iterator[tuple[CountingSocket, socket.socket]]:
     ours, server = socket.socketpair()
     with CountingSocket(fileno=ours.detach()) as counting, server:
-        counting.settimeout(30)
+        counting.settimeout(PATIENCE_S)
         yield counting, server
 
 

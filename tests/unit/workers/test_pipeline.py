@@ -31,7 +31,7 @@ def nothing_left() -> Iterator[None]:
     yield
     assert ProcessSnapshot().below(os.getpid()) == running_before
     assert len(os.listdir("/proc/self/fd")) == open_before
-    wait_until(lambda: not any(t.name.startswith("feeder") for t in threading.enumerate()), 10.0)
+    wait_until(lambda: not any(t.name.startswith("feeder") for t in threading.enumerate()))
 
 
 # --- codes

@@ -14,7 +14,7 @@ from fdstore.pipeline_limits import PipelineLimits
 from fdstore_workers.pipeline.ended import Ended
 from fdstore_workers.pipeline.process_tree import ProcessSnapshot
 from tests.unit.workers.running import Run, blocks, shell
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE_S, wait_until
 
 
 def is_alive(pid: int) -> bool:
@@ -33,7 +33,7 @@ def nothing_left() -> Iterator[None]:
     yield
     assert ProcessSnapshot().below(os.getpid()) == running_before
     assert len(os.listdir("/proc/self/fd")) == open_before
-    wait_until(lambda: not any(t.name.startswith("feeder") for t in threading.enumerate()), 10.0)
+    wait_until(lambda: not any(t.name.startswith("feeder") for t in threading.enumerate()))
 
 
 # --- feeds
@@ -102,10 +102,10 @@ def killed_when(run: Run, ready: bytes, *graces: float) -> Ended:
     result: list[Ended] = []
     thread = threading.Thread(target=lambda: result.append(run.end()))
     thread.start()
-    wait_until(lambda: ready in run.output, 10.0)
+    wait_until(lambda: ready in run.output)
     for grace_s in graces:
         run.pipeline.kill(grace_s)
-    thread.join(20)
+    thread.join(PATIENCE_S)
     assert not thread.is_alive()
     return result[0]
 

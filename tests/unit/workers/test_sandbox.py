@@ -21,7 +21,7 @@ from fdstore_workers.pipeline.process_tree import ProcessSnapshot
 from fdstore_workers.pipeline.sandlock_engine import Sandlock, find_sandlock
 from tests.children import Child
 from tests.unit.workers.engines import ALONE, ENGINES, TIGHT, CommandOutput, run_in, working
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE_S, wait_until
 
 Inside = Callable[..., CommandOutput]
 WITH_NAMESPACES = [engine for engine in ENGINES if engine in working() and engine != ALONE]
@@ -147,7 +147,7 @@ def test_no_mount_is_writable_but_the_scratch_and_what_the_kernel_makes(engine: 
         program = next(each for each in ProcessSnapshot().below(running.pid) if each.inside and not each.init)
         # read from outside: in sandlock, programs see mounts that do not exist
         mounts = [line.split() for line in Path(f"/proc/{program.pid}/mounts").read_text().splitlines()]
-        running.communicate("end\n", timeout=20)
+        running.communicate("end\n", timeout=PATIENCE_S)
     writable = {place for _, place, kind, options, *_ in mounts if "rw" in options.split(",")}
 
     assert {place for place in writable if not place.startswith(("/dev/", "/proc"))} == {"/work", "/tmp"}
@@ -293,7 +293,7 @@ def test_commands_of_a_worker_that_is_killed_end_with_it(engine: str) -> None:
         worker.kill()
 
     assert len(below) >= 2
-    wait_until(lambda: not any(Path(f"/proc/{process.pid}").exists() for process in below), 10.0)
+    wait_until(lambda: not any(Path(f"/proc/{process.pid}").exists() for process in below))
 
 
 @pytest.mark.parametrize("engine", working())

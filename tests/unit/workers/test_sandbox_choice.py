@@ -19,7 +19,7 @@ from fdstore_workers.pipeline.sandlock_engine import Sandlock
 from fdstore_workers.pipeline.unsandboxed import CommandsDisabled, Unsandboxed
 from tests.children import Child
 from tests.unit.workers.engines import ALONE, TIGHT, program, run_in, working
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE_S, wait_until
 
 
 def test_without_bubblewrap_commands_are_off_and_say_why(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_without_namespaces_as_in_a_container_commands_run_in_sandlock_alone(
 ) -> None:
     command = [sys.executable, "-c", CONTAINER]
 
-    said = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=60, check=True).stdout
+    said = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=PATIENCE_S, check=True).stdout
 
     assert "this system allows no namespaces: there is no scratch" in said
     assert said.endswith("hello\n\n")
@@ -180,7 +180,7 @@ def test_commands_without_a_sandbox_end_with_a_worker_that_is_killed(tmp_path: P
         worker.kill()
 
     assert len(below) == 1
-    wait_until(lambda: not any(Path(f"/proc/{process.pid}").exists() for process in below), 10.0)
+    wait_until(lambda: not any(Path(f"/proc/{process.pid}").exists() for process in below))
 
 
 def test_commands_without_a_sandbox_have_limits_where_they_can_be_set() -> None:

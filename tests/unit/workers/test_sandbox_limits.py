@@ -17,6 +17,7 @@ from fdstore_workers.pipeline.process_tree import ProcessSnapshot
 from fdstore_workers.pipeline.sandlock_engine import Sandlock
 from tests.unit.workers.engines import TIGHT, run_in, working
 from tests.unit.workers.probes import DIFFERENCES
+from tests.waiting import PATIENCE_S
 
 
 @pytest.fixture
@@ -113,7 +114,7 @@ def test_input_cannot_be_injected_into_a_terminal(sandbox: Bubblewrap | Sandlock
         stdout=subprocess.PIPE,
         env=sandbox.environment,
         start_new_session=True,
-        timeout=30,
+        timeout=PATIENCE_S,
         check=False,
     )
     os.close(slave)
@@ -148,7 +149,7 @@ def test_a_sandbox_that_cannot_be_made_has_a_code_of_its_own(sandbox: Bubblewrap
     command = [spoilt(word) for word in sandbox.wrap(["true"])]
 
     ran = subprocess.run(
-        command, env=sandbox.environment, stderr=subprocess.PIPE, text=True, timeout=30, check=False
+        command, env=sandbox.environment, stderr=subprocess.PIPE, text=True, timeout=PATIENCE_S, check=False
     )
 
     assert (ran.returncode, "fdstore: no sandbox: " in ran.stderr) == (NOT_MADE, True)

@@ -23,6 +23,7 @@ import pytest
 from tests.children import Child
 from tests.unit.workers.engines import run_in, working
 from tests.unit.workers.probes import DIFFERENCES, NEEDED, NUMBERS, PROBES, REACHED, REFUSED
+from tests.waiting import PATIENCE_S
 
 NOBODY = 65534
 PERL = Path(__file__).with_name("probes.pl").read_text()
@@ -142,7 +143,7 @@ def test_without_a_sandbox_the_probes_reach_the_host() -> None:
             stdout=subprocess.PIPE,
             text=True,
             check=True,
-            timeout=30,
+            timeout=PATIENCE_S,
             cwd="/",
             pass_fds=[int(str(at["inherited"]))],
             env={"SECRET": "hidden", "PATH": "/usr/bin:/bin"},

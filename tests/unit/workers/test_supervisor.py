@@ -13,8 +13,8 @@ import pytest
 
 from fdstore_workers.reports import MAX_LINE_BYTES, Report, Reporter, parse
 from fdstore_workers.supervisor import pause_before_next
+from tests.waiting import PATIENCE_S
 
-PATIENCE_S = 30
 PROGRAM = """
 import json, logging, os, signal, sys, threading, time
 from pathlib import Path
@@ -33,7 +33,7 @@ def noted(what):
     return sum(json.loads(line)[0] == what for line in book.read_text().splitlines())
 
 def wait(condition):
-    until = time.monotonic() + 20
+    until = time.monotonic() + 200
     while not condition() and time.monotonic() < until:
         time.sleep(0.005)
 
