@@ -113,10 +113,12 @@ chaos: $(READY)
 	CHAOS_SEEDS=$${CHAOS_SEEDS:-100} $(BIN)/python -m pytest tests/chaos tests/on_cluster \
 		tests/on_redis/test_damaged_records.py -m "long or not long" -n 2 -vv -rP
 
-# The blocking client is made of the awaiting one, and pages of docs/reference/ of the code.
+# The blocking client is made of the awaiting one, pages of docs/reference/ of the code, and the table of
+# look-alikes of the Unicode standard's.
 generate: $(READY)
 	$(BIN)/python .ci/generate_blocking.py
 	$(BIN)/python .ci/generate_reference.py
+	$(BIN)/python .ci/generate_confusables.py
 
 # The documentation, into site/. Any warning is an error: a broken link, a page that the navigation omits.
 docs: $(DOCS_READY)
@@ -134,6 +136,7 @@ $(DOCS_READY): $(READY)
 lint: $(READY)
 	$(BIN)/python .ci/generate_blocking.py --check
 	$(BIN)/python .ci/generate_reference.py --check
+	$(BIN)/python .ci/generate_confusables.py --check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

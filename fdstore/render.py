@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Literal, NewType
 from fdstore.errors import FDStoreError, quoted
 from fdstore.records import Descriptor, Export, Mode, ProcessRecord, Record, Slice
 from fdstore.text.layout import characters, matching, show_controls
-from fdstore.text.look_alikes import escape_look_alikes
+from fdstore.text.look_alikes import LIKE_LESS_THAN, escape_look_alikes
 
 if TYPE_CHECKING:
     from fdstore.text.previews import Preview
@@ -37,8 +37,7 @@ Attribute = str | int | bool | None
 
 
 _ESCAPED = ' escaped="true"'
-# characters that a model may also read as "<": fullwidth, small, and the tag character
-_LIKE_LESS = {char: f"&#x{ord(char):x};" for char in "\uff1c\ufe64\U000e003c"}
+_LIKE_LESS = {char: f"&#x{ord(char):x};" for char in LIKE_LESS_THAN}
 _XML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"} | _LIKE_LESS)
 
 

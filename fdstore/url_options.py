@@ -9,7 +9,7 @@ must never be shown, not even that of a malformed URL, where it may be in the wr
 from __future__ import annotations
 
 import re
-from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote_plus, urlencode, urlsplit
 
 Address = tuple[str, int]
 """Host and port."""
@@ -61,10 +61,14 @@ HOW_TO_QUOTE = (
 
 
 def hide_password(url: str) -> str:
-    """Return `url` with its password replaced by `***`.
+    """Return `url` for display: every place where its password may be is `***`.
 
-    >>> hide_password("redis://ann:secret@db.example/0"), hide_password("redis://:sec/ret@db.example")
-    ('redis://ann:***@db.example/0', 'the URL given')
+    That includes a user without a password, since a password alone is easily written there.
+
+    >>> hide_password("redis://ann:secret@db.example/0"), hide_password("redis://secret@db.example")
+    ('redis://ann:***@db.example/0', 'redis://***@db.example')
+    >>> hide_password("redis://:sec/ret@db.example")
+    'the URL given'
     """
     try:
         parts = split_url(url)
@@ -72,11 +76,31 @@ def hide_password(url: str) -> str:
         return UNREADABLE
     if parts.scheme != "unix" and "@" in parts.path + parts.query + parts.fragment:
         return UNREADABLE  # the password contains a character that ends the host
-    shown = parts._replace(query=re.sub(r"((?:^|&)(?:\w+_)?password=)[^&]*", r"\1***", parts.query))
-    if parts.password is not None:
-        host = parts.netloc.rpartition("@")[2]
-        shown = shown._replace(netloc=f"{parts.username or ''}:***@{host}")
+    login, at, hosts = parts.netloc.rpartition("@")
+    if any(map(_has_odd_port, hosts.split(","))):
+        return UNREADABLE  # USER:PASSWORD without a host
+    names = {name for name, _ in parse_qsl(parts.query, keep_blank_values=True)}
+    secret = {name for name in names if name.endswith("password")}
+    if not parts.password and "password" not in names:
+        login = "***" if login.strip(":") else login
+        secret.add("username")
+    elif parts.password is not None:
+        login = f"{parts.username or ''}:***"
+    if "sentinel_password" not in names:
+        secret.add("sentinel_username")
+    query = "&".join(_hide_value(option, secret) for option in parts.query.split("&"))
+    shown = parts._replace(netloc=f"{login}{at}{hosts}", query=query)
     return url if shown == parts else shown.geturl()
+
+
+def _has_odd_port(host: str) -> bool:
+    _, colon, port = host.rpartition("]")[2].rpartition(":")
+    return bool(colon and port) and not port.isdigit()
+
+
+def _hide_value(option: str, secret: set[str]) -> str:
+    name, equals, value = option.partition("=")
+    return f"{name}{equals}***" if value and unquote_plus(name) in secret else option
 
 
 TLS_OPTIONS = frozenset(
@@ -115,6 +139,23 @@ def check_options(parts: SplitResult) -> None:
             raise ValueError(f"the option {name!r} is for sentinel://")
         if name == "db":
             check_database(value)
+
+
+def check_login(parts: SplitResult) -> None:
+    """Check that a URL has a password for each user: a user alone may be a password in the wrong place.
+    Raises `ValueError`, which does not quote it.
+
+    >>> check_login(urlsplit("redis://secret@db.example"))
+    Traceback (most recent call last):
+    ValueError: the login has no password: write :PASSWORD@ before the host, or USER:PASSWORD@
+    """
+    names = {name for name, _ in parse_qsl(parts.query, keep_blank_values=True)}
+    has_user = bool(parts.username) or "username" in names
+    has_password = parts.password is not None or "password" in names
+    if has_user and not has_password:
+        raise ValueError("the login has no password: write :PASSWORD@ before the host, or USER:PASSWORD@")
+    if "sentinel_username" in names and "sentinel_password" not in names:
+        raise ValueError("sentinel_username needs sentinel_password")
 
 
 def check_database(name: str) -> None:

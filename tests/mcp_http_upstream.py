@@ -79,6 +79,10 @@ class Upstream:
                 return stream(b"retry: " + b"9" * 5000 + b"\n\n" + event(answer(id, text("short"))))
             case "odd_id":
                 return stream(b"id: \xff\ndata: {}\n\n")
+            case "moved":
+                return Response(status_code=307, headers={"Location": "/elsewhere"})
+            case "greeted":
+                return Response(status_code=202, headers={"Set-Cookie": "who=me; Path=/"})
             case "refused":
                 return Response(status_code=401, headers={"WWW-Authenticate": "Bearer"})
         short = f'{{"id" : {json.dumps(id)}, "result":{{"n":1.50}}}}\n'

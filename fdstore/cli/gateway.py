@@ -39,6 +39,13 @@ READ_CHARS = 45_000
     help="With --http: send this header; other users can see it. [env: FDSTORE_GATEWAY_HEADERS, as JSON]",
 )
 @click.option(
+    "--header-path",
+    "header_paths",
+    metavar="PATH",
+    multiple=True,
+    help="With --listen: send the headers with requests for this path too. [default: that of the URL alone]",
+)
+@click.option(
     "--wrap",
     "wrapped",
     metavar="FILE",
@@ -74,6 +81,7 @@ def gateway(
     endpoint: str | None,
     listen: str | None,
     headers: tuple[str, ...],
+    header_paths: tuple[str, ...],
     wrapped: Path | None,
     unwrapped: Path | None,
     out: str | None,
@@ -122,6 +130,8 @@ def gateway(
         raise click.UsageError("name a server: either a COMMAND after --, or --http URL")
     if endpoint is None and (listen or headers):
         raise click.UsageError("--listen and --header need --http")
+    if header_paths and listen is None:
+        raise click.UsageError("--header-path needs --listen")
     try:
         project = current_project()
     except InvalidArgument as error:
@@ -142,7 +152,8 @@ def gateway(
             else:
                 entry = _wrapped_entry()
                 url = whole_url(endpoint, entry)
-                code = _relay_http(url, listen, parse_headers(headers, entry), descriptors)
+                sent = parse_headers(headers, entry)
+                code = _relay_http(url, listen, sent, header_paths, descriptors)
     finally:
         descriptors.finish()
     click.get_current_context().exit(code)
@@ -157,7 +168,13 @@ def _relay_command(command: tuple[str, ...], descriptors: Descriptors) -> int:
     return StdioRelay(server, descriptors).run()
 
 
-def _relay_http(url: str, listen: str | None, headers: Mapping[str, str], descriptors: Descriptors) -> int:
+def _relay_http(
+    url: str,
+    listen: str | None,
+    headers: Mapping[str, str],
+    header_paths: tuple[str, ...],
+    descriptors: Descriptors,
+) -> int:
     from fdstore.optional_packages import require
 
     if not re.match(r"https?://[^/]", url):
@@ -175,7 +192,7 @@ def _relay_http(url: str, listen: str | None, headers: Mapping[str, str], descri
         socket = listening_socket(listen)
     except InvalidArgument as error:
         raise click.BadParameter(error.problem, param_hint="--listen") from error
-    serve(HttpRelay(url, descriptors, headers), socket, url, _say)
+    serve(HttpRelay(url, descriptors, headers, header_paths=header_paths), socket, url, _say)
     return 0
 
 

@@ -12,6 +12,7 @@ from fdstore.url_options import (
     HOW_TO_QUOTE,
     UNREADABLE,
     check_database,
+    check_login,
     check_options,
     format_address,
     hide_password,
@@ -79,7 +80,7 @@ def _on_tcp(parts: SplitResult, query: dict[str, str]) -> Broker:
     database = query.get("db") or parts.path.strip("/") or "0"
     where = f"{_host(parts)}:{parts.port or 6379}/{database}"
     options = f"?{urlencode(tls)}" if tls else ""
-    return Broker(f"{parts.scheme}://{_login(parts)}{where}{options}", f"{parts.scheme}://{where}")
+    return Broker(f"{parts.scheme}://{_login(parts, query)}{where}{options}", f"{parts.scheme}://{where}")
 
 
 def _on_socket(parts: SplitResult, query: dict[str, str]) -> Broker:
@@ -87,7 +88,7 @@ def _on_socket(parts: SplitResult, query: dict[str, str]) -> Broker:
     path = quote(unquote(parts.path))
     database = query.get("db") or query.get("virtual_host") or "0"
     return Broker(
-        f"redis+socket://{_login(parts)}{path}?virtual_host={quote(database)}",
+        f"redis+socket://{_login(parts, query)}{path}?virtual_host={quote(database)}",
         f"unix://{path}?db={quote(database)}",
     )
 
@@ -101,7 +102,7 @@ def _behind_sentinels(parts: SplitResult, query: dict[str, str]) -> Broker:
     sentinel_options = {**login, **({"ssl": True, **tls} if tls else {})}
     timeouts = dict.fromkeys(("socket_timeout", "socket_connect_timeout"), SENTINEL_TIMEOUT_S)
     return Broker(
-        ";".join(f"sentinel://{_login(parts)}{sentinel}/{database}" for sentinel in sentinels),
+        ";".join(f"sentinel://{_login(parts, query)}{sentinel}/{database}" for sentinel in sentinels),
         f"{parts.scheme}://{','.join(sentinels)}/{master}/{database}",
         {"master_name": unquote(master), "sentinel_kwargs": {**timeouts, **sentinel_options}},
         tls,
@@ -110,6 +111,7 @@ def _behind_sentinels(parts: SplitResult, query: dict[str, str]) -> Broker:
 
 def _check_query(parts: SplitResult, argument: str) -> None:
     try:
+        check_login(parts)
         if parts.scheme != "redis+socket":
             check_options(parts)
         if parts.scheme in ("redis", "rediss"):
@@ -131,8 +133,8 @@ def _host(parts: SplitResult) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def _login(parts: SplitResult) -> str:
-    if parts.username is None and parts.password is None:
-        return ""
-    user = quote(unquote(parts.username or ""), safe="")
-    return f"{user}:{quote(unquote(parts.password or ''), safe='')}@"
+def _login(parts: SplitResult, query: dict[str, str]) -> str:
+    # redis-py, which reads the store's URL, has the same order
+    user = unquote(parts.username or "") or query.get("username", "")
+    password = unquote(parts.password or "") or query.get("password", "")
+    return f"{quote(user, safe='')}:{quote(password, safe='')}@" if user or password else ""

@@ -104,12 +104,15 @@ def celery_app(broker: Broker, prefix: str = DEFAULT_PREFIX) -> Any:
     """Return a Celery application for `broker`, isolated from any other application in this program."""
     from celery import Celery
     from celery.loaders.app import AppLoader
+    from kombu.connection import Connection
 
     # A loader passed by name is imported with the current directory first on sys.path, and the fixup for
     # Django puts it there permanently.
     app = Celery("fdstore", loader=AppLoader, fixups=(), set_as_current=False)
     app.conf.update(celery_config(broker, prefix))
     app.backend_cls = "disabled://"
+    # Celery logs this text; kombu's own hides passwords, but neither users nor those of several Sentinels
+    app.amqp.Connection = type("Connection", (Connection,), {"as_uri": lambda *_, **__: broker.shown})
 
     connection_to = app.connection_for_write
 

@@ -1,16 +1,18 @@
 """Escape text that a model could mistake for one of our own tags.
 
-A model may skip invisible characters, and read a fullwidth or mathematical letter as the letter. So a tag
-counts as ours if it is one after removing control and default-ignorable characters and folding NFKC and case;
-blanks may follow its `<` and its slash:
+A model may skip invisible characters, and read a fullwidth, mathematical or Cyrillic letter as the Latin one
+that it looks like. So a tag counts as ours if it is one after removing control and default-ignorable
+characters, folding NFKC and case, and replacing each character by the one of ours that Unicode Technical
+Standard #39 confuses it with (`text.confusables`); blanks may follow its `<` and its slash:
 
-    <fd_content    </ Preview    <f[U+200B]d_    ＜ｆｄ＿    <[tag characters that spell fd_]
+    <fd_content    </ Preview    <f[U+200B]d_    ＜ｆｄ＿    <fԁ_    <[tag characters that spell fd_]
 
 Only its `<` is replaced, by `&lt;`. A `<` that begins no such tag is unchanged.
 
-There are two patterns: a plain one for ASCII, and one whose letters are classes of all characters that fold
-to them, built on first use. Every run of skipped characters is matched possessively and ends before the next
-`<`, so the time is linear in the text.
+There are three patterns: a plain one for ASCII, and two whose letters are classes of all characters that
+stand for them, built on first use. One of these is for texts whose only `<` is the plain one: it begins with
+a literal, and so is several times as fast. Every run of skipped characters is matched possessively and ends
+before the next `<`, so the time is linear in the text.
 """
 
 from __future__ import annotations
@@ -19,8 +21,19 @@ import re
 import unicodedata
 from functools import cache
 
+from fdstore.text.confusables import CONFUSABLES
+
 TAG_STARTS = ("fd_", "process_", "preview", "tail", "message")
 """The beginnings of the names of our elements."""
+
+_SPELLINGS = (*TAG_STARTS, *(start.replace("m", "rn") for start in TAG_STARTS if "m" in start))
+"""The same as they look: the standard has rn for m."""
+
+_TAG_CHARACTERS = 0xE0000
+"""The offset from an ASCII character to its invisible tag character, which models are known to read."""
+
+LIKE_LESS_THAN = "\uff1c\ufe64" + CONFUSABLES["<"] + chr(_TAG_CHARACTERS + ord("<"))
+"""Characters that a model may read as `<`."""
 
 # DerivedCoreProperties.txt, Default_Ignorable_Code_Point, with the invisible ones of Specials
 _IGNORABLE = (
@@ -31,9 +44,6 @@ _IGNORABLE = (
 _CONTROL = "\x00-\x1f\x7f-\x9f"
 _BLANK = rf"[\s\u2800{_CONTROL}{_IGNORABLE}]*+"
 _INVISIBLE = rf"[\x00-\x08\x0e-\x1f\x7f-\x9f{_IGNORABLE}]*+"
-
-_TAG_CHARACTERS = 0xE0000
-"""The offset from an ASCII character to its invisible tag character, which models are known to read."""
 
 _FOLDED = (
     *((0xAA, 0xBA), (0xDF, 0xDF), (0x132, 0x149), (0x17F, 0x17F), (0x1C4, 0x1F3), (0x2B0, 0x2E4)),
@@ -53,30 +63,45 @@ def escape_look_alikes(text: str) -> tuple[str, int]:
     >>> escape_look_alikes("a <b> and a </fd_list>")
     ('a <b> and a &lt;/fd_list>', 1)
     """
-    return (_ASCII if text.isascii() else _unicode()).subn("&lt;", text)
+    if text.isascii():
+        return _ASCII.subn("&lt;", text)
+    is_plain = not any(char in text for char in LIKE_LESS_THAN)
+    return _unicode(is_plain).subn("&lt;", text)
+
+
+def _ascii_pattern(start: str) -> str:
+    classes = (f"[{char}{''.join(filter(str.isascii, CONFUSABLES[char]))}]" for char in start)
+    return _INVISIBLE.join(classes)
 
 
 _ASCII = re.compile(
-    rf"<(?!<)(?={_BLANK}(?:/{_BLANK})?(?:{'|'.join(map(_INVISIBLE.join, TAG_STARTS))}))",
+    rf"<(?!<)(?={_BLANK}(?:/{_BLANK})?(?:{'|'.join(map(_ascii_pattern, _SPELLINGS))}))",
     re.ASCII | re.IGNORECASE,
 )
 
 
 @cache
-def _unicode() -> re.Pattern[str]:
+def _unicode(is_plain: bool) -> re.Pattern[str]:
     folds = _folds()
-    opening, slash = (f"[{char}{''.join(folds[char])}{_tag_character(char)}]" for char in "</")
-    plain = "|".join(_start_pattern(start, folds) for start in TAG_STARTS)
+    opening = "<" if is_plain else f"[<{LIKE_LESS_THAN}]"
+    slash = f"[/{''.join(folds['/'])}{_tag_character('/')}]"
+    firsts = {start[0] for start in _SPELLINGS}
+    first = "".join(firsts) + "".join(firsts).upper()  # one class refuses most tags, which are others
+    first += "".join(char for to, chars in folds.items() if to[:1] in firsts for char in chars)
+    plain = "|".join(_start_pattern(start, folds) for start in _SPELLINGS)
     hidden = "|".join(
         "".join(f"[{_tag_character(char)}{_tag_character(char.upper())}]" for char in start)
         for start in TAG_STARTS
     )
-    return re.compile(rf"{opening}(?!<)(?={_BLANK}(?:{slash}{_BLANK})?(?:{plain})|{slash}?(?:{hidden}))")
+    return re.compile(
+        rf"{opening}(?!<)(?={_BLANK}(?:{slash}{_BLANK})?(?=[{first}])(?:{plain})|{slash}?(?:{hidden}))"
+    )
 
 
 def _folds() -> dict[str, list[str]]:
-    """Map each fold, which may be several ASCII characters, to the characters that fold to it."""
-    found: dict[str, list[str]] = {}
+    """Map each fold, which may be several ASCII characters, to the characters that fold to it or look like
+    it."""
+    found = {char: list(alike) for char, alike in CONFUSABLES.items()}
     for first, last in _FOLDED:
         for char in map(chr, range(first, last + 1)):
             found.setdefault(fold(char), []).append(char)

@@ -35,6 +35,7 @@ from fdstore.url_options import (
     UNREADABLE,
     Address,
     check_database,
+    check_login,
     check_options,
     format_address,
     hide_password,
@@ -86,6 +87,7 @@ def parse_store_url(url: str) -> StoreUrl:
     shown = hide_password(url)
     try:
         parts = split_url(url)
+        check_login(parts)
         check_options(parts)
         place = _read(parts, shown, url)
         _try_options(place)

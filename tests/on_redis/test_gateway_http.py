@@ -138,6 +138,57 @@ def test_a_client_that_leaves_takes_its_request_back(url: str, upstream: Upstrea
     assert upstream.cancelled.wait(PATIENCE_S)
 
 
+@pytest.mark.parametrize("path", ["/admin", "/mcp/../admin", "/mcp/", "//mcp", "/MCP", "/mcp%2fx"])
+def test_the_operators_headers_and_login_go_only_to_the_configured_path(
+    upstream: Upstream, upstream_url: str, descriptors: Descriptors, path: str
+) -> None:
+    upstream.requests.clear()
+    secret = upstream_url.replace("//", "//ann:pw@") + "?key=1"
+    with served(HttpRelay(secret, descriptors, {"X-Token": "s"})) as url:
+        connection = HTTPConnection(urlsplit(url).netloc)
+        connection.request("POST", path, headers={"X-Token": "mine"})
+        connection.getresponse().read()
+        connection.close()
+        httpx2.delete(url)
+
+    (line, elsewhere, _), (_, at_home, _) = upstream.requests
+    assert elsewhere["x-token"] == "mine"
+    assert "authorization" not in elsewhere
+    assert "key=1" not in line
+    assert at_home["x-token"] == "s"
+    assert at_home["authorization"].startswith("Basic ")
+
+
+def test_the_operators_headers_go_to_the_paths_that_are_named(
+    upstream: Upstream, upstream_url: str, descriptors: Descriptors
+) -> None:
+    upstream.requests.clear()
+    relay = HttpRelay(upstream_url, descriptors, {"X-Token": "s"}, header_paths=["/events"])
+    with served(relay) as url:
+        for path in ("/events", "/events/2"):
+            httpx2.delete(url.replace("/mcp", path))
+
+    assert [headers.get("x-token") for _, headers, _ in upstream.requests] == ["s", None]
+
+
+def test_a_redirect_passes_and_is_not_followed(url: str, upstream: Upstream) -> None:
+    response = post(url, "moved")
+
+    assert (response.status_code, response.headers["location"]) == (307, "/elsewhere")
+    assert [line for line, _, _ in upstream.requests] == ["POST /mcp?key=1"]
+
+
+def test_a_cookie_for_one_client_is_not_sent_with_the_requests_of_another(
+    url: str, upstream: Upstream
+) -> None:
+    assert post(url, "greeted").headers["set-cookie"] == "who=me; Path=/"
+
+    post(url, "other")
+    post(url, "other", headers={"Cookie": "who=you"})
+
+    assert [headers.get("cookie") for _, headers, _ in upstream.requests] == [None, None, "who=you"]
+
+
 @pytest.mark.parametrize("target", ["*", "@evil.example"])
 def test_what_is_no_path_is_refused(url: str, upstream: Upstream, target: str) -> None:
     connection = HTTPConnection(urlsplit(url).netloc)
@@ -264,6 +315,14 @@ def test_each_request_of_the_newest_era_has_its_headers(host: StdioHost, upstrea
 
 def test_a_refusal_is_an_error_with_the_status(host: StdioHost) -> None:
     assert "HTTP 401" in host.ask("tools/call", name="refused")["error"]["message"]
+
+
+def test_a_redirect_is_an_error_and_is_not_followed(host: StdioHost, upstream: Upstream) -> None:
+    upstream.requests.clear()
+
+    assert "HTTP 307" in host.ask("tools/call", name="moved")["error"]["message"]
+
+    assert [line for line, _, _ in upstream.requests] == ["POST /mcp"]
 
 
 def test_what_a_server_says_oddly_ends_no_connection(host: StdioHost, upstream: Upstream) -> None:

@@ -209,11 +209,19 @@ def test_kombu_parses_every_password_correctly_and_messages_never_show_it(passwo
     assert broker.shown == "redis://db.example:6380/3"
 
 
-@pytest.mark.parametrize("url", ["redis://:open-sesame@db.example/0", "unix://:open-sesame@/run/r.sock"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("redis://:open-sesame@db.example/0", "redis://open-sesame:@db.example/0"),
+        *("unix://:open-sesame@/run/r.sock", "sentinel://:open-sesame@a,b/main"),
+    ],
+)
 def test_a_worker_does_not_log_the_password_of_the_broker(url: str) -> None:
-    app = make_app(url, run=print)
+    connection = make_app(url, run=print).connection_for_read()
 
-    assert "open-sesame" not in app.connection_for_read().as_uri()
+    for each in (connection, connection.clone()):
+        assert "open-sesame" not in each.as_uri() + repr(each)
+        assert each.as_uri() == find_broker(url).shown
 
 
 def test_tls_certificates_are_checked_unless_the_url_says_otherwise() -> None:

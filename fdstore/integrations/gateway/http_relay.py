@@ -1,6 +1,7 @@
 """Relay between HTTP, on loopback, and an MCP server by HTTP.
 
-Every request is passed on with its path, headers and body. Answers that are not JSON or a stream of events
+Every request is passed on with its path, headers and body, and gets the operator's headers if it is for the
+configured path. Answers that are not JSON or a stream of events
 pass as they come. Host and Origin are checked here, since a web page that reaches this port by a trick of DNS
 must reach no server; the server sees its own host, and no Origin.
 
@@ -13,8 +14,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import suppress
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -46,19 +48,35 @@ _NOT_PASSED_ON = _OF_THE_CONNECTION | {b"host", b"origin", b"content-length", b"
 class HttpRelay:
     """An ASGI application before one server.
 
-    url       endpoint of the server. A request for its path goes to it, others to the same origin
-    headers   added to every request, in place of the client's of the same name
+    url            endpoint of the server. A request for its path goes to it, others to the same origin
+    headers        added to requests for the path of `url`, in place of the client's of the same name. They
+                   may be secrets that clients do not have, as may the login in `url`: other paths, which the
+                   operator did not think of, get neither
+    header_paths   other paths that get both
     """
 
-    def __init__(self, url: str, descriptors: Descriptors, headers: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        url: str,
+        descriptors: Descriptors,
+        headers: Mapping[str, str],
+        *,
+        header_paths: Collection[str] = (),
+    ) -> None:
         self._url = httpx2.URL(url)
+        self._trusted_paths = {self._url.path, *header_paths}
         self._descriptors = descriptors
         self._headers = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
         self._offer = ToolOffer()
         self._sessions: OrderedDict[str, Rewriter] = OrderedDict()
-        # a tool may take as long as it needs; no limit of connections, since each listener holds one
+        # A tool may take as long as it needs. No limit of connections, since each listener holds one. Clients
+        # get redirects and cookies themselves: the next request here may be another client's.
         self._client = httpx2.AsyncClient(
-            timeout=httpx2.Timeout(None, connect=CONNECT_S), limits=httpx2.Limits(), trust_env=True
+            timeout=httpx2.Timeout(None, connect=CONNECT_S),
+            limits=httpx2.Limits(),
+            trust_env=True,
+            follow_redirects=False,
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -143,7 +161,7 @@ class HttpRelay:
     async def _send(self, request: Request, body: bytes) -> httpx2.Response:
         """Send a request on, and return the response once its headers are here. A client that disconnects
         meanwhile takes its request back. Raises `httpx2.HTTPError`, `ClientDisconnect`."""
-        given = [(name, value) for name, value in self._headers]
+        given = self._headers if request.scope["path"] in self._trusted_paths else []
         names = {name for name, _ in given} | _NOT_PASSED_ON
         headers = [pair for pair in request.headers.raw if pair[0] not in names]
         headers += [*given, (b"accept-encoding", b"identity")]
@@ -163,8 +181,14 @@ class HttpRelay:
 
     def _target(self, request: Request) -> httpx2.URL:
         query = request.scope.get("query_string", b"")
-        if request.url.path != self._url.path:
-            return self._url.copy_with(raw_path=request.scope["raw_path"] + (b"?" + query if query else b""))
+        path = request.scope["path"]
+        if path != self._url.path:
+            login = (
+                self._url
+                if path in self._trusted_paths
+                else self._url.copy_with(username=None, password=None)
+            )
+            return login.copy_with(raw_path=request.scope["raw_path"] + (b"?" + query if query else b""))
         joined = b"&".join(filter(None, (self._url.query, query)))
         return self._url.copy_with(query=joined or None)
 

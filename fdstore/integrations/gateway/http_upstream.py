@@ -36,7 +36,7 @@ NAME_FIELDS = {"tools/call": "name", "prompts/get": "name", "resources/read": "u
 class HttpUpstream:
     """The relay of one host and one server by HTTP.
 
-    headers             sent with every request
+    headers             sent with every request; none goes to another address than `url`
     host_in, host_out   file descriptors
     """
 
@@ -58,6 +58,7 @@ class HttpUpstream:
             headers={**headers, "Accept-Encoding": "identity"},
             timeout=httpx2.Timeout(None, connect=CONNECT_S),
             limits=httpx2.Limits(),
+            follow_redirects=False,  # the headers are for this server
         )
         self._session: dict[str, str] = {}
         self._initialize = b""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+import traceback
+from typing import Any
 
 import pytest
 
 from fdstore.errors import InvalidArgument
 from fdstore.runtime.broker_url import find_broker
 from fdstore.store.keys import check_root
-from fdstore.url_options import hide_password
+from fdstore.url_options import has_password, hide_password
 from fdstore.wire.store_url import parse_store_url
 
 
@@ -61,7 +63,7 @@ def test_the_displayed_url_has_the_hosts_and_no_password(url: str) -> None:
     ("url", "said"),
     [
         ("redis+cluster://a:1/3", "no database but 0"),
-        ("redis+cluster://a:port", "not a host with a port"),
+        ("redis+cluster://a:port", "cannot be read"),
         ("redis+cluster://a:1,,b:2", "not a host with a port"),
         ("redis+cluster://a:70000", "not a host with a port"),
         ("redis+cluster://", "not a host with a port"),
@@ -189,3 +191,70 @@ def test_the_error_for_a_wrong_option_hides_a_misplaced_password() -> None:
         parse_store_url("redis://ann:sec?ret=x@db.example")
 
     assert "ret" not in str(caught.value).replace("redis", "")
+
+
+SECRET_PLACES = [
+    "redis://s3cret@db.example/0",
+    "redis://s3cret:@db.example/0",
+    "rediss://s3cret@db.example:6380",
+    "unix://s3cret@/run/redis.sock",
+    "redis+cluster://s3cret@a:7000,b:7001",
+    "sentinel://s3cret@a,b/main",
+    "sentinel://a/main?sentinel_username=s3cret",
+    "redis://db.example/0?username=s3cret",
+    "redis://db.example/0?pass%77ord=s3cret",
+    "redis://ann:s3cret",
+    "redis://ann:pw@db.example:s3cret/0",
+    "redis+cluster://ann:pw@a:7000,b:s3cret",
+]
+"""URLs with a password where a careless person may write it."""
+
+
+@pytest.mark.parametrize("url", SECRET_PLACES)
+def test_a_password_in_the_wrong_place_of_a_url_is_hidden(url: str) -> None:
+    assert "s3cret" not in hide_password(url)
+
+
+def test_a_password_in_the_users_place_is_warned_of_as_one() -> None:
+    assert has_password("redis://s3cret@db.example")
+
+
+@pytest.mark.parametrize("parse", [parse_store_url, find_broker])
+@pytest.mark.parametrize("url", SECRET_PLACES)
+def test_no_error_about_a_url_quotes_a_password_in_the_wrong_place(url: str, parse: Any) -> None:
+    try:
+        said = parse(url).shown
+    except InvalidArgument as error:
+        said = "".join(traceback.format_exception(error))
+
+    assert "s3cret" not in said
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis://s3cret@db.example",
+        "unix://s3cret@/run/r.sock",
+        "redis://a?username=s3cret",
+        "sentinel://x@a/main",
+    ],
+)
+def test_a_user_without_a_password_is_refused_with_both_forms(url: str) -> None:
+    with pytest.raises(InvalidArgument, match=r"write :PASSWORD@ .* or USER:PASSWORD@"):
+        parse_store_url(url)
+    with pytest.raises(InvalidArgument, match=r"write :PASSWORD@ .* or USER:PASSWORD@"):
+        find_broker(url)
+
+
+def test_a_user_whose_password_is_empty_can_be_named() -> None:
+    assert parse_store_url("redis://ann:@db.example").options["username"] == "ann"
+
+
+@pytest.mark.parametrize(
+    "url", ["redis://db.example?username=ann&password=p%40", "redis://:p%40@a?username=ann&password=x"]
+)
+def test_the_queue_uses_a_login_in_the_options_as_the_store_does(url: str) -> None:
+    options = parse_store_url(url).options
+
+    assert (options["username"], options["password"]) == ("ann", "p@")
+    assert "//ann:p%40@" in find_broker(url).url

@@ -51,6 +51,7 @@ lists("list /sys", "/sys"); lists("list the worker's directory", $at{cwd});
 opens("write below /usr", ">", "/usr/share/made"); opens("write to /dev/shm", ">", $at{shared_file});
 opens("write to the root", ">", "/made"); opens("read /proc/kcore", "<", "/proc/kcore");
 opens("read /dev/kmsg", "<", "/dev/kmsg"); opens("read /dev/mem", "<", "/dev/mem");
+opens("write /proc/self/oom_score_adj", ">", "/proc/self/oom_score_adj");
 opens("write /proc/sys", ">", "/proc/sys/kernel/hostname"); opens("write /proc/sysrq-trigger", ">", "/proc/sysrq-trigger");
 answer("make a device", POSIX::mkfifo("/dev/made", 0600));
 call("use a disk by its number", "mknod_null", "$here/disk\0", 0060666, 0x0800);
@@ -87,6 +88,9 @@ call("compare with a process of this user", "kcmp", $pid + 0, $$ + 0, 2, 0, 0);
 my $limits = "\0" x 16;
 call("change limits of a process of this user", "prlimit64", $pid + 0, 0, 0, $limits);
 call("slow down a process of this user", "setpriority", 0, $pid + 0, 19);
+# as nice as this process is, so that nothing changes where it is allowed
+call("slow down all processes of this user", "setpriority", 2, 0, getpriority(0, 0));
+call("slow down the disk of all processes of this user", "ioprio_set", 3, 0, 0);
 my $mask = "\1" . "\0" x 127;
 call("move a process of this user", "sched_setaffinity", $pid + 0, 128, $mask);
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -15,9 +17,12 @@ from fdstore_workers.pipeline.choose_sandbox import find_sandbox
 from fdstore_workers.pipeline.ended import Ended
 from fdstore_workers.pipeline.launch import NOT_MADE
 from fdstore_workers.pipeline.poll_loop import Pipeline
+from fdstore_workers.pipeline.process_tree import ProcessSnapshot
 from fdstore_workers.pipeline.sandlock_engine import Sandlock
 from fdstore_workers.pipeline.unsandboxed import CommandsDisabled
+from tests.children import Child
 from tests.unit.workers.engines import ALONE, TIGHT, program, working
+from tests.waiting import wait_until
 
 
 def search_in(sandbox: Bubblewrap | Sandlock) -> tuple[Ended, str]:
@@ -113,3 +118,43 @@ def test_a_stage_without_a_sandbox_ends_the_others(engine: str) -> None:
     ).run()
 
     assert (ended.codes[1], ended.reason) == (NOT_MADE, "sandbox")
+
+
+@pytest.mark.parametrize("engine", working())
+def test_a_command_in_the_background_ends_with_any_process_of_its_sandbox(engine: str) -> None:
+    seconds = f"600.{os.getpid()}"
+    command = ["bash", "-c", f"(setsid sleep {seconds} &); exec sleep {seconds}"]
+    killed = 0
+    while True:
+        sandbox = Child(working()[engine].wrap(command), env=working()[engine].environment)
+        try:
+            wait_until(lambda: len(sleeping(seconds)) == 2)
+            makers = processes_of(sandbox.pid) - sleeping(seconds)
+            if killed == len(makers):
+                break
+
+            os.kill(sorted(makers)[killed], signal.SIGKILL)
+
+            wait_until(lambda: not sleeping(seconds))
+            killed += 1
+        finally:
+            for pid in {*processes_of(sandbox.pid), *sleeping(seconds)}:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            sandbox.wait()
+    assert killed
+
+
+def processes_of(pid: int) -> set[int]:
+    """Return a process and its descendants."""
+    return {pid, *(process.pid for process in ProcessSnapshot().below(pid))}
+
+
+def sleeping(seconds: str) -> set[int]:
+    """Return the processes that sleep for just so long."""
+    found = set()
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            if path.read_bytes() == f"sleep\0{seconds}\0".encode():
+                found.add(int(path.parent.name))
+    return found

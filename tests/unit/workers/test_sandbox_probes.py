@@ -129,6 +129,12 @@ def test_a_command_can(engine: str, probe: str) -> None:
     assert answers(engine)[probe] == "done"
 
 
+@pytest.mark.parametrize("what", ["", "the disk of "])
+def test_slowing_down_all_processes_of_a_user_is_refused_by_the_filter(engine: str, what: str) -> None:
+    """Not only for want of it in this kernel."""
+    assert answers(engine)[f"slow down {what}all processes of this user"] == "EPERM"
+
+
 def test_the_table_names_every_probe(engine: str) -> None:
     assert set(answers(engine)) == {*PROBES, *NEEDED}
 

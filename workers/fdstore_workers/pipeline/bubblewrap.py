@@ -4,8 +4,8 @@
 
 A program sees /usr and the directories that link into it, read-only; the files of /etc that the dynamic
 loader needs; empty /work and /tmp, bounded in bytes and in inodes; its own processes. It sees no network, no
-user of the host and no variable of the worker's environment. Every mount except scratch is read-only, /dev
-and the root included: an unbounded tmpfs could fill the host's memory.
+user of the host and no variable of the worker's environment. Every mount except scratch is read-only, /dev,
+/proc and the root included: an unbounded tmpfs could fill the host's memory.
 
 This covers mounts that exist below /usr when a command starts. Later mounts of the host would propagate,
 writable, into the mount namespace that bubblewrap creates. So where the system allows it, the launcher first
@@ -133,4 +133,5 @@ def bwrap_args(private: list[Path]) -> list[str]:
         args += ["--ro-bind-try", file, file]
     for directory in hidden_below_usr(private):
         args += ["--tmpfs", str(directory), "--remount-ro", str(directory)]
-    return [*args, "--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev"]
+    # in a writable /proc a program could lower its oom_score_adj, and not be the OOM killer's first victim
+    return [*args, "--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev", "--remount-ro", "/dev"]

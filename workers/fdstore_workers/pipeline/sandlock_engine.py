@@ -2,7 +2,8 @@
 
     in namespaces   worker -> launch.py -> its child, pid 1 of a PID namespace, with sandlock's supervisor
                     as a thread -> prlimit -> the program
-    alone           worker -> launch.py, with sandlock's supervisor as a thread -> prlimit -> the program
+    alone           worker -> launch.py -> its child, with sandlock's supervisor as a thread -> prlimit
+                    -> the program
 
 In namespaces it equals bubblewrap, plus Landlock. But most containers allow no namespaces, and some systems
 allow them to few programs only. Landlock alone (Linux 6.12) still lets a program read nothing else, but it

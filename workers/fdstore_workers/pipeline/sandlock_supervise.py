@@ -1,7 +1,10 @@
 """Run one command under sandlock, whose supervisor is a thread of this process.
 
     in namespaces   launcher -> its child, pid 1 of a PID namespace -> the program
-    alone           launcher -> the program; the launcher kills the program's orphans
+    alone           launcher -> its child -> the program
+
+A PID namespace ends with its pid 1. Alone, the launcher and its child adopt orphans, and each kills what is
+left of the command if the other one is killed.
 
 The exit code is the program's, or 128+n for signal n.
 """
@@ -18,8 +21,8 @@ from typing import Any
 from fdstore_workers.pipeline import kernel, sandbox_root, syscall_filter
 from fdstore_workers.pipeline.launch import NOT_MADE, STARTED, Settings, die_with_worker, report, scratch
 
-WORKER_ENDED = signal.SIGHUP
-"""The signal for the end of the worker, if this process must first kill the command."""
+PARENT_ENDED = signal.SIGHUP
+"""The signal for the end of the launcher, if its child must first kill the command."""
 
 
 def run(settings: Settings, program: list[str]) -> int:
@@ -31,7 +34,7 @@ def run(settings: Settings, program: list[str]) -> int:
 
     if not own_namespaces:
         sandbox_root.become_nobody()
-        return _supervise(sandlock, settings, program)
+        return _run_alone(sandlock, settings, program)
     sandbox_root.enter_all(*scratch(settings), settings.get("private", []))
     die_with_worker(settings, signal.SIGKILL)
     read_end, write_end = os.pipe()  # the parent holds the write end: EOF means that it has ended
@@ -48,17 +51,36 @@ def run(settings: Settings, program: list[str]) -> int:
     return _supervise(sandlock, settings, program)
 
 
+def _run_alone(sandlock: Any, settings: Settings, program: list[str]) -> int:
+    """Supervise the program in a child, and kill what the child leaves behind if it is killed."""
+    kernel.adopt_orphans()
+    die_with_worker(settings, signal.SIGKILL)
+    settings["parent"] = [str(os.getpid())]
+    _handle_signals()
+    child = os.fork()
+    if not child:
+        return _supervise(sandlock, settings, program)
+    _, status = os.waitpid(child, 0)
+    _end_orphans()
+    return _shell_code(os.waitstatus_to_exitcode(status))
+
+
+def _handle_signals() -> None:
+    """Let this process outlive the signals for the program, which ends by them or not."""
+    for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, PARENT_ENDED):
+        # a handler and not SIG_IGN, which the program would inherit
+        signal.signal(number, lambda *_: None)
+
+
 def _supervise(sandlock: Any, settings: Settings, program: list[str]) -> int:
     """Run the program as a child and return its exit code."""
     own_namespaces = settings["own_namespaces"] == ["1"]
     wakeups, wakeup_fd = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     signal.set_wakeup_fd(wakeup_fd, warn_on_full_buffer=False)
-    for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, WORKER_ENDED):
-        # a handler and not SIG_IGN, which the program would inherit
-        signal.signal(number, lambda *_: None)
+    _handle_signals()
     if not own_namespaces:
         kernel.adopt_orphans()
-        die_with_worker(settings, WORKER_ENDED)
+        die_with_worker(settings, PARENT_ENDED)
     box = sandlock.Sandbox(**_policy(sandlock, settings))
     kernel.drop_capabilities()
     code = syscall_filter.make(sockets=False, attributes=own_namespaces, supervised=True)
@@ -125,7 +147,7 @@ def _wait(pid: int, wakeups: int, errors: int, out: int) -> None:
     while pin not in (ready := [fd for fd, _ in poll.poll()]):
         if errors in ready and not _pass_on(errors, out):
             poll.unregister(errors)
-        if wakeups in ready and WORKER_ENDED in os.read(wakeups, 4096):
+        if wakeups in ready and PARENT_ENDED in os.read(wakeups, 4096):
             signal.pidfd_send_signal(pin, signal.SIGKILL)
         with suppress(ChildProcessError):
             # WNOWAIT: sandlock itself must reap the process

@@ -109,15 +109,15 @@ _ATTRIBUTES = {
 }
 """Landlock protects contents of files but not their attributes; a read-only mount protects both."""
 
-_OWN_ONLY = {
-    # name: (x86_64, aarch64, argument that must be 0: this process)
-    "prlimit64": (302, 261, 0),
-    "sched_setparam": (142, 118, 0),
-    "sched_setscheduler": (144, 119, 0),
-    "sched_setaffinity": (203, 122, 0),
-    "sched_setattr": (314, 274, 0),
-    "setpriority": (141, 140, 1),
-    "ioprio_set": (251, 30, 1),
+_OWN_ONLY: dict[str, tuple[int, int, dict[int, int]]] = {
+    # name: (x86_64, aarch64, what arguments must be: this process)
+    "prlimit64": (302, 261, {0: 0}),
+    "sched_setparam": (142, 118, {0: 0}),
+    "sched_setscheduler": (144, 119, {0: 0}),
+    "sched_setaffinity": (203, 122, {0: 0}),
+    "sched_setattr": (314, 274, {0: 0}),
+    "setpriority": (141, 140, {0: 0, 1: 0}),  # PRIO_PROCESS: 0 is also this group, and this user
+    "ioprio_set": (251, 30, {0: 1, 1: 0}),  # IOPRIO_WHO_PROCESS, likewise
 }
 
 _CLONE, _CLONE3, _SOCKET, _SOCKETPAIR = (56, 220), (435, 435), (41, 198), (53, 199)
@@ -169,9 +169,11 @@ def make(*, sockets: bool, attributes: bool, supervised: bool, machine: str | No
     code += [_op(_EQUALS, _CLONE3[column], 0, 1), _op(_RETURN, _ERRNO | ENOSYS)]
     spaces = [*_argument(0), _op(_ANY_BIT, _NAMESPACES, 0, 1), _op(_RETURN, _ERRNO | EPERM)]
     code += _when(_CLONE[column], spaces)
-    for on_x86_64, on_aarch64, argument in _OWN_ONLY.values():
-        zero = [*_argument(argument), _op(_EQUALS, 0, 1, 0), _op(_RETURN, _ERRNO | EPERM)]
-        code += _when((on_x86_64, on_aarch64)[column], zero)
+    for *both, own in _OWN_ONLY.values():
+        block: list[bytes] = []
+        for number, value in own.items():
+            block += [*_argument(number), _op(_EQUALS, value, 1, 0), _op(_RETURN, _ERRNO | EPERM)]
+        code += _when(both[column], block)
     code += _when(_SOCKET[column], _one_of(0, 0xFFFFFFFF, FAMILIES if sockets else ()))
     # a datagram socket, even one of a pair, can send to any address
     pairs = [*_one_of(1, _SOCK_TYPE, (_SOCK_STREAM, _SOCK_SEQPACKET))]
