@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import TYPE_CHECKING, Literal
 
 from fdstore.agent.models.base import Model
@@ -25,6 +25,7 @@ from fdstore.store import leases
 from fdstore.store.keys import process_keys
 from fdstore.telemetry import tracing
 from fdstore.telemetry.counts import count
+from fdstore.tools.context import UserCode
 from fdstore.wire.operation import new_op
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ def run_process(
     pipeline: RunCommands | None = None,
     company: Company = "none",
     claim_id: str | None = None,
+    user_code: UserCode = nullcontext,
 ) -> Ending:
     """Run a process until it ends, waits, or is run elsewhere.
 
@@ -73,6 +75,7 @@ def run_process(
     pipeline            runs the commands of a pipeline; None: claim no pipelines
     company             a process that may have killed its worker is not claimed in the company of others
     claim_id            identifies this claim, for a supervisor that may have to return the process
+    user_code           returns a context manager around each run of a user's function, for that supervisor
 
     During a lasting store outage a worker returns the process as soon as it can. With `wait_here`,
     `StoreUnavailable` and the like are raised instead, and another attempt continues once the lease expires.
@@ -104,7 +107,15 @@ def run_process(
             return run_pipeline(attempt, pipeline)
         assert model is not None, "an agent was claimed where none is run"
         alone_until = claim.alone_until if company == "none for long" else None
-        return run_agent(attempt, model, permissions, own=own, wait_here=wait_here, alone_until=alone_until)
+        return run_agent(
+            attempt,
+            model,
+            permissions,
+            own=own,
+            wait_here=wait_here,
+            alone_until=alone_until,
+            user_code=user_code,
+        )
 
     if claim.is_takeover:
         count("fdstore_process_takeovers_total")

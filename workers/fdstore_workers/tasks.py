@@ -112,6 +112,7 @@ def attempt(
             pipeline=pipeline,
             company=company,
             claim_id=claim,
+            user_code=lambda: reporter.user_code(process, claim),
         )
     except NotFound:
         log.info("%s no longer exists", process)
