@@ -25,6 +25,10 @@ def agents_key(prefix: str) -> str:
     return f"{prefix}:workers:agents"
 
 
+def permissions_key(prefix: str) -> str:
+    return f"{prefix}:workers:permissions"
+
+
 def register_worker(
     prefix: str,
     worker: str,
@@ -32,9 +36,11 @@ def register_worker(
     now_s: float,
     commands: str = "",
     no_agents: str = "",
+    permissions: str = "",
 ) -> Operation[None]:
     """Register a worker as alive until `for_s` seconds after `now_s`, in Redis time. `commands` names its
-    sandbox for commands, `no_agents` why it accepts no agents ("" if it does). Remove workers whose
+    sandbox for commands, `no_agents` why it accepts no agents ("" if it does), `permissions` what
+    its operator allows, as JSON ("" if that is not known). Remove workers whose
     registration expired a minute ago, or lasts too long: if such a worker lives, it registers again."""
     expired, too_long, *_ = yield [
         ("ZRANGEBYSCORE", workers_key(prefix), "-inf", f"{now_s - 60:.3f}"),
@@ -42,6 +48,7 @@ def register_worker(
         ("ZADD", workers_key(prefix), f"{now_s + for_s:.3f}", worker),
         ("HSET", commands_key(prefix), worker, commands),
         ("HSET", agents_key(prefix), worker, no_agents or ACCEPTS_AGENTS),
+        ("HSET", permissions_key(prefix), worker, permissions),
     ]
     if dead := [each for each in (*expired, *too_long) if each != worker.encode()]:
         yield _removal(prefix, *dead)
@@ -53,7 +60,7 @@ def unregister_worker(prefix: str, worker: str) -> Operation[None]:
 
 
 def _removal(prefix: str, *workers: Value) -> Batch:
-    hashes = (commands_key(prefix), agents_key(prefix))
+    hashes = (commands_key(prefix), agents_key(prefix), permissions_key(prefix))
     return [("ZREM", workers_key(prefix), *workers), *(("HDEL", key, *workers) for key in hashes)]
 
 
@@ -71,6 +78,14 @@ def agent_refusals_of(prefix: str, workers: list[str]) -> Operation[list[str]]:
         return []
     [found] = yield [("HMGET", agents_key(prefix), *workers)]
     return ["" if each in (None, ACCEPTS_AGENTS.encode()) else show_bytes(each) for each in found]
+
+
+def permissions_of(prefix: str, workers: list[str]) -> Operation[list[bytes | None]]:
+    """Return what the operator of each of these workers allows, as JSON; None or empty if it is not known."""
+    if not workers:
+        return []
+    [found] = yield [("HMGET", permissions_key(prefix), *workers)]
+    return list(found)
 
 
 def has_agent_worker(prefix: str) -> Operation[bool]:

@@ -199,7 +199,8 @@ def collect_due(store: Store, report: Report | None = None, moved: Callable[[], 
 class Sweeper:
     """A thread that sweeps and keeps this worker registered until it is stopped.
 
-    The registration describes the sandbox (`commands`) and why the worker runs no agents (`no_agents`).
+    The registration describes the sandbox (`commands`), why the worker runs no agents (`no_agents`) and what
+    its operator allows (`permissions`).
     """
 
     def __init__(
@@ -209,11 +210,13 @@ class Sweeper:
         wake: Callable[[str], None],
         commands: str = "",
         no_agents: str = "",
+        permissions: str = "",
     ) -> None:
         self._store = store
         self._worker = worker
         self._commands = commands
         self._no_agents = no_agents
+        self._permissions = permissions
         self._wake = wake
         self._collect_at = self._forget_at = 0.0
         self._over: dict[str, TreeUsage] = {}
@@ -292,7 +295,8 @@ class Sweeper:
         try:
             self._store.run(
                 worker_registry.register_worker(
-                    prefix, worker, SIGN_OF_LIFE_S, moment, self._commands, self._no_agents
+                    *(prefix, worker, SIGN_OF_LIFE_S, moment),
+                    *(self._commands, self._no_agents, self._permissions),
                 )
             )
         except DamagedRecord as error:
