@@ -41,7 +41,7 @@ class Limits(Section, frozen=True, kw_only=True):
     token_budget: Annotated[
         Size | None, about("The most tokens, in and out. Default: no limit.", 1_000_000)
     ] = None
-    max_losses: Annotated[Size, about("How often its worker may die before it fails.")] = 3
+    max_losses: Annotated[Size, about("How often it may crash its worker before it fails.")] = 3
     forks_may_spawn: Annotated[bool, about("Whether its forks may spawn and fork.")] = False
     stream_bytes: Annotated[Size, about("The most bytes that one stream may store.")] = DEFAULTS.stream_bytes
     stream_idle_seconds: Annotated[Seconds, about("The most seconds a stream may be silent.")] = (

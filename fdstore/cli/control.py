@@ -116,7 +116,9 @@ def resume(
     """
     from fdstore.local.redis_server import is_embedded
     from fdstore.permissions import parse_permissions
+    from fdstore.runtime.eligibility import read_needs
     from fdstore.store import process_records
+    from fdstore.store.keys import process_keys
 
     require()
     with session.store() as store:
@@ -127,6 +129,8 @@ def resume(
             preload_root=preload_root,
         )
         if store.run(process_records.record(store.prefix, process)).ended_at is None:
+            [needs] = store.run(read_needs([process_keys(store.prefix, process)]))
+            needs.check(permissions)  # before it is taken from the workers, which may be allowed to run it
             _take_back(store, process)
             run_here(session, store, process, permissions=permissions, quiet=quiet, on_interrupt=on_interrupt)
         else:

@@ -100,7 +100,7 @@ def ps(
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
     """The processes to show in order, each with the branch to draw before it. `usage`: of the one tree that
-    was asked for. `is_empty`: no process exists."""
+    was asked for. `is_empty`: no process exists. `ineligible`: why no live worker may run a ready process."""
 
     rows: list[tuple[str, ProcessRecord]]
     sizes: dict[str, int]
@@ -108,6 +108,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     is_empty: bool
     unreadable: list[Unreadable]
     now_s: float
+    ineligible: dict[str, str]
 
 
 def _find(store: Store, query: Query) -> Found:
@@ -131,7 +132,17 @@ def _find(store: Store, query: Query) -> Found:
         is_empty=not members,
         unreadable=damaged,
         now_s=now,
+        ineligible=_ineligible(store, [process.id for process in found if process.state == "ready"]),
     )
+
+
+def _ineligible(store: Store, ready: list[str]) -> dict[str, str]:
+    """Return why no live worker may run them, for those of these ready processes of which that is so."""
+    if not ready:
+        return {}
+    from fdstore.runtime.eligibility import why_ineligible
+
+    return store.run(why_ineligible(store.prefix, ready))
 
 
 def _print(session: Session, found: Found) -> None:
@@ -142,10 +153,7 @@ def _print(session: Session, found: Found) -> None:
         has_tokens = any(process.tokens for _, process in found.rows)
         more = [*(["TOKENS"] if has_tokens else []), *(["BYTES"] if found.sizes else [])]
         head = ["PROCESS", "STATE", "PROGRAM", "STARTED", "ENDED", *more, "DETAIL"]
-        rows = [
-            _row(branch, process, found.now_s, found.sizes, has_tokens=has_tokens)
-            for branch, process in found.rows
-        ]
+        rows = [_row(branch, process, found, has_tokens=has_tokens) for branch, process in found.rows]
         columns, coloured = output.columns(), output.use_colours()
         output.print_painted(table(head, rows, cut="DETAIL", columns=columns, coloured=coloured))
         if found.usage:
@@ -223,9 +231,9 @@ def as_trees(processes: Iterable[ProcessRecord]) -> Iterator[tuple[str, ProcessR
             waiting.append((under + ("└─ " if last else "├─ "), under + ("   " if last else "│  "), child))
 
 
-def _row(
-    branch: str, process: ProcessRecord, now_s: float, sizes: dict[str, int], *, has_tokens: bool
-) -> list[str]:
+def _row(branch: str, process: ProcessRecord, found: Found, *, has_tokens: bool) -> list[str]:
+    now_s, sizes = found.now_s, found.sizes
+    ineligible = [found.ineligible[process.id]] if process.id in found.ineligible else []
     return [
         branch + process.id,
         process.state,
@@ -234,7 +242,7 @@ def _row(
         "-" if process.ended_at is None else ago(process.ended_at, now_s),
         *([format_tokens(process)] if has_tokens else []),
         *([format_size(sizes.get(process.id, 0))] if sizes else []),
-        "; ".join(process_details(process, now_s)),
+        "; ".join([*ineligible, *process_details(process, now_s)]),
     ]
 
 

@@ -24,11 +24,13 @@ from fdstore.telemetry.counts import count
 
 log = logging.getLogger("fdstore.agent")
 
-Ending = Literal["not ready", "pipeline", "agent", "alone", "ended", "waiting", "given back", "lost"]
+Ending = Literal[
+    "not ready", "pipeline", "agent", "alone", "not allowed", "ended", "waiting", "given back", "lost"
+]
 """Result of `run_process`. `not ready`: another attempt runs it, or it has ended. `pipeline`, `agent`: left
-to a worker that runs this kind. `alone`: it must run in an operating-system process of its own. `ended`: this
-attempt ended it. `waiting`: parked until children end. `given back`: returned to the queue. `lost`: another
-attempt has it."""
+to a worker that runs this kind. `alone`: it must run in an operating-system process of its own.
+`not allowed`: this worker's operator does not allow what it needs. `ended`: this attempt ended it.
+`waiting`: parked until children end. `given back`: returned to the queue. `lost`: another attempt has it."""
 
 
 class Attempt:
@@ -80,6 +82,9 @@ class Attempt:
                 log.warning("%s cannot go on now: %s", self.process, error)
                 return self._give_back()
             except NotAllowed as error:
+                if wait_here:  # the caller can allow it and try again
+                    self._give_back()
+                    raise
                 return self._fail(f"{error.type}: {error}")
             except (FDStoreError, ModelFailed) as error:
                 return self._fail(str(error))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 
 from fdstore.agent.agent import Agent, Finished, Waiting
 from fdstore.agent.answer_stream import open_answer_stream
@@ -22,7 +23,7 @@ from fdstore.runtime.claim import Lease, WorkerStopping
 from fdstore.store import processes, waiting
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.record_format import decoding
-from fdstore.tools.context import Context, Linked
+from fdstore.tools.context import Context, Linked, UserCode
 from fdstore.tools.process_task import ForkTask, Task
 from fdstore.tools.python_tool import defining_module, import_tool
 from fdstore.tools.toolbox import BUILT_IN, Toolbox
@@ -39,6 +40,7 @@ def run_agent(
     own: Bundle | None,
     wait_here: bool,
     alone_until: int | None,
+    user_code: UserCode,
 ) -> Ending:
     """Run the agent until it ends, waits, or is past the journal record `alone_until`. The other parameters
     are those of `run_process`."""
@@ -59,6 +61,7 @@ def run_agent(
         history.birth,
         wake=attempt.wake,
         permissions=permissions,
+        user_code=user_code,
     )
     agent = Agent(
         store.run,
@@ -124,6 +127,7 @@ def make_toolbox(
     *,
     wake: Callable[[str], None],
     permissions: Permissions,
+    user_code: UserCode = nullcontext,
 ) -> Toolbox:
     """Return the tools of a program for its process, limited by `permissions`. A fork is refused `fork` and
     `spawn` unless its task allows them. Raises `NotAllowed`, `PathRefused`, `InvalidArgument`."""
@@ -150,9 +154,11 @@ def make_toolbox(
         commands=program.commands,
         pipeline_limits=PipelineLimits.of(program.limits),
         whole=WholeResults(),
+        user_code=user_code,
     )
     tools_path = program.tools_path if permissions.all_allowed else None
-    functions = {path: import_tool(path, tools_path) for path in program.python}
+    with user_code() if program.python else nullcontext():
+        functions = {path: import_tool(path, tools_path) for path in program.python}
     permissions.check_origin({path: defining_module(each) for path, each in functions.items()})
     return Toolbox(context, list(functions.values()))
 

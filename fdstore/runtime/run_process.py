@@ -6,29 +6,34 @@ itself, which waits for them.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import TYPE_CHECKING, Literal
 
 from fdstore.agent.models.base import Model
 from fdstore.agent.program_loader import Bundle
 from fdstore.client import Store
-from fdstore.errors import FDStoreError
+from fdstore.errors import FDStoreError, NotAllowed
 from fdstore.logs import about
 from fdstore.permissions import Permissions
 from fdstore.runtime.attempt import Attempt, Ending
 from fdstore.runtime.claim import Flag, claim_process
+from fdstore.runtime.eligibility import eligible_elsewhere, read_needs
 from fdstore.runtime.pipeline_attempt import RunCommands, run_pipeline
 from fdstore.runtime.run_agent import run_agent
 from fdstore.store import leases
 from fdstore.store.keys import process_keys
 from fdstore.telemetry import tracing
 from fdstore.telemetry.counts import count
+from fdstore.tools.context import UserCode
 from fdstore.wire.operation import new_op
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span
+
+log = logging.getLogger("fdstore.agent")
 
 __all__ = ["Company", "Ending", "RunCommands", "run_process"]
 
@@ -60,6 +65,7 @@ def run_process(
     pipeline: RunCommands | None = None,
     company: Company = "none",
     claim_id: str | None = None,
+    user_code: UserCode = nullcontext,
 ) -> Ending:
     """Run a process until it ends, waits, or is run elsewhere.
 
@@ -73,10 +79,12 @@ def run_process(
     pipeline            runs the commands of a pipeline; None: claim no pipelines
     company             a process that may have killed its worker is not claimed in the company of others
     claim_id            identifies this claim, for a supervisor that may have to return the process
+    user_code           returns a context manager around each run of a user's function, for that supervisor
 
     During a lasting store outage a worker returns the process as soon as it can. With `wait_here`,
     `StoreUnavailable` and the like are raised instead, and another attempt continues once the lease expires.
-    Raises `KeyboardInterrupt` on Ctrl-C.
+    What `permissions` do not include is not claimed; with `wait_here` that is `NotAllowed`. Raises
+    `KeyboardInterrupt` on Ctrl-C.
     """
     keys = process_keys(store.prefix, process)
     stop: Flag = stopping or threading.Event()
@@ -84,6 +92,17 @@ def run_process(
         # its queue message is consumed, so send another
         wake(process)
         return "given back"
+    if not permissions.all_allowed:
+        [needs] = store.run(read_needs([keys]))
+        try:
+            needs.check(permissions)
+        except NotAllowed as error:
+            if wait_here:
+                raise
+            # without another worker for it a pipeline is claimed and fails: its caller waits for the reason
+            if not needs.is_pipeline or store.run(eligible_elsewhere(store.prefix, worker, [process])):
+                log.debug("%s is left to other workers: %s", process, error)
+                return "not allowed"
     claim = claim_process(
         store,
         keys,
@@ -104,7 +123,15 @@ def run_process(
             return run_pipeline(attempt, pipeline)
         assert model is not None, "an agent was claimed where none is run"
         alone_until = claim.alone_until if company == "none for long" else None
-        return run_agent(attempt, model, permissions, own=own, wait_here=wait_here, alone_until=alone_until)
+        return run_agent(
+            attempt,
+            model,
+            permissions,
+            own=own,
+            wait_here=wait_here,
+            alone_until=alone_until,
+            user_code=user_code,
+        )
 
     if claim.is_takeover:
         count("fdstore_process_takeovers_total")

@@ -9,17 +9,21 @@ expires or, for a ready process, when its wake-up counts as lost.
 
 from __future__ import annotations
 
+import math
+from contextlib import suppress
 from typing import Any, Literal
 
 import msgspec
 
 from fdstore.errors import DamagedRecord
 from fdstore.records import TreeLimits, Unreadable
+from fdstore.store.clock import seconds_of
 from fdstore.store.keys import ProcessKeys, TreeKeys, member_of
 from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.record_format import (
     FORMAT,
+    UNREADABLE,
     decoding,
     limits_of,
     replies_or_damage,
@@ -34,10 +38,18 @@ from fdstore.wire.scripts import script, text
 LEASE_S = 10.0
 RENEW_EVERY_S = 3.0
 SWEEP_EVERY_S = 3.0
-WAKE_AGAIN_S = 10.0
-"""How long a ready process may wait for a worker before its wake-up is sent again."""
+WAKE_AGAIN_S = 3.0
+"""How long a ready process may wait for a worker before its wake-up is sent again. Short, because a worker
+that dies may have received the first one."""
+
+OBSERVED_S = 3600
+"""TTL in seconds of what the sweepers observed of the Redis clock."""
+
+MAX_DOUBLINGS = 6
+"""How often that time doubles while no worker claims the process; as in `lapse.lua`."""
 
 MAX_LOSSES = 3
+"""How many workers a process may crash."""
 
 Kind = Literal["agents", "pipelines", "neither"]
 """The only kind of process that a worker runs; "neither" only finds out the kind of a process."""
@@ -160,14 +172,17 @@ def check_overdue(
     keys: ProcessKeys, max_losses: int = MAX_LOSSES, moment: float | None = None
 ) -> Operation[LapseDecision]:
     """Decide what to do about a due process: its lease had expired by `moment` (default: now), or its
-    wake-up may be lost. Raises `DamagedRecord`."""
+    wake-up may be lost. A loss found here is not its doing: a supervisor reports those that are. Raises
+    `DamagedRecord`."""
     return (yield from _lapse(keys, max_losses, "0", "", "" if moment is None else f"{moment:.6f}"))
 
 
-def record_loss(keys: ProcessKeys, claim_id: str, max_losses: int = MAX_LOSSES) -> Operation[LapseDecision]:
-    """Count a loss of a process whose worker is known to be dead. If it no longer runs under that worker's
-    claim, nothing changes."""
-    return (yield from _lapse(keys, max_losses, "2", claim_id, ""))
+def record_loss(
+    keys: ProcessKeys, claim_id: str, max_losses: int = MAX_LOSSES, *, is_to_blame: bool = True
+) -> Operation[LapseDecision]:
+    """Count a loss of a process whose worker is known to be dead, which counts against the process if it
+    `is_to_blame`. If it no longer runs under that worker's claim, nothing changes."""
+    return (yield from _lapse(keys, max_losses, "4" if is_to_blame else "2", claim_id, ""))
 
 
 def return_to_queue(
@@ -185,7 +200,7 @@ def return_to_queue(
 def _lapse(
     keys: ProcessKeys, max_losses: int, how: str, holder: str, moment: str, *in_vain: int
 ) -> Operation[LapseDecision]:
-    arguments: list[Value] = [keys.process, max_losses, WAKE_AGAIN_S, how, holder, moment, *in_vain]
+    arguments: list[Value] = [keys.process, max_losses, WAKE_AGAIN_S, how, holder, moment, LEASE_S, *in_vain]
     [reply] = yield [script("lapse")((keys.tree.record, keys.record), *arguments)]
     decision, *of = outcome(reply, keys.process)
     with decoding(f"the record of process {keys.process}"):
@@ -203,44 +218,105 @@ class DueProcesses(msgspec.Struct, frozen=True):
 
 
 def find_due(prefix: str, trees: list[str], now_s: float) -> Operation[DueProcesses]:
-    """Return the processes of these trees that must be checked. One round trip, if no tree is damaged."""
-    requests: Batch = [
-        ("ZRANGEBYSCORE", TreeKeys(prefix, tree).leases, "-inf", f"{now_s:.6f}") for tree in trees
+    """Return the processes of these trees that must be checked: their time has come, or it is further away
+    than it can be, because the Redis clock was set back. Two round trips at most, if no tree is damaged."""
+    keys = [TreeKeys(prefix, tree) for tree in trees]
+    due: Batch = [("ZRANGEBYSCORE", each.leases, "-inf", f"{now_s:.6f}") for each in keys]
+    later: Batch = [
+        ("ZRANGEBYSCORE", each.leases, f"({now_s + 2 * LEASE_S:.6f}", "+inf", "WITHSCORES") for each in keys
     ]
+    replies = yield from replies_or_damage(due + later)
     found = DueProcesses([], [])
-    for tree, reply in zip(trees, (yield from replies_or_damage(requests)), strict=True):
+    for tree, reply in zip(keys, replies, strict=False):
         if isinstance(reply, DamagedRecord):
-            found.unreadable.append((tree, unreadable(reply)))
+            found.unreadable.append((tree.tree, unreadable(reply)))
             continue
         for name in reply:
-            member = member_of(TreeKeys(prefix, tree), name)
+            member = member_of(tree, name)
             if member is not None:
                 found.processes.append(member)
             else:
                 problem = f"{show_bytes(name)} is not a process of this tree"
-                found.unreadable.append(
-                    (tree, Unreadable(what=TreeKeys(prefix, tree).leases, problem=problem))
-                )
+                found.unreadable.append((tree.tree, Unreadable(what=tree.leases, problem=problem)))
+    scored = [
+        (member, float(score) - now_s)
+        for tree, reply in zip(keys, replies[len(keys) :], strict=True)
+        if not isinstance(reply, DamagedRecord)
+        for name, score in zip(reply[::2], reply[1::2], strict=True)
+        if (member := member_of(tree, name))
+    ]
+    found.processes.extend((yield from _due_too_late(scored)))
     return found
+
+
+def _due_too_late(scored: list[tuple[ProcessKeys, float]]) -> Operation[list[ProcessKeys]]:
+    """Return those of these processes, with the seconds until their next check, for which that is too long:
+    longer than two leases, or two pauses between wake-ups. A wait may take any time."""
+    states = yield from replies_or_damage([("HGET", member.record, "state") for member, _ in scored])
+    longest_s = {b"running": 2 * LEASE_S, b"ready": 2 * WAKE_AGAIN_S * 2**MAX_DOUBLINGS}
+    return [
+        member
+        for (member, left_s), state in zip(scored, states, strict=True)
+        if isinstance(state, bytes) and left_s > longest_s.get(state, math.inf)
+    ]
 
 
 class LossDetector:
     """Decide when an expired lease counts as lost: after its holder has had time to renew it.
 
     No holder can renew while Redis is down, stopped or unreachable; and after its clock was set, or this
-    program was suspended, a lease looks older than it is. Each of these shows as a gap in the observed
-    Redis time. After a gap, and at the start, holders get half a lease more to renew; they retry at least
-    every `RENEW_EVERY_S`. Gaps of up to half a lease are harmless: a lease that is being renewed has more
-    than that left when the gap begins.
+    machine was suspended, a lease looks older than it is. Each of these shows as a gap in the observed
+    Redis time. After a gap holders get half a lease more to renew; they retry at least every
+    `RENEW_EVERY_S`. Gaps of up to half a lease are harmless: a lease that is being renewed has more than that
+    left when the gap begins.
+
+    `seen` is the last Redis time that was observed, `since` the end of the last gap.
     """
 
-    def __init__(self) -> None:
-        self._seen = float("-inf")
-        self._since = float("-inf")
+    def __init__(self, seen: float = -math.inf, since: float = -math.inf) -> None:
+        self.seen = seen
+        self.since = since
 
     def look(self, now: float) -> float:
         """Record the Redis time `now`. Return in how many seconds leases may be judged; 0.0 is now."""
-        if not 0 <= now - self._seen <= LEASE_S / 2:
-            self._since = now
-        self._seen = now
-        return max(0.0, self._since + LEASE_S / 2 - now)
+        if not 0 <= now - self.seen <= LEASE_S / 2 or self.since > now:
+            self.since = now
+        self.seen = now
+        return max(0.0, self.since + LEASE_S / 2 - now)
+
+
+def observed_key(prefix: str) -> str:
+    return f"{prefix}:sweeper:observed"
+
+
+class Observation(msgspec.Struct, frozen=True):
+    """The Redis time, and in how many seconds leases may be judged."""
+
+    now: float
+    left_s: float
+
+
+def observe(prefix: str) -> Operation[Observation]:
+    """Observe the Redis time, for all sweepers together. Two round trips.
+
+    What was observed is in Redis: a sweeper that was started just now need not wait to judge leases, if
+    another one observed before. Concurrent observations can only overwrite each other with older ones, which
+    looks like a gap.
+    """
+    key = observed_key(prefix)
+    [time, fields] = yield from replies_or_damage([("TIME",), ("HMGET", key, "seen", "since")])
+    now = seconds_of(time)
+    detector = LossDetector()
+    with suppress(DamagedRecord, *UNREADABLE):
+        if isinstance(fields, DamagedRecord):
+            raise fields
+        seen, since = fields
+        if seen is not None and since is not None:
+            detector = LossDetector(timestamp(seen), timestamp(since))
+    left_s = detector.look(now)
+    yield [
+        ("UNLINK", key),
+        ("HSET", key, "seen", f"{detector.seen:.6f}", "since", f"{detector.since:.6f}"),
+        ("EXPIRE", key, OBSERVED_S),
+    ]
+    return Observation(now, left_s)

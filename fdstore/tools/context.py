@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import TypeAlias
 
 import msgspec
@@ -20,6 +21,7 @@ from fdstore.tools.tool_policy import NO_POLICY, ToolPolicy
 from fdstore.tools.whole_results import WholeResults
 
 Progress: TypeAlias = Callable[[int, int | None], None]
+UserCode: TypeAlias = Callable[[], AbstractContextManager[None]]
 
 
 class Linked(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,6 +55,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     count_tokens      counts tokens for thresholds that are given in tokens
     read_parts        returns what the agent has read of each descriptor; None: it has no journal
     whole             counts the long texts that are shown whole; None: there are none
+    user_code         returns a context manager around each run of a user's function
     """
 
     handle: ProcessHandle
@@ -77,6 +80,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     count_tokens: TokenCounter = TokenCounter()
     read_parts: Callable[[], Mapping[str, ReadParts]] | None = None
     whole: WholeResults | None = None
+    user_code: UserCode = nullcontext
 
     def policy_of(self, tool: str) -> ToolPolicy:
         """Return what becomes of the results of a tool, by its name or by a source: `Bash: make test`."""

@@ -291,7 +291,12 @@ class Toolbox:
             and not (yield from tool_calls.begin(context.handle, call_id))
         ):
             raise CallInterrupted(f"this call of {tool.name}")
-        output, is_error = yield Disk(lambda: call_function(tool, values))
+
+        def run() -> tuple[Any, bool]:
+            with context.user_code():
+                return call_function(tool, values)
+
+        output, is_error = yield Disk(run)
         try:
             if isinstance(output, FDStoreError):
                 return ToolResult((yield from wrap_error(context, output, tool.name, call_id)), is_error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from fdstore.client import Store
@@ -17,6 +17,7 @@ from tests.worker_process import WorkerProcess
 
 HERE = Path(__file__).parent
 QUICK_WORKER = HERE / "quick_worker.py"
+FLEET = HERE / "fleet.py"
 
 
 class Worker(WorkerProcess):
@@ -57,15 +58,18 @@ class WorkerPool:
     ) -> Worker:
         """Start a worker without waiting for it. A quick one has leases of one second in place of ten."""
         options = ["--url", url or self._url, "-c", str(concurrency), "--pool", pool]
+        return self._start(options, QUICK_WORKER if quick else None)
+
+    def start_fleet(self, count: int, concurrency: int, *, quick: bool) -> Worker:
+        """Start this many workers, which are children of one process that replaces those that die."""
+        options = [str(count), "--url", self._url, "-c", str(concurrency)]
+        return self._start(options, FLEET, {"FLEET_QUICK": "1"} if quick else {})
+
+    def _start(self, options: list[str], program: Path | None, environ: Mapping[str, str] = {}) -> Worker:
         options += ["--allow-python", "*", "--allow-command", "*"]
         log = self._folder / f"worker-{len(self._workers)}.log"
-        worker = Worker(
-            log,
-            options,
-            environ={**os.environ, **self.environment},
-            folder=self._folder,
-            program=QUICK_WORKER if quick else None,
-        )
+        environ = {**os.environ, **self.environment, **environ}
+        worker = Worker(log, options, environ=environ, folder=self._folder, program=program)
         self._workers.append(worker)
         return worker
 

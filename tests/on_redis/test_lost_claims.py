@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -12,7 +14,7 @@ from fdstore.store.keys import process_keys
 from fdstore.testing import call, say
 from fdstore_workers.losses import release_held
 from fdstore_workers.supervisor import HeldProcess
-from tests.on_redis.agents import Agents, running, tool
+from tests.on_redis.agents import Agents, ran, running, tool
 
 KEYS = process_keys("fdstore", "solo")
 
@@ -69,7 +71,7 @@ def test_ended_and_missing_processes_are_not_changed(store: Store, tmp_path: Pat
         assert agents.record().losses == 0
 
 
-def test_the_third_loss_is_the_last(store: Store, tmp_path: Path) -> None:
+def test_the_third_crash_is_the_last(store: Store, tmp_path: Path) -> None:
     with running(store, [], tmp_path) as agents:
         agents.launch()
 
@@ -78,6 +80,42 @@ def test_the_third_loss_is_the_last(store: Store, tmp_path: Path) -> None:
 
         assert (agents.record().state, agents.record().reason) == ("failed", "poison")
         assert agents.woken == ["solo", "solo"]
+
+
+def test_losses_that_it_did_not_cause_do_not_count_against_a_process(store: Store, tmp_path: Path) -> None:
+    with running(store, [], tmp_path) as agents:
+        agents.launch()
+        for number in range(5):
+            store.run(leases.claim(KEYS, "w", f"claim {number}"))
+            innocent = HeldProcess(1, "solo", f"claim {number}", is_to_blame=False)
+            assert release_held(store, agents.woken.append, [innocent]) == 1
+        assert (agents.record().state, agents.record().losses) == ("ready", 5)
+
+        for number in range(5, 8):
+            assert agents.record().state == "ready"
+            lose(store, agents, f"claim {number}")
+
+        assert (agents.record().state, agents.record().reason) == ("failed", "poison")
+
+
+def test_the_supervisor_is_told_when_an_agent_runs_a_function_of_the_user(
+    store: Store, tmp_path: Path
+) -> None:
+    events: list[str] = []
+
+    @contextmanager
+    def user_code() -> Iterator[None]:
+        events.append(f"enter {ran}")
+        yield
+        events.append(f"leave {ran}")
+
+    script = [call("echo", words="a", id="toolu_a"), say("Done.")]
+    with running(store, script, tmp_path) as agents:
+        agents.launch(python=(tool("echo"),))
+
+        agents.attempt("solo", user_code=user_code)
+
+    assert events == ["enter []", "leave []", "enter []", "leave ['a']"]  # the first imports it
 
 
 def test_a_pipeline_of_a_dead_worker_fails(store: Store, tmp_path: Path) -> None:
@@ -107,7 +145,7 @@ def test_a_lost_process_runs_alone_until_it_passes_the_point_of_its_loss(
         assert (agents.answer(), agents.record().losses) == ("Done.", 1)
 
 
-def test_a_process_with_two_losses_runs_alone_to_its_end(store: Store, tmp_path: Path) -> None:
+def test_a_process_that_crashed_two_workers_runs_alone_to_its_end(store: Store, tmp_path: Path) -> None:
     script = [call("echo", words="a", id="toolu_a"), say("Done.")]
     with running(store, script, tmp_path) as agents:
         agents.launch(python=(tool("echo"),))

@@ -7,13 +7,20 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from fdstore.agent.launch import launch_root
 from fdstore.agent.program_loader import Bundle, Program, load
+from fdstore.cli import cli
 from fdstore.client import Store
 from fdstore.errors import PathRefused
+from fdstore.lifecycle import ProcessEnd
 from fdstore.permissions import Permissions
+from fdstore.runtime.eligibility import describe_permissions
+from fdstore.store import pipelines, worker_registry
+from fdstore.store.clock import redis_now
 from fdstore.testing import call, say, turn
+from fdstore.tools.process_task import PipeTask, encode_task
 from tests.elements import only
 from tests.on_redis.agents import READER, SMALL, running, tool
 from tests.waiting import stretched
@@ -24,7 +31,7 @@ NOTHING = Permissions(all_allowed=False)
 SPAWN = {"program_name": "reader", "query": "Read."}
 
 
-def test_disallowed_functions_are_not_imported_and_fail_the_agent_with_the_reason(
+def test_an_agent_with_disallowed_functions_is_left_to_other_workers_and_ps_says_why(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "hostile_tool.py").write_text("raise SystemExit('executed')\n")
@@ -32,15 +39,73 @@ def test_disallowed_functions_are_not_imported_and_fail_the_agent_with_the_reaso
 
     with running(store, {"SOLO": [say("Done.")]}, tmp_path) as agents:
         agents.launch(python=(tool("echo"), "hostile_tool:run"))
-        agents.attempt("solo", permissions=Permissions(all_allowed=False, python=(tool("*"),)))
+        few = Permissions(all_allowed=False, python=(tool("*"),))
 
-        assert agents.record().state == "failed"
-        assert agents.record().reason == (
-            "permission_error: the Python function 'hostile_tool:run' is not allowed on this worker; "
-            "its operator allows it with --allow-python 'hostile_tool:run'"
-        )
+        assert agents.attempt("solo", permissions=few) == "not allowed"
+
+        assert (agents.record().state, agents.record().attempt) == ("ready", 0)
+        register(store, "few:1", few)
+        assert (
+            "no live worker may run it; few:1 says: the Python function 'hostile_tool:run' is not allowed on "
+            "this worker; its operator allows it with --allow-python 'hostile_tool:run'"
+        ) in shown_by_ps(store)
+        register(store, "all:2", Permissions())
+        assert "no live worker" not in shown_by_ps(store)
         assert "hostile_tool" not in sys.modules
         assert agents.model.requests == ()
+
+
+def register(store: Store, worker: str, permissions: Permissions, no_agents: str = "") -> None:
+    now = store.run(redis_now())
+    allowed = describe_permissions(permissions)
+    store.run(worker_registry.register_worker("fdstore", worker, 10, now, "", no_agents, allowed))
+
+
+def shown_by_ps(store: Store) -> str:
+    return CliRunner().invoke(cli, ["--url", store.url, "ps"]).output
+
+
+def test_ps_says_that_no_live_worker_runs_agents(store: Store, tmp_path: Path) -> None:
+    with running(store, [], tmp_path) as agents:
+        agents.launch()
+        register(store, "keyless:1", Permissions(), no_agents="there is no key")
+
+        assert "no live worker may run it; keyless:1 says: there is no key" in shown_by_ps(store)
+
+
+def test_a_pipeline_that_is_not_allowed_is_left_to_a_worker_that_may_run_it(
+    store: Store, tmp_path: Path
+) -> None:
+    def refused(*_: object) -> ProcessEnd:
+        return ProcessEnd("failed", None, "permission_error")
+
+    with running(store, [], tmp_path) as agents:
+        proc, task = store.process("solo"), PipeTask(commands=[["sort"]], page_size=4096)
+        made = store.run(pipelines.start(proc.handle, encode_task(task), title="sort")).process
+        register(store, "all:2", Permissions(all_allowed=False, commands=("so*",)))
+
+        assert agents.attempt(made, permissions=NOTHING, pipeline=refused) == "not allowed"
+        store.run(worker_registry.unregister_worker("fdstore", "all:2"))
+        assert agents.attempt(made, permissions=NOTHING, pipeline=refused) == "ended"
+
+        assert agents.record(made).reason == "permission_error"
+
+
+def test_resume_without_permission_says_what_is_missing_and_leaves_the_agent_as_it_is(
+    store: Store, tmp_path: Path
+) -> None:
+    script = [call("echo", words="hi"), say("Done.")]
+    with running(store, {"SOLO": script}, tmp_path) as agents:
+        agents.launch(python=(tool("echo"),))
+        resume = ["--url", store.url, "resume", "-q", "solo"]
+
+        refused = CliRunner().invoke(cli, resume, env=agents.model.environ)
+        between = agents.record()
+        done = CliRunner().invoke(cli, [*resume, "--allow-python", tool("echo")], env=agents.model.environ)
+
+        assert (refused.exit_code, between.state, between.attempt) == (1, "ready", 0)
+        assert f"its operator allows it with --allow-python '{tool('echo')}'" in refused.output
+        assert (done.exit_code, agents.answer()) == (0, "Done."), done.output
 
 
 @pytest.mark.parametrize("name", ["echo", "sdk_echo"])
@@ -128,13 +193,12 @@ def test_functions_are_imported_from_the_directory_that_the_program_names(
                 launch_root(store, load(tmp_path / name / "solo.toml"), "Go.", name)
                 agents.attempt(name, permissions=Permissions())
             launch_root(store, load(tmp_path / "one" / "solo.toml"), "Go.", "three")
-            agents.attempt("three", permissions=NOTHING)
+            assert agents.attempt("three", permissions=NOTHING) == "not allowed"
 
             assert agents.results("one")[0].content == "from one"
             # Python keeps one module of a name: never the wrong program's
             assert agents.record("two").state == "failed"
             assert "of another program was imported here from" in agents.record("two").reason
-            assert agents.record("three").reason.startswith("permission_error: the Python function")
         assert sys.path[: len(before)] == before
     finally:
         sys.path[:] = before

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from fdstore.agent.program_loader import Limits
 from fdstore.client import Store
 from fdstore.store import leases, worker_registry
@@ -15,7 +17,7 @@ from fdstore.store.process_records import TreeUsage
 from fdstore.testing import call, say
 from fdstore.wire.operation import Operation
 from fdstore_workers.sweeper import sweep
-from tests.on_redis.agents import READER, running
+from tests.on_redis.agents import READER, Agents, running
 
 Execute = Callable[..., Any]
 
@@ -35,45 +37,51 @@ def test_a_sweep_skips_trees_whose_processes_have_all_ended(store: Store, tmp_pa
         assert agents.woken == ["solo"]
 
 
-def test_the_sweep_makes_a_lost_process_ready_and_fails_it_at_the_third_loss(
-    store: Store, tmp_path: Path
-) -> None:
-    with running(store, [], tmp_path) as agents:
-        agents.launch()
-        states = []
-        for _ in range(3):
-            store.run(leases.claim(process_keys("fdstore", "solo"), "a"))
-            agents.expire("solo")
-            sweep(store, agents.woken.append)
-            states.append(agents.record().state)
-
-        assert states == ["ready", "ready", "failed"]
-        assert agents.woken == ["solo", "solo"]
-        assert (agents.record().reason, agents.record().losses) == ("poison", 3)
+def lose_by_lease(store: Store, agents: Agents, process: str = "solo") -> None:
+    """Claim the process for a worker whose machine then dies, and sweep."""
+    store.run(leases.claim(process_keys("fdstore", process), "a"))
+    agents.expire(process)
+    sweep(store, agents.woken.append)
 
 
-def test_max_losses_of_a_program_limits_how_often_it_is_rerun(store: Store, tmp_path: Path) -> None:
+def test_a_process_whose_machines_die_is_made_ready_each_time(store: Store, tmp_path: Path) -> None:
+    """Regression test: the third loss failed it as poison, although it had killed nothing."""
     with running(store, [], tmp_path) as agents:
         agents.launch(limits=Limits(max_losses=1))
-        store.run(leases.claim(process_keys("fdstore", "solo"), "a"))
-        agents.expire("solo")
 
-        sweep(store, agents.woken.append)
+        for _ in range(5):
+            lose_by_lease(store, agents)
+
+        assert (agents.record().state, agents.record().losses) == ("ready", 5)
+        assert agents.woken == ["solo"] * 5
+
+
+def test_a_process_lost_at_one_point_ten_times_as_often_as_it_may_crash_is_poison(
+    store: Store, tmp_path: Path, execute: Execute
+) -> None:
+    with running(store, [], tmp_path) as agents:
+        agents.launch(limits=Limits(max_losses=2))
+        for _ in range(19):
+            lose_by_lease(store, agents)
+        execute("RPUSH", "fdstore:{solo}:solo:journal", "{}")  # it got further
+        for _ in range(19):
+            lose_by_lease(store, agents)
+        assert agents.record().state == "ready"
+
+        lose_by_lease(store, agents)
 
         assert (agents.record().state, agents.record().reason) == ("failed", "poison")
-        assert agents.woken == []
 
 
 def test_a_parent_gets_the_failure_of_a_child_that_was_lost_too_often(store: Store, tmp_path: Path) -> None:
     script = {"SOLO": [call("spawn", program_name="reader", query="Read."), say("Done.")]}
 
     with running(store, script, tmp_path) as agents:
-        agents.launch(tools=("spawn",), others=[READER], limits=Limits(max_losses=1))
+        reader = msgspec.structs.replace(READER, limits=Limits(max_losses=1))
+        agents.launch(tools=("spawn",), others=[reader])
         agents.attempt("solo")
-        for _ in range(3):
-            store.run(leases.claim(process_keys("fdstore", "solo.1"), "a"))
-            agents.expire("solo.1")
-            sweep(store, agents.woken.append)
+        for _ in range(10):
+            lose_by_lease(store, agents, "solo.1")
 
         assert agents.record("solo.1").state == "failed"
         assert agents.woken[-1] == "solo"

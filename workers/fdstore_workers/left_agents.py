@@ -1,8 +1,8 @@
-"""Agents that a worker without an API key received: it holds their wake-ups for other workers.
+"""Processes that a worker received and does not run: it holds their wake-ups for other workers.
 
-A message does not tell whether its process is an agent or a pipeline, so a worker for pipelines only receives
-both. It keeps the ids of agents and returns them to the queue as soon as another worker accepts agents, and
-when it shuts down. If it is killed, the sweep finds them.
+A message does not tell what its process needs, so a worker without an API key receives agents too, and one
+whose operator allows little receives what it may not run. It keeps their ids and returns each to the queue as
+soon as another worker may run it, and all when it shuts down. If it is killed, the sweep finds them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from contextlib import suppress
 
 from fdstore.client import Store
 from fdstore.errors import FDStoreError
-from fdstore.store import worker_registry
+from fdstore.runtime.eligibility import eligible_elsewhere
 
 log = logging.getLogger("fdstore.worker")
 
@@ -27,24 +27,25 @@ MAX_LEFT = 10_000
 
 
 class DeferredAgents:
-    """Wake-ups of agents, kept until another worker can run them.
+    """Wake-ups of processes, kept by `worker` until another one may run them.
 
     Thread-safe; one per operating-system process (`pid`). `clients` returns the store and the wake function.
     """
 
-    def __init__(self, clients: Callable[[], tuple[Store, Callable[[str], None]]]) -> None:
+    def __init__(self, clients: Callable[[], tuple[Store, Callable[[str], None]]], worker: str) -> None:
         self.pid = os.getpid()
+        self._worker = worker
         self._clients = clients
         self._lock = threading.Lock()
         self._ids: dict[str, None] = {}
         self._thread: threading.Thread | None = None
         self._stopped = threading.Event()
 
-    def add(self, process: str) -> None:
-        """Keep the wake-up of an agent."""
+    def add(self, process: str, why: str) -> None:
+        """Keep the wake-up of a process; `why` is for the log."""
         with self._lock:
             if process not in self._ids and len(self._ids) < MAX_LEFT:
-                log.info("%s is an agent and waits for a worker that runs agents", process)
+                log.info("%s %s", process, why)
                 self._ids[process] = None
             if self._thread is None:
                 self._thread = threading.Thread(target=self._keep, name="left agents", daemon=True)
@@ -56,21 +57,22 @@ class DeferredAgents:
         if self._thread is not None:
             self._thread.join()
             with suppress(FDStoreError):  # then the sweep finds them
-                self._put_back()
+                self._put_back(list(self._ids))
 
     def _keep(self) -> None:
         while not self._stopped.wait(LOOK_EVERY_S):
             try:
                 store, _ = self._clients()
-                can_put_back = bool(self._ids) and store.run(worker_registry.has_agent_worker(store.prefix))
-                if can_put_back:
-                    self._put_back()
+                with self._lock:
+                    ids = list(self._ids)
+                if ids:
+                    self._put_back(store.run(eligible_elsewhere(store.prefix, self._worker, ids)))
             except FDStoreError as error:
-                log.debug("cannot look for a worker that runs agents: %s", error)
+                log.debug("cannot look for a worker that may run what waits here: %s", error)
 
-    def _put_back(self) -> None:
+    def _put_back(self, ids: list[str]) -> None:
         _, wake = self._clients()
-        with self._lock:
-            ids, self._ids = self._ids, {}
         for process in ids:
+            with self._lock:
+                self._ids.pop(process, None)
             wake(process)

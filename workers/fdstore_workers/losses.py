@@ -23,7 +23,8 @@ RETRY_EVERY_S = 0.5
 
 
 def release_held(store: Store, wake: Callable[[str], None], held: Iterable[HeldProcess]) -> int:
-    """Count a loss for each process that is still held and wake other workers for it; fail pipelines.
+    """Count a loss for each process that is still held, against it if it is to blame, and wake other
+    workers; fail pipelines.
 
     Returns the number of processes. Retries store failures until the leases have expired.
     """
@@ -47,6 +48,7 @@ def release_held(store: Store, wake: Callable[[str], None], held: Iterable[HeldP
 
 def _give_back_one(store: Store, wake: Callable[[str], None], held: HeldProcess) -> bool:
     keys = process_keys(store.prefix, held.process)
-    lapsed = store.run(leases.record_loss(keys, held.claim, store.run(losses_allowed(keys))))
+    allowed = store.run(losses_allowed(keys))
+    lapsed = store.run(leases.record_loss(keys, held.claim, allowed, is_to_blame=held.is_to_blame))
     carry_out(store, wake, keys, lapsed)
     return lapsed.decision != "nothing"

@@ -3,6 +3,8 @@
     PID ready                     the worker consumes messages from now on
     PID take PROCESS              it received a message; the task may still wait for a free slot
     PID claim PROCESS CLAIM       it is about to claim the process under this id
+    PID enter PROCESS CLAIM       it begins to run code of the user for the process
+    PID leave PROCESS CLAIM       that code has ended
     PID release PROCESS CLAIM     it has finished with the process, in whatever way
     PID alone PROCESS             the process must run in an operating-system process of its own
 
@@ -15,14 +17,15 @@ because the store compares claims.
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 import msgspec
 
 MAX_LINE_BYTES = 512
 """The limit for a line. POSIX guarantees atomic writes of this size."""
 
-WORDS = {"ready": 2, "take": 3, "claim": 4, "release": 4, "alone": 3}
+WORDS = {"ready": 2, "take": 3, "claim": 4, "enter": 4, "leave": 4, "release": 4, "alone": 3}
 """The number of words of each kind of line."""
 
 
@@ -50,6 +53,16 @@ class Reporter:
 
     def claim(self, process: str, claim: str) -> None:
         self._write("claim", process, claim)
+
+    @contextmanager
+    def user_code(self, process: str, claim: str) -> Iterator[None]:
+        """Report that the block runs code of the user: if it kills this operating-system process, it is the
+        process's doing."""
+        self._write("enter", process, claim)
+        try:
+            yield
+        finally:
+            self._write("leave", process, claim)
 
     def release(self, process: str, claim: str) -> None:
         self._write("release", process, claim)

@@ -9,12 +9,13 @@ The supervisor has one thread, no connection, and runs no user code: it waits fo
 memory with the supervisor. Only forked processes talk to Redis, over their own connections.
 
 When a worker dies, all agents that it ran die with it, and one of them may be the cause: a tool that crashes
-the interpreter or exhausts memory. Each of them counts a loss, and then runs alone until it has passed the
-point of the crash (claim.lua). So the culprit dies alone until it has used up its losses, and the others
-finish.
+the interpreter or exhausts memory. Each of them is lost, and then runs alone until it has passed the point of
+the crash (claim.lua). The loss counts against the one that was alone, or the only one that ran a user's
+function; against nobody if there is no such one (`find_culprit`). So the culprit dies alone until it has used
+up its losses, and the others finish.
 
 If the supervisor is killed, the kernel kills its children: nothing runs unsupervised. The leases then expire
-and other workers take over, as after the loss of a machine.
+and other workers take over, as after the loss of a machine. Such losses count against nobody.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import os
 import selectors
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence, Set
 from contextlib import suppress
 from typing import Literal
 
@@ -55,11 +56,13 @@ Role = Literal["worker", "alone", "burial"]
 
 
 class HeldProcess(msgspec.Struct, frozen=True):
-    """A process that is claimed or about to be, and the pid of the system process that claims it."""
+    """A process that is claimed or about to be, and the pid of the system process that claims it.
+    `is_to_blame`: the death of that one counts against it."""
 
     pid: int
     process: str
     claim: str
+    is_to_blame: bool = True
 
 
 class Roles(msgspec.Struct, frozen=True):
@@ -84,6 +87,7 @@ class Child:
         self.is_ready = False
         self.unread = b""
         self.held: dict[str, HeldProcess] = {}
+        self.in_user_code: set[str] = set()  # claims
         self.taken: dict[str, None] = {}
         self.pool: dict[int, int] = {}  # the pidfds of its own children that claim processes
 
@@ -177,7 +181,12 @@ class Supervisor:
                 child.held[report.claim] = HeldProcess(report.pid, report.process, report.claim)
                 if report.pid != child.pid:
                     self._watch(child, report.pid)
+            case "enter":
+                child.in_user_code.add(report.claim)
+            case "leave":
+                child.in_user_code.discard(report.claim)
             case "release":
+                child.in_user_code.discard(report.claim)
                 child.held.pop(report.claim, None)
             case "alone" if len(self._to_run_alone) < MAX_WAITING:
                 self._to_run_alone[report.process] = None
@@ -200,7 +209,7 @@ class Supervisor:
         for each in held:
             del child.held[each.claim]
         if held:
-            self._bury(f"process {pid} of the worker's pool died", held, [])
+            self._bury(f"process {pid} of the worker's pool died", held, [], child.in_user_code)
 
     def _reap(self) -> None:
         while self._children:
@@ -227,7 +236,7 @@ class Supervisor:
         # a worker that shuts down has returned messages that it had not started to the queue
         taken = [] if self._is_stopping else list(child.taken)
         if held or taken:
-            self._bury(f"{what} {how}", held, taken)
+            self._bury(f"{what} {how}", held, taken, child.in_user_code)
         if child.role == "alone":
             return
         if self._is_stopping or (code >= 0 and not self._was_ready):
@@ -239,8 +248,10 @@ class Supervisor:
         now = time.monotonic()
         self._start_at = now + pause_before_next(self._unready_deaths, now - child.started_at)
 
-    def _bury(self, what: str, held: list[HeldProcess], taken: list[str]) -> None:
-        self._fork("burial", lambda _: self._roles.bury(what, held, taken))
+    def _bury(self, what: str, held: list[HeldProcess], taken: list[str], in_user_code: Set[str]) -> None:
+        culprit = find_culprit([each.claim for each in held], in_user_code)
+        lost = [msgspec.structs.replace(each, is_to_blame=each.claim == culprit) for each in held]
+        self._fork("burial", lambda _: self._roles.bury(what, lost, taken))
 
     def _close(self, fd: int) -> None:
         with suppress(KeyError):
@@ -261,8 +272,8 @@ class Supervisor:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, handled)
             # Ctrl-C on a terminal reaches the supervisor only, which forwards it
             os.setpgid(0, 0)
-            if role != "burial":
-                die_with_parent(supervisor)
+            # a burial too: if the supervisor is killed as well, the death of the child was nobody's doing
+            die_with_parent(supervisor)
             raise_oom_score(OOM_SCORES[role])
             run_and_exit(lambda: body(Reporter(write_end)))
         signal.pthread_sigmask(signal.SIG_UNBLOCK, handled)
@@ -282,6 +293,17 @@ class Supervisor:
         pools = [fd for child in self._children.values() for fd in child.pool.values()]
         for fd in (read_end, self._signals, self._wakeup, *(c.pipe for c in self._children.values()), *pools):
             os.close(fd)
+
+
+def find_culprit(held: Sequence[str], in_user_code: Set[str]) -> str | None:
+    """Return the claim against which the death of an operating-system process counts that held these claims:
+    the only one, or the only one that ran code of the user; None if there is no such one.
+
+    >>> find_culprit(["a"], set()), find_culprit(["a", "b"], {"b"}), find_culprit(["a", "b"], {"a", "b"})
+    ('a', 'b', None)
+    """
+    suspects = held if len(held) == 1 else [claim for claim in held if claim in in_user_code]
+    return suspects[0] if len(suspects) == 1 else None
 
 
 def pause_before_next(unready_deaths: int, lived_s: float) -> float:

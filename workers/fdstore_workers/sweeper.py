@@ -1,6 +1,6 @@
 """The sweep: find and repair abandoned state in the store.
 
-    a process with an expired lease     its worker died: make it ready again, or failed after three losses
+    a process with an expired lease     its worker died: make it ready again
     a ready process without a claim     its wake-up was lost: send it again
     a stream whose writer is lost       break it (writer_lost), for later readers
     a tree past its retention           collect it
@@ -75,7 +75,7 @@ def fail_process(keys: ProcessKeys, attempt: int, reason: str) -> Operation[tupl
 
 
 def losses_allowed(keys: ProcessKeys) -> Operation[int]:
-    """Return the maximum number of losses, from the limits of the process's program."""
+    """Return how many workers a process may crash, from the limits of its program."""
     [(program, digest)] = yield [("HMGET", keys.record, "program", "bundle")]
     if digest is None:
         return leases.MAX_LOSSES
@@ -199,7 +199,8 @@ def collect_due(store: Store, report: Report | None = None, moved: Callable[[], 
 class Sweeper:
     """A thread that sweeps and keeps this worker registered until it is stopped.
 
-    The registration describes the sandbox (`commands`) and why the worker runs no agents (`no_agents`).
+    The registration describes the sandbox (`commands`), why the worker runs no agents (`no_agents`) and what
+    its operator allows (`permissions`).
     """
 
     def __init__(
@@ -209,13 +210,14 @@ class Sweeper:
         wake: Callable[[str], None],
         commands: str = "",
         no_agents: str = "",
+        permissions: str = "",
     ) -> None:
         self._store = store
         self._worker = worker
         self._commands = commands
         self._no_agents = no_agents
+        self._permissions = permissions
         self._wake = wake
-        self._watch = leases.LossDetector()
         self._collect_at = self._forget_at = 0.0
         self._over: dict[str, TreeUsage] = {}
         self.moved_at = time.monotonic()
@@ -260,12 +262,12 @@ class Sweeper:
 
     def _round(self) -> float:
         """Register this worker, sweep if it is the active sweeper, and return the pause in seconds."""
-        moment = self._store.run(redis_now())
+        observed = self._store.run(leases.observe(self._store.prefix))
+        moment = observed.now
         self._register(moment)
         self._store.run(check_server(self._store.where))
-        left_s = self._watch.look(moment)
-        if left_s > 0:
-            return min(left_s, leases.SWEEP_EVERY_S)
+        if observed.left_s > 0:
+            return min(observed.left_s, leases.SWEEP_EVERY_S)
         if self._is_active():
             if time.monotonic() >= self._forget_at:
                 self._forget_at = time.monotonic() + REMEMBER_S
@@ -275,17 +277,15 @@ class Sweeper:
             if time.monotonic() >= self._collect_at:
                 self._collect_at = time.monotonic() + COLLECT_EVERY_S
                 collect_due(self._store, self._report, self._has_moved)
-            swept_at = moment + time.monotonic() - started
-            self._watch.look(self._store_totals(swept, swept_at))
+            self._store_totals(swept, moment + time.monotonic() - started)
+            self._store.run(leases.observe(self._store.prefix))  # a long sweep is no gap
         return leases.SWEEP_EVERY_S
 
-    def _store_totals(self, swept: Swept, swept_at: float) -> float:
-        """Store the sums over all trees. Return the Redis time."""
+    def _store_totals(self, swept: Swept, swept_at: float) -> None:
         try:
-            return self._store.run(gauges.store_totals(self._store.prefix, swept.usage, swept_at))
+            self._store.run(gauges.store_totals(self._store.prefix, swept.usage, swept_at))
         except DamagedRecord as error:
             self._report(error.what, error.problem)
-            return self._store.run(redis_now())
 
     def _has_moved(self) -> None:
         self.moved_at = time.monotonic()
@@ -295,7 +295,8 @@ class Sweeper:
         try:
             self._store.run(
                 worker_registry.register_worker(
-                    prefix, worker, SIGN_OF_LIFE_S, moment, self._commands, self._no_agents
+                    *(prefix, worker, SIGN_OF_LIFE_S, moment),
+                    *(self._commands, self._no_agents, self._permissions),
                 )
             )
         except DamagedRecord as error:

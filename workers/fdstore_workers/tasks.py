@@ -66,10 +66,10 @@ class Clients:
 
     @property
     def left(self) -> DeferredAgents:
-        """The received agents that are left to other workers."""
+        """The received processes that are left to other workers."""
         with self._lock:
             if self._left is None or self._left.pid != os.getpid():
-                self._left = DeferredAgents(self.open)
+                self._left = DeferredAgents(self.open, self.place.worker)
             return self._left
 
     def model(self) -> AnthropicModel:
@@ -112,6 +112,7 @@ def attempt(
             pipeline=pipeline,
             company=company,
             claim_id=claim,
+            user_code=lambda: reporter.user_code(process, claim),
         )
     except NotFound:
         log.info("%s no longer exists", process)
@@ -140,7 +141,9 @@ def make_task_body(
         in_this_thread = pipeline if apart is None else None
         ending = attempt(clients, process, reporter, stopping, pipeline=in_this_thread, company="others")
         if ending == "agent":
-            clients.left.add(process)
+            clients.left.add(process, "is an agent and waits for a worker that runs agents")
+        elif ending == "not allowed":
+            clients.left.add(process, "is not allowed here and waits for a worker whose operator allows it")
         elif ending == "alone":
             reporter.alone(process)
         elif ending == "pipeline" and apart is not None:

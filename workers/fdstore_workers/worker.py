@@ -33,6 +33,7 @@ from fdstore.local.redis_server import is_embedded
 from fdstore.logs import LogFormat
 from fdstore.permissions import Permissions, parse_permissions
 from fdstore.runtime import claim
+from fdstore.runtime.eligibility import describe_permissions
 from fdstore.runtime.waker import waker
 from fdstore.settings import read_otel
 from fdstore.telemetry import otel, tracing
@@ -148,7 +149,8 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
         app = make_app(store.url, self.broker_url, run=run, prefix=store.prefix)
         wake = waker(store.url, store.prefix, self.broker_url)
         commands = "; ".join(filter(None, (permissions.described, sandbox().describe())))
-        sweeper = Sweeper(store, self.name, wake, commands, settings.no_agents)
+        allowed = describe_permissions(permissions)
+        sweeper = Sweeper(store, self.name, wake, commands, settings.no_agents, allowed)
 
         watch = Watch(self.status, store, self.broker_url, sweeper, stopping)
 

@@ -8,8 +8,8 @@
 --       losses taken traceparent|'' traced|''
 --       taken: '1' for the first attempt after a loss; traced: traceparent of the last attempt
 --       | unsafe policy | no state | pipeline | agent | alone | gone | newer format
--- A process with a loss may have killed its worker. After one loss it runs alone until its journal is longer
--- than `alone_until`, its length at the loss; after two it runs alone to its end.
+-- A process with a loss may have killed its worker: it runs alone until its journal is longer than `alone_until`,
+-- its length at the loss. If it has crashed two workers, it runs alone to its end.
 local state, kind, attempt = unpack(redis.call('HMGET', KEYS[2], 'state', 'kind', 'attempt'))
 if not state then
   return { 'gone' }
@@ -24,9 +24,10 @@ local format, limits = unpack(redis.call('HMGET', KEYS[1], 'format', 'limits'))
 if (tonumber(format) or 1) > tonumber(ARGV[6]) then
   return { 'newer', format }
 end
-local wakes, losses, lost_at = unpack(redis.call('HMGET', KEYS[2], 'wakes', 'losses', 'lost_at'))
+local wakes, losses, lost_at, crashes =
+  unpack(redis.call('HMGET', KEYS[2], 'wakes', 'losses', 'lost_at', 'crashes'))
 local alone_until = ''
-if (tonumber(losses) or 0) > 1 then
+if (tonumber(crashes) or 0) > 1 then
   alone_until = string.format('%.0f', 2 ^ 53)
 elseif tonumber(lost_at) and redis.call('LLEN', KEYS[2] .. ':journal') <= tonumber(lost_at) then
   alone_until = lost_at

@@ -15,7 +15,7 @@ local ENDED = { exited = true, failed = true, cancelled = true }
 local ANSWER_MS = 30000 -- how long a repeated operation finds its first reply
 local LAST_EVENT_S = 60 -- TTL of the last event: waiting clients also poll the record
 local PROCESS_WRITES_S = 30 -- when to check a stream without a lease again
-local MAX_LEASE_S = 86400 -- the longest lease
+local MAX_LEASE_S = 86400 -- the longest lease of a stream
 local CHECK_EVERY_S = 60 -- how often the eviction policy is checked for a tree
 
 local function seconds_now()
@@ -33,10 +33,11 @@ local function counted(value)
   return number >= 0 and number <= MAX_INTEGER and math.floor(number) or 0
 end
 
--- When a lease expires, by its record. An invalid time, or one further away than any lease, has expired.
-local function lease_end(value, now)
+-- When a lease of `seconds` expires, by its record. An invalid time has expired, and one more than two leases away:
+-- the clock of Redis was set back since, and a living holder renews it.
+local function lease_end(value, now, seconds)
   local at = tonumber(value) or 0
-  return at <= now + MAX_LEASE_S and at or 0
+  return at <= now + 2 * seconds and at or 0
 end
 
 -- The damaged records met by this call, for people. Ending a process continues despite them, because nothing else
@@ -337,12 +338,14 @@ end
 -- (lost_writer.lua). A stream without a lease breaks when its process ends; if the process has ended and the
 -- stream is still open, the log was torn.
 local function writer_left(tree, record)
-  local leased_until, doubt, producer = unpack(redis.call('HMGET', record, 'writer_until', 'doubt', 'producer'))
+  local leased_until, doubt, producer, lease =
+    unpack(redis.call('HMGET', record, 'writer_until', 'doubt', 'producer', 'lease'))
   if leased_until and leased_until ~= '' then
     local now = seconds_now()
     local doubted, until_ = string.match(doubt or '', '^(.*) (%S+)$')
     local last = doubted == leased_until and until_ or leased_until
-    return math.max(0, lease_end(last, now) - now)
+    local seconds = math.min(tonumber(lease) or MAX_LEASE_S, MAX_LEASE_S)
+    return math.max(0, lease_end(last, now, seconds) - now)
   end
   local state = redis.call('HGET', process_record(tree, producer or ''), 'state')
   return state and not ENDED[state] and PROCESS_WRITES_S or 0

@@ -2,23 +2,28 @@
 -- KEYS  1 tree  2 process
 -- ARGV  1 process id  2 how many losses are too many  3 seconds until the sweep checks again, at first:
 --       they double each time no worker has claimed it, or a busy day would fill the queue with repeats
---       4 '1' if its worker returns it, which is not a loss; '2' if its worker is known to be dead;
---       '3' if its worker returns it before it has begun, even a pipeline
+--       4 '1' if its worker returns it, which is not a loss; '3' if its worker returns it before it has begun,
+--       even a pipeline; '2' if its worker is known to be dead; '4' if it is known to have crashed its worker
 --       5 the attempt that returns it, or the id of the dead worker's claim
 --       6 the time by which its lease must have expired, '' for now: a later claim had less than a lease
 --         to renew, if Redis was down in between
---       7 how often its wake-up had been sent in vain, if its worker returns it because it is too old to run it
+--       7 the lease in seconds
+--       8 how often its wake-up had been sent in vain, if its worker returns it because it is too old to run it
 -- ->    ok 'wake' attempt '1'|'0': whether it was lost | ok 'poison' attempt | ok 'lost' attempt | ok 'nothing'
-local MAX_DOUBLINGS = 4
+-- Every loss is counted in `losses`. Only those that it caused, counted in `crashes`, make it poison: workers and
+-- machines die for other reasons too. A process that takes its supervisor down with it, as a full container does,
+-- cannot be told from an innocent one, but it is lost at the same point again and again (`lost_here`).
+local MAX_DOUBLINGS = 6
+local LOST_HERE = 10 -- losses in a row at one point of the journal that weigh as much as one crash
 local now = seconds_now()
 local state, until_, attempt, kind, losses, wakes =
   unpack(redis.call('HMGET', KEYS[2], 'state', 'lease_until', 'attempt', 'kind', 'losses', 'wakes'))
-local returned, dead = ARGV[4] == '1' or ARGV[4] == '3', ARGV[4] == '2'
+local returned, dead = ARGV[4] == '1' or ARGV[4] == '3', ARGV[4] == '2' or ARGV[4] == '4'
 local moment = tonumber(ARGV[6]) or now
 if dead and (state ~= 'running' or redis.call('HGET', KEYS[2], 'claim') ~= ARGV[5]) then
   return { 'ok', 'nothing' } -- it was taken over, or returned, before its worker died
 end
-until_ = lease_end(until_, now)
+until_ = lease_end(until_, now, tonumber(ARGV[7]))
 local lost = state == 'running' and not returned and (dead or until_ <= moment)
 local due = redis.call('ZSCORE', KEYS[1] .. ':leases', ARGV[1])
 if kind == 'pipeline' and state == 'running' and ARGV[4] ~= '3' then
@@ -28,10 +33,13 @@ end
 redis.call('ZREM', KEYS[1] .. ':leases', ARGV[1]) -- removing first, as in write_end
 if lost or state == 'running' and returned and attempt == ARGV[5] then
   if lost then
-    losses = counted(losses) + 1
-    redis.call('HSET', KEYS[2], 'losses', string.format('%.0f', losses),
-      'lost_at', redis.call('LLEN', KEYS[2] .. ':journal'))
-    if losses >= tonumber(ARGV[2]) then
+    local lost_at, crashes, lost_here = unpack(redis.call('HMGET', KEYS[2], 'lost_at', 'crashes', 'lost_here'))
+    local length = redis.call('LLEN', KEYS[2] .. ':journal')
+    crashes = counted(crashes) + (ARGV[4] == '4' and 1 or 0)
+    lost_here = tonumber(lost_at) == length and counted(lost_here) + 1 or 1
+    redis.call('HSET', KEYS[2], 'losses', string.format('%.0f', counted(losses) + 1), 'lost_at', length,
+      'crashes', string.format('%.0f', crashes), 'lost_here', string.format('%.0f', lost_here))
+    if math.max(crashes, lost_here / LOST_HERE) >= tonumber(ARGV[2]) then
       redis.call('ZADD', KEYS[1] .. ':leases', stamp(until_), ARGV[1]) -- the caller may die before it ends the process
       return { 'ok', 'poison', attempt }
     end
@@ -52,7 +60,7 @@ if state == 'waiting' and due then
 end
 if state == 'ready' then
   -- a worker that is too old to run it passes on how often its wake-up was sent in vain
-  wakes = math.min(counted(ARGV[7] or wakes), MAX_DOUBLINGS)
+  wakes = math.min(counted(ARGV[8] or wakes), MAX_DOUBLINGS)
   redis.call('HSET', KEYS[2], 'wakes', wakes + 1)
   local pause = ARGV[3] * 2 ^ wakes
   redis.call('ZADD', KEYS[1] .. ':leases', stamp(now + pause), ARGV[1])

@@ -46,6 +46,7 @@ def stop():
 
 def bury(what, held, taken):
     note("burial", what.replace(str(os.getpid()), "PID"), [[h.process, h.claim] for h in held], taken)
+    note("blamed", [h.claim for h in held if h.is_to_blame])
     return 0
 
 def run_alone(reporter, process):
@@ -102,6 +103,37 @@ def work(reporter):
     assert what.endswith("was ended by SIGKILL")
     assert (held, taken) == ([["begun", "claim-1"]], ["taken.1"])
     assert (status, sum(entry == ["work"] for entry in noted)) == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("reports", "blamed"),
+    [
+        ("", []),
+        ('reporter.release("b", "claim-b")', ["claim-a"]),
+        ("b.__enter__()", ["claim-b"]),
+        ("a.__enter__(), b.__enter__()", []),
+        ("with a: pass", []),
+    ],
+    ids=["none ran code", "one was alone", "one ran code", "both ran code", "one had run code"],
+)
+def test_a_death_counts_against_a_process_that_was_alone_or_ran_the_only_function(
+    supervised: Supervised, reports: str, blamed: list[str]
+) -> None:
+    _, noted, _ = supervised(f"""
+def work(reporter):
+    note("work")
+    reporter.ready()
+    if noted("work") == 1:
+        reporter.claim("a", "claim-a")
+        reporter.claim("b", "claim-b")
+        a, b = (reporter.user_code(each, f"claim-{{each}}") for each in "ab")
+        {reports}
+        os.kill(os.getpid(), signal.SIGKILL)
+    wait(lambda: noted("blamed"))
+    stop()
+""")
+
+    assert next(entry[1:] for entry in noted if entry[0] == "blamed") == [blamed]
 
 
 def test_a_worker_that_exits_with_status_0_is_restarted(supervised: Supervised) -> None:
@@ -185,7 +217,7 @@ def work(reporter):
     stop()
 """)
 
-    assert [entry[2:] for entry in noted] == [[[["of.the.pool", "claim-1"]], []]]
+    assert [entry[2:] for entry in noted if entry[0] == "burial"] == [[[["of.the.pool", "claim-1"]], []]]
 
 
 def test_garbage_in_the_report_pipe_is_ignored(supervised: Supervised) -> None:

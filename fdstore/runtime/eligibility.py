@@ -1,0 +1,134 @@
+"""Which workers may run a process: what its program needs, compared with what their operators allow.
+
+A worker does not claim what it may not run: another may be allowed to. Workers register their permissions
+(`worker_registry`), so that each knows whether there is such a one, and `ps` can say that there is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from fdstore.agent.program_loader import Bundle
+from fdstore.errors import DamagedRecord, InvalidProgram, NewerFormat, NotAllowed
+from fdstore.permissions import Permissions
+from fdstore.store import worker_registry
+from fdstore.store.keys import ProcessKeys, process_keys
+from fdstore.store.record_format import replies_or_damage, show_bytes
+from fdstore.tools.process_task import PipeTask
+from fdstore.wire.operation import Batch, Operation
+
+
+class Needs(msgspec.Struct, frozen=True):
+    """The Python functions and commands that a process runs."""
+
+    python: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+    is_pipeline: bool = False
+
+    def check(self, permissions: Permissions) -> None:
+        """Raise `NotAllowed` if the permissions do not include these."""
+        permissions.check_python(self.python)
+        permissions.check_commands(self.commands)
+
+
+def read_needs(members: list[ProcessKeys]) -> Operation[list[Needs]]:
+    """Return what each of these processes needs; nothing for one that is missing or unreadable, which its
+    attempt finds out. Two round trips, if no record is damaged."""
+    records = yield from replies_or_damage(
+        [("HMGET", each.record, "kind", "program", "bundle") for each in members]
+    )
+    found = [[None] * 3 if isinstance(record, DamagedRecord) else record for record in records]
+    reads: Batch = [
+        ("LINDEX", member.journal, 0)
+        if kind == b"pipeline"
+        else ("HGET", member.tree.programs, bundle or b"")
+        for member, (kind, _, bundle) in zip(members, found, strict=True)
+    ]
+    texts = yield from replies_or_damage(reads)
+    return [
+        _parse(text, kind == b"pipeline", show_bytes(program or b"")) if isinstance(text, bytes) else Needs()
+        for (kind, program, _), text in zip(found, texts, strict=True)
+    ]
+
+
+def _parse(text: bytes, is_pipeline: bool, program: str) -> Needs:
+    try:
+        if is_pipeline:
+            task = msgspec.json.decode(text, type=PipeTask)
+            return Needs(commands=tuple(argv[0] for argv in task.commands), is_pipeline=True)
+        return Needs(python=Bundle.from_json(text).programs[program].python)
+    except (msgspec.MsgspecError, UnicodeError, InvalidProgram, NewerFormat, LookupError):
+        return Needs()
+
+
+class LiveWorker(msgspec.Struct, frozen=True):
+    """A live worker: why it runs no agents ("" if it does), and what its operator allows."""
+
+    name: str
+    no_agents: str
+    permissions: Permissions
+
+    def refusal(self, needs: Needs) -> str:
+        """Return why it does not run a process with these needs; "" if it does."""
+        if self.no_agents and not needs.is_pipeline:
+            return self.no_agents
+        try:
+            needs.check(self.permissions)
+        except NotAllowed as error:
+            return str(error)
+        return ""
+
+
+def live_workers(prefix: str) -> Operation[list[LiveWorker]]:
+    """Return the live workers. Four round trips."""
+    names = yield from worker_registry.workers(prefix)
+    refusals = yield from worker_registry.agent_refusals_of(prefix, names)
+    permissions = yield from worker_registry.permissions_of(prefix, names)
+    return [LiveWorker(*each) for each in zip(names, refusals, map(_permissions, permissions), strict=True)]
+
+
+def _permissions(text: bytes | None) -> Permissions:
+    try:
+        return msgspec.json.decode(text or b"{}", type=Permissions)
+    except (msgspec.MsgspecError, UnicodeError):
+        return Permissions()  # unknown, as of an older worker: it decides by itself
+
+
+def describe_permissions(permissions: Permissions) -> str:
+    """Encode for the registration of a worker what other workers need to know of its permissions."""
+    shared = Permissions(
+        all_allowed=permissions.all_allowed, python=permissions.python, commands=permissions.commands
+    )
+    return msgspec.json.encode(shared).decode()
+
+
+def eligible_elsewhere(prefix: str, worker: str, processes: Iterable[str]) -> Operation[list[str]]:
+    """Return those of these processes that a live worker other than `worker` may run. At most six round
+    trips."""
+    names = list(processes)
+    others = [each for each in (yield from live_workers(prefix)) if each.name != worker]
+    if not others:
+        return []
+    needs = yield from read_needs([process_keys(prefix, name) for name in names])
+    return [
+        name
+        for name, need in zip(names, needs, strict=True)
+        if any(not each.refusal(need) for each in others)
+    ]
+
+
+def why_ineligible(prefix: str, processes: list[str]) -> Operation[dict[str, str]]:
+    """Return the processes that no live worker may run, and why. None if no worker lives: that is another
+    reason. At most six round trips."""
+    living = (yield from live_workers(prefix)) if processes else []
+    if not living:
+        return {}
+    needs = yield from read_needs([process_keys(prefix, process) for process in processes])
+    found = {}
+    for process, need in zip(processes, needs, strict=True):
+        refusals = [each.refusal(need) for each in living]
+        if all(refusals):
+            found[process] = f"no live worker may run it; {living[0].name} says: {refusals[0]}"
+    return found
