@@ -175,6 +175,7 @@ def _relay_http(url: str, listen: str | None, headers: Mapping[str, str], descri
         socket = listening_socket(listen)
     except InvalidArgument as error:
         raise click.BadParameter(error.problem, param_hint="--listen") from error
+    output.show_logs()
     serve(HttpRelay(url, descriptors, headers), socket, url, _say)
     return 0
 
