@@ -1,4 +1,6 @@
-"""An HTTP server of this program: where it listens, by which names clients may call it, how it ends.
+"""An HTTP server of this program: where it listens, by which names clients may call it, how it ends. All of
+them are this one: of `fdstore mcp`, `gateway`, `ui`, and the metrics of workers. What clients may do to it is
+in `http_connections`.
 
 Web pages that a browser shows can send requests to this machine, so servers check the header Host against
 `allowed_names`.
@@ -7,6 +9,7 @@ Web pages that a browser shows can send requests to this machine, so servers che
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from collections.abc import Sequence
 from ipaddress import ip_address
@@ -14,7 +17,9 @@ from typing import Any
 
 import uvicorn
 
+from fdstore import settings
 from fdstore.errors import FDStoreError, InvalidArgument, quoted
+from fdstore.http_connections import Acceptor, Connection, once_per_minute, possible_connections
 
 SHUTDOWN_S = 2
 """How long open requests, such as streams of updates, may take to end when the server is stopped."""
@@ -94,21 +99,63 @@ def listen(host: str, port: int) -> socket.socket:
 
 class HttpServer(uvicorn.Server):
     """The server of an app. Its `serve` runs until SIGINT, SIGTERM, or `should_exit` is set; then it sets
-    `stopping`, so that streams of updates end."""
+    `stopping`, so that streams of updates end.
 
-    def __init__(self, app: Any, stopping: asyncio.Event) -> None:
+    app        ASGI
+    stopping   set when the server ends; None if no response waits for it
+    limits     of connections and of their time; default: those of the environment
+    date       whether responses get a Date; not those that are passed on from another server
+
+    Raises `InvalidArgument` for limits in the environment that are no numbers.
+    """
+
+    def __init__(
+        self,
+        app: Any,
+        stopping: asyncio.Event | None = None,
+        *,
+        limits: settings.HttpLimits | None = None,
+        date: bool = True,
+    ) -> None:
+        self._limits = settings.read_http() if limits is None else limits
+        self._stopping = stopping
+        self._acceptors: list[Acceptor] = []
         config = uvicorn.Config(
             app,
+            interface="asgi3",
+            http=Connection,
+            # a connection of a WebSocket would leave the limits of `Connection`
+            ws="none",
+            log_config=None,
             log_level="warning",
             access_log=False,
             timeout_graceful_shutdown=SHUTDOWN_S,
             server_header=False,
+            date_header=date,
         )
         super().__init__(config)
-        self._stopping = stopping
+        logging.getLogger("uvicorn.error").addFilter(once_per_minute)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=[])
+        most = possible_connections(self._limits.connections)
+
+        def make() -> Connection:
+            return Connection(
+                self.config,
+                self.server_state,
+                self.lifespan.state,
+                most=most,
+                request_s=self._limits.request_s,
+            )
+
+        self._acceptors = [Acceptor(each, make, self.server_state) for each in sockets or []]
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._stopping.set()
+        for each in self._acceptors:
+            each.close()
+        if self._stopping is not None:
+            self._stopping.set()
         await super().shutdown(sockets)
 
 

@@ -12,6 +12,8 @@ CLAUDE_CONFIG_DIR   where Claude Code keeps its files (default: ~/.claude); CODE
 FDSTORE_GATEWAY_HEADERS  headers that `fdstore gateway --http` sends to the server: a JSON object of strings
 FDSTORE_GATEWAY_ENTRY    the entry of a host's configuration that `fdstore gateway --wrap` replaced, as JSON;
                     its "headers" are sent, too
+FDSTORE_HTTP_CONNECTIONS  how many connections an HTTP server of ours has at most (256);
+FDSTORE_HTTP_REQUEST_S    in how many seconds a client must have sent its request (30)
 OTEL_SDK_DISABLED, OTEL_TRACES_EXPORTER, OTEL_METRICS_EXPORTER, OTEL_EXPORTER_OTLP_PROTOCOL,
 OTEL_EXPORTER_OTLP_ENDPOINT, the latter also with TRACES or METRICS: what a worker sends to OpenTelemetry,
                     whose SDK reads its other variables itself
@@ -25,6 +27,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
+
+from fdstore.errors import InvalidArgument, quoted
 
 DEFAULT_PREFIX = "fdstore"
 
@@ -111,3 +115,37 @@ def read_otel(environ: Mapping[str, str] | None = None) -> OtelSettings:
 
     protocol = env.get("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf").partition("/")[0]
     return OtelSettings(exporter("TRACES"), exporter("METRICS"), protocol)
+
+
+class HttpLimits(msgspec.Struct, frozen=True):
+    """What clients of an HTTP server may do.
+
+    connections   at the same time, at most
+    request_s     seconds in which a client must have sent its whole request
+    """
+
+    connections: int = 256
+    request_s: float = 30.0
+
+
+def read_http(environ: Mapping[str, str] | None = None) -> HttpLimits:
+    """Read the limits of HTTP servers. Raises `InvalidArgument`.
+
+    >>> read_http({"FDSTORE_HTTP_CONNECTIONS": "1000"})
+    HttpLimits(connections=1000, request_s=30.0)
+    """
+    env = os.environ if environ is None else environ
+    found: dict[str, float] = {}
+    for field, number, what in (
+        ("connections", int, "a count of 1 or more"),
+        ("request_s", float, "seconds"),
+    ):
+        name = f"FDSTORE_HTTP_{field.upper()}"
+        if text := env.get(name):
+            try:
+                found[field] = number(text)
+            except ValueError:
+                found[field] = 0
+            if not 0 < found[field] < 1e9:
+                raise InvalidArgument(name, f"{quoted(text)} is not {what}")
+    return HttpLimits(**found)  # type: ignore[arg-type]

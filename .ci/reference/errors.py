@@ -54,6 +54,7 @@ SAMPLES: Mapping[type[FDStoreError], tuple[object, ...]] = {
     errors.StoreReadOnly: ("it is a replica",),
     errors.StoreRefused: ("127.0.0.1:6379", "a wrong password", "check the password in FDSTORE_URL"),
     errors.StoreUnavailable: ("127.0.0.1:6379", "connection refused"),
+    errors.WrongEventLoop: ("unix:///run/redis.sock",),
     errors.UnsafeStore: ("127.0.0.1:6379", "maxmemory-policy is allkeys-lru"),
 }
 

@@ -30,8 +30,10 @@ def claude_plugin(session: Session) -> None:
         )
     from fdstore import settings
     from fdstore.integrations.hooks.plugin import write_plugin
+    from fdstore.local.data_directory import check_owner
 
     data_dir = settings.read().data_dir.absolute()
+    check_owner(data_dir)
     # not the URL, which may have a password: the server finds it in its environment, as this command did
     environment = {"FDSTORE_PREFIX": session.chosen_prefix, "FDSTORE_DATA_DIR": str(data_dir)}
     directory = write_plugin(data_dir / "claude-plugin", environment)

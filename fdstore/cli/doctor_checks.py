@@ -17,6 +17,7 @@ from fdstore import settings
 from fdstore.cli.session import Session
 from fdstore.cli.tables import format_size
 from fdstore.errors import FDStoreError
+from fdstore.local.data_directory import ADVICE, other_owner
 from fdstore.local.redis_conf import binary_version, find_binary
 from fdstore.optional_packages import how_to_install
 from fdstore.store.check import examine
@@ -99,6 +100,9 @@ def data_directory(directory: Path) -> Finding:
             said=f"{directory} cannot be written",
             advice=f"make {existing} a directory that you can write to, or set FDSTORE_DATA_DIR",
         )
+    if owner := other_owner(directory):
+        said = f"{directory} belongs to {owner}"
+        return Finding(subject="data directory", ok=False, said=said, advice=ADVICE)
     free = shutil.disk_usage(existing).free
     text = f"{directory}, {format_size(free)} free"
     if free < LOW_DISK_BYTES:

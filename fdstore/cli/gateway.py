@@ -192,6 +192,7 @@ def _relay_http(
         socket = listening_socket(listen)
     except InvalidArgument as error:
         raise click.BadParameter(error.problem, param_hint="--listen") from error
+    output.show_logs()
     serve(HttpRelay(url, descriptors, headers, header_paths=header_paths), socket, url, _say)
     return 0
 

@@ -28,8 +28,10 @@ def install(session: Session, host: str, *, undo: bool, yes: bool, scope: str) -
     """Install the hook of a host, or undo that."""
     from fdstore import settings
     from fdstore.integrations.hooks.install import change
+    from fdstore.local.data_directory import check_owner
 
     chosen = settings.read()
+    check_owner(chosen.data_dir)
     records = chosen.data_dir / "hooks"
     path = _path(host, scope, chosen)
     launch = _launch(session, chosen)

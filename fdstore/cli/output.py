@@ -178,8 +178,8 @@ def errors(text: str, *, raw: bool = False) -> None:
 
 
 def show_logs(level: str = "warning", log_format: LogFormat = "text") -> None:
-    """Log the library's messages from `level` up to stderr, with control characters escaped. A second call
-    changes nothing."""
+    """Log messages of the library and of its HTTP servers from `level` up to stderr, with control characters
+    escaped. A second call changes nothing."""
     import logging
 
     from fdstore.logs import formatter
@@ -193,6 +193,7 @@ def show_logs(level: str = "warning", log_format: LogFormat = "text") -> None:
         handler = ToStderr(level.upper())
         handler.setFormatter(formatter(log_format, "%(name)s: %(message)s"))
         log.addHandler(handler)
+        logging.getLogger("uvicorn").addHandler(handler)
         if level != "warning":
             log.setLevel(level.upper())
 

@@ -58,6 +58,7 @@ from fdstore.errors.store import (
     StoreRefused,
     StoreUnavailable,
     UnsafeStore,
+    WrongEventLoop,
 )
 
 STORE_FAILURES = (StoreUnavailable, StoreRefused, StoreFull, StoreReadOnly, UnknownOutcome, UnsafeStore)
@@ -104,5 +105,6 @@ __all__ = [
     "UnknownProgram",
     "UnsafeStore",
     "WriteFailed",
+    "WrongEventLoop",
     "quoted",
 ]

@@ -59,6 +59,23 @@ class StoreRefused(FDStoreError):
         return f"Redis at {self.where} refuses: {self.problem}; {self.advice}"
 
 
+class WrongEventLoop(FDStoreError):
+    """A store of `fdstore.aio` is awaited in another event loop than the one in which it was connected, as by
+    a second `asyncio.run`."""
+
+    type = "invalid_argument"
+
+    def __init__(self, where: str) -> None:
+        super().__init__(where)
+        self.where = where
+
+    def __str__(self) -> str:
+        return (
+            f"the connection to {self.where} belongs to another event loop; connect in each loop, or close "
+            "the store in its loop before it is used in the next"
+        )
+
+
 class StartFailed(StoreUnavailable):
     """The embedded server or its worker cannot be started. Separate from `StoreUnavailable`, whose advice
     (check the URL, run `fdstore up`) does not help."""

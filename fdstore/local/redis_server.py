@@ -24,6 +24,7 @@ from typing import Self
 
 from fdstore import settings
 from fdstore.errors import StartFailed, TimedOut
+from fdstore.local.data_directory import check_owner, make_private
 from fdstore.local.redis_conf import find_binary, find_cli
 from fdstore.local.server_process import LOADING_DEADLINE_S, START_DEADLINE_S, ServerProcess, wait_until
 from fdstore.records import Record
@@ -71,12 +72,13 @@ class EmbeddedServer:
         """Start the server if it is not running, wait until it serves, and return its URL.
 
         Waits for a server that is loading its data: 30 s for a sign of life, 10 minutes in all. Raises
-        `StartFailed` with the last lines of its log.
+        `StartFailed` with the last lines of its log, and for a directory of another user.
         """
+        check_owner(self.data_dir)
         if self._process.condition() == "ready":
             return self._process.url
         try:
-            self._make_directory()
+            make_private(self.data_dir)
             with self._start_lock(LOADING_DEADLINE_S + START_DEADLINE_S):
                 if self._process.condition() == "absent" or not self._process.becomes_ready():
                     # It may run although its socket is gone (a cleaner of temporary files) or its starter
@@ -125,17 +127,14 @@ class EmbeddedServer:
     def stop(self, timeout_s: float = 10) -> bool:
         """Shut the server down with its data on disk. Return False if it did not run.
 
-        Raises `TimedOut` if it has not ended after `timeout_s` seconds; it is never killed.
+        Raises `TimedOut` if it has not ended after `timeout_s` seconds; it is never killed. Raises
+        `StartFailed` for a directory of another user.
         """
+        check_owner(self.data_dir)
         if not self.data_dir.exists():
             return False
         with self._start_lock(timeout_s):
             return self._process.stop(timeout_s)
-
-    def _make_directory(self) -> None:
-        self.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if self.data_dir.stat().st_mode & 0o077:
-            self.data_dir.chmod(0o700)  # it existed with wider permissions: stored texts are private
 
     @contextlib.contextmanager
     def _start_lock(self, timeout_s: float) -> Iterator[None]:

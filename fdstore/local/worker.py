@@ -25,6 +25,7 @@ from pathlib import Path
 import msgspec
 
 from fdstore.errors import StartFailed, TimedOut
+from fdstore.local.data_directory import check_owner, make_private
 from fdstore.local.redis_server import is_embedded
 from fdstore.local.server_process import wait_until
 from fdstore.local.worker_environment import Surroundings
@@ -77,12 +78,12 @@ class BackgroundWorker:
 
     def ensure(self, concurrency: int = 8) -> int:
         """Start the worker if it does not run, and return its process id. Raises `StartFailed` with the end
-        of its log if it does not become ready."""
+        of its log if it does not become ready, and for a data directory of another user."""
         running = self.pid()
         if running is not None:
             return running
         files = self._files
-        self._data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(self._data_dir)
         with files.lock.open("ab") as lock, files.log.open("ab") as log:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -158,7 +159,8 @@ class WorkerFiles:
 
 def stop_embedded_workers(data_dir: Path) -> bool:
     """Shut down the background workers of the embedded store, for all prefixes. Return whether any ran.
-    Raises `TimedOut`."""
+    Raises `TimedOut`, and `StartFailed` for a data directory of another user."""
+    check_owner(data_dir)
     stems = ["worker", *(lock.name.removesuffix(".lock") for lock in sorted(data_dir.glob("worker@*.lock")))]
     ended = [WorkerFiles(data_dir, stem).stop() for stem in stems]
     return any(ended)

@@ -61,13 +61,14 @@ def context(view: View, page: Page | None, data: Any) -> dict[str, Any]:
     path, query = request.url.path, request.url.query
     base = "/index" if path == "/" else path
     # what is shown goes into an attribute: quoted, so that it is the same URL
-    twin = quote(base, safe="/:@!$&'()*+,;=~") + "{}" + (f"?{query}" if query else "")
+    quoted_base = quote(base, safe="/:@!$&'()*+,;=~")
+    tail = f"?{query}" if query else ""
     return {
         "page": data,
         "path": path,
         "link": lambda **changes: changed_query(request.query_params, changes),
-        "json_url": twin.format(".json") if page else None,
-        "live_url": twin.format(".live") if page and page.live_s else None,
+        "json_url": f"{quoted_base}.json{tail}" if page else None,
+        "live_url": f"{quoted_base}.live{tail}" if page and page.live_s else None,
         "where": view.store.where,
         "prefix": view.prefix,
         "may_kill": options.may_kill,

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import pytest
 
 from fdstore import aio, client
-from fdstore.errors import InvalidArgument, NotFound, TargetExists
+from fdstore.errors import InvalidArgument, NotFound, TargetExists, WrongEventLoop
 from tests.waiting import PATIENCE_S
 
 T = TypeVar("T")
@@ -307,3 +307,49 @@ def test_a_spawn_cancelled_while_it_opens_a_file_leaves_no_descriptor(
 
     _, left_open = run_and_list_leaked_files(redis_url, work)
     assert left_open == set()
+
+
+# --- event loops
+
+
+@pytest.mark.parametrize("ask", ["process", "read", "reach", "close"])
+def test_a_store_awaited_in_a_second_event_loop_says_so(redis_url: str, ask: str) -> None:
+    async def open_and_read() -> tuple[aio.Store, aio.Process]:
+        store = await aio.connect(redis_url)
+        proc = await store.process("triage")
+        await proc.create("one\n")
+        await proc.read("fd:1")
+        return store, proc
+
+    async def again() -> None:
+        await {
+            "process": lambda: store.process("other"),
+            "read": lambda: proc.read("fd:1"),
+            "reach": store.reach,
+            "close": store.close,
+        }[ask]()
+
+    with asyncio.Runner() as first, asyncio.Runner() as second:
+        store, proc = first.run(open_and_read())
+
+        with pytest.raises(WrongEventLoop, match="belongs to another event loop; connect in each loop"):
+            second.run(again())
+
+        first.run(store.close())
+
+
+def test_a_closed_store_can_be_used_in_another_event_loop(redis_url: str) -> None:
+    async def read(store: aio.Store) -> str:
+        text = (await (await store.process("triage")).read("fd:1")).text
+        await store.close()
+        return text
+
+    async def create() -> aio.Store:
+        store = await aio.connect(redis_url)
+        await (await store.process("triage")).create("one\n")
+        await store.close()
+        return store
+
+    store = asyncio.run(create())
+
+    assert [asyncio.run(read(store)) for _ in range(2)] == ["one\n"] * 2

@@ -15,6 +15,7 @@ import pytest
 
 from fdstore.integrations.gateway.descriptors import Descriptors
 from fdstore.integrations.gateway.http_relay import HttpRelay
+from fdstore.integrations.gateway.http_server import listening_socket, serve
 from fdstore.integrations.gateway.http_upstream import HttpUpstream
 from fdstore.integrations.gateway.lines import MessageWriter, read_lines
 from tests.mcp_http_upstream import NOTE, Upstream, served
@@ -335,3 +336,21 @@ def test_what_a_server_says_oddly_ends_no_connection(host: StdioHost, upstream: 
 
     assert "cannot be used" in host.ask("tools/call", name="lines")["error"]["message"]
     assert shown(host.ask("tools/call", name="read_fd", arguments={})).startswith("<fd_error")
+
+
+def test_a_client_can_connect_when_the_gateway_says_that_it_listens(descriptors: Descriptors) -> None:
+    connected = []
+
+    class Stop(Exception):
+        pass
+
+    def connect(said: str) -> None:
+        url = urlsplit(said.rpartition(" ")[2])
+        connected.append(HTTPConnection(str(url.hostname), url.port, timeout=10))
+        connected[0].connect()
+        raise Stop
+
+    relay = HttpRelay("http://127.0.0.1:9/mcp", descriptors, {})
+    with listening_socket("127.0.0.1:0") as listening, pytest.raises(Stop):
+        serve(relay, listening, "http://127.0.0.1:9/mcp", connect)
+    connected[0].close()

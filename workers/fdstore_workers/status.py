@@ -33,7 +33,7 @@ class Status(msgspec.Struct, frozen=True):
 
 def open_status(host: str, port: int, concurrency: int) -> Status:
     """Open the port and begin to count. Raises `InvalidArgument`, `MissingExtra`."""
-    require(("prometheus_client",), "metrics")
+    require(("prometheus_client", "uvicorn"), "metrics")
     return Status(listen(host, port), counts.turn_on(2 * concurrency + OTHERS), concurrency)
 
 

@@ -1,6 +1,6 @@
 """The HTTP server of a worker: /metrics for Prometheus, /healthz and /readyz for probes.
 
-It runs on threads of the process that consumes messages: if that hangs, so does the answer. The
+It runs on a thread of the process that consumes messages: if that hangs, so does the answer. The
 supervisor opens the port, once, so that it stays open while a new process replaces a dead one, and the
 counts of all are in memory that they share. Everything is read-only and bounded, and nothing holds
 content; but names of tools, programs and models are there to see, so it listens on the loopback address
@@ -9,10 +9,10 @@ unless told otherwise.
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import TYPE_CHECKING
 
 import fdstore
 from fdstore.errors import InvalidArgument
@@ -20,45 +20,66 @@ from fdstore.telemetry.counts import Counts, Key
 from fdstore.telemetry.otel import saved_chars
 from fdstore_workers.health import Health, StoreProbe, StoreState
 
-AT_ONCE = 16
-"""Requests that are served at the same time; others wait."""
-
-REQUEST_S = 5.0
-"""How long a client may take to send its request."""
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
 
 
 def listen(host: str, port: int) -> socket.socket:
     """Return a socket that listens; port 0 is any free one. Raises `InvalidArgument`."""
     try:
         [(family, _, _, _, address), *_] = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        return socket.create_server(address[:2], family=family, backlog=AT_ONCE)
+        return socket.create_server(address[:2], family=family)
     except OSError as error:
         raise InvalidArgument("--metrics-port", f"{host}:{port}: {error.strerror or error}") from error
 
 
 class StatusServer:
-    """Serves the state of a worker on a listening socket, until it is closed."""
+    """Serves the state of a worker on a listening socket, until it is closed. Raises `InvalidArgument` for
+    limits in the environment that are no numbers."""
 
     def __init__(
         self, listener: socket.socket, counts: Counts, health: Health, probe: StoreProbe, slots: int
     ) -> None:
+        # a worker without --metrics-port imports this module too, and needs no package of the extra `metrics`
+        from fdstore.http_server import HttpServer
+
         self._counts, self._health, self._probe, self._slots = counts, health, probe, slots
-        self._server = _Server(listener, self)
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, args=(0.1,), name="status", daemon=True
-        )
+        self._listener = listener
+        self._server = HttpServer(self._respond)
+        self._thread = threading.Thread(target=self._serve, name="status", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
     def close(self) -> None:
         """Stop serving. The socket stays open, for the process that follows."""
-        self._server.shutdown()
+        self._server.should_exit = True
         self._thread.join()
+
+    def _serve(self) -> None:
+        asyncio.run(self._server.serve(sockets=[self._listener.dup()]))
+
+    async def _respond(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request: the ASGI app of this server."""
+        if scope["type"] != "http":
+            return
+        headers = dict(scope["headers"])
+        accept = headers.get(b"accept", b"").decode("latin-1")
+        status, content_type, body = (
+            await asyncio.to_thread(self.answer, scope["path"], accept)
+            if scope["method"] in ("GET", "HEAD")
+            else (405, "text/plain; charset=utf-8", b"only GET is possible\n")
+        )
+        shown = [
+            (b"content-type", content_type.encode()),
+            (b"content-length", str(len(body)).encode()),
+            (b"cache-control", b"no-store"),
+        ]
+        await send({"type": "http.response.start", "status": status, "headers": shown})
+        await send({"type": "http.response.body", "body": body})
 
     def metrics(self, accept: str) -> tuple[int, str, bytes]:
         """Return status, content type and body of /metrics."""
-        # a worker without --metrics-port imports this module too, and needs no package of the extra `metrics`
         from fdstore.telemetry.prometheus import render
 
         counted = self._counts.read()
@@ -77,7 +98,7 @@ class StatusServer:
 
     def answer(self, path: str, accept: str) -> tuple[int, str, bytes]:
         """Return the answer to a request."""
-        match path.partition("?")[0]:
+        match path:
             case "/metrics":
                 return self.metrics(accept)
             case "/healthz":
@@ -106,44 +127,3 @@ def store_gauges(state: StoreState) -> dict[Key, float]:
         "fdstore_queue_oldest_age_seconds": state.queue_oldest_s,
     }
     return {(name,): value for name, value in values.items() if value is not None}
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def __init__(self, listener: socket.socket, status: StatusServer) -> None:
-        super().__init__(listener.getsockname()[:2], _Handler, bind_and_activate=False)
-        self.socket.close()
-        self.socket = listener
-        self.status = status
-        self._free = threading.BoundedSemaphore(AT_ONCE)
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        self._free.acquire()
-        super().process_request(request, client_address)
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self._free.release()
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing: the client has gone, or was too slow."""
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: _Server
-    timeout = REQUEST_S
-
-    def do_GET(self) -> None:
-        status, content_type, body = self.server.status.answer(self.path, self.headers.get("Accept", ""))
-        self.send_response(status)
-        self.send_header("Content-Type", content_type)
-        self.send_header("Content-Length", str(len(body)))
-        self.send_header("Cache-Control", "no-store")
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Log no requests: probes and scrapes come every few seconds."""

@@ -65,7 +65,8 @@ async def _connect(url: str | None, prefix: str | None, *, safe: bool, looking: 
 
 class Store:
     """A connection to Redis, created by `connect`. The blocking one is thread-safe and reconnects after a
-    fork; the asyncio one belongs to the event loop it was connected in. A context manager closes it.
+    fork; the asyncio one belongs to the event loop it was connected in until it is closed, and raises
+    `WrongEventLoop` in another. A context manager closes it.
 
     >>> proc = await store.process("triage")
     >>> [tree.id for tree in await store.trees()]

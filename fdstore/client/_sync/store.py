@@ -66,7 +66,8 @@ def _connect(url: str | None, prefix: str | None, *, safe: bool, looking: bool) 
 
 class Store:
     """A connection to Redis, created by `connect`. The blocking one is thread-safe and reconnects after a
-    fork; the asyncio one belongs to the event loop it was connected in. A context manager closes it.
+    fork; the asyncio one belongs to the event loop it was connected in until it is closed, and raises
+    `WrongEventLoop` in another. A context manager closes it.
 
     >>> proc = store.process("triage")
     >>> [tree.id for tree in store.trees()]

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-import uvicorn
-
 from fdstore.errors import InvalidArgument
+from fdstore.http_server import HttpServer, PortRefused, listen, origin_of
 from fdstore.integrations.gateway.http_relay import LOOPBACK
 
 if TYPE_CHECKING:
     from fdstore.integrations.gateway.http_relay import HttpRelay
-
-END_S = 2
-"""How long open streams may go on after a signal."""
 
 
 def listening_socket(address: str) -> socket.socket:
@@ -31,28 +28,15 @@ def listening_socket(address: str) -> socket.socket:
         raise InvalidArgument("listen", "HOST:PORT is needed, as 127.0.0.1:3002")
     if host not in LOOPBACK:
         raise InvalidArgument("listen", "the host must be 127.0.0.1, localhost or [::1]")
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family)
     try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((host, port))
-    except OSError as error:
-        listener.close()
-        raise InvalidArgument("listen", f"{address}: {error.strerror}") from error
-    return listener
+        return listen(host, port)
+    except PortRefused as error:
+        raise InvalidArgument("listen", str(error)) from error
 
 
-def serve(relay: HttpRelay, listener: socket.socket, url: str, report: Callable[[str], None]) -> None:
-    """Serve until a signal comes."""
-    config = uvicorn.Config(
-        relay,
-        log_level="warning",
-        lifespan="on",
-        server_header=False,
-        date_header=False,
-        timeout_graceful_shutdown=END_S,
-    )
-    host, port = listener.getsockname()[:2]
-    shown = f"[{host}]" if ":" in host else host
-    report(f"listening on http://{shown}:{port}{urlsplit(url).path}")
-    uvicorn.Server(config).run(sockets=[listener])
+def serve(relay: HttpRelay, listening: socket.socket, url: str, report: Callable[[str], None]) -> None:
+    """Serve until a signal comes. Raises `InvalidArgument` for limits in the environment that are no
+    numbers."""
+    server = HttpServer(relay, date=False)
+    report(f"listening on {origin_of(listening)}{urlsplit(url).path}")
+    asyncio.run(server.serve(sockets=[listening]))

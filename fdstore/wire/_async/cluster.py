@@ -49,6 +49,7 @@ class ClusterRunner(Runner):
         await super().run(self._router.load())
 
     async def close(self) -> None:
+        await super().close()
         idle, self._idle = self._idle, defaultdict(list)
         for links in idle.values():
             for link in links:
@@ -105,6 +106,7 @@ class ClusterRunner(Runner):
         return replies
 
     def leave_to_parent(self) -> None:
+        super().leave_to_parent()
         self._idle = defaultdict(list)
 
     def _take_at(self, address: Address) -> Link:

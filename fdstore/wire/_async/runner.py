@@ -22,8 +22,9 @@ from weakref import WeakSet
 
 from redis.exceptions import RedisError
 
+from fdstore.errors import WrongEventLoop
 from fdstore.wire._async.link import Link
-from fdstore.wire._async.support import THROWN, make_pool, run_call, sleep
+from fdstore.wire._async.support import THROWN, current_loop, make_pool, run_call, sleep
 from fdstore.wire.connection_options import SOCKET_TIMEOUT_S
 from fdstore.wire.operation import (
     Abandon,
@@ -65,10 +66,13 @@ class Runner:
         self.where = self.place.shown
         self._pool = make_pool(self.place)
         self._free: list[Link] = []
+        self._loop: Any = None
+        """The event loop of its connections, while it has some."""
         _runners.add(self)
 
     async def run(self, operation: Operation[T]) -> T:
         """Serve the requests of an operation until it ends. Return its result."""
+        self._check_loop()
         flights: dict[str, InFlight] = {}
         try:
             request: Request = next(operation)
@@ -92,6 +96,7 @@ class Runner:
 
     async def read_field(self, fields: NumberedFields, number: int) -> list[Any]:
         """Return the result of `fields.read(number)`, without the overhead of an operation."""
+        self._check_loop()
         link = self._take()
         replies: list[Any] = []
         started = time.monotonic()
@@ -108,6 +113,7 @@ class Runner:
 
     async def reach(self) -> None:
         """Connect, with one attempt. Raises `StoreUnavailable`."""
+        self._check_loop()
         link = self._take()
         try:
             await link.connect()
@@ -116,7 +122,9 @@ class Runner:
         self._give(link)
 
     async def close(self) -> None:
-        """Close all connections. The runner can be used again."""
+        """Close all connections. The runner can be used again, also in another event loop."""
+        self._check_loop()
+        self._loop = None
         free, self._free = self._free, []
         for link in free:
             await link.close()
@@ -125,6 +133,16 @@ class Runner:
     def leave_to_parent(self) -> None:
         """Drop all connections after a fork: they belong to the parent."""
         self._free = []
+        self._loop = None
+
+    def _check_loop(self) -> None:
+        """Raise `WrongEventLoop` if its connections belong to another event loop than the running one: there
+        they would fail with errors of asyncio, or wait for ever."""
+        loop = current_loop()
+        if self._loop is None:
+            self._loop = loop
+        elif self._loop is not loop:
+            raise WrongEventLoop(self.where)
 
     def _take(self) -> Link:
         try:

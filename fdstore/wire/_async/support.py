@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import get_running_loop as current_loop
 from asyncio import sleep
 from typing import Any
 
@@ -9,7 +10,7 @@ from fdstore.wire._async.in_thread import run_in_thread
 from fdstore.wire.operation import Disk
 from fdstore.wire.store_url import make_async_pool as make_pool
 
-__all__ = ["THROWN", "make_pool", "run_call", "sleep"]
+__all__ = ["THROWN", "current_loop", "make_pool", "run_call", "sleep"]
 
 THROWN = (Exception,)
 """Exceptions thrown into an operation. A cancellation is not: the canceller does not wait for a clean-up."""

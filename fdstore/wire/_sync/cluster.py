@@ -50,6 +50,7 @@ class ClusterRunner(Runner):
         super().run(self._router.load())
 
     def close(self) -> None:
+        super().close()
         idle, self._idle = self._idle, defaultdict(list)
         for links in idle.values():
             for link in links:
@@ -104,6 +105,7 @@ class ClusterRunner(Runner):
         return replies
 
     def leave_to_parent(self) -> None:
+        super().leave_to_parent()
         self._idle = defaultdict(list)
 
     def _take_at(self, address: Address) -> Link:

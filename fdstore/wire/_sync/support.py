@@ -8,10 +8,15 @@ from typing import Any
 from fdstore.wire.operation import Disk
 from fdstore.wire.store_url import make_pool
 
-__all__ = ["THROWN", "make_pool", "run_call", "sleep"]
+__all__ = ["THROWN", "current_loop", "make_pool", "run_call", "sleep"]
 
 THROWN = (Exception, KeyboardInterrupt)
 """Exceptions thrown into an operation; on KeyboardInterrupt it may clean up."""
+
+
+def current_loop() -> object:
+    """Return None: blocking connections belong to no event loop."""
+    return None
 
 
 def run_call(disk: Disk) -> Any:

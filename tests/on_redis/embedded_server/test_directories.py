@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from fdstore.errors import StoreUnavailable
+from fdstore.cli.doctor_checks import data_directory
+from fdstore.errors import StartFailed, StoreUnavailable
 from fdstore.local.redis_server import EmbeddedServer
+from fdstore.local.worker import BackgroundWorker, stop_embedded_workers
 from tests.on_redis.embedded_server.servers import ask, crash
 
 
@@ -81,3 +83,27 @@ def test_a_directory_that_cannot_be_created_is_a_store_error(tmp_path: Path) -> 
     assert not server.status().running
     with pytest.raises(StoreUnavailable, match="Not a directory"):
         server.ensure()
+
+
+def test_a_directory_of_another_user_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    directory = tmp_path / "data"
+    directory.mkdir(mode=0o755)
+    if os.geteuid() == 0:
+        os.chown(directory, 54321, 54321)
+    else:
+        directory = Path("/usr")
+    server = EmbeddedServer(directory)
+    before = directory.stat(), sorted(directory.iterdir())
+
+    for act in (
+        server.ensure,
+        server.stop,
+        BackgroundWorker(directory, "redis://127.0.0.1:1", "fdstore").ensure,
+        lambda: stop_embedded_workers(directory),
+    ):
+        with pytest.raises(StartFailed, match=r"it belongs to .*: run this as that user, or name"):
+            act()
+
+    assert (directory.stat(), sorted(directory.iterdir())) == before
+    finding = data_directory(directory)
+    assert (finding.ok, "belongs to" in finding.said) == (False, os.geteuid() == 0)

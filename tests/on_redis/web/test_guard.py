@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from html import escape
+
 import httpx2
 import pytest
 
 from fdstore.client import Process
+from fdstore.web.app import MODULES
 from tests.on_redis.web.inspected import ORIGIN, get, inspect
 
 TOKEN = "a-token-of-24-characters"
@@ -106,3 +109,20 @@ def test_a_body_that_is_too_long_is_refused(redis_url: str) -> None:
         return (await client.post("/login", data=data, headers={"Origin": ORIGIN})).status_code
 
     assert inspect(redis_url, visit, token=TOKEN) == 413
+
+
+@pytest.mark.parametrize("query", ["{}", "{0}={1}", "q={x.y}", "a=}&b={", "%7B0%7D"])
+def test_braces_in_a_query_are_text(redis_url: str, proc: Process, query: str) -> None:
+    proc.create("text\n")
+    pages = [page.path for module in MODULES for page in module.PAGES]
+    paths = [
+        path.replace(":int", "").format(id="triage", name="triage", fd=1, number=1, position=1)
+        for path in pages
+    ]
+
+    answers = get(redis_url, *(f"{path}?{query}" for path in [*paths, "/no/such/page"]))
+
+    assert all(answer.status_code < 500 for answer in answers)
+    [workers] = [answer for path, answer in zip(paths, answers, strict=False) if path == "/workers"]
+    assert workers.status_code == 200
+    assert f"/workers.json?{escape(query)}" in workers.text
