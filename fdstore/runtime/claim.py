@@ -76,8 +76,8 @@ class Lease:
     """The lease of one process, renewed by a background thread.
 
     `lost` is set within about `POLL_S` of a cancellation or a takeover. If the worker stops and the current
-    step outlasts `STOP_GRACE_S`, the thread returns the process to the queue: another worker continues it, and
-    this attempt writes nothing more.
+    step outlasts `STOP_GRACE_S`, the thread returns the process to the queue: another worker continues it,
+    and this attempt writes nothing more.
     """
 
     def __init__(self, store: Store, handle: ProcessHandle, stop: Flag, wake: Callable[[str], None]) -> None:
