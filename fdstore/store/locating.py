@@ -24,12 +24,12 @@ WINDOW_BYTES = 256_000
 """Approximate size of one request of a long read."""
 
 AHEAD = 3
-"""Requests in flight during a long read whose pages are consumed one run after the other, as fast as a file is
-written or a text searched: what is in flight is in the memory of Redis."""
+"""Requests in flight during a long read whose pages are consumed one run after the other, as fast as a file
+is written or a text searched: what is in flight is in the memory of Redis."""
 
 AHEAD_IN_MEMORY = 128
-"""Requests in flight during a read into memory, which is as fast as the network: about 33 MB, so that only the
-longest reads wait for more than one round trip."""
+"""Requests in flight during a read into memory, which is as fast as the network: about 33 MB, so that only
+the longest reads wait for more than one round trip."""
 
 LOOKS = 3
 """How often a part is looked up before it counts as missing: other threads that read the same content may
