@@ -90,6 +90,20 @@ def test_sigterm_and_sighup_end_run_and_attach_like_ctrl_c(
     assert state() == "cancelled"
 
 
+def test_run_prints_its_tokens_with_its_events_also_to_a_pipe(
+    command: Command, answer_gate: threading.Event
+) -> None:
+    answer_gate.set()
+
+    loud = command("run", "program.toml", "-p", "go", "--name", "triage")
+    again = command("attach", "triage")
+    quiet = command("run", "program.toml", "-p", "go", "-q")
+
+    assert re.fullmatch(r"fdstore: tokens: \d+ in, \d+ out", loud.err.splitlines()[-1])
+    assert again.err.splitlines()[-1] == loud.err.splitlines()[-1]
+    assert (loud.out, quiet.out, quiet.err) == ("Done.\n", "Done.\n", "")
+
+
 def test_run_of_an_agent_killed_from_outside_reports_only_the_cancellation(
     command: Command, store: fdstore.Store, answer_gate: threading.Event
 ) -> None:
