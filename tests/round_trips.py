@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict, deque
 from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
 from fdstore.client import Store
 from fdstore.errors import FDStoreError
+from fdstore.wire.operation import Receive, Send
 
 
 @dataclass
@@ -46,3 +48,27 @@ def _size(reply: Any) -> int:
 def count_round_trips(store: Store, operation: Generator[Any, Any, Any]) -> tuple[Any, int]:
     tally = Tally()
     return store.run(tallied(operation, tally)), tally.round_trips
+
+
+def count_waits(store: Store, operation: Generator[Any, Any, Any]) -> tuple[Any, int]:
+    """Run an operation. Return its result, and how many round trips it would wait for on a network where only
+    the latency counts: requests in flight at the same time are one."""
+
+    def waiting() -> Generator[Any, Any, Any]:
+        now, sent = 0, defaultdict[str, deque[int]](deque)
+        try:
+            request = next(operation)
+            while True:
+                match request:
+                    case Send(_, lane):
+                        sent[lane].append(now)
+                    case Receive(lane):
+                        now = max(now, sent[lane].popleft() + 1)
+                    case _:
+                        now += 1
+                request = operation.send((yield request))
+        except StopIteration as done:
+            return done.value, now
+
+    result: tuple[Any, int] = store.run(waiting())
+    return result

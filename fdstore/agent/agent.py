@@ -81,6 +81,7 @@ class Agent:
         history: History,
         claim: Claim,
         pause: Callable[[float], None],
+        check: Callable[[], None],
         answers: AnswerStream | None = None,
     ) -> None:
         self._run = run
@@ -90,6 +91,7 @@ class Agent:
         self._definitions = toolbox.definitions
         self._model = model
         self._pause = pause
+        self._check = check
         self._answers = answers
         self._until_s = time.monotonic() + program.limits.wall_seconds - claim.age_s
         self._written = len(history.own)
@@ -177,6 +179,7 @@ class Agent:
                 parameters=self._program.parameters,
                 until_s=self._until_s,
                 pause=self._pause,
+                check=self._check,
                 prompt_cache=self._program.cache,
                 listener=None if self._answers is None else StreamListener(self._run, self._answers),
                 give_up_s=self._program.give_up_seconds,

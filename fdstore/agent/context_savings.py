@@ -8,7 +8,7 @@ count at once is in `store.savings`, since they have no journal.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from fdstore.agent.conversation import PRELOADED, Assistant, Cleared, Conversation, Start
@@ -40,13 +40,33 @@ class Count(Protocol):
     def __call__(self, tool: str, **counts: int) -> None: ...
 
 
-def read_agent_savings(prefix: str, process: str) -> Operation[Savings]:
-    """Return what was kept out of the conversations of a process and of all below it. It only reads: a
-    round trip for each process, and one for each that it is a copy of. Raises `NotFound`, `DamagedRecord`."""
-    tree = yield from process_records.tree_record(prefix, process.partition(".")[0])
+def read_agent_savings(prefix: str, process: str | None = None) -> Operation[Savings]:
+    """Return what was kept out of the conversations of a process and of all below it, or of all processes. It
+    only reads: a round trip for each process, and one for each that it is a copy of. Raises `NotFound`,
+    `DamagedRecord` for the tree of `process`."""
+    if process is not None:
+        tree = yield from process_records.tree_record(prefix, process.partition(".")[0])
+        below = [each for each in tree.members if f"{each.id}.".startswith(f"{process}.")]
+        return (yield from _savings_of_all(prefix, below))
     found = Savings(rows=[], unreadable=[])
-    for member in tree.members:
-        if member.kind or not f"{member.id}.".startswith(f"{process}."):
+    for name in (yield from process_records.tree_names(prefix, found.unreadable)):
+        try:
+            tree = yield from process_records.tree_record(prefix, name)
+        except SKIPPABLE as error:
+            found.unreadable.append(unreadable(error))
+            continue
+        except NotFound:
+            continue  # collected meanwhile
+        of_tree = yield from _savings_of_all(prefix, tree.members)
+        found.rows.extend(of_tree.rows)
+        found.unreadable.extend(of_tree.unreadable)
+    return found
+
+
+def _savings_of_all(prefix: str, members: Iterable[ProcessRecord]) -> Operation[Savings]:
+    found = Savings(rows=[], unreadable=[])
+    for member in members:
+        if member.kind:
             continue
         try:
             records = yield from journal.read(prefix, member.id)

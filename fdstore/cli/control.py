@@ -89,7 +89,7 @@ def attach(session: Session, process: str, quiet: bool, on_interrupt: str) -> No
             if on_interrupt == "cancel":
                 store.run(processes.cancel(store.prefix, process, "interrupted"))
             raise
-        _exit_as(session, store, process)
+        _exit_as(session, store, process, quiet=quiet)
 
 
 @verb
@@ -135,7 +135,7 @@ def resume(
             run_here(session, store, process, permissions=permissions, quiet=quiet, on_interrupt=on_interrupt)
         else:
             output.say(f"fdstore: {process} has already ended")
-            _exit_as(session, store, process)
+            _exit_as(session, store, process, quiet=quiet)
 
 
 def _take_back(store: Store, process: str) -> None:

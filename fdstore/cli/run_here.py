@@ -79,7 +79,7 @@ def run_here(
             # already cancelled if it ran here
             store.run(processes.cancel(store.prefix, process, "interrupted"))
         raise
-    _exit_as(session, store, process)
+    _exit_as(session, store, process, quiet=quiet)
 
 
 def _watched(store: Store, process: str, *, quiet: bool) -> AbstractContextManager[object]:
@@ -94,18 +94,19 @@ def _wait_for(store: Store, process: str) -> None:
     store.run(waiting.wait_until_ended(store.prefix, [process], math.inf))
 
 
-def _exit_as(session: Session, store: Store, process: str) -> None:
+def _exit_as(session: Session, store: Store, process: str, *, quiet: bool) -> None:
     """Print the end of an agent, and exit with 1 if it failed."""
     from fdstore.store import process_records
 
-    code = report_end(session, store.run(process_records.answer_of(store.prefix, process)))
+    code = report_end(session, store.run(process_records.answer_of(store.prefix, process)), quiet=quiet)
     if code:
         output.finish()
         sys.exit(code)
 
 
-def report_end(session: Session, ended: Answer) -> int:
-    """Print the end of an agent, its answer on standard output; return the exit code of the command."""
+def report_end(session: Session, ended: Answer, *, quiet: bool) -> int:
+    """Print the end of an agent, its answer on standard output, and unless `quiet` its tokens with the events
+    on standard error; return the exit code of the command."""
     record = ended.record
     if session.as_json:
         output.document({"process": record, "answer": ended.text, "answer_fd": ended.fd})
@@ -117,9 +118,9 @@ def report_end(session: Session, ended: Answer) -> int:
             output.say(f"fdstore: the answer is long: fdstore cat {holder} {ended.fd}")
         if record.reason:
             output.say(f"fdstore: {record.id} {record.state}: {record.reason}")
-        if record.tokens:
+        if record.tokens and not quiet:
             from fdstore.text.quantities import format_costs, format_tokens
 
             cost = format_costs([record])
-            output.note(f"fdstore: tokens: {format_tokens(record)}{cost and f', cost: {cost}'}")
+            output.say(f"fdstore: tokens: {format_tokens(record)}{cost and f', cost: {cost}'}")
     return 0 if record.state == "exited" and record.exit_code == 0 else 1

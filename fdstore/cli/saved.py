@@ -54,9 +54,9 @@ def saved(session: Session, process: str | None, by: By) -> None:
     particular. Counted are the hooks of coding hosts, `fdstore mcp`, `fdstore gateway`, and each
     `Toolset(meter=...)`, of all processes, or of PROC and all below it. Days are UTC.
 
-    Agents are counted from their journals where their process or tree is named: STORED and SHOWN (the
-    texts, and what the model saw instead), and CLEARED, what was taken out of the conversation later. An
-    agent counts on the day that it started.
+    Agents are counted from their journals, which takes a moment where there are thousands: STORED and SHOWN
+    (the texts, and what the model saw instead), and CLEARED, what was taken out of the conversation later.
+    An agent counts on the day that it started.
 
     \b
     fdstore saved
@@ -69,11 +69,9 @@ def saved(session: Session, process: str | None, by: By) -> None:
 
     with session.store(use="look") as store:
         found = store.run(savings.read_savings(store.prefix, process))
-        if process is not None:
-            agents = store.run(read_agent_savings(store.prefix, process))
-            found = Savings(
-                rows=[*found.rows, *agents.rows], unreadable=[*found.unreadable, *agents.unreadable]
-            )
+        agents = store.run(read_agent_savings(store.prefix, process))
+        damaged = {each.what: each for each in (*found.unreadable, *agents.unreadable)}
+        found = Savings(rows=[*found.rows, *agents.rows], unreadable=[*damaged.values()])
     groups = _grouped(found.rows, by)
     if session.as_json:
         for name, counts in groups:

@@ -3,6 +3,9 @@
 When a lease expires, other workers claim the process and a loss is counted. So a thread of its own renews
 the lease, which the agent's work cannot delay, and a worker that stops returns its processes to the queue. A
 claim whose reply was lost is repeated: a claimed process that its worker does not know of would expire too.
+
+The same thread looks every `POLL_S` whether the process was cancelled or taken over, so that a request to a
+model ends at once, and not when the lease is renewed next or when the model answers.
 """
 
 from __future__ import annotations
@@ -30,11 +33,11 @@ from fdstore.store.process_handle import ProcessHandle
 log = logging.getLogger("fdstore.agent")
 
 POLL_S = 0.5
-"""How often waiting code checks whether the worker stops."""
+"""How often waiting code checks whether the worker stops, and whether the lease is still held."""
 
 STOP_GRACE_S = 20.0
 """How long the current step may continue after the worker was asked to stop. A model's answer or a user's
-tool may take minutes and cannot be cancelled; after this time its result is discarded."""
+tool may take minutes; after this time the request is ended, and the result of a tool discarded."""
 
 
 class Flag(Protocol):
@@ -72,8 +75,9 @@ def claim_process(
 class Lease:
     """The lease of one process, renewed by a background thread.
 
-    If the worker stops and the current step outlasts `STOP_GRACE_S`, the thread returns the process to the
-    queue: another worker continues it, and this attempt writes nothing more.
+    `lost` is set within about `POLL_S` of a cancellation or a takeover. If the worker stops and the current
+    step outlasts `STOP_GRACE_S`, the thread returns the process to the queue: another worker continues it,
+    and this attempt writes nothing more.
     """
 
     def __init__(self, store: Store, handle: ProcessHandle, stop: Flag, wake: Callable[[str], None]) -> None:
@@ -90,10 +94,14 @@ class Lease:
         every_s = min(POLL_S, leases.RENEW_EVERY_S)
         return run_periodically(every_s, self._renew, f"lease {self._handle.id}")
 
-    def check(self) -> None:
-        """Raise `Fenced` if the lease is lost, `WorkerStopping` if the worker stops."""
+    def check_held(self) -> None:
+        """Raise `Fenced` if the lease is lost."""
         if self.lost.is_set():
             raise Fenced(self._handle.id, "its lease was lost")
+
+    def check(self) -> None:
+        """Raise `Fenced` if the lease is lost, `WorkerStopping` if the worker stops."""
+        self.check_held()
         if self._stop.is_set():
             raise WorkerStopping
 
@@ -123,6 +131,7 @@ class Lease:
 
     def _renew(self) -> bool:
         now = time.monotonic()
+        is_due = now >= self._renew_at
         if self._give_back_at is None and self._stop.is_set():
             self._give_back_at = now + STOP_GRACE_S
         try:
@@ -130,12 +139,15 @@ class Lease:
                 self._store.run(leases.return_to_queue(self._handle))
                 self.lost.set()
                 self._wake(self._handle.id)
-            elif now >= self._renew_at:
+            elif is_due:
                 self._renew_at = now + leases.RENEW_EVERY_S
                 self._store.run(leases.renew(self._handle))
+            else:
+                self._store.run(leases.check_held(self._handle))
         except (Fenced, NotFound):
             self.lost.set()
         except FDStoreError as error:
             # the store may recover before the lease expires; if not, the next try is fenced
-            log.warning("the lease of %s could not be renewed: %s", self._handle.id, error)
+            if is_due:
+                log.warning("the lease of %s could not be renewed: %s", self._handle.id, error)
         return not self.lost.is_set()

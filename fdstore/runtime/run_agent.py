@@ -72,6 +72,7 @@ def run_agent(
         history=history,
         claim=claim,
         pause=attempt.lease.pause,
+        check=attempt.lease.check_held,
         answers=store.run(open_answer_stream(handle, claim.outputs, history.last_answer)),
     )
     while True:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fdstore.errors import Conflict, InvalidArgument, quoted
 from fdstore.store.content_info import ContentInfo
-from fdstore.store.locating import fetch
+from fdstore.store.locating import AHEAD_IN_MEMORY, fetch
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.resolving import reads_content, resolve, retry_if_gone
 from fdstore.text.numbers import MAX_INTEGER
@@ -19,8 +19,8 @@ def read_bytes(
     handle: ProcessHandle, fd: str, offset: int = 0, length: int | None = None
 ) -> Operation[tuple[ContentInfo, bytes]]:
     """Return the view of a content and up to `length` of its bytes (None: all) from `offset`, counted from 0;
-    none past its end, as of a file. Two round trips; one for bytes that are known; large windows are
-    fetched in several requests at a time. Raises `NotFound`, `InvalidArgument`."""
+    none past its end, as of a file. Two round trips; one for bytes that are known. Of more than about
+    30 MB, one more for each further 30 MB. Raises `NotFound`, `InvalidArgument`."""
     first = check_count("offset", offset)
     last = MAX_INTEGER if length is None else first + check_count("length", length) - 1
     return retry_if_gone(handle, fd, lambda: _read(handle, fd, first, last))
@@ -55,7 +55,7 @@ def _read(handle: ProcessHandle, fd: str, first: int, last: int) -> Operation[tu
         return
         yield  # makes this a generator
 
-    yield from fetch(view, range(page, last_page + 1), take)
+    yield from fetch(view, range(page, last_page + 1), take, AHEAD_IN_MEMORY)
     skipped = first - before
     data = b"".join(pages)[skipped : skipped + last - first + 1]
     if len(data) != last - first + 1:

@@ -36,7 +36,7 @@ from fdstore.store.keys import TreeKeys, is_root
 from fdstore.store.process_handle import CEILINGS_EVERY_S, ProcessHandle
 from fdstore.store.record_format import decoding, limits_of, replies_or_damage, show_bytes, whole_number
 from fdstore.text.numbers import MAX_INTEGER
-from fdstore.wire.operation import Batch, Command, Operation
+from fdstore.wire.operation import Alongside, Batch, Command, Operation
 from fdstore.wire.scripts import script, text
 
 NONE = "none"
@@ -44,6 +44,9 @@ NONE = "none"
 
 TEXT_OVERHEAD = 1.07
 """Bytes of Redis memory per byte of stored text, at most."""
+
+CEILINGS_AGAIN_S = 5.0
+"""When a client reads the ceilings again after it failed to."""
 
 AT_A_TIME = 500
 """Trees read in one round trip."""
@@ -202,7 +205,7 @@ def run_with_ceilings(handle: ProcessHandle, batch: Batch) -> Operation[list[Any
     trip; if they changed, or one applies to the total of all trees, update the tree's limits afterwards.
 
     If the ceilings cannot be read (their Cluster node is down, their key is damaged), the writes still
-    succeed."""
+    succeed, and the ceilings are read again soon."""
     replies: list[Any]
     if time.monotonic() < handle.ceilings_due_at:
         replies = yield batch
@@ -210,9 +213,13 @@ def run_with_ceilings(handle: ProcessHandle, batch: Batch) -> Operation[list[Any
     handle.ceilings_due_at = time.monotonic() + CEILINGS_EVERY_S
     tree = handle.keys.tree
     try:
-        flat, record, *replies = yield [("HGETALL", tree.ceilings), _record_of(tree), *batch]
-    except (DamagedRecord, StoreUnavailable, UnknownOutcome):
+        [flat], (record, *replies) = yield Alongside([("HGETALL", tree.ceilings)], [_record_of(tree), *batch])
+    except DamagedRecord:
+        # of the ceilings, or of the tree: then this raises it again
         replies = yield batch
+        return replies
+    if flat is None:
+        handle.ceilings_due_at = time.monotonic() + CEILINGS_AGAIN_S
         return replies
     # the batch has succeeded: do not fail it because the limits stay stale for another minute
     with suppress(DamagedRecord, InvalidArgument, StoreFull, StoreReadOnly, StoreUnavailable, UnknownOutcome):

@@ -21,6 +21,7 @@ from fdstore.errors import (
 )
 from fdstore.records import Descriptor, Slice
 from fdstore.store.content_info import ContentGone, ContentInfo
+from fdstore.store.leases import check_held
 from fdstore.store.locating import WINDOW_BYTES, collect
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.reading import read
@@ -33,14 +34,15 @@ BLOCK_S = 5.0
 """How long a reader waits for a wake-up before it polls."""
 
 
-def wait_for_more(view: ContentInfo, seconds: float) -> Operation[None]:
+def wait_for_more(view: ContentInfo, seconds: float, *other_events: str) -> Operation[None]:
     """Wait until an open content has grown since this view, or ended, or its writer's lease expires; at
-    most `seconds`."""
+    most `seconds`. An event in one of the streams `other_events` ends the wait as well."""
     pause = max(0.01, min(seconds, BLOCK_S, view.writer_left_s))
     d = view.descriptor
     seen = f"{d.bytes if d.kind == 'bytes' else d.chars}-1"
     events = view.keys.events
-    yield Block(("XREAD", "BLOCK", max(1, int(pause * 1000)), "STREAMS", events, seen), pause)
+    streams = (events, *other_events, seen, *("0" for _ in other_events))
+    yield Block(("XREAD", "BLOCK", max(1, int(pause * 1000)), "STREAMS", *streams), pause)
 
 
 @reads_content
@@ -77,16 +79,20 @@ def _read_when_whole(
 
 @reads_content
 def until_complete(handle: ProcessHandle, fd: str, part: Part | None, wait_s: float) -> Operation[None]:
-    """Wait up to `wait_s` seconds until a part is complete. 0 does nothing."""
+    """Wait up to `wait_s` seconds until a part is complete. 0 does nothing. Raises `Fenced` when the process
+    is cancelled, or claimed by another worker, while its attempt waits here."""
     if not check_wait(wait_s):
         return
     until = time.monotonic() + wait_s
+    own_end = [handle.keys.events] if handle.attempt else []
     while True:
         view = yield from content_info(handle, fd)
         left = until - time.monotonic()
         if left <= 0 or _is_whole(view, part):
             return
-        yield from wait_for_more(view, left)
+        yield from wait_for_more(view, left, *own_end)
+        if own_end:
+            yield from check_held(handle)
 
 
 def check_wait(wait_s: object) -> float:

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from fdstore.errors import DamagedRecord
+from fdstore.errors import DamagedRecord, Fenced, NotFound
 from fdstore.records import TreeLimits, Unreadable
 from fdstore.store.clock import seconds_of
 from fdstore.store.keys import ProcessKeys, TreeKeys, member_of
@@ -156,6 +156,15 @@ def renew(handle: ProcessHandle, trouble: str | None = None, traced: str = "") -
         arguments.append(traced)
     [reply] = yield [script("renew")((keys.tree.record, keys.record), *arguments)]
     outcome(reply, keys.process)
+
+
+def check_held(handle: ProcessHandle) -> Operation[None]:
+    """Check that this attempt still runs the process. Only reads. Raises `Fenced`, `NotFound`."""
+    [(state, attempt)] = yield [("HMGET", handle.keys.record, "state", "attempt")]
+    if state is None:
+        raise NotFound(f"process {handle.id}")
+    if (state, attempt) != (b"running", handle.attempt.encode("ascii")):
+        raise Fenced(handle.id, f"it is {show_bytes(state)}, attempt {show_bytes(attempt or b'')}")
 
 
 class LapseDecision(msgspec.Struct, frozen=True):

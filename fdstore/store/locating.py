@@ -24,7 +24,12 @@ WINDOW_BYTES = 256_000
 """Approximate size of one request of a long read."""
 
 AHEAD = 3
-"""Requests in flight during a long read."""
+"""Requests in flight during a long read whose pages are consumed one run after the other, as fast as a file
+is written or a text searched: what is in flight is in the memory of Redis."""
+
+AHEAD_IN_MEMORY = 128
+"""Requests in flight during a read into memory, which is as fast as the network: about 33 MB, so that only
+the longest reads wait for more than one round trip."""
 
 LOOKS = 3
 """How often a part is looked up before it counts as missing: other threads that read the same content may
@@ -173,15 +178,15 @@ def require_pages(view: ContentInfo, replies: list[Any]) -> list[bytes]:
     return cast("list[bytes]", found)
 
 
-def fetch(view: ContentInfo, pages: range, take: Take) -> Operation[None]:
-    """Pass the pages to `take` in order, in runs of about `WINDOW_BYTES`, with several requests in flight.
-    The last page of an open content is taken from the view.
+def fetch(view: ContentInfo, pages: range, take: Take, ahead: int = AHEAD) -> Operation[None]:
+    """Pass the pages to `take` in order, in runs of about `WINDOW_BYTES`, with up to `ahead` requests in
+    flight. The last page of an open content is taken from the view.
 
     Raises `ContentGone` if the content is gone.
     """
     if view.last_page is not None and pages[-1] == view.descriptor.pages:
         if len(pages) > 1:
-            yield from fetch(view, pages[:-1], take)
+            yield from fetch(view, pages[:-1], take, ahead)
         yield from take([view.last_page])
         return
     window = window_of(view.descriptor)
@@ -191,11 +196,11 @@ def fetch(view: ContentInfo, pages: range, take: Take) -> Operation[None]:
     # no list of all pages: their number comes from a record, which is not trusted
     starts = range(0, len(pages), window)
     try:
-        for i in starts[:AHEAD]:
+        for i in starts[:ahead]:
             yield Send(request(view, pages[i : i + window]), "read")
         for i in starts:
             found = yield Receive("read")
-            later = i + AHEAD * window
+            later = i + ahead * window
             if later < len(pages):
                 yield Send(request(view, pages[later : later + window]), "read")
             yield from take(require_pages(view, found))
@@ -231,7 +236,7 @@ def collect(view: ContentInfo, pages: range) -> Operation[list[bytes]]:
         return
         yield  # makes this a generator
 
-    yield from fetch(view, pages, take)
+    yield from fetch(view, pages, take, AHEAD_IN_MEMORY)
     return parts
 
 

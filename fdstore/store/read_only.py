@@ -5,7 +5,18 @@ from __future__ import annotations
 from typing import TypeVar
 
 from fdstore.errors import FDStoreError, LookingOnly
-from fdstore.wire.operation import Abandon, Batch, Block, Disk, Everywhere, Operation, Receive, Request, Send
+from fdstore.wire.operation import (
+    Abandon,
+    Alongside,
+    Batch,
+    Block,
+    Disk,
+    Everywhere,
+    Operation,
+    Receive,
+    Request,
+    Send,
+)
 from fdstore.wire.scripts import is_read, name_of
 
 T = TypeVar("T")
@@ -42,6 +53,8 @@ def _commands_of(request: Request) -> Batch:
     match request:
         case Send(batch) | Everywhere(batch):
             return batch
+        case Alongside(reads, batch):
+            return [*reads, *batch]
         case Block(command):
             return [command]
         case Receive() | Abandon() | Disk():

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from fdstore.errors import PageOutOfRange, TooLarge
 from fdstore.records import Descriptor, Mode, Slice
 from fdstore.store.content_info import ContentInfo
-from fdstore.store.locating import Span, collect, cut_head, cut_tail, fetch, locate
+from fdstore.store.locating import AHEAD_IN_MEMORY, Span, collect, cut_head, cut_tail, fetch, locate
 from fdstore.store.page_fields import joined
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.record_format import UNREADABLE, damage
@@ -160,7 +160,7 @@ def read_all(handle: ProcessHandle, fd: str, limit: int | None = None) -> Operat
         return
         yield  # makes this a generator
 
-    yield from fetch(view, range(1, descriptor.pages + 1), take)
+    yield from fetch(view, range(1, descriptor.pages + 1), take, AHEAD_IN_MEMORY)
     place = (0, 0, False, descriptor.lines)
     return _slice(descriptor, whole.getvalue(), place, "page", 1, descriptor.pages, "all")
 

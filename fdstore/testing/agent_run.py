@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -89,10 +90,10 @@ def run_agent(
     """
     bundle = load(program)
     threads: list[threading.Thread] = []
-    with ScriptedModel(script) as model:
-
-        def connect_model() -> AnthropicModel:
-            return AnthropicModel(api_key=model.api_key, base_url=model.base_url)
+    with (
+        ScriptedModel(script) as model,
+        closing(AnthropicModel(api_key=model.api_key, base_url=model.base_url)) as client,
+    ):
 
         def start(process: str) -> None:
             thread = threading.Thread(target=run, args=(process,), name=process, daemon=True)
@@ -104,7 +105,7 @@ def run_agent(
                 store,
                 process,
                 worker=WORKER,
-                model=connect_model,
+                model=lambda: client,
                 wake=start,
                 permissions=permissions or Permissions(),
                 own=bundle if process == root.id else None,

@@ -8,7 +8,7 @@
     fd:3#C100-299            characters
 
 All positions are 1-based and inclusive. A start past the end is an error; an end past it is clamped, and
-results report the clamped range.
+results report the clamped range. No number has leading zeros.
 """
 
 from __future__ import annotations
@@ -117,8 +117,12 @@ def _selector(value: str) -> Selector:
     found = SELECTOR.fullmatch(range_text)
     if not found:
         raise InvalidArgument("fd", f"{quoted(range_text)} is not a part of a content; {SELECTOR_FORMS}")
-    start, last = int(found[2]), int(found[3] or found[2])
-    if not 1 <= start <= last <= MAX_INTEGER:
+    first, end = found[2], found[3] or found[2]
+    if first.startswith("0") or end.startswith("0"):
+        problem = "numbers count from 1 and have no leading zeros"
+        raise InvalidArgument("fd", f"{quoted(range_text)}: {problem}; {SELECTOR_FORMS}")
+    start, last = int(first), int(end)
+    if not start <= last <= MAX_INTEGER:
         raise InvalidArgument("fd", f"{quoted(range_text)}: ranges run upwards from 1; {SELECTOR_FORMS}")
     return Selector(fd, Part(_MODES[found[1]], start, last - start + 1))
 

@@ -29,7 +29,17 @@ from redis.exceptions import AskError, ClusterDownError, MovedError, NoScriptErr
 from fdstore.errors import FDStoreError, InvalidArgument
 from fdstore.url_options import Address, format_address
 from fdstore.wire.connection_options import SOCKET_TIMEOUT_S
-from fdstore.wire.operation import Abandon, Batch, Block, Everywhere, Operation, Receive, Request, Send
+from fdstore.wire.operation import (
+    Abandon,
+    Alongside,
+    Batch,
+    Block,
+    Everywhere,
+    Operation,
+    Receive,
+    Request,
+    Send,
+)
 from fdstore.wire.redis_errors import error_in, raise_error, translate
 from fdstore.wire.retry import NOT_ON_THIS_NODE, RetryState
 from fdstore.wire.scripts import as_eval, is_read
@@ -39,6 +49,9 @@ T = TypeVar("T")
 
 REDIRECTS = (AskError, NoScriptError)
 """Refusals that are retried without a pause."""
+
+TRY_ONCE_S = 1.0
+"""How long reads that a batch does not depend on may take, see `Alongside`."""
 
 MAX_HOPS = 5
 """How many redirects in a row are followed: while a slot migrates, two nodes may redirect to each other."""
@@ -146,6 +159,9 @@ class Router:
                 return (yield from self._send(batch, lane, lanes))
             case Receive(lane):
                 return (yield from self._receive(lane, lanes))
+            case Alongside(reads, batch):
+                replies = yield from self._try_once(reads)
+                return replies, (yield from self._ask(batch))
             case Everywhere(batch):
                 return (yield from self._ask_all(batch))
             case Abandon(lane):
@@ -193,6 +209,17 @@ class Router:
                 yield from self._refresh(lost)
             elif isinstance(error, ClusterDownError):
                 yield from self._refresh(None)
+
+    def _try_once(self, reads: Batch) -> Routed[list[Any]]:
+        """Return the replies to reads of one slot, all None if its node does not answer them."""
+        address = self.slots.node_of(units_of(reads)[0].slot)
+        result = yield AtNode(address, reads, TRY_ONCE_S)
+        if isinstance(result, AttemptFailed):
+            return [None] * len(reads)
+        error = _not_here(reads, result)
+        if isinstance(error, MovedError):
+            yield from self._refresh(None)
+        return [None] * len(reads) if error else result
 
     def _place(
         self,

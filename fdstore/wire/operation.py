@@ -62,6 +62,15 @@ class Block(msgspec.Struct, frozen=True):
     seconds: float
 
 
+class Alongside(msgspec.Struct, frozen=True):
+    """Run a batch, and in the same round trip `reads` that it does not depend on. In a Cluster these may be
+    on another node, which gets one attempt: the batch does not wait for a lost one. Result: the replies to
+    the reads, all None if that node failed, and those to the batch."""
+
+    reads: Batch
+    batch: Batch
+
+
 class Everywhere(msgspec.Struct, frozen=True):
     """Run the same reads on every primary of the store (one, except in a Cluster), with one attempt each.
     Result: for each its address, and its replies or the error."""
@@ -77,7 +86,7 @@ class Disk(msgspec.Struct, frozen=True):
     must_end: bool = False
 
 
-Request: TypeAlias = Batch | Send | Receive | Abandon | Block | Everywhere | Disk
+Request: TypeAlias = Batch | Send | Receive | Abandon | Block | Alongside | Everywhere | Disk
 
 T = TypeVar("T")
 Operation: TypeAlias = Generator[Request, Any, T]

@@ -90,14 +90,28 @@ def test_sigterm_and_sighup_end_run_and_attach_like_ctrl_c(
     assert state() == "cancelled"
 
 
+def test_run_prints_its_tokens_with_its_events_also_to_a_pipe(
+    command: Command, answer_gate: threading.Event
+) -> None:
+    answer_gate.set()
+
+    loud = command("run", "program.toml", "-p", "go", "--name", "triage")
+    again = command("attach", "triage")
+    quiet = command("run", "program.toml", "-p", "go", "-q")
+
+    assert re.fullmatch(r"fdstore: tokens: \d+ in, \d+ out", loud.err.splitlines()[-1])
+    assert again.err.splitlines()[-1] == loud.err.splitlines()[-1]
+    assert (loud.out, quiet.out, quiet.err) == ("Done.\n", "Done.\n", "")
+
+
 def test_run_of_an_agent_killed_from_outside_reports_only_the_cancellation(
     command: Command, store: fdstore.Store, answer_gate: threading.Event
 ) -> None:
     with command.start("run", "program.toml", "-p", "go", "--name", "triage", "-q") as running:
         wait_until(lambda: any(each.state == "running" for each in store.processes()))
         killed = command("kill", "triage")
-        answer_gate.set()  # the kill is noticed when the model has answered
-        out, err = running.communicate(timeout=PATIENCE_S)
+        out, err = running.communicate(timeout=PATIENCE_S)  # the model has not answered
+        assert not answer_gate.is_set()
 
     assert killed.out == "cancelled triage\n"
     assert (running.returncode, out) == (1, b"")

@@ -24,10 +24,12 @@ from fdstore.errors import (
     StoreLostData,
 )
 from fdstore.records import TreeLimits
-from fdstore.store import audit, byte_reading, streams
+from fdstore.store import audit, byte_reading, reading, streams
 from fdstore.store.keys import TreeKeys
+from fdstore.text.selection import Part
 from tests.on_redis.test_names import calls, count_round_trips
 from tests.on_redis.test_page_cost import stats
+from tests.round_trips import count_waits
 from tests.waiting import stretched
 
 ANY = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -96,6 +98,34 @@ def test_text_stored_by_the_first_version_is_read_by_bytes_too(
     for offset in (0, 1, 511, 513, 1500, len(whole) - 3, len(whole)):
         assert old.read_bytes(fd, offset, 700) == whole[offset : offset + 700]
     assert store.run(audit.check_tree(TreeKeys("fdstore", "triage"))) == []
+
+
+@pytest.mark.timeout(stretched(100))
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"a line of a log\n",
+        b"x" * 100_000 + b"\n",
+        b'{"k": "' + b"y" * 3000 + b'"}\n',
+        "漢字\n".encode() * 500,
+    ],
+    ids=["short lines", "long lines", "lines near a page", "cjk"],
+)
+def test_a_text_of_20_mb_is_read_into_memory_in_two_waits(store: Store, line: bytes) -> None:
+    whole = line * (20 * MB // len(line))
+    made = store.process("big").ingest(io.BytesIO(whole), "x")
+
+    def afresh() -> Any:
+        return store.process("big").handle
+
+    (_, found), waits = count_waits(store, byte_reading.read_bytes(afresh(), made.fd))
+    assert (found == whole, waits) == (True, 2)
+    (_, found), waits = count_waits(store, byte_reading.read_bytes(afresh(), made.fd, MB, 10 * MB))
+    assert (found == whole[MB : 11 * MB], waits) == (True, 2)
+    found, waits = count_waits(store, reading.read(afresh(), made.fd, None))
+    assert (found.text == whole.decode(), waits) == (True, 2)
+    found, waits = count_waits(store, reading.read(afresh(), made.fd, Part("char", 100, 5 * MB)))
+    assert (found.text == whole.decode()[99 : 5 * MB + 99], waits) == (True, 2)
 
 
 @pytest.mark.timeout(stretched(100))

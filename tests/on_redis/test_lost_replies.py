@@ -14,9 +14,11 @@ import fdstore
 import fdstore.aio
 from fdstore.client import Process
 from fdstore.errors import FDStoreError, Fenced, StoreUnavailable, UnknownOutcome
+from fdstore.store import contents
 from fdstore.wire import retry
 from fdstore.wire.operation import Disk, Operation, Receive, Send
 from tests.on_redis.cutting_proxy import Proxy
+from tests.round_trips import Tally, tallied
 
 
 @pytest.fixture
@@ -233,6 +235,32 @@ def test_an_unanswered_write_has_an_unknown_outcome(
 
     with pytest.raises(UnknownOutcome, match="commit"):
         remote_process.create("text")
+
+
+def test_a_write_that_reads_the_ceilings_is_given_up_at_the_same_deadline(
+    remote_process: Process, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handle, tally = remote_process.handle, Tally()
+    handle.ceilings_due_at = 0.0
+    monkeypatch.setattr(retry, "DEADLINE_S", 0.3)
+    proxy.lose(10**6)
+
+    with fdstore.connect(proxy.url) as store, pytest.raises(UnknownOutcome, match="commit"):
+        store.run(tallied(contents.create(handle, "text", "text", 100), tally))
+
+    assert tally.round_trips == 1
+
+
+def test_a_stream_that_cannot_be_failed_is_given_up_at_the_deadline_of_its_text(
+    remote_process: Process, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = remote_process.open_stream()
+    proxy.lose(10**6)
+    monkeypatch.setattr(retry, "DEADLINE_S", 0.3)
+    out.write("never stored")
+
+    with pytest.raises(UnknownOutcome, match="append"):
+        out.fail("disk full")
 
 
 def test_an_unanswered_read_is_store_unavailable_not_an_unknown_outcome(

@@ -10,7 +10,7 @@ import fakeredis
 import pytest
 
 from fdstore.client import Store
-from fdstore.wire.operation import Batch, Disk, NumberedFields, Operation, Receive, Send
+from fdstore.wire.operation import Alongside, Batch, Disk, NumberedFields, Operation, Receive, Send
 from fdstore.wire.scripts import as_eval
 
 T = TypeVar("T")
@@ -42,6 +42,9 @@ class CountingRunner:
                     case list():
                         self.trips.append(request)
                         reply = self._serve(request)
+                    case Alongside(reads, batch):
+                        self.trips.append([*reads, *batch])
+                        reply = self._serve(reads), self._serve(batch)
                     case Send(batch, _):
                         self.sent.append(batch)
                         on_their_way.append(batch)

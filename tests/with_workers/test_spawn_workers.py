@@ -17,6 +17,7 @@ from fdstore.agent.launch import launch_root
 from fdstore.agent.program_loader import load
 from fdstore.local.redis_server import PrivateServer
 from fdstore.runtime.queue import Dispatcher
+from fdstore.store import processes
 from fdstore.testing import Request, call, say, slow, turn
 from tests.waiting import PATIENCE_S, stretched
 from tests.with_workers.agent_harness import SPAWN, AgentHarness, Replies, spawned, spawner
@@ -186,3 +187,19 @@ def test_a_message_carries_the_process_id_and_a_lost_one_is_sent_again(
     arguments, keywords, _ = json.loads(json.loads(message)["body"])
     assert (arguments, keywords) == (["own-loop.1"], {})
     assert len(message) < 1000
+
+
+def test_a_killed_agent_whose_model_is_silent_frees_its_worker_slot(
+    harness: AgentHarness, start_agent_worker: StartAgentWorker
+) -> None:
+    harness.program("silent")
+    harness.program("root")
+    harness.set_script({"SILENT": [NEVER], "ROOT": [say("Done.")]})
+    start_agent_worker(harness.url, harness.model, concurrency=1)
+    silent = harness.launch(program="silent")
+    harness.model.wait_for(1)
+
+    harness.store.run(processes.cancel("fdstore", silent))
+
+    assert harness.answer(harness.run()) == "Done."
+    assert harness.record(silent).state == "cancelled"

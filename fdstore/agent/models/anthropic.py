@@ -7,7 +7,7 @@ retried with exponential backoff (or after the server's `retry-after`) until the
 `[model] give_up_seconds` pass without an answer. An answer that cannot be parsed, or that calls a tool with
 arguments that are not JSON, is requested again up to `READABLE_TRIES` times in all; then a malformed call is
 returned, and the agent reports it to its model. Any other failure ends the agent, with a text that says what
-to do.
+to do. A caller that gives up ends its request at once (see `request_loop`).
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import msgspec
 from fdstore.agent.answer import AnswerBuilder
 from fdstore.agent.conversation import Assistant
 from fdstore.agent.models.base import Listener, ModelFailed, PromptCache, Retry
+from fdstore.agent.models.request_loop import Requests
 from fdstore.records import TokenUsage
 
 FIRST_PAUSE_S = 0.5
@@ -57,17 +58,18 @@ class AnthropicModel:
 
     def __init__(self, *, api_key: str | None = None, base_url: str | None = None) -> None:
         try:
-            self._client = anthropic.Anthropic(api_key=api_key, base_url=base_url, max_retries=0)
+            self._client = anthropic.AsyncAnthropic(api_key=api_key, base_url=base_url, max_retries=0)
         except anthropic.AnthropicError as error:
             raise ModelFailed(str(error)) from error
         # checked here, because the SDK would raise a bare TypeError at the first request
         headers = {name.lower() for name, value in self._client.default_headers.items() if value}
         if self._client.credentials is None and headers.isdisjoint({"x-api-key", "authorization"}):
-            self._client.close()
             raise ModelFailed("there is no key for the Messages API: set ANTHROPIC_API_KEY")
+        self._requests = Requests()
 
     def close(self) -> None:
-        self._client.close()
+        """End its requests, which then raise `ModelFailed`, and close its connections."""
+        self._requests.close(self._client.close)
 
     def query(
         self,
@@ -79,6 +81,7 @@ class AnthropicModel:
         parameters: dict[str, Any],
         until_s: float,
         pause: Callable[[float], None],
+        check: Callable[[], None],
         prompt_cache: PromptCache = False,
         listener: Listener | None = None,
         give_up_s: float = 600.0,
@@ -113,7 +116,7 @@ class AnthropicModel:
             timeout = httpx2.Timeout(silence_s, connect=min(silence_s, CONNECT_TIMEOUT_S))
             pause_s = backoff_s * random.uniform(0.75, 1.25)
             try:
-                answer = self._stream(request, timeout, last_event, listener)
+                answer = self._stream(request, timeout, last_event, listener, check)
                 used += answer
                 unreadable += 1
                 is_final = unreadable >= READABLE_TRIES or time.monotonic() + pause_s >= until_s
@@ -151,17 +154,22 @@ class AnthropicModel:
         timeout: httpx2.Timeout,
         last_event: _LastEvent,
         listener: Listener | None,
+        check: Callable[[], None],
     ) -> Assistant:
-        builder = AnswerBuilder()
-        with self._client.messages.create(**request, stream=True, timeout=timeout) as stream:
-            for event in stream:
-                last_event.at = time.monotonic()
-                text = builder.add(event.to_dict(mode="json"))
-                if listener is not None:
-                    listener.on_text(text)
-        if not builder.is_whole:
-            raise httpx2.RemoteProtocolError("the answer broke off")
-        return builder.finish()
+        async def ask(pass_on: Callable[[str], None]) -> Assistant:
+            builder = AnswerBuilder()
+            stream = await self._client.messages.create(**request, stream=True, timeout=timeout)
+            async with stream:
+                async for event in stream:
+                    last_event.at = time.monotonic()
+                    text = builder.add(event.to_dict(mode="json"))
+                    if listener is not None:
+                        pass_on(text)
+            if not builder.is_whole:
+                raise httpx2.RemoteProtocolError("the answer broke off")
+            return builder.finish()
+
+        return self._requests.run(ask, on_text=listener.on_text if listener else None, check=check)
 
 
 def missing_key() -> str:

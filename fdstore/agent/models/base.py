@@ -58,6 +58,7 @@ class Model(Protocol):
         parameters: dict[str, Any],
         until_s: float,
         pause: Callable[[float], None],
+        check: Callable[[], None],
         prompt_cache: PromptCache = False,
         listener: Listener | None = None,
         give_up_s: float = 600.0,
@@ -67,9 +68,10 @@ class Model(Protocol):
 
         Retries until `until_s` (of `time.monotonic`), or for `give_up_s` seconds counted from the last sign
         of life before the first failure. With `prompt_cache` the provider keeps the request for the next one,
-        which begins with the same bytes. `pause` waits between tries and may raise to give up; `report` is
-        called before each pause. `listener` receives the text as it arrives. The tokens of answers that were
-        discarded because a call was malformed are added to those of the answer returned.
+        which begins with the same bytes. `pause` waits between tries; `check` is called several times a
+        second while an answer is awaited. Either may raise to give up, which ends the request at once.
+        `report` is called before each pause. `listener` receives the text as it arrives. The tokens of
+        answers that were discarded because a call was malformed are added to those of the answer returned.
 
         Raises `ModelFailed`.
         """

@@ -16,8 +16,8 @@ class ProcessBytes(ProcessBase):
 
     async def read_bytes(self, fd: FdLike, offset: int = 0, length: int | None = None) -> bytes:
         r"""Return up to `length` bytes (None: all that follow) from `offset`, counted from 0; past the end
-        b"", as of a file. At most two round trips, whatever the size of the content, and little more than
-        these bytes; a large window is fetched in several requests at a time.
+        b"", as of a file. At most two round trips for up to about 30 MB, whatever the size of the content,
+        and little more than these bytes.
 
         Raises `NotFound`, `InvalidArgument`.
 

@@ -29,7 +29,7 @@ from fdstore.client.write_buffer import (
     check_reason,
     reason_of,
 )
-from fdstore.errors import FDStoreError, StreamClosed
+from fdstore.errors import FDStoreError, StoreUnavailable, StreamClosed, UnknownOutcome
 from fdstore.store.streams import StreamAppender, check_exit_code
 from fdstore.wire.operation import Operation
 
@@ -169,9 +169,12 @@ class StreamWriter:
         try:
             with self._storing:
                 if self._buffer.ended is None:
-                    # text that cannot be stored is part of the failure
-                    with contextlib.suppress(FDStoreError):
+                    try:
                         self._store_all()
+                    except (StoreUnavailable, UnknownOutcome):
+                        raise  # do not wait for the store a second time; the lease of the stream expires
+                    except FDStoreError:
+                        pass  # text that cannot be stored is part of the failure
                     # it may be broken already, by its quota or by a reader after its lease expired
                     with contextlib.suppress(StreamClosed):
                         self._run(self._buffer.appender.break_off(reason))

@@ -28,6 +28,7 @@ from fdstore.wire._async.support import THROWN, current_loop, make_pool, run_cal
 from fdstore.wire.connection_options import SOCKET_TIMEOUT_S
 from fdstore.wire.operation import (
     Abandon,
+    Alongside,
     Batch,
     Block,
     Disk,
@@ -174,6 +175,9 @@ class Runner:
                 return None
             case Block(command, seconds):
                 return (await self._round_trip([command], seconds))[0]
+            case Alongside(reads, batch):
+                replies = await self._round_trip([*reads, *batch])
+                return replies[: len(reads)], replies[len(reads) :]
             case Everywhere(batch):
                 return [(self.where, await self._round_trip(batch))]
             case Disk():

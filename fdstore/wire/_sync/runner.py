@@ -29,6 +29,7 @@ from fdstore.wire._sync.support import THROWN, current_loop, make_pool, run_call
 from fdstore.wire.connection_options import SOCKET_TIMEOUT_S
 from fdstore.wire.operation import (
     Abandon,
+    Alongside,
     Batch,
     Block,
     Disk,
@@ -175,6 +176,9 @@ class Runner:
                 return None
             case Block(command, seconds):
                 return self._round_trip([command], seconds)[0]
+            case Alongside(reads, batch):
+                replies = self._round_trip([*reads, *batch])
+                return replies[: len(reads)], replies[len(reads) :]
             case Everywhere(batch):
                 return [(self.where, self._round_trip(batch))]
             case Disk():

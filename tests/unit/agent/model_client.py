@@ -30,6 +30,7 @@ class ClientUnderTest:
             "tools": [],
             "parameters": {"max_tokens": 100},
             "pause": self.pauses.append,
+            "check": lambda: None,
             **more,
         }
         return self.model.query(until_s=time.monotonic() + within_s, **request)

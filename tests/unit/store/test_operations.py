@@ -10,8 +10,10 @@ from fdstore.client import Process, Store
 from fdstore.errors import FDStoreError, InvalidArgument, NotFound, PageOutOfRange, QuotaExceeded
 from fdstore.records import TreeLimits
 from fdstore.store import contents, descriptors, leases, processes, reading
+from fdstore.store.locating import fetch
+from fdstore.store.resolving import content_info
 from fdstore.text.selection import Part
-from fdstore.wire.operation import Receive, Send
+from fdstore.wire.operation import Operation, Receive, Send
 from fdstore.wire.scripts import name_of, script
 
 LOG = "".join(f"line {n}\n" for n in range(1, 5001))
@@ -104,30 +106,42 @@ def test_a_short_text_is_read_completely_in_one_request(proc: Process, runner: A
     assert commands(runner) == [["HMGET", "HGET"]]
 
 
-def test_a_long_text_is_read_ahead_and_never_more_than_three_requests(proc: Process) -> None:
-    text = ("x" * 3999 + "\n") * 1500
-    made = proc.create(text)
-    operation = reading.read(proc.handle, made.fd, None)
-    created = f"{made.created_at:.6f}".encode()
-    ahead, most = 0, 0
-
+def most_in_flight(operation: Operation[Any], page: bytes, created: bytes) -> tuple[int, int]:
+    """Serve the requests of a long read. Return how many there were, and the most at the same time."""
+    sent, ahead, most = 0, 0, 0
     request: Any = next(operation)
     pages: list[Any] = []
     while not isinstance(request, Finished):
         reply: Any = None
         if isinstance(request, Send):
-            ahead += 1
+            sent, ahead = sent + 1, ahead + 1
             pages.append(request.batch)
         else:
             assert isinstance(request, Receive)
             ahead -= 1
             command, _ = pages.pop(0)
-            reply = [[b"x" * 3999 + b"\n" for _ in command[2:]], created]
+            reply = [[page for _ in command[2:]], created]
         most = max(most, ahead)
         request = resumed(operation, reply)
+    assert ahead == 0
+    return sent, most
 
-    assert request.result.text == text
-    assert (most, ahead) == (3, 0)
+
+def test_a_long_read_has_three_requests_in_flight_and_into_memory_all(proc: Process, runner: Any) -> None:
+    page = b"x" * 3999 + b"\n"
+    made = proc.create(page.decode() * 1500)
+    view = runner.run(content_info(proc.handle, made.fd))
+    created = f"{made.created_at:.6f}".encode()
+    taken: list[bytes] = []
+
+    def take(run: list[bytes]) -> Operation[None]:
+        taken.extend(run)
+        return
+        yield  # makes this a generator
+
+    assert most_in_flight(fetch(view, range(1, 1501), take), page, created) == (24, 3)
+    assert taken == [page] * 1500
+    assert most_in_flight(reading.read(proc.handle, made.fd, None), page, created) == (24, 24)
 
 
 def test_invalid_arguments_are_refused_without_a_round_trip(proc: Process, runner: Any) -> None:

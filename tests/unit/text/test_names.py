@@ -70,7 +70,7 @@ def test_every_key_is_accepted_or_refused_with_a_typed_error(key: str) -> None:
         )
 
 
-@pytest.mark.parametrize("value", ["name:", "name:#L1", "name:a\n", "name:a#L3-2", "name:a#L0"])
+@pytest.mark.parametrize("value", ["name:", "name:#L1", "name:a\n", "name:a#L3-2", "name:a#L0", "name:a#L01"])
 def test_selectors_of_no_name_are_refused(value: str) -> None:
     with pytest.raises(InvalidArgument):
         selector(value)

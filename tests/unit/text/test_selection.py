@@ -69,6 +69,12 @@ def test_a_reference_is_kept_as_it_is_written(name: str) -> None:
     assert fd_id(f"ref:{name}") == f"ref:{name}"
 
 
+@pytest.mark.parametrize("value", ["fd:01", "fd:1#L01", "fd:1#P1-02", "fd:1#C00", "ref:plan#L010-20"])
+def test_no_number_of_an_id_or_a_part_has_leading_zeros(value: str) -> None:
+    with pytest.raises(InvalidArgument, match="write fd:3"):
+        selector(value)
+
+
 @pytest.mark.parametrize("value", HOSTILE_IDS, ids=lambda value: ascii(value)[:30])
 def test_other_text_is_not_a_descriptor(value: str) -> None:
     for read in (fd_id, selector, parse_request):

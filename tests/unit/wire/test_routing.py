@@ -21,7 +21,7 @@ from fdstore.errors import StoreUnavailable, UnknownOutcome
 from fdstore.url_options import Address
 from fdstore.wire import retry
 from fdstore.wire.cluster_routing import AtNode, AttemptFailed, Drop, Pause, ReceiveAt, Router, SendAt
-from fdstore.wire.operation import Batch, Everywhere, Operation, Receive, Send
+from fdstore.wire.operation import Alongside, Batch, Everywhere, Operation, Receive, Send
 from fdstore.wire.redis_errors import WRONG_TYPE
 from fdstore.wire.scripts import hset_if_accepted, script
 from fdstore.wire.slots import guarded, key_of, units_of
@@ -248,6 +248,33 @@ def test_every_primary_is_asked_and_a_lost_one_is_reported(nodes: Nodes) -> None
 
     assert (one, replies, two) == ("one:1", ["OK"], "two:2")
     assert isinstance(error, StoreUnavailable)
+
+
+def alongside(reads: Batch, batch: Batch) -> Operation[Any]:
+    return (yield Alongside(reads, batch))
+
+
+def test_reads_alongside_a_batch_are_asked_of_their_own_node(nodes: Nodes) -> None:
+    reads, batch = [("HGETALL", HIGH)], [("GET", LOW), ("SET", LOW, 1)]
+
+    assert nodes.run(alongside(reads, batch)) == ([HIGH], [LOW, LOW])
+    assert nodes.asked == [(TWO, reads), (ONE, batch)]
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        AttemptFailed(LostConnection("gone"), sent=True),
+        [ClusterDownError("the slot is not served")],
+        [MovedError(f"{key_slot(HIGH.encode())} one:1")],
+    ],
+    ids=["lost", "not served", "moved"],
+)
+def test_a_batch_does_not_wait_for_reads_alongside_it_that_fail(nodes: Nodes, failure: Any) -> None:
+    nodes.says[TWO] = iter([failure])
+
+    assert nodes.run(alongside([("HGETALL", HIGH)], [("SET", LOW, 1)])) == ([None], [LOW])
+    assert (len(nodes.asked), nodes.paused) == (2, [])
 
 
 def test_the_slot_map_of_a_node_without_slots_is_ignored(nodes: Nodes) -> None:
