@@ -44,6 +44,7 @@ class StoreStatus(Record, frozen=True, kw_only=True):
     kind: str
     primaries: int
     unreachable: list[str]
+    software: str
     version: str
     uptime_s: int
     used_memory_bytes: int
@@ -194,6 +195,7 @@ def store_status(session: Session, url: str) -> StoreStatus:
     from fdstore.store import ceilings, worker_registry
     from fdstore.store.check import primaries
     from fdstore.store.record_format import unreadable
+    from fdstore.wire.server_info import software, software_version
     from fdstore.wire.store_url import parse_store_url
 
     with session.store(url, use="look") as store:
@@ -217,7 +219,8 @@ def store_status(session: Session, url: str) -> StoreStatus:
             kind=parse_store_url(url).kind,
             primaries=len(nodes),
             unreachable=[each.address for each in nodes if each.error],
-            version=infos[0]["redis_version"],
+            software=software(infos[0]),
+            version=software_version(infos[0]),
             uptime_s=min(int(info["uptime_in_seconds"]) for info in infos),
             used_memory_bytes=sum(int(info["used_memory"]) for info in infos),
             maxmemory_bytes=sum(int(info.get("maxmemory", 0)) for info in infos),
@@ -246,7 +249,11 @@ def server_facts(server: ServerStatus) -> list[tuple[str, str]]:
     if server.version is None:
         return [("server", f"starting, pid {server.pid}"), ("url", server.url), ("data", server.data_dir)]
     return [
-        ("server", f"running, Redis {server.version}, pid {server.pid}, up {duration(server.uptime_s or 0)}"),
+        (
+            "server",
+            f"running, {server.software} {server.version}, pid {server.pid}, "
+            f"up {duration(server.uptime_s or 0)}",
+        ),
         ("url", server.url),
         ("program", server.program or "unknown"),
         ("data", f"{server.data_dir} ({'append-only file on' if server.aof_enabled else 'NOT ON DISK'})"),
@@ -265,7 +272,7 @@ def store_facts(store: StoreStatus) -> list[tuple[str, str]]:
         kind += f" ({', '.join(store.unreachable)} cannot be reached)"
     limit = f" of {format_size(store.maxmemory_bytes)}" if store.maxmemory_bytes else ""
     return [
-        ("store", f"answers, Redis {store.version}, up {duration(store.uptime_s)}"),
+        ("store", f"answers, {store.software} {store.version}, up {duration(store.uptime_s)}"),
         ("kind", kind),
         ("url", store.url),
         (

@@ -29,6 +29,7 @@ from fdstore.local.redis_conf import find_binary, find_cli
 from fdstore.local.server_process import LOADING_DEADLINE_S, START_DEADLINE_S, ServerProcess, wait_until
 from fdstore.records import Record
 from fdstore.store.keys import check_prefix
+from fdstore.wire.server_info import software, software_version
 
 __all__ = ["EmbeddedServer", "PrivateServer", "ServerStatus", "find_binary", "find_cli"]
 
@@ -41,6 +42,7 @@ class ServerStatus(Record, frozen=True, kw_only=True):
     pid: int | None
     url: str
     data_dir: str
+    software: str | None = None
     version: str | None = None
     program: str | None = None
     used_memory_bytes: int | None = None
@@ -117,7 +119,8 @@ class EmbeddedServer:
             pid=info["process_id"],
             url=self._process.url,
             data_dir=str(self.data_dir),
-            version=info.get("valkey_version") or info["redis_version"],
+            software=software(info),
+            version=software_version(info),
             program=info.get("executable"),
             used_memory_bytes=info["used_memory"],
             uptime_s=info["uptime_in_seconds"],

@@ -15,6 +15,7 @@ from fdstore.store import safety
 from fdstore.store.safety import Finding
 from fdstore.wire.operation import Everywhere, Operation
 from fdstore.wire.scripts import text
+from fdstore.wire.server_info import is_cluster_node, software, software_version
 from fdstore.wire.store_url import StoreUrl
 
 log = logging.getLogger("fdstore")
@@ -69,7 +70,7 @@ def check_server(where: str, *, safe: bool = True) -> Operation[None]:
         for finding in (version(each.info), eviction(each.info)):
             if safe and not finding.ok:
                 raise UnsafeStore(where, f"{finding.said}; {finding.advice}")
-        if each.info.get("redis_mode") == "cluster" and "+cluster:" not in where:
+        if is_cluster_node(each.info) and "+cluster:" not in where:
             raise InvalidArgument("url", f"{where} is a node of a Redis Cluster; use redis+cluster:// for it")
     if safe:
         yield from _warn_of_torn_logs(where, servers)
@@ -135,13 +136,13 @@ def _findings(server: Primary, settings: safety.Settings, way: safety.Way) -> li
 
 def version(info: Mapping[str, str]) -> Finding:
     """Check the version of the server."""
-    release = info.get("redis_version", "0")
+    release = software_version(info) or "0"
     new_enough = tuple(int(part) for part in release.split(".")[:2]) >= MIN_REDIS_VERSION
     oldest = ".".join(map(str, MIN_REDIS_VERSION))
     return Finding(
         subject="version",
         ok=new_enough,
-        said=f"Redis {release}"
+        said=f"{software(info)} {release}"
         if new_enough
         else f"it is version {release}, and {oldest} or later is needed",
         advice="" if new_enough else "upgrade it, or use another Redis",

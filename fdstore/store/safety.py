@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from fdstore.records import Record
+from fdstore.wire.server_info import software, software_version
 from fdstore.wire.store_url import StoreUrl
 
 
@@ -180,8 +181,7 @@ October 2025. Later vulnerabilities are not covered."""
 
 def known_flaws(info: Mapping[str, str], way: Way) -> Finding:
     """Check for server versions in which a script can take over the server."""
-    name = "valkey" if "valkey_version" in info else "redis"
-    release = info.get("valkey_version") or info.get("redis_version", "0")
+    name, release = software(info).lower(), software_version(info) or "0"
     if not is_flawed(name, release):
         known = f"{name} {release} has none of the known vulnerabilities in Lua"
         return Finding(subject="known flaws", ok=True, said=known)

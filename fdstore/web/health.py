@@ -11,6 +11,7 @@ from fdstore.store.safety import Finding
 from fdstore.store.workers_now import WorkersNow
 from fdstore.web.page import Page, View
 from fdstore.web.workers import load as load_workers
+from fdstore.wire.server_info import software, software_version
 from fdstore.wire.store_url import parse_store_url
 
 
@@ -19,6 +20,7 @@ class Server(Record, frozen=True, kw_only=True):
 
     address: str
     error: str = ""
+    software: str = ""
     version: str = ""
     uptime_s: int = 0
     used_bytes: int = 0
@@ -99,7 +101,8 @@ def _server(address: str, info: dict[str, str], error: Exception | None) -> Serv
     ratio = info.get("mem_fragmentation_ratio", "0")
     return Server(
         address=address,
-        version=info.get("valkey_version") or info.get("redis_version", ""),
+        software=software(info),
+        version=software_version(info),
         uptime_s=number("uptime_in_seconds"),
         used_bytes=number("used_memory"),
         peak_bytes=number("used_memory_peak"),

@@ -1,4 +1,8 @@
-"""Errors of Redis and redis-py, translated into those of fdstore once."""
+"""Errors of Redis and redis-py, translated into those of fdstore once.
+
+To an error in a script servers add where it was raised: Redis 6.2 before the message, Redis 7 and Valkey
+after it. `bare_message` removes that, so that nothing else depends on the server.
+"""
 
 from __future__ import annotations
 
@@ -34,6 +38,23 @@ NO_KEY = "no such key"
 
 _EXPECTED = (WRONG_TYPE, NO_KEY, f"ERR {NO_KEY}")
 
+_WHERE_RAISED = re.compile(
+    r"\A(?:ERR )?Error running script \(call to \w+\): @user_script:\d+: (?:@user_script: ?\d+: )?-?"
+    r"| script: (?:\w+, )?on @user_script:\d+\.?\Z"
+)
+
+
+def bare_message(error: Exception) -> str:
+    """Return the message of an error, without where in a script it was raised.
+
+    >>> bare_message(RedisError("Error running script (call to f_0a): @user_script:2: WRONGTYPE Operation"))
+    'WRONGTYPE Operation'
+    >>> bare_message(RedisError("WRONGTYPE Operation script: 0a, on @user_script:2."))
+    'WRONGTYPE Operation'
+    """
+    return _WHERE_RAISED.sub("", str(error))
+
+
 IN_A_SCRIPT = re.compile(r"NOPERM|NOAUTH|ACL failure in script|The user executing the script can't")
 """The errors for a command in a script that the ACL forbids; versions of Redis differ."""
 
@@ -51,13 +72,13 @@ def refuses_service(reply: Any) -> RedisError | None:
 def translate(error: Exception, where: str) -> FDStoreError:
     """Translate an error of redis-py. For errors it has a class for, redis-py removes the code from the
     message, but not if a script wraps the error."""
-    message = str(error)
+    message = bare_message(error)
     if isinstance(error, TryAgainError):
         message = "the slot of this tree is on its way to another node"
     if isinstance(error, OutOfMemoryError) or "OOM " in message or "'maxmemory'" in message:
         return StoreFull("maxmemory is reached")
     if isinstance(error, ReadOnlyError) or _NO_WRITES.search(message):
-        return StoreReadOnly(message.partition(".")[0])
+        return StoreReadOnly(message.removeprefix("READONLY ").partition(".")[0])
     if isinstance(error, AuthenticationError):
         return StoreRefused(where, message.rstrip("."), "check the user and the password in the store's URL")
     if isinstance(error, NoPermissionError) or IN_A_SCRIPT.search(message):
@@ -78,11 +99,11 @@ def raise_error(batch: Batch, replies: list[Any], where: str) -> None:
     """Raise the first error among the replies, if there is one."""
     for i, error in enumerate(map(error_in, batch, replies)):
         if error is not None:
-            raise _damage(batch, i, str(error)) or translate(error, where) from error
+            raise _damage(batch, i, bare_message(error)) or translate(error, where) from error
 
 
 _DAMAGE = re.compile(
-    r"WRONGTYPE|(?<!@)user_script:\d+: |not an integer|not a valid float|would overflow|would produce NaN"
+    r"WRONGTYPE|\Auser_script:\d+: |not an integer|not a valid float|would overflow|would produce NaN"
     r"|Invalid stream ID|smaller than the target stream top item"
 )
 """Errors of Redis for keys whose type or value is not what fdstore wrote; also errors in Lua, because scripts
@@ -96,9 +117,8 @@ def _damage(batch: Batch, number: int, message: str) -> DamagedRecord | None:
     command = batch[number]
     if command == ("EXEC",):
         command = next((each for each in reversed(batch[:number]) if each[0] == "EVALSHA"), batch[number - 1])
-    problem = message.partition(" script:")[0]
     if command[0] not in ("EVALSHA", "EVAL"):
         key = str(command[-2 if command[0] == "XREAD" else 1])
-        return DamagedRecord(f"the key {key}", problem)
+        return DamagedRecord(f"the key {key}", message)
     tree = str(command[3]).partition("{")[2].partition("}")[0]
-    return DamagedRecord(f"a record of tree {tree}", f"{problem} ({name_of(command)})")
+    return DamagedRecord(f"a record of tree {tree}", f"{message} ({name_of(command)})")

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from fdstore.errors import StoreUnavailable
-from fdstore.local.redis_conf import binary_version
+from fdstore.local.redis_conf import binary_version, is_valkey
 from fdstore.local.redis_server import EmbeddedServer, PrivateServer
 from tests.children import Child
 from tests.on_redis.embedded_server.servers import BINARIES, ask, crash, fake_redis_server, setting
@@ -291,6 +291,7 @@ def test_status_describes_the_running_server(embedded: EmbeddedServer, binary: P
     assert status.pid == int((embedded.data_dir / "redis.pid").read_text())
     assert (status.url, status.data_dir) == (url, str(embedded.data_dir))
     assert status.version == ".".join(map(str, binary_version(binary)))
+    assert status.software == ("Valkey" if is_valkey(binary) else "Redis")
     assert status.used_memory_bytes is not None
     assert status.used_memory_bytes > 100_000
     assert status.uptime_s is not None

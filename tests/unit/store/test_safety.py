@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fdstore.store import safety
+from fdstore.store import check, safety
 from fdstore.store.safety import Finding, Way
 from fdstore.wire.store_url import parse_store_url
 
@@ -101,3 +101,10 @@ def test_a_version_with_known_flaws_is_a_problem_where_others_can_reach_it(
 def test_the_release_of_the_same_line_is_advised() -> None:
     assert "upgrade to 7.2.11 or later" in safety.known_flaws({"redis_version": "7.2.1"}, HERE).advice
     assert "7.0 got no fix" in safety.known_flaws({"redis_version": "7.0.15"}, HERE).said
+
+
+def test_valkey_is_named_with_its_own_version() -> None:
+    valkey = {"redis_version": "7.2.4", "valkey_version": "9.1.2", "server_name": "valkey"}
+
+    assert check.version(valkey).said == "Valkey 9.1.2"
+    assert check.version({"redis_version": "7.0.15"}).said == "Redis 7.0.15"
