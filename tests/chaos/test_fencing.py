@@ -20,6 +20,7 @@ from tests.chaos.agent_tree import PROCESSES, TURNS, AgentTree, expected_answer
 from tests.chaos.conftest import Execute, Faults
 from tests.chaos.history import check_lives
 from tests.chaos.worker_pool import WorkerPool
+from tests.servers import values_of
 from tests.waiting import PATIENCE_S, wait_until
 
 PROGRAM = """
@@ -41,10 +42,10 @@ def writer(tmp_path: Path) -> Path:
     return tmp_path / "writer.toml"
 
 
-def everything(execute: Execute, tree: str) -> dict[bytes, Any]:
-    """Dump all keys of a tree, except those that expire."""
+def everything(execute: Execute, tree: str) -> dict[bytes | str, Any]:
+    """Return the values of all keys of a tree, except those that expire."""
     keys = execute("KEYS", f"fdstore:{{{tree}}}*")
-    return {key: execute("DUMP", key) for key in keys if execute("PTTL", key) == -1}
+    return values_of(execute, [key for key in keys if execute("PTTL", key) == -1])
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,7 @@ from fdstore.testing import Request, Turn, call, fail, say, turn
 from fdstore.wire._sync.runner import Runner
 from fdstore.wire.operation import Operation
 from tests.on_redis.agents import ran, running, tool
+from tests.servers import values_of
 from tests.waiting import PATIENCE_S, wait_until
 
 Execute = Callable[..., Any]
@@ -210,9 +211,6 @@ def test_a_replaced_attempt_writes_nothing(store: Store, tmp_path: Path, execute
         let_go.wait(PATIENCE_S)
         return turn(say('<ref id="old">From the grave.</ref>'), call("echo", words="too late"))
 
-    def dump_all() -> dict[bytes, bytes]:
-        return {key: execute("DUMP", key) for key in execute("KEYS", "*")}
-
     with running(store, script, tmp_path) as agents:
         agents.launch(tools=("read_fd",), python=(tool("echo"),))
         ended: list[Ending] = []
@@ -221,13 +219,13 @@ def test_a_replaced_attempt_writes_nothing(store: Store, tmp_path: Path, execute
         agents.model.wait_for(2, PATIENCE_S)
         agents.lose("solo")
         assert agents.attempt("solo") == "ended"
-        before = dump_all()
+        before = values_of(execute, execute("KEYS", "*"))
 
         let_go.set()
         old.join(PATIENCE_S)
 
         assert ended == ["lost"]
-        assert dump_all() == before
+        assert values_of(execute, execute("KEYS", "*")) == before
         assert (ran, agents.record().attempt, agents.record().losses) == (["first"], 2, 1)
         assert agents.answer() == '<ref id="new">Alive.</ref>'
 

@@ -21,6 +21,7 @@ from fdstore.store import collect_trees, leases, processes, streams
 from fdstore.store.audit import Damage, check_tree, named_trees
 from fdstore.store.keys import TreeKeys
 from tests.on_redis.damage import DamagedStore, cases
+from tests.servers import values_of
 from tests.waiting import PATIENCE_S
 
 HURT = TreeKeys("fdstore", "t")
@@ -149,18 +150,14 @@ def test_damage_is_reported_with_its_key_and_a_remedy(
     commands, key, problem = DAMAGES[name]
     for command in commands:
         execute(*command)
-    kept = stored(execute)
+    kept = values_of(execute, execute("KEYS", "*"))
 
     found = find_damage(store)
 
     assert any(each.key == key and problem in each.said and each.advice for each in found), found
     assert not any(each.harmless for each in found)
     assert find_damage(store, "other") == []
-    assert stored(execute) == kept
-
-
-def stored(execute: Any) -> dict[bytes, bytes]:
-    return {key: execute("DUMP", key) for key in execute("KEYS", "*")}
+    assert values_of(execute, execute("KEYS", "*")) == kept
 
 
 def test_the_advised_commands_repair_the_counters(store: Store, proc: Process, execute: Any) -> None:

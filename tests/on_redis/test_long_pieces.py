@@ -17,6 +17,7 @@ from fdstore.store.streams import StreamAppender
 from fdstore.wire.packing import pack
 from fdstore.wire.scripts import as_one_script
 from tests.on_redis.followers import Reader, RepeatingStore, key_of, stored
+from tests.servers import values_of
 from tests.waiting import wait_until
 
 LONG = "".join(f"line {number} 漢字\n" for number in range(4000))
@@ -25,9 +26,9 @@ LONG = "".join(f"line {number} 漢字\n" for number in range(4000))
 OTHER = LONG.replace("line", "LINE")
 
 
-def kept(execute: Any) -> dict[bytes, bytes]:
-    """Return dumps of all keys that do not expire."""
-    return {key: execute("DUMP", key) for key in execute("KEYS", "*") if execute("PTTL", key) == -1}
+def kept(execute: Any) -> dict[bytes | str, Any]:
+    """Return the values of all keys that do not expire."""
+    return values_of(execute, [key for key in execute("KEYS", "*") if execute("PTTL", key) == -1])
 
 
 def stream_of(store: Store, proc: Process, text: str = "so far\n") -> StreamAppender:

@@ -19,6 +19,7 @@ from fdstore.local.redis_server import PrivateServer
 from fdstore.runtime.queue import Dispatcher
 from fdstore.testing import Reply, Request, say
 from tests.on_redis.agents import running
+from tests.servers import FORBIDDEN_IN_A_SCRIPT, FORBIDDEN_KEY
 from tests.waiting import PATIENCE_S, stretched, wait_until
 
 """Half of what is given to a store that may come back."""
@@ -70,9 +71,9 @@ def work_async(url: str) -> None:
         (":topsecrex@", "invalid username-password pair"),
         ("bob:topsecret@", "invalid username-password pair"),
         ("gone:topsecret@", "user is disabled"),
-        ("nokeys:topsecret@", "access one of the keys"),
+        ("nokeys:topsecret@", FORBIDDEN_KEY),
         ("noscripts:topsecret@", "'evalsha' command"),
-        ("noinside:topsecret@", "zadd|run this command"),
+        ("noinside:topsecret@", FORBIDDEN_IN_A_SCRIPT),
     ],
 )
 def test_a_refused_command_is_a_permission_error_with_the_message_of_redis(

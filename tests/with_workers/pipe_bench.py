@@ -25,6 +25,7 @@ from fdstore.testing import ScriptedModel
 from fdstore.tools.process_task import PipeTask, encode_task
 from fdstore.toolset import Toolset
 from tests.elements import Element, only
+from tests.servers import values_in
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -101,11 +102,10 @@ class Bench:
     def codes(self, process: str) -> str | None:
         return self.redis.hget(f"fdstore:{{{self.proc.id}}}:{process}", "codes")
 
-    def keys(self) -> dict[str, bytes]:
-        """Dump all keys of the tree."""
+    def keys(self) -> dict[bytes | str, Any]:
+        """Return the values of all keys of the tree."""
         with redis.Redis.from_url(self.url) as raw:
-            names = raw.keys(f"fdstore:{{{self.proc.id}}}*")
-            return {name: raw.dump(name) for name in sorted(names)}
+            return values_in(raw, raw.keys(f"fdstore:{{{self.proc.id}}}*"))
 
     def wait_until_running(self, program: str, worker: WorkerProcess | None = None) -> int:
         """Wait until a program runs in a pipeline and return its pid."""

@@ -20,6 +20,7 @@ from fdstore.tools.wrapping import store_references
 from fdstore.toolset.build import context_for, linked_programs
 from tests.elements import elements
 from tests.on_redis.conformance.hostile_values import FIELDS, anything, arguments_of
+from tests.servers import values_in
 
 EXAMPLES = 950
 """For each of eleven tools."""
@@ -88,7 +89,7 @@ class HostileCaller:
     def _look(self) -> dict[Any, Any]:
         """Return all stored keys and files, except the replies kept for idempotency."""
         keys = [key for key in self._client.scan_iter(count=1000) if b":op:" not in key]
-        found: dict[Any, Any] = dict(zip(keys, self._dumped(keys), strict=True))
+        found: dict[Any, Any] = dict(values_in(self._client, keys))
         assert (self._folder / "secret").read_text() == "secret"
         for path in self._root.rglob("*"):
             if path.is_file() and not path.is_symlink():
@@ -96,12 +97,6 @@ class HostileCaller:
                 if path.name != "in.txt" and len(found[path]) > 10**5:
                     path.unlink()
         return found
-
-    def _dumped(self, keys: list[bytes]) -> list[Any]:
-        with self._client.pipeline(transaction=False) as pipeline:
-            for key in keys:
-                pipeline.dump(key)
-            return list(pipeline.execute())
 
 
 def pick(texts: list[str], count: int = 1, level: Any = None) -> str:

@@ -1,0 +1,67 @@
+"""What differs between the servers that the tests run on: Redis 6.2, Redis 7 and Valkey 9.
+
+Tests compare stored values with `values_of`, not with DUMP: Valkey's DUMP of a large hash follows the order
+of its hash table, which changes while that grows. What servers say to a user without a permission is here too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import redis
+
+Command = tuple[Any, ...]
+Send = Callable[[list[Command]], list[Any]]
+
+FORBIDDEN_KEY = "access one of the keys|access a key|can't access"
+FORBIDDEN_IN_A_SCRIPT = "run this command|run the 'zadd' command"
+FORBIDDEN = f"{FORBIDDEN_KEY}|{FORBIDDEN_IN_A_SCRIPT}|ACL failure"
+"""What servers say to a user who may not use a key, may not run ZADD in a script, or either."""
+
+_READS: dict[str, tuple[str | int, ...]] = {
+    "none": ("GET",),
+    "string": ("GET",),
+    "list": ("LRANGE", 0, -1),
+    "set": ("SMEMBERS",),
+    "zset": ("ZRANGE", 0, -1, "WITHSCORES"),
+    "hash": ("HGETALL",),
+    "stream": ("XRANGE", "-", "+"),
+}
+
+
+def values_of(execute: Callable[..., Any], keys: Sequence[bytes | str]) -> dict[bytes | str, Any]:
+    """Return type and value of each of these keys, to be compared with others of the same server; None if it
+    does not exist. `execute` sends one command."""
+    return _values(lambda commands: [execute(*command) for command in commands], keys)
+
+
+def values_in(client: redis.Redis, keys: Sequence[bytes | str]) -> dict[bytes | str, Any]:
+    """The same in two round trips of a client."""
+
+    def send(commands: list[Command]) -> list[Any]:
+        with client.pipeline(transaction=False) as batch:
+            for command in commands:
+                batch.execute_command(*command)
+            return list(batch.execute())
+
+    return _values(send, keys)
+
+
+def _values(
+    send: Callable[[list[Command]], list[Any]], keys: Sequence[bytes | str]
+) -> dict[bytes | str, Any]:
+    kinds = [kind.decode() for kind in send([("TYPE", key) for key in keys])]
+    reads = [_READS[kind] for kind in kinds]
+    replies = send([(command, key, *more) for key, (command, *more) in zip(keys, reads, strict=True)])
+    return {
+        key: (kind, _without_order(kind, reply))
+        for key, kind, reply in zip(keys, kinds, replies, strict=True)
+    }
+
+
+def _without_order(kind: str, reply: Any) -> Any:
+    """Return the value of a reply, in which the order of members and fields means nothing."""
+    if kind == "hash" and isinstance(reply, list):
+        return dict(zip(reply[::2], reply[1::2], strict=True))
+    return set(reply) if kind == "set" else reply
