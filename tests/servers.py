@@ -1,18 +1,23 @@
 """What differs between the servers that the tests run on: Redis 6.2, Redis 7 and Valkey 9.
 
 Tests compare stored values with `values_of`, not with DUMP: Valkey's DUMP of a large hash follows the order
-of its hash table, which changes while that grows. What servers say to a user without a permission is here too.
+of its hash table, which changes while that grows. Everything else that depends on the server is here too: the
+file of its users, and what it says to a user without a permission.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import redis
 
 Command = tuple[Any, ...]
 Send = Callable[[list[Command]], list[Any]]
+
+DEPLOY = Path(__file__).parents[1] / "deploy"
 
 FORBIDDEN_KEY = "access one of the keys|access a key|can't access"
 FORBIDDEN_IN_A_SCRIPT = "run this command|run the 'zadd' command"
@@ -65,3 +70,18 @@ def _without_order(kind: str, reply: Any) -> Any:
     if kind == "hash" and isinstance(reply, list):
         return dict(zip(reply[::2], reply[1::2], strict=True))
     return set(reply) if kind == "set" else reply
+
+
+def users_file(version: tuple[int, ...]) -> Path:
+    """Return the file of deploy/ with the users for a server of this version."""
+    return DEPLOY / ("users.acl" if version >= (7,) else "users-6.2.acl")
+
+
+def version_of(execute: Callable[..., Any]) -> tuple[int, ...]:
+    """Return the version of Redis that a running server is, or that it is compatible with."""
+    info = execute("INFO", "server")
+    if isinstance(info, dict):
+        found = info["redis_version"]
+    else:
+        [found] = re.findall(r"redis_version:(\S+)", info.decode() if isinstance(info, bytes) else info)
+    return tuple(map(int, found.split(".")))

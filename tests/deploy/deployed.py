@@ -16,6 +16,7 @@ from redis.retry import Retry
 
 from fdstore.local.redis_conf import binary_version, installed_binaries
 from tests.children import Child
+from tests.servers import users_file
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -33,11 +34,7 @@ class Deployed:
         self.binary, self.folder = binary, folder
         self.socket = folder / "redis.sock"
         digest = hashlib.sha256(PASSWORD.encode()).hexdigest() if with_passwords else None
-        users = (DEPLOY / "users.acl").read_text()
-        if binary_version(binary) < (7, 0):
-            [change] = re.findall(r"^sed -i '(s/%R~.*)' /etc/fdstore/users.acl", RUNBOOK, re.M)
-            _, old, new, _ = change.split("/")
-            users = users.replace(old, new)
+        users = users_file(binary_version(binary)).read_text()
         if digest:
             users = re.sub(r"^(user (?:worker|reader|admin) .*)$", rf"\1 #{digest}", users, flags=re.M)
         (folder / "users.acl").write_text(users)

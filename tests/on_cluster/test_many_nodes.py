@@ -19,6 +19,7 @@ from fdstore.store import ceilings, collect_trees, due_streams, leases
 from fdstore.store.keys import TreeKeys
 from tests.on_cluster.cluster import Cluster, Move
 from tests.on_redis.conftest import Execute
+from tests.servers import users_file, version_of
 
 NAMES = [f"tree-{number}" for number in range(12)]
 TEXT = "".join(f"line {number} of a text\n" for number in range(1, 30_001))
@@ -181,10 +182,8 @@ def test_all_keys_of_a_tree_are_on_one_node(cluster: Cluster, store: Store, exec
 
 
 def test_the_deployed_worker_user_has_all_permissions_it_needs(cluster: Cluster) -> None:
-    users = Path(__file__).parents[2] / "deploy" / "users.acl"
-    rules = next(line for line in users.read_text().splitlines() if line.startswith("user worker ")).split()[
-        2:
-    ]
+    users = users_file(version_of(cluster.nodes[0].ask)).read_text()
+    [rules] = [line.split()[2:] for line in users.splitlines() if line.startswith("user worker ")]
     for node in cluster.nodes:
         node.ask("ACL", "SETUSER", "worker", *rules, ">s3cret")
     try:
