@@ -16,7 +16,7 @@ FRAMEWORKS = $(patsubst tests/frameworks/%/requirements.txt,%,$(wildcard tests/f
 FRAMEWORKS_TESTED = $(FRAMEWORKS:%=test-frameworks-%)
 FRAMEWORKS_READY = $(FRAMEWORKS:%=.frameworks/%/.ready)
 
-.PHONY: demo test test-fast test-package test-bounds test-pythons test-hosts test-browser test-frameworks \
+.PHONY: demo test test-fast test-package test-bounds test-pythons test-servers test-hosts test-browser test-frameworks \
 	$(FRAMEWORKS_TESTED) frameworks-ready test-frameworks-oldest screenshots chaos generate docs test-docs lint clean
 
 demo: $(READY)
@@ -69,6 +69,12 @@ test-pythons: $(PACKAGE_READY)
 			tests/with_workers/test_transport.py tests/with_workers/test_spawn.py \
 			tests/acceptance/test_store_verbs.py tests/acceptance/test_put_verb.py; \
 	done
+
+# The tests of stores, failures and workers on each supported server: those of the packages, and those on PATH.
+# `make test-servers SERVERS="6.2 7.0 9.1"` fails if one is missing; SERVERS=/path/to/redis-server names any.
+test-servers: export PYTHONDONTWRITEBYTECODE =
+test-servers: $(READY)
+	$(BIN)/python .ci/test_servers.py $(SERVERS)
 
 # The real hosts and official suites, offline on loopback: coding agents, MCP's conformance suite and inspector,
 # and a browser. The registries are needed once.
