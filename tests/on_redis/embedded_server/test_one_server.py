@@ -17,7 +17,8 @@ from fdstore.errors import StoreUnavailable
 from fdstore.local.redis_conf import binary_version, is_valkey
 from fdstore.local.redis_server import EmbeddedServer, PrivateServer
 from tests.children import Child
-from tests.on_redis.embedded_server.servers import BINARIES, ask, crash, fake_redis_server, setting
+from tests.on_redis.embedded_server.servers import ask, crash, fake_redis_server, setting
+from tests.servers import found_servers
 from tests.waiting import PATIENCE_S
 
 
@@ -186,7 +187,8 @@ def test_a_log_that_cannot_be_loaded_is_reported_and_not_changed(embedded: Embed
 
 
 def test_a_newer_redis_loads_the_data_of_an_older_one(tmp_path: Path) -> None:
-    older, newer = EmbeddedServer(tmp_path, binary=BINARIES[0]), EmbeddedServer(tmp_path, binary=BINARIES[-1])
+    servers = found_servers()
+    older, newer = (EmbeddedServer(tmp_path, binary=servers[i]) for i in (0, -1))
     older.ensure()
     ask(older, "SET", "page", "text")
     older.stop()
