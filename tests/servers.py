@@ -15,7 +15,7 @@ from typing import Any
 
 import redis
 
-from fdstore.local.redis_conf import binary_version, find_cli, installed_binaries
+from fdstore.local.redis_conf import binary_version, find_cli, installed_binaries, is_valkey
 
 Command = tuple[Any, ...]
 Send = Callable[[list[Command]], list[Any]]
@@ -101,6 +101,15 @@ def _in_package(name: str, pattern: str) -> Iterator[Path]:
     package = importlib.util.find_spec(name)
     for folder in (package and package.submodule_search_locations) or ():
         yield from Path(folder).glob(pattern)
+
+
+def file_to_repair(binary: Path, torn_log: Path) -> Path:
+    """Return the file that check-aof repairs, as in the runbook: on Redis 7 the manifest, else the log.
+
+    Redis 6.2 has no manifest, and Valkey 9 takes the base file that its manifest names for damaged.
+    """
+    manifest = torn_log.with_name("appendonly.aof.manifest")
+    return manifest if manifest.exists() and not is_valkey(binary) else torn_log
 
 
 def users_file(version: tuple[int, ...]) -> Path:

@@ -21,7 +21,7 @@ from fdstore.store import processes
 from fdstore.store.check import examine
 from fdstore.wire.store_url import parse_store_url
 from tests.deploy.deployed import BINARIES, PASSWORD, RUNBOOK, Deployed, write_program
-from tests.servers import LOG_REPAIR, find_client
+from tests.servers import LOG_REPAIR, file_to_repair, find_client
 from tests.waiting import PATIENCE_S, wait_until
 
 # --- Redis
@@ -50,10 +50,8 @@ def test_a_torn_log_is_refused_until_repaired_as_in_the_runbook(deployed: Deploy
         proc.create("torn\n")
         deployed.wait_logged()
     log = deployed.folder / "appendonly.aof"
-    to_mend = log
     if not log.exists():
         log = deployed.folder / "appendonlydir" / "appendonly.aof.1.incr.aof"
-        to_mend = log.with_name("appendonly.aof.manifest")
     os.truncate(log, log.stat().st_size - 20)
 
     refused = deployed.start()
@@ -63,7 +61,13 @@ def test_a_torn_log_is_refused_until_repaired_as_in_the_runbook(deployed: Deploy
     # one program: what it does is decided by its name
     mender = deployed.folder / "redis-check-aof"
     mender.symlink_to(deployed.binary)
-    subprocess.run([mender, "--fix", to_mend], input="y\n", text=True, stdout=subprocess.PIPE, check=True)
+    subprocess.run(
+        [mender, "--fix", file_to_repair(deployed.binary, log)],
+        input="y\n",
+        text=True,
+        stdout=subprocess.PIPE,
+        check=True,
+    )
     with deployed.running(), fdstore.connect(deployed.url("worker")) as store:
         assert [each.fd for each in store.process("triage").list()] == ["fd:1"]
 
