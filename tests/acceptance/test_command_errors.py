@@ -162,7 +162,7 @@ WORDS = {
 }
 """What a verb wants beside its options."""
 
-WITHOUT_URL = {"completion", "claude-plugin", "hook", "gateway"}
+WITHOUT_URL = {"completion", "claude-plugin", "hook", "gateway", "redis-server"}
 """Verbs that use no store, or that must not fail a host because of one."""
 
 
