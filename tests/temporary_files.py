@@ -41,8 +41,9 @@ class TemporaryFiles:
         tempfile.tempdir = None  # else the value from before
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        self._left = sorted(str(path) for path in self._directory.rglob("*"))
-        if self._left and session.exitstatus == pytest.ExitCode.OK:
+        if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):  # not interrupted
+            self._left = sorted(str(path) for path in self._directory.rglob("*"))
+        if self._left:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:

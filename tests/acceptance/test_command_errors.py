@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from fdstore.cli import cli
 from fdstore.records import ProcessRecord
-from tests.acceptance.verbs import CLOSED_PORT_URL, HERE, decoded
+from tests.acceptance.verbs import CLOSED_PORT_URL, HERE, WITHOUT_STORE, decoded
 from tests.waiting import PATIENCE_S, stretched, wait_until
 
 
@@ -162,7 +162,7 @@ WORDS = {
 }
 """What a verb wants beside its options."""
 
-WITHOUT_URL = {"completion", "claude-plugin", "hook", "gateway"}
+WITHOUT_URL = {"completion", "claude-plugin", "hook", "gateway", *WITHOUT_STORE}
 """Verbs that use no store, or that must not fail a host because of one."""
 
 

@@ -8,7 +8,8 @@ import pty
 
 import pytest
 
-from tests.acceptance.conftest import DEADLINE_S, read_terminal
+from tests.acceptance.conftest import read_terminal
+from tests.waiting import PATIENCE_S
 
 TABLE = "looked:{triage}:triage:fds"
 PAGES = "looked:{triage}:triage:fd:1:pages"
@@ -77,7 +78,7 @@ def test_without_a_command_there_is_a_prompt(bare):
         os.close(theirs)
         os.write(terminal, f"HGET '{TABLE}' fd:1\nHGET 'x\nHLEN '{TABLE}'\nquit\n".encode())
         shown = b"".join(iter(lambda: read_terminal(terminal), b"")).decode()
-        _, err = process.communicate(timeout=DEADLINE_S)
+        _, err = process.communicate(timeout=PATIENCE_S)
     os.close(terminal)
 
     assert process.returncode == 0

@@ -16,6 +16,8 @@ HERE = [
     for name, (home, _) in section.items()
     if find_spec(home.partition(":")[0]) is not None
 ]
+WITHOUT_STORE = {"redis-server"}
+"""Its options are those of the server that takes its place."""
 
 
 def decoded(line: str, kind: Any) -> Any:

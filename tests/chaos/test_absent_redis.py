@@ -36,7 +36,7 @@ from tests.chaos.worker_pool import WorkerPool
 from tests.on_redis.agents import Agents, running, tool
 from tests.waiting import PATIENCE_S, stretched, wait_until
 
-FASTER = 4 / stretched(1)
+FASTER = max(4 / stretched(1), 1.0)
 
 
 def hasten(monkeypatch: pytest.MonkeyPatch, faster: float) -> None:

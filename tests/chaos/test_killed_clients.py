@@ -106,7 +106,7 @@ def test_a_client_killed_at_any_request_leaves_the_state_before_or_after_the_ope
             if answer == "died":
                 faults.note(f"client killed {moment} a request")
                 # then Redis has read everything that the dead client sent
-                wait_until(partial(has_no_other_client, execute, ours), 10, "the end of its connections")
+                wait_until(partial(has_no_other_client, execute, ours), what="the end of its connections")
             found = state(store, execute)
             assert found in (before, after), f"{work}, request {number}, {moment}"
             outcomes["before" if found == before else "after"] += answer == "died"
@@ -141,7 +141,7 @@ def test_retrying_an_append_after_its_client_was_killed_at_any_request_appends_o
         answer = run_victim("append-file", number, moment)
         if answer == "died":
             faults.note(f"client killed {moment} a request")
-            wait_until(partial(has_no_other_client, execute, ours), 10, "the end of its connections")
+            wait_until(partial(has_no_other_client, execute, ours), what="the end of its connections")
         found[path.read_text()] += 1
 
         again = append(proc, str(tmp_path))

@@ -63,7 +63,7 @@ def test_a_spawn_bomb_stops_at_the_limits_and_then_drains(
             most_live = max(most_live, tree.live)
             return tree.live == 0
 
-        wait_until(drained, 60, "the end of the tree")
+        wait_until(drained, what="the end of the tree")
         wait_until(lambda: execute("LLEN", "fdq:fdstore:queue") == 0, what="the end of the queue")
 
     tree = store.tree(root.id)

@@ -108,8 +108,8 @@ def test_after_the_clock_went_back_work_of_dead_workers_is_taken_over_within_two
     with Lease(store, alive, threading.Event(), woken.append).kept():
         sweeper.start()
         try:
-            wait_until(lambda: {*orphans, unclaimed} <= set(woken), 20, "the takeover")
-            wait_until(lambda: store.process("triage").stat(stream).state == "broken", 20, "the lost writer")
+            wait_until(lambda: {*orphans, unclaimed} <= set(woken), what="the takeover")
+            wait_until(lambda: store.process("triage").stat(stream).state == "broken", what="the lost writer")
             assert store.run(worker_registry.workers("fdstore")) == ["new:1"]
         finally:
             sweeper.stop()

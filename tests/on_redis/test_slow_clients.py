@@ -18,7 +18,7 @@ import pytest
 
 from tests.children import Child
 from tests.conftest import children_of
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE_S, wait_until
 
 COMMANDS = {
     "ui": ["ui"],
@@ -74,7 +74,7 @@ class Server:
         return children_of(self.process.pid)[0] if self.name == "worker" else self.process.pid
 
     def connect(self, sent: bytes) -> socket.socket:
-        client = socket.create_connection(self.address, timeout=60)
+        client = socket.create_connection(self.address, timeout=PATIENCE_S)
         client.sendall(sent)
         return client
 

@@ -16,7 +16,7 @@ from fdstore.errors import InvalidArgument
 from fdstore.http_connections import Connection, OncePerMinute, possible_connections
 from fdstore.http_server import HttpServer, listen
 from fdstore.settings import HttpLimits, read_http
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE_S, wait_until
 
 PATIENT = 3600.0
 """A deadline that no test reaches."""
@@ -72,7 +72,7 @@ def serving(*, connections: int = 8, request_s: float = PATIENT) -> Iterator[tup
         thread.start()
 
         def connect(sent: bytes = b"") -> socket.socket:
-            client = stack.enter_context(socket.create_connection(address, timeout=60))
+            client = stack.enter_context(socket.create_connection(address, timeout=PATIENCE_S))
             client.sendall(sent)
             return client
 
@@ -80,7 +80,7 @@ def serving(*, connections: int = 8, request_s: float = PATIENT) -> Iterator[tup
             yield app, connect
         finally:
             app.server.should_exit = True
-            thread.join(30)
+            thread.join(PATIENCE_S)
             assert not thread.is_alive(), "the server did not end"
 
 
