@@ -113,8 +113,7 @@ def _marks(ok: bool, note: bool) -> tuple[str, str]:
 
 def _check_trees(session: Session) -> bool:
     """Report damage in the trees of the store; return whether there is none."""
-    from fdstore.cli.progress import progress
-    from fdstore.store.audit import check_tree, named_trees, size_of
+    from fdstore.store.audit import named_trees
 
     if session.chosen_url is None and not session.embedded_server().status().running:
         output.line("ok       trees: the store is not running; the first command starts it")
@@ -123,9 +122,7 @@ def _check_trees(session: Session) -> bool:
     with session.store(use="look") as store:
         trees = store.run(named_trees(store.prefix))
         for number, tree in enumerate(trees, 1):
-            label = f"{number} of {len(trees)}: {tree.tree}"
-            with progress(label, store.run(size_of(tree))) as tell:
-                damaged = store.run(check_tree(tree, tell or (lambda done: None)))
+            damaged = _check_tree(store, tree, f"{number} of {len(trees)}: {tree.tree}")
             for each in damaged:
                 well = well and each.harmless
                 _show_damage(session, each)
@@ -135,6 +132,19 @@ def _check_trees(session: Session) -> bool:
             f"{'ok     ' if well else 'DAMAGED'}  trees: {count} {'was' if count == 1 else 'were'} read"
         )
     return well
+
+
+def _check_tree(store: Store, tree: TreeKeys, label: str) -> list[Damage]:
+    """Return the damage in a tree. Shows progress by bytes, or of many small contents by their number."""
+    from fdstore.cli.progress import LARGE_BYTES, progress
+    from fdstore.store.audit import check_tree, size_of
+
+    size_bytes, contents = store.run(size_of(tree))
+    if size_bytes is None or size_bytes >= LARGE_BYTES:
+        with progress(label, size_bytes) as tell:
+            return store.run(check_tree(tree, lambda read_bytes, _: tell(read_bytes) if tell else None))
+    with progress(label, contents, "content") as tell:
+        return store.run(check_tree(tree, lambda _, number: tell(number) if tell else None))
 
 
 def _show_damage(session: Session, damage: Damage) -> None:

@@ -10,16 +10,16 @@ Clients may write during the check, so damage is reported only if it persists ov
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from fdstore.errors import DamagedRecord, FDStoreError
 from fdstore.lifecycle import ENDED
 from fdstore.records import Record
-from fdstore.store.audit_content import Damage, check_content, in_pieces
+from fdstore.store.audit_content import Damage, Progress, Tell, check_content, in_pieces
 from fdstore.store.content_info import pairs
 from fdstore.store.descriptors import is_renamed
+from fdstore.store.in_step import in_step
 from fdstore.store.keys import ProcessKeys, TreeKeys, content_keys, is_content, is_root, member_of
 from fdstore.store.process_records import decode_process
 from fdstore.store.record_format import (
@@ -42,6 +42,9 @@ MAX_INTEGERS = 100_000
 MAX_MEMBERS = 1_000_000
 """How many members of a set or a table are read."""
 
+CHECKED_AT_ONCE = 32
+"""Contents, or tables, that are checked together: a window of each is in memory."""
+
 LOOKS = 3
 """Passes over a tree before damage is reported."""
 
@@ -49,19 +52,15 @@ __all__ = ["Damage", "check_tree"]
 
 
 class Found(Record, frozen=True, kw_only=True):
-    """The result of one pass over a tree's processes: `holders` of each content named in a table, each
-    process's next descriptor number in `numbers`, and the processes that have `ended`."""
+    """The result of one pass over a tree's processes: `holders` of each content named in a table, the
+    `numbers` of descriptors that each process has allocated, and the processes that have `ended`."""
 
     holders: dict[str, set[str]]
-    numbers: dict[str, int]
+    numbers: dict[str, range]
     ended: frozenset[str]
 
 
-Tell = Callable[[int], None]
-"""A progress callback: called with the bytes of text read so far."""
-
-
-def check_tree(tree: TreeKeys, tell: Tell = lambda done: None) -> Operation[list[Damage]]:
+def check_tree(tree: TreeKeys, tell: Tell = lambda read_bytes, contents: None) -> Operation[list[Damage]]:
     """Return the damage in a tree that persists over `LOOKS` passes: clients may be writing to it."""
     found: list[Damage] = []
     for look in range(LOOKS):
@@ -92,7 +91,7 @@ def _look(tree: TreeKeys, tell: Tell) -> Operation[list[Damage]]:
         return found
     seen, states = yield from _processes(tree, found)
     contents = yield from _members(tree.contents, "SCARD", "SMEMBERS", found)
-    size, count = 0, 0
+    listed: list[str] = []
     for content in sorted(contents | set(seen.holders)):
         if not is_content(tree, content.encode()):
             found.append(
@@ -100,31 +99,28 @@ def _look(tree: TreeKeys, tell: Tell) -> Operation[list[Damage]]:
                     key=tree.contents, said=f"{show_bytes(content)} is not a content", advice=REMOVE_MEMBER
                 )
             )
-            continue
-        if content not in contents:
+        elif content in contents:
+            listed.append(content)
+        else:
             # it is neither counted nor ever removed, and reading its descriptor is an error
             found.append(_unlisted(tree, content, seen))
-            continue
-        held_by = seen.holders.get(content, set())
-        damage, stored = yield from check_content(
-            tree, content, held_by, seen.ended, partial(_add, tell, size)
+    size, progress = 0, Progress(tell)
+    for some in in_pieces(listed, CHECKED_AT_ONCE):
+        checked = yield from in_step(
+            check_content(tree, each, seen.holders.get(each, set()), seen.ended, progress) for each in some
         )
-        found += damage
-        size += stored
-        count += 1
+        for damage, stored in checked:
+            found += damage
+            size += stored
     found += yield from _strays(tree, contents, seen)
     live = sum(state not in ENDED for state in states.values())
-    actual = {"bytes": size, "fds": count, "processes": len(states), "live": live}
+    actual = {"bytes": size, "fds": len(listed), "processes": len(states), "live": live}
     [now] = yield from replies_or_damage([("HMGET", tree.record, *counted, "used_at")])
     if now == [
         fields.get(name, "").encode() for name in (*counted, "used_at")
     ]:  # else a client wrote in the meantime
         found += _miscounted(tree, counted, actual)
     return found
-
-
-def _add(tell: Tell, before: int, read: int) -> None:
-    tell(before + read)
 
 
 UNREADABLE_TREE = "restore a backup, or remove what is left of the tree; other trees are not affected"
@@ -182,7 +178,7 @@ def _processes(tree: TreeKeys, found: list[Damage]) -> Operation[tuple[Found, di
     """Read all processes and their tables. Return the contents they name, and the state of each process."""
     names = yield from _members(tree.processes, "ZCARD", "ZRANGE", found)
     states: dict[str, str] = {}
-    numbers: dict[str, int] = {}
+    numbers: dict[str, range] = {}
     holders: dict[str, set[str]] = {}
     pending, met = sorted(names), set(names)
     while pending:
@@ -198,9 +194,9 @@ def _processes(tree: TreeKeys, found: list[Damage]) -> Operation[tuple[Found, di
                 children = _process(each, flat, names, states, numbers, found)
                 below = (f"{each.process}.{number}" for number in range(1, children))
                 pending += [name for name in below if name not in met]
-            pending = yield from _existing(tree, pending)
-            for each in keys:
-                yield from _table(each, holders, found)
+            for few in in_pieces(keys, CHECKED_AT_ONCE):
+                yield from in_step(_table(each, holders, found) for each in few)
+        pending = yield from _existing(tree, pending)
         met |= set(pending)
     ended = frozenset(name for name, state in states.items() if state in ENDED)
     return Found(holders=holders, numbers=numbers, ended=ended), states
@@ -220,7 +216,7 @@ def _process(
     flat: Any,
     names: set[str],
     states: dict[str, str],
-    numbers: dict[str, int],
+    numbers: dict[str, range],
     found: list[Damage],
 ) -> int:
     """Check and record one process. Return the number of its next child."""
@@ -250,12 +246,21 @@ def _process(
         found.append(Damage(key=keys.record, said=said, advice=advice))
         return 1
     states[keys.process] = record.state
-    numbers[keys.process] = record.next_fd
+    # a child goes on with the numbers of its parent: those before its first one are not its own, and
+    # looking for them would take as long as processes times contents
+    numbers[keys.process] = range(_first_fd(fields), min(record.next_fd, MAX_INTEGERS))
     for name in ("next_fd", "next_child"):
         if getattr(record, name) > MAX_INTEGERS:
             said = f"{name} is {getattr(record, name)}, more than can be checked"
             found.append(Damage(key=keys.record, said=said, advice="lower it to one above the last in use"))
     return min(record.next_child, MAX_INTEGERS)
+
+
+def _first_fd(fields: dict[str, str]) -> int:
+    try:
+        return whole_number(fields.get("first_fd", "1"), 1)
+    except UNREADABLE:
+        return 1
 
 
 def _table(keys: ProcessKeys, holders: dict[str, set[str]], found: list[Damage]) -> Operation[None]:
@@ -302,8 +307,8 @@ def _strays(tree: TreeKeys, contents: set[str], seen: Found) -> Operation[list[D
 
 def _candidates(seen: Found, contents: set[str]) -> Iterator[str]:
     known = contents | set(seen.holders)
-    for process, next_fd in seen.numbers.items():
-        for number in range(1, min(next_fd, MAX_INTEGERS)):
+    for process, numbers in seen.numbers.items():
+        for number in numbers:
             if (content := f"{process}/{number}") not in known:
                 yield content
 
@@ -314,9 +319,17 @@ def named_trees(prefix: str) -> Operation[list[TreeKeys]]:
     return [TreeKeys(prefix, name) for name in sorted(map(show_bytes, filter(is_root, names)))]
 
 
-def size_of(tree: TreeKeys) -> Operation[int | None]:
-    """Return the bytes of text in a tree, by its own counter; None if it cannot be read."""
-    [stored] = yield from replies_or_damage([("HGET", tree.record, "bytes")])
+def size_of(tree: TreeKeys) -> Operation[tuple[int | None, int | None]]:
+    """Return the bytes and the number of contents in a tree, by its own counters; None for one that cannot
+    be read."""
+    [stored] = yield from replies_or_damage([("HMGET", tree.record, "bytes", "fds")])
+    if isinstance(stored, DamagedRecord):
+        return None, None
+    size_bytes, contents = map(_counter, stored)
+    return size_bytes, contents
+
+
+def _counter(stored: Any) -> int | None:
     try:
         return whole_number(stored)
     except (TypeError, AttributeError, *UNREADABLE):

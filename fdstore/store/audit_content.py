@@ -6,6 +6,7 @@ Index and totals are recomputed from the pages, which are read once, in bounded 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import islice
 from typing import TypeVar
 
@@ -40,12 +41,33 @@ class Damage(Record, frozen=True, kw_only=True):
     harmless: bool = False
 
 
+Tell = Callable[[int, int], None]
+"""A progress callback: called with the bytes of text and the contents read so far."""
+
+
+class Progress:
+    """Adds up the bytes of the contents that are checked at the same time."""
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+        self._read: dict[str, int] = {}
+        self._bytes = 0
+
+    def add(self, content: str, read_bytes: int) -> None:
+        """Report that so many bytes of a content were read; if it is read again, they are counted once."""
+        before = self._read.get(content, 0)
+        self._read[content] = max(before, read_bytes)
+        self._bytes += max(0, read_bytes - before)
+        self._tell(self._bytes, len(self._read))
+
+
 def check_content(
-    tree: TreeKeys, content: str, holders: set[str], ended: frozenset[str], tell: Callable[[int], None]
+    tree: TreeKeys, content: str, holders: set[str], ended: frozenset[str], progress: Progress
 ) -> Operation[tuple[list[Damage], int]]:
     """Return the damage in a content of a tree, and its size in bytes. `holders` are the processes whose
     tables name it. A stream that changes during the check is checked again."""
     keys = content_keys(tree, content)
+    tell = partial(progress.add, content)
     totals = ("HMGET", keys.record, "chars", "state")
     for _ in range(LOOKS):
         [before] = yield from replies_or_damage([totals])

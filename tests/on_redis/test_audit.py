@@ -16,11 +16,15 @@ from click.testing import CliRunner
 import fdstore
 from fdstore.cli import cli
 from fdstore.client import Process, Store
+from fdstore.errors import DamagedRecord
 from fdstore.local.redis_server import PrivateServer
 from fdstore.store import collect_trees, leases, processes, streams
 from fdstore.store.audit import Damage, check_tree, named_trees
+from fdstore.store.in_step import in_step
 from fdstore.store.keys import TreeKeys
+from fdstore.store.record_format import replies_or_damage
 from tests.on_redis.damage import DamagedStore, cases
+from tests.round_trips import Tally, count_round_trips, tallied
 from tests.servers import values_of
 from tests.waiting import PATIENCE_S
 
@@ -56,11 +60,69 @@ def fill_process(proc: Process) -> None:
 
 def test_an_intact_store_is_reported_as_intact(store: Store, proc: Process) -> None:
     fill_process(proc)
-    read: list[int] = []
+    read: list[tuple[int, int]] = []
 
-    assert store.run(check_tree(HURT, read.append)) == []
+    assert store.run(check_tree(HURT, lambda *done: read.append(done))) == []
     assert sorted(read) == read
-    assert read[-1] == store.tree("t").bytes
+    assert read[-1] == (store.tree("t").bytes, store.tree("t").fds)
+
+
+def audit_cost(store: Store, contents: int, children: int) -> Tally:
+    """Return what an audit of a tree costs whose children share one of its contents."""
+    proc = store.process(f"c{contents}-{children}")
+    for number in range(contents):
+        proc.create(f"text {number}\n")
+    for _ in range(children):
+        proc.child(["fd:1"])
+    tally = Tally()
+    assert store.run(tallied(check_tree(proc.handle.keys.tree), tally)) == []
+    return tally
+
+
+def test_the_cost_of_an_audit_grows_with_contents_and_with_processes_but_not_with_their_product(
+    store: Store, proc: Process
+) -> None:
+    alone, few, many = (audit_cost(store, *size) for size in ((100, 0), (100, 10), (100, 50)))
+
+    for_each_child = (few.commands - alone.commands) / 10
+    assert for_each_child < 10
+    assert many.commands - alone.commands < 50 * (for_each_child + 1)
+    assert alone.commands < 100 * 12
+    assert many.round_trips < 100
+
+
+def test_what_a_child_left_half_stored_is_found(store: Store, proc: Process, execute: Any) -> None:
+    proc.create("of the parent")
+    child = proc.child(["fd:1"])
+    made = child.create("of the child")
+    execute("SREM", f"{R}:contents", f"{child.id}/2")
+    execute("HDEL", child.handle.keys.fds, made.fd)
+
+    said = [each.said for each in find_damage(store)]
+
+    assert any("a content that is not in its tree" in each for each in said)
+
+
+def test_operations_in_step_get_their_own_replies_and_damage(
+    store: Store, proc: Process, execute: Any
+) -> None:
+    execute("SET", "fdstore:{t}:x", "text")
+
+    def read(*keys: str) -> Any:
+        replies = []
+        for key in keys:
+            replies += yield from replies_or_damage([("HLEN", key)])
+        return replies
+
+    lengths, round_trips = count_round_trips(
+        store, in_step([read(HURT.record), read(HURT.record, "fdstore:{t}:x", HURT.record), read()])
+    )
+
+    fields = len(execute("HGETALL", HURT.record)) // 2
+    assert lengths[0] == [fields]
+    assert (lengths[1][0], type(lengths[1][1]), lengths[1][2]) == (fields, DamagedRecord, fields)
+    assert lengths[2] == []
+    assert round_trips == 3
 
 
 def test_a_text_of_many_pages_is_audited_in_bounded_pieces(store: Store, proc: Process) -> None:

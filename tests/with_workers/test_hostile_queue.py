@@ -289,3 +289,29 @@ def test_a_worker_recovers_when_a_queue_key_of_the_wrong_type_is_removed(
 
     dispatcher.close()
     wait_for_valid_message(durable_server, ledger, worker)
+
+
+@pytest.mark.parametrize("started", ["before", "after"])
+def test_a_string_in_place_of_the_queue_is_said_once_and_asked_for_ever_less_often(
+    durable_server: PrivateServer, ledger: Ledger, start_worker: StartWorker, started: str
+) -> None:
+    with redis.Redis.from_url(durable_server.url) as client:
+
+        def refusals() -> int:
+            return int(client.info("errorstats").get("errorstat_WRONGTYPE", {}).get("count", 0))
+
+        if started == "after":
+            client.set(QUEUE, "a string")
+        worker = start_worker(durable_server.url)
+        if started == "before":
+            wait_for_valid_message(durable_server, ledger, worker)
+            client.set(QUEUE, "a string")
+        before = len(worker.log.splitlines())
+
+        wait_until(lambda: refusals() >= 5 or not worker.is_alive, what="five refusals")
+
+        assert worker.log.count("refused: WRONGTYPE") == 1
+        assert len(worker.log.splitlines()) <= before + 2, worker.log
+        client.delete(QUEUE)
+        ledger.forget()
+        wait_for_valid_message(durable_server, ledger, worker)

@@ -6,9 +6,11 @@ same happens to entries of `unacked` that return to the queue.
 
 **Size.** Replies of Redis are bounded: a message of 512 MB is dropped together with its connection.
 
-**Errors of Redis.** Any client with write access to the queue can replace the list by a string. The error
-that Redis then returns (WRONGTYPE, NOPERM, OOM) is raised as a ConnectionError, so that Celery reconnects
-with back-off while the running tasks continue. Otherwise kombu's main loop would end, and all tasks with it.
+**Errors of Redis.** Any client with write access to the queue can replace the list by a string. While Redis
+refuses to take messages from it (WRONGTYPE, NOPERM), the worker asks again at growing intervals, and says so
+once: a new connection would be refused at once, again and again. Other errors (OOM, a replica) are raised as
+a ConnectionError, so that Celery reconnects with back-off while the running tasks continue. Otherwise kombu's
+main loop would end, and all tasks with it.
 
 **Lost connections.** The defect (kombu 5.7): when Redis goes away, Celery closes the consumer's connection
 twice. The first close stops at the first channel that raises, as a pub/sub channel does, and clears the
@@ -33,6 +35,7 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from queue import Empty
@@ -56,14 +59,22 @@ MAX_REPLY_BYTES = 1_000_000
 RESTORE_AT_ONCE = 100
 """The number of entries of `unacked` that one pass restores."""
 
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
+"""How long no message is asked for after Redis refused that: twice as long each time."""
+
 # untyped, because kombu is; the rest of fdstore reaches redis-py through `fdstore.wire` only
 redis: Any = kombu_redis
 redis_py: Any = redis.redis
 ResponseError: Any = redis_py.exceptions.ResponseError
+NoPermission: Any = redis_py.exceptions.NoPermissionError
 
 
 class ReplyTooLong(Exception):
     """A reply of Redis is larger than any message that fdstore sends."""
+
+
+class _Refused(Exception):
+    """Redis refuses to take messages from the queue, on a new connection, too."""
 
 
 class _CountedSocket:
@@ -164,6 +175,8 @@ class _Guarded:
     connection_errors: Any
     _queue_cycle: Any
     _flush_brpop_reauth: Any
+    _pause_s = 0.0
+    _resume_at = 0.0
 
     def _connparams(self, asynchronous: bool = False) -> dict[str, Any]:
         if self.connection is None or self.connection.client is None:
@@ -172,6 +185,31 @@ class _Guarded:
         parameters: dict[str, Any] = original._connparams(asynchronous)
         return parameters | {"parser_class": BoundedParser}
 
+    def _size(self, queue: str) -> int:
+        """Return how many messages wait, 0 if Redis refuses to say: asked for when the queue is declared."""
+        original: Any = super()
+        try:
+            size: int = original._size(queue)
+        except ResponseError:
+            return 0
+        return size
+
+    def _brpop_start(self, timeout: Any = None) -> None:
+        """Ask for a message, unless a pause lasts; the loop calls this at least once a second."""
+        if time.monotonic() >= self._resume_at:
+            original: Any = super()
+            original._brpop_start(timeout)
+
+    def _pause(self, error: Exception) -> None:
+        if not self._pause_s:
+            log.warning(
+                "the queue's Redis refused: %s; asking again, at intervals that grow to %d s",
+                str(error)[:200],
+                LONGEST_PAUSE_S,
+            )
+        self._pause_s = min(2 * self._pause_s or FIRST_PAUSE_S, LONGEST_PAUSE_S)
+        self._resume_at = time.monotonic() + self._pause_s
+
     def _brpop_read(self, **options: Any) -> bool:
         """Read the reply of BRPOP and deliver its message. Raises `Empty` without a valid message."""
         connection = self.client.connection
@@ -179,6 +217,10 @@ class _Guarded:
             try:
                 with _expected_errors():
                     reply = self._read_reply()
+                self._pause_s = 0.0
+            except _Refused as refused:
+                self._pause(refused)
+                raise Empty from None
             except self.connection_errors:
                 connection.disconnect()
                 raise
@@ -201,6 +243,10 @@ class _Guarded:
         connection = self.client.connection
         try:
             return self.client.parse_response(connection, "BRPOP")
+        except ResponseError as error:
+            if str(error).startswith("WRONGTYPE") or isinstance(error, NoPermission):
+                raise _Refused(str(error)) from error
+            raise
         except ReplyTooLong:
             # the rest of the reply is still in transit: the next BRPOP opens a new connection
             connection.disconnect()
@@ -227,7 +273,7 @@ class SentinelTransport(redis.SentinelTransport):
     Channel = SentinelChannel
 
 
-CHANNEL_METHODS = ("_brpop_read", "_connparams", "_flush_brpop_reauth", "_restore")
+CHANNEL_METHODS = ("_brpop_read", "_brpop_start", "_size", "_connparams", "_flush_brpop_reauth", "_restore")
 QOS_METHODS = ("append", "ack", "reject", "restore_visible", "restore_by_tag", "_remove_from_indices")
 """What is replaced here, and what the replacements call."""
 

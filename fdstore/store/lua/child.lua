@@ -66,16 +66,17 @@ end
 if ARGV[8] ~= '' then
   redis.call('RPUSH', process .. ':journal', ARGV[8])
 end
-local outputs = ''
+local outputs, first = '', nil
 if has_output then
   -- only the parent holds the stream: the child has no use for its own text
   local number = next_number(KEYS[2], 'next_fd', ARGV[12])
-  outputs = 'fd:' .. number
+  outputs, first = 'fd:' .. number, number
   hold(tree, parent, outputs, make_stream(tree, id, number, ARGV[10], ARGV[9], 'process', '', ARGV[11]))
 end
+local next_fd = math.max(redis.call('HGET', KEYS[2], 'next_fd'), ARGV[12] + 1)
 enter_process(tree, id, now, ARGV[4] == 'ready')
 redis.call('HSET', process, 'parent', parent, 'state', ARGV[4], 'attempt', 0, 'losses', 0, 'kind', '',
   'program', ARGV[5], 'bundle', ARGV[6], 'input', '', 'outputs', outputs,
-  'next_fd', math.max(redis.call('HGET', KEYS[2], 'next_fd'), ARGV[12] + 1), 'next_child', 1, 'started_at', now,
+  'first_fd', first or next_fd, 'next_fd', next_fd, 'next_child', 1, 'started_at', now,
   'ready_at', now, unpack(set_only({ 'traceparent', ARGV[14], 'price', ARGV[15] })))
 return answer(KEYS[4], ARGV[1], { 'ok', id })

@@ -38,7 +38,7 @@ end
 if source then
   hold(tree, id, input, source, parent)
 end
-local written = {}
+local written, first = {}, nil
 for i = 12, #ARGV do
   local number = next_number(KEYS[2], 'next_fd', ARGV[9])
   local fd = 'fd:' .. number
@@ -46,11 +46,13 @@ for i = 12, #ARGV do
   -- the pipeline does not hold its own streams, so that it notices when all readers have closed one
   hold(tree, parent, fd, content)
   written[#written + 1] = fd
+  first = first or number
 end
+local next_fd = redis.call('HGET', KEYS[2], 'next_fd')
 redis.call('RPUSH', process .. ':journal', ARGV[4])
 enter_process(tree, id, now, true)
 redis.call('HSET', process, 'parent', parent, 'state', 'ready', 'attempt', 0, 'losses', 0, 'kind', 'pipeline',
   'program', ARGV[12], 'bundle', '', 'input', input, 'outputs', table.concat(written, ' '),
-  'next_fd', redis.call('HGET', KEYS[2], 'next_fd'), 'next_child', 1, 'started_at', now,
+  'first_fd', first or next_fd, 'next_fd', next_fd, 'next_child', 1, 'started_at', now,
   'ready_at', now, unpack(ARGV[11] ~= '' and { 'traceparent', ARGV[11] } or {}))
 return answer(KEYS[4], ARGV[1], { 'ok', id, input, unpack(written) })
