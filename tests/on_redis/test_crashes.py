@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import itertools
+import re
 import threading
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fdstore.agent.conversation import decode_entry
+import pytest
+
+from fdstore.agent.conversation import Cleared, Note, Offered, Result, decode_entry
 from fdstore.client import Store
 from fdstore.errors import FDStoreError
 from fdstore.lifecycle import ENDED
-from fdstore.testing import Request, Turn, call, say, turn
+from fdstore.records import TreeLimits
+from fdstore.testing import Request, Turn, Usage, call, say, turn
+from fdstore.tools.clearing import ClearingConfig
 from fdstore.wire._sync.runner import Runner
 from fdstore.wire.operation import Operation
 from tests.on_redis.agents import READER, SMALL, Agents, ran, running, tool
 
 Execute = Callable[..., Any]
+
+ESTIMATE = re.compile(rb"(?<=tokens=\\\")~[0-9]+")
+"""An estimate of tokens in a journal: of a text that an earlier attempt stored, it is made from the ends."""
 
 
 class Crashed(BaseException):
@@ -107,16 +116,68 @@ def launch_long_script(agents: Agents) -> None:
     )
 
 
+CALLS_OF_RECORDS = {
+    "lines 1200": "toolu_whole",
+    "lines 1500": "toolu_stored",
+    "lines 950": "toolu_whole_too",
+    "lines 1400": "toolu_late",
+}
+
+
+def script_of_records(request: Request) -> Turn:
+    """Answer so that the journal gets each kind of record beside answers and results: the tools that were
+    held back, results that are shown whole and cleared later, and passages that are refused."""
+    last = request.tool_results()[-1] if request.tool_results() else None
+    much = Usage(input_tokens=9000)
+    match request.turn_number:
+        case 0:
+            return turn(
+                call("lines", count=1200, id="toolu_whole"), call("blocks", count=3, id="toolu_blocks")
+            )
+        case 1:
+            return call("lines", count=1500, id="toolu_stored")
+        case 2:
+            assert last is not None
+            assert last.text.startswith('<fd_result fd="fd:1"')
+            return call("read_fd", fd="fd:1", start=2, id="toolu_read")
+        case 3:
+            refused = say(f'<ref id="plan">A plan.</ref><ref id="long">{"word " * 8000}</ref>')
+            return turn(refused, call("read_fd", fd="ref:plan", id="toolu_plan"), usage=much)
+        case 4:
+            return turn(
+                call("lines", count=950, id="toolu_whole_too"),
+                call("lines", count=1400, id="toolu_late"),
+                usage=much,
+            )
+        case 5:
+            return turn(say('<ref id="long">Shorter.</ref> <ref id="more">'), stop_reason="pause_turn")
+    return say(f"{'word ' * 8000}</ref>All is done.")
+
+
+def launch_script_of_records(agents: Agents) -> None:
+    agents.launch(
+        "A task.",
+        tools=("read_fd", "search_fd"),
+        python=(tool("lines"), tool("blocks")),
+        context=ClearingConfig(clear_at_tokens=2000, keep_turns=1),
+        tree_limits=TreeLimits(tree_bytes=40_000),
+    )
+
+
 def final_state(agents: Agents) -> dict[str, Any]:
     """Return the final state of an agent, without times and attempt counts."""
     tree = agents.store.tree("solo")
+    plan = agents.folder / "plan.txt"
     return {
         "states": [(m.id, m.state, m.exit_code, m.reason) for m in tree.members],
         "answer": agents.answer(),
-        "journals": [list(map(decode_entry, agents.journal(member.id))) for member in tree.members],
+        "journals": [
+            [decode_entry(ESTIMATE.sub(b"~", record)) for record in agents.journal(member.id)]
+            for member in tree.members
+        ],
         "held": [(d.fd, d.chars, d.source, d.producer) for d in agents.store.process("solo").list()],
         "counts": (tree.fds, tree.bytes, tree.live),
-        "file": (agents.folder / "plan.txt").read_text(),
+        "file": plan.read_text() if plan.exists() else None,
     }
 
 
@@ -130,6 +191,36 @@ def run_until_crash(agents: Agents, crashing: CrashingStore) -> bool:
     return False
 
 
+def check_every_crash(
+    agents: Agents,
+    launch: Callable[[Agents], None],
+    calls: dict[str, str],
+    expected: dict[str, Any],
+    execute: Execute,
+    redis_url: str,
+) -> int:
+    """Crash the agent before each of its requests, continue it, and compare its final state. A call in the
+    journal is not run again. Return how many requests there are."""
+    for requests in itertools.count():
+        execute("FLUSHALL")
+        ran.clear()
+        launch(agents)
+        with CrashingStore(redis_url, requests) as crashing:
+            crashed = run_until_crash(agents, crashing)
+        finished = {result.call for result in agents.results()}
+        before = len(ran)
+        for member in agents.store.tree("solo").members:
+            if member.state not in ENDED:
+                agents.lose(member.id)
+        agents.run_all("solo")
+
+        assert final_state(agents) == expected, f"after a crash before request {requests}"
+        assert finished.isdisjoint(calls[words] for words in ran[before:])
+        if not crashed:
+            return requests
+    raise AssertionError("it never ended")
+
+
 def test_an_agent_that_crashes_at_any_request_ends_with_the_same_state(
     store: Store, tmp_path: Path, execute: Execute, redis_url: str
 ) -> None:
@@ -139,24 +230,30 @@ def test_an_agent_that_crashes_at_any_request_ends_with_the_same_state(
         expected = final_state(agents)
         assert expected["states"] == [("solo", "exited", 0, None), ("solo.1", "exited", 0, None)]
 
-        for requests in itertools.count():
-            execute("FLUSHALL")
-            ran.clear()
-            launch_long_script(agents)
-            with CrashingStore(redis_url, requests) as crashing:
-                crashed = run_until_crash(agents, crashing)
-            finished = {result.call for result in agents.results()}
-            before = len(ran)
-            for member in store.tree("solo").members:
-                if member.state not in ENDED:
-                    agents.lose(member.id)
-            agents.run_all("solo")
+        assert check_every_crash(agents, launch_long_script, CALL_OF, expected, execute, redis_url) > 60
 
-            assert final_state(agents) == expected, f"after a crash before request {requests}"
-            assert finished.isdisjoint(CALL_OF[words] for words in ran[before:])
-            if not crashed:
-                break
-        assert requests > 60
+
+@pytest.mark.timeout(180)
+def test_every_kind_of_record_is_written_once_wherever_the_agent_crashes(
+    store: Store, tmp_path: Path, execute: Execute, redis_url: str
+) -> None:
+    with running(store, script_of_records, tmp_path) as agents:
+        launch_script_of_records(agents)
+        agents.run_all("solo")
+        expected = final_state(agents)
+        [entries] = expected["journals"]
+        kinds = Counter(type(entry) for entry in entries)
+        inline = {
+            each.call for each in entries if isinstance(each, Result) and "\nline 900\n" in each.content
+        }
+        assert expected["states"] == [("solo", "exited", 0, None)]
+        assert (kinds[Offered], kinds[Cleared], kinds[Note]) == (1, 3, 2)
+        # what was shown whole counts also after it was cleared
+        assert {"toolu_whole", "toolu_whole_too"} <= inline
+        assert "toolu_late" not in inline
+
+        calls = CALLS_OF_RECORDS
+        assert check_every_crash(agents, launch_script_of_records, calls, expected, execute, redis_url) > 40
 
 
 def test_a_passage_comes_from_the_answer_in_the_journal(
