@@ -16,8 +16,9 @@ FRAMEWORKS = $(patsubst tests/frameworks/%/requirements.txt,%,$(wildcard tests/f
 FRAMEWORKS_TESTED = $(FRAMEWORKS:%=test-frameworks-%)
 FRAMEWORKS_READY = $(FRAMEWORKS:%=.frameworks/%/.ready)
 
-.PHONY: demo test test-fast test-package test-bounds test-pythons test-servers test-hosts test-browser test-frameworks \
-	$(FRAMEWORKS_TESTED) frameworks-ready test-frameworks-oldest screenshots chaos generate docs test-docs lint clean
+.PHONY: demo test test-fast test-package test-bounds test-pythons test-servers test-releases release-keys \
+	test-hosts test-browser test-frameworks $(FRAMEWORKS_TESTED) frameworks-ready test-frameworks-oldest \
+	screenshots chaos generate docs test-docs lint clean
 
 demo: $(READY)
 	$(BIN)/fdstore demo
@@ -75,6 +76,24 @@ test-pythons: $(PACKAGE_READY)
 test-servers: export PYTHONDONTWRITEBYTECODE =
 test-servers: $(READY)
 	$(BIN)/python .ci/test_servers.py $(SERVERS)
+
+# The last release, from its tag, and this version with one store. Without a tag this version stands for both.
+test-releases: export PYTHONDONTWRITEBYTECODE =
+test-releases: $(READY)
+	@set -e; release=$$(git tag --list 'v[0-9]*' --sort=-version:refname | head -n 1); \
+	if [ -n "$$release" ]; then \
+		rm -rf .releases && mkdir -p .releases/source; \
+		git archive "$$release" | tar -x -C .releases/source; \
+		$(BIN)/python -m venv .releases/venv; \
+		.releases/venv/bin/python -m pip install --quiet '.releases/source[all]'; \
+		export FDSTORE_LAST_RELEASE=$(CURDIR)/.releases/venv/bin/python; \
+	else echo "nothing was released yet: this version stands for the last release"; fi; \
+	$(BIN)/python -m pytest tests/on_redis/releases
+
+# The keys of a small store as this version writes them, for later versions to read.
+release-keys: $(READY)
+	$(BIN)/python -m tests.on_redis.releases.stored_keys \
+		tests/on_redis/releases/keys/$$($(BIN)/python -c 'import fdstore; print(fdstore.__version__)').json
 
 # The real hosts and official suites, offline on loopback: coding agents, MCP's conformance suite and inspector,
 # and a browser. The registries are needed once.
@@ -149,7 +168,7 @@ lint: $(READY)
 	$(BIN)/lint-imports
 
 clean:
-	rm -rf $(VENV) .hosts .frameworks .bounds .pythons .hypothesis .mypy_cache .ruff_cache .import_linter_cache build dist site
+	rm -rf $(VENV) .hosts .frameworks .bounds .pythons .releases .hypothesis .mypy_cache .ruff_cache .import_linter_cache build dist site
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)

@@ -5,7 +5,7 @@ They are further fields of the record. `conversation` ignores them, so nothing h
     {"kind": "result", "call": "toolu_1", "content": "...", "took_ms": 812, "at_ms": 1795365840123}
 
 `at_ms` is added by `journal.lua`, by the clock of Redis; the other fields by the attempt that writes the
-record. Records of older versions have none.
+record. A record without them is read too.
 """
 
 from __future__ import annotations

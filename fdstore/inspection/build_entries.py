@@ -1,8 +1,7 @@
 """Build the entries of a conversation from records of its journal. Pure: no I/O.
 
 Any part of a journal can be built alone: the facts in its records name the turns, calls and tools.
-Records of older versions have no such facts; there, results after the first record of a part may lack the
-name of their tool.
+In records without such facts, results after the first record of a part may lack the name of their tool.
 """
 
 from __future__ import annotations

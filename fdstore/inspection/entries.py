@@ -53,7 +53,7 @@ class ConversationEntry(Record, frozen=True, kw_only=True, omit_defaults=True):
         unreadable  what is wrong with the record
         end         the reason of the end             state, exit_code
 
-    `at` is in seconds since the epoch by the clock of Redis; None for records of older versions. `text` is
+    `at` is in seconds since the epoch by the clock of Redis; None for records without a time. `text` is
     cut to a bound; `chars` is the length of the whole. Strings in `arguments` are cut too.
 
     `call` is the key of a tool call in its conversation. `pending`: it has no result yet. `cleared`: its

@@ -18,7 +18,7 @@ from fdstore.errors import (
     TreeInUse,
     UnsafeStore,
 )
-from fdstore.store.record_format import newer_tree
+from fdstore.store.record_format import format_error
 from fdstore.wire.scripts import text
 
 
@@ -52,8 +52,8 @@ def _error(kind: str, facts: list[Any], process: str) -> FDStoreError:
             return StreamClosed(text(facts[0]), text(facts[1]))
         case "in_use":
             return TreeInUse(process, *map(text, facts))
-        case "newer":
-            return newer_tree(process.partition(".")[0], text(facts[0]))
+        case "format":
+            return format_error(process.partition(".")[0], text(facts[0]))
         case "damaged":
             return DamagedRecord(f"tree {process.partition('.')[0]}", text(facts[0]))
         case "unsafe":

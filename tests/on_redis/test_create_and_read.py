@@ -130,18 +130,6 @@ def test_a_small_text_is_one_command_and_is_staged_nowhere(proc: Process) -> Non
     assert [len(next(contents.create(proc.handle, text))) for text in texts] == [1, 1, 5]
 
 
-def test_a_tree_of_the_first_format_keeps_its_layout(proc: Process, store: Store, execute: Any) -> None:
-    execute("HSET", "fdstore:{triage}", "format", 1)
-    proc.create("one\ntwo\nthree")
-    record = "fdstore:{triage}:triage:fd:1"
-
-    assert set(execute("KEYS", f"{record}*")) == _keys(record, "", ":pages", ":index", ":holders")
-    assert execute("SMEMBERS", f"{record}:holders") == [b"triage"]
-    assert store.process("triage").read("fd:1#L2-3").text == "two\nthree"
-    proc.close("fd:1")
-    assert execute("KEYS", f"{record}*") == []
-
-
 def _keys(record: str, *parts: str) -> set[bytes]:
     return {f"{record}{part}".encode() for part in parts}
 

@@ -1,5 +1,5 @@
 """Trees written by a newer fdstore: a tree records its format, an older reader raises an error, an older
-worker leaves the process to newer ones, and unknown fields are kept."""
+worker leaves the process to newer ones, and unknown fields are kept. Trees of before the first release."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 from fdstore.agent.program_loader import Bundle
 from fdstore.client import Process, Store
-from fdstore.errors import InvalidProgram, NewerFormat
+from fdstore.errors import InvalidProgram, NewerFormat, OlderFormat
 from fdstore.store import leases, process_records, processes
 from fdstore.store.clock import redis_now
 from fdstore.store.collect_trees import collect_tree
@@ -25,7 +25,7 @@ from tests.on_redis.agents import Agents, running, tool
 
 Execute = Callable[..., Any]
 TREE = "fdstore:{solo}"
-NEWER = FORMAT + 1
+NEWER = FORMAT + 2
 
 
 def seconds_until_check(store: Store, execute: Execute, process: str = "solo") -> float:
@@ -38,22 +38,69 @@ def seconds_until_check(store: Store, execute: Execute, process: str = "solo") -
 
 
 def test_a_tree_records_its_format(store: Store, proc: Process, execute: Execute) -> None:
-    assert execute("HGET", "fdstore:{triage}", "format") == b"2"
-    assert FORMAT == 2
+    assert execute("HGET", "fdstore:{triage}", "format") == b"1"
+    assert FORMAT == 1
 
 
-def test_a_tree_without_a_format_has_the_first_format(store: Store, proc: Process, execute: Execute) -> None:
+@pytest.mark.parametrize("command", [("HDEL",), ("HSET", "2")], ids=["no format", "format 2"])
+def test_a_tree_of_before_the_first_release_is_refused_in_one_line_and_can_be_removed(
+    store: Store, proc: Process, execute: Execute, command: tuple[str, ...]
+) -> None:
     proc.create("text")
-    execute("HDEL", "fdstore:{triage}", "format")
+    store.process("other")
+    execute(command[0], "fdstore:{triage}", "format", *command[1:])
 
-    assert store.process("triage").read("fd:1").text == "text"
-    assert store.tree("triage").live == 1
+    for look in (
+        lambda: store.process("triage"),
+        lambda: store.tree("triage"),
+    ):
+        with pytest.raises(OlderFormat, match="before the first release") as caught:
+            look()
+        assert "\n" not in str(caught.value)
+
+    assert [tree.id for tree in store.trees()] == ["other"]
+    assert [each.what for each in store.survey().unreadable] == ["tree triage"]
+    store.drop_tree("triage", kill=True)
+    assert (
+        execute("EXISTS", "fdstore:{triage}", "fdstore:{triage}:contents", "fdstore:{triage}:triage:fd:1")
+        == 0
+    )
+
+
+@pytest.mark.parametrize("command", [("HDEL",), ("HSET", "2")], ids=["no format", "format 2"])
+def test_a_tree_of_before_the_first_release_is_collected_after_its_retention(
+    store: Store, proc: Process, execute: Execute, command: tuple[str, ...]
+) -> None:
+    proc.create("text")
+    execute(command[0], "fdstore:{triage}", "format", *command[1:])
+    execute("HSET", "fdstore:{triage}", "used_at", 1)
+
+    assert store.run(collect_tree(TreeKeys("fdstore", "triage"))).outcome == "gone"
+
+    assert (
+        execute("EXISTS", "fdstore:{triage}", "fdstore:{triage}:contents", "fdstore:{triage}:triage:fd:1")
+        == 0
+    )
+
+
+def test_an_agent_of_before_the_first_release_is_not_run(
+    store: Store, execute: Execute, tmp_path: Path
+) -> None:
+    with running(store, [], tmp_path) as agents:
+        agents.launch()
+        execute("HSET", TREE, "format", 2)
+
+        with pytest.raises(OlderFormat):
+            agents.attempt("solo")
+
+        execute("HSET", TREE, "format", FORMAT)
+        assert (agents.record().state, agents.record().attempt) == ("ready", 0)
 
 
 def test_reading_a_newer_tree_raises_an_upgrade_error(store: Store, proc: Process, execute: Execute) -> None:
     proc.child()
     execute("HSET", "fdstore:{triage}", "format", NEWER)
-    said = r"tree triage was written by a newer fdstore \(format 3; this one knows 2\): upgrade this one"
+    said = r"tree triage was written by a newer fdstore \(format 3; this one knows 1\): upgrade this one"
 
     for look in (
         lambda: store.process("triage"),

@@ -2,12 +2,12 @@
 -- KEYS  1 tree  2 process
 -- ARGV  1 process id  2 worker  3 lease in seconds  4 id of this claim
 --       5 what this worker runs: 'agents', 'pipelines', 'neither', or '' for both
---       6 the newest format that the worker knows: a process of a newer tree stays ready, for newer workers
+--       6 the format that the worker knows: a process of a tree of another one stays ready, for newer workers
 --       7 '1' when other processes run beside it in the same operating-system process
 -- ->    ok attempt program bundle-json|'' parent|'' kind|'' started_at|'' outputs|'' limits now wakes alone_until|''
 --       losses taken traceparent|'' traced|''
 --       taken: '1' for the first attempt after a loss; traced: traceparent of the last attempt
---       | unsafe policy | no state | pipeline | agent | alone | gone | newer format
+--       | unsafe policy | no state | pipeline | agent | alone | gone | format found|''
 -- A process with a loss may have killed its worker: it runs alone until its journal is longer than `alone_until`,
 -- its length at the loss. If it has crashed two workers, it runs alone to its end.
 local state, kind, attempt = unpack(redis.call('HMGET', KEYS[2], 'state', 'kind', 'attempt'))
@@ -21,8 +21,8 @@ if ARGV[5] ~= '' and ARGV[5] ~= 'agents' and kind ~= 'pipeline' then
   return { 'agent' }
 end
 local format, limits = unpack(redis.call('HMGET', KEYS[1], 'format', 'limits'))
-if (tonumber(format) or 1) > tonumber(ARGV[6]) then
-  return { 'newer', format }
+if format ~= ARGV[6] then
+  return { 'format', format or '' }
 end
 local wakes, losses, lost_at, crashes =
   unpack(redis.call('HMGET', KEYS[2], 'wakes', 'losses', 'lost_at', 'crashes'))

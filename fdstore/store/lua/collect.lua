@@ -3,13 +3,13 @@
 -- KEYS  1 tree
 -- ARGV  1 '1' for a dry run  2 how many contents to remove at most
 --       3 the newest format that the client knows
--- ->    ok 'kept' due | ok 'held' process now | ok 'due' contents bytes | ok 'more' | ok 'gone' | newer format
+-- ->    ok 'kept' due | ok 'held' process now | ok 'due' contents bytes | ok 'more' | ok 'gone' | format found
 --       | damaged why
 local tree = KEYS[1]
 if redis.call('EXISTS', tree) == 1 then
   local used, bytes, fds, format = unpack(redis.call('HMGET', tree, 'used_at', 'bytes', 'fds', 'format'))
-  if (tonumber(format) or 1) > tonumber(ARGV[3]) then
-    return { 'newer', format }
+  if is_newer(format, ARGV[3]) then
+    return { 'format', format }
   end
   local days = limits_of(tree).retention_days
   if days == 0 then

@@ -18,8 +18,8 @@ if done then
   return done
 end
 local tree, id, now = KEYS[1], ARGV[3], seconds_now()
-local limits, bytes, fds, checked_at, room, ceiling, format =
-  unpack(redis.call('HMGET', tree, 'limits', 'bytes', 'fds', 'checked_at', 'bytes_room', 'bytes_ceiling', 'format'))
+local limits, bytes, fds, checked_at, room, ceiling =
+  unpack(redis.call('HMGET', tree, 'limits', 'bytes', 'fds', 'checked_at', 'bytes_room', 'bytes_ceiling'))
 local refused = refusal(KEYS[2], ARGV[2]) or unsafe(tree, checked_at, now)
 if refused then
   return refused
@@ -75,9 +75,9 @@ if staged_groups > 0 then
   redis.call('PERSIST', index)
 end
 -- A key takes more memory than a short index, which is a field of the record; above SHORT bytes, a field would turn the
--- whole record into a hash table. In trees of the first format it is always a key.
-local is_first_format, short_index = tonumber(format or 1) == 1, ''
-if #ARGV == first_group + 1 and ARGV[first_group] == '1' and #ARGV[#ARGV] <= SHORT and not is_first_format then
+-- whole record into a hash table.
+local short_index = ''
+if #ARGV == first_group + 1 and ARGV[first_group] == '1' and #ARGV[#ARGV] <= SHORT then
   short_index = ARGV[#ARGV]
 elseif ARGV[first_group] then
   redis.call('HSET', index, unpack(ARGV, first_group))
@@ -88,10 +88,6 @@ redis.call('HSET', record, 'fd', fd, 'state', 'sealed', 'chars', ARGV[5], 'bytes
     'split', ARGV[16] })))
 redis.call('SADD', tree .. ':contents', content)
 redis.call('HSET', tree, 'bytes', string.format('%.0f', bytes), 'fds', fds, 'used_at', now)
--- as `hold`, but both keys are known here, and only trees of the first format list a single holder
-if is_first_format then
-  redis.call('SADD', record .. ':holders', id)
-end
 add_name(KEYS[2], fd)
 redis.call('HSET', KEYS[3], fd, content)
 if replaced then

@@ -5,7 +5,7 @@
 -- ARGV  1 '1' to remove it even while its processes run or wait, 'rest' if the tree is removed and only its
 --       contents are left: a tree of that name is then a new one  2 how many contents to remove at most
 --       3 the newest format that the client knows
--- ->    ok 'more'|'rest'|'gone' how-many | gone | in_use process state | newer format
+-- ->    ok 'more'|'rest'|'gone' how-many | gone | in_use process state | format found
 local MOST_PROCESSES = 1000 -- removed in one step
 local tree, processes = KEYS[1], KEYS[1] .. ':processes'
 local root = string.match(tree, '{(.*)}$')
@@ -17,8 +17,8 @@ if redis.call('EXISTS', tree, processes, tree .. ':contents') > 0 then
     return { 'ok', 'gone', 0 }
   end
   local format = redis.pcall('HGET', tree, 'format')
-  if type(format) == 'string' and (tonumber(format) or 1) > tonumber(ARGV[3]) then
-    return { 'newer', format }
+  if type(format) == 'string' and is_newer(format, ARGV[3]) then
+    return { 'format', format }
   end
   local oldest = ARGV[1] == '1' and -2 * MOST_PROCESSES or 0
   local members = redis.pcall('ZRANGE', processes, oldest, -1)
