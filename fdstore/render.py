@@ -242,14 +242,18 @@ def fd_list(
     """Render one line for each descriptor; `total` counts all, `next` is the start of the next page, `read`
     is how many pages of each were read, where that is known."""
     known = {} if read is None else read
-    lines = [
+    lines = [fd_list_line(d, known.get(d.fd)) for d in descriptors]
+    return element("fd_list", [("count", len(lines)), ("total", total), ("next", next)], "\n".join(lines))
+
+
+def fd_list_line(d: Descriptor, pages_read: int | None = None) -> str:
+    """Render the line of one descriptor in an `fd_list`."""
+    return (
         f"{_attribute(d.fd)} {d.state} {_sizes(d)}"
-        + (f' read="{known[d.fd]}/{d.pages}"' if d.fd in known else "")
+        + ("" if pages_read is None else f' read="{pages_read}/{d.pages}"')
         + f' source="{_attribute(d.source)}" producer="{_attribute(d.producer)}"'
         + ("" if d.reason is None else f' reason="{_attribute(d.reason)}"')
-        for d in descriptors
-    ]
-    return element("fd_list", [("count", len(lines)), ("total", total), ("next", next)], "\n".join(lines))
+    )
 
 
 def _sizes(d: Descriptor) -> str:
@@ -323,6 +327,9 @@ def process_result(
     )
 
 
-def fd_error(error: FDStoreError, fd: str | None = None) -> Rendered:
-    """Render an error with its message."""
-    return element("fd_error", [("type", error.type), ("fd", fd)], children=[_message(str(error))])
+def fd_error(error: FDStoreError, fd: str | None = None, max_chars: int | None = None) -> Rendered:
+    """Render an error with its message, of which at most `max_chars` are shown."""
+    said = str(error)
+    if max_chars is not None and len(said) > max_chars:
+        said = f"{said[:max_chars]}... ({len(said) - max_chars} characters more)"
+    return element("fd_error", [("type", error.type), ("fd", fd)], children=[_message(said)])

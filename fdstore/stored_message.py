@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fdstore.errors import NotText
 from fdstore.records import Descriptor
 from fdstore.text.media_types import MAX_VIEWABLE_BYTES
 
@@ -32,21 +33,38 @@ def _message_of_bytes(d: Descriptor, tools: frozenset[str]) -> str:
         case "broken":
             reason = d.reason or "unknown reason"
             said = f"{d.fd} broke off ({reason}); {d.bytes} bytes of {d.media_type} are stored."
+    return f"{said}{_offer(_ways_to_use_bytes(d.fd, d.media_type, d.bytes, tools))}"
+
+
+def not_text_advice(error: NotText, tools: frozenset[str]) -> str:
+    """Return what a model that has these tools can do with bytes that it cannot read; "" if nothing.
+
+    >>> not_text_advice(NotText("fd:1", "audio/mpeg", 100), frozenset({"fd_to_file"}))
+    'save it with fd_to_file(fd="fd:1", file_path="...")'
+    """
+    if error.problem:
+        tools -= {"read_fd"}
+    return _joined(_ways_to_use_bytes(error.fd, error.media_type, error.size_bytes, tools))
+
+
+def _ways_to_use_bytes(fd: str, media_type: str, size_bytes: int, tools: frozenset[str]) -> list[str]:
     ways = []
-    if "read_fd" in tools and d.bytes <= MAX_VIEWABLE_BYTES.get(d.media_type, -1):
-        ways.append(f'look at it with read_fd(fd="{d.fd}")')
+    if "read_fd" in tools and size_bytes <= MAX_VIEWABLE_BYTES.get(media_type, -1):
+        ways.append(f'look at it with read_fd(fd="{fd}")')
     if "pipe" in tools:
-        ways.append(f'pass it to a command with pipe(commands=["..."], in_fd="{d.fd}")')
+        ways.append(f'pass it to a command with pipe(commands=["..."], in_fd="{fd}")')
     if "fd_to_file" in tools:
-        ways.append(f'save it with fd_to_file(fd="{d.fd}", file_path="...")')
-    return f"{said}{_offer(ways)}"
+        ways.append(f'save it with fd_to_file(fd="{fd}", file_path="...")')
+    return ways
 
 
 def _offer(ways: list[str]) -> str:
-    if not ways:
-        return ""
-    offer = ways[0] if len(ways) == 1 else f"{', '.join(ways[:-1])}, or {ways[-1]}"
-    return f" {offer[0].upper()}{offer[1:]}."
+    offer = _joined(ways)
+    return f" {offer[0].upper()}{offer[1:]}." if offer else ""
+
+
+def _joined(ways: list[str]) -> str:
+    return ", or ".join(filter(None, [", ".join(ways[:-1]), *ways[-1:]]))
 
 
 def _ways_to_read(d: Descriptor, tools: frozenset[str], shows_first_page: bool) -> list[str]:

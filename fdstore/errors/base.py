@@ -7,6 +7,9 @@ from typing import ClassVar
 SHOWN_IDS = 40
 """Maximum number of existing ids that a `not_found` lists."""
 
+SHOWN_ID_CHARS = 2000
+"""Maximum length of the list, or of its first id."""
+
 
 def quoted(value: object, limit: int = 80) -> str:
     """Return `value` quoted for a message: control characters escaped, cut to `limit` characters."""
@@ -38,10 +41,12 @@ class NotFound(FDStoreError):
     def __str__(self) -> str:
         if not self.known:
             return f"{self.what} does not exist; nothing exists here yet"
-        shown = ", ".join(self.known[:SHOWN_IDS])
-        more = len(self.known) - SHOWN_IDS
+        shown = self.known[:SHOWN_IDS]
+        while len(shown) > 1 and sum(map(len, shown)) + 2 * len(shown) > SHOWN_ID_CHARS:
+            shown = shown[:-1]
+        more = len(self.known) - len(shown)
         rest = f" and {more} more" if more > 0 else ""
-        return f"{self.what} does not exist; there are: {shown}{rest}"
+        return f"{self.what} does not exist; there are: {', '.join(shown)}{rest}"
 
 
 class InvalidArgument(FDStoreError):

@@ -60,19 +60,28 @@ class TooLarge(FDStoreError):
 
 
 class NotText(FDStoreError):
-    """The content is bytes, and was to be read as text."""
+    """The content is bytes, and was to be read as text, or is a picture that cannot be shown (`problem`).
+    `advice`: what can be done with it."""
 
     type = "not_text"
 
-    def __init__(self, fd: str, media_type: str, size_bytes: int) -> None:
-        super().__init__(fd, media_type, size_bytes)
+    def __init__(
+        self,
+        fd: str,
+        media_type: str,
+        size_bytes: int,
+        problem: str = "",
+        advice: str = "write it to a file, pass it to a command, or read its bytes",
+    ) -> None:
+        super().__init__(fd, media_type, size_bytes, problem, advice)
         self.fd, self.media_type, self.size_bytes = fd, media_type, size_bytes
+        self.problem, self.advice = problem, advice
 
     def __str__(self) -> str:
-        return (
-            f"{self.fd} is {self.media_type} ({self.size_bytes} bytes), not text; write it to a file, pass "
-            "it to a command, or read its bytes"
-        )
+        said = f"{self.fd} is {self.media_type} ({self.size_bytes} bytes), not text"
+        if self.problem:
+            said += f", and cannot be shown: {self.problem}"
+        return f"{said}; {self.advice}" if self.advice else said
 
 
 class StreamClosed(FDStoreError):

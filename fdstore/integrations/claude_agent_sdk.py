@@ -24,7 +24,7 @@ from fdstore.errors import FDStoreError, InvalidArgument, MissingExtra
 from fdstore.integrations.content_parts import convert_blocks
 from fdstore.integrations.hooks import claude
 from fdstore.integrations.hooks.output import Output
-from fdstore.integrations.hooks.persisted_file import open_persisted, text_of_json
+from fdstore.integrations.hooks.persisted_file import open_persisted, value_of_json
 from fdstore.integrations.thread_tools import AnyStore, ThreadOptions, ThreadTools, new_thread
 from fdstore.optional_packages import how_to_install
 from fdstore.tools.config import FDConfig
@@ -107,7 +107,7 @@ class FdstoreHooks:
         source = tool if tool in self._policies else output.source
         value: Any = output.value
         if output.file is not None:
-            value = await asyncio.to_thread(_text_in_file, output, self._config_directory)
+            value = await asyncio.to_thread(_value_in_file, output, self._config_directory)
         if not value:
             return {}
         steps = self._ours.offload(self._thread, value, source, output.call_id)
@@ -135,13 +135,13 @@ class FdstoreHooks:
         return {"type": "sdk", "name": SERVER, "instance": server}
 
 
-def _text_in_file(output: Output, directory: Path) -> str | None:
+def _value_in_file(output: Output, directory: Path) -> str | list[Any] | None:
     """Return the whole of an output that Claude Code has cut and kept in a file, None if it is too large."""
     assert output.file is not None
     try:
         with open_persisted(output.file, output.session, directory) as file:
             if output.is_json:
-                return text_of_json(file)
+                return value_of_json(file)
             data = file.read(MAX_FILE_BYTES + 1)
     except FDStoreError as error:
         log.warning("the output of %s stays as it is: %s", output.source, error)

@@ -18,7 +18,8 @@ def shown_blocks(
     text_block: Callable[[str], Any],
 ) -> list[Any]:
     """Return the blocks as the model is to see them: long texts replaced, a stored picture after the text
-    that names it. What stays as it is are the same objects.
+    that names it, without the texts that were stored with an earlier one. What stays as it is are the same
+    objects.
 
     parts       of each block its text, the bytes of a picture, or None for a block that stays
     shown       what `Toolset.offload_parts` returned for the parts
@@ -26,13 +27,16 @@ def shown_blocks(
 
     >>> shown_blocks(["long", "IMAGE", "short"], ["long", b"GIF", "short"], ["fd:1", "fd:2", "short"], str)
     ['fd:1', 'fd:2', 'IMAGE', 'short']
+    >>> shown_blocks(["many", "short"], ["many", "short"], ["fd:1", ""], str)
+    ['fd:1']
     """
     found: list[Any] = []
     for block, part, text in zip(blocks, parts, shown, strict=True):
         if text is None or text == part:
             found.append(block)
         elif isinstance(part, str):
-            found.append(text_block(text))
+            if text:
+                found.append(text_block(text))
         else:
             found += [text_block(text), block]
     return found

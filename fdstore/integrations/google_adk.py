@@ -79,7 +79,7 @@ class FdstorePlugin(BasePlugin):
 
     def _store(self, thread: str, result: Any, tool: str, call_id: str | None) -> Steps[Any]:
         texts = texts_in(result)
-        shown = yield from self._ours.offload_parts(thread, texts, tool, call_id)
+        shown = yield from self._ours.offload_parts(thread, texts, tool, call_id, join_short=False)
         if shown is None:
             return None
         if list(shown.content) != texts:

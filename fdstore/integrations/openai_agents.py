@@ -198,7 +198,8 @@ class FdstoreTools:
             return offloaded.content[0]
         return [
             block if text is None else {**block, "text": text}
-            for block, text in zip(blocks, offloaded.content, strict=True)
+            for block, part, text in zip(blocks, parts, offloaded.content, strict=True)
+            if text != "" or part == ""  # else it was stored with an earlier one
         ]
 
 

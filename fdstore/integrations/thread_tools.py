@@ -146,13 +146,19 @@ class ThreadTools:
         return None if self.is_own(source) else (yield from self._stored(thread, call_id, work))
 
     def offload_parts(
-        self, thread: str, parts: Sequence[str | bytes | None], source: str, call_id: str | None = None
+        self,
+        thread: str,
+        parts: Sequence[str | bytes | None],
+        source: str,
+        call_id: str | None = None,
+        *,
+        join_short: bool = True,
     ) -> Steps[Offloaded | None]:
         """Return what to show for the parts of an output (see `Toolset.offload_parts`), or None as
         `offload`."""
         work = _Work(
-            lambda tools, call_id: tools.offload_parts(parts, source, call_id),
-            lambda context: offload_parts(context, parts, source),
+            lambda tools, call_id: tools.offload_parts(parts, source, call_id, join_short=join_short),
+            lambda context: offload_parts(context, parts, source, join_short=join_short),
         )
         return None if self.is_own(source) else (yield from self._stored(thread, call_id, work))
 

@@ -129,6 +129,8 @@ def _render(context: Context, ends: _Ends, display: Display) -> Rendered:
             message = stored_message(d, context.enabled, shows_first_page=False)
             return fd_result(d, found, tail, message, tokens)
     head_chars, tail_chars = _chars(d, display)
+    if head_chars is None and len(first.text) > context.config.max_read_chars:
+        head_chars = context.config.max_read_chars  # pages may have any size
     head: Head | Slice | None = None
     shows_first_page = False
     if head_chars is None:

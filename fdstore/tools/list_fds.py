@@ -9,7 +9,7 @@ import msgspec
 
 from fdstore.errors import NotFound, PositionOutOfRange, StoreLostData
 from fdstore.records import Descriptor
-from fdstore.render import fd_list
+from fdstore.render import fd_list, fd_list_line
 from fdstore.store import descriptors
 from fdstore.store.locating import pages_of_chars
 from fdstore.tools.arguments import Arguments, Number
@@ -19,6 +19,12 @@ from fdstore.tools.tool import Tool, never
 from fdstore.tools.tool_outcome import ToolOutcome
 from fdstore.wire.operation import Operation
 
+MIN_LINE_CHARS = 60
+"""The shortest line of the list is about as long."""
+
+MARGIN_CHARS = 30
+"""Allowance per line for the pages read and its end."""
+
 
 class ListFDs(Arguments, frozen=True, kw_only=True):
     start: Annotated[Number, msgspec.Meta(description="The first entry of the list; 1 is the first.")] = 1
@@ -26,10 +32,14 @@ class ListFDs(Arguments, frozen=True, kw_only=True):
 
 
 def run(context: Context, arguments: ListFDs, call_id: str | None) -> Operation[ToolOutcome]:
-    held, total = yield from descriptors.list_page(context.handle, arguments.start, arguments.count)
+    limit = context.config.max_read_chars
+    count = min(arguments.count, max(limit // MIN_LINE_CHARS, 1))
+    held, total = yield from descriptors.list_page(context.handle, arguments.start, count)
     if arguments.start > max(total, 1):
         raise PositionOutOfRange("the list", "descriptor", arguments.start, total)
-    next_start = arguments.start + arguments.count
+    fitting = _fitting(held, limit)
+    next_start = arguments.start + (count if fitting == len(held) else fitting)
+    held = held[:fitting]
     read: dict[str, int] = {}
     if context.read_parts is not None:
         parts = context.read_parts()
@@ -38,6 +48,16 @@ def run(context: Context, arguments: ListFDs, call_id: str | None) -> Operation[
             if each.kind == "text" and each.fd.startswith("fd:"):
                 read[each.fd] = yield from _pages_read(context, each, parts.get(each.fd, ReadParts()))
     return fd_list(held, total, next_start if next_start <= total else None, read)
+
+
+def _fitting(held: list[Descriptor], limit: int) -> int:
+    """Return how many lines of the list fit in about `limit` characters, at least one."""
+    left = limit
+    for shown, each in enumerate(held):
+        left -= len(fd_list_line(each)) + MARGIN_CHARS
+        if left < 0 and shown:
+            return shown
+    return len(held)
 
 
 def _pages_read(context: Context, descriptor: Descriptor, parts: ReadParts) -> Operation[int]:

@@ -3,7 +3,8 @@
 `offload` is the rule for a loop that runs its tools itself. It decides like the agent loop does for users'
 functions, and also takes content blocks (of the Messages API, of OpenAI's APIs, of MCP): each text block is
 judged on its own, and so is the text in a document, a search result or a resource; the others stay as they
-are. Images and PDFs are stored too, and the model sees their ids. `wrap_output` is the same for the agent
+are. Text blocks that are short one by one and long together are stored as one text, shown in the place of the
+first. Images and PDFs are stored too, and the model sees their ids. `wrap_output` is the same for the agent
 loop, whose results go to the Messages API.
 """
 
@@ -83,8 +84,9 @@ def offload(
         if blocks is None
         else [_part(context, block, source) for block in blocks]
     )
-    if call_id is None or not any(_is_stored(context, part, source) for part in parts):
-        stored = yield from _wrap_each(context, parts, source, None, fd)
+    joined = [] if blocks is None else _short_ones_to_join(context, _text_blocks(blocks, parts), source)
+    if call_id is None or not (joined or any(_is_stored(context, part, source) for part in parts)):
+        stored = yield from _wrap_each(context, parts, source, None, fd, joined)
     else:
         identity: object = [_identity(part) for part in parts]
         if blocks is not None:
@@ -94,7 +96,7 @@ def offload(
                     for part, block in zip(parts, blocks, strict=True)
                 ]
             }
-        stored = yield from _wrap_once(context, parts, source, call_id, fd, identity)
+        stored = yield from _wrap_once(context, parts, source, call_id, fd, identity, joined)
     if blocks is None:
         [content] = stored.shown
         return Offloaded(content or "", stored.descriptor, is_error)
@@ -102,11 +104,16 @@ def offload(
 
 
 def offload_parts(
-    context: Context, parts: Sequence[str | bytes | None], source: str, call_id: str | None = None
+    context: Context,
+    parts: Sequence[str | bytes | None],
+    source: str,
+    call_id: str | None = None,
+    *,
+    join_short: bool = True,
 ) -> Operation[Offloaded]:
     """Return the parts of an output as the model is to see them, by the rules of `offload`: for a text the
-    text to show instead; for the bytes of a picture the text to show before it; None for a part that stays
-    as it is. Raises as `offload`."""
+    text to show instead, "" if it was stored with an earlier one; for the bytes of a picture the text to show
+    before it; None for a part that stays as it is. Raises as `offload`."""
     found: list[_Part] = []
     for part in parts:
         if isinstance(part, str):
@@ -115,34 +122,37 @@ def offload_parts(
             found.append(Picture(type_of_bytes(part) or BYTES_TYPE, part))
         else:
             found.append(None)
-    if call_id is None or not any(_is_stored(context, part, source) for part in found):
-        stored = yield from _wrap_each(context, found, source, None, "")
+    texts = {number: part for number, part in enumerate(found) if isinstance(part, str)}
+    joined = _short_ones_to_join(context, texts, source) if join_short else []
+    if call_id is None or not (joined or any(_is_stored(context, part, source) for part in found)):
+        stored = yield from _wrap_each(context, found, source, None, "", joined)
     else:
         identity = {"parts": [_identity(part) for part in found]}
-        stored = yield from _wrap_once(context, found, source, call_id, "", identity)
+        stored = yield from _wrap_once(context, found, source, call_id, "", identity, joined)
     return Offloaded(stored.shown, stored.descriptor)
 
 
 def wrap_output(
     context: Context, output: str | bytes | list[Any], source: str, call_id: str | None
 ) -> Operation[str | list[dict[str, Any]]]:
-    """Return the output of a user's function as the Messages API takes it: a text (also of blocks that are
-    all text), or blocks of text, images and documents. Any other block is shown as JSON."""
+    """Return the output of a user's function as the Messages API takes it: a text (also of blocks of text
+    none of which is long), or blocks of text, images and documents. Any other block is shown as JSON."""
     if isinstance(output, str):
         return (yield from _wrap_result(context, output, source, call_id))
     if isinstance(output, bytes):
         picture = Picture(type_of_bytes(output) or BYTES_TYPE, output)
         if picture.problem() is not None:
             part = _part(context, output, source)
-            stored = yield from _wrap_each(context, [part], source, call_id, "", is_same=False)
+            stored = yield from _wrap_each(context, [part], source, call_id, "", [], is_same=False)
             return stored.shown[0] or ""
         output = [picture.block()]
     blocks = [for_messages_api(block) for block in output]
     parts = [_part(context, block, source) for block in blocks]
-    if None not in map(block_text, blocks):  # judged as one, since many short ones are long
-        texts = [part for part in parts if isinstance(part, str)]
-        return (yield from _wrap_result(context, "\n".join(texts), source, call_id))
-    stored = yield from _wrap_each(context, parts, source, call_id, "", is_same=False)
+    texts = _text_blocks(blocks, parts)
+    if len(texts) == len(blocks) and not any(_is_stored(context, part, source) for part in parts):
+        return (yield from _wrap_result(context, "\n".join(texts.values()), source, call_id))
+    joined = _short_ones_to_join(context, texts, source)
+    stored = yield from _wrap_each(context, parts, source, call_id, "", joined, is_same=False)
     return _shown(blocks, parts, stored, for_api=True)
 
 
@@ -174,6 +184,23 @@ def _part(context: Context, output: Any, source: str) -> _Part:
     return None if text is None else escape_surrogates(text)
 
 
+def _text_blocks(blocks: Sequence[Any], parts: Sequence[_Part]) -> dict[int, str]:
+    """Return the texts of the text blocks, each with its position among the blocks."""
+    return {
+        number: part
+        for number, (block, part) in enumerate(zip(blocks, parts, strict=True))
+        if isinstance(part, str) and block_text(block) is not None
+    }
+
+
+def _short_ones_to_join(context: Context, texts: dict[int, str], source: str) -> list[int]:
+    """Return the positions of the texts that are short one by one, if they are long together."""
+    short = {n: text for n, text in texts.items() if text and not exceeds_threshold(context, text, source)}
+    if len(short) < 2 or not exceeds_threshold(context, "\n".join(short.values()), source):
+        return []
+    return list(short)
+
+
 def _is_stored(context: Context, part: _Part, source: str) -> bool:
     return exceeds_threshold(context, part, source) if isinstance(part, str) else part is not None
 
@@ -197,6 +224,8 @@ def _shown(
         if isinstance(part, Picture):
             kind = "input_text" if field(block, "type") in ("input_image", "input_file") else "text"
             shown.append({"type": kind, "text": text})
+        elif text == "" != part:
+            continue  # stored with an earlier one
         elif text is not None:
             if block_text(block) is not None:
                 shown.append(replace_text(block, text))
@@ -208,7 +237,13 @@ def _shown(
 
 
 def _wrap_once(
-    context: Context, parts: Sequence[_Part], source: str, call_id: str, fd: str, identity: object
+    context: Context,
+    parts: Sequence[_Part],
+    source: str,
+    call_id: str,
+    fd: str,
+    identity: object,
+    joined: Sequence[int],
 ) -> Operation[_Stored]:
     """Wrap the parts of a call, or return what its first run stored."""
     request = tool_calls.request_of("offload", [source, fd, identity])
@@ -217,7 +252,7 @@ def _wrap_once(
     if before is not None:
         with decoding(f"the calls of process {context.handle.id}"):
             return _decoder.decode(before)
-    stored = yield from _wrap_each(context, parts, source, call_id, fd)
+    stored = yield from _wrap_each(context, parts, source, call_id, fd, joined)
     result = msgspec.json.encode(stored).decode("utf-8")
     yield from tool_calls.store_result(context.handle, call_id, result)
     return stored
@@ -229,15 +264,19 @@ def _wrap_each(
     source: str,
     call_id: str | None,
     fd: str,
+    joined: Sequence[int],
     *,
     is_same: bool = True,
 ) -> Operation[_Stored]:
+    """Wrap each part; those that are `joined` as one text in the place of the first, the others are ""."""
     shown: list[str | None] = []
     descriptor = None
     for number, part in enumerate(parts):
-        if part is None:
-            shown.append(None)
+        if part is None or number in joined[1:]:
+            shown.append(None if part is None else "")
             continue
+        if number in joined:
+            part = "\n".join(str(parts[each]) for each in joined)
         part_id = None if call_id is None else f"{call_id}/{number}"
         name = "" if descriptor else fd
         if isinstance(part, str):

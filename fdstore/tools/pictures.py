@@ -5,7 +5,7 @@ from __future__ import annotations
 from base64 import b64encode
 from typing import Any, NamedTuple
 
-from fdstore.errors import InvalidArgument, NotText
+from fdstore.errors import NotText
 from fdstore.render import fd_content_of_bytes
 from fdstore.store.byte_reading import read_bytes
 from fdstore.text.media_types import MAX_PIXELS, MAX_VIEWABLE_BYTES, PDF_TYPE, pixels_of, type_of_bytes
@@ -44,7 +44,7 @@ class Picture(NamedTuple):
         if (found := type_of_bytes(self.data)) != self.media_type:
             return f"its media type is {self.media_type}, and its bytes are {found or 'something else'}"
         if len(self.data) > most:
-            return f"it has {len(self.data)} bytes; models can look at {most} at most"
+            return too_large(len(self.data), most)
         if self.media_type == PDF_TYPE:
             return None
         pixels = pixels_of(self.data)
@@ -54,14 +54,24 @@ class Picture(NamedTuple):
         return None
 
 
+def too_large(size_bytes: int, most: int) -> str:
+    return f"it has {size_bytes} bytes; models can look at {most} at most"
+
+
+def _not_shown(error: NotText, problem: str) -> NotText:
+    return NotText(error.fd, error.media_type, error.size_bytes, problem)
+
+
 def show(context: Context, fd: str, error: NotText) -> Operation[list[dict[str, Any]]]:
-    """Return what a model sees of bytes that it reads: an element, and the picture or PDF. Raises
-    `InvalidArgument` for one that the API would refuse, and `error` for other bytes."""
+    """Return what a model sees of bytes that it reads: an element, and the picture or PDF. Raises `error`
+    for other bytes; with its problem for a picture that the API would refuse."""
     most = MAX_VIEWABLE_BYTES.get(error.media_type)
     if most is None:
         raise error
-    view, data = yield from read_bytes(context.handle, fd, 0, most + 1)
+    if error.size_bytes > most:
+        raise _not_shown(error, too_large(error.size_bytes, most))
+    view, data = yield from read_bytes(context.handle, fd, 0, most)
     picture = Picture(view.descriptor.media_type, data)
     if problem := picture.problem():
-        raise InvalidArgument("fd", f"{fd} cannot be shown: {problem}; write it to a file instead")
+        raise _not_shown(error, problem)
     return [{"type": "text", "text": fd_content_of_bytes(view.descriptor)}, picture.block()]

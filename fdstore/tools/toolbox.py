@@ -38,6 +38,7 @@ from fdstore.render import Rendered, fd_error, process_result
 from fdstore.store import process_records, processes, savings, tool_calls, waiting, worker_check
 from fdstore.store.clock import redis_now
 from fdstore.store.record_format import decoding
+from fdstore.stored_message import not_text_advice
 from fdstore.telemetry.counts import count
 from fdstore.text.selection import selector
 from fdstore.tools import (
@@ -64,7 +65,7 @@ from fdstore.tools.tool import Tool
 from fdstore.tools.tool_names import FD_TOOLS, PROCESS_TOOLS
 from fdstore.tools.tool_outcome import Started, ToolResult
 from fdstore.tools.tool_policy import NO_POLICY
-from fdstore.tools.wrapping import wrap_error
+from fdstore.tools.wrapping import store_answer, wrap_error
 from fdstore.wire.operation import Disk, Operation
 
 log = logging.getLogger("fdstore.tools")
@@ -76,6 +77,9 @@ BUILT_IN: dict[str, Tool] = {
         *(spawn, fork, pipe),
     )
 } | {tool.name: tool for tool in (wait.WAIT, wait.KILL)}
+
+MAX_ERROR_CHARS = 4000
+"""How much of an error is shown. Those of users' functions are stored if they are long."""
 
 STOPPING = frozenset(
     {
@@ -219,12 +223,17 @@ class Toolbox:
             stops = error.type in STOPPING or isinstance(error, StoreRefused)
             if stops and not isinstance(error, CallInterrupted):
                 raise
-            return ToolResult(fd_error(error, _fd_of(error, arguments)), is_error=True)
+            fd = _fd_of(error, arguments)
+            if isinstance(error, NotText):
+                advice = not_text_advice(error, self.context.enabled - self.context.refused)
+                error = NotText(error.fd, error.media_type, error.size_bytes, error.problem, advice)
+            return ToolResult(fd_error(error, fd, MAX_ERROR_CHARS), is_error=True)
 
     def finished(self, started: Started) -> Operation[ToolResult]:
         """Return the result of a call whose processes have ended: one `process_result` each, in order."""
         parts: list[Rendered] = []
         failed = 0
+        left = self.context.config.max_read_chars
         for process in started.processes:
             ended = yield from process_records.answer_of(self.context.prefix, process)
             failed += _has_failed(ended.record)
@@ -233,8 +242,12 @@ class Toolbox:
             elif ended.fd is not None:
                 inner = yield from render_fd(self.context, ended.fd)
                 parts.append(process_result(ended.record, result=inner))
+            elif len(ended.text) > left and self.context.fds_on:
+                inner = yield from store_answer(self.context, ended.text, ended.record)
+                parts.append(process_result(ended.record, result=inner))
             else:
                 parts.append(process_result(ended.record, answer=ended.text))
+            left -= len(parts[-1])
         return ToolResult("\n".join(parts), is_error=failed == len(started.processes))
 
     def observed(self, name: object, call_id: str | None) -> ObservedCall | UnobservedCall:

@@ -13,8 +13,8 @@ import msgspec
 from msgspec import UnsetType
 
 from fdstore.errors import FDStoreError, InvalidArgument
-from fdstore.records import Descriptor
-from fdstore.render import fd_error, fd_inline, fd_result_of_bytes
+from fdstore.records import Descriptor, ProcessRecord
+from fdstore.render import Rendered, fd_error, fd_inline, fd_result_of_bytes
 from fdstore.store import contents, savings, tool_calls
 from fdstore.stored_message import stored_message
 from fdstore.telemetry.counts import count
@@ -130,6 +130,12 @@ def _store(
     if (is_known or is_same) and descriptor.chars == len(text):
         return Wrapped(render_stored(context, descriptor, text, display), descriptor)
     return Wrapped((yield from render_fd(context, descriptor.fd, display)), descriptor)
+
+
+def store_answer(context: Context, answer: str, process: ProcessRecord) -> Operation[Rendered]:
+    """Store the answer of a process that is too long to be shown, once, and render it as an `fd_result`."""
+    wrapped = yield from _store(context, answer, process.program or process.id, f"{process.id}/answer")
+    return Rendered(wrapped.content)
 
 
 def store_bytes(

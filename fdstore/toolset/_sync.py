@@ -198,7 +198,8 @@ class Toolset:
         r"""Return what a tool of your own returned or raised as the model is to see it, with its descriptor.
 
         value     a text, bytes, a JSON value, a list of content blocks, or an exception. Of blocks each text
-                  block is judged on its own; others, such as images, stay as they are, in the same order.
+                  block is judged on its own, and those that are short but long together are stored as one;
+                  others, such as images, stay as they are, in the same order.
                   An exception gives `is_error` and its text, as an agent shows it
         source    where it comes from, as the model sees it
         call_id   a repeat with the same value returns the first result and stores nothing
@@ -221,17 +222,26 @@ class Toolset:
         return self._store.run(offload(self._toolbox.context, value, source, call_id or None, name))
 
     def offload_parts(
-        self, parts: Sequence[str | bytes | None], source: str = "tool_result", call_id: str | None = None
+        self,
+        parts: Sequence[str | bytes | None],
+        source: str = "tool_result",
+        call_id: str | None = None,
+        *,
+        join_short: bool = True,
     ) -> Offloaded:
         r"""Offload an output whose blocks have a shape of their own. Its `content` has an item for each part:
         for a text the text to show instead; for the bytes of an image or a PDF, which are stored too, the
         text to show before it; None for a part that stays as it is, such as None. Otherwise as `offload`.
 
+        join_short  store texts that are short one by one and long together as one: it is shown in the place
+                    of the first, and the items of the others are ""
+
         >>> o = tools.offload_parts(["short", b"GIF89a...", None])
         >>> o.content[0], o.content[1].startswith('<fd_result fd="fd:1" '), o.content[2], o.descriptor.fd
         ('short', True, None, 'fd:1')
         """
-        return self._store.run(offload_parts(self._toolbox.context, parts, source, call_id or None))
+        steps = offload_parts(self._toolbox.context, parts, source, call_id or None, join_short=join_short)
+        return self._store.run(steps)
 
     def offload_file(
         self,

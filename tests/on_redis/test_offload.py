@@ -122,16 +122,81 @@ blocks = st.lists(st.text(max_size=40).map(text) | st.just(LINK), min_size=1, ma
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(blocks)
 def test_nothing_of_any_blocks_is_lost(tools: Toolset, proc: Process, given: list[dict[str, Any]]) -> None:
+    short = [block["text"] for block in given if block != LINK and 0 < len(block["text"]) <= 20]
+    is_joined = len(short) > 1 and len("\n".join(short)) > 20
+
     offloaded = tools.offload(given)
 
     assert isinstance(offloaded.content, list)
-    for before, after in zip(given, offloaded.content, strict=True):
-        if before == LINK or len(before["text"]) <= 20:
-            assert after == before
-        else:
-            assert stored(proc, after["text"]) == before["text"]
+    shown = iter(offloaded.content)
+    for before in given:
+        if before == LINK or not before["text"] or (len(before["text"]) <= 20 and not is_joined):
+            assert next(shown) == before
+        elif len(before["text"]) > 20 or short:
+            after = next(shown)
+            expected = before["text"] if len(before["text"]) > 20 else "\n".join(short)
+            short = [] if len(before["text"]) <= 20 else short
+            assert stored(proc, after["text"]) == expected
             proc.close(only(after["text"])["fd"])
+    assert list(shown) == []
     assert proc.list() == []
+
+
+def test_text_blocks_that_are_short_alone_and_long_together_become_one_descriptor(
+    tools: Toolset, proc: Process
+) -> None:
+    given = [text("a" * 15), text("b" * 21), LINK, text("c" * 15), text("d" * 15)]
+
+    offloaded = tools.offload(given, call_id="call_0")
+
+    assert isinstance(offloaded.content, list)
+    together, long, link = offloaded.content
+    assert stored(proc, together["text"]) == "\n".join(["a" * 15, "c" * 15, "d" * 15])
+    assert (stored(proc, long["text"]), link) == ("b" * 21, LINK)
+    assert offloaded.descriptor == proc.stat("fd:1")
+    assert tools.offload(given, call_id="call_0") == offloaded
+    assert len(proc.list()) == 2
+
+
+def test_blocks_that_are_documents_are_not_joined(tools: Toolset, proc: Process) -> None:
+    given = [holding("a" * 20)["document"], text("b" * 20), holding("c" * 20)["search result"]]
+
+    assert tools.offload(given) == Offloaded(given)
+
+
+def test_parts_are_joined_unless_each_has_a_place_of_its_own(tools: Toolset, proc: Process) -> None:
+    parts = ["a" * 15, None, "b" * 15]
+
+    joined = tools.offload_parts(parts)
+
+    first, other, second = joined.content
+    assert (stored(proc, str(first)), other, second) == ("\n".join(["a" * 15, "b" * 15]), None, "")
+    assert tools.offload_parts(parts, join_short=False) == Offloaded(["a" * 15, None, "b" * 15])
+
+
+def test_of_blocks_that_a_function_returns_each_long_one_is_stored_alone(proc: Process) -> None:
+    def function() -> list[dict[str, Any]]:
+        """Return what was asked for."""
+        return [text("short"), text("b" * 21), text("c" * 30)]
+
+    result = Toolset(proc, config=SMALL, python=[function]).call("function", {})
+
+    assert isinstance(result.content, list)
+    short, long, longer = result.content
+    assert short == text("short")
+    assert (stored(proc, long["text"]), stored(proc, longer["text"])) == ("b" * 21, "c" * 30)
+
+
+def test_of_blocks_that_a_function_returns_many_short_ones_become_one(proc: Process) -> None:
+    def function() -> list[dict[str, Any]]:
+        """Return what was asked for."""
+        return [text("a" * 15), LINK, text("b" * 15)]
+
+    result = Toolset(proc, config=SMALL, python=[function]).call("function", {})
+
+    assert isinstance(result.content, list)
+    together, link = result.content
+    assert (stored(proc, together["text"]), link) == ("\n".join(["a" * 15, "b" * 15]), LINK)
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ PNG = (
 )
 """A red pixel."""
 WIDE = PNG[:16] + struct.pack(">II", 9000, 2) + PNG[24:]
+LARGE = MAX_VIEWABLE_BYTES["image/png"] + 12_345
 PDF = b"%PDF-1.4\n%%EOF\n"
 
 
@@ -94,18 +95,19 @@ def test_pictures_and_pdfs_are_shown_as_blocks(
             PNG,
             "image/jpeg",
             {},
-            "invalid_argument",
+            "not_text",
             "its media type is image/jpeg, and its bytes are image/png",
         ),
-        (WIDE, None, {}, "invalid_argument", "it has 9000 x 2 pixels"),
-        (PNG[:20], None, {}, "invalid_argument", "it has no size"),
-        (b"no picture", "image/webp", {}, "invalid_argument", "its bytes are something else"),
+        (WIDE, None, {}, "not_text", "it has 9000 x 2 pixels"),
+        (PNG[:20], None, {}, "not_text", "it has no size"),
+        (b"no picture", "image/webp", {}, "not_text", "its bytes are something else"),
         (
-            PNG + bytes(MAX_VIEWABLE_BYTES["image/png"]),
+            PNG + bytes(LARGE - len(PNG)),
             None,
             {},
-            "invalid_argument",
-            "models can look at 3932160 at most",
+            "not_text",
+            f"({LARGE} bytes), not text, and cannot be shown: it has {LARGE} bytes; models can look at "
+            "3932160 at most",
         ),
     ],
 )
@@ -125,6 +127,36 @@ def test_what_cannot_be_shown_is_a_typed_error_and_stays(
     assert (result.is_error, only(result.text)["type"]) == (True, error)
     assert said in result.text
     assert proc.read_bytes(made.fd) == data
+
+
+@pytest.mark.parametrize("data", [b"\0\1", PNG, WIDE])
+@pytest.mark.parametrize(
+    "enabled",
+    [("read_fd", "search_fd"), ("search_fd", "fd_to_file"), ("read_fd", "search_fd", "pipe"), ("search_fd",)],
+)
+def test_an_error_about_bytes_advises_the_tools_that_the_model_has(
+    proc: Process, tmp_path: Path, data: bytes, enabled: tuple[str, ...]
+) -> None:
+    made = proc.create(data)
+    tools = Toolset(proc, enabled=list(enabled), export_root=str(tmp_path), commands=["cat"])
+
+    results = [tools.call("search_fd", {"fd": made.fd, "pattern": "x"})]
+    if "read_fd" in enabled:
+        results.append(tools.call("read_fd", {"fd": made.fd, "mode": "line"}))
+        results.append(tools.call("read_fd", {"fd": made.fd}))
+
+    for result in results:
+        if not result.is_error:
+            assert data == PNG
+            continue
+        assert only(result.text)["type"] == "not_text"
+        said = only(result.text).message
+        assert {name for name in ("read_fd", "fd_to_file", "pipe") if name in said} <= set(enabled)
+        assert ("fd_to_file" in said) == ("fd_to_file" in enabled)
+        assert ("pipe(" in said) == ("pipe" in enabled)
+        assert "read its bytes" not in said
+        if "cannot be shown" in said:
+            assert "read_fd" not in said
 
 
 def test_bytes_are_listed_exported_and_not_searched(proc: Process, tmp_path: Path) -> None:

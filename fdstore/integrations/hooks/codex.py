@@ -15,6 +15,7 @@ from fdstore.integrations.hooks.output import (
     Answer,
     Event,
     Output,
+    blocks_of_texts,
     call_id_of,
     is_long,
     joined_texts,
@@ -34,8 +35,8 @@ def output_of(event: Event, limit: int) -> Output | None:
     tool = text_field(event, "tool_name")
     if text_field(event, "hook_event_name") != "PostToolUse" or not tool or is_own_tool(tool):
         return None
-    value = _text_of(event.get("tool_response"))
-    if value is None or not is_long(value, limit) or value.startswith(CUT):
+    value = _value_of(event.get("tool_response"), limit)
+    if value is None or not is_long(value, limit) or _begins_cut(value):
         return None
     return Output(
         value=value,
@@ -51,17 +52,23 @@ def _answer(shown: str | list[Any]) -> Answer:
     return {"decision": "block", "reason": shown if isinstance(shown, str) else joined_texts(shown)}
 
 
-def _text_of(response: object) -> str | None:
-    """Return the text that the model would see of a tool's output; None if it is more than a text. Of a
-    structured result Codex shows that alone."""
+def _begins_cut(value: str | list[Any]) -> bool:
+    return (value if isinstance(value, str) else str(value[0]["text"])).startswith(CUT)
+
+
+def _value_of(response: object, limit: int) -> str | list[Any] | None:
+    """Return the text, or the text blocks, that the model would see of a tool's output; None if it is more
+    than that. Of a structured result Codex shows that alone."""
     if isinstance(response, str):
         return response
     if isinstance(response, dict):
         structured = response.get("structuredContent", response.get("structured_content"))
-        text = _text_of(response.get("content"))
-        if structured is None or text is None:
-            return text
+        value = _value_of(response.get("content"), limit)
+        if structured is None or value is None:
+            return value
         return readable(msgspec.json.encode(structured).decode("utf-8"))
     if isinstance(response, list) and response:
-        return joined_texts(response)
+        if joined_texts(response) is None:
+            return None
+        return blocks_of_texts([block["text"] for block in response], limit)
     return None

@@ -13,6 +13,7 @@ from fdstore.integrations.hooks.output import (
     Answer,
     Event,
     Output,
+    blocks_of_texts,
     is_long,
     joined_texts,
     source_of,
@@ -36,7 +37,7 @@ def output_of(event: Event, limit: int) -> Output | None:
     names = context if isinstance(context, dict) else {}
     if is_own_tool(tool) or is_own_tool(text_field(names, "tool_name")) or not isinstance(response, dict):
         return None
-    value = _text_of(response.get("llmContent"))
+    value = _value_of(response.get("llmContent"), limit)
     if value is None or not is_long(value, limit):
         return None
     return Output(
@@ -53,8 +54,8 @@ def _answer(shown: str | list[Any]) -> Answer:
     return {"decision": "deny", "reason": f"{NOT_AN_ERROR}\n{text}"}
 
 
-def _text_of(content: object) -> str | None:
-    """Return the text of `llmContent`; None if it has other parts."""
+def _value_of(content: object, limit: int) -> str | list[Any] | None:
+    """Return the text of `llmContent`, or the texts of its parts as blocks; None if it has other parts."""
     parts = content if isinstance(content, list) else [content]
     texts: list[str] = []
     for part in parts:
@@ -63,4 +64,4 @@ def _text_of(content: object) -> str | None:
         if not isinstance(part, str):
             return None
         texts.append(part)
-    return "".join(texts)
+    return blocks_of_texts(texts, limit, separator="")

@@ -22,7 +22,7 @@ from fdstore.errors import FDStoreError
 from fdstore.integrations.hooks import claude
 from fdstore.integrations.hooks.output import Event, Output, decoded, text_field
 from fdstore.integrations.hooks.own_tools import HOOK_TOOL
-from fdstore.integrations.hooks.persisted_file import open_persisted, text_of_json
+from fdstore.integrations.hooks.persisted_file import open_persisted, value_of_json
 from fdstore.integrations.mcp.host_tools import HostTool
 from fdstore.tools.tool_outcome import Offloaded
 from fdstore.toolset._async import Toolset
@@ -103,8 +103,8 @@ def _decoded(text: str, blocks_only: bool) -> Any:
 async def _offload(tools: Toolset, output: Output, claude_config: Path) -> Offloaded:
     if output.file is not None:
         with open_persisted(output.file, output.session, claude_config) as file:
-            text = text_of_json(file) if output.is_json else None
-            if text is None:
+            value = value_of_json(file) if output.is_json else None
+            if value is None:
                 return await tools.offload_file(file, output.source, output.call_id)
-        return await tools.offload(text, output.source, output.call_id)
+        return await tools.offload(value, output.source, output.call_id)
     return await tools.offload(output.value, output.source, output.call_id)

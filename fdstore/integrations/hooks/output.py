@@ -7,8 +7,9 @@ hosts import nothing that takes long.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from hashlib import sha256
+from itertools import groupby
 from typing import Any, TypeAlias
 
 import msgspec
@@ -96,14 +97,34 @@ def call_id_of(event: Event, output: object) -> str | None:
 
 
 def is_long(value: object, limit: int) -> bool:
-    """Return whether a text, or a text of one of these blocks, is longer than `limit` characters.
+    """Return whether a text, or the texts of these blocks together, are longer than `limit` characters.
 
     >>> is_long("abc", 2), is_long([{"type": "text", "text": "abc"}, {"type": "image"}], 2), is_long(None, 2)
     (True, True, False)
+    >>> is_long([{"type": "text", "text": "ab"}] * 2, 2)
+    True
     """
+    if isinstance(value, str):
+        return len(value) > limit
     blocks = value if isinstance(value, list) else ()
-    texts = [value, *(block.get("text") for block in blocks if isinstance(block, dict))]
-    return any(isinstance(text, str) and len(text) > limit for text in texts)
+    texts = [block.get("text") for block in blocks if isinstance(block, dict)]
+    lengths = [len(text) for text in texts if isinstance(text, str)]
+    return sum(lengths) + len(lengths) - 1 > limit
+
+
+def blocks_of_texts(texts: Sequence[str], limit: int, separator: str = "\n") -> str | list[Any]:
+    """Return the texts of an output, for which a host takes one text back: blocks that are judged one by one;
+    one text if there is no other. Neighbours of at most `limit` characters are joined, so that no two texts
+    that stay inline can make an element of ours together.
+
+    >>> blocks_of_texts(["a", "b"], 2), [block["text"] for block in blocks_of_texts(["a", "b", "long"], 2)]
+    ('a\\nb', ['a\\nb', 'long'])
+    """
+    joined: list[str] = []
+    for is_short, run in groupby(texts, lambda text: len(text) <= limit):
+        found = list(run)
+        joined += [separator.join(found)] if is_short else found
+    return joined[0] if len(joined) == 1 else [{"type": "text", "text": text} for text in joined]
 
 
 def joined_texts(blocks: list[Any]) -> str | None:
@@ -118,6 +139,19 @@ def joined_texts(blocks: list[Any]) -> str | None:
     ]
     found = [text for text in texts if isinstance(text, str)]
     return "\n".join(found) if len(found) == len(texts) else None
+
+
+def text_blocks(text: str) -> list[Any]:
+    """Return the blocks in a JSON that is a list of several text blocks; none of another text.
+
+    >>> len(text_blocks('[{"type":"text","text":"a"},{"type":"text","text":"b"}]')), text_blocks('["a","b"]')
+    (2, [])
+    """
+    try:
+        value = msgspec.json.decode(text) if text[:1] == "[" else []
+    except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
+        return []
+    return value if len(value) > 1 and joined_texts(value) is not None else []
 
 
 def readable(text: str) -> str:

@@ -15,12 +15,12 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from fdstore.errors import PathRefused
 from fdstore.files.paths import Root
 from fdstore.files.source import open_below
-from fdstore.integrations.hooks.output import readable
+from fdstore.integrations.hooks.output import readable, text_blocks
 
 MAX_JSON_BYTES = 64 << 20
 
@@ -41,14 +41,15 @@ def open_persisted(path: str, session: str, config: Path) -> Iterator[BinaryIO]:
         yield file
 
 
-def text_of_json(file: BinaryIO) -> str | None:
-    """Return the text of a kept output that is JSON (`readable`); None if it is not UTF-8, or too large for
-    the memory of a hook. The file is then at its beginning."""
+def value_of_json(file: BinaryIO) -> str | list[Any] | None:
+    """Return the text of a kept output that is JSON (`readable`), or its blocks if it is text blocks; None if
+    it is not UTF-8, or too large for the memory of a hook. The file is then at its beginning."""
     data = file.read(MAX_JSON_BYTES + 1)
     file.seek(0)
     if len(data) > MAX_JSON_BYTES:
         return None
     try:
-        return readable(data.decode("utf-8"))
+        text = data.decode("utf-8")
+        return text_blocks(text) or readable(text)
     except UnicodeDecodeError:
         return None

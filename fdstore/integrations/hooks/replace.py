@@ -15,7 +15,7 @@ from typing import Any
 from fdstore.client import Store
 from fdstore.errors import InvalidArgument, PathRefused, StoreUnavailable, TargetMissing
 from fdstore.integrations.hooks.output import Answer, Output
-from fdstore.integrations.hooks.persisted_file import open_persisted, text_of_json
+from fdstore.integrations.hooks.persisted_file import open_persisted, value_of_json
 from fdstore.integrations.project import Project
 from fdstore.tools.tool_names import READING_TOOLS
 from fdstore.tools.tool_outcome import Offloaded
@@ -59,10 +59,10 @@ def _offload(tools: Toolset, output: Output, claude_config: Path) -> Offloaded:
     if output.file is not None:
         try:
             with open_persisted(output.file, output.session, claude_config) as file:
-                text = text_of_json(file) if output.is_json else None
-                if text is None:
+                value = value_of_json(file) if output.is_json else None
+                if value is None:
                     return tools.offload_file(file, output.source, output.call_id)
-            return tools.offload(text, output.source, output.call_id)
+            return tools.offload(value, output.source, output.call_id)
         except (PathRefused, TargetMissing) as error:
             raise InvalidArgument("event", f"its persisted output cannot be read: {error}") from error
     return tools.offload(output.value, output.source, output.call_id)

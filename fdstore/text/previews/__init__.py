@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fdstore.records import Record
-from fdstore.text.previews.compiler_errors import compiler_errors
+from fdstore.text.previews.compiler_errors import compiler_error_inside, compiler_errors
 from fdstore.text.previews.diffs import diff
 from fdstore.text.previews.html_outline import html
 from fdstore.text.previews.json_shape import json_lines_shape, json_shape
@@ -23,7 +23,7 @@ from fdstore.text.previews.metrics import metrics
 from fdstore.text.previews.sample import Outline, Sample, fit, sample_ends, sample_text
 from fdstore.text.previews.source_code import source_code
 from fdstore.text.previews.tables import table
-from fdstore.text.previews.tracebacks import traceback
+from fdstore.text.previews.tracebacks import traceback, traceback_inside
 
 __all__ = ["KINDS", "Preview", "Sample", "preview_of", "sample_ends", "sample_text"]
 
@@ -38,6 +38,8 @@ KINDS: tuple[Callable[[Sample], Outline | None], ...] = (
     metrics,
     log,
     source_code,
+    compiler_error_inside,
+    traceback_inside,
 )
 
 

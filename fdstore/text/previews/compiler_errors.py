@@ -1,10 +1,25 @@
-"""What compilers and checkers report: the errors with their lines, and how many files have some."""
+"""What compilers and checkers report: the errors with their lines, and how many files have some.
+
+Two reports make a text the output of a compiler. One error makes it that only if the text is of no other
+kind, as the output of a long build is: then its beginning is shown too.
+"""
 
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
-from fdstore.text.previews.sample import Outline, Sample, counted, excerpt, first_and_last, numbered_excerpt
+from fdstore.text.previews.line_search import FoundLine, compile_words, find_lines
+from fdstore.text.previews.sample import (
+    Outline,
+    Sample,
+    counted,
+    excerpt,
+    first_and_last,
+    first_lines,
+    numbered_excerpt,
+    part_of,
+)
 
 MIN_REPORTS = 2
 SHOWN = 12
@@ -16,33 +31,64 @@ _REPORT = re.compile(
 )
 _RUST = re.compile(r"(?P<kind>error|warning)(?:\[E\d+\])?: (?!aborting|could not compile|build failed)")
 _RUST_PLACE = re.compile(r"\s+--> (?P<file>[^:]+):\d+:\d+")
+_WORDS = compile_words(b"error|warning")
+
+
+class _Report(NamedTuple):
+    is_error: bool
+    file: str
+    shown: str
 
 
 def compiler_errors(sample: Sample) -> Outline | None:
-    """Describe the reports of a compiler or checker."""
-    errors: list[str] = []
-    warnings: list[str] = []
-    files: set[str] = set()
-    waiting = waiting_kind = ""  # Rust's message, whose place is in the next line
-    for number, line in sample.numbered():
-        report = _REPORT.match(line) if "error" in line or "warning" in line else None
-        shown = ""
-        if report:
-            shown, kind, file = numbered_excerpt(number, line), report["kind"], report["file"]
-        elif waiting and (place := _RUST_PLACE.match(line)):
-            shown, kind, file = f"{waiting} {excerpt(place[0].strip())}", waiting_kind, place["file"]
-        if shown:
-            (errors if kind == "error" else warnings).append(shown)
-            files.add(file)
-        rust = None if report else _RUST.match(line)
-        waiting = numbered_excerpt(number, line) if rust else ""
-        waiting_kind = rust["kind"] if rust else ""
-    if len(errors) + len(warnings) < MIN_REPORTS:
+    """Describe a text with the reports of a compiler or checker."""
+    if not _may_have_reports(sample):
         return None
-    reports = f"{counted(len(errors), 'error')} and {counted(len(warnings), 'warning')}"
-    part = "" if sample.all_lines else " in this part"
-    shown_lines = (
-        first_and_last(errors, SHOWN, "errors") if errors else first_and_last(warnings, SHOWN, "warnings")
+    return _outline(sample, MIN_REPORTS)
+
+
+def compiler_error_inside(sample: Sample) -> Outline | None:
+    """Describe a text that has one error of a compiler somewhere."""
+    reports = map(_report, sample.error_lines.lines)
+    return _outline(sample, 1) if any(report and report.is_error for report in reports) else None
+
+
+def _may_have_reports(sample: Sample) -> bool:
+    """Whether there is a report among the lines with errors, or of either end; only then all warnings are
+    searched for."""
+    if any(_report(line) for line in sample.error_lines.lines):
+        return True
+    return any(
+        "warning" in line and (_REPORT.match(line) or _RUST.match(line)) for _, line in sample.numbered()
     )
-    lines = [f"lines that report {reports} in {counted(len(files), 'file')}{part}", *shown_lines]
-    return Outline(kind="compiler errors", of=sample.range_of_lines(), lines=lines, tail_chars=TAIL_CHARS)
+
+
+def _outline(sample: Sample, min_reports: int) -> Outline | None:
+    found = find_lines(sample.spans, _WORDS)
+    reports = [report for line in found.lines if (report := _report(line))]
+    if len(reports) < min_reports:
+        return None
+    errors = [report.shown for report in reports if report.is_error]
+    warnings = [report.shown for report in reports if not report.is_error]
+    files = {report.file for report in reports}
+    of = found.range_in(sample.total_lines)
+    numbers = f"{counted(len(errors), 'error')} and {counted(len(warnings), 'warning')}"
+    lines = [
+        *(first_lines(sample) if len(reports) < MIN_REPORTS else ()),
+        f"lines that report {numbers} in {counted(len(files), 'file')}{part_of(of)}",
+        *(first_and_last(errors, SHOWN, "errors") if errors else first_and_last(warnings, SHOWN, "warnings")),
+    ]
+    return Outline(kind="compiler errors", of=of, lines=lines, tail_chars=TAIL_CHARS)
+
+
+def _report(line: FoundLine) -> _Report | None:
+    """Return what a line reports, with the next line for Rust, which names the place there."""
+    text = line.text
+    if report := _REPORT.match(text):
+        return _Report(report["kind"] == "error", report["file"], numbered_excerpt(line.number, text))
+    rust = _RUST.match(text)
+    place = _RUST_PLACE.match("".join(line.following(1))) if rust else None
+    if rust and place:
+        shown = f"{numbered_excerpt(line.number, text)} {excerpt(place[0].strip())}"
+        return _Report(rust["kind"] == "error", place["file"], shown)
+    return None

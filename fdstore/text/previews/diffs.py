@@ -10,13 +10,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fdstore.text.previews.sample import Outline, Sample, counted, excerpt
+from fdstore.text.previews.sample import Outline, Sample, counted, excerpt, part_of
 
 MAX_LINES = 4000
 """How many lines are looked at."""
 
 _HUNK = re.compile(r"@@ -\d{1,9}(?:,(\d{1,9}))? \+\d{1,9}(?:,(\d{1,9}))? @@")
 _GIT = "diff --git "
+_LF_GIT = "\n" + _GIT
 _NOTES = {
     "new file mode": "new",
     "deleted file mode": "deleted",
@@ -48,15 +49,26 @@ def diff(sample: Sample) -> Outline | None:
     if not files:
         return None
     everything = len(lines) == sample.total_lines
-    part = "" if everything else f" in this part; the text has {sample.total_lines} lines"
+    of, is_git = sample.range_of_first(len(lines)), lines[files[0].line - 1].startswith(_GIT)
     added, removed = sum(file.added for file in files), sum(file.removed for file in files)
-    shown = [f"{counted(len(files), 'file')}, +{added} -{removed}{part}"]
+    shown = [f"{counted(len(files), 'file')}, +{added} -{removed}{part_of(of)}{_in_all(sample, is_git, of)}"]
     if not everything:
         files[-1].note += " so far"
     for file in files:
         note = f" {file.note.strip()}" if file.note else ""
         shown.append(f"{file.line}:{excerpt(file.name)} +{file.added} -{file.removed}{note}")
-    return Outline(kind="diff", of=sample.range_of_first(len(lines)), lines=shown)
+    return Outline(kind="diff", of=of, lines=shown)
+
+
+def _in_all(sample: Sample, is_git: bool, of: str) -> str:
+    """Return what is known of all of a diff that is counted in part: its lines, and its files if Git made it,
+    since a line of a hunk never begins as the heading of a file does."""
+    if of == "all":
+        return ""
+    in_all = f"; the text has {sample.total_lines} lines"
+    if sample.whole and is_git:
+        in_all += f" and {counted(sample.head.count(_LF_GIT) + sample.head.startswith(_GIT), 'file')}"
+    return in_all
 
 
 def _files(lines: Sequence[str]) -> list[_File]:

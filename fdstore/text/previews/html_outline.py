@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from html import unescape
 
-from fdstore.text.previews.sample import Outline, Sample, counted, excerpt, first_and_last
+from fdstore.text.previews.sample import Outline, Sample, counted, excerpt, first_and_last, part_of
 
 _START = re.compile(
     r"\s*+(?:<\?xml[^>]*+>\s*+)?(?:<!--(?:(?!-->).){0,2000}-->\s*+)*+<(?:!doctype html|html[\s>])",
@@ -21,6 +21,7 @@ _TAG = re.compile(r"<(/?)([a-z][a-z0-9-]*+)\b[^<>]*+>", re.I)
 _COUNTED = {"a": "link", "table": "table", "form": "form", "img": "image", "li": "list item"}
 _HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 _ENDS_A_LINE = frozenset({"p", "div", "li", "tr", "br", "table", "ul", "ol", "title", *_HEADINGS})
+_MAX_CHARS = 60_000
 _MAX_TAGS = 2000
 _SHOWN_HEADINGS = 24
 _TEXT_CHARS = 600
@@ -31,7 +32,8 @@ def html(sample: Sample) -> Outline | None:
     """Describe an HTML page."""
     if not _START.match(sample.head[:10_000]):
         return None
-    seen = _UNSEEN.sub(" ", sample.head)
+    head = sample.head[:_MAX_CHARS]
+    seen = _UNSEEN.sub(" ", head)
     counts: Counter[str] = Counter()
     headings: list[str] = []
     text: list[str] = []
@@ -58,18 +60,18 @@ def html(sample: Sample) -> Outline | None:
             elif words:
                 headings.append(f"{name}: {excerpt(words, _HEADING_CHARS)}")
             inside = ""
-    everything = sample.whole and tags <= _MAX_TAGS
+    if tags > _MAX_TAGS:
+        of = f"tags 1-{_MAX_TAGS}"
+    elif len(head) < sample.chars:
+        of = f"chars 1-{len(head)}"
+    else:
+        of = "all"
     lines = [f"title: {excerpt(title)}"] if title else []
     found = [counted(counts[tag], noun) for tag, noun in _COUNTED.items() if counts[tag]]
-    lines.append(
-        f"{', '.join([counted(len(headings), 'heading'), *found])}{'' if everything else ' in this part'}"
-    )
+    lines.append(", ".join([counted(len(headings), "heading"), *found]) + part_of(of))
     lines += first_and_last(headings, _SHOWN_HEADINGS, "headings")
     written = [words for line in "".join(text).split("\n") if (words := _words(line))]
     lines.append(f"text: {excerpt(' / '.join(written), _TEXT_CHARS)}")
-    of = (
-        "all" if everything else f"chars 1-{len(sample.head)}" if tags <= _MAX_TAGS else f"tags 1-{_MAX_TAGS}"
-    )
     return Outline(kind="html outline", of=of, lines=lines)
 
 

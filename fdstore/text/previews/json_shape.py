@@ -14,10 +14,11 @@ from typing import Any
 import msgspec
 
 from fdstore.text.layout import show_controls_in_json
-from fdstore.text.previews.sample import Outline, Sample
+from fdstore.text.previews.json_parts import REFUSALS, PartOfArray, PartOfObject, decode_part
+from fdstore.text.previews.sample import SHORT_CHARS, Outline, Sample
 
 PART_CHARS = 12_000
-"""How much is looked at of a document that is not looked at whole."""
+"""How much is looked at of a document that is cut."""
 
 MAX_DEPTH = 100
 """JSON nested deeper than this has no shape."""
@@ -32,20 +33,27 @@ _MAX_LINES = 200
 
 _MARK = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|["\[\]{},]', re.DOTALL)
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_.$@-]{1,60}")
-_REFUSALS = (msgspec.DecodeError, RecursionError, UnicodeError)
 
 
 def json_shape(sample: Sample) -> Outline | None:
     """Describe one JSON object or array."""
     if not sample.head.lstrip(" \t\n\r").startswith(("{", "[")):
         return None
-    kept, ends = (len(sample.head), "") if sample.whole else _close(sample.head[:PART_CHARS])
-    found = _parse(sample.head[:kept] + ends)
-    if not found or not isinstance(found[0], (dict, list)) or (ends and not found[0]):
+    if sample.whole and (found := decode_part(sample.head_bytes)):
+        return _outline(found, "all")
+    if sample.whole and sample.chars <= SHORT_CHARS:
         return None
-    lines = ["the text goes on; these are the counts of this part alone"] if ends else []
+    kept, ends = _close(sample.head[:PART_CHARS])
+    found = _parse(sample.head[:kept] + ends)
+    return _outline(found, f"chars 1-{kept}") if ends and found and found[0] else None
+
+
+def _outline(found: list[Any], of: str) -> Outline | None:
+    if not isinstance(found[0], (dict, list)):
+        return None
+    lines = [] if of == "all" else ["the text goes on; these are the counts of this part alone"]
     _describe("", found, "", lines)
-    return Outline(kind="json shape", of=f"chars 1-{kept}" if ends else "all", lines=lines)
+    return Outline(kind="json shape", of=of, lines=lines)
 
 
 def json_lines_shape(sample: Sample) -> Outline | None:
@@ -67,7 +75,7 @@ def _parse(text: str) -> list[Any]:
     """Return the value of a JSON document, alone in a list; nothing if it is none."""
     try:
         return [msgspec.json.decode(text)]
-    except _REFUSALS:
+    except REFUSALS:
         return []
 
 
@@ -117,8 +125,13 @@ def _describe(label: str, values: list[Any], indent: str, lines: list[str]) -> N
         return
     if objects := by_type.get("object"):
         _describe_keys(objects, indent + "  ", lines)
-    if items := [item for array in by_type.get("array", ()) for item in array]:
-        _describe("an item" if len(items) == 1 else f"its {len(items)} items", items, indent + "  ", lines)
+    arrays = by_type.get("array", ())
+    if items := [item for array in arrays for item in array]:
+        total = sum(map(_size, arrays))
+        label = "an item" if total == 1 else f"its {total} items"
+        if len(items) < total:
+            label = f"{len(items)} of {label}"
+        _describe(label, items, indent + "  ", lines)
 
 
 def _counted(name: str, found: list[Any], total: int) -> str:
@@ -126,7 +139,7 @@ def _counted(name: str, found: list[Any], total: int) -> str:
     count = "" if total == 1 else f"{len(found)} " if len(found) < total else f"{total} "
     text = f"{count}{name}{'s' if total > 1 and len(found) != 1 and name != 'null' else ''}"
     if name == "array":
-        sizes = {len(array) for array in found}
+        sizes = set(map(_size, found))
         return f"{text} of {min(sizes)}" + (f" to {max(sizes)}" if len(sizes) > 1 else "")
     if name == "object":
         return text if found[0] or total > 1 else f"{text} without keys"
@@ -143,7 +156,11 @@ def _describe_keys(objects: list[dict[str, Any]], indent: str, lines: list[str])
     if len(keys) > SHOWN_KEYS:
         some = ", ".join(_key(key) for key, _ in zip(keys, range(_KEYS_OF_A_MAP), strict=False))
         values = [value for found in keys.values() for value in found]
-        _describe(f"{len(keys)} keys, {some}, ...; their values", values, indent, lines)
+        total = max(len(keys), *map(_size, objects))
+        is_part = any(isinstance(each, PartOfObject) for each in objects)
+        count = f"at least {total}" if is_part and len(objects) > 1 else str(total)
+        whose = f"the values of {len(keys)} of them" if is_part else "their values"
+        _describe(f"{count} keys, {some}, ...; {whose}", values, indent, lines)
         return
     for key, found in keys.items():
         missing = f" (in {len(found)} of {len(objects)})" if len(found) < len(objects) else ""
@@ -163,9 +180,16 @@ def _json(value: Any, limit: int) -> str:
     return msgspec.json.encode(value).decode()
 
 
+def _size(value: Any) -> int:
+    """Return how many items or keys an array or object has in the document."""
+    return value.total if isinstance(value, (PartOfArray, PartOfObject)) else len(value)
+
+
 _TYPES = {
     dict: "object",
+    PartOfObject: "object",
     list: "array",
+    PartOfArray: "array",
     str: "string",
     int: "integer",
     float: "number",

@@ -9,7 +9,14 @@ from __future__ import annotations
 import re
 from itertools import islice
 
-from fdstore.text.previews.sample import Outline, Sample, first_and_last, numbered_excerpt
+from fdstore.text.previews.sample import (
+    Outline,
+    Sample,
+    first_and_last,
+    first_lines,
+    numbered_excerpt,
+    part_of,
+)
 
 JUDGED = 60
 """How many lines decide whether a text is a log."""
@@ -19,7 +26,7 @@ JUDGED_CHARS = 400
 
 MIN_LINES = 6
 MIN_MARKS = 2
-SHOWN_FIRST, SHOWN_ERRORS = 3, 16
+SHOWN_ERRORS = 16
 TAIL_CHARS = 800
 
 _LOGGED = re.compile(
@@ -56,15 +63,18 @@ def log(sample: Sample) -> Outline | None:
         if marks < MIN_MARKS:
             return None
         kind = "test output"
-    errors = [(number, line) for number, line in sample.numbered() if _looks_like_an_error(line)]
-    part = "" if sample.all_lines else " in this part"
-    lines = [numbered_excerpt(number, line) for number, line in enumerate(sample.first[:SHOWN_FIRST], 1)]
-    found = "1 line looks like an error" if len(errors) == 1 else f"{len(errors)} lines look like errors"
+    found = sample.error_lines
+    errors = [line for line in found.lines if _looks_like_an_error(line.text)]
+    of = found.range_in(sample.total_lines)
+    lines = first_lines(sample)
+    counted = "1 line looks like an error" if len(errors) == 1 else f"{len(errors)} lines look like errors"
     lines += [
-        f"{found}{part}{':' if errors else ''}",
-        *first_and_last(errors, SHOWN_ERRORS, "such lines", lambda each: numbered_excerpt(*each)),
+        f"{counted}{part_of(of)}{':' if errors else ''}",
+        *first_and_last(
+            errors, SHOWN_ERRORS, "such lines", lambda each: numbered_excerpt(each.number, each.text)
+        ),
     ]
-    return Outline(kind=kind, of=sample.range_of_lines(), lines=lines, tail_chars=TAIL_CHARS)
+    return Outline(kind=kind, of=of, lines=lines, tail_chars=TAIL_CHARS)
 
 
 def _looks_like_an_error(line: str) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from fdstore.text.previews.sample import Outline, Sample, counted, excerpt, first_and_last
+from fdstore.text.previews.sample import Outline, Sample, counted, excerpt, first_and_last, part_of
 
 JUDGED = 60
 """How many lines decide whether a text is metrics."""
@@ -39,7 +39,7 @@ def metrics(sample: Sample) -> Outline | None:
         elif found := _SAMPLE.match(line):
             name = found[1]
             samples[name if name in declared else _SUFFIX.sub("", name)] += 1
-    part = "" if sample.all_lines else " in this part"
+    part = part_of(sample.range_of_lines())
     families = [
         f"{number}:{excerpt(name)} {kind}, {counted(samples[name], 'sample')}"
         for name, (number, kind) in declared.items()

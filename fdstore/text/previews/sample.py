@@ -1,62 +1,80 @@
-"""What a preview is made from: the beginning and the end of a text, and how long it is.
+"""What a preview is made from: a text, or the beginning and the end of one.
 
-    |<------ head ------>|..........................|<---- tail ---->|
-    1: first             n:                      m: |          lines: last
+    |<---------- head ---------->|..........|<---------- tail ---------->|
+    1: first    n:               |          |               m:      last |
 
-Nothing between the two is looked at, so the cost does not depend on the length of the text. Only whole lines
-are used as lines; the number of each is known, because the head begins with line 1 and the tail ends with the
-last one. A text that fits is looked at whole.
+A text in memory is looked at whole up to `WHOLE_CHARS`; of a longer one, and of a text in the store, the two
+ends are. What needs time for each line is done with the `first` and `last` lines alone; what can be found in
+the bytes is found in all of them, see `line_search`. Only whole lines are used as lines; the number of each
+is known, because the head begins with line 1 and the tail ends with the last one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeVar
-
-from msgspec.structs import replace
 
 from fdstore.records import Record
 from fdstore.text.layout import show_controls
 from fdstore.text.paging import count_lines
+from fdstore.text.previews.line_search import Found, Span, compile_words, find_lines
 
 T = TypeVar("T")
 
-WHOLE_CHARS = 60_000
-"""A text in memory that is not longer than this is looked at whole, if it has not too many lines."""
+WHOLE_CHARS = 3_000_000
+"""A text in memory that is not longer than this is looked at whole."""
+
+END_CHARS = 1_000_000
+"""How much of either end of a longer one is looked at. Searching both takes about as long as counting the
+lines of 10 MB."""
+
+SHORT_CHARS = 60_000
+"""The lines of a text that is not longer are looked at one by one, if they are not too many."""
 
 HEAD_CHARS = 24_000
-"""How much of the beginning is looked at."""
+"""How much of the beginning of a longer one is looked at by lines."""
 
 TAIL_CHARS = 12_000
-"""How much of the end is looked at."""
+"""How much of its end."""
 
 MAX_LINES = 600
-"""How many lines of either are looked at."""
-
-MORE_CHARS = 400_000
-"""How much of the beginning of a text in memory is looked at by kinds that need little time for a line."""
+"""How many lines of either end are looked at one by one."""
 
 LINE_CHARS = 160
 """How much of a line is shown."""
 
+_ERROR_WORDS = compile_words(
+    rb"(?i:error|fail|fatal|critical|panic|exception|not ok|traceback)|(?m:^)E   "  # the last is pytest's
+)
 
-class Sample(Record, frozen=True, kw_only=True):
+
+@dataclass(frozen=True)
+class Sample:
     """The beginning and the end of a text of `chars` characters and `total_lines` lines.
 
     head    the beginning; all of the text if `whole`
-    more    the same, or more of it
-    first   the whole lines at the beginning, without LF
-    last    those at the end that are not in `first`; the number of the first of them is `last_number`
+    tail    the end, "" if `whole`; its first line counts as cut; it may overlap the head
+    first   the first whole lines, without LF
+    last    the last ones that are not in `first`; the number of the first of them is `last_number`
     """
 
     head: str
-    more: str
-    whole: bool
+    tail: str
     chars: int
     total_lines: int
     first: list[str]
     last: list[str]
-    last_number: int
+
+    @property
+    def whole(self) -> bool:
+        """Whether the text is there whole."""
+        return len(self.head) >= self.chars
+
+    @property
+    def last_number(self) -> int:
+        return self.total_lines - len(self.last) + 1
 
     @property
     def all_lines(self) -> bool:
@@ -78,8 +96,8 @@ class Sample(Record, frozen=True, kw_only=True):
 
     def more_lines(self, limit: int) -> list[str]:
         """Return at most `limit` whole lines of the beginning, those of `first` and more."""
-        lines = self.more.split("\n", limit)
-        is_cut = len(lines) > limit or len(self.more) < self.chars
+        lines = self.head.split("\n", limit)
+        is_cut = len(lines) > limit or not self.whole
         if is_cut or not lines[-1]:
             lines.pop()
         return lines
@@ -87,6 +105,31 @@ class Sample(Record, frozen=True, kw_only=True):
     def range_of_first(self, count: int) -> str:
         """Return the first `count` lines for display."""
         return "all" if count == self.total_lines else f"lines 1-{count}"
+
+    @cached_property
+    def head_bytes(self) -> bytes:
+        """The beginning in UTF-8."""
+        return self.head.encode("utf-8", "surrogatepass")
+
+    @cached_property
+    def spans(self) -> list[Span]:
+        """All whole lines that are there."""
+        head = self.head_bytes
+        if self.whole:
+            return [Span(1, head)]
+        head = head[: head.rfind(b"\n") + 1]
+        tail = self.tail.partition("\n")[2].encode("utf-8", "surrogatepass")
+        count = tail.count(b"\n") + bool(tail and not tail.endswith(b"\n"))
+        overlap = head.count(b"\n") + count - self.total_lines
+        if overlap > 0:
+            tail = tail.split(b"\n", overlap)[-1]
+            count -= overlap
+        return [Span(1, head), Span(self.total_lines - count + 1, tail)]
+
+    @cached_property
+    def error_lines(self) -> Found:
+        """The lines that contain a word as errors do, and which lines were searched."""
+        return find_lines(self.spans, _ERROR_WORDS)
 
 
 def sample_text(text: str, lines: int | None = None) -> Sample:
@@ -96,36 +139,23 @@ def sample_text(text: str, lines: int | None = None) -> Sample:
     if len(text) <= WHOLE_CHARS:
         return sample_ends(text, "", len(text), lines)
     # one character more, to see whether it begins a line
-    sample = sample_ends(text[:HEAD_CHARS], text[-TAIL_CHARS - 1 :], len(text), lines)
-    return replace(sample, more=text[:MORE_CHARS])
+    return sample_ends(text[:END_CHARS], text[-END_CHARS - 1 :], len(text), lines)
 
 
 def sample_ends(head: str, tail: str, chars: int, lines: int) -> Sample:
     """Return the sample of a text by its beginning and its end, which may overlap. The first line of `tail`
     counts as cut; it is no line of the sample."""
     whole = len(head) >= chars
-    if whole:
-        first = head.split("\n", 2 * MAX_LINES)
-        if len(first) <= 2 * MAX_LINES:
-            if not first[-1]:
-                first.pop()
-            tail = ""
-        else:
-            first, tail = first[:MAX_LINES], head[-TAIL_CHARS - 1 :]
-    else:
-        first = head.split("\n", MAX_LINES)[:-1]
-    last = tail.removesuffix("\n").rsplit("\n", MAX_LINES)[1:]
+    if whole and chars <= SHORT_CHARS and head.count("\n", 0, -1) < 2 * MAX_LINES:
+        first = head.split("\n")
+        if not first[-1]:
+            first.pop()
+        return Sample(head, "", chars, lines, first, [])
+    first = head[:HEAD_CHARS].split("\n", MAX_LINES)[:-1]
+    end = (head if whole else tail)[-TAIL_CHARS - 1 :]
+    last = end.removesuffix("\n").rsplit("\n", MAX_LINES)[1:]
     last = last[max(0, len(first) + len(last) - lines) :]
-    return Sample(
-        head=head,
-        more=head,
-        whole=whole,
-        chars=chars,
-        total_lines=lines,
-        first=first,
-        last=last,
-        last_number=lines - len(last) + 1,
-    )
+    return Sample(head, "" if whole else tail, chars, lines, first, last)
 
 
 class Outline(Record, frozen=True, kw_only=True):
@@ -158,6 +188,15 @@ def counted(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
+def part_of(of: str) -> str:
+    """Return what follows a count of a part of a text, to say of which.
+
+    >>> part_of("all"), part_of("lines 1-600")
+    ('', ' in lines 1-600')
+    """
+    return "" if of == "all" else f" in {of}"
+
+
 def numbered_excerpt(number: int, line: str) -> str:
     """Return a line with its number, as grep prints it.
 
@@ -165,6 +204,11 @@ def numbered_excerpt(number: int, line: str) -> str:
     '7:made'
     """
     return f"{number}:{excerpt(line)}"
+
+
+def first_lines(sample: Sample, count: int = 3) -> list[str]:
+    """Return the first lines with their numbers, for a kind that says what is inside a text."""
+    return [numbered_excerpt(number, line) for number, line in enumerate(sample.first[:count], 1)]
 
 
 def first_and_last(found: Sequence[T], count: int, what: str, show: Callable[[T], str] = str) -> list[str]:

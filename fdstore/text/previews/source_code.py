@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from fdstore.text.previews.sample import Outline, Sample, numbered_excerpt
+from fdstore.text.previews.sample import Outline, Sample, numbered_excerpt, part_of
 
 MIN_DEFINITIONS = 3
 MAX_LINES = 2000
@@ -71,7 +71,7 @@ def source_code(sample: Sample) -> Outline | None:
         ]
         if len(found) < MIN_DEFINITIONS:
             continue
-        part = "" if len(lines) == sample.total_lines else " in this part"
-        shown = [f"{language}: {len(found)} lines that look like definitions{part}", *found]
-        return Outline(kind="source code", of=sample.range_of_first(len(lines)), lines=shown)
+        of = sample.range_of_first(len(lines))
+        shown = [f"{language}: {len(found)} lines that look like definitions{part_of(of)}", *found]
+        return Outline(kind="source code", of=of, lines=shown)
     return None

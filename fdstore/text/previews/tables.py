@@ -10,7 +10,7 @@ import csv
 import re
 from collections.abc import Sequence
 
-from fdstore.text.previews.sample import Outline, Sample, excerpt
+from fdstore.text.previews.sample import Outline, Sample, excerpt, part_of
 
 DELIMITERS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
 MIN_ROWS = 4
@@ -67,15 +67,13 @@ def _is_header(cells: list[str]) -> bool:
 
 def _outline(sample: Sample, rows: list[list[str]], delimiter: str) -> Outline:
     header, body = rows[0], rows[1:]
-    everything = len(sample.first) == sample.total_lines
-    part = "" if everything else f" in this part; the text has {sample.total_lines} lines"
+    of = sample.range_of_first(len(sample.first))
+    part = "" if of == "all" else f"{part_of(of)}; the text has {sample.total_lines} lines"
     lines = [f"{len(header)} columns, separated by {delimiter}; {len(body)} rows after the header{part}"]
     for number, name in enumerate(header):
         lines.append(f"column {number + 1}: {excerpt(name)} - {_column([row[number] for row in body])}")
     lines += [f"{number}:{excerpt(line)}" for number, line in enumerate(sample.first[: SHOWN_ROWS + 1], 1)]
-    return Outline(
-        kind="table", of=sample.range_of_first(len(sample.first)), lines=lines, tail_chars=TAIL_CHARS
-    )
+    return Outline(kind="table", of=of, lines=lines, tail_chars=TAIL_CHARS)
 
 
 def _column(cells: list[str]) -> str:

@@ -1,7 +1,7 @@
 """Tracebacks of Python, Java, Go and Node: the message, and the frame where it was raised.
 
-A text counts as one if its last traceback ends where the text does, or if a traceback is all it begins with.
-A log that has tracebacks in its middle is a log.
+A text is one if its last traceback ends where the text does. A text of no other kind that has tracebacks
+inside is described by them and by its beginning; a log that has some is a log.
 """
 
 from __future__ import annotations
@@ -10,12 +10,17 @@ import re
 from collections.abc import Sequence
 
 from fdstore.records import Record
-from fdstore.text.previews.sample import Outline, Sample, numbered_excerpt
+from fdstore.text.previews.line_search import FoundLine
+from fdstore.text.previews.sample import Outline, Sample, counted, first_lines, numbered_excerpt, part_of
 
 MAX_LINES_AFTER = 3
 """How many lines may follow a traceback at the end of a text."""
 
-MAX_MESSAGE_LINES = 5
+MAX_LINES = 300
+"""How many lines of a traceback inside a text are looked at."""
+
+SHOWN_FIRST, SHOWN_LAST = 1, 2
+TAIL_CHARS = 300
 
 _PYTHON = "Traceback (most recent call last):"
 _PYTHON_FRAME = re.compile(r'\s+File "[^"]*", line \d+')
@@ -25,6 +30,8 @@ _NODE_FRAME = re.compile(r"\s+at (?:.*\()?[^()]*:\d+:\d+\)?$")
 _THROWN = re.compile(
     r"(?:Exception in thread \"[^\"]*\" |Caused by: |Uncaught )?[\w$.]+(?:Error|Exception|Throwable)\b"
 )
+_CAUSE = "Caused by: "
+_FRAME_CHARS = 1000
 _GO = re.compile(r"(?:panic: |fatal error: )")
 _GO_FRAME = re.compile(r"\t[^\t ]+\.go:\d+")
 _DEEPER = re.compile(r"\s+(?:at |\.\.\. \d+ (?:more|lines)|\[)")
@@ -56,23 +63,75 @@ def traceback(sample: Sample) -> Outline | None:
         first, last = numbered[found.first][0], numbered[found.last][0]
         if last - first != found.last - found.first:
             continue  # part of it was not looked at
-        plural = "s" if found.frames > 1 else ""
         return Outline(
             kind="traceback",
             of=sample.range_of_lines(),
-            lines=[
-                f"{found.language} traceback in lines {first}-{last}, {found.frames} frame{plural}",
-                *(numbered_excerpt(*numbered[at]) for at in found.message),
-                "raised in:",
-                *(numbered_excerpt(*numbered[at]) for at in found.frame),
-            ],
-            tail_chars=0 if after == 0 else 300,
+            lines=_describe(found, lines, first),
+            tail_chars=0 if after == 0 else TAIL_CHARS,
         )
     return None
 
 
-def _last(lines: Sequence[str], matches: re.Pattern[str]) -> int | None:
-    return next((at for at in range(len(lines) - 1, -1, -1) if matches.match(lines[at])), None)
+def traceback_inside(sample: Sample) -> Outline | None:
+    """Describe a text that has tracebacks somewhere: how many, the first one and the last ones."""
+    if any(line.startswith("```") for line in sample.first):
+        return None  # a document that quotes one
+    found = sample.error_lines
+    begins = [line for line in found.lines if _begins(line)]
+    if not begins:
+        return None
+    of = found.range_in(sample.total_lines)
+    lines = [*first_lines(sample), f"{counted(len(begins), 'traceback')}{part_of(of)}:"]
+    left_out = len(begins) - SHOWN_FIRST - SHOWN_LAST
+    for at, line in enumerate(begins):
+        if left_out > 0 and at == SHOWN_FIRST:
+            lines.append(f"-- {left_out} more tracebacks --")
+        if at < SHOWN_FIRST or at >= len(begins) - SHOWN_LAST:
+            lines += _describe_at(line)
+    return Outline(kind="traceback", of=of, lines=lines, tail_chars=TAIL_CHARS)
+
+
+def _begins(line: FoundLine) -> bool:
+    """Whether a traceback begins with a line."""
+    if line.text.rstrip("\r") == _PYTHON:
+        return bool(_PYTHON_FRAME.match(line.following(1)[0]))
+    if _GO.match(line.text):
+        return any(each.startswith("goroutine ") for each in line.following(3))
+    if _THROWN.match(line.text) and not line.text.startswith(_CAUSE):
+        frame = line.following(1)[0]
+        return bool(_language(frame))
+    return False
+
+
+def _describe_at(line: FoundLine) -> list[str]:
+    """Describe the traceback that begins with a line."""
+    lines = [line.text, *line.following(MAX_LINES)]
+    if lines[0].rstrip("\r") == _PYTHON:
+        found = _python_at(lines, 0)
+    elif _GO.match(lines[0]):
+        found = _go(lines[: _end_of_goroutines(lines)])
+    else:
+        found = cause = _thrown_at(lines, 0)
+        while cause:
+            found = cause
+            after = found.last + 1
+            has_cause = after < len(lines) and lines[after].startswith(_CAUSE)
+            cause = _thrown_at(lines, after) if has_cause else None
+    if found is None:
+        return [numbered_excerpt(line.number, line.text)]
+    return _describe(found, lines, line.number + found.first)
+
+
+def _describe(found: _Traceback, lines: Sequence[str], number: int) -> list[str]:
+    """Describe a traceback among `lines`, whose first line has this number."""
+    first = number - found.first
+    frames = counted(found.frames, "frame")
+    return [
+        f"{found.language} traceback in lines {number}-{first + found.last}, {frames}",
+        *(numbered_excerpt(first + at, lines[at]) for at in found.message),
+        "raised in:",
+        *(numbered_excerpt(first + at, lines[at]) for at in found.frame),
+    ]
 
 
 def _python(lines: Sequence[str]) -> _Traceback | None:
@@ -80,6 +139,11 @@ def _python(lines: Sequence[str]) -> _Traceback | None:
     first = next((at for at in range(len(lines) - 1, -1, -1) if lines[at].rstrip("\r") == _PYTHON), None)
     if first is None:
         return None
+    return _python_at(lines, first)
+
+
+def _python_at(lines: Sequence[str], first: int) -> _Traceback | None:
+    """Find the end of Python's traceback that begins there."""
     frames: list[int] = []
     for at in range(first + 1, len(lines)):
         if _PYTHON_FRAME.match(lines[at]):
@@ -96,27 +160,46 @@ def _python(lines: Sequence[str]) -> _Traceback | None:
 
 def _java_or_node(lines: Sequence[str]) -> _Traceback | None:
     """Find the last stack: the message stands before it, the innermost frame is its first."""
-    last = _last(lines, _JAVA_FRAME)
-    node = _last(lines, _NODE_FRAME)
-    language, pattern = "Java", _JAVA_FRAME
-    if node is not None and (last is None or node >= last):
-        last, language, pattern = node, "JavaScript", _NODE_FRAME
+    last = next((at for at in range(len(lines) - 1, -1, -1) if _language(lines[at])), None)
     if last is None:
         return None
     start = last
     while start > 0 and _DEEPER.match(lines[start - 1]):
         start -= 1
-    if start == 0 or not _THROWN.match(lines[start - 1]):
+    return _thrown_at(lines, start - 1) if start > 0 and _THROWN.match(lines[start - 1]) else None
+
+
+def _thrown_at(lines: Sequence[str], first: int) -> _Traceback | None:
+    """Find the stack below the message that is there."""
+    end = next((at for at in range(first + 1, len(lines)) if not _DEEPER.match(lines[at])), len(lines))
+    languages = [_language(line) for line in lines[first + 1 : end]]
+    language = next((each for each in reversed(languages) if each), "")
+    if not language:
         return None
-    frames = sum(1 for line in lines[start : last + 1] if pattern.match(line))
+    frames = [first + 1 + at for at, each in enumerate(languages) if each == language]
     return _Traceback(
         language=language,
-        first=start - 1,
-        last=last,
-        message=[start - 1],
-        frame=[start],
-        frames=frames,
+        first=first,
+        last=frames[-1],
+        message=[first],
+        frame=[first + 1],
+        frames=len(frames),
     )
+
+
+def _language(line: str) -> str:
+    """Return the language whose frame a line is; "" if it is none."""
+    if len(line) > _FRAME_CHARS:
+        return ""
+    return "Java" if _JAVA_FRAME.match(line) else "JavaScript" if _NODE_FRAME.match(line) else ""
+
+
+def _end_of_goroutines(lines: Sequence[str]) -> int:
+    """Return where the stacks after a panic end: paragraphs that each begin with the name of a goroutine."""
+    for at in range(1, len(lines) - 1):
+        if not lines[at].strip() and not lines[at + 1].startswith(("goroutine ", "[signal ")):
+            return at
+    return len(lines)
 
 
 def _go(lines: Sequence[str]) -> _Traceback | None:

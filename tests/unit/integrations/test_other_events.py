@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fdstore.integrations.hooks import codex, gemini
+from fdstore.integrations.hooks import claude, codex, gemini
 
 LONG = "x" * 8001
 LIMIT = 8000
@@ -33,7 +33,7 @@ def codex_event(response: Any, tool: str = "mcp__github__list") -> dict[str, Any
     [
         (LONG, LONG),
         ({"content": [text(LONG)], "isError": False}, LONG),
-        ({"content": [text(LONG), text("and more")]}, f"{LONG}\nand more"),
+        ({"content": [text("a"), text("b"), text(LONG)]}, [text("a\nb"), text(LONG)]),
         ({"content": [text(LONG)], "structuredContent": {"result": LONG}}, LONG),
         (
             {"content": [text("short")], "structuredContent": {"rows": LONG}},
@@ -41,7 +41,7 @@ def codex_event(response: Any, tool: str = "mcp__github__list") -> dict[str, Any
         ),
     ],
 )
-def test_codex_gets_the_text_that_its_model_would_see_replaced(response: Any, stored: str) -> None:
+def test_codex_gets_the_text_that_its_model_would_see_replaced(response: Any, stored: Any) -> None:
     output = codex.output_of(codex_event(response), LIMIT)
 
     assert output is not None
@@ -62,6 +62,40 @@ def test_codex_gets_the_text_that_its_model_would_see_replaced(response: Any, st
 )
 def test_what_codex_has_cut_or_holds_pictures_or_is_ours_stays(tool: str, response: Any) -> None:
     assert codex.output_of(codex_event(response, tool), LIMIT) is None
+
+
+SEVERAL = ["short", "a" * 9000, "b" * 9000, "few", "words"]
+JUDGED = ["short", "a" * 9000, "b" * 9000, "few\nwords"]
+
+
+def test_the_text_blocks_of_an_mcp_tool_in_codex_are_judged_one_by_one() -> None:
+    blocks = [{"type": "text", "text": text} for text in SEVERAL]
+
+    output = codex.output_of(codex_event({"content": blocks}, "mcp__x__y"), LIMIT)
+
+    assert output is not None
+    assert [block["text"] for block in output.value] == JUDGED
+    assert output.answer(output.value)["reason"] == "\n".join(JUDGED)
+
+
+def test_the_parts_of_an_output_in_gemini_are_judged_one_by_one() -> None:
+    output = gemini.output_of(gemini_event([{"text": text} for text in SEVERAL]), LIMIT)
+
+    assert output is not None
+    assert [block["text"] for block in output.value] == [*JUDGED[:3], "fewwords"]
+
+
+def test_blocks_that_are_short_alone_and_long_together_are_taken_by_every_host() -> None:
+    blocks = [{"type": "text", "text": "x" * 4000} for _ in range(3)]
+
+    of_claude = claude.output_of(
+        {"hook_event_name": "PostToolUse", "tool_name": "mcp__x__y", "tool_response": blocks}, LIMIT
+    )
+    of_codex = codex.output_of(codex_event({"content": blocks}, "mcp__x__y"), LIMIT)
+
+    assert of_claude is not None
+    assert of_codex is not None
+    assert (of_claude.value, of_codex.value) == (blocks, "\n".join(["x" * 4000] * 3))
 
 
 def test_calls_that_are_numbered_anew_are_different_calls() -> None:

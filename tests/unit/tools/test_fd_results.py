@@ -69,7 +69,7 @@ def test_a_stored_text_is_described_by_its_two_ends(store: Store, runner: Counti
     assert preview["kind"] == "log"
     shown = (preview.body or "").split("\n")
     assert shown[3:] == [
-        "2 lines look like errors in this part:",
+        "2 lines look like errors in lines 1-228 and 9791-10000:",
         "3:13:07:00 ERROR 3",
         "9999:13:07:00 ERROR 9999",
     ]

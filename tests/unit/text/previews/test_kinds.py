@@ -6,12 +6,16 @@ import csv
 import difflib
 import io
 import json
+import re
+import time
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fdstore.text.previews import Preview, preview_of, sample_text
+from tests.unit.text.previews import examples
 from tests.unit.text.previews.examples import EXAMPLES, PLAIN
 
 
@@ -39,7 +43,7 @@ def test_any_other_text_has_no_preview_of_a_kind(name: str) -> None:
 
 
 def test_the_counts_of_json_that_is_cut_are_of_the_part_that_is_named() -> None:
-    text = json.dumps([{"id": number, "tags": ["a", "b"]} for number in range(10_000)])
+    text = json.dumps([{"id": number, "tags": ["a", "b"]} for number in range(100_000)])
 
     found = describe(text)
 
@@ -48,6 +52,34 @@ def test_the_counts_of_json_that_is_cut_are_of_the_part_that_is_named() -> None:
     assert f"array of {len(items)}" in found.text.split("\n")
     assert f"    id: {len(items)} integers, e.g. 0" in found.text.split("\n")
     assert found.text.startswith("the text goes on")
+
+
+def test_all_items_of_a_long_array_are_counted() -> None:
+    items = [{"id": number, "name": f"name {number}", "note": "x" * 100} for number in range(731)]
+
+    found = describe(json.dumps(items))
+
+    assert found.of == "all"
+    assert found.text.startswith("array of 731\n  its 731 items: 731 objects\n    id: 731 integers, e.g. 0")
+
+
+def test_items_that_were_not_decoded_are_counted_and_the_shape_says_how_many_were() -> None:
+    rows = [{"id": number, "tags": ["a"] * (number % 3)} for number in range(30_000)]
+
+    found = describe(
+        json.dumps({"rows": rows, "more": {f"k{n}": [n] for n in range(20_000)}, "total": 30_000})
+    )
+
+    lines = found.text.split("\n")
+    assert found.of == "all"
+    assert lines[:2] == ["object", "  rows: array of 30000"]
+    items = re.fullmatch(r"    (\d+) of its 30000 items: (\d+) objects", lines[2])
+    assert items is not None
+    assert items[1] == items[2]
+    assert 100 < int(items[1]) < 30_000
+    assert "  total: integer, e.g. 30000" in lines
+    [entries] = [line for line in lines if line.startswith("    20000 keys, ")]
+    assert re.search(r"; the values of \d+ of them: \d+ arrays of 1$", entries)
 
 
 scalars = (
@@ -136,8 +168,164 @@ def test_lines_that_look_like_errors_have_their_numbers_also_at_the_end_of_a_lon
     assert found.of.startswith("lines 1-")
     assert found.of.endswith("-100000")
     shown = found.text.split("\n")[3:]
-    assert shown == ["2 lines look like errors in this part:", f"7:{log[6]}", f"99990:{log[99_989]}"]
+    assert shown == [f"2 lines look like errors in {found.of}:", f"7:{log[6]}", f"99990:{log[99_989]}"]
     assert found.tail_chars == 800
+
+
+def test_an_error_in_the_middle_of_a_log_is_found() -> None:
+    log = [f"2026-11-22T13:07:00Z INFO item {number} " + "x" * 60 for number in range(1, 3001)]
+    log[1471] = "2026-11-22T13:07:00Z ERROR disk full"
+
+    found = describe("\n".join(log))
+
+    assert (found.kind, found.of) == ("log", "all")
+    assert found.text.split("\n")[3:] == ["1 line looks like an error:", f"1472:{log[1471]}"]
+
+
+def test_a_failed_assertion_in_the_middle_of_long_test_output_is_found() -> None:
+    output = [f"tests/test_a.py::test_{number} PASSED" for number in range(1, 30_001)]
+    output[20_000] = "E   assert 2 == 3"
+
+    found = describe("\n".join(output))
+
+    assert (found.kind, found.of) == ("test output", "all")
+    assert found.text.split("\n")[3:] == ["1 line looks like an error:", "20001:E   assert 2 == 3"]
+
+
+def test_where_lines_with_errors_are_too_many_their_count_says_of_which_lines_it_is() -> None:
+    log = [f"13:07:00 {'ERROR' if number % 2 else 'INFO'} item {number}" for number in range(1, 100_001)]
+
+    found = describe("\n".join(log))
+
+    first, last = re.fullmatch(r"lines 1-(\d+) and (\d+)-100000", found.of).groups()  # type: ignore[union-attr]
+    looked_at = [*log[: int(first)], *log[int(last) - 1 :]]
+    errors = sum("ERROR" in line for line in looked_at)
+    assert found.text.split("\n")[3] == f"{errors} lines look like errors in {found.of}:"
+    assert errors >= 1000
+    assert f"99999:{log[99_998]}" in found.text.split("\n")
+
+
+INSIDE = {
+    "compiler errors, of gcc": (
+        "src/a.c:3:5: error: unknown type name 'x'",
+        [
+            "lines that report 1 error and 0 warnings in 1 file",
+            "1472:src/a.c:3:5: error: unknown type name 'x'",
+        ],
+    ),
+    "compiler errors, of Rust": (
+        "error[E0308]: mismatched types\n --> src/main.rs:2:18",
+        ["1472:error[E0308]: mismatched types --> src/main.rs:2:18"],
+    ),
+    "traceback, of Python": (
+        examples.PYTHON,
+        [
+            "1 traceback:",
+            "Python traceback in lines 1472-1478, 2 frames",
+            "1478:ValueError: no such day",
+            '1476:  File "/app/load.py", line 3, in load',
+        ],
+    ),
+    "traceback, of Java": (
+        examples.JAVA,
+        [
+            "1 traceback:",
+            "1475:Caused by: java.io.IOException: reset",
+            "1476:\tat com.example.Wire.read(Wire.java:99)",
+        ],
+    ),
+    "traceback, of Node": (examples.NODE, ["1474:    at load (/app/index.js:3:9)"]),
+    "traceback, of Go": (examples.GO, ["Go traceback in lines 1472-1482, 3 frames", "1476:\t/app/main.go:9"]),
+}
+
+
+@pytest.mark.parametrize("kind", INSIDE)
+def test_an_error_inside_longer_output_of_no_other_kind_is_shown_after_the_beginning(kind: str) -> None:
+    error, lines = INSIDE[kind]
+    output = [f"copying the file number {number} of those that were found" for number in range(1, 3001)]
+    output[1471:1471] = error.removesuffix("\n").split("\n")
+
+    found = describe("\n".join(output))
+
+    shown = found.text.split("\n")
+    assert (found.kind, found.of) == (kind.partition(",")[0], "all")
+    assert shown[:3] == [f"{number}:{output[number - 1]}" for number in (1, 2, 3)]
+    assert set(lines) <= set(shown)
+
+
+def test_of_many_tracebacks_inside_a_text_the_first_and_the_last_are_shown() -> None:
+    output = "".join(
+        f"step {number}\n{examples.PYTHON.replace('day', f'day {number}')}" for number in range(9)
+    )
+
+    found = describe(output + "going on\n" * 9)
+
+    lines = found.text.split("\n")
+    assert lines[3] == "9 tracebacks:"
+    assert [line for line in lines if ":ValueError" in line] == [
+        f"{number * 8 + 8}:ValueError: no such day {number}" for number in (0, 7, 8)
+    ]
+    assert "-- 6 more tracebacks --" in lines
+
+
+def test_a_cause_without_frames_ends_a_traceback() -> None:
+    stack = examples.JAVA.replace("\tat com.example.Wire.read(Wire.java:99)\n", "")
+
+    found = describe(stack + "going on\n" * 9)
+
+    assert "Java traceback in lines 1-3, 2 frames" in found.text.split("\n")
+
+
+def test_a_document_that_quotes_a_traceback_is_none() -> None:
+    text = f"# What went wrong\n\n```\n{examples.PYTHON}```\n" + "More words.\n" * 100
+
+    assert preview_of(sample_text(text), 4000) is None
+
+
+def test_a_long_diff_of_git_says_how_many_files_it_has_in_all() -> None:
+    made = "".join(
+        f"diff --git a/{name} b/{name}\n--- a/{name}\n+++ b/{name}\n@@ -1,1 +1,30 @@\n-x\n" + "+line\n" * 30
+        for name in range(1000)
+    )
+
+    first = describe(made, 8000).text.split("\n")[0]
+
+    assert first == "115 files, +3425 -115 in lines 1-4000; the text has 35000 lines and 1000 files"
+
+
+LONG = {
+    "plain": "words number {n} of a text of no kind",
+    "a log": "13:07:00 INFO request {n} handled in {n} ms",
+    "a log with errors in each line": "13:07:00 ERROR request {n} failed",
+    "a log of no errors": "13:07:00 INFO request {n} errors=0 failed=0",
+    "warnings": "a/b.c:{n}: warning: unused",
+    "JSON lines": '{{"id": {n}, "name": "x", "tags": ["a", "b"]}}',
+    "a JSON array": '{{"id": {n}, "name": "a name", "note": "some words about it"}},',
+    "numbers in JSON": "{n},",
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+@pytest.mark.parametrize("chars", [2_900_000, 10_000_000])
+def test_the_preview_of_megabytes_costs_some_passes_over_the_bytes(name: str, chars: int) -> None:
+    line = LONG[name].format(n=123_456) + "\n"
+    text = line * (chars // len(line))
+    text = f"[{text}0]" if text.endswith(",\n") else text
+
+    # counting the lines of 10 MB that have some 50 characters, as is done when they are stored
+    measure = "words number 123456 of a text of no kind, no kind\n" * 200_000
+    pass_s = min(_seconds(lambda: measure.count("\n")) for _ in range(5))
+    preview_s = min(
+        _seconds(lambda: preview_of(sample_text(text, len(text) // len(line)), 2400)) for _ in range(5)
+    )
+
+    assert preview_s < 12 * pass_s
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    started = time.process_time()
+    work()
+    return time.process_time() - started
 
 
 @pytest.mark.parametrize("room", [60, 200, 1000])

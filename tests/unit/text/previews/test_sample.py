@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from fdstore.text.paging import count_lines
 from fdstore.text.previews import sample_ends, sample_text
-from fdstore.text.previews.sample import MAX_LINES, TAIL_CHARS, WHOLE_CHARS, Sample, fit
+from fdstore.text.previews.line_search import MAX_HITS, Span, compile_words, find_lines
+from fdstore.text.previews.sample import MAX_LINES, SHORT_CHARS, TAIL_CHARS, WHOLE_CHARS, Sample, fit
 
 texts = st.text(st.sampled_from("ab \r\n\n\0\u2028"), max_size=60)
 
@@ -48,17 +49,75 @@ def test_of_a_long_text_the_two_ends_are_looked_at() -> None:
     sample = sample_text(text)
 
     check_lines(sample, text)
-    assert not sample.whole
     assert (len(sample.first), len(sample.last)) == (MAX_LINES, MAX_LINES)
     assert sample.range_of_lines() == f"lines 1-{MAX_LINES} and {100_001 - MAX_LINES}-100000"
 
 
 def test_many_short_lines_are_not_all_looked_at() -> None:
-    for text in ("\n" * (WHOLE_CHARS - 1), "\n" * (TAIL_CHARS - 5), "a\n" * (10 * WHOLE_CHARS)):
+    for text in (
+        "\n" * (SHORT_CHARS - 1),
+        "\n" * (TAIL_CHARS - 5),
+        "a\n" * (10 * SHORT_CHARS),
+        "a\n" * WHOLE_CHARS,
+    ):
         sample = sample_text(text)
 
         check_lines(sample, text)
         assert len(sample.first) <= 2 * MAX_LINES
+
+
+@given(st.text(st.sampled_from("ab é\r\n\n\0\u2028"), max_size=60), st.integers(0, 60), st.integers(0, 60))
+def test_the_spans_have_each_whole_line_once(text: str, head: int, tail: int) -> None:
+    total = count_lines(text.count("\n"), len(text), text.endswith("\n"))
+    sample = sample_ends(text[:head], text[len(text) - min(tail, len(text)) :], len(text), total)
+
+    lines = lines_of(text)
+    seen: list[int] = []
+    for span in sample.spans:
+        for number, line in enumerate(lines_of(span.data.decode()), span.first):
+            assert line == lines[number - 1]
+            seen.append(number)
+    assert sorted(set(seen)) == seen
+    if head >= len(text):
+        assert seen == list(range(1, total + 1))
+
+
+WORD = compile_words(b"bad")
+texts_with_hits = st.lists(st.sampled_from(["bad", "not bad, bad", "good", "", "é bad", "\r"]), max_size=30)
+
+
+@given(texts_with_hits, st.booleans(), st.integers(1, 9))
+def test_the_lines_with_a_word_are_found_with_their_numbers(lines: list[str], ends: bool, first: int) -> None:
+    text = "\n".join(lines) + ("\n" if ends else "")
+
+    found = find_lines([Span(first, text.encode())], WORD)
+
+    lines = lines_of(text)
+    expected = [(first + at, line) for at, line in enumerate(lines) if "bad" in line]
+    assert [(line.number, line.text) for line in found.lines] == expected
+    for line in found.lines:
+        after = lines[line.number - first + 1 :]
+        assert line.following(2) == (after[:2] or [""])
+    assert found.searched == ([(first, first + len(lines) - 1)] if text else [])
+
+
+@given(st.integers(0, 3 * MAX_HITS), st.integers(0, 3000), st.integers(0, 3 * MAX_HITS))
+def test_of_more_hits_those_in_the_lines_that_are_named_are_found(
+    early: int, between: int, late: int
+) -> None:
+    lines = ["bad"] * early + ["good"] * between + ["bad"] * late
+    text = "\n".join(lines)
+
+    found = find_lines([Span(1, text.encode())], WORD)
+
+    expected = [
+        number for a, b in found.searched for number in range(a, b + 1) if lines_of(text)[number - 1] == "bad"
+    ]
+    assert [line.number for line in found.lines] == expected
+    assert len(expected) <= 2 * MAX_HITS
+    assert not text or found.searched[-1][1] == len(lines_of(text))
+    if early + late <= MAX_HITS:
+        assert found.range_in(len(lines_of(text))) == "all"
 
 
 @given(st.lists(st.text(st.sampled_from("ab"), max_size=20), min_size=1, max_size=12), st.integers(30, 200))
