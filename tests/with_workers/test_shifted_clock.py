@@ -35,7 +35,9 @@ def shifted(
         environment = {**os.environ, **model.environ, "CLOCK_SHIFT_S": str(request.param)}
         options = ["--url", agents_server.url, "-c", "2"]
         log = tmp_path / "worker.log"
-        worker = WorkerProcess(log, options, environ=environment, folder=tmp_path, program=LAUNCHER)
+        worker = WorkerProcess(
+            log, options, environ=environment, folder=tmp_path, program=LAUNCHER, fresh=True
+        )
         try:
             worker.wait_until_ready()
             yield worker
