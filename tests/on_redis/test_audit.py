@@ -24,7 +24,7 @@ from tests.on_redis.damage import DamagedStore, cases
 from tests.waiting import PATIENCE_S
 
 HURT = TreeKeys("fdstore", "t")
-LINES = "".join(f"line {n}, 漢字\n" for n in range(3000))
+LINES = "".join(f"line {n}, 漢字\n" for n in range(1000))
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_an_intact_store_is_reported_as_intact(store: Store, proc: Process) -> N
 
 
 def test_a_text_of_many_pages_is_audited_in_bounded_pieces(store: Store, proc: Process) -> None:
-    proc.create(LINES * 20)
+    proc.create(LINES * 60)
     requests = []
 
     def record_requests() -> Any:
