@@ -29,6 +29,12 @@ from tests.slices import check_slice  # noqa: E402
 from tests.store_model import StoreModel  # noqa: E402
 from tests.stored_keys import check_keys  # noqa: E402
 from tests.temporary_files import TemporaryFiles  # noqa: E402
+from tests.thorough import (  # noqa: E402, F401
+    pytest_deselected,
+    pytest_sessionfinish,
+    pytest_terminal_summary,
+    pytest_testnodedown,
+)
 
 # A shell that starts the tests in the background has them ignore Ctrl-C, and whatever they start too;
 # with a handler here it is as usual for the commands that are interrupted in tests.

@@ -22,6 +22,7 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -159,6 +160,7 @@ def become(arguments: list[str], environ: dict[str, str], folder: str, *, stream
     os.environ.update(environ)
     sys.path[:0] = filter(None, environ.get("PYTHONPATH", "").split(os.pathsep))
     sys.argv[1:] = arguments
+    tempfile.tempdir = None  # else that of the template
     # whether a stream is a terminal, and so how it is buffered, is only known now
     sys.stdin = sys.__stdin__ = _opened(0, "r")
     sys.stdout = sys.__stdout__ = _opened(1, "w")

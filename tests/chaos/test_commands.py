@@ -22,6 +22,7 @@ from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow
 from tests.chaos.conftest import Faults
 from tests.chaos.worker_pool import HERE, WorkerPool
 from tests.children import Child
+from tests.thorough import thorough
 from tests.waiting import PATIENCE_S, wait_until
 
 BOSS = """
@@ -129,6 +130,7 @@ def test_ctrl_c_cancels_a_run_and_its_descendants(
     assert {(m.state, m.reason) for m in store.tree("boss").members} == {("cancelled", "interrupted")}
 
 
+@pytest.mark.thorough("acceptance/test_while_it_goes_on.py has these verbs without a fault")
 def test_ctrl_c_cancels_a_run_that_a_worker_has_taken_over(
     command: Start, gated_script: GatedScript, store: Store, worker_pool: WorkerPool, faults: Faults
 ) -> None:
@@ -173,7 +175,7 @@ def test_ctrl_c_with_on_interrupt_leave_hands_the_run_to_a_worker(
     assert {(m.state, m.reason) for m in store.tree("boss").members} == {("cancelled", "interrupted")}
 
 
-@pytest.mark.parametrize("moment", ["boss", "hand", "last"])
+@pytest.mark.parametrize("moment", ["hand", *thorough("other moments", "boss", "last")])
 def test_a_killed_run_resumes_where_it_stopped(
     moment: str,
     command: Start,
@@ -218,6 +220,7 @@ def test_a_worker_continues_a_killed_run(
     assert out == "the hand said done\n"
 
 
+@pytest.mark.thorough("acceptance/test_while_it_goes_on.py has these verbs without a fault")
 def test_resume_refuses_a_process_that_is_still_running(
     command: Start, gated_script: GatedScript, store: Store, worker_pool: WorkerPool, faults: Faults
 ) -> None:
@@ -241,6 +244,7 @@ def test_resume_refuses_a_process_that_is_still_running(
     assert "it waits for boss.1; watch it with: fdstore attach boss" in err
 
 
+@pytest.mark.thorough("acceptance/test_while_it_goes_on.py has these verbs without a fault")
 def test_a_detached_run_can_be_attached_detached_and_killed(
     command: Start, gated_script: GatedScript, store: Store, worker_pool: WorkerPool, faults: Faults
 ) -> None:

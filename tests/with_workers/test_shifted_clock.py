@@ -17,6 +17,7 @@ from fdstore.runtime.waker import waker
 from fdstore.store import process_records, worker_registry
 from fdstore.store.clock import redis_now
 from fdstore.testing import Request, ScriptedModel, Turn, call, say
+from tests.thorough import thorough
 from tests.waiting import wait_until
 from tests.worker_process import WorkerProcess
 
@@ -24,7 +25,9 @@ LAUNCHER = Path(__file__).with_name("shifted_worker.py")
 WALL_S = 600
 
 
-@pytest.fixture(params=[-7200, 7200], ids=["two-hours-late", "two-hours-early"])
+@pytest.fixture(
+    params=[-7200, *thorough("the other direction", 7200)], ids=["two-hours-late", "two-hours-early"]
+)
 def shifted(
     request: pytest.FixtureRequest, agents_server: PrivateServer, tmp_path: Path
 ) -> Iterator[WorkerProcess]:
