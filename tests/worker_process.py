@@ -102,11 +102,15 @@ class WorkerProcess:
 
 @contextmanager
 def running_worker(
-    folder: Path, *options: str, environ: Mapping[str, str] | None = None, log: str = "worker.log"
+    folder: Path,
+    *options: str,
+    environ: Mapping[str, str] | None = None,
+    log: str = "worker.log",
+    fresh: bool = True,
 ) -> Iterator[WorkerProcess]:
-    """Start a worker in `folder` as users do, yield it when it is ready, and end it cleanly."""
+    """Start a worker in `folder`, by default as users do, yield it when it is ready, and end it cleanly."""
     environ = {**os.environ, **(environ or {})}
-    worker = WorkerProcess(folder / log, options, environ=environ, folder=folder, fresh=True)
+    worker = WorkerProcess(folder / log, options, environ=environ, folder=folder, fresh=fresh)
     try:
         worker.wait_until_ready()
         yield worker

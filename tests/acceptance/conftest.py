@@ -56,12 +56,15 @@ class Command:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("FDSTORE_")}
         self.environment = {**kept, "NO_COLOR": "1", "FDSTORE_DATA_DIR": str(data_dir), **environment}
 
-    def start(self, *args: str | Path, **streams: int) -> Child[bytes]:
-        """Start a command in the background; `streams` are those of Popen, pipes by default."""
+    def start(self, *args: str | Path, fresh: bool = False, **streams: int) -> Child[bytes]:
+        """Start a command in the background; `streams` are those of Popen, pipes by default.
+
+        `fresh`: in a new interpreter, whose memory is that of the command alone.
+        """
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         given: dict[str, Any] = {"env": self.environment, "cwd": self.folder, **pipes, **streams}
         words = list(map(str, args))
-        if starts_alike(self.environment):
+        if starts_alike(self.environment) and not fresh:
             return ForkedChild(COMMAND, words, **given)
         return Child([sys.executable, "-m", "fdstore", *words], **given)
 
