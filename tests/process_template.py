@@ -34,7 +34,8 @@ from fdstore.optional_packages import frozen_imports
 from tests.children import Child
 
 COMMAND, WORKER = "fdstore.__main__", "fdstore_workers.__main__"
-BOTH = (COMMAND, WORKER, "fdstore_workers.worker", "fdstore.client", "redis")
+OF_WORKERS = ("fdstore_workers.worker",)
+BOTH = (COMMAND, WORKER, *OF_WORKERS, "redis")
 PR_SET_CHILD_SUBREAPER = 36
 MAX_REQUEST_BYTES = 1 << 20
 INTERPRETER_VARIABLES = ("PYTHON", "LC_", "LANG")

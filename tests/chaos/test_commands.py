@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,8 +19,9 @@ from fdstore.records import ProcessRecord
 from fdstore.store import process_records
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow
 from tests.chaos.conftest import Faults
-from tests.chaos.worker_pool import HERE, WorkerPool
+from tests.chaos.worker_pool import WorkerPool
 from tests.children import Child
+from tests.process_template import OF_WORKERS, ForkedChild
 from tests.thorough import thorough
 from tests.waiting import PATIENCE_S, wait_until
 
@@ -90,8 +90,10 @@ def command(server: PrivateServer, model: ScriptedModel, tmp_path: Path) -> Iter
     started: list[Child[str]] = []
 
     def start(*arguments: str) -> Child[str]:
-        process = Child(
-            [sys.executable, str(HERE / "quick_command.py"), *arguments],
+        process: Child[str] = ForkedChild(
+            "tests.chaos.quick_command",
+            arguments,
+            imported=("tests.chaos.quick_worker", *OF_WORKERS),
             cwd=tmp_path,
             env={**os.environ, **model.environ, "FDSTORE_URL": server.url},
             stdout=subprocess.PIPE,
