@@ -1,6 +1,6 @@
 """A process that has imported fdstore and its packages, of which the workers and commands of tests are forks.
 
-    python -P tests/process_template.py SOCKET_FD MODULE...
+    python -P tests/process_template.py SOCKET_FD
 
 A worker's imports take more than a second of processor time, those of a command a quarter, and the tests
 start hundreds of each. For each request the template forks a process that takes on the arguments, directory,
@@ -30,12 +30,12 @@ from functools import cache
 from importlib import import_module
 from typing import Any, AnyStr, NoReturn
 
+from fdstore.cli import VERBS
 from fdstore.optional_packages import frozen_imports
 from tests.children import Child
 
 COMMAND, WORKER = "fdstore.__main__", "fdstore_workers.__main__"
-OF_WORKERS = ("fdstore_workers.worker",)
-BOTH = (COMMAND, WORKER, *OF_WORKERS, "redis")
+IMPORTED = (COMMAND, WORKER, "fdstore_workers.worker", "redis")
 PR_SET_CHILD_SUBREAPER = 36
 MAX_REQUEST_BYTES = 1 << 20
 INTERPRETER_VARIABLES = ("PYTHON", "LC_", "LANG")
@@ -51,17 +51,10 @@ def starts_alike(environ: Mapping[str, str]) -> bool:
 
 
 class ForkedChild(Child[AnyStr]):
-    """A child that is a fork of a template. `options` are those of `Child`.
+    """A fork of the template that runs `main()` of a module. `options` are those of `Child`."""
 
-    main      the module whose `main()` it runs
-    imported  what its template imports, in this order; each choice has a template of its own
-    """
-
-    def __init__(
-        self, main: str, arguments: Sequence[str], *, imported: tuple[str, ...] = BOTH, **options: Any
-    ) -> None:
+    def __init__(self, main: str, arguments: Sequence[str], **options: Any) -> None:
         self._main = main
-        self._template = template(imported)
         super().__init__(list(arguments), **options)
 
     def _execute_child(self, *given: Any, **named: Any) -> None:
@@ -71,7 +64,7 @@ class ForkedChild(Child[AnyStr]):
         streams = [number if stream == -1 else stream for number, stream in enumerate(theirs)]
         env = os.environ if asked["env"] is None else asked["env"]
         folder = os.fspath(asked["cwd"] or os.getcwd())
-        self.pid = self._template.fork([self._main, asked["args"], dict(env), folder], streams)
+        self.pid = template().fork([self._main, asked["args"], dict(env), folder], streams)
         self._child_created = True
         pipes = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
         self._close_pipe_fds(*(asked[name] for name in pipes))
@@ -80,12 +73,12 @@ class ForkedChild(Child[AnyStr]):
 class Template:
     """A process that forks others. It ends at the latest with this process."""
 
-    def __init__(self, imported: Sequence[str]) -> None:
+    def __init__(self) -> None:
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._lock = threading.Lock()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", __file__, str(theirs.fileno()), *imported],
+                [sys.executable, "-P", __file__, str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
@@ -109,9 +102,9 @@ class Template:
 
 
 @cache
-def template(imported: tuple[str, ...] = BOTH) -> Template:
-    """Return the template of this test process with these modules, started at the first call."""
-    made = Template(imported)
+def template() -> Template:
+    """Return the template of this test process, started at the first call."""
+    made = Template()
     atexit.register(made.close)
     return made
 
@@ -190,18 +183,13 @@ def run_and_exit(run: Callable[[], object]) -> NoReturn:
 
 
 def main() -> NoReturn:
-    descriptor, *imported = sys.argv[1:]
-    requests = socket.socket(fileno=int(descriptor))
+    requests = socket.socket(fileno=int(sys.argv[1]))
     requests.set_inheritable(False)
+    verbs = [home.partition(":")[0] for section in VERBS.values() for home, _ in section.values()]
     with frozen_imports():
-        for module in imported:
-            import_module(module)
-        if COMMAND in imported:
-            from fdstore.cli import VERBS
-
-            for home, _ in (verb for section in VERBS.values() for verb in section.values()):
-                with suppress(ModuleNotFoundError):
-                    import_module(home.partition(":")[0])
+        for module in (*IMPORTED, *verbs):
+            with suppress(ModuleNotFoundError):  # of an extra that is not installed
+                import_module(module)
     run_and_exit(import_module(serve(requests)).main)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from fdstore.local.worker import worker_command
 from tests.children import Child
 from tests.conftest import children_of, is_running
-from tests.process_template import OF_WORKERS, WORKER, ForkedChild
+from tests.process_template import WORKER, ForkedChild
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).parent.parent
@@ -48,7 +48,7 @@ class WorkerProcess:
                 self.process = Child(command, **given)
             elif program:
                 module = ".".join(program.relative_to(ROOT).with_suffix("").parts)
-                self.process = ForkedChild(module, options, imported=(module, *OF_WORKERS), **given)
+                self.process = ForkedChild(module, options, **given)
             else:
                 self.process = ForkedChild(WORKER, options, **given)
 

@@ -1,9 +1,8 @@
-"""`fdstore` with the times of `quick_times`, for a template of processes."""
+"""`fdstore` with the times of `quick_times`, for a fork of the template of processes."""
 
 from __future__ import annotations
 
-from tests.chaos import quick_times  # isort: skip: before anything reads its times
-
 from fdstore.cli import main as main
+from tests.chaos import quick_times
 
 assert quick_times.FASTER >= 1

@@ -21,7 +21,7 @@ from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow
 from tests.chaos.conftest import Faults
 from tests.chaos.worker_pool import WorkerPool
 from tests.children import Child
-from tests.process_template import OF_WORKERS, ForkedChild
+from tests.process_template import ForkedChild
 from tests.thorough import thorough
 from tests.waiting import PATIENCE_S, wait_until
 
@@ -93,7 +93,6 @@ def command(server: PrivateServer, model: ScriptedModel, tmp_path: Path) -> Iter
         process: Child[str] = ForkedChild(
             "tests.chaos.quick_command",
             arguments,
-            imported=("tests.chaos.quick_worker", *OF_WORKERS),
             cwd=tmp_path,
             env={**os.environ, **model.environ, "FDSTORE_URL": server.url},
             stdout=subprocess.PIPE,
