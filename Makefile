@@ -1,4 +1,4 @@
-# All that a newcomer needs: `make demo` runs the main job, `make test` passes the tests.
+# All that a newcomer needs: `make demo` runs the main job, `make test` passes the tests, in minutes.
 # Python 3.11+ and make are enough; a Redis comes with the packages if there is none.
 
 PYTHON ?= python3
@@ -16,7 +16,7 @@ FRAMEWORKS = $(patsubst tests/frameworks/%/requirements.txt,%,$(wildcard tests/f
 FRAMEWORKS_TESTED = $(FRAMEWORKS:%=test-frameworks-%)
 FRAMEWORKS_READY = $(FRAMEWORKS:%=.frameworks/%/.ready)
 
-.PHONY: demo test test-fast test-package test-bounds test-pythons test-servers test-releases release-keys \
+.PHONY: demo test test-all test-fast test-package test-bounds test-pythons test-servers test-releases release-keys \
 	test-hosts test-browser test-frameworks $(FRAMEWORKS_TESTED) frameworks-ready test-frameworks-oldest \
 	screenshots chaos generate docs test-docs lint clean
 
@@ -28,11 +28,18 @@ demo: $(READY)
 # Four at a time, even on two processors: the tests with workers wait for most of their time. What takes longest
 # begins, so that no processor is idle at the end. Hundreds of commands and workers are started, which must not
 # compile their source each time, as they would where the environment forbids bytecode.
+TESTED = tests/with_workers tests/chaos tests/on_cluster tests/acceptance tests/deploy tests/test_*.py \
+	tests/bench tests/on_redis tests/unit
+AT_ONCE = -n 4 --dist loadfile --no-loadscope-reorder
+
+# `make test` leaves out the tests marked thorough and most examples of properties: see tests/thorough.py.
 test: export PYTHONDONTWRITEBYTECODE =
 test: $(READY)
-	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder \
-		tests/with_workers tests/chaos tests/on_cluster tests/acceptance tests/deploy tests/test_*.py \
-		tests/bench tests/on_redis tests/unit
+	$(BIN)/python -m pytest -m "not long and not thorough" $(AT_ONCE) $(TESTED)
+
+test-all: export PYTHONDONTWRITEBYTECODE =
+test-all: $(READY)
+	$(BIN)/python -m pytest --hypothesis-profile=thorough $(AT_ONCE) $(TESTED)
 
 test-fast: $(READY)
 	$(BIN)/python -m pytest tests/unit
@@ -136,7 +143,8 @@ screenshots: $(READY)
 # alone with CHAOS_SEED=17, and CHAOS_SEEDS=10 takes fewer.
 chaos: $(READY)
 	CHAOS_SEEDS=$${CHAOS_SEEDS:-100} $(BIN)/python -m pytest tests/chaos tests/on_cluster \
-		tests/on_redis/test_damaged_records.py -m "long or not long" -n 2 -vv -rP
+		tests/on_redis/test_damaged_records.py -m "long or not long" --hypothesis-profile=thorough \
+		-n 2 -vv -rP
 
 # The blocking client is made of the awaiting one, pages of docs/reference/ of the code, and the table of
 # look-alikes of the Unicode standard's.

@@ -5,6 +5,7 @@ Without a redis-server its fixtures fail instead of skipping: a green run means 
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -12,7 +13,6 @@ from pathlib import Path
 
 import pytest
 import redis
-from hypothesis import settings
 
 import fdstore
 from fdstore.client import Store
@@ -24,14 +24,17 @@ pytest.register_assert_rewrite(
     "tests.slices", "tests.store_model", "tests.stored_keys", "tests.unit.rendering"
 )
 
+import tests.properties  # noqa: E402, F401
 from tests.slices import check_slice  # noqa: E402
 from tests.store_model import StoreModel  # noqa: E402
 from tests.stored_keys import check_keys  # noqa: E402
 from tests.temporary_files import TemporaryFiles  # noqa: E402
-
-# No deadline per example: the machine may be busy, and the bench measures time.
-settings.register_profile("fdstore", deadline=None)
-settings.load_profile("fdstore")
+from tests.thorough import (  # noqa: E402, F401
+    pytest_deselected,
+    pytest_sessionfinish,
+    pytest_terminal_summary,
+    pytest_testnodedown,
+)
 
 # A shell that starts the tests in the background has them ignore Ctrl-C, and whatever they start too;
 # with a handler here it is as usual for the commands that are interrupted in tests.
@@ -45,6 +48,22 @@ for name in ("PYTHONUNBUFFERED", "TERM", "COLUMNS", "LINES", "NO_COLOR", "FORCE_
 def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(TemporaryFiles())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Collect without the garbage collector, which would visit thousands of modules and tests over and over,
+    and exempt them from then on."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def pytest_unconfigure() -> None:
+    gc.unfreeze()  # for extension modules that count what is left at exit
 
 
 @pytest.fixture(autouse=True)

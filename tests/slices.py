@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from hypothesis import strategies as st
 
@@ -28,13 +29,14 @@ def lines_of(text: str) -> list[str]:
     return re.findall(r"[^\n]*\n|[^\n]+", text)
 
 
+@lru_cache(maxsize=8)
 def pages_of(text: str, size: int) -> list[str]:
-    pages = []
-    while len(text) > size:
-        end = text[:size].rfind("\n") + 1 or size
-        pages.append(text[:end])
-        text = text[end:]
-    return [*pages, text]
+    pages, start = [], 0
+    while len(text) - start > size:
+        end = text.rfind("\n", start, start + size) + 1 or start + size
+        pages.append(text[start:end])
+        start = end
+    return [*pages, text[start:]]
 
 
 def units_of(text: str, size: int, mode: str) -> list[str]:

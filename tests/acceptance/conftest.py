@@ -1,4 +1,5 @@
-"""The real command in a separate process with its own environment, as a person runs it.
+"""The real command in a separate process with its own environment, as a person runs it. It is a fork of a
+process that has imported everything, unless the environment has variables that interpreters read.
 
 All tests share one embedded server, started by the first command that needs it, and are isolated by key
 prefixes. A test of the server itself uses the `fresh` command, which has its own data directory.
@@ -17,13 +18,14 @@ import termios
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
 import fdstore
 from fdstore.local.redis_server import EmbeddedServer
 from tests.children import Child
+from tests.process_template import COMMAND, ForkedChild, starts_alike
 from tests.waiting import PATIENCE_S
 
 _prefixes = (f"t{number}" for number in itertools.count())
@@ -54,14 +56,17 @@ class Command:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("FDSTORE_")}
         self.environment = {**kept, "NO_COLOR": "1", "FDSTORE_DATA_DIR": str(data_dir), **environment}
 
-    def start(self, *args: str | Path, **streams: int) -> Child[bytes]:
-        """Start a command in the background; `streams` are those of Popen, pipes by default."""
-        return Child(
-            [sys.executable, "-m", "fdstore", *map(str, args)],
-            env=self.environment,
-            cwd=self.folder,
-            **{"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | streams,
-        )
+    def start(self, *args: str | Path, fresh: bool = False, **streams: int) -> Child[bytes]:
+        """Start a command in the background; `streams` are those of Popen, pipes by default.
+
+        `fresh`: in a new interpreter, whose memory is that of the command alone.
+        """
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        given: dict[str, Any] = {"env": self.environment, "cwd": self.folder, **pipes, **streams}
+        words = list(map(str, args))
+        if starts_alike(self.environment) and not fresh:
+            return ForkedChild(COMMAND, words, **given)
+        return Child([sys.executable, "-m", "fdstore", *words], **given)
 
     def __call__(self, *args: str | Path, stdin: bytes = b"") -> CommandResult:
         with self.start(*args) as process:

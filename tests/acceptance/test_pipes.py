@@ -28,7 +28,7 @@ def start_worker_for(
 ) -> AbstractContextManager[WorkerProcess]:
     """A worker on the store of `command`; with a sandbox where there can be one."""
     options = ["--url", store.url, "--prefix", store.prefix, "-c", "4", "--unsandboxed-commands", *allowed]
-    return running_worker(tmp_path, *options, environ=command.environment)
+    return running_worker(tmp_path, *options, environ=command.environment, fresh=False)
 
 
 @pytest.fixture

@@ -126,7 +126,7 @@ def _delete_page(store, page):
 
 def peak_bytes_of_search(command, *words: str) -> tuple[int, int]:
     """Return the peak memory of a search before its last output, and the number of lines it printed."""
-    with command.start("search", "triage", "1", *words) as process:
+    with command.start("search", "triage", "1", *words, fresh=True) as process:
         peak = lines = 0
         while piece := process.stdout.read(1 << 20):
             lines += piece.count(b"\n")

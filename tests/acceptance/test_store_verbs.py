@@ -120,7 +120,7 @@ def test_a_large_content_is_printed_exactly_and_in_bounded_memory(command, tmp_p
     (tmp_path / "large").write_bytes(text)
     command("put", "triage", "large")
 
-    with command.start("cat", "triage", "1") as process:
+    with command.start("cat", "triage", "1", fresh=True) as process:
         most = process.stdout.read(30_000_000)
         status = Path(f"/proc/{process.pid}/status").read_text()
         rest = process.stdout.read()

@@ -1,12 +1,8 @@
-"""`fdstore` with the times of `quick_times`."""
+"""`fdstore` with the times of `quick_times`, for a fork of the template of processes."""
 
 from __future__ import annotations
 
-import quick_times
-
-from fdstore.cli import main
+from fdstore.cli import main as main
+from tests.chaos import quick_times
 
 assert quick_times.FASTER >= 1
-
-if __name__ == "__main__":
-    main()

@@ -34,6 +34,7 @@ from tests.chaos.history import check_lives
 from tests.chaos.proxy import count_complete
 from tests.chaos.worker_pool import WorkerPool
 from tests.on_redis.agents import Agents, running, tool
+from tests.thorough import thorough
 from tests.waiting import PATIENCE_S, stretched, wait_until
 
 FASTER = max(4 / stretched(1), 1.0)
@@ -72,7 +73,9 @@ def claimed(store: Store, parent: ProcessHandle) -> ProcessHandle:
     return ProcessHandle(child.keys, child.limits, claim.attempt)
 
 
-@pytest.mark.parametrize("how", ["killed", "stopped", "killed, and who swept too"])
+@pytest.mark.parametrize(
+    "how", ["killed, and who swept too", *thorough("weaker outages", "killed", "stopped")]
+)
 def test_after_a_redis_outage_only_processes_of_dead_workers_count_as_lost(
     how: str,
     server: PrivateServer,
@@ -187,7 +190,7 @@ def run_until_ended(agents: Agents, store: Store) -> None:
             agents.attempt("solo", store)
 
 
-@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("moment", ["before", *thorough("the other moment", "after")])
 @pytest.mark.parametrize("at_most", [3, pytest.param(1000, marks=pytest.mark.long)])
 def test_killing_redis_at_any_request_of_an_attempt_does_not_count_as_a_loss(
     at_most: int,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,8 +19,10 @@ from fdstore.records import ProcessRecord
 from fdstore.store import process_records
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow
 from tests.chaos.conftest import Faults
-from tests.chaos.worker_pool import HERE, WorkerPool
+from tests.chaos.worker_pool import WorkerPool
 from tests.children import Child
+from tests.process_template import ForkedChild
+from tests.thorough import thorough
 from tests.waiting import PATIENCE_S, wait_until
 
 BOSS = """
@@ -89,8 +90,9 @@ def command(server: PrivateServer, model: ScriptedModel, tmp_path: Path) -> Iter
     started: list[Child[str]] = []
 
     def start(*arguments: str) -> Child[str]:
-        process = Child(
-            [sys.executable, str(HERE / "quick_command.py"), *arguments],
+        process: Child[str] = ForkedChild(
+            "tests.chaos.quick_command",
+            arguments,
             cwd=tmp_path,
             env={**os.environ, **model.environ, "FDSTORE_URL": server.url},
             stdout=subprocess.PIPE,
@@ -129,6 +131,7 @@ def test_ctrl_c_cancels_a_run_and_its_descendants(
     assert {(m.state, m.reason) for m in store.tree("boss").members} == {("cancelled", "interrupted")}
 
 
+@pytest.mark.thorough("acceptance/test_while_it_goes_on.py has these verbs without a fault")
 def test_ctrl_c_cancels_a_run_that_a_worker_has_taken_over(
     command: Start, gated_script: GatedScript, store: Store, worker_pool: WorkerPool, faults: Faults
 ) -> None:
@@ -173,7 +176,7 @@ def test_ctrl_c_with_on_interrupt_leave_hands_the_run_to_a_worker(
     assert {(m.state, m.reason) for m in store.tree("boss").members} == {("cancelled", "interrupted")}
 
 
-@pytest.mark.parametrize("moment", ["boss", "hand", "last"])
+@pytest.mark.parametrize("moment", ["hand", *thorough("other moments", "boss", "last")])
 def test_a_killed_run_resumes_where_it_stopped(
     moment: str,
     command: Start,
@@ -218,6 +221,7 @@ def test_a_worker_continues_a_killed_run(
     assert out == "the hand said done\n"
 
 
+@pytest.mark.thorough("acceptance/test_while_it_goes_on.py has these verbs without a fault")
 def test_resume_refuses_a_process_that_is_still_running(
     command: Start, gated_script: GatedScript, store: Store, worker_pool: WorkerPool, faults: Faults
 ) -> None:
@@ -241,6 +245,7 @@ def test_resume_refuses_a_process_that_is_still_running(
     assert "it waits for boss.1; watch it with: fdstore attach boss" in err
 
 
+@pytest.mark.thorough("acceptance/test_while_it_goes_on.py has these verbs without a fault")
 def test_a_detached_run_can_be_attached_detached_and_killed(
     command: Start, gated_script: GatedScript, store: Store, worker_pool: WorkerPool, faults: Faults
 ) -> None:

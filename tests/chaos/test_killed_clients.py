@@ -19,10 +19,13 @@ from fdstore.store import streams
 from tests.chaos.conftest import Execute, Faults
 from tests.chaos.victim import LONG, MOMENTS, WORK, append
 from tests.children import Child
+from tests.thorough import thorough
 from tests.waiting import wait_until
 
 PROJECT = Path(__file__).parents[2]
 SHORT = "one\ntwo\nthree\n"
+USUAL = ("create-long", "append", "spawn", "rename")
+"""One for each way to store: in pieces, a stream with its call, a child, a name."""
 
 
 @pytest.fixture
@@ -79,7 +82,9 @@ def state(store: Store, execute: Execute) -> dict[str, Any]:
     return found | {"counted": (tree.processes, tree.live, tree.fds, tree.bytes)}
 
 
-@pytest.mark.parametrize("work", WORK)
+@pytest.mark.parametrize(
+    "work", [*USUAL, *thorough("other operations", *(work for work in WORK if work not in USUAL))]
+)
 def test_a_client_killed_at_any_request_leaves_the_state_before_or_after_the_operation(
     work: str,
     run_victim: Callable[[str, int, str], str],
@@ -118,7 +123,7 @@ def test_a_client_killed_at_any_request_leaves_the_state_before_or_after_the_ope
     assert all(outcomes.values()), "both ends must have been seen"
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("moment", ["torn", *thorough("other moments", "before", "short", "after")])
 def test_retrying_an_append_after_its_client_was_killed_at_any_request_appends_once(
     moment: str,
     run_victim: Callable[[str, int, str], str],

@@ -26,6 +26,7 @@ from tests.chaos.conftest import Execute
 from tests.chaos.history import Observer, check_lives
 from tests.chaos.proxy import Proxy
 from tests.chaos.worker_pool import WorkerPool
+from tests.thorough import thorough
 from tests.waiting import PATIENCE_S, stretched, wait_until
 
 LONG = "".join(f"{number} of many\n" for number in range(150_000))
@@ -67,7 +68,7 @@ def expected_results(store: Store, execute: Execute, tmp_path: Path) -> list[Any
     return found
 
 
-@pytest.mark.parametrize("n", [2, 3, 4, 5, 7, 11])
+@pytest.mark.parametrize("n", [3, *thorough("other commands lose their replies", 2, 4, 5, 7, 11)])
 def test_losing_the_reply_of_every_nth_command_does_not_change_results(
     n: int, expected_results: list[Any], proxy: Proxy, tmp_path: Path
 ) -> None:
@@ -95,7 +96,7 @@ def test_an_async_client_survives_lost_replies_too(proxy: Proxy) -> None:
     assert asyncio.run(day()) == [fds, "t.1", True, fds[:6]]
 
 
-@pytest.mark.parametrize("size", [100, 1_000_000])
+@pytest.mark.parametrize("size", [1_000_000, *thorough("the shorter text", 100)])
 def test_losing_every_reply_raises_a_typed_error_and_leaves_no_partial_write(
     size: int, store: Store, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import pytest
+
 from fdstore.agent.launch import launch_root
 from fdstore.agent.program_loader import load
 from fdstore.client import Store
@@ -75,6 +77,7 @@ def test_a_spawn_bomb_stops_at_the_limits_and_then_drains(
     assert store.run(process_records.answer_of(store.prefix, root.id)).text == "drained"
 
 
+@pytest.mark.thorough("on_redis/test_collect.py removes fewer trees")
 def test_one_sweep_removes_every_key_of_a_thousand_abandoned_trees(
     store: Store, execute: Execute, faults: Faults
 ) -> None:

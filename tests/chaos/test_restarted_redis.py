@@ -7,6 +7,8 @@ import threading
 import time
 from pathlib import Path
 
+import pytest
+
 import fdstore
 from fdstore.agent.launch import launch_root
 from fdstore.agent.program_loader import load
@@ -118,6 +120,7 @@ def test_a_restart_loses_no_acknowledged_text_and_clients_and_agents_continue(
     observer.check_nothing_lost(root.id)
 
 
+@pytest.mark.thorough("the test above restarts Redis under workers too")
 def test_a_worker_claims_new_processes_within_ten_seconds_of_a_redis_restart(
     server: PrivateServer, store: Store, worker_pool: WorkerPool, tmp_path: Path, faults: Faults
 ) -> None:

@@ -18,6 +18,7 @@ from fdstore.store import process_records
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow
 from tests.chaos.conftest import Execute, Faults
 from tests.chaos.worker_pool import WorkerPool
+from tests.thorough import thorough
 from tests.waiting import PATIENCE_S, wait_until
 
 PROGRAM = """
@@ -31,7 +32,7 @@ python = ["agent_tools:rest"]
 """
 
 
-@pytest.mark.parametrize("pool", ["threads", "prefork"])
+@pytest.mark.parametrize("pool", ["threads", *thorough("the other pool", "prefork")])
 @pytest.mark.parametrize("busy_with", ["a model", "a tool"])
 def test_sigterm_during_a_long_step_hands_the_agent_to_another_worker(
     busy_with: str,

@@ -1,6 +1,8 @@
 """Tests that were written for one Redis, run on a Cluster as they are: sharing, streams and their ends,
 collecting, exporting, extracting, the awaited surface, and the machine that makes any sequence of calls."""
 
+import pytest
+
 from tests.on_redis.test_aio import *  # noqa: F403
 from tests.on_redis.test_collect import *  # noqa: F403
 from tests.on_redis.test_export_limit import *  # noqa: F403
@@ -11,3 +13,7 @@ from tests.on_redis.test_model import *  # noqa: F403
 from tests.on_redis.test_sharing import *  # noqa: F403
 from tests.on_redis.test_stream_ends import *  # noqa: F403
 from tests.on_redis.test_streams import *  # noqa: F403
+
+pytestmark = pytest.mark.thorough(
+    "on one Redis they are in `make test`; test_many_nodes.py has every operation"
+)

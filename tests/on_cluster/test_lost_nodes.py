@@ -83,6 +83,7 @@ def test_trees_on_a_lost_node_raise_typed_errors_and_other_trees_work(
     assert status.exit_code == 1
 
 
+@pytest.mark.thorough("the same as with the blocking client")
 def test_an_awaitable_client_keeps_working_on_other_nodes_too(
     cluster: Cluster,
     victim: ClusterNode,

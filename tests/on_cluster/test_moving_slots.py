@@ -27,6 +27,7 @@ from tests.on_redis.conftest import Execute
 from tests.on_redis.followers import Reader
 from tests.slices import pages_of
 from tests.stored_keys import check_keys
+from tests.thorough import thorough
 from tests.waiting import PATIENCE_S, wait_until
 
 TEXT = "".join(f"line {number} of a text that takes some room\n" for number in range(1, 20_001))
@@ -73,6 +74,7 @@ def test_pages_are_read_while_their_slot_moves_and_after(cluster: Cluster, store
     assert store.process("triage").read("fd:1#L7").text == TEXT.splitlines(keepends=True)[6]
 
 
+@pytest.mark.thorough("the same as with the blocking client")
 def test_an_awaitable_reader_follows_redirections_too(cluster: Cluster) -> None:
     async def main() -> None:
         async with await fdstore.aio.connect(cluster.url) as store:
@@ -194,7 +196,7 @@ def test_a_slot_move_that_takes_too_long_is_a_typed_error_and_writes_nothing(
     assert len(store.tree("triage").members) == 1
 
 
-@pytest.mark.parametrize("ending", ["\n", " and much more" * 2000 + "\n"])
+@pytest.mark.parametrize("ending", [" and much more" * 2000 + "\n", *thorough("shorter", "\n")])
 def test_a_stream_stays_complete_for_writer_and_followers_while_its_slot_moves(
     ending: str, cluster: Cluster, store: Store
 ) -> None:
@@ -233,6 +235,7 @@ def test_a_large_content_is_stored_completely_while_its_slot_moves(cluster: Clus
     assert store.tree("triage").fds == 6
 
 
+@pytest.mark.thorough("single calls are in the tests above")
 def test_any_sequence_of_calls_matches_plain_strings_while_the_slot_moves(
     cluster: Cluster, store_model: Any, execute: Execute, tmp_path: Path
 ) -> None:

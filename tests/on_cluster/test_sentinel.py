@@ -99,6 +99,7 @@ def test_a_client_continues_with_the_promoted_replica(watched: Watched) -> None:
         assert proc.read("fd:1", read_all=True).chars == "1-20000"
 
 
+@pytest.mark.thorough("the same as with the blocking client")
 def test_an_awaitable_client_continues_with_the_promoted_replica_too(watched: Watched) -> None:
     async def main() -> None:
         async with await fdstore.aio.connect(watched.url) as store:

@@ -29,7 +29,7 @@ from tests.servers import values_of
 from tests.waiting import PATIENCE_S
 
 HURT = TreeKeys("fdstore", "t")
-LINES = "".join(f"line {n}, 漢字\n" for n in range(3000))
+LINES = "".join(f"line {n}, 漢字\n" for n in range(1000))
 
 
 @pytest.fixture
@@ -126,7 +126,7 @@ def test_operations_in_step_get_their_own_replies_and_damage(
 
 
 def test_a_text_of_many_pages_is_audited_in_bounded_pieces(store: Store, proc: Process) -> None:
-    proc.create(LINES * 20)
+    proc.create(LINES * 60)
     requests = []
 
     def record_requests() -> Any:

@@ -28,6 +28,7 @@ from fdstore.store.following_bytes import ByteFollower
 from fdstore.store.keys import TreeKeys
 from fdstore.text.selection import FIRST_PAGE
 from tests.on_redis.followers import RepeatingStore, key_of
+from tests.properties import examples
 from tests.waiting import PATIENCE_S, wait_until
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 3
@@ -47,7 +48,9 @@ def damage(store: Store, proc: Process) -> list[str]:
     return [each.said for each in store.run(check_tree(TreeKeys(store.prefix, proc.id)))]
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(pieces=pieces_of_bytes, size=st.integers(1, 12) | st.none(), data=st.data())
 def test_any_split_into_pieces_stores_what_create_stores(
     store: Store, proc: Process, execute: Any, pieces: list[bytes], size: int | None, data: st.DataObject

@@ -29,10 +29,13 @@ from fdstore.store.keys import TreeKeys
 from fdstore.text.selection import Part
 from tests.on_redis.test_names import calls, count_round_trips
 from tests.on_redis.test_page_cost import stats
+from tests.properties import examples
 from tests.round_trips import count_waits
 from tests.waiting import stretched
 
-ANY = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+ANY = settings(
+    max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 texts = st.text(st.sampled_from("aä漢\N{GRINNING FACE}\n"), max_size=80)
 windows = st.tuples(st.integers(0, 400), st.none() | st.integers(0, 400))
 MB = 1_000_000

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import fdstore
 from fdstore.integrations.fsspec import MEMORY_BYTES, FdstoreFileSystem
+from tests.properties import examples
 
 
 def opened(url: str) -> Iterator[FdstoreFileSystem]:
@@ -136,7 +137,7 @@ def test_a_rename_is_one_step_and_appending_keeps_what_was_there(store: fdstore.
     assert plan.fd == "name:draft"
 
 
-@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(50), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=st.text(), start=st.integers(-40, 40), end=st.none() | st.integers(-40, 40))
 def test_a_range_is_that_of_a_slice(fs: Any, text: str, start: int, end: int | None) -> None:
     data = text.encode()

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from fdstore.client import Store
+from tests.properties import examples
 
 
 def test_any_sequence_of_calls_matches_plain_strings(
@@ -22,7 +23,7 @@ def test_any_sequence_of_calls_matches_plain_strings(
     run_state_machine_as_test(
         OnRedis,
         settings=settings(
-            max_examples=40,
+            max_examples=examples(40),
             stateful_step_count=25,
             deadline=None,
             suppress_health_check=list(HealthCheck),

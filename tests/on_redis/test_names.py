@@ -20,6 +20,7 @@ from fdstore.errors import Conflict, InvalidArgument, NotFound, QuotaExceeded
 from fdstore.records import TreeLimits
 from fdstore.store import contents, naming, reading
 from fdstore.text.selection import Part
+from tests.properties import examples
 from tests.round_trips import count_round_trips
 from tests.waiting import PATIENCE_S
 
@@ -94,7 +95,10 @@ def test_any_sequence_of_calls_matches_a_model_of_names(
     run_state_machine_as_test(
         WithNames,
         settings=settings(
-            max_examples=30, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+            max_examples=examples(30),
+            stateful_step_count=25,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
         ),
     )
 

@@ -17,6 +17,7 @@ from fdstore import FDConfig, Offloaded, Toolset, aio
 from fdstore.client import Process, Store
 from fdstore.errors import InvalidArgument, NotFound, StoreFull
 from tests.elements import only
+from tests.properties import examples
 
 SMALL = FDConfig(max_direct_output_chars=20, default_page_size=10)
 PNG = "iVBORw0KGgo="
@@ -119,7 +120,9 @@ def test_the_text_in_a_block_of_another_type_is_judged_too(tools: Toolset, proc:
 blocks = st.lists(st.text(max_size=40).map(text) | st.just(LINK), min_size=1, max_size=5)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(blocks)
 def test_nothing_of_any_blocks_is_lost(tools: Toolset, proc: Process, given: list[dict[str, Any]]) -> None:
     short = [block["text"] for block in given if block != LINK and 0 < len(block["text"]) <= 20]

@@ -14,6 +14,7 @@ from fdstore.client import Process, Store
 from fdstore.store.audit import check_tree
 from fdstore.store.keys import TreeKeys
 from tests.on_redis.test_page_cost import stats
+from tests.properties import examples
 from tests.slices import check_slice, pages_of
 from tests.stored_keys import whole_pages
 
@@ -50,7 +51,7 @@ def test_every_part_is_a_slice_of_the_text(store: Store, proc: Process) -> None:
     raw, counts = MIXED.encode(), {"page": len(pages_of(MIXED, 4000)), "line": 3000, "char": len(MIXED)}
 
     @given(data=st.data())
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=examples(40), deadline=None)
     def check(data: st.DataObject) -> None:
         # one that knows the content, one that must resolve it, one that has it of another
         reader = data.draw(st.sampled_from([proc, store.process("triage"), child]))

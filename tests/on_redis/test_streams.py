@@ -13,6 +13,7 @@ import fdstore.aio
 from fdstore.client import Process, Store
 from fdstore.errors import InvalidArgument, NotFound, PositionOutOfRange, StreamClosed
 from tests.on_redis.followers import Reader, key_of, stored
+from tests.properties import examples
 from tests.waiting import stretched, wait_until
 
 PIECES = [
@@ -25,7 +26,9 @@ pieces = st.lists(st.sampled_from(PIECES) | st.text(max_size=4), max_size=25)
 # --- what is stored
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(pieces=pieces, size=st.integers(1, 12) | st.just(4000), data=st.data())
 def test_an_open_stream_always_equals_create_with_its_text(
     proc: Process, execute: Any, pieces: list[str], size: int, data: st.DataObject

@@ -16,7 +16,8 @@ from fdstore.records import Descriptor
 from fdstore.store import leases, process_records, processes, streams
 from fdstore.store.streams import StreamAppender
 
-LONG = "".join(f"line {n}\n" for n in range(1000))
+LONG = "".join(f"line {n}\n" for n in range(300))
+"""In pages of 10 characters more than the 256 of one field of the index."""
 
 
 def stream_of(store: Store, proc: Process, text: str, page_size: int = 10) -> StreamAppender:

@@ -1,4 +1,4 @@
-"""A worker whose task records its actions in a second Redis, the ledger.
+"""A worker whose task records its actions in a second Redis, the ledger; started from a template.
 
     recording_worker.py STORE_URL LEDGER_URL POOL CONCURRENCY [fan-out] [restore]
 
@@ -19,7 +19,9 @@ from fdstore_workers.app import make_app, start_worker
 HELD_AT_MOST_S = 60
 
 
-def main(store_url: str, ledger_url: str, pool: str, concurrency: str, *more: str) -> int:
+def main() -> int:
+    store_url, ledger_url, pool, concurrency, *more = sys.argv[1:]
+
     def run(process_id: str) -> None:
         with redis.Redis.from_url(ledger_url, socket_timeout=None) as ledger:
             ledger.rpush("begun", process_id)
@@ -34,7 +36,3 @@ def main(store_url: str, ledger_url: str, pool: str, concurrency: str, *more: st
     if "restore" in more:
         app.conf.broker_transport_options |= {"unacked_restore_interval": 0.2, "unacked_restore_throttle": 1}
     return start_worker(app, int(concurrency), "prefork" if pool == "prefork" else "threads")
-
-
-if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))

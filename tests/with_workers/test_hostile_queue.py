@@ -28,6 +28,7 @@ from hypothesis import strategies as st
 from fdstore.local.redis_server import PrivateServer
 from fdstore.runtime.queue import Dispatcher
 from fdstore_workers import messages
+from tests.thorough import thorough
 from tests.waiting import wait_until
 from tests.with_workers.conftest import Ledger, StartWorker
 from tests.worker_process import WorkerProcess
@@ -195,7 +196,7 @@ def wait_for_valid_message(server: PrivateServer, ledger: Ledger, worker: Worker
     assert worker.is_alive, worker.log[-3000:]
 
 
-@pytest.mark.parametrize("pool", ["threads", "prefork"])
+@pytest.mark.parametrize("pool", ["threads", *thorough("the other pool", "prefork")])
 def test_hundreds_of_hostile_messages_in_any_order_do_not_end_the_worker(
     durable_server: PrivateServer, ledger: Ledger, start_worker: StartWorker, pool: str
 ) -> None:
@@ -220,6 +221,7 @@ def test_hundreds_of_hostile_messages_in_any_order_do_not_end_the_worker(
     assert "Traceback" not in worker.log
 
 
+@pytest.mark.thorough("messages of all other sizes are in the test above")
 def test_a_message_of_64_megabytes_is_dropped_with_one_line_in_bounded_memory(
     durable_server: PrivateServer, ledger: Ledger, start_worker: StartWorker
 ) -> None:
@@ -268,7 +270,12 @@ def test_only_well_formed_unacknowledged_messages_return_to_the_queue(
 
 @pytest.mark.parametrize(
     ("key", "pool"),
-    [(QUEUE, "threads"), (QUEUE, "prefork"), (UNACKED, "threads"), (UNACKED_INDEX, "threads")],
+    [
+        (QUEUE, "threads"),
+        *thorough(
+            "the other pool and keys", (QUEUE, "prefork"), (UNACKED, "threads"), (UNACKED_INDEX, "threads")
+        ),
+    ],
 )
 def test_a_worker_recovers_when_a_queue_key_of_the_wrong_type_is_removed(
     durable_server: PrivateServer, ledger: Ledger, start_worker: StartWorker, key: str, pool: str

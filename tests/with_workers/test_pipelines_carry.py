@@ -17,6 +17,7 @@ MiB_KB = 1024
 LINES = "".join(f"line {number}\n" for number in range(20_000))
 
 
+@pytest.mark.thorough("the texts of other tests are shorter")
 def test_a_hundred_megabytes_pass_through_in_bounded_memory(bench: Bench) -> None:
     text = "0123456789abcde\n" * 6_250_000
     given = bench.proc.create(text).fd

@@ -17,6 +17,7 @@ from fdstore.runtime.waker import waker
 from fdstore.store import process_records, worker_registry
 from fdstore.store.clock import redis_now
 from fdstore.testing import Request, ScriptedModel, Turn, call, say
+from tests.thorough import thorough
 from tests.waiting import wait_until
 from tests.worker_process import WorkerProcess
 
@@ -24,7 +25,9 @@ LAUNCHER = Path(__file__).with_name("shifted_worker.py")
 WALL_S = 600
 
 
-@pytest.fixture(params=[-7200, 7200], ids=["two-hours-late", "two-hours-early"])
+@pytest.fixture(
+    params=[-7200, *thorough("the other direction", 7200)], ids=["two-hours-late", "two-hours-early"]
+)
 def shifted(
     request: pytest.FixtureRequest, agents_server: PrivateServer, tmp_path: Path
 ) -> Iterator[WorkerProcess]:
@@ -35,7 +38,9 @@ def shifted(
         environment = {**os.environ, **model.environ, "CLOCK_SHIFT_S": str(request.param)}
         options = ["--url", agents_server.url, "-c", "2"]
         log = tmp_path / "worker.log"
-        worker = WorkerProcess(log, options, environ=environment, folder=tmp_path, program=LAUNCHER)
+        worker = WorkerProcess(
+            log, options, environ=environment, folder=tmp_path, program=LAUNCHER, fresh=True
+        )
         try:
             worker.wait_until_ready()
             yield worker

@@ -19,6 +19,7 @@ from fdstore.local.redis_server import PrivateServer
 from fdstore.runtime.queue import Dispatcher
 from fdstore.store import processes
 from fdstore.testing import Request, call, say, slow, turn
+from tests.thorough import thorough
 from tests.waiting import PATIENCE_S, stretched
 from tests.with_workers.agent_harness import SPAWN, AgentHarness, Replies, spawned, spawner
 from tests.with_workers.conftest import StartAgentWorker
@@ -145,7 +146,7 @@ def test_the_child_of_a_killed_worker_is_run_again_by_another(
     assert harness.record(root).exit_code == 0
 
 
-@pytest.mark.parametrize("pool", ["threads", "prefork"])
+@pytest.mark.parametrize("pool", ["threads", *thorough("the other pool", "prefork")])
 def test_a_worker_that_receives_sigterm_hands_its_agent_over(
     harness: AgentHarness, start_agent_worker: StartAgentWorker, pool: str
 ) -> None:

@@ -27,6 +27,7 @@ from fdstore.runtime.broker_url import broker_url, find_broker
 from fdstore.runtime.queue import Dispatcher, celery_app
 from fdstore_workers.app import make_app
 from fdstore_workers.transport import check_methods, quote_url
+from tests.thorough import thorough
 from tests.waiting import PATIENCE_S, stretched, wait_until
 from tests.with_workers.conftest import Ledger, StartWorker
 
@@ -261,7 +262,7 @@ def test_a_task_that_raises_is_logged_and_the_worker_continues(
     wait_until(lambda: not list_keys(durable_server))
 
 
-@pytest.mark.parametrize("pool", ["threads", "prefork"])
+@pytest.mark.parametrize("pool", ["threads", *thorough("the other pool", "prefork")])
 def test_on_sigterm_a_worker_finishes_its_task_and_exits_without_taking_another(
     durable_server: PrivateServer, ledger: Ledger, start_worker: StartWorker, pool: str
 ) -> None:
@@ -299,7 +300,7 @@ def test_a_worker_that_is_killed_leaves_no_temporary_files(
     assert list(temporary.iterdir()) == []
 
 
-@pytest.mark.parametrize("pool", ["threads", "prefork"])
+@pytest.mark.parametrize("pool", ["threads", *thorough("the other pool", "prefork")])
 def test_sigterm_ends_a_worker_whose_broker_is_dead(
     durable_server: PrivateServer, start_worker: StartWorker, pool: str
 ) -> None:
@@ -313,7 +314,12 @@ def test_sigterm_ends_a_worker_whose_broker_is_dead(
 
 
 @pytest.mark.parametrize(
-    ("pool", "fan_out"), [("threads", False), ("prefork", False), ("threads", True), ("prefork", True)]
+    ("pool", "fan_out"),
+    [
+        ("threads", True),
+        *thorough("the other pool", ("prefork", True)),
+        *thorough("without the other subscription", ("threads", False), ("prefork", False)),
+    ],
 )
 def test_a_worker_survives_a_broker_killed_during_its_task(
     durable_server: PrivateServer, ledger: Ledger, start_worker: StartWorker, pool: str, fan_out: bool

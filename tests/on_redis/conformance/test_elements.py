@@ -16,6 +16,7 @@ from fdstore import FDConfig, Toolset
 from fdstore.client import Process, Store
 from fdstore.store import contents, processes
 from tests.elements import elements, only
+from tests.properties import examples
 from tests.waiting import PATIENCE_S, wait_until
 
 ALL = ["read_fd", "search_fd", "list_fds", "write_fd", "fd_to_file", "close_fd"]
@@ -252,7 +253,9 @@ PIECES = [
 ]
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(
     st.lists(st.sampled_from(PIECES) | st.text(st.characters(codec="utf-8"), max_size=3), max_size=20).map(
         "".join

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from fdstore import FDConfig, Toolset
 from fdstore.client import Process
 from tests.elements import only
+from tests.properties import examples
 from tests.slices import texts
 
 ALL = ["read_fd", "search_fd", "list_fds", "write_fd", "fd_to_file", "close_fd"]
@@ -103,7 +104,7 @@ def test_following_more_stops_where_a_part_ends_inside_a_line(
 
 
 @given(text=texts, page_size=st.integers(1, 5), data=st.data())
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_following_more_finds_every_match_in_any_part(
     proc: Process, tools: Toolset, text: str, page_size: int, data: st.DataObject
 ) -> None:

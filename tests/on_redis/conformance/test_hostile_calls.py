@@ -20,6 +20,7 @@ from fdstore.tools.wrapping import store_references
 from fdstore.toolset.build import context_for, linked_programs
 from tests.elements import elements
 from tests.on_redis.conformance.hostile_values import FIELDS, anything, arguments_of
+from tests.properties import examples
 from tests.servers import values_in
 
 EXAMPLES = 950
@@ -126,7 +127,7 @@ def check(result: ToolResult | Started, ours: bool) -> None:
 
 
 hard = settings(
-    max_examples=EXAMPLES,
+    max_examples=examples(EXAMPLES),
     deadline=None,
     database=None,
     suppress_health_check=list(HealthCheck),
@@ -143,7 +144,7 @@ def test_any_arguments_from_a_model_get_a_result(hostile_caller: HostileCaller, 
     answered()
 
 
-@settings(hard, max_examples=200)
+@settings(hard, max_examples=examples(200))
 @given(st.data())
 def test_any_tool_name_from_a_model_gets_a_result(hostile_caller: HostileCaller, data: st.DataObject) -> None:
     check(hostile_caller.call(data.draw(anything), data.draw(anything)), ours=True)

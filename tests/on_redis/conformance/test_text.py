@@ -12,10 +12,13 @@ from hypothesis import strategies as st
 from fdstore import FDConfig, Toolset
 from fdstore.client import Process
 from tests.elements import Element, only
+from tests.properties import examples
 from tests.slices import lines_of, pages_of, some_numbers, texts, units_of
 
 ALL = ["read_fd", "search_fd", "list_fds", "write_fd", "put_fd", "fd_to_file", "close_fd"]
-often = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+often = settings(
+    max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 
 # no text here resembles our tags, so bodies are unescaped
 ODD = "a\0b\rc\r\nd\ufeffe\u2028f\x85g\x0bh\x0ci\u2029\N{GRINNING FACE}e\N{COMBINING ACUTE ACCENT}\n\n"

@@ -16,6 +16,7 @@ from fdstore.agent.program_loader import Program, load
 from fdstore.errors import InvalidProgram
 from fdstore.records import TreeLimits
 from fdstore.tools.config import FDConfig
+from tests.properties import examples
 
 SECTIONS = {field.name: field.type for field in msgspec.structs.fields(ProgramFile)}
 KEYS = [
@@ -78,7 +79,7 @@ def path(tmp_path):
 
 
 @pytest.mark.parametrize(("section", "key"), KEYS)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(60))
 @given(value=values)
 def test_any_value_at_any_key_gives_a_program_or_an_error_that_names_the_key(path, section, key, value):
     others = {"model": {"name": "m"}} if (section, key) != ("model", "name") else {}

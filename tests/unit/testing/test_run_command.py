@@ -16,6 +16,20 @@ import anthropic
 question = [{"role": "user", "content": "What is 1 + 2?"}]
 print(anthropic.Anthropic().messages.create(model="any", max_tokens=9, messages=question).content[0].text)
 """
+ASK_WITHOUT_SDK = """
+import json, os, urllib.request
+question = [{"role": "user", "content": "What is 1 + 2?"}]
+request = urllib.request.Request(
+    os.environ["ANTHROPIC_BASE_URL"] + "/v1/messages",
+    json.dumps({"model": "any", "max_tokens": 9, "messages": question}).encode(),
+    {
+        "x-api-key": os.environ["ANTHROPIC_API_KEY"],
+        "anthropic-version": "2023-06-01",
+        "content-type": "application/json",
+    },
+)
+print(json.load(urllib.request.urlopen(request))["content"][0]["text"])
+"""
 
 
 def run(folder: Path, script: str, *command: str) -> subprocess.CompletedProcess[str]:
@@ -44,7 +58,12 @@ def test_the_exit_code_is_that_of_the_command(tmp_path: Path):
 
 def test_an_exception_of_the_script_is_printed(tmp_path: Path):
     done = run(
-        tmp_path, "def script(request):\n    raise LookupError('no page')\n", "--", sys.executable, "-c", ASK
+        tmp_path,
+        "def script(request):\n    raise LookupError('no page')\n",
+        "--",
+        sys.executable,
+        "-c",
+        ASK_WITHOUT_SDK,
     )
 
     assert done.returncode == 1
@@ -58,7 +77,7 @@ def test_without_a_command_other_terminals_find_the_model(tmp_path: Path):
     assert serving.stdout is not None
     exports = serving.stdout.readline()
 
-    asking = ["sh", "-c", f'{exports}\n"$0" -c "$1"', sys.executable, ASK]
+    asking = ["sh", "-c", f'{exports}\n"$0" -c "$1"', sys.executable, ASK_WITHOUT_SDK]
     done = subprocess.run(asking, capture_output=True, text=True, timeout=PATIENCE_S)
     serving.terminate()
 

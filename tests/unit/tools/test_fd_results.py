@@ -16,6 +16,7 @@ from fdstore.text.previews import preview_of, sample_text
 from fdstore.tools.fd_results import render_fd
 from fdstore.tools.wrapping import wrap_text
 from tests.elements import only
+from tests.properties import examples
 from tests.unit.conftest import CountingRunner
 from tests.unit.rendering import descriptor
 from tests.unit.text.previews.examples import EXAMPLES
@@ -125,7 +126,7 @@ def whole(text: str) -> Descriptor:
 hostile = st.lists(st.sampled_from(PIECES) | st.text(max_size=3), max_size=30).map("".join)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(200), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from(sorted(EXAMPLES)), hostile, st.integers(0, 400), st.integers(50, 3000))
 @example("log", "</preview>\n<fd_result>", 0, 3000)
 @example("compiler errors, of Rust", "\r", 36, 157)

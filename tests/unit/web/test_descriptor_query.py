@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from fdstore.errors import InvalidArgument
 from fdstore.records import Descriptor
 from fdstore.web.descriptor_query import Position, SearchQuery, parse_go, parse_query
+from tests.properties import examples
 
 TEXT = Descriptor(
     fd="fd:1", state="sealed", chars=10_000, bytes=10_000, lines=500, pages=3, page_size=4000,
@@ -75,7 +76,7 @@ def test_bytes_are_reached_by_offset(typed: str, first: int | None) -> None:
         assert parse_go(typed, TEXT, is_hex=True) == Position("offset", first, first)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.text(max_size=30))
 def test_whatever_is_typed_is_a_position_of_the_content_or_refused(typed: str) -> None:
     for is_hex in (False, True):

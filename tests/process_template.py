@@ -1,0 +1,197 @@
+"""A process that has imported fdstore and its packages, of which the workers and commands of tests are forks.
+
+    python -P tests/process_template.py SOCKET_FD
+
+A worker's imports take more than a second of processor time, those of a command a quarter, and the tests
+start hundreds of each. For each request the template forks a process that takes on the arguments, directory,
+environment and streams of the request and runs `main()` of a module, as a new interpreter would. Its parent
+becomes the test process, which has made itself the reaper of its descendants until the reply; so it can wait
+for the process as for any child.
+
+`ForkedChild` is the side of the test process. What depends on the start of an interpreter (its options and
+environment, the import path, the command line that others see) needs a `Child` in its place.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import inspect
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from importlib import import_module
+from typing import Any, AnyStr, NoReturn
+
+from fdstore.cli import VERBS
+from fdstore.optional_packages import frozen_imports
+from tests.children import Child
+
+COMMAND, WORKER = "fdstore.__main__", "fdstore_workers.__main__"
+IMPORTED = (COMMAND, WORKER, "fdstore_workers.worker", "redis")
+PR_SET_CHILD_SUBREAPER = 36
+MAX_REQUEST_BYTES = 1 << 20
+INTERPRETER_VARIABLES = ("PYTHON", "LC_", "LANG")
+
+
+def starts_alike(environ: Mapping[str, str]) -> bool:
+    """Return whether an interpreter starts with these variables as the template did."""
+
+    def of_interpreter(variables: Mapping[str, str]) -> dict[str, str]:
+        return {name: value for name, value in variables.items() if name.startswith(INTERPRETER_VARIABLES)}
+
+    return of_interpreter(environ) == of_interpreter(os.environ)
+
+
+class ForkedChild(Child[AnyStr]):
+    """A fork of the template that runs `main()` of a module. `options` are those of `Child`."""
+
+    def __init__(self, main: str, arguments: Sequence[str], **options: Any) -> None:
+        self._main = main
+        super().__init__(list(arguments), **options)
+
+    def _execute_child(self, *given: Any, **named: Any) -> None:
+        """Start the process, in place of `subprocess`, which has made the pipes."""
+        asked = inspect.signature(subprocess.Popen._execute_child).bind(self, *given, **named).arguments
+        theirs = [asked["p2cread"], asked["c2pwrite"], asked["errwrite"]]
+        streams = [number if stream == -1 else stream for number, stream in enumerate(theirs)]
+        env = os.environ if asked["env"] is None else asked["env"]
+        folder = os.fspath(asked["cwd"] or os.getcwd())
+        self.pid = template().fork([self._main, asked["args"], dict(env), folder], streams)
+        self._child_created = True
+        pipes = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
+        self._close_pipe_fds(*(asked[name] for name in pipes))
+
+
+class Template:
+    """A process that forks others. It ends at the latest with this process."""
+
+    def __init__(self) -> None:
+        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._lock = threading.Lock()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", __file__, str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            )
+
+    def fork(self, request: list[Any], streams: Sequence[int]) -> int:
+        """Fork a process with these streams, and return its id."""
+        with self._lock:
+            _adopt_orphans(True)
+            try:
+                socket.send_fds(self._socket, [json.dumps(request).encode()], streams)
+                reply = self._socket.recv(64)
+            finally:
+                _adopt_orphans(False)
+        assert reply, "the template has ended"
+        return int(reply)
+
+    def close(self) -> None:
+        self._socket.close()
+        self._process.wait()
+
+
+@cache
+def template() -> Template:
+    """Return the template of this test process, started at the first call."""
+    made = Template()
+    atexit.register(made.close)
+    return made
+
+
+def _adopt_orphans(on: bool) -> None:
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, int(on), 0, 0, 0)
+
+
+# --- the process itself
+
+
+def serve(requests: socket.socket) -> str:
+    """Fork a process for each request until the socket is closed. In a fork, return the module to run."""
+    while True:
+        request, streams, _, _ = socket.recv_fds(requests, MAX_REQUEST_BYTES, 3)
+        if not request:
+            os._exit(0)
+        read_end, write_end = os.pipe()
+        between = os.fork()
+        if between == 0:
+            # its own child is an orphan at once, and so becomes one of the test process
+            child = os.fork()
+            if child:
+                os.write(write_end, b"%d" % child)
+                os._exit(0)
+            requests.close()
+            os.close(read_end)
+            os.close(write_end)
+            main, *rest = json.loads(request)
+            become(*rest, streams=list(streams))
+            return str(main)
+        for number in (write_end, *streams):
+            os.close(number)
+        os.waitpid(between, 0)
+        requests.send(os.read(read_end, 64))
+        os.close(read_end)
+
+
+def become(arguments: list[str], environ: dict[str, str], folder: str, *, streams: list[int]) -> None:
+    """Take on what a new process would have been given."""
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+    for stream in streams:
+        os.close(stream)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environ)
+    sys.path[:0] = filter(None, environ.get("PYTHONPATH", "").split(os.pathsep))
+    sys.argv[1:] = arguments
+    tempfile.tempdir = None  # else that of the template
+    # whether a stream is a terminal, and so how it is buffered, is only known now
+    sys.stdin = sys.__stdin__ = _opened(0, "r")
+    sys.stdout = sys.__stdout__ = _opened(1, "w")
+    sys.stderr = sys.__stderr__ = _opened(2, "w", buffering=1, errors="backslashreplace")
+
+
+def _opened(number: int, mode: str, **options: Any) -> Any:
+    return open(number, mode, closefd=False, **options)
+
+
+def run_and_exit(run: Callable[[], object]) -> NoReturn:
+    """End as the interpreter does, but without freeing all that the template imported: that takes longer than
+    most commands."""
+    try:
+        code = run()
+    except SystemExit as end:
+        code = end.code
+    if isinstance(code, int) or code is None:
+        threading._shutdown()  # type: ignore[attr-defined]
+        atexit._run_exitfuncs()
+        with suppress(OSError, ValueError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit((code or 0) & 0xFF)
+    sys.exit(code)  # type: ignore[arg-type]
+
+
+def main() -> NoReturn:
+    requests = socket.socket(fileno=int(sys.argv[1]))
+    requests.set_inheritable(False)
+    verbs = [home.partition(":")[0] for section in VERBS.values() for home, _ in section.values()]
+    with frozen_imports():
+        for module in (*IMPORTED, *verbs):
+            with suppress(ModuleNotFoundError):  # of an extra that is not installed
+                import_module(module)
+    run_and_exit(import_module(serve(requests)).main)
+
+
+if __name__ == "__main__":
+    main()
