@@ -100,7 +100,7 @@ def test_redis_cli_receives_the_password_without_a_command_line_argument(make_co
     (tmp_path / "url").chmod(0o600)
     command = make_command()
 
-    with command.start("--url-file", "url", "redis-cli") as asking:
+    with command.start("--url-file", "url", "redis-cli", fresh=True) as asking:
         asking.stdin.write(b"PING\n")
         asking.stdin.flush()
         pong = asking.stdout.readline()

@@ -34,13 +34,13 @@ def test_stored_texts_and_results_of_fdstores_own_tools_do_not_count() -> None:
     assert whole_chars(shown, CONFIG) == 0
 
 
-def test_what_was_cleared_does_not_count() -> None:
+def test_what_was_cleared_still_counts_so_that_later_results_are_shown_alike() -> None:
     shown = conversation("Go.", fetch=LONG)
     [key] = [each.key for each in shown.shown_results()]
 
     cleared = Conversation([*shown.entries, Cleared(lines={key: "[cleared]"})])
 
-    assert whole_chars(cleared, CONFIG) == 0
+    assert whole_chars(cleared, CONFIG) == whole_chars(shown, CONFIG) == 101
 
 
 def test_a_conversation_without_a_first_prompt_shows_nothing() -> None:
