@@ -75,7 +75,8 @@ def test_status_with_a_url_describes_that_redis(make_command):
 
         people, programs = command("status"), command("status", "--json")
 
-    assert people.lines[0].startswith(("store   answers, Redis ", "store   answers, Valkey "))
+    assert people.lines[0].split()[:2] == ["store", "answers,"]
+    assert people.lines[0].split()[2] in ("Redis", "Valkey")
     assert "append-only file OFF" in people.out
     store = decoded(programs.out, dict)["store"]
     assert (store["url"], store["maxmemory_bytes"], store["trees"]) == (server.url, 104857600, 1)
