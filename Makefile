@@ -38,6 +38,7 @@ test: $(READY)
 	$(BIN)/python -m pytest -m "not long and not thorough" $(AT_ONCE) $(TESTED)
 
 test-all: export PYTHONDONTWRITEBYTECODE =
+test-all: export FDSTORE_TEST_FRESH = 1
 test-all: $(READY)
 	$(BIN)/python -m pytest --hypothesis-profile=thorough $(AT_ONCE) $(TESTED)
 

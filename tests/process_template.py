@@ -39,10 +39,14 @@ IMPORTED = (COMMAND, WORKER, "fdstore_workers.worker", "redis")
 PR_SET_CHILD_SUBREAPER = 36
 MAX_REQUEST_BYTES = 1 << 20
 INTERPRETER_VARIABLES = ("PYTHON", "LC_", "LANG")
+FRESH = "FDSTORE_TEST_FRESH"
+"""If set, all workers and commands are new interpreters, as users start them; `make test-all` does so."""
 
 
 def starts_alike(environ: Mapping[str, str]) -> bool:
-    """Return whether an interpreter starts with these variables as the template did."""
+    """Return whether an interpreter starts with these variables as the template did, and may be a fork."""
+    if os.environ.get(FRESH):
+        return False
 
     def of_interpreter(variables: Mapping[str, str]) -> dict[str, str]:
         return {name: value for name, value in variables.items() if name.startswith(INTERPRETER_VARIABLES)}

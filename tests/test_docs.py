@@ -61,6 +61,7 @@ def test_the_python_of_the_readme_runs_unchanged(place):
     assert (folder / "part.txt").read_text().count("\n") == 20
 
 
+@pytest.mark.thorough("other tests run each of these commands")
 def test_the_shell_lines_of_the_readme_run_unchanged(place):
     folder, environ = place
     lines = [line for text in blocks("sh") for line in text.splitlines()]

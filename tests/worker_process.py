@@ -13,7 +13,7 @@ from pathlib import Path
 from fdstore.local.worker import worker_command
 from tests.children import Child
 from tests.conftest import children_of, is_running
-from tests.process_template import WORKER, ForkedChild
+from tests.process_template import FRESH, WORKER, ForkedChild
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).parent.parent
@@ -43,7 +43,7 @@ class WorkerProcess:
         with log.open("wb") as output:
             given = {"deadline_s": None, "stdout": output, "stderr": subprocess.STDOUT}
             given |= {"env": environ, "cwd": folder}
-            if fresh:
+            if fresh or os.environ.get(FRESH):
                 command = [sys.executable, str(program), *options] if program else worker_command(*options)
                 self.process = Child(command, **given)
             elif program:

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from fdstore.cli import cli
 from fdstore.records import ProcessRecord
 from tests.acceptance.verbs import CLOSED_PORT_URL, HERE, WITHOUT_STORE, decoded
+from tests.thorough import thorough
 from tests.waiting import PATIENCE_S, stretched, wait_until
 
 
@@ -167,7 +168,11 @@ WITHOUT_URL = {"completion", "claude-plugin", "hook", "gateway", *WITHOUT_STORE}
 
 
 @pytest.mark.parametrize(
-    "url", ["redis://h?foo=x", "redis://h/abc", "http://x", "redis://[x", "redis+cluster://h/1"]
+    "url",
+    [
+        "redis://h?foo=x",
+        *thorough("other mistakes", "redis://h/abc", "http://x", "redis://[x", "redis+cluster://h/1"),
+    ],
 )
 def test_a_url_that_cannot_be_used_is_one_line_and_exit_code_2_from_every_verb(make_command, tmp_path, url):
     (tmp_path / "agent.toml").write_text('[model]\nname = "any"\n[prompt]\nsystem = "You wait."\n')

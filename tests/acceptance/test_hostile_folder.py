@@ -136,6 +136,7 @@ def test_no_file_of_the_current_directory_is_executed(
     assert executed_files(hostile) == []
 
 
+@pytest.mark.thorough("the other pool")
 def test_a_worker_with_a_process_for_each_agent_executes_no_file_of_the_current_directory(
     hostile: Path, model: ScriptedModel, tmp_path: Path
 ) -> None:
@@ -158,6 +159,7 @@ def test_a_worker_with_a_process_for_each_agent_executes_no_file_of_the_current_
     assert executed_files(hostile) == [], log.read_text()
 
 
+@pytest.mark.thorough("files of a user in the same place are tested")
 def test_files_written_by_a_model_are_not_executed_by_the_next_run(tmp_path: Path) -> None:
     folder = tmp_path / "project"
     (folder / ".git").mkdir(parents=True)

@@ -9,6 +9,7 @@ import pytest
 
 from fdstore.local.redis_server import PrivateServer
 from tests.acceptance.verbs import decoded
+from tests.thorough import thorough
 from tests.waiting import PATIENCE_S
 
 # --- URLs with passwords
@@ -69,7 +70,11 @@ def test_a_file_without_a_url_is_a_usage_error(command, tmp_path, content):
 
 
 @pytest.mark.parametrize(
-    "words", [["--url", "{}", "worker"], ["--url-file", "url", "worker"], ["worker", "--url-file", "url"]]
+    "words",
+    [
+        ["--url-file", "url", "worker"],
+        *thorough("other places", ["--url", "{}", "worker"], ["worker", "--url-file", "url"]),
+    ],
 )
 def test_the_command_line_of_a_worker_does_not_contain_the_url(make_command, guarded_url, tmp_path, words):
     (tmp_path / "url").write_text(guarded_url)

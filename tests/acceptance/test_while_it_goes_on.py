@@ -129,6 +129,7 @@ def test_a_worker_reports_that_it_is_ready(command: Command, store: fdstore.Stor
     assert worker.returncode == 0
 
 
+@pytest.mark.thorough("`make demo` shows it")
 def test_the_demo_announces_each_step_before_doing_it(fresh: Command, tmp_path: Path) -> None:
     with fresh.start("demo", "-o", tmp_path / "out") as demo:
         assert demo.stdout is not None

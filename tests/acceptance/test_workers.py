@@ -68,6 +68,7 @@ def keyless(command: Command) -> dict[str, str]:
     return {name: value for name, value in command.environment.items() if not name.startswith("ANTHROPIC_")}
 
 
+@pytest.mark.thorough("it starts several workers")
 def test_run_replaces_an_idle_worker_by_one_with_its_own_key_directory_and_tools(
     fresh: Command, tmp_path: Path
 ) -> None:

@@ -20,6 +20,8 @@ from fdstore.bench.stage import MB, Stage, stage
 from fdstore.store.check import server_info
 from tests.waiting import PATIENCE_S
 
+pytestmark = pytest.mark.thorough("what users run is tested elsewhere, and `fdstore bench tasks` beside this")
+
 KINDS = [texts.LOGS, texts.SOURCE, texts.JSON, texts.CJK, texts.MIXED]
 
 

@@ -113,6 +113,7 @@ def test_after_a_redis_outage_only_processes_of_dead_workers_count_as_lost(
         assert (found.state, found.attempt, found.losses) == ("running", 1, 0)
 
 
+@pytest.mark.thorough("a shorter outage is tested")
 def test_a_redis_outage_longer_than_a_lease_counts_as_no_loss_for_running_agents(
     server: PrivateServer, store: Store, worker_pool: WorkerPool, tmp_path: Path, faults: Faults
 ) -> None:
@@ -190,6 +191,7 @@ def run_until_ended(agents: Agents, store: Store) -> None:
             agents.attempt("solo", store)
 
 
+@pytest.mark.thorough("other moments of the same failure")
 @pytest.mark.parametrize("moment", ["before", *thorough("the other moment", "after")])
 @pytest.mark.parametrize("at_most", [3, pytest.param(1000, marks=pytest.mark.long)])
 def test_killing_redis_at_any_request_of_an_attempt_does_not_count_as_a_loss(

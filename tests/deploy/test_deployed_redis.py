@@ -15,6 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import fdstore
 from fdstore.errors import StoreFull
 from fdstore.store import processes
@@ -110,6 +112,7 @@ def shell_of(deployed: Deployed, folder: Path) -> Callable[[str], str]:
     return shell
 
 
+@pytest.mark.thorough("operators' commands, none of which users run")
 def test_the_shell_commands_of_the_runbook_run_unchanged(deployed: Deployed, tmp_path: Path) -> None:
     """Blocks marked `sh` run in order. Blocks marked `bash` need root, systemd or docker."""
     shell = shell_of(deployed, tmp_path)
@@ -129,6 +132,7 @@ def test_the_shell_commands_of_the_runbook_run_unchanged(deployed: Deployed, tmp
     assert stat.S_IMODE((tmp_path / "backup.rdb").stat().st_mode) == 0o600
 
 
+@pytest.mark.thorough("operators' commands, none of which users run")
 def test_a_full_redis_is_freed_as_in_the_runbook(deployed: Deployed, tmp_path: Path) -> None:
     """Fill Redis, then free it without extra memory: a killed agent's descriptor, then a whole tree."""
     shell = shell_of(deployed, tmp_path)

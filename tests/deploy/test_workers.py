@@ -27,6 +27,7 @@ from tests.worker_process import running_worker
 # --- workers
 
 
+@pytest.mark.thorough("one tenant's worker is tested")
 def test_workers_of_two_tenants_share_a_redis(tmp_path: Path) -> None:
     program = write_program(tmp_path)
     with tempfile.TemporaryDirectory(prefix="fdstore-") as folder, ExitStack() as stack:

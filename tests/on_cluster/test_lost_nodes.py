@@ -105,6 +105,7 @@ def test_an_awaitable_client_keeps_working_on_other_nodes_too(
     asyncio.run(main())
 
 
+@pytest.mark.thorough("another moment of the same failure")
 def test_a_call_waits_for_a_node_that_returns_in_time(
     cluster: Cluster, victim: ClusterNode, processes_on_both_nodes: tuple[Process, Process], store: Store
 ) -> None:
@@ -118,6 +119,7 @@ def test_a_call_waits_for_a_node_that_returns_in_time(
     assert store.tree(lost.id).fds == 2
 
 
+@pytest.mark.thorough("another moment of the same failure")
 def test_a_promoted_replica_is_found(
     cluster: Cluster, victim: ClusterNode, processes_on_both_nodes: tuple[Process, Process], store: Store
 ) -> None:

@@ -115,6 +115,7 @@ def test_an_awaitable_client_continues_with_the_promoted_replica_too(watched: Wa
     asyncio.run(main())
 
 
+@pytest.mark.thorough("the same without Sentinels is tested")
 def test_a_worker_behind_sentinels_drops_invalid_process_ids(watched: Watched, tmp_path: Path) -> None:
     hostile = [b"7", b"[1]", b"null", b"\xff", b'{"body": ' + b"[" * 100_000, b"x" * 3_000_000]
     with ScriptedModel([]) as model, agent_workers(tmp_path) as start_worker:

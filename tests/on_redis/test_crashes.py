@@ -233,6 +233,7 @@ def test_an_agent_that_crashes_at_any_request_ends_with_the_same_state(
         assert check_every_crash(agents, launch_long_script, CALL_OF, expected, execute, redis_url) > 60
 
 
+@pytest.mark.thorough("more kinds of records in the same crashes")
 @pytest.mark.timeout(180)
 def test_every_kind_of_record_is_written_once_wherever_the_agent_crashes(
     store: Store, tmp_path: Path, execute: Execute, redis_url: str

@@ -161,6 +161,7 @@ def sample_cases(damaged_store: DamagedStore) -> list[Case]:
     return random.Random(seed).sample(every, SAMPLE)
 
 
+@pytest.mark.thorough("single damages are tested")
 def test_a_sample_of_damaged_records_affects_no_other_tree(
     damaged_store: DamagedStore, model: AnthropicModel, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -17,6 +17,7 @@ from fdstore.store import due_streams, streams
 from fdstore_workers.sweeper import sweep
 from tests.children import Child
 from tests.on_redis.followers import Reader, key_of
+from tests.thorough import thorough
 from tests.waiting import stretched, wait_until
 
 WRITER = """
@@ -95,7 +96,7 @@ def test_a_lease_that_was_not_renewed_in_time_breaks_the_stream(
     assert execute("HMGET", key_of(proc, appender.fd), "writer_until", "lease", "doubt") == [None] * 3
 
 
-@pytest.mark.parametrize("value", ["", "x", "x y", "nan", "-1", "1e400"])
+@pytest.mark.parametrize("value", ["x", *thorough("other values", "", "x y", "nan", "-1", "1e400")])
 def test_an_unreadable_lease_is_given_one_grace_period(
     store: Store, proc: Process, execute: Any, value: str
 ) -> None:

@@ -18,6 +18,7 @@ import pytest
 
 from tests.children import Child
 from tests.conftest import children_of
+from tests.thorough import thorough
 from tests.waiting import PATIENCE_S, wait_until
 
 COMMANDS = {
@@ -26,6 +27,7 @@ COMMANDS = {
     "gateway": ["gateway", "--process", "p", "--http", "http://127.0.0.1:9/mcp", "--listen", "127.0.0.1:0"],
     "worker": ["worker", "-c", "1", "--metrics-port", "0", "--sandbox", "off"],
 }
+THE_OTHERS = thorough("the same server", *(name for name in COMMANDS if name != "worker"))
 END_S = 20
 """How long a server may take to end, on a busy machine: less than clients may take for a request (30 s)."""
 
@@ -125,7 +127,7 @@ def serve(redis_url: str, tmp_path: Path) -> Callable[..., object]:
     return serve
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", ["worker", *THE_OTHERS])
 def test_slow_clients_keep_no_one_out_and_are_disconnected(name: str, serve) -> None:
     limits = {"FDSTORE_HTTP_CONNECTIONS": "16", "FDSTORE_HTTP_REQUEST_S": "1"}
     with serve(name, **limits) as server:
@@ -147,7 +149,7 @@ def is_closed(client: socket.socket) -> bool:
     return True
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", ["worker", *THE_OTHERS])
 def test_a_signal_ends_a_server_whatever_its_clients_do(name: str, serve) -> None:
     with serve(name) as server:
         server.add_slow_clients(40)
@@ -158,7 +160,7 @@ def test_a_signal_ends_a_server_whatever_its_clients_do(name: str, serve) -> Non
         assert "Traceback" not in server.log, server.log
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", ["worker", *THE_OTHERS])
 def test_a_server_without_free_file_descriptors_serves_on(name: str, serve) -> None:
     with serve(name) as server:
         assert server.answers()

@@ -77,6 +77,7 @@ def test_every_ancestor_that_waits_for_a_process_is_woken_by_its_end(store: Stor
     assert [member.state for member in store.tree("solo").members if member.id in woken] == ["ready", "ready"]
 
 
+@pytest.mark.thorough("its size takes long")
 def test_a_tree_of_more_than_eight_thousand_processes_is_cancelled_completely(
     store: Store, execute: Any
 ) -> None:

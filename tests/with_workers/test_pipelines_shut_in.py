@@ -90,6 +90,7 @@ def test_a_disk_cannot_be_filled(shell_bench: Bench) -> None:
     )  # each command starts with empty directories
 
 
+@pytest.mark.thorough("the same without a worker is tested")
 def test_a_fork_bomb_is_contained_in_its_stage_and_ends_with_it(shell_bench: Bench) -> None:
     made = shell_bench.pipe_with({"wall_seconds": 1}, ["bash", "-c", "b() { b | b & b; }; b"])
 

@@ -55,6 +55,7 @@ def test_a_pipeline_of_a_killed_worker_keeps_its_output_without_eof_and_is_not_r
     wait_until(lambda: not any(command_name(pid) for pid in left))
 
 
+@pytest.mark.thorough("it waits for the whole grace; a killed worker is tested")
 def test_a_pipeline_that_outlasts_the_shutdown_grace_ends_as_if_its_worker_had_died(
     empty_bench: Bench,
 ) -> None:
@@ -138,6 +139,7 @@ def test_a_waiting_agent_frees_the_only_worker_slot_for_its_pipeline(
     assert read["chain"] == "0,0"
 
 
+@pytest.mark.thorough("its parts are tested apart")
 def test_an_agent_whose_wait_times_out_can_kill_the_pipeline(empty_bench: Bench, tmp_path: Path) -> None:
     script = [
         call("pipe", commands=["sleep 600"]),

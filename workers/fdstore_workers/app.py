@@ -22,6 +22,7 @@ import os
 import socket
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal
 
 import msgspec
@@ -34,6 +35,7 @@ from fdstore.runtime.broker_url import find_broker
 from fdstore.runtime.queue import TASK, celery_app
 from fdstore.settings import DEFAULT_PREFIX
 from fdstore.telemetry.tracing import untraced
+from fdstore_workers.forks import die_with_parent
 from fdstore_workers.transport import RESTORE_AT_ONCE, quote_url
 
 log = logging.getLogger("fdstore.worker")
@@ -92,6 +94,10 @@ def start_worker(app: Any, concurrency: int, pool: Literal["threads", "prefork"]
     signals.setup_logging.connect(log_to_stderr, dispatch_uid="fdstore")
     if pool == "prefork":
         _share_memory_without_a_directory()
+        # an orphaned pool process would go on with what the supervisor has released
+        signals.worker_process_init.connect(
+            partial(_die_with, os.getpid()), weak=False, dispatch_uid="fdstore supervisor"
+        )
     worker = app.Worker(
         hostname=f"fdstore-{os.getpid()}@{socket.gethostname()}",
         pool=ThreadPool if pool == "threads" else pool,
@@ -118,6 +124,10 @@ def start_worker(app: Any, concurrency: int, pool: Literal["threads", "prefork"]
         signals.worker_ready.disconnect(dispatch_uid="fdstore")
         signals.setup_logging.disconnect(dispatch_uid="fdstore")
     return worker.exitcode or 0
+
+
+def _die_with(parent: int, **_: Any) -> None:
+    die_with_parent(parent)
 
 
 def _share_memory_without_a_directory() -> None:

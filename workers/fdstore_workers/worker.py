@@ -39,7 +39,6 @@ from fdstore.settings import read_otel
 from fdstore.telemetry import otel, tracing
 from fdstore.telemetry.counts import count
 from fdstore_workers.app import log_to_stderr, make_app, start_worker
-from fdstore_workers.forks import die_with_parent
 from fdstore_workers.losses import release_held
 from fdstore_workers.pipeline.choose_sandbox import Engine, find_sandbox
 from fdstore_workers.pipeline.run_pipeline import run_pipeline
@@ -177,9 +176,10 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
         signals.worker_ready.connect(begin, dispatch_uid="fdstore sweeper")
         signals.worker_shutting_down.connect(stop, dispatch_uid="fdstore stopping")
         signals.task_received.connect(take, dispatch_uid="fdstore supervisor")
-        # an orphaned pool process would go on with what the supervisor has released
-        die_with_worker = partial(_die_with, os.getpid())
-        signals.worker_process_init.connect(die_with_worker, weak=False, dispatch_uid="fdstore supervisor")
+        # that of the loop which polls the queue
+        signals.worker_process_init.connect(
+            lambda **_: tracing.forget_context(), weak=False, dispatch_uid="fdstore tracing"
+        )
         signals.worker_process_shutdown.connect(
             lambda **_: flush(), weak=False, dispatch_uid="fdstore telemetry"
         )
@@ -244,8 +244,3 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
             export_root=self.export_root,
             preload_root=self.preload_root,
         )
-
-
-def _die_with(parent: int, **_: Any) -> None:
-    die_with_parent(parent)
-    tracing.forget_context()  # that of the loop which polls the queue

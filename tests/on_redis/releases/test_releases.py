@@ -25,6 +25,7 @@ from fdstore.testing import ScriptedModel, say
 from tests.children import Child
 from tests.on_redis.releases import exchange
 from tests.on_redis.releases.stored_keys import Execute, keys_of, restore
+from tests.thorough import thorough
 from tests.waiting import wait_until
 
 KEYS = Path(__file__).with_name("keys")
@@ -147,7 +148,9 @@ def test_two_versions_follow_one_stream_at_the_same_time(store: Store, redis_url
 
 
 @pytest.mark.parametrize(
-    ("of_worker", "of_client"), [(PYTHON, sys.executable), (sys.executable, PYTHON)], ids=["worker", "client"]
+    ("of_worker", "of_client"),
+    [(sys.executable, PYTHON), *thorough("the other direction", (PYTHON, sys.executable))],
+    ids=["client", "worker"],
 )
 def test_a_worker_of_one_version_runs_an_agent_that_a_client_of_the_other_one_starts(
     of_worker: str, of_client: str, store: Store, redis_url: str, tmp_path: Path

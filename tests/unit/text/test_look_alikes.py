@@ -185,6 +185,7 @@ def test_no_character_that_the_standard_confuses_with_a_letter_of_a_tag_is_misse
     assert [text for text in texts if body_of(f"{text}é") == f"{text}é"] == []
 
 
+@pytest.mark.thorough("its size takes long")
 @pytest.mark.parametrize(
     "body",
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -101,6 +102,7 @@ def test_the_lines_with_a_word_are_found_with_their_numbers(lines: list[str], en
     assert found.searched == ([(first, first + len(lines) - 1)] if text else [])
 
 
+@pytest.mark.thorough("its size takes long")
 @given(st.integers(0, 3 * MAX_HITS), st.integers(0, 3000), st.integers(0, 3 * MAX_HITS))
 def test_of_more_hits_those_in_the_lines_that_are_named_are_found(
     early: int, between: int, late: int
