@@ -50,6 +50,6 @@ def pytest_testnodedown(node: Any) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if count := max([len(_left_out), *_counts]):
         terminalreporter.write_line(
-            f"`make test-all` adds {count} tests marked thorough, and takes four times as many examples of "
+            f"`make test-all` adds {count} tests marked thorough, and takes six times as many examples of "
             f"each property: {LONGER}"
         )

@@ -136,6 +136,7 @@ def peak_bytes_of_search(command, *words: str) -> tuple[int, int]:
     return peak * 1024, lines
 
 
+@pytest.mark.thorough("its size takes long")
 def test_search_of_a_large_content_uses_little_memory_with_any_number_of_matches(command, tmp_path):
     (tmp_path / "large").write_bytes(b"a line that will be found, again and again\n" * 300_000)
     command("put", "triage", "large")

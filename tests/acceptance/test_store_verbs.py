@@ -115,6 +115,7 @@ def test_read_all_prints_the_complete_text(command, store):
     assert command("read", "triage", "1").raw == b"a\n"
 
 
+@pytest.mark.thorough("its size takes long")
 def test_a_large_content_is_printed_exactly_and_in_bounded_memory(command, tmp_path):
     text = "".join(f"line {number}: na\u00efve \u6f22\u5b57\n" for number in range(1_500_000)).encode()
     (tmp_path / "large").write_bytes(text)

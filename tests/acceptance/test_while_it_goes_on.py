@@ -119,6 +119,7 @@ def test_run_of_an_agent_killed_from_outside_reports_only_the_cancellation(
     assert err.count(b"\n") == 1
 
 
+@pytest.mark.thorough("every worker of the tests is waited for by this line")
 def test_a_worker_reports_that_it_is_ready(command: Command, store: fdstore.Store) -> None:
     with command.start("worker", "--url", store.url, "-c", "1") as worker:
         assert worker.stderr is not None

@@ -106,6 +106,7 @@ def test_a_worker_suspended_past_its_lease_writes_nothing_after_resuming(
     assert other.is_alive
 
 
+@pytest.mark.thorough("a message delivered twice is tested")
 def test_a_message_delivered_ten_times_starts_one_run(
     store: Store, worker_pool: WorkerPool, tmp_path: Path, execute: Execute, faults: Faults
 ) -> None:

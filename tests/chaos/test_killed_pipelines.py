@@ -11,6 +11,8 @@ import re
 import threading
 from pathlib import Path
 
+import pytest
+
 from fdstore.agent.launch import launch_root
 from fdstore.agent.program_loader import load
 from fdstore.client import Process, Store
@@ -120,6 +122,7 @@ class Followers:
             thread.join(PATIENCE_S)
 
 
+@pytest.mark.thorough("one moment of it is tested with workers")
 def test_a_pipeline_whose_worker_is_killed_is_complete_or_broken_and_never_run_twice(
     seed: int, store: Store, worker_pool: WorkerPool, tmp_path: Path
 ) -> None:

@@ -143,6 +143,7 @@ def test_cutting_connections_at_random_does_not_change_results(
     assert found == expected_results
 
 
+@pytest.mark.thorough("single calls on such a network are tested")
 def test_agents_on_a_network_that_loses_replies_give_the_same_answer(
     server: PrivateServer, store: Store, worker_pool: WorkerPool, proxy: Proxy, tmp_path: Path
 ) -> None:

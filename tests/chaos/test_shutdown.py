@@ -82,6 +82,7 @@ def test_sigterm_during_a_long_step_hands_the_agent_to_another_worker(
     assert execute("ZCARD", "fdstore:workers") == (busy_with == "a model")
 
 
+@pytest.mark.thorough("one signal is tested")
 def test_a_repeated_signal_ends_no_agent(
     store: Store, worker_pool: WorkerPool, tmp_path: Path, faults: Faults
 ) -> None:

@@ -165,6 +165,7 @@ def torn_server(tmp_path: Path) -> Iterator[TornLogServer]:
 CUTS_A_SEED = 6
 
 
+@pytest.mark.thorough("half-stored scripts are tested without a restart")
 def test_a_partly_logged_script_never_reads_as_complete(
     seed: int, torn_server: TornLogServer, faults: Faults
 ) -> None:

@@ -44,14 +44,17 @@ class Fixtures(abstract.AbstractFixtures):
         return False
 
 
+@pytest.mark.thorough("the suite of fsspec itself")
 class TestCopy(abstract.AbstractCopyTests, Fixtures):
     pass
 
 
+@pytest.mark.thorough("the suite of fsspec itself")
 class TestGet(abstract.AbstractGetTests, Fixtures):
     pass
 
 
+@pytest.mark.thorough("the suite of fsspec itself")
 class TestPut(abstract.AbstractPutTests, Fixtures):
     pass
 

@@ -137,6 +137,7 @@ def test_a_fork_of_an_empty_process_is_empty(proc: Process) -> None:
     assert proc.fork().list() == []
 
 
+@pytest.mark.thorough("its size takes long")
 def test_a_fork_of_a_thousand_descriptors_is_one_step(
     proc: Process, assert_counted: Any, execute: Any
 ) -> None:

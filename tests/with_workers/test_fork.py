@@ -91,6 +91,7 @@ def test_the_parent_frees_its_worker_slot_while_its_forks_run(
     assert harness.answer(root) == "Done."
 
 
+@pytest.mark.thorough("spawned children of a killed worker are tested")
 def test_forks_of_a_killed_worker_are_run_again_and_none_is_created_twice(
     harness: AgentHarness, start_agent_worker: StartAgentWorker
 ) -> None:

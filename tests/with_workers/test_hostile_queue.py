@@ -298,7 +298,7 @@ def test_a_worker_recovers_when_a_queue_key_of_the_wrong_type_is_removed(
     wait_for_valid_message(durable_server, ledger, worker)
 
 
-@pytest.mark.parametrize("started", ["before", *thorough("the other order", "after")])
+@pytest.mark.parametrize("started", thorough("it waits for pauses that grow", "before", "after"))
 def test_a_string_in_place_of_the_queue_is_said_once_and_asked_for_ever_less_often(
     durable_server: PrivateServer, ledger: Ledger, start_worker: StartWorker, started: str
 ) -> None:

@@ -6,6 +6,8 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import pytest
+
 import fdstore
 from fdstore.agent.answer_stream import RETRY_MARKER
 from fdstore.testing import call, held, say, turn
@@ -59,6 +61,7 @@ def test_the_text_of_a_background_child_is_followed_live_and_ends_with_the_child
     assert waited.endswith('state="exited" exit_code="0" fd="fd:1">\nabcdef\n</process_result>')
 
 
+@pytest.mark.thorough("other children of a killed worker are tested")
 def test_the_text_of_a_child_continues_on_another_worker_after_a_kill(
     harness: AgentHarness, start_agent_worker: StartAgentWorker
 ) -> None:
