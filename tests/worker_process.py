@@ -43,14 +43,14 @@ class WorkerProcess:
         with log.open("wb") as output:
             given = {"deadline_s": None, "stdout": output, "stderr": subprocess.STDOUT}
             given |= {"env": environ, "cwd": folder}
-            if fresh or os.environ.get(FRESH):
-                command = [sys.executable, str(program), *options] if program else worker_command(*options)
-                self.process = Child(command, **given)
-            elif program:
-                module = ".".join(program.relative_to(ROOT).with_suffix("").parts)
+            module = ".".join(program.relative_to(ROOT).with_suffix("").parts) if program else WORKER
+            if not fresh and not os.environ.get(FRESH):
                 self.process = ForkedChild(module, options, **given)
+            elif program:
+                run = f"import sys; sys.path[0] = {str(ROOT)!r}; from {module} import main; sys.exit(main())"
+                self.process = Child([sys.executable, "-c", run, *options], **given)
             else:
-                self.process = ForkedChild(WORKER, options, **given)
+                self.process = Child(worker_command(*options), **given)
 
     @property
     def pid(self) -> int:
