@@ -11,7 +11,4 @@ right = time.time
 time.time = lambda: right() + SHIFT_S
 """Before anything else is imported: libraries keep the function."""
 
-if __name__ == "__main__":
-    from fdstore_workers.__main__ import main
-
-    main()
+from fdstore_workers.__main__ import main as main  # noqa: E402
