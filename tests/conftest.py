@@ -36,9 +36,10 @@ from tests.thorough import (  # noqa: E402, F401
     pytest_testnodedown,
 )
 
-# A shell that starts the tests in the background has them ignore Ctrl-C, and whatever they start too;
-# with a handler here it is as usual for the commands that are interrupted in tests.
+# A shell that starts the tests in the background has them ignore Ctrl-C, nohup the end of the terminal, and
+# whatever they start too; with a handler here it is as usual for the commands that are interrupted in tests.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # Whatever the tests start prints the same on every machine: unset, these mean a terminal of the usual kind.
 for name in ("PYTHONUNBUFFERED", "TERM", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"):

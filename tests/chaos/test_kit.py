@@ -21,7 +21,8 @@ def test_rough(seed, faults):
 
 def test_a_test_without_a_fault_fails_and_prints_its_seed(tmp_path: Path, faults: Faults) -> None:
     (tmp_path / "test_it.py").write_text(TESTS)
-    command = [sys.executable, "-m", "pytest", str(tmp_path), "-p", "tests.chaos.conftest", "-vv", "-rA"]
+    plugins = ["-p", "tests.chaos.conftest", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", str(tmp_path), *plugins, "-vv", "-rA"]
 
     ended = subprocess.run(
         command, cwd=PROJECT, env={**os.environ, "CHAOS_SEED": "17"}, capture_output=True, text=True
