@@ -48,7 +48,7 @@ for name in ("PYTHONUNBUFFERED", "TERM", "COLUMNS", "LINES", "NO_COLOR", "FORCE_
 
 def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
-        config.pluginmanager.register(TemporaryFiles())
+        config.pluginmanager.register(TemporaryFiles(), "temporary files")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -37,11 +37,14 @@ class TemporaryFiles:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
         self._directory = _make()
         self._left: list[str] = []
+        self.frameworks_run = False
+        """Agent frameworks leave files, which are not ours to judge; they go with the directory."""
         os.environ["TMPDIR"] = str(self._directory)
         tempfile.tempdir = None  # else the value from before
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):  # not interrupted
+        interrupted = session.exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+        if not interrupted and not self.frameworks_run:
             self._left = sorted(str(path) for path in self._directory.rglob("*"))
         if self._left:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -24,6 +24,10 @@ EXAMPLES = examples.ROOT / "examples" / "frameworks"
 MAX_EXAMPLE_LINES = 20
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    session.config.pluginmanager.getplugin("temporary files").frameworks_run = True
+
+
 @pytest.fixture(scope="session")
 def redis_server() -> Iterator[PrivateServer]:
     with PrivateServer() as server:
