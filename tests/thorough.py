@@ -12,9 +12,6 @@ from typing import Any
 
 import pytest
 
-LONGER = "twice as long"
-"""How long `make test-all` takes, compared with `make test`."""
-
 
 def thorough(why: str, *values: Any) -> list[Any]:
     """Return values for `parametrize` that only `make test-all` takes.
@@ -50,6 +47,6 @@ def pytest_testnodedown(node: Any) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if count := max([len(_left_out), *_counts]):
         terminalreporter.write_line(
-            f"`make test-all` adds {count} tests marked thorough, and takes six times as many examples of "
-            f"each property: {LONGER}"
+            f"`make test-all` adds {count} tests marked thorough, takes six times as many examples of each "
+            "property, and starts every worker and command as a new interpreter: several times as long"
         )
