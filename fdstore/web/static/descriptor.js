@@ -162,8 +162,9 @@
     follower.moved();
   };
   function settle() {
-    const row = target && document.getElementById(target);
-    if (row && row.offsetTop + row.offsetHeight > box.scrollTop && row.offsetTop < box.scrollTop + box.clientHeight) return;
+    // the row of a line of megabytes may be on another page than the characters that were asked for
+    const shown = target && (box.querySelector("mark") ?? document.getElementById(target));
+    if (shown && shown.offsetTop + shown.offsetHeight > box.scrollTop && shown.offsetTop < box.scrollTop + box.clientHeight) return;
     const { page } = scroller.place();
     target = null;
     if (scroller.atEnd && now.descriptor.state === "open") remember({}, false);

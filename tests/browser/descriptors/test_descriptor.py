@@ -156,6 +156,9 @@ def test_a_line_of_megabytes_is_shown_in_pieces_and_searched(new_page: NewPage, 
 
     expect(page.locator(".row mark")).to_have_text("NEEDLE")
     expect(page.locator(".row mark")).to_be_in_viewport()
+    # once the text rests, the URL still names what was found
+    page.evaluate("new Promise((resolve) => setTimeout(resolve, 500))")
+    expect(page).to_have_url(re.compile("chars=2000001-2000006"))
     shared = new_page(page.url)
     expect(shared.locator(".row mark")).to_be_in_viewport()
     page.keyboard.press("w")
