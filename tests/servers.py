@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import importlib.util
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
 import redis
 
 from fdstore.local.redis_conf import binary_version, find_cli, installed_binaries, is_valkey
@@ -87,6 +88,18 @@ def found_servers() -> list[Path]:
         *reversed(installed_binaries()),
     ]
     return sorted(found, key=binary_version)
+
+
+def each_server(binaries: Iterable[Path]) -> list[Any]:
+    """Return these, the usual one first, as parameters: `make test` takes the first of them alone."""
+    return [
+        pytest.param(
+            binary,
+            id=".".join(map(str, binary_version(binary))),
+            marks=[pytest.mark.thorough("another server")] if number else [],
+        )
+        for number, binary in enumerate(binaries)
+    ]
 
 
 def find_client() -> Path:

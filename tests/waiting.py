@@ -14,6 +14,7 @@ a quiet machine alone. `stretched` suits them to how fast this one is now.
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
 from collections.abc import Callable
@@ -22,12 +23,19 @@ LOOK_EVERY_S = 0.02
 PATIENCE_S = 240.0
 CHILD_DEADLINE_S = 300.0
 SPIN_S = 0.1
+MEASURE_EVERY_S = 10
 USUAL_SLOWNESS = 3.0
 """Tests run in more processes than there are processors."""
 
 
 def slowness() -> float:
-    """Return how many times as long as alone a busy thread takes on this machine now: 1.0 or more."""
+    """Return how many times as long as alone a busy thread takes on this machine now, as measured within the
+    last seconds: 1.0 or more."""
+    return _slowness(int(time.monotonic() / MEASURE_EVERY_S))
+
+
+@functools.lru_cache(maxsize=1)
+def _slowness(_when: int) -> float:
     began, used = time.perf_counter(), time.thread_time()
     while (took := time.perf_counter() - began) < SPIN_S:
         pass

@@ -14,6 +14,7 @@ from fdstore.client import Process, Store, StreamWriter
 from fdstore.records import TreeLimits
 from tests.chaos.plain_model import Member, Text, held, random_text
 from tests.chaos.proxy import Proxy
+from tests.properties import examples
 
 STEPS = 120
 
@@ -156,7 +157,7 @@ def test_any_sequence_of_calls_matches_plain_strings(
     with fdstore.connect(proxy.url) as far:
         run = Run(far, rng)
         try:
-            for number in range(STEPS):
+            for number in range(examples(STEPS)):
                 if number % 10 == 0:
                     proxy.lose_every(rng.choice([0, 2, 3, 7, 20]))
                     proxy.cut()

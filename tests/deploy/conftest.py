@@ -1,8 +1,7 @@
-"""A Redis as deploy/ runs it, for every redis-server of this machine."""
+"""A Redis as deploy/ runs it: the usual server of this machine, and each other one in `make test-all`."""
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.deploy.deployed import BINARIES, Deployed
+from tests.servers import each_server
 
 
-@pytest.fixture(params=BINARIES, ids=lambda binary: str(binary).replace(os.sep, "_"))
+@pytest.fixture(params=each_server(BINARIES))
 def deployed(request: pytest.FixtureRequest) -> Iterator[Deployed]:
     """A stopped Redis for each redis-server of this machine."""
     # not tmp_path: the address of a socket holds about 100 bytes

@@ -24,6 +24,7 @@ from fdstore.runtime.waker import waker
 from fdstore.store import process_records
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow
 from tests.conftest import children_of, is_running
+from tests.thorough import thorough
 from tests.waiting import PATIENCE_S, wait_until
 from tests.with_workers.conftest import StartAgentWorker
 from tests.worker_process import WorkerProcess
@@ -236,7 +237,10 @@ def test_a_signal_to_the_supervisor_ends_an_idle_worker(
 
 @pytest.mark.parametrize(
     ("url", "said"),
-    [("unix:///nowhere/redis.sock", "store_unavailable"), ("http://example.org", "invalid_argument")],
+    [
+        ("unix:///nowhere/redis.sock", "store_unavailable"),
+        *thorough("another reason", ("http://example.org", "invalid_argument")),
+    ],
 )
 def test_a_worker_that_cannot_start_ends_with_the_reason(url: str, said: str) -> None:
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Embedded servers of every installed version, in new data directories."""
+"""Embedded servers, in new data directories: the newest, and each other installed one in `make test-all`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.on_redis.embedded_server.servers import BINARIES, VERSIONS
+from tests.on_redis.embedded_server.servers import BINARIES
+from tests.servers import each_server
 
 
-@pytest.fixture(params=BINARIES, ids=[".".join(map(str, version)) for version in sorted(VERSIONS)])
+@pytest.fixture(params=each_server(BINARIES))
 def binary(request: pytest.FixtureRequest) -> Path:
     return Path(request.param)
 

@@ -12,7 +12,7 @@ from fdstore.local.redis_conf import binary_version, installed_binaries
 from fdstore.local.redis_server import EmbeddedServer, PrivateServer
 
 VERSIONS = {binary_version(binary): binary for binary in reversed(list(installed_binaries()))}
-BINARIES = [VERSIONS[version] for version in sorted(VERSIONS)]
+BINARIES = [VERSIONS[version] for version in sorted(VERSIONS, reverse=True)]
 
 
 def ask(server: EmbeddedServer | PrivateServer, *command: str | int) -> Any:

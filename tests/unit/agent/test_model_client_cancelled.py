@@ -49,7 +49,11 @@ class SilentModel:
                 pass
             connection.sendall(self._beginning)
             self.received.set()
-            if connection.recv(65_536) == b"":
+            try:
+                hung_up = connection.recv(65_536) == b""
+            except ConnectionResetError:  # it hung up before it read all of the beginning
+                hung_up = True
+            if hung_up:
                 self.hung_up.set()
 
     def close(self) -> None:
