@@ -1,5 +1,7 @@
 """The hash of the pages: field `3` is page 3, or its beginning if there is a field `3+` with the rest of it.
 
+Such a beginning ends with `GOES_ON`, for whoever looks at the field with redis-cli; readers leave it out.
+
 The allocator of Redis, jemalloc, has four sizes from one power of two to the next, and a value is one
 allocation. A page of 65 536 bytes would be rounded up by a quarter, and pages of mixed scripts, whose sizes
 lie anywhere, by a tenth on average. So a large page that would be rounded up by more than `MAX_ROUNDED_UP` is
@@ -21,17 +23,20 @@ MIN_SPLIT = 4096
 MAX_ROUNDED_UP = 256
 """Bytes by which a value may be rounded up before it is split."""
 
+GOES_ON = b"\n[this page goes on in the field with a + after its number]"
+"""What follows the beginning of a page in two fields. resolve.lua knows its size."""
+
 LONG_HEADER, SHORT_HEADER = 10, 6
 """Bytes of a Redis string besides its text, of 64 KiB or more, and of less: its header and a final NUL."""
 
 
 def split(data: bytes, *, is_text: bool) -> tuple[bytes, bytes]:
-    r"""Return the values of a page: its beginning and its rest, which is empty for a page in one field. Of
-    text, each is UTF-8.
+    r"""Return the values of a page: its beginning with `GOES_ON`, and its rest; or all of it and nothing, for
+    a page in one field. Of text, each is UTF-8.
 
     >>> head, rest = split(bytes(65536), is_text=False)
     >>> len(head), len(rest)
-    (65530, 6)
+    (65530, 65)
     >>> [len(value) for value in split(b"x" * 4000, is_text=True)]
     [4000, 0]
     """
@@ -44,11 +49,11 @@ def split(data: bytes, *, is_text: bool) -> tuple[bytes, bytes]:
     if over == 0 or step - over <= MAX_ROUNDED_UP:
         return data, b""
     below = allocated - over
-    cut = below - (SHORT_HEADER if below <= 1 << 16 else LONG_HEADER)
+    cut = below - (SHORT_HEADER if below <= 1 << 16 else LONG_HEADER) - len(GOES_ON)
     if is_text:
         while data[cut] & 0xC0 == 0x80:  # inside a character
             cut -= 1
-    return data[:cut], data[cut:]
+    return data[:cut] + GOES_ON, data[cut:]
 
 
 def rest_of(page: int) -> str:
@@ -72,10 +77,10 @@ def fields_of(pages: Iterable[int]) -> list[Value]:
 def joined(values: Sequence[bytes | None]) -> list[bytes | None]:
     """Return the pages in the reply for `fields_of`; None for a page that is missing.
 
-    >>> joined([b"a", None, b"b", b"c", None, None])
+    >>> joined([b"a", None, b"b" + GOES_ON, b"c", None, None])
     [b'a', b'bc', None]
     """
     return [
-        head if head is None or rest is None else head + rest
+        head if head is None or rest is None else head[: -len(GOES_ON)] + rest
         for head, rest in zip(values[::2], values[1::2], strict=True)
     ]

@@ -40,6 +40,8 @@ def test_large_pages_are_in_two_fields_each_of_them_text(proc: Process, execute:
     assert len(fields) - len(rests) == proc.stat("fd:1").pages == len(pages_of(MIXED, 4000))
     assert len(rests) > 10
     assert all(execute("HGET", PAGES, rest).decode() for rest in rests)
+    shown = execute("HGET", PAGES, rests[0][:-1]).decode()
+    assert shown.endswith("\n[this page goes on in the field with a + after its number]")
     taken = execute("MEMORY", "USAGE", PAGES, "SAMPLES", 0)
     assert taken < 1.07 * len(MIXED.encode())
     stored = whole_pages(execute, PAGES.removesuffix(":pages"))

@@ -72,15 +72,17 @@ local function sizes_of(group)
   return string.match(string.sub(value or '', -400), '\nb([%d ]+)$')
 end
 
--- A page, which may be in two fields: see page_fields.py.
+-- A page, which may be in two fields, the first with this many bytes more at its end: see page_fields.py.
+local GOES_ON = 59
 local function page_text(page)
   local text, rest = unpack(redis.call('HMGET', record .. ':pages', page, page .. '+'))
-  return text and rest and text .. rest or text
+  return text and rest and string.sub(text, 1, -1 - GOES_ON) .. rest or text
 end
 
 local function page_size(page)
   local key, field = record .. ':pages', string.format('%d', page)
-  return redis.call('HSTRLEN', key, field) + redis.call('HSTRLEN', key, field .. '+')
+  local rest = redis.call('HSTRLEN', key, field .. '+')
+  return redis.call('HSTRLEN', key, field) + (rest > 0 and rest - GOES_ON or 0)
 end
 
 -- The page that holds a byte of `first_page` or after it, and the bytes before that page. The sizes of the pages of
