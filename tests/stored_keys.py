@@ -71,8 +71,8 @@ def _check_tree(execute: Execute, tree: str, keys: set[str], trees: str) -> None
 
 
 def whole_pages(execute: Execute, record: str) -> dict[int, bytes]:
-    """Return the pages of a content. The rest of a page may be in a field of its own, `3+`; its beginning then
-    ends with a line that says so."""
+    """Return the pages of a content. The rest of a page may be in a field of its own, `3+`; its beginning
+    then ends with a line that says so."""
     goes_on = b"\n[this page goes on in the field with a + after its number]"
     flat = execute("HGETALL", f"{record}:pages")
     values = dict(zip(map(bytes.decode, flat[::2]), flat[1::2], strict=True))

@@ -129,12 +129,13 @@ def _print_output(caller: Process, pieces: output.Pieces, fd: str, *, to_termina
 
 def _report_unclaimed(store: Store, process: str) -> AbstractContextManager[None]:
     """Report after a while why no worker has claimed a process."""
+    from fdstore.runtime.eligibility import why_unclaimed
     from fdstore.runtime.periodic import run_periodically
     from fdstore.store import worker_check
 
     def look() -> bool:
         with suppress(FDStoreError):  # the block itself reports the error
-            if why := store.run(worker_check.why_unclaimed(store.prefix, [process])):
+            if why := store.run(why_unclaimed(store.prefix, process)):
                 output.say(f"fdstore: {why}")
         return False
 

@@ -100,7 +100,7 @@ def ps(
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
     """The processes to show in order, each with the branch to draw before it. `usage`: of the one tree that
-    was asked for. `is_empty`: no process exists. `ineligible`: why no live worker may run a ready process."""
+    was asked for. `is_empty`: no process exists."""
 
     rows: list[tuple[str, ProcessRecord]]
     sizes: dict[str, int]
@@ -108,10 +108,10 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     is_empty: bool
     unreadable: list[Unreadable]
     now_s: float
-    ineligible: dict[str, str]
 
 
 def _find(store: Store, query: Query) -> Found:
+    from fdstore.runtime.eligibility import explained
     from fdstore.store.clock import redis_now
 
     one = None if query.tree is None else store.tree(query.tree)
@@ -122,7 +122,7 @@ def _find(store: Store, query: Query) -> Found:
     else:
         members, damaged = list(one.members), list(one.unreadable)
     now = store.run(redis_now())
-    found = [member for member in members if query.selects(member, now)]
+    found = store.run(explained(store.prefix, [each for each in members if query.selects(each, now)]))
     sizes = _sizes(store, found) if query.order == "bytes" else {}
     ordered = [("", process) for process in sorted(found, key=lambda each: _rank(each, query.order, sizes))]
     return Found(
@@ -132,17 +132,7 @@ def _find(store: Store, query: Query) -> Found:
         is_empty=not members,
         unreadable=damaged,
         now_s=now,
-        ineligible=_ineligible(store, [process.id for process in found if process.state == "ready"]),
     )
-
-
-def _ineligible(store: Store, ready: list[str]) -> dict[str, str]:
-    """Return why no live worker may run them, for those of these ready processes of which that is so."""
-    if not ready:
-        return {}
-    from fdstore.runtime.eligibility import why_ineligible
-
-    return store.run(why_ineligible(store.prefix, ready))
 
 
 def _print(session: Session, found: Found) -> None:
@@ -233,7 +223,6 @@ def as_trees(processes: Iterable[ProcessRecord]) -> Iterator[tuple[str, ProcessR
 
 def _row(branch: str, process: ProcessRecord, found: Found, *, has_tokens: bool) -> list[str]:
     now_s, sizes = found.now_s, found.sizes
-    ineligible = [found.ineligible[process.id]] if process.id in found.ineligible else []
     return [
         branch + process.id,
         process.state,
@@ -242,7 +231,7 @@ def _row(branch: str, process: ProcessRecord, found: Found, *, has_tokens: bool)
         "-" if process.ended_at is None else ago(process.ended_at, now_s),
         *([format_tokens(process)] if has_tokens else []),
         *([format_size(sizes.get(process.id, 0))] if sizes else []),
-        "; ".join([*ineligible, *process_details(process, now_s)]),
+        "; ".join(process_details(process, now_s)),
     ]
 
 

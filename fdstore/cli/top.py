@@ -36,8 +36,8 @@ def top(session: Session, once: bool, ended: bool, order: str, words: str, every
     """Show live trees, processes, streams and workers; look into them, follow them, kill them.
 
     Enter shows the conversation of a process, d its descriptors, Enter the text of one; k kills a process
-    after a question. Each refresh is four requests to Redis, whatever is stored. Needs the extra `tui`,
-    except with --once.
+    after a question. Each refresh is four requests to Redis, six more while a process waits for a worker,
+    whatever is stored. Needs the extra `tui`, except with --once.
 
     \b
     fdstore top --sort tokens
@@ -63,10 +63,10 @@ def top(session: Session, once: bool, ended: bool, order: str, words: str, every
 def _print_once(session: Session, *, ended: bool, order: str, words: str) -> None:
     from fdstore.cli.tables import table
     from fdstore.cli.top_rows import COLUMNS, RIGHT, VIEWS, headline, rows_of
-    from fdstore.store.live import live
+    from fdstore.runtime.eligibility import live_explained
 
     with session.store(use="look") as store:
-        snapshot = store.run(live(store.prefix, ended=ended))
+        snapshot = store.run(live_explained(store.prefix, ended=ended))
     if session.as_json:
         output.document(snapshot)
         return

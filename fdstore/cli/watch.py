@@ -19,6 +19,7 @@ from fdstore.inspection.build_entries import build_entries
 from fdstore.inspection.entries import ConversationEntry
 from fdstore.lifecycle import ENDED
 from fdstore.records import ProcessRecord
+from fdstore.runtime.eligibility import why_unclaimed
 from fdstore.runtime.periodic import run_periodically
 from fdstore.store import journal, worker_check
 from fdstore.store.descriptors import list_fds
@@ -171,7 +172,7 @@ class Watch:
         since = self._ready_since.setdefault(process, time.monotonic())
         if since is not None and time.monotonic() - since > worker_check.PATIENCE_S:
             self._ready_since[process] = None  # report it only once
-            if why := self._store.run(worker_check.why_unclaimed(self._store.prefix, [process])):
+            if why := self._store.run(why_unclaimed(self._store.prefix, process)):
                 self._report(process, why.removeprefix(f"{process} "))
 
     def _pending(self, member: ProcessRecord) -> None:

@@ -1,36 +1,43 @@
 """Which workers may run a process: what its program needs, compared with what their operators allow.
 
 A worker does not claim what it may not run: another may be allowed to. Workers register their permissions
-(`worker_registry`), so that each knows whether there is such a one, and `ps` can say that there is none.
+(`worker_registry`), so that each knows whether there is such a one, and whoever looks at the process is told
+that there is none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from fdstore.agent.program_loader import Bundle
-from fdstore.errors import DamagedRecord, InvalidProgram, NewerFormat, NotAllowed
+from fdstore.errors import DamagedRecord, InvalidProgram, NewerFormat, NotAllowed, PathRefused
 from fdstore.permissions import Permissions
-from fdstore.store import worker_registry
+from fdstore.records import ProcessRecord
+from fdstore.store import worker_check, worker_registry
 from fdstore.store.keys import ProcessKeys, process_keys
+from fdstore.store.live import LiveSnapshot, live
 from fdstore.store.record_format import replies_or_damage, show_bytes
 from fdstore.tools.process_task import PipeTask
 from fdstore.wire.operation import Batch, Operation
 
+MAX_EXPLAINED = 500
+
 
 class Needs(msgspec.Struct, frozen=True):
-    """The Python functions and commands that a process runs."""
+    """The Python functions and commands that a process runs, and the `[export] root` of its program."""
 
     python: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
+    export_root: str | None = None
     is_pipeline: bool = False
 
     def check(self, permissions: Permissions) -> None:
-        """Raise `NotAllowed` if the permissions do not include these."""
+        """Raise `NotAllowed` or `PathRefused` if the permissions do not include these."""
         permissions.check_python(self.python)
         permissions.check_commands(self.commands)
+        permissions.resolve_export_root(self.export_root)
 
 
 def read_needs(members: list[ProcessKeys]) -> Operation[list[Needs]]:
@@ -58,7 +65,8 @@ def _parse(text: bytes, is_pipeline: bool, program: str) -> Needs:
         if is_pipeline:
             task = msgspec.json.decode(text, type=PipeTask)
             return Needs(commands=tuple(argv[0] for argv in task.commands), is_pipeline=True)
-        return Needs(python=Bundle.from_json(text).programs[program].python)
+        found = Bundle.from_json(text).programs[program]
+        return Needs(python=found.python, export_root=found.export_root)
     except (msgspec.MsgspecError, UnicodeError, InvalidProgram, NewerFormat, LookupError):
         return Needs()
 
@@ -76,7 +84,7 @@ class LiveWorker(msgspec.Struct, frozen=True):
             return self.no_agents
         try:
             needs.check(self.permissions)
-        except NotAllowed as error:
+        except (NotAllowed, PathRefused) as error:
             return str(error)
         return ""
 
@@ -97,9 +105,13 @@ def _permissions(text: bytes | None) -> Permissions:
 
 
 def describe_permissions(permissions: Permissions) -> str:
-    """Encode for the registration of a worker what other workers need to know of its permissions."""
+    """Encode for the registration of a worker what other workers need to know of its permissions: not where
+    its directories are."""
     shared = Permissions(
-        all_allowed=permissions.all_allowed, python=permissions.python, commands=permissions.commands
+        all_allowed=permissions.all_allowed,
+        python=permissions.python,
+        commands=permissions.commands,
+        export_root=None if permissions.export_root is None else ".",
     )
     return msgspec.json.encode(shared).decode()
 
@@ -132,3 +144,30 @@ def why_ineligible(prefix: str, processes: list[str]) -> Operation[dict[str, str
         if all(refusals):
             found[process] = f"no live worker may run it; {living[0].name} says: {refusals[0]}"
     return found
+
+
+def explained(prefix: str, processes: Sequence[ProcessRecord]) -> Operation[list[ProcessRecord]]:
+    """Return these processes; the trouble of a ready one that no live worker may run says so. At most six
+    round trips, and none if no process is ready. Of thousands, the first `MAX_EXPLAINED` are examined."""
+    ready = [process.id for process in processes if process.state == "ready"]
+    why = yield from why_ineligible(prefix, ready[:MAX_EXPLAINED])
+    return [
+        msgspec.structs.replace(process, trouble=why[process.id]) if process.id in why else process
+        for process in processes
+    ]
+
+
+def live_explained(prefix: str, *, ended: bool = False) -> Operation[LiveSnapshot]:
+    """Return `live(prefix)`, its processes `explained`."""
+    found = yield from live(prefix, ended=ended)
+    processes = yield from explained(prefix, found.processes)
+    return msgspec.structs.replace(found, processes=tuple(processes))
+
+
+def why_unclaimed(prefix: str, process: str) -> Operation[str]:
+    """Return why no worker has claimed a process yet; "" if it does not wait for one."""
+    general = yield from worker_check.why_unclaimed(prefix, [process])
+    if not general:
+        return ""
+    why = yield from why_ineligible(prefix, [process])
+    return f"{process} waits: {why[process]}" if process in why else general

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 from fdstore.agent.models.base import Model
 from fdstore.agent.program_loader import Bundle
 from fdstore.client import Store
-from fdstore.errors import FDStoreError, NotAllowed
+from fdstore.errors import FDStoreError, NotAllowed, PathRefused
 from fdstore.logs import about
 from fdstore.permissions import Permissions
 from fdstore.runtime.attempt import Attempt, Ending
@@ -83,8 +83,8 @@ def run_process(
 
     During a lasting store outage a worker returns the process as soon as it can. With `wait_here`,
     `StoreUnavailable` and the like are raised instead, and another attempt continues once the lease expires.
-    What `permissions` do not include is not claimed; with `wait_here` that is `NotAllowed`. Raises
-    `KeyboardInterrupt` on Ctrl-C.
+    What `permissions` do not include is not claimed; with `wait_here` that is `NotAllowed` or `PathRefused`.
+    Raises `KeyboardInterrupt` on Ctrl-C.
     """
     keys = process_keys(store.prefix, process)
     stop: Flag = stopping or threading.Event()
@@ -96,7 +96,7 @@ def run_process(
         [needs] = store.run(read_needs([keys]))
         try:
             needs.check(permissions)
-        except NotAllowed as error:
+        except (NotAllowed, PathRefused) as error:
             if wait_here:
                 raise
             # without another worker for it a pipeline is claimed and fails: its caller waits for the reason

@@ -7,6 +7,7 @@ from fdstore.inspection.conversation import ConversationPage, conversation
 from fdstore.inspection.entries import ConversationEntry
 from fdstore.inspection.pending import Pending
 from fdstore.records import ProcessRecord, Record
+from fdstore.runtime.eligibility import explained
 from fdstore.store.keys import process_keys
 from fdstore.store.process_window import Children, DescriptorWindow, children_of, descriptor_window
 from fdstore.web.page import Page, View
@@ -49,10 +50,11 @@ async def load(view: View) -> ProcessPage:
     store, process = view.store, view.argument("id")
     start = view.number("from", -RECORDS, most=MAX_POSITION)
     page = await store.run(conversation(store.prefix, process, start, RECORDS, max_chars=MAX_CHARS))
+    [process_now] = await store.run(explained(store.prefix, [page.process]))
     keys = process_keys(store.prefix, process)
     before = view.number("fds_before", 0)
     return ProcessPage(
-        process=page.process,
+        process=process_now,
         start=page.start,
         next=page.next,
         length=page.length,

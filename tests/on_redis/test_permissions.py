@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -16,13 +17,14 @@ from fdstore.client import Store
 from fdstore.errors import PathRefused
 from fdstore.lifecycle import ProcessEnd
 from fdstore.permissions import Permissions
-from fdstore.runtime.eligibility import describe_permissions
+from fdstore.runtime.eligibility import describe_permissions, why_unclaimed
 from fdstore.store import pipelines, worker_registry
 from fdstore.store.clock import redis_now
 from fdstore.testing import call, say, turn
 from fdstore.tools.process_task import PipeTask, encode_task
 from tests.elements import only
 from tests.on_redis.agents import READER, SMALL, running, tool
+from tests.on_redis.web.inspected import get
 from tests.waiting import stretched
 
 NOTHING = Permissions(all_allowed=False)
@@ -65,12 +67,18 @@ def shown_by_ps(store: Store) -> str:
     return CliRunner().invoke(cli, ["--url", store.url, "ps"]).output
 
 
-def test_ps_says_that_no_live_worker_runs_agents(store: Store, tmp_path: Path) -> None:
+def test_whoever_looks_is_told_that_no_live_worker_runs_agents(store: Store, tmp_path: Path) -> None:
     with running(store, [], tmp_path) as agents:
         agents.launch()
         register(store, "keyless:1", Permissions(), no_agents="there is no key")
+        why = "no live worker may run it; keyless:1 says: there is no key"
 
-        assert "no live worker may run it; keyless:1 says: there is no key" in shown_by_ps(store)
+        assert why in shown_by_ps(store)
+        top = CliRunner().invoke(cli, ["--url", store.url, "top", "--once", "--json"]).output
+        assert [each["trouble"] for each in json.loads(top)["processes"]] == [why]
+        assert store.run(why_unclaimed(store.prefix, "solo")) == f"solo waits: {why}"
+        for page in get(store.url, "/tree/solo", "/process/solo"):
+            assert why in page.text
 
 
 def test_a_pipeline_that_is_not_allowed_is_left_to_a_worker_that_may_run_it(
@@ -153,13 +161,20 @@ def test_a_worker_reads_preloaded_files_only_if_allowed(store: Store, tmp_path: 
         assert len(store.tree("solo").members) == 1
 
 
-def test_a_program_with_an_export_root_outside_that_of_the_worker_fails(store: Store, tmp_path: Path) -> None:
+def test_a_program_with_an_export_root_outside_that_of_the_worker_is_left_to_others(
+    store: Store, tmp_path: Path
+) -> None:
     with running(store, {"SOLO": [say("Done.")]}, tmp_path) as agents:
         agents.launch(tools=("fd_to_file",), export_root="../outside")
-        agents.attempt("solo", permissions=Permissions(all_allowed=False, export_root=str(tmp_path)))
+        confined = Permissions(all_allowed=False, export_root=str(tmp_path))
 
-        assert agents.record().state == "failed"
-        assert agents.record().reason.startswith("permission_error: the path '../outside' cannot be used")
+        assert agents.attempt("solo", permissions=confined) == "not allowed"
+
+        assert (agents.record().state, agents.record().attempt) == ("ready", 0)
+        register(store, "confined:1", confined)
+        shown = shown_by_ps(store)
+        assert "no live worker may run it; confined:1 says: the path '../outside' cannot be used" in shown
+        assert str(tmp_path) not in shown
 
 
 @pytest.mark.timeout(stretched(20))

@@ -20,7 +20,8 @@ from fdstore.cli.tui.log_screen import LogScreen
 from fdstore.cli.tui.rows import Rows, cell
 from fdstore.errors import FDStoreError
 from fdstore.lifecycle import ENDED
-from fdstore.store.live import LiveSnapshot, live
+from fdstore.runtime.eligibility import live_explained
+from fdstore.store.live import LiveSnapshot
 from fdstore.text.layout import show_controls
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ class TopApp(App[None]):
             return
         self._asked_at = time.monotonic()
         try:
-            operation = live(self.store.prefix, ended=self.ended)
+            operation = live_explained(self.store.prefix, ended=self.ended)
             self.snapshot = await asyncio.to_thread(self.store.run, operation)
             self._problem = ""
         except FDStoreError as error:
