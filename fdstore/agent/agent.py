@@ -250,7 +250,7 @@ class Agent:
         now_s = self._run(redis_now()) if any(each.until_s is not None for _, each in started) else 0.0
         for call, children in started:
             running = [child for child in children.processes if not self._ended(child)]
-            left_s = None if children.until_s is None else children.until_s - now_s
+            left_s = children.left_s(now_s)
             if not running or (left_s is not None and left_s <= 0):
                 self._write_result(call, self._run(self._toolbox.finished(children)), self._answered_at)
                 continue

@@ -260,14 +260,19 @@ def find_due(prefix: str, trees: list[str], now_s: float) -> Operation[DueProces
 
 def _due_too_late(scored: list[tuple[ProcessKeys, float]]) -> Operation[list[ProcessKeys]]:
     """Return those of these processes, with the seconds until their next check, for which that is too long:
-    longer than two leases, or two pauses between wake-ups. A wait may take any time."""
-    states = yield from replies_or_damage([("HGET", member.record, "state") for member, _ in scored])
+    longer than two leases, two pauses between wake-ups, or the seconds of a wait."""
+    records = yield from replies_or_damage([("HMGET", each.record, "state", "wait_s") for each, _ in scored])
     longest_s = {b"running": 2 * LEASE_S, b"ready": 2 * WAKE_AGAIN_S * 2**MAX_DOUBLINGS}
-    return [
-        member
-        for (member, left_s), state in zip(scored, states, strict=True)
-        if isinstance(state, bytes) and left_s > longest_s.get(state, math.inf)
-    ]
+    found = []
+    for (member, left_s), record in zip(scored, records, strict=True):
+        if isinstance(record, DamagedRecord):
+            continue
+        state, wait_s = record
+        with suppress(ValueError):  # unreadable, which is nothing to act on
+            most_s = float(wait_s or math.inf) if state == b"waiting" else longest_s.get(state, math.inf)
+            if left_s > most_s:
+                found.append(member)
+    return found
 
 
 class LossDetector:

@@ -50,10 +50,18 @@ class Offloaded(msgspec.Struct, frozen=True):
 
 class Started(msgspec.Struct, frozen=True, tag="started", tag_field="kind"):
     """A call whose result is the end of other processes, in this order, or their state at `until_s` (seconds
-    since the epoch by Redis's clock) if that is earlier."""
+    since the epoch by Redis's clock) if that is earlier, `seconds` after the call began."""
 
     processes: tuple[str, ...]
     until_s: float | None = None
+    seconds: float | None = None
+
+    def left_s(self, now_s: float) -> float | None:
+        """Return for how long the call may still wait, None for any time. If the clock was set back, it
+        begins again."""
+        if self.until_s is None or self.seconds is None:
+            return None
+        return min(self.until_s - now_s, self.seconds)
 
 
 ToolOutcome: TypeAlias = Rendered | list[dict[str, Any]] | Started

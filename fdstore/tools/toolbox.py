@@ -36,7 +36,6 @@ from fdstore.lifecycle import ENDED
 from fdstore.records import ProcessRecord
 from fdstore.render import Rendered, fd_error, process_result
 from fdstore.store import process_records, processes, savings, tool_calls, waiting, worker_check
-from fdstore.store.clock import redis_now
 from fdstore.store.record_format import decoding
 from fdstore.stored_message import not_text_advice
 from fdstore.telemetry.counts import count
@@ -180,8 +179,8 @@ class Toolbox:
         outcome = yield from self.start(name, arguments, call_id, progress)
         if not isinstance(outcome, Started):
             return outcome
-        left_s = math.inf if outcome.until_s is None else outcome.until_s - (yield from redis_now())
-        yield from self._wait(list(outcome.processes), left_s)
+        seconds = math.inf if outcome.seconds is None else outcome.seconds
+        yield from self._wait(list(outcome.processes), seconds)
         return (yield from self.finished(outcome))
 
     def _wait(self, started: list[str], left_s: float) -> Operation[None]:

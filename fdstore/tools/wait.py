@@ -60,7 +60,7 @@ def run_wait(context: Context, arguments: Wait, call_id: str | None) -> Operatio
     process = yield from process_of(context, arguments.target)
     yield from process_records.record(context.prefix, process)
     # Redis's clock, since a later attempt may run on another machine
-    return Started((process,), (yield from redis_now()) + arguments.seconds)
+    return Started((process,), (yield from redis_now()) + arguments.seconds, arguments.seconds)
 
 
 def run_kill(context: Context, arguments: Kill, call_id: str | None) -> Operation[ToolOutcome]:

@@ -16,7 +16,7 @@ import fdstore
 from fdstore.client import Process, Store
 from fdstore.local.redis_server import PrivateServer
 from fdstore.runtime.claim import Lease
-from fdstore.store import leases, process_records, processes, streams, worker_registry
+from fdstore.store import leases, process_records, processes, streams, waiting, worker_registry
 from fdstore.store.clock import redis_now
 from fdstore.store.process_handle import ProcessHandle
 from fdstore_workers.sweeper import Sweeper
@@ -97,6 +97,8 @@ def test_after_the_clock_went_back_work_of_dead_workers_is_taken_over_within_two
     orphans = [claimed(proc, store).id for _ in range(6)]
     alive = claimed(proc, store)
     unclaimed = store.run(processes.create_child(proc.handle, None, state="ready")).id
+    waiter, child = claimed(proc, store), claimed(proc, store)
+    assert store.run(waiting.park(waiter, [child.id], 60 * leases.LEASE_S))
     stream = store.run(streams.open_stream(proc.handle, "a test", 4096, lease_s=1)).fd
     store.run(leases.observe("fdstore"))
     store.run(worker_registry.register_worker("fdstore", "dead:1", 10, store.run(redis_now())))
@@ -109,6 +111,10 @@ def test_after_the_clock_went_back_work_of_dead_workers_is_taken_over_within_two
         sweeper.start()
         try:
             wait_until(lambda: {*orphans, unclaimed} <= set(woken), what="the takeover")
+            with redis.Redis.from_url(store.url) as raw:
+                due = raw.zscore(waiter.keys.tree.leases, waiter.id)
+            assert due is not None
+            assert 0 < due - store.run(redis_now()) <= 60 * leases.LEASE_S
             wait_until(lambda: store.process("triage").stat(stream).state == "broken", what="the lost writer")
             assert store.run(worker_registry.workers("fdstore")) == ["new:1"]
         finally:

@@ -50,7 +50,9 @@ if lost or state == 'running' and returned and attempt == ARGV[5] then
 end
 if state == 'waiting' and due then
   if tonumber(due) > now then
-    redis.call('ZADD', KEYS[1] .. ':leases', due, ARGV[1])
+    -- longer than it may wait only if the clock was set back: then it begins again
+    local most = tonumber(redis.call('HGET', KEYS[2], 'wait_s')) or math.huge
+    redis.call('ZADD', KEYS[1] .. ':leases', stamp(math.min(due, now + most)), ARGV[1])
   else
     -- its wait has timed out
     redis.call('HSET', KEYS[2], 'state', 'ready', 'ready_at', stamp(now))
