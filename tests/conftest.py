@@ -5,6 +5,8 @@ Without a redis-server its fixtures fail instead of skipping: a green run means 
 
 from __future__ import annotations
 
+import atexit
+import functools
 import gc
 import os
 import signal
@@ -63,8 +65,8 @@ def pytest_collection() -> Iterator[None]:
         gc.enable()
 
 
-def pytest_unconfigure() -> None:
-    gc.unfreeze()  # for extension modules that count what is left at exit
+# for extension modules that count what is left at exit
+atexit.register(gc.unfreeze)
 
 
 @pytest.fixture(autouse=True)
@@ -102,9 +104,14 @@ def redis_server() -> Iterator[PrivateServer]:
 def redis_url(redis_server: PrivateServer) -> str:
     """The URL of a running, empty Redis."""
     redis_server.start()  # a test may have stopped it
-    with redis.Redis.from_url(redis_server.url) as client:
-        client.flushall()
+    _emptying(redis_server.url).flushall()
     return redis_server.url
+
+
+@functools.cache
+def _emptying(url: str) -> redis.Redis:
+    """One connection for all tests: a connection of its own costs as much as a short test."""
+    return redis.Redis.from_url(url, single_connection_client=True)
 
 
 @pytest.fixture

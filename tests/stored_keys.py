@@ -15,6 +15,54 @@ Execute = Callable[..., Any]
 ENDED = {"exited", "failed", "cancelled"}
 
 
+_READ_ALL = """
+local found = {}
+for _, key in ipairs(redis.call('KEYS', '*')) do
+  local kind, value = redis.call('TYPE', key).ok, {}
+  if kind == 'hash' then
+    value = redis.call('HGETALL', key)
+  elseif kind == 'set' then
+    value = redis.call('SMEMBERS', key)
+  elseif kind == 'zset' then
+    value = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')
+  end
+  found[#found + 1] = { key, kind, redis.call('PTTL', key), value }
+end
+return found
+"""
+
+
+class Stored:
+    """The keys of a server as they are now, read in one request: answers the commands that the checks here
+    send."""
+
+    def __init__(self, execute: Execute) -> None:
+        self._keys = {key: rest for key, *rest in execute("EVAL", _READ_ALL, 0)}
+
+    def __call__(self, command: str, key: bytes | str, *rest: Any) -> Any:
+        if command == "KEYS":
+            return list(self._keys)
+        kind, pttl, value = self._keys.get(key.encode() if isinstance(key, str) else key, (b"none", -2, []))
+        match command:
+            case "TYPE":
+                return kind
+            case "PTTL":
+                return pttl
+            case "EXISTS":
+                return int(kind != b"none")
+            case "HGETALL" | "SMEMBERS":
+                return value
+            case "HGET":
+                return dict(zip(value[::2], value[1::2], strict=True)).get(rest[0].encode())
+            case "HLEN":
+                return len(value) // 2
+            case "ZRANGE":
+                return value[::2]
+            case "ZSCORE":
+                return dict(zip(value[::2], value[1::2], strict=True)).get(rest[0].encode())
+        raise AssertionError(command)
+
+
 def _hash(execute: Execute, key: str) -> dict[str, str]:
     flat = execute("HGETALL", key)
     return {flat[i].decode(): flat[i + 1].decode() for i in range(0, len(flat), 2)}

@@ -17,6 +17,7 @@ import redis
 from fdstore.client import Process, Store
 from fdstore.store import keys
 from tests.children import Child
+from tests.stored_keys import Stored
 from tests.waiting import wait_until
 
 Execute = Callable[..., Any]
@@ -126,13 +127,14 @@ def leak_check(request: pytest.FixtureRequest) -> Iterator[None]:
     check_keys: Callable[..., None] = request.getfixturevalue("assert_counted")
     execute: Execute = request.getfixturevalue("execute")
     yield
-    for name in execute("KEYS", "*"):
-        key, kind = name.decode(), execute("TYPE", name).decode()
+    stored = Stored(execute)
+    for name in stored("KEYS", "*"):
+        key, kind = name.decode(), stored("TYPE", name).decode()
         rows = [row for row in TABLE if row.pattern.fullmatch(key) and row.type == kind]
         assert rows or kind == "none", f"the table of keys does not account for {key!r} ({kind})"
         if rows and all(row.expires for row in rows):
-            assert execute("PTTL", name) != -1, f"{key!r} should expire by itself"
-    check_keys(execute)
+            assert stored("PTTL", name) != -1, f"{key!r} should expire by itself"
+    check_keys(stored)
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
     |<---------- head ---------->|..........|<---------- tail ---------->|
     1: first    n:               |          |               m:      last |
 
-A text in memory is looked at whole up to `WHOLE_CHARS`; of a longer one, and of a text in the store, the two
+A text in memory is looked at whole up to `WHOLE_BYTES`; of a longer one, and of a text in the store, the two
 ends are. What needs time for each line is done with the `first` and `last` lines alone; what can be found in
 the bytes is found in all of them, see `line_search`. Only whole lines are used as lines; the number of each
 is known, because the head begins with line 1 and the tail ends with the last one.
@@ -23,12 +23,14 @@ from fdstore.text.previews.line_search import Found, Span, compile_words, find_l
 
 T = TypeVar("T")
 
-WHOLE_CHARS = 3_000_000
-"""A text in memory that is not longer than this is looked at whole."""
+WHOLE_BYTES = 1_500_000
+"""A text in memory that is not longer than this is looked at whole; searching it takes some milliseconds."""
 
-END_CHARS = 1_000_000
-"""How much of either end of a longer one is looked at. Searching both takes about as long as counting the
-lines of 10 MB."""
+END_BYTES = 500_000
+"""How much of either end of a longer one is looked at."""
+
+BYTES_A_CHAR = 3
+"""What a character counts in a text that is not ASCII: the time goes with the bytes in UTF-8."""
 
 SHORT_CHARS = 60_000
 """The lines of a text that is not longer are looked at one by one, if they are not too many."""
@@ -136,10 +138,12 @@ def sample_text(text: str, lines: int | None = None) -> Sample:
     """Return the sample of a text that is in memory, and has this many lines (default: count them)."""
     if lines is None:
         lines = count_lines(text.count("\n"), len(text), text.endswith("\n"))
-    if len(text) <= WHOLE_CHARS:
+    size = 1 if text.isascii() else BYTES_A_CHAR
+    if len(text) * size <= WHOLE_BYTES:
         return sample_ends(text, "", len(text), lines)
+    end_chars = END_BYTES // size
     # one character more, to see whether it begins a line
-    return sample_ends(text[:END_CHARS], text[-END_CHARS - 1 :], len(text), lines)
+    return sample_ends(text[:end_chars], text[-end_chars - 1 :], len(text), lines)
 
 
 def sample_ends(head: str, tail: str, chars: int, lines: int) -> Sample:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from fdstore.text.paging import count_lines
 from fdstore.text.previews import sample_ends, sample_text
 from fdstore.text.previews.line_search import MAX_HITS, Span, compile_words, find_lines
-from fdstore.text.previews.sample import MAX_LINES, SHORT_CHARS, TAIL_CHARS, WHOLE_CHARS, Sample, fit
+from fdstore.text.previews.sample import MAX_LINES, SHORT_CHARS, TAIL_CHARS, WHOLE_BYTES, Sample, fit
 
 texts = st.text(st.sampled_from("ab \r\n\n\0\u2028"), max_size=60)
 
@@ -59,7 +59,7 @@ def test_many_short_lines_are_not_all_looked_at() -> None:
         "\n" * (SHORT_CHARS - 1),
         "\n" * (TAIL_CHARS - 5),
         "a\n" * (10 * SHORT_CHARS),
-        "a\n" * WHOLE_CHARS,
+        "a\n" * WHOLE_BYTES,
     ):
         sample = sample_text(text)
 
