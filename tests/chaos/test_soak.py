@@ -10,6 +10,7 @@ import os
 import random
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
@@ -21,7 +22,7 @@ from fdstore.store import process_records
 from fdstore.testing import ScriptedModel
 from tests.chaos.agent_tree import PROCESSES, AgentTree, expected_answer
 from tests.chaos.conftest import Execute, Faults
-from tests.chaos.worker_pool import Worker, WorkerPool
+from tests.chaos.worker_pool import WorkerPool
 from tests.conftest import children_of
 from tests.waiting import PATIENCE_S, wait_until
 
@@ -38,16 +39,16 @@ does not return."""
 
 
 class Use(NamedTuple):
-    """What the processes of a worker use."""
+    """What processes use together."""
 
     bytes: int
     threads: int
     files: int
 
 
-def use_of(worker: Worker) -> Use:
+def use_of(pids: Sequence[int]) -> Use:
     total = Use(0, 0, 0)
-    for pid in (worker.pid, *children_of(worker.pid)):
+    for pid in pids:
         said = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
         here = Use(
             1024 * int(said["VmRSS"].split()[0]), int(said["Threads"]), len(os.listdir(f"/proc/{pid}/fd"))
@@ -101,6 +102,8 @@ def test_workers_that_live_on_while_others_are_killed_use_no_more_than_at_first(
         steady, mortal = ([worker_pool.start_worker(4) for _ in range(count)] for count in (STEADY, MORTAL))
         for worker in (*steady, *mortal):
             worker.wait_until_ready()
+        # the first; a process that may have killed a worker is run in another
+        children = [children_of(worker.pid)[0] for worker in steady]
         trees = Trees(store, agent_tree)
         began = time.monotonic()
         kill_at = KILL_EVERY_S
@@ -113,8 +116,9 @@ def test_workers_that_live_on_while_others_are_killed_use_no_more_than_at_first(
                 victim.kill()
                 mortal.append(worker_pool.start_worker(4))
                 faults.note("worker killed")
-            for worker, kept in zip(steady, samples, strict=True):
-                kept.append(use_of(worker))
+            for worker, child, kept in zip(steady, children, samples, strict=True):
+                assert child in children_of(worker.pid), worker.log[-5000:]
+                kept.append(use_of((worker.pid, child)))
             stored.append(int(execute("INFO", "memory").split(b"used_memory:")[1].split()[0]))
             threading.Event().wait(LOOK_EVERY_S)
         wait_until(trees.take_ended, what="the end of the last trees")
