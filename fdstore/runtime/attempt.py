@@ -72,7 +72,7 @@ class Attempt:
                 raise
             except NewerFormat as error:
                 log.warning("%s is left to newer workers: %s", self.process, error)
-                ending = self._give_back(self.claim.wakes)
+                ending = self._give_back(self.claim.wakes, str(error))
                 if wait_here:
                     raise
                 return ending
@@ -85,7 +85,10 @@ class Attempt:
                 if wait_here:  # the caller can allow it and try again
                     self._give_back()
                     raise
-                return self._fail(f"{error.type}: {error}")
+                if self.claim.is_pipeline:  # its caller waits for the reason
+                    return self._fail(f"{error.type}: {error}")
+                log.warning("%s is left to other workers: %s", self.process, error)
+                return self._give_back(self.claim.wakes, str(error))
             except (FDStoreError, ModelFailed) as error:
                 return self._fail(str(error))
             except Exception as error:
@@ -101,9 +104,9 @@ class Attempt:
             self.wake(ancestor)
         return "ended"
 
-    def _give_back(self, in_vain: int | None = None) -> Ending:
+    def _give_back(self, in_vain: int | None = None, trouble: str = "") -> Ending:
         try:
-            self.lease.give_back_later(in_vain)
+            self.lease.give_back_later(in_vain, trouble)
         except (Fenced, WorkerStopping):
             return "lost"
         self.log.left("is given back")

@@ -117,14 +117,14 @@ class Lease:
         self._store.run(leases.return_to_queue(self._handle, has_begun=has_begun))
         self._wake(self._handle.id)
 
-    def give_back_later(self, in_vain: int | None = None) -> None:
+    def give_back_later(self, in_vain: int | None = None, trouble: str = "") -> None:
         """Return the process to the queue, retrying until the store accepts, so that an outage does not count
         as a loss. Send no wake-up: the sweeper sends one later, when the store is more likely to have
-        recovered. `in_vain` as for `leases.return_to_queue`. Raises as `check` does."""
+        recovered. `in_vain` and `trouble` as for `leases.return_to_queue`. Raises as `check` does."""
         while True:
             self.check()
             try:
-                self._store.run(leases.return_to_queue(self._handle, in_vain))
+                self._store.run(leases.return_to_queue(self._handle, in_vain, trouble))
                 return
             except STORE_FAILURES:
                 self.lost.wait(POLL_S)

@@ -195,21 +195,21 @@ def record_loss(
 
 
 def return_to_queue(
-    handle: ProcessHandle, in_vain: int | None = None, *, has_begun: bool = True
+    handle: ProcessHandle, in_vain: int | None = None, trouble: str = "", *, has_begun: bool = True
 ) -> Operation[LapseDecision]:
     """Return a running process to the queue for another worker, without counting a loss: this worker shuts
-    down, or is too old to run it. In the latter case `in_vain` is how often its wake-up had been sent in
-    vain before this attempt, so that the sweep's back-off continues. A pipeline that has begun is not
-    returned: its commands may have had side effects."""
-    times = [] if in_vain is None else [in_vain]
+    down, or cannot run it. In the latter case `in_vain` is how often its wake-up had been sent in vain before
+    this attempt, so that the sweep's back-off continues, and `trouble` says why, for people. A pipeline that
+    has begun is not returned: its commands may have had side effects."""
+    more: list[Value] = [] if in_vain is None else [in_vain, trouble]
     how = "1" if has_begun else "3"
-    return (yield from _lapse(handle.keys, MAX_LOSSES, how, handle.attempt, "", *times))
+    return (yield from _lapse(handle.keys, MAX_LOSSES, how, handle.attempt, "", *more))
 
 
 def _lapse(
-    keys: ProcessKeys, max_losses: int, how: str, holder: str, moment: str, *in_vain: int
+    keys: ProcessKeys, max_losses: int, how: str, holder: str, moment: str, *more: Value
 ) -> Operation[LapseDecision]:
-    arguments: list[Value] = [keys.process, max_losses, WAKE_AGAIN_S, how, holder, moment, LEASE_S, *in_vain]
+    arguments: list[Value] = [keys.process, max_losses, WAKE_AGAIN_S, how, holder, moment, LEASE_S, *more]
     [reply] = yield [script("lapse")((keys.tree.record, keys.record), *arguments)]
     decision, *of = outcome(reply, keys.process)
     with decoding(f"the record of process {keys.process}"):

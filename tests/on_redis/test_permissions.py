@@ -57,6 +57,26 @@ def test_an_agent_with_disallowed_functions_is_left_to_other_workers_and_ps_says
         assert agents.model.requests == ()
 
 
+def test_an_agent_whose_function_proves_to_be_of_another_package_is_left_to_other_workers(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Regression test: only its import shows that, and then the agent failed for ever."""
+    (tmp_path / "kind_tool.py").write_text("from shutil import which\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    with running(store, {"SOLO": [say("Done.")]}, tmp_path) as agents:
+        agents.launch(python=("kind_tool:which",))
+
+        few = Permissions(all_allowed=False, python=("kind_tool:*",))
+        assert agents.attempt("solo", permissions=few) == "given back"
+
+        assert (agents.record().state, agents.record().losses) == ("ready", 0)
+        shown = shown_by_ps(store)
+        assert "'kind_tool:which', which 'shutil' defines, is not allowed on this worker" in shown
+        assert agents.attempt("solo", permissions=Permissions()) == "ended"
+        assert (agents.record().state, agents.record().trouble) == ("exited", None)
+
+
 def register(store: Store, worker: str, permissions: Permissions, no_agents: str = "") -> None:
     now = store.run(redis_now())
     allowed = describe_permissions(permissions)

@@ -8,7 +8,8 @@
 --       6 the time by which its lease must have expired, '' for now: a later claim had less than a lease
 --         to renew, if Redis was down in between
 --       7 the lease in seconds
---       8 how often its wake-up had been sent in vain, if its worker returns it because it is too old to run it
+--       8 how often its wake-up had been sent in vain, if its worker returns it because it cannot run it
+--       9 then why, which stays in the record until it is claimed
 -- ->    ok 'wake' attempt '1'|'0': whether it was lost | ok 'poison' attempt | ok 'lost' attempt | ok 'nothing'
 -- Every loss is counted in `losses`. Only those that it caused, counted in `crashes`, make it poison: workers and
 -- machines die for other reasons too. A process that takes its supervisor down with it, as a full container does,
@@ -46,6 +47,9 @@ if lost or state == 'running' and returned and attempt == ARGV[5] then
   end
   redis.call('HSET', KEYS[2], 'state', 'ready', 'ready_at', stamp(now))
   redis.call('HDEL', KEYS[2], 'worker', 'lease_until', 'trouble')
+  if (ARGV[9] or '') ~= '' then
+    redis.call('HSET', KEYS[2], 'trouble', ARGV[9])
+  end
   state = 'ready'
 end
 if state == 'waiting' and due then
@@ -61,7 +65,7 @@ if state == 'waiting' and due then
   end
 end
 if state == 'ready' then
-  -- a worker that is too old to run it passes on how often its wake-up was sent in vain
+  -- a worker that cannot run it passes on how often its wake-up was sent in vain
   wakes = math.min(counted(ARGV[8] or wakes), MAX_DOUBLINGS)
   redis.call('HSET', KEYS[2], 'wakes', wakes + 1)
   local pause = ARGV[3] * 2 ^ wakes
