@@ -110,8 +110,9 @@ def redis_url(redis_server: PrivateServer) -> str:
 
 @functools.cache
 def _emptying(url: str) -> redis.Redis:
-    """One connection for all tests: a connection of its own costs as much as a short test."""
-    return redis.Redis.from_url(url, single_connection_client=True)
+    """One client for all tests, whose pool replaces a connection to a server that was stopped since: a
+    connection of its own costs as much as a short test."""
+    return redis.Redis.from_url(url)
 
 
 @pytest.fixture
