@@ -132,9 +132,9 @@ class Cluster:
     def execute(self, *command: Any) -> Any:
         """One command, at the node of its key; at all of them if it has none, for the sum or the first
         of their replies."""
-        if command[0] in KEYLESS:
+        if command[0] in KEYLESS or (command[0] == "EVAL" and command[2] == 0):
             replies = [_encoded(node.ask(*command)) for node in self.nodes]
-            return list(chain(*replies)) if command[0] == "KEYS" else replies[0]
+            return list(chain(*replies)) if command[0] in ("KEYS", "EVAL") else replies[0]
         key = command[1].decode() if isinstance(command[1], bytes) else command[1]
         return _encoded(self.node_of(key).ask(*command))
 

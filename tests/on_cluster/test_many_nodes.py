@@ -20,6 +20,7 @@ from fdstore.store.keys import TreeKeys
 from tests.on_cluster.cluster import Cluster, Move
 from tests.on_redis.conftest import Execute
 from tests.servers import users_file, version_of
+from tests.stored_keys import Stored
 
 NAMES = [f"tree-{number}" for number in range(12)]
 TEXT = "".join(f"line {number} of a text\n" for number in range(1, 30_001))
@@ -246,3 +247,11 @@ def test_the_guard_of_scripts_is_never_stored(cluster: Cluster, store: Store) ->
         store.process(name).create("text")
 
     assert all(node.ask("KEYS", "*guard*") == [] for node in cluster.nodes)
+
+
+def test_the_check_after_each_test_reads_the_keys_of_all_nodes(cluster: Cluster, store: Store) -> None:
+    for number in range(6):
+        store.process(f"tree-{number}").create("a line\n")
+
+    assert sorted(Stored(cluster.execute)("KEYS", "*")) == sorted(cluster.execute("KEYS", "*"))
+    assert all(node.ask("DBSIZE") for node in cluster.nodes)
