@@ -42,7 +42,6 @@ from fdstore.tools.wrapping import (
     escape_surrogates,
     exceeds_threshold,
     replace_text,
-    shown_whole,
     store_bytes,
     to_text,
     wrap_text,
@@ -157,9 +156,6 @@ def wrap_output(
 
 
 def _wrap_result(context: Context, text: str, source: str, call_id: str | None) -> Operation[str]:
-    whole = shown_whole(context, text, source)
-    if whole is not None:
-        return whole
     return (yield from wrap_text(context, text, source, call_id, is_same=False)).content
 
 

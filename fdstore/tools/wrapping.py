@@ -24,7 +24,6 @@ from fdstore.text.tokens import estimate_tokens
 from fdstore.tools.context import Context
 from fdstore.tools.fd_results import display_of, render_stored
 from fdstore.tools.fd_results import render_fd as render_fd
-from fdstore.tools.whole_results import has_default_input_limit, has_default_threshold
 from fdstore.wire.operation import Operation
 
 TEXT_BLOCKS = ("text", "input_text")
@@ -66,16 +65,6 @@ def wrap_text(
     return wrapped
 
 
-def shown_whole(context: Context, text: str, source: str) -> str | None:
-    """Return a long result of a function as it is shown, if it is one of the first, which stay inline."""
-    if context.whole is None or not exceeds_threshold(context, text, source):
-        return None
-    if not has_default_threshold(context.config, context.policy_of(source)):
-        return None
-    shown = fd_inline(escape_surrogates(text))
-    return shown if context.whole.take(len(shown)) else None
-
-
 def wrap_once(context: Context, text: str, source: str, call_id: str | None) -> Operation[str]:
     """Wrap the output of a tool that the user's own loop ran under `call_id`. Raises `InvalidArgument` if
     another output was wrapped under that id."""
@@ -110,7 +99,7 @@ def exceeds_threshold(context: Context, text: str, source: str, *, is_element: b
             return context.count_tokens(text) > limits.max_direct_output_tokens
         if not isinstance(limits.max_direct_output_chars, UnsetType):
             return len(text) > limits.max_direct_output_chars
-    return False
+    return len(text) > context.config.direct_chars
 
 
 def _store(
@@ -121,8 +110,11 @@ def _store(
     name: str = "",
     *,
     is_same: bool = True,
+    may_be_whole: bool = True,
 ) -> Operation[Wrapped]:
     page_size, display = context.config.default_page_size, display_of(context.policy_of(source))
+    if not may_be_whole:
+        display = display._replace(may_be_whole=False)
     descriptor, is_known = yield from contents.create_or_recall(
         context.handle, text, source, page_size, name=name, call_id=call_id
     )
@@ -134,7 +126,8 @@ def _store(
 
 def store_answer(context: Context, answer: str, process: ProcessRecord) -> Operation[Rendered]:
     """Store the answer of a process that is too long to be shown, once, and render it as an `fd_result`."""
-    wrapped = yield from _store(context, answer, process.program or process.id, f"{process.id}/answer")
+    source, slot = process.program or process.id, f"{process.id}/answer"
+    wrapped = yield from _store(context, answer, source, slot, may_be_whole=False)
     return Rendered(wrapped.content)
 
 
@@ -193,9 +186,6 @@ def replace_text(block: Any, text: str) -> Any:
 def _wrap_input_text(context: Context, text: str, call_id: str | None) -> Operation[str]:
     paged = context.fds_on and context.config.page_user_input
     if paged and len(text) > context.config.max_input_chars:
-        shown = fd_inline(escape_surrogates(text))
-        if context.whole and has_default_input_limit(context.config) and context.whole.take(len(shown)):
-            return shown
         return (yield from _store(context, escape_surrogates(text), "user_input", call_id)).content
     return fd_inline(text)
 
