@@ -169,6 +169,17 @@ class ThreadTools:
         found = yield from self._stored(thread, None, work)
         return given if found is None else found
 
+    def wrap_input_texts(self, thread: str, texts: Sequence[str | None]) -> Steps[list[str | None]]:
+        """Return what to show for the blocks of a user's input that have a shape of their own: for a text the
+        text to show, "" if it was stored with an earlier one; None for None, a block without a text."""
+        blocks = [
+            {"type": "other" if text is None else "text", "text": text, "place": number}
+            for number, text in enumerate(texts)
+        ]
+        shown = yield from self.wrap_input(thread, blocks)
+        of_place = {block["place"]: block["text"] for block in shown}
+        return [of_place.get(number, "") for number in range(len(texts))]
+
     def call(
         self, thread: str, name: str, arguments: dict[str, Any], call_id: str | None = None
     ) -> Steps[ToolResult]:

@@ -21,6 +21,7 @@ from fdstore.telemetry.counts import count
 from fdstore.text.layout import reindent_json
 from fdstore.text.ref_tags import last_of_each, references
 from fdstore.text.tokens import estimate_tokens
+from fdstore.tools.block_groups import groups_to_store
 from fdstore.tools.context import Context
 from fdstore.tools.fd_results import display_of, render_stored
 from fdstore.tools.fd_results import render_fd as render_fd
@@ -158,20 +159,22 @@ def escape_surrogates(text: str) -> str:
 def wrap_input(
     context: Context, given: str | Sequence[Any], call_id: str | None = None
 ) -> Operation[str | list[Any]]:
-    """Return user input as the model sees it: a long text, or each long text block, as an `fd_result`, a
-    short one inline."""
+    """Return user input as the model sees it: a long text as an `fd_result`, a short one inline; of blocks as
+    `block_groups` decides."""
     if isinstance(given, str):
         return (yield from _wrap_input_text(context, given, call_id))
+    texts = [block_text(block) for block in given]
+    groups = {group[0]: group for group in groups_to_store(texts, lambda text: _is_long_input(context, text))}
+    others = {number for group in groups.values() for number in group[1:]}
     blocks: list[Any] = []
-    for number, block in enumerate(given):
-        text = block_text(block)
+    for number, (block, text) in enumerate(zip(given, texts, strict=True)):
         if text is None:
             blocks.append(block)
-            continue
-        rendered = yield from _wrap_input_text(
-            context, text, None if call_id is None else f"{call_id}/{number}"
-        )
-        blocks.append(replace_text(block, rendered))
+        elif number not in others:
+            if number in groups:
+                text = "\n".join(str(texts[each]) for each in groups[number])
+            slot = None if call_id is None else f"{call_id}/{number}"
+            blocks.append(replace_text(block, (yield from _wrap_input_text(context, text, slot))))
     return blocks
 
 
@@ -183,9 +186,13 @@ def replace_text(block: Any, text: str) -> Any:
     return {**fields, "text": text}
 
 
+def _is_long_input(context: Context, text: str) -> bool:
+    config = context.config
+    return context.fds_on and config.page_user_input and len(text) > config.max_input_chars
+
+
 def _wrap_input_text(context: Context, text: str, call_id: str | None) -> Operation[str]:
-    paged = context.fds_on and context.config.page_user_input
-    if paged and len(text) > context.config.max_input_chars:
+    if _is_long_input(context, text):
         return (yield from _store(context, escape_surrogates(text), "user_input", call_id)).content
     return fd_inline(text)
 
@@ -202,18 +209,14 @@ def block_text(block: Any) -> str | None:
 
 
 def to_text(result: Any) -> str:
-    """Convert a tool's return value to text: a string, a list of text blocks as MCP tools return them, or
-    any JSON value. Raises `InvalidArgument` for other values."""
+    """Convert a tool's return value to text: a string, bytes, or any JSON value. Raises `InvalidArgument` for
+    other values."""
     if isinstance(result, str):
         return result
     if result is None:
         return ""
     if isinstance(result, (bytes, bytearray)):
         return bytes(result).decode("utf-8", "backslashreplace")
-    if isinstance(result, (list, tuple)) and result:
-        texts = [block_text(block) for block in result if not isinstance(block, str)]
-        if len(texts) == len(result) and all(text is not None for text in texts):
-            return "\n".join(text for text in texts if text is not None)
     try:
         return msgspec.json.encode(result).decode("utf-8")
     except (TypeError, ValueError, RecursionError) as error:

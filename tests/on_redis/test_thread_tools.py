@@ -48,6 +48,20 @@ def test_short_outputs_need_no_store_and_cannot_forge_an_element(store: Store) -
     assert store.trees() == []
 
 
+def test_texts_of_an_input_that_are_long_together_are_stored_as_one(store: Store) -> None:
+    tools = ThreadTools(store)
+    half = "a line\n" * 700
+
+    shown = tools.run(tools.wrap_input_texts("one", ["Why?", LONG, None, half, half, ""]))
+
+    short, long, other, together, second, empty = shown
+    assert (short, other, second, empty) == ("Why?", None, "", "")
+    assert store.process("one").read("fd:1", read_all=True).text == LONG
+    assert store.process("one").read("fd:2", read_all=True).text == f"{half}\n{half}"
+    assert str(long).startswith('<fd_result fd="fd:1"')
+    assert str(together).startswith('<fd_result fd="fd:2"')
+
+
 def test_a_policy_of_a_tool_decides_about_its_results(store: Store) -> None:
     policies = {"cat": ToolPolicy(inline="always"), "ls": ToolPolicy(max_direct_output_chars=3)}
     tools = ThreadTools(store, config=fdstore.FDConfig(tool=policies))
