@@ -39,6 +39,7 @@ from fdstore.tools.pictures import Picture
 from fdstore.tools.tool_errors import error_output
 from fdstore.tools.tool_outcome import Offloaded
 from fdstore.tools.wrapping import (
+    as_of_input,
     block_text,
     escape_surrogates,
     exceeds_threshold,
@@ -116,10 +117,14 @@ def offload_parts(
     call_id: str | None = None,
     *,
     join_short: bool = True,
+    is_input: bool = False,
 ) -> Operation[Offloaded]:
     """Return the parts of an output as the model is to see them, by the rules of `offload`: for a text the
     text to show instead, "" if it was stored with an earlier one; for the bytes of a picture the text to show
-    before it; None for a part that stays as it is. Raises as `offload`."""
+    before it; None for a part that stays as it is. `is_input`: of an input of the user, by its threshold.
+    Raises as `offload`."""
+    if is_input:
+        context = as_of_input(context)
     found: list[_Part] = []
     for part in parts:
         if isinstance(part, str):

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
-from msgspec import UnsetType
+from msgspec import UNSET, UnsetType
 
 from fdstore.errors import FDStoreError, InvalidArgument
 from fdstore.records import Descriptor, ProcessRecord
@@ -184,6 +184,22 @@ def replace_text(block: Any, text: str) -> Any:
         return block
     fields = block if isinstance(block, dict) else {"type": getattr(block, "type", "text")}
     return {**fields, "text": text}
+
+
+def as_of_input(context: Context) -> Context:
+    """Return a context in which results are judged as inputs of the user are."""
+    config = context.config
+    return msgspec.structs.replace(
+        context,
+        config=msgspec.structs.replace(
+            config,
+            max_direct_output_chars=config.max_input_chars,
+            max_direct_output_tokens=UNSET,
+            json_pretty_print=False,
+        ),
+        fds_on=context.fds_on and config.page_user_input,
+        policies={},
+    )
 
 
 def _is_long_input(context: Context, text: str) -> bool:

@@ -235,6 +235,7 @@ class Toolset:
         call_id: str | None = None,
         *,
         join_short: bool = True,
+        is_input: bool = False,
     ) -> Offloaded:
         r"""Offload an output whose blocks have a shape of their own. Its `content` has an item for each part:
         for a text the text to show instead; for the bytes of an image or a PDF, which are stored too, the
@@ -242,12 +243,18 @@ class Toolset:
 
         join_short  store texts that are short one by one and long together as one: it is shown in the place
                     of the first, and the items of the others are ""
+        is_input    the parts are an input of the user, to which `max_input_chars` applies
 
         >>> o = await tools.offload_parts(["short", b"GIF89a...", None])
         >>> o.content[0], o.content[1].startswith('<fd_result fd="fd:1" '), o.content[2], o.descriptor.fd
         ('short', True, None, 'fd:1')
         """
-        steps = offload_parts(self._toolbox.context, parts, source, call_id or None, join_short=join_short)
+        steps = offload_parts(
+            self._toolbox.context,
+            *(parts, source, call_id or None),
+            join_short=join_short,
+            is_input=is_input,
+        )
         return await self._store.run(steps)
 
     async def offload_file(
