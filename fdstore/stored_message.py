@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from fdstore.errors import NotText
 from fdstore.records import Descriptor
 from fdstore.text.media_types import MAX_VIEWABLE_BYTES
 
+Shown = Literal["all", "first page", "part"]
+"""How much of a text an `fd_result` shows."""
 
-def stored_message(
-    d: Descriptor, tools: frozenset[str] = frozenset(), *, shows_first_page: bool = True
-) -> str:
+
+def stored_message(d: Descriptor, tools: frozenset[str] = frozenset(), *, shows: Shown = "first page") -> str:
     """Return the message of an `fd_result`: what is stored, and how to continue with the offered `tools`."""
     if d.kind == "bytes":
         return _message_of_bytes(d, tools)
     size = "1 page" if d.pages == 1 else f"{d.pages} pages of at most {d.page_size} characters"
     match d.state:
         case "sealed":
-            said = f"The text is stored as {d.fd} ({size})."
+            whole = " and shown whole" if shows == "all" else ""
+            said = f"The text is stored as {d.fd} ({size}){whole}."
         case "open":
             said = f"{d.fd} is still being written ({size} so far)."
         case "broken":
             said = f"{d.fd} broke off ({d.reason or 'unknown reason'}); what came before is stored ({size})."
-    return f"{said}{_offer(_ways_to_read(d, tools, shows_first_page))}"
+    return f"{said}{_offer(_ways_to_read(d, tools, shows))}"
 
 
 def _message_of_bytes(d: Descriptor, tools: frozenset[str]) -> str:
@@ -67,11 +71,13 @@ def _joined(ways: list[str]) -> str:
     return ", or ".join(filter(None, [", ".join(ways[:-1]), *ways[-1:]]))
 
 
-def _ways_to_read(d: Descriptor, tools: frozenset[str], shows_first_page: bool) -> list[str]:
+def _ways_to_read(d: Descriptor, tools: frozenset[str], shows: Shown) -> list[str]:
     ways: list[str] = []
+    if shows == "all":
+        tools = tools - {"read_fd", "search_fd"}
     if "read_fd" in tools and d.state == "open":
         ways.append(f'wait for more with read_fd(fd="{d.fd}", start={d.pages}, wait_seconds=10)')
-    elif "read_fd" in tools and not shows_first_page:
+    elif "read_fd" in tools and shows == "part":
         ways.append(f'read it with read_fd(fd="{d.fd}")')
     elif "read_fd" in tools and d.pages > 1:
         ways.append(f'read on with read_fd(fd="{d.fd}", start=2)')

@@ -28,7 +28,6 @@ from fdstore.agent.models.base import Model, ModelFailed, Retry
 from fdstore.agent.offering import explain_tools, offered_tools
 from fdstore.agent.program_loader import Program
 from fdstore.agent.record_facts import FactCollector, answer_age_s, begin_attempt
-from fdstore.agent.shown_whole import recount_whole
 from fdstore.errors import STORE_FAILURES, InvalidArgument, NotFound, QuotaExceeded
 from fdstore.lifecycle import ENDED
 from fdstore.render import fd_error
@@ -111,7 +110,6 @@ class Agent:
         )
         has_open_calls = bool(self.conversation.open_calls())
         self._facts = FactCollector(begin_attempt(claim, has_open_calls=has_open_calls))
-        recount_whole(toolbox.context, self.conversation)
         if history.own and isinstance(history.own[-1], Assistant):
             # the previous attempt may have ended between writing the answer and storing its references
             self._take_references()
@@ -310,8 +308,6 @@ class Agent:
             self._answered_at = time.monotonic()
         self._written = self._appended.length
         self.conversation.add(entry)
-        if isinstance(entry, Start | Result):
-            recount_whole(self._toolbox.context, self.conversation)
 
     def hand_over(self, end: Finished, *, is_root: bool) -> tuple[str, ...]:
         """End the process. Return the ids of the ancestors to wake.

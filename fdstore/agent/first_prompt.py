@@ -47,7 +47,7 @@ def _preloaded(toolbox: Toolbox, fd: str) -> Operation[str]:
     except NotText:
         return (yield from render_fd(context, fd))
     tokens = context.config.max_direct_output_tokens
-    most = context.config.max_direct_output_chars if isinstance(tokens, UnsetType) else tokens * MAX_CHARS
+    most = context.config.direct_chars if isinstance(tokens, UnsetType) else tokens * MAX_CHARS
     if first.total_chars > most:
         return (yield from render_fd(context, fd))
     whole = yield from reading.read_all(context.handle, fd)

@@ -140,7 +140,7 @@ def gateway(
         session.url,
         session.prefix,
         process or project.process,
-        limit or project.config.max_direct_output_chars,
+        limit or project.config.direct_chars,
         _say,
         max_read_chars=max_read_chars,
         session=session_name("gateway"),

@@ -111,7 +111,7 @@ def _answer_to(session: Session, host: str, data: bytes) -> dict[str, Any] | Non
 
     cwd = event.get("cwd")
     project = project_of(cwd if isinstance(cwd, str) and cwd else ".")
-    found = HOSTS[host](event, project.config.max_direct_output_chars)
+    found = HOSTS[host](event, project.config.direct_chars)
     if found is None:
         return None
     # these take most of the time, so they are imported for long outputs only

@@ -123,7 +123,7 @@ def mcp(
         access = access_to(process or project.process, permissions)
     except InvalidArgument as error:
         raise click.UsageError(str(error)) from error
-    limit = project.config.max_direct_output_chars
+    limit = project.config.direct_chars
     options = _options(permissions, export_root, put_root, commands, max_read_chars)
     config = msgspec.structs.replace(options.config, max_direct_output_chars=limit)
     options = msgspec.structs.replace(options, config=config, meter=session_name("mcp"))

@@ -67,16 +67,12 @@ class FdstoreProvider(ContextProvider):
     async def _input(self, thread: str, message: Message) -> Message:
         if message.role != "user":
             return message
-        contents = []
-        for content in message.contents:
-            if content.type == "text":
-                text = await self._ours.run_async(self._ours.wrap_input(thread, content.text))
-                content = content if text == content.text else Content.from_text(text)
-            contents.append(content)
-        if all(new is old for new, old in zip(contents, message.contents, strict=True)):
+        texts = [content.text if content.type == "text" else None for content in message.contents]
+        shown = await self._ours.run_async(self._ours.wrap_input_texts(thread, texts))
+        if shown == texts:
             return message
         changed = Message.from_dict(message.to_dict())
-        changed.contents = contents
+        changed.contents = shown_blocks(message.contents, texts, shown, Content.from_text)
         return changed
 
 

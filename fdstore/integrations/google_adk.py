@@ -53,15 +53,18 @@ class FdstorePlugin(BasePlugin):
 
     async def on_user_message_callback(self, *, invocation_context: Any, user_message: Any) -> Any:
         """Store the long texts of the user."""
-        parts, is_changed = [], False
-        for part in user_message.parts or ():
-            if part.text:
-                steps = self._ours.wrap_input(_thread_of(invocation_context.session), part.text)
-                text = await self._ours.run_async(steps)
-                if text != part.text:
-                    part, is_changed = part.model_copy(update={"text": text}), True
-            parts.append(part)
-        return user_message.model_copy(update={"parts": parts}) if is_changed else None
+        parts = list(user_message.parts or ())
+        texts = [part.text or None for part in parts]
+        steps = self._ours.wrap_input_texts(_thread_of(invocation_context.session), texts)
+        shown = await self._ours.run_async(steps)
+        if shown == texts:
+            return None
+        changed = [
+            part if new == old else part.model_copy(update={"text": new})
+            for part, old, new in zip(parts, texts, shown, strict=True)
+            if new != ""  # else it was stored with an earlier one
+        ]
+        return user_message.model_copy(update={"parts": changed})
 
     async def before_model_callback(self, *, callback_context: Any, llm_request: Any) -> None:
         """Offer our tools, and tell the model about descriptors."""

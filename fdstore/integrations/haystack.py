@@ -122,7 +122,7 @@ class FdstoreHook:
         parts = [_part(block) for block in blocks]
         if result is None:  # pictures of the user stay
             parts = [part if isinstance(part, str) else None for part in parts]
-        new = yield from self._ours.offload_parts(thread, parts, source, call_id)
+        new = yield from self._ours.offload_parts(thread, parts, source, call_id, is_input=result is None)
         shown = blocks if new is None else shown_blocks(blocks, parts, new.content, TextContent)
         if new is None or shown == blocks:
             return message

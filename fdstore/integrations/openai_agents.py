@@ -191,7 +191,8 @@ class FdstoreTools:
         if not any(parts):
             return content
         call_id = f"input/{sha256(json.dumps(parts).encode()).hexdigest()}"
-        offloaded = await self._ours.run_async(self._ours.offload_parts(thread, parts, source, call_id))
+        steps = self._ours.offload_parts(thread, parts, source, call_id, is_input=source == "user_input")
+        offloaded = await self._ours.run_async(steps)
         if offloaded is None or _is_same(parts, offloaded.content):
             return content
         if isinstance(content, str):

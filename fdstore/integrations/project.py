@@ -37,7 +37,7 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
     process: str | None = None
-    max_direct_output_chars: int = FDConfig().max_direct_output_chars
+    max_direct_output_chars: int | msgspec.UnsetType = msgspec.UNSET
 
 
 def project_of(cwd: str | Path) -> Project:

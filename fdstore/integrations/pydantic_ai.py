@@ -93,14 +93,17 @@ class FdstoreCapability(AbstractCapability[Any]):
         """Store a long prompt of the user."""
         if not isinstance(node, UserPromptNode) or node.user_prompt is None:
             return node
-        given = node.user_prompt
-        blocks = given if isinstance(given, str) else [_input_block(item) for item in given]
-        shown = await self._ours.run_async(self._ours.wrap_input(_thread(ctx), blocks))
-        if shown == blocks:
+        given = [node.user_prompt] if isinstance(node.user_prompt, str) else list(node.user_prompt)
+        texts = [_input_text(item) for item in given]
+        shown = await self._ours.run_async(self._ours.wrap_input_texts(_thread(ctx), texts))
+        if shown == texts:
             return node
-        if not isinstance(given, str):
-            shown = [_with_text(item, block) for item, block in zip(given, shown, strict=True)]
-        return replace(node, user_prompt=shown)
+        prompt = [
+            _with_text(item, new)
+            for item, old, new in zip(given, texts, shown, strict=True)
+            if new or not old  # else it was stored with an earlier one
+        ]
+        return replace(node, user_prompt=prompt[0] if isinstance(node.user_prompt, str) else prompt)
 
     async def after_tool_execute(
         self, ctx: RunContext[Any], *, call: Any, tool_def: ToolDefinition, args: dict[str, Any], result: Any
@@ -227,16 +230,16 @@ def _part(item: Any) -> str | bytes | None:
     return to_json(item, indent=2, fallback=repr, bytes_mode="base64").decode("utf-8")
 
 
-def _input_block(item: Any) -> Any:
+def _input_text(item: Any) -> str | None:
     if isinstance(item, TextContent):
         item = item.content
-    return {"type": "text", "text": item} if isinstance(item, str) else item
+    return item if isinstance(item, str) else None
 
 
-def _with_text(item: Any, block: Any) -> Any:
+def _with_text(item: Any, text: str | None) -> Any:
     if isinstance(item, TextContent):
-        return replace(item, content=block["text"])
-    return block["text"] if isinstance(item, str) else item
+        return replace(item, content=text)
+    return text if isinstance(item, str) else item
 
 
 def _picture(picture: Picture) -> BinaryContent:

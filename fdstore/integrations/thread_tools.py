@@ -153,12 +153,15 @@ class ThreadTools:
         call_id: str | None = None,
         *,
         join_short: bool = True,
+        is_input: bool = False,
     ) -> Steps[Offloaded | None]:
         """Return what to show for the parts of an output (see `Toolset.offload_parts`), or None as
         `offload`."""
         work = _Work(
-            lambda tools, call_id: tools.offload_parts(parts, source, call_id, join_short=join_short),
-            lambda context: offload_parts(context, parts, source, join_short=join_short),
+            lambda tools, call_id: tools.offload_parts(
+                parts, source, call_id, join_short=join_short, is_input=is_input
+            ),
+            lambda context: offload_parts(context, parts, source, join_short=join_short, is_input=is_input),
         )
         return None if self.is_own(source) else (yield from self._stored(thread, call_id, work))
 
@@ -168,6 +171,13 @@ class ThreadTools:
         work = _Work(lambda tools, _: tools.wrap_input(given), lambda context: wrap_input(context, given))
         found = yield from self._stored(thread, None, work)
         return given if found is None else found
+
+    def wrap_input_texts(self, thread: str, texts: Sequence[str | None]) -> Steps[list[str | None]]:
+        """Return what to show for the blocks of a user's input that have a shape of their own: for a text the
+        text to show, "" if it was stored with an earlier one; None for a block without a text. The texts are
+        unchanged if the store fails."""
+        found = yield from self.offload_parts(thread, texts, "user_input", is_input=True)
+        return list(texts if found is None else found.content)
 
     def call(
         self, thread: str, name: str, arguments: dict[str, Any], call_id: str | None = None

@@ -27,7 +27,6 @@ from fdstore.tools.context import Context, Linked, UserCode
 from fdstore.tools.process_task import ForkTask, Task
 from fdstore.tools.python_tool import defining_module, import_tool
 from fdstore.tools.toolbox import BUILT_IN, Toolbox
-from fdstore.tools.whole_results import WholeResults
 
 log = logging.getLogger("fdstore.agent")
 
@@ -154,7 +153,6 @@ def make_toolbox(
         forks_may_spawn=program.limits.forks_may_spawn,
         commands=program.commands,
         pipeline_limits=PipelineLimits.of(program.limits),
-        whole=WholeResults(),
         user_code=user_code,
     )
     tools_path = program.tools_path if permissions.all_allowed else None

@@ -84,7 +84,7 @@ class _Clearable(msgspec.Struct, frozen=True):
     key: str
     content: Any
     line: str
-    fd: str
+    fds: tuple[str, ...]
 
 
 def find_clearable(
@@ -104,12 +104,12 @@ def find_clearable(
         return {}
     old = [each for each in results if each.turn <= turns - config.keep_turns]
     found = [clearable for each in old if (clearable := _clearable(each)) is not None]
-    fds = sorted({each.fd for each in found if each.fd})
+    fds = sorted({fd for each in found for fd in each.fds})
     held: set[str] = set()
     if fds:
         [contents] = yield [("HMGET", handle.keys.fds, *fds)]
         held = {fd for fd, content in zip(fds, contents, strict=True) if content}
-    readable = [each for each in found if not each.fd or each.fd in held]
+    readable = [each for each in found if held.issuperset(each.fds)]
     chosen = choose(readable, used_tokens, calibrate(), config)
     return {each.key: each.line for each in chosen}
 
@@ -132,18 +132,23 @@ def choose(
 def _clearable(result: ShownResult) -> _Clearable | None:
     """Return how to clear a result; None if it cannot be shown again, or is as short as the line."""
     blocks = result.content if isinstance(result.content, list) else [result.content]
-    shown = next((text for text in map(block_text, blocks) if text is not None), "")
-    line, fd = "", ""
+    texts = [block_text(block) for block in blocks]
+    shown = next((text for text in texts if text is not None), "")
+    stored = [_STORED.match(text or "") for text in texts]
+    line = ""
+    fds: tuple[str, ...] = ()
     if result.is_error:
         return None
     if result.tool in _ELEMENTS and shown.startswith((_ELEMENTS[result.tool], "<fd_result ")):
         fd = "" if result.tool == "list_fds" else _number_in(result.arguments)
+        fds = (fd,) if fd else ()
         line = _AGAIN if fd or result.tool == "list_fds" else ""
-    elif len(blocks) == 1 and (stored := _STORED.match(shown)):
-        fd = stored[1]
-        line = f'[Cleared to save room; it is stored: read_fd(fd="{fd}") shows it again.]'
+    elif blocks and all(stored):
+        fds = tuple(match[1] for match in stored if match)
+        again = ", ".join(f'read_fd(fd="{fd}")' for fd in fds)
+        line = f"[Cleared to save room; it is stored: {again} shows it again.]"
     is_longer = size_of(result.content) > 2 * len(line)
-    return _Clearable(result.key, result.content, line, fd) if line and is_longer else None
+    return _Clearable(result.key, result.content, line, fds) if line and is_longer else None
 
 
 def _number_in(arguments: Any) -> str:

@@ -20,13 +20,17 @@ from fdstore.tools.tool_names import FD_TOOLS
 from fdstore.tools.tool_policy import ToolPolicy, check_size
 
 SIZES = (
-    "max_direct_output_chars",
     "default_page_size",
     "max_input_chars",
     "max_read_chars",
     "max_expand_chars",
 )
-DEFAULT_MAX_DIRECT_OUTPUT_CHARS = 8000
+OPTIONAL_SIZES = {"max_direct_output_chars": 1, "max_direct_output_tokens": 1, "whole_chars": 0}
+"""Sizes that are UNSET where they are left out, with the least value of each."""
+DIRECT_CHARS = 8000
+"""What `max_direct_output_chars` is where neither it nor `max_direct_output_tokens` is set."""
+WHOLE_CHARS = 0
+"""What `whole_chars` is where it is not set."""
 FLAGS = ("page_user_input", "enable_references", "json_pretty_print")
 
 
@@ -35,9 +39,10 @@ def has_descriptors(config: FDSection, tools: Collection[str]) -> bool:
     return config.enabled if config.enabled is not None else not FD_TOOLS.isdisjoint(tools)
 
 
-def _size(description: str) -> msgspec.Meta:
-    bounds = {"minimum": 1, "maximum": MAX_INTEGER}  # for the schema only: `FDConfig` checks them
-    return msgspec.Meta(description=description, extra_json_schema=bounds)
+def _size(description: str, minimum: int = 1, default: int | None = None) -> msgspec.Meta:
+    # for the schema only: `FDConfig` checks the bounds, and what is left out stays UNSET
+    schema = {"minimum": minimum, "maximum": MAX_INTEGER} | ({} if default is None else {"default": default})
+    return msgspec.Meta(description=description, extra_json_schema=schema)
 
 
 def _flag(description: str) -> msgspec.Meta:
@@ -54,9 +59,19 @@ class FDSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             examples=[True],
         ),
     ] = None
-    max_direct_output_chars: Annotated[int, _size("A tool result longer than this becomes a descriptor.")] = (
-        DEFAULT_MAX_DIRECT_OUTPUT_CHARS
-    )
+    max_direct_output_chars: Annotated[
+        int | UnsetType,
+        _size("A tool result longer than this becomes a descriptor.", default=DIRECT_CHARS),
+    ] = UNSET
+    whole_chars: Annotated[
+        int | UnsetType,
+        _size(
+            "A text that becomes a descriptor is shown whole, with its id, if it is not longer than this;"
+            " 0: never.",
+            minimum=0,
+            default=WHOLE_CHARS,
+        ),
+    ] = UNSET
     default_page_size: Annotated[int, _size("Page size of descriptors created for the agent.")] = 4000
     max_input_chars: Annotated[
         int, _size("User input longer than this becomes a descriptor, if page_user_input is true.")
@@ -100,6 +115,18 @@ class FDSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     ] = UNSET
 
     @property
+    def direct_chars(self) -> int:
+        """Maximum length (characters) of a result that stays inline, where tokens do not count instead."""
+        chars = self.max_direct_output_chars
+        return DIRECT_CHARS if isinstance(chars, UnsetType) else chars
+
+    @property
+    def whole_limit(self) -> int:
+        """Maximum length (characters) of a stored text that is shown whole; 0: none is."""
+        chars = WHOLE_CHARS if isinstance(self.whole_chars, UnsetType) else self.whole_chars
+        return min(chars, self.max_read_chars)
+
+    @property
     def policies(self) -> dict[str, ToolPolicy]:
         """The policies of single tools."""
         return {} if isinstance(self.tool, UnsetType) else self.tool
@@ -114,11 +141,12 @@ class FDSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             raise InvalidArgument("hold_back_tools", "must be true or false, or left out")
         for name in SIZES:
             check_size(name, getattr(self, name))
-        if self.max_direct_output_tokens is not UNSET:
-            check_size("max_direct_output_tokens", self.max_direct_output_tokens)
-            if self.max_direct_output_chars != DEFAULT_MAX_DIRECT_OUTPUT_CHARS:
-                problem = "max_direct_output_chars is given too; keep one of them"
-                raise InvalidArgument("max_direct_output_tokens", problem)
+        for name, least in OPTIONAL_SIZES.items():
+            if (size := getattr(self, name)) is not UNSET:
+                check_size(name, size, least)
+        if UNSET not in (self.max_direct_output_tokens, self.max_direct_output_chars):
+            problem = "max_direct_output_chars is given too; keep one of them"
+            raise InvalidArgument("max_direct_output_tokens", problem)
         if not isinstance(self.tool, (dict, UnsetType)):
             raise InvalidArgument("tool", "must have a ToolPolicy for each name of a tool")
         for name, policy in self.policies.items():

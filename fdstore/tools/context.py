@@ -18,7 +18,6 @@ from fdstore.tools.config import FDConfig
 from fdstore.tools.coverage import ReadParts
 from fdstore.tools.token_counter import TokenCounter
 from fdstore.tools.tool_policy import NO_POLICY, ToolPolicy
-from fdstore.tools.whole_results import WholeResults
 
 Progress: TypeAlias = Callable[[int, int | None], None]
 UserCode: TypeAlias = Callable[[], AbstractContextManager[None]]
@@ -54,7 +53,6 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     policies          what becomes of the results of single tools, by name
     count_tokens      counts tokens for thresholds that are given in tokens
     read_parts        returns what the agent has read of each descriptor; None: it has no journal
-    whole             counts the long texts that are shown whole; None: there are none
     user_code         returns a context manager around each run of a user's function
     """
 
@@ -79,7 +77,6 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     policies: dict[str, ToolPolicy] = {}
     count_tokens: TokenCounter = TokenCounter()
     read_parts: Callable[[], Mapping[str, ReadParts]] | None = None
-    whole: WholeResults | None = None
     user_code: UserCode = nullcontext
 
     def policy_of(self, tool: str) -> ToolPolicy:
@@ -89,4 +86,4 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def direct_limit(self) -> int | None:
         """Maximum length (characters) of output that stays inline; None (no limit) if descriptors are off."""
-        return self.config.max_direct_output_chars if self.fds_on else None
+        return self.config.direct_chars if self.fds_on else None

@@ -1,7 +1,8 @@
 """Render stored texts as `fd_result`s: what is shown of them, and how much.
 
-A text of a known kind (JSON, a log, a diff: see `text.previews`) is described. Of any other the first page
-and the end are shown, exactly. `Display` changes both. A text that is still in memory costs no round trip; of
+A text of at most `whole_chars` characters is shown whole. A longer one of a known kind (JSON, a log, a diff:
+see `text.previews`) is described. Of any other the first page and the end are shown, exactly. `Display`
+changes all three. A text that is still in memory costs no round trip; of
 one that is in the store, only its first page and its end are read, whatever its size.
 """
 
@@ -9,13 +10,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from msgspec import UnsetType
+from msgspec import UNSET, UnsetType
 
 from fdstore.errors import NotText
 from fdstore.records import Descriptor, Slice
 from fdstore.render import Head, Rendered, Tail, fd_result, fd_result_of_bytes
 from fdstore.store import descriptors, reading
-from fdstore.stored_message import stored_message
+from fdstore.stored_message import Shown, stored_message
 from fdstore.text.layout import TAIL_CHARS, tail_of
 from fdstore.text.paging import count_lines
 from fdstore.text.selection import Part
@@ -38,20 +39,23 @@ _TOKEN_PARTS, _TOKEN_PART_CHARS = 10, 500
 
 class Display(NamedTuple):
     """What is shown of a stored text: its kind if it is known, else head and tail ("auto"), or these parts of
-    it, together at most `chars` (None: a page of the head, the usual tail)."""
+    it, together at most `chars` (None: a page of the head, the usual tail). `may_be_whole`: all of it, if it
+    has at most `whole_chars`."""
 
     preview: PreviewMode = "auto"
     chars: int | None = None
+    may_be_whole: bool = True
 
 
 DEFAULT = Display()
 
 
 def display_of(policy: ToolPolicy) -> Display:
-    """Return what is shown of the results of a tool."""
+    """Return what is shown of the results of a tool. A preview that was chosen is exact."""
     return Display(
         "auto" if isinstance(policy.preview, UnsetType) else policy.preview,
         None if isinstance(policy.preview_chars, UnsetType) else policy.preview_chars,
+        may_be_whole=policy.preview in (UNSET, "auto") and isinstance(policy.preview_chars, UnsetType),
     )
 
 
@@ -75,6 +79,11 @@ def render_fd(context: Context, fd: str, display: Display = DEFAULT) -> Operatio
         descriptor = yield from _descriptor(context, fd)
         return fd_result_of_bytes(descriptor, stored_message(descriptor, context.enabled))
     descriptor = yield from _descriptor(context, fd)
+    if _is_whole(context, descriptor, display):
+        text = first.text
+        if descriptor.pages > 1:
+            text = (yield from reading.read_all(context.handle, fd)).text
+        return _render(context, _Ends(descriptor, first, text, text, descriptor.lines), display)
     end, last_line = first.text, descriptor.lines
     if descriptor.pages > 1:
         wanted = END_CHARS if _may_be_described(descriptor, display) else TAIL_CHARS
@@ -112,9 +121,17 @@ def _room(display: Display) -> int:
     return display.chars or KIND_CHARS
 
 
+def _is_whole(context: Context, d: Descriptor, display: Display) -> bool:
+    """Whether all of a text is shown."""
+    return display.may_be_whole and d.state == "sealed" and d.chars <= context.config.whole_limit
+
+
 def _render(context: Context, ends: _Ends, display: Display) -> Rendered:
     d, first = ends.descriptor, ends.first
     tokens = _tokens(ends)
+    if _is_whole(context, d, display):
+        whole = Head(text=ends.head, lines=f"1-{d.lines}" if d.lines else "0-0", truncated=False)
+        return fd_result(d, whole, None, stored_message(d, context.enabled, shows="all"), tokens)
     if _may_be_described(d, display) and ends.last_line == d.lines:
         # imported here, since most programs store nothing that is rendered
         from fdstore.text.previews import preview_of, sample_ends, sample_text
@@ -126,19 +143,19 @@ def _render(context: Context, ends: _Ends, display: Display) -> Rendered:
         found = preview_of(sample, _room(display))
         if found is not None:
             tail = _tail(ends, found.tail_chars) if found.tail_chars else None
-            message = stored_message(d, context.enabled, shows_first_page=False)
+            message = stored_message(d, context.enabled, shows="part")
             return fd_result(d, found, tail, message, tokens)
     head_chars, tail_chars = _chars(d, display)
     if head_chars is None and len(first.text) > context.config.max_read_chars:
         head_chars = context.config.max_read_chars  # pages may have any size
     head: Head | Slice | None = None
-    shows_first_page = False
+    shows: Shown = "part"
     if head_chars is None:
-        head, shows_first_page = first, True
+        head, shows = first, "first page"
     elif head_chars:
         head = _head(ends, head_chars)
-        shows_first_page = len(head.text) >= len(first.text)
-    message = stored_message(d, context.enabled, shows_first_page=shows_first_page)
+        shows = "first page" if len(head.text) >= len(first.text) else "part"
+    message = stored_message(d, context.enabled, shows=shows)
     return fd_result(d, head, _tail(ends, tail_chars) if tail_chars else None, message, tokens)
 
 

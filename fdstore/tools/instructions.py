@@ -9,8 +9,6 @@ from __future__ import annotations
 from msgspec import UnsetType
 
 from fdstore.tools.context import Context
-from fdstore.tools.tool_policy import NO_POLICY
-from fdstore.tools.whole_results import has_default_threshold
 
 
 def instructions(context: Context, python: tuple[str, ...] = ()) -> str:
@@ -36,19 +34,19 @@ def instructions(context: Context, python: tuple[str, ...] = ()) -> str:
 
 def _descriptors(context: Context) -> str:
     config = context.config
-    limit = f"{config.max_direct_output_chars} characters"
+    limit = f"{config.direct_chars} characters"
     if not isinstance(config.max_direct_output_tokens, UnsetType):
         limit = f"about {config.max_direct_output_tokens} tokens"
     if context.policies:
         limit += " (of some tools another length)"
     whole = ""
-    if context.whole is not None and has_default_threshold(config, NO_POLICY):
-        whole = " (the first such are shown whole)"
+    if config.whole_limit:
+        whole = f" One of at most {config.whole_limit} characters is shown whole."
     parts = [
         "# Large texts\n"
-        f"A tool result longer than {limit} is stored{whole}, and you see an "
+        f"A tool result longer than {limit} is stored, and you see an "
         "<fd_result>: its id (fd:1, fd:2, ...), its first page and its end, or a preview that says what kind "
-        "of text it is and what part of it was looked at. Pages have at most "
+        f"of text it is and what part of it was looked at.{whole} Pages have at most "
         f"{config.default_page_size} characters and end at line ends where possible. Pages, lines and "
         "characters count from 1."
     ]

@@ -1,11 +1,11 @@
 """Offload what the user's own tools return: long texts are stored and rendered as `fd_result`s.
 
-`offload` is the rule for a loop that runs its tools itself. It decides like the agent loop does for users'
-functions, and also takes content blocks (of the Messages API, of OpenAI's APIs, of MCP): each text block is
-judged on its own, and so is the text in a document, a search result or a resource; the others stay as they
-are. Text blocks that are short one by one and long together are stored as one text, shown in the place of the
-first. Images and PDFs are stored too, and the model sees their ids. `wrap_output` is the same for the agent
-loop, whose results go to the Messages API.
+`offload` is for a loop that runs its tools itself. It takes a text or a JSON value, which is one text, and
+content blocks (of the Messages API, of OpenAI's APIs, of MCP). `block_groups` decides which of their texts
+are stored, and which together, in the place of the first. The text in a document, a search result or a
+resource is judged on its own; other blocks stay as they are. Images and PDFs are stored too, and the model
+sees their ids. `wrap` and `wrap_output`, which is for the agent loop, are the same for results that go to the
+Messages API.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from fdstore.store import tool_calls
 from fdstore.store.record_format import decoding
 from fdstore.text.media_types import BYTES_TYPE, type_of_bytes
 from fdstore.text.names import name_id
+from fdstore.tools.block_groups import groups_to_store
 from fdstore.tools.content_blocks import (
     content_blocks,
     embedded_text,
@@ -38,13 +39,14 @@ from fdstore.tools.pictures import Picture
 from fdstore.tools.tool_errors import error_output
 from fdstore.tools.tool_outcome import Offloaded
 from fdstore.tools.wrapping import (
+    as_of_input,
     block_text,
     escape_surrogates,
     exceeds_threshold,
     replace_text,
-    shown_whole,
     store_bytes,
     to_text,
+    wrap_once,
     wrap_text,
 )
 from fdstore.wire.operation import Operation
@@ -84,23 +86,28 @@ def offload(
         if blocks is None
         else [_part(context, block, source) for block in blocks]
     )
-    joined = [] if blocks is None else _short_ones_to_join(context, _text_blocks(blocks, parts), source)
-    if call_id is None or not (joined or any(_is_stored(context, part, source) for part in parts)):
-        stored = yield from _wrap_each(context, parts, source, None, fd, joined)
+    if blocks is not None:
+        stored = yield from _wrap_blocks(context, blocks, parts, source, call_id and f"{call_id}/offload", fd)
+        return Offloaded(_shown(blocks, parts, stored), stored.descriptor, is_error)
+    if call_id is None or not any(_is_stored(context, part, source) for part in parts):
+        stored = yield from _wrap_each(context, parts, source, None, fd)
     else:
-        identity: object = [_identity(part) for part in parts]
-        if blocks is not None:
-            identity = {
-                "blocks": [
-                    block if part is None else _identity(part)
-                    for part, block in zip(parts, blocks, strict=True)
-                ]
-            }
-        stored = yield from _wrap_once(context, parts, source, call_id, fd, identity, joined)
-    if blocks is None:
-        [content] = stored.shown
-        return Offloaded(content or "", stored.descriptor, is_error)
-    return Offloaded(_shown(blocks, parts, stored), stored.descriptor, is_error)
+        identity = [_identity(part) for part in parts]
+        stored = yield from _wrap_once(context, parts, source, f"{call_id}/offload", fd, identity)
+    [content] = stored.shown
+    return Offloaded(content or "", stored.descriptor, is_error)
+
+
+def wrap(context: Context, output: Any, source: str, call_id: str | None) -> Operation[str | list[Any]]:
+    """Return the output of a tool that the user's own loop ran as the Messages API takes it: of content
+    blocks a list of blocks, else a text. Raises as `offload`."""
+    found = content_blocks(output)
+    if found is None:
+        return (yield from wrap_once(context, to_text(output), source, call_id))
+    blocks = [for_messages_api(block) for block in found]
+    parts = [_part(context, block, source) for block in blocks]
+    stored = yield from _wrap_blocks(context, blocks, parts, source, call_id and f"{call_id}/wrap", "")
+    return _shown(blocks, parts, stored, for_api=True)
 
 
 def offload_parts(
@@ -110,10 +117,14 @@ def offload_parts(
     call_id: str | None = None,
     *,
     join_short: bool = True,
+    is_input: bool = False,
 ) -> Operation[Offloaded]:
     """Return the parts of an output as the model is to see them, by the rules of `offload`: for a text the
     text to show instead, "" if it was stored with an earlier one; for the bytes of a picture the text to show
-    before it; None for a part that stays as it is. Raises as `offload`."""
+    before it; None for a part that stays as it is. `is_input`: of an input of the user, by its threshold.
+    Raises as `offload`."""
+    if is_input:
+        context = as_of_input(context)
     found: list[_Part] = []
     for part in parts:
         if isinstance(part, str):
@@ -122,45 +133,35 @@ def offload_parts(
             found.append(Picture(type_of_bytes(part) or BYTES_TYPE, part))
         else:
             found.append(None)
-    texts = {number: part for number, part in enumerate(found) if isinstance(part, str)}
-    joined = _short_ones_to_join(context, texts, source) if join_short else []
+    texts = [part if isinstance(part, str) else None for part in found]
+    joined = _joined(context, texts, source) if join_short else []
     if call_id is None or not (joined or any(_is_stored(context, part, source) for part in found)):
         stored = yield from _wrap_each(context, found, source, None, "", joined)
     else:
         identity = {"parts": [_identity(part) for part in found]}
-        stored = yield from _wrap_once(context, found, source, call_id, "", identity, joined)
+        stored = yield from _wrap_once(context, found, source, f"{call_id}/offload", "", identity, joined)
     return Offloaded(stored.shown, stored.descriptor)
 
 
 def wrap_output(
     context: Context, output: str | bytes | list[Any], source: str, call_id: str | None
 ) -> Operation[str | list[dict[str, Any]]]:
-    """Return the output of a user's function as the Messages API takes it: a text (also of blocks of text
-    none of which is long), or blocks of text, images and documents. Any other block is shown as JSON."""
+    """Return the output of a user's function as the Messages API takes it: of content blocks a list of blocks
+    of text, images and documents, where any other is shown as JSON, else a text."""
     if isinstance(output, str):
-        return (yield from _wrap_result(context, output, source, call_id))
+        return (yield from wrap_text(context, output, source, call_id, is_same=False)).content
     if isinstance(output, bytes):
         picture = Picture(type_of_bytes(output) or BYTES_TYPE, output)
         if picture.problem() is not None:
             part = _part(context, output, source)
-            stored = yield from _wrap_each(context, [part], source, call_id, "", [], is_same=False)
+            stored = yield from _wrap_each(context, [part], source, call_id, "", is_same=False)
             return stored.shown[0] or ""
         output = [picture.block()]
     blocks = [for_messages_api(block) for block in output]
     parts = [_part(context, block, source) for block in blocks]
-    texts = _text_blocks(blocks, parts)
-    if len(texts) == len(blocks) and not any(_is_stored(context, part, source) for part in parts):
-        return (yield from _wrap_result(context, "\n".join(texts.values()), source, call_id))
-    joined = _short_ones_to_join(context, texts, source)
+    joined = _joined(context, _texts_of(blocks, parts), source)
     stored = yield from _wrap_each(context, parts, source, call_id, "", joined, is_same=False)
     return _shown(blocks, parts, stored, for_api=True)
-
-
-def _wrap_result(context: Context, text: str, source: str, call_id: str | None) -> Operation[str]:
-    whole = shown_whole(context, text, source)
-    if whole is not None:
-        return whole
-    return (yield from wrap_text(context, text, source, call_id, is_same=False)).content
 
 
 _Part = str | bytes | Picture | None
@@ -184,21 +185,18 @@ def _part(context: Context, output: Any, source: str) -> _Part:
     return None if text is None else escape_surrogates(text)
 
 
-def _text_blocks(blocks: Sequence[Any], parts: Sequence[_Part]) -> dict[int, str]:
-    """Return the texts of the text blocks, each with its position among the blocks."""
-    return {
-        number: part
-        for number, (block, part) in enumerate(zip(blocks, parts, strict=True))
-        if isinstance(part, str) and block_text(block) is not None
-    }
+def _texts_of(blocks: Sequence[Any], parts: Sequence[_Part]) -> list[str | None]:
+    """Return the text of each text block, None for another block."""
+    return [
+        part if isinstance(part, str) and block_text(block) is not None else None
+        for block, part in zip(blocks, parts, strict=True)
+    ]
 
 
-def _short_ones_to_join(context: Context, texts: dict[int, str], source: str) -> list[int]:
-    """Return the positions of the texts that are short one by one, if they are long together."""
-    short = {n: text for n, text in texts.items() if text and not exceeds_threshold(context, text, source)}
-    if len(short) < 2 or not exceeds_threshold(context, "\n".join(short.values()), source):
-        return []
-    return list(short)
+def _joined(context: Context, texts: Sequence[str | None], source: str) -> list[tuple[int, ...]]:
+    """Return the positions of the texts that are stored with others as one."""
+    groups = groups_to_store(texts, lambda text: exceeds_threshold(context, text, source))
+    return [group for group in groups if len(group) > 1]
 
 
 def _is_stored(context: Context, part: _Part, source: str) -> bool:
@@ -236,6 +234,22 @@ def _shown(
     return shown
 
 
+def _wrap_blocks(
+    context: Context,
+    blocks: Sequence[Any],
+    parts: Sequence[_Part],
+    source: str,
+    call_id: str | None,
+    fd: str,
+) -> Operation[_Stored]:
+    """Wrap the parts that the blocks of an output hold, under a `call_id` once."""
+    joined = _joined(context, _texts_of(blocks, parts), source)
+    if call_id is None or not (joined or any(_is_stored(context, part, source) for part in parts)):
+        return (yield from _wrap_each(context, parts, source, None, fd, joined))
+    shapes = [block if part is None else _identity(part) for part, block in zip(parts, blocks, strict=True)]
+    return (yield from _wrap_once(context, parts, source, call_id, fd, {"blocks": shapes}, joined))
+
+
 def _wrap_once(
     context: Context,
     parts: Sequence[_Part],
@@ -243,11 +257,10 @@ def _wrap_once(
     call_id: str,
     fd: str,
     identity: object,
-    joined: Sequence[int],
+    joined: Sequence[tuple[int, ...]] = (),
 ) -> Operation[_Stored]:
     """Wrap the parts of a call, or return what its first run stored."""
     request = tool_calls.request_of("offload", [source, fd, identity])
-    call_id = f"{call_id}/offload"
     before = yield from tool_calls.identify(context.handle, call_id, request)
     if before is not None:
         with decoding(f"the calls of process {context.handle.id}"):
@@ -264,19 +277,21 @@ def _wrap_each(
     source: str,
     call_id: str | None,
     fd: str,
-    joined: Sequence[int],
+    joined: Sequence[tuple[int, ...]] = (),
     *,
     is_same: bool = True,
 ) -> Operation[_Stored]:
-    """Wrap each part; those that are `joined` as one text in the place of the first, the others are ""."""
+    """Wrap each part. Texts that are `joined` are one, in the place of the first; the others are ""."""
+    groups = {group[0]: group for group in joined}
+    others = {number for group in joined for number in group[1:]}
     shown: list[str | None] = []
     descriptor = None
     for number, part in enumerate(parts):
-        if part is None or number in joined[1:]:
+        if part is None or number in others:
             shown.append(None if part is None else "")
             continue
-        if number in joined:
-            part = "\n".join(str(parts[each]) for each in joined)
+        if number in groups:
+            part = "\n".join(str(parts[each]) for each in groups[number])
         part_id = None if call_id is None else f"{call_id}/{number}"
         name = "" if descriptor else fd
         if isinstance(part, str):

@@ -20,9 +20,9 @@ from fdstore.render import fd_write
 from fdstore.store import contents
 from fdstore.tools.arguments import Arguments, check_storable
 from fdstore.tools.context import Context
+from fdstore.tools.fd_results import Display, render_fd
 from fdstore.tools.tool import Tool
 from fdstore.tools.tool_outcome import ToolOutcome
-from fdstore.tools.wrapping import render_fd
 from fdstore.wire.operation import Disk, Operation
 
 SOURCE = "text"
@@ -88,7 +88,7 @@ def _put_file(context: Context, file: str, root: Root, call_id: str | None) -> O
             made = yield from contents.ingest(
                 context.handle, binary, source, errors="bytes", progress=report, call_id=call_id
             )
-    return (yield from render_fd(context, made.fd))
+    return (yield from render_fd(context, made.fd, Display(may_be_whole=False)))
 
 
 def _open(file: str, root: Root, held: ExitStack) -> BinaryIO:

@@ -12,8 +12,8 @@ from fdstore.render import Rendered
 
 class ToolResult(msgspec.Struct, frozen=True, tag="result", tag_field="kind"):
     """Result of a call for the model: `content` is a text, or a list of content blocks of the Messages API
-    (dicts) if there are images; with `is_error` the call failed and the text says why. Both go into the
-    `tool_result` block unchanged.
+    (dicts) if the function returned blocks or there are images; with `is_error` the call failed and the text
+    says why. Both go into the `tool_result` block unchanged.
 
     >>> ToolResult("12 lines")
     ToolResult(content='12 lines', is_error=False)

@@ -55,7 +55,7 @@ from fdstore.tools import (
 )
 from fdstore.tools.arguments import convert
 from fdstore.tools.context import Context, Progress
-from fdstore.tools.fd_results import render_fd
+from fdstore.tools.fd_results import Display, render_fd
 from fdstore.tools.instructions import instructions
 from fdstore.tools.observed_call import UNKNOWN, ObservedCall, UnobservedCall, observed_call
 from fdstore.tools.offloading import wrap_output
@@ -114,7 +114,7 @@ def usable_tools(context: Context) -> frozenset[str]:
         names -= {"fork"}
     if not context.commands:
         names -= {"pipe"}
-    return names
+    return frozenset(names)
 
 
 class Toolbox:
@@ -239,7 +239,9 @@ class Toolbox:
             if ended.record.kind == "pipeline":
                 parts.append(process_result(ended.record))
             elif ended.fd is not None:
-                inner = yield from render_fd(self.context, ended.fd)
+                # answers of several processes are bounded together
+                display = Display(may_be_whole=left >= self.context.config.whole_limit)
+                inner = yield from render_fd(self.context, ended.fd, display)
                 parts.append(process_result(ended.record, result=inner))
             elif len(ended.text) > left and self.context.fds_on:
                 inner = yield from store_answer(self.context, ended.text, ended.record)

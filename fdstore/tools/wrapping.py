@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
-from msgspec import UnsetType
+from msgspec import UNSET, UnsetType
 
 from fdstore.errors import FDStoreError, InvalidArgument
 from fdstore.records import Descriptor, ProcessRecord
@@ -21,10 +21,10 @@ from fdstore.telemetry.counts import count
 from fdstore.text.layout import reindent_json
 from fdstore.text.ref_tags import last_of_each, references
 from fdstore.text.tokens import estimate_tokens
+from fdstore.tools.block_groups import groups_to_store
 from fdstore.tools.context import Context
 from fdstore.tools.fd_results import display_of, render_stored
 from fdstore.tools.fd_results import render_fd as render_fd
-from fdstore.tools.whole_results import has_default_input_limit, has_default_threshold
 from fdstore.wire.operation import Operation
 
 TEXT_BLOCKS = ("text", "input_text")
@@ -66,16 +66,6 @@ def wrap_text(
     return wrapped
 
 
-def shown_whole(context: Context, text: str, source: str) -> str | None:
-    """Return a long result of a function as it is shown, if it is one of the first, which stay inline."""
-    if context.whole is None or not exceeds_threshold(context, text, source):
-        return None
-    if not has_default_threshold(context.config, context.policy_of(source)):
-        return None
-    shown = fd_inline(escape_surrogates(text))
-    return shown if context.whole.take(len(shown)) else None
-
-
 def wrap_once(context: Context, text: str, source: str, call_id: str | None) -> Operation[str]:
     """Wrap the output of a tool that the user's own loop ran under `call_id`. Raises `InvalidArgument` if
     another output was wrapped under that id."""
@@ -110,7 +100,7 @@ def exceeds_threshold(context: Context, text: str, source: str, *, is_element: b
             return context.count_tokens(text) > limits.max_direct_output_tokens
         if not isinstance(limits.max_direct_output_chars, UnsetType):
             return len(text) > limits.max_direct_output_chars
-    return False
+    return len(text) > context.config.direct_chars
 
 
 def _store(
@@ -121,8 +111,11 @@ def _store(
     name: str = "",
     *,
     is_same: bool = True,
+    may_be_whole: bool = True,
 ) -> Operation[Wrapped]:
     page_size, display = context.config.default_page_size, display_of(context.policy_of(source))
+    if not may_be_whole:
+        display = display._replace(may_be_whole=False)
     descriptor, is_known = yield from contents.create_or_recall(
         context.handle, text, source, page_size, name=name, call_id=call_id
     )
@@ -134,7 +127,8 @@ def _store(
 
 def store_answer(context: Context, answer: str, process: ProcessRecord) -> Operation[Rendered]:
     """Store the answer of a process that is too long to be shown, once, and render it as an `fd_result`."""
-    wrapped = yield from _store(context, answer, process.program or process.id, f"{process.id}/answer")
+    source, slot = process.program or process.id, f"{process.id}/answer"
+    wrapped = yield from _store(context, answer, source, slot, may_be_whole=False)
     return Rendered(wrapped.content)
 
 
@@ -165,20 +159,22 @@ def escape_surrogates(text: str) -> str:
 def wrap_input(
     context: Context, given: str | Sequence[Any], call_id: str | None = None
 ) -> Operation[str | list[Any]]:
-    """Return user input as the model sees it: a long text, or each long text block, as an `fd_result`, a
-    short one inline."""
+    """Return user input as the model sees it: a long text as an `fd_result`, a short one inline; of blocks as
+    `block_groups` decides."""
     if isinstance(given, str):
         return (yield from _wrap_input_text(context, given, call_id))
+    texts = [block_text(block) for block in given]
+    groups = {group[0]: group for group in groups_to_store(texts, lambda text: _is_long_input(context, text))}
+    others = {number for group in groups.values() for number in group[1:]}
     blocks: list[Any] = []
-    for number, block in enumerate(given):
-        text = block_text(block)
+    for number, (block, text) in enumerate(zip(given, texts, strict=True)):
         if text is None:
             blocks.append(block)
-            continue
-        rendered = yield from _wrap_input_text(
-            context, text, None if call_id is None else f"{call_id}/{number}"
-        )
-        blocks.append(replace_text(block, rendered))
+        elif number not in others:
+            if number in groups:
+                text = "\n".join(str(texts[each]) for each in groups[number])
+            slot = None if call_id is None else f"{call_id}/{number}"
+            blocks.append(replace_text(block, (yield from _wrap_input_text(context, text, slot))))
     return blocks
 
 
@@ -190,12 +186,29 @@ def replace_text(block: Any, text: str) -> Any:
     return {**fields, "text": text}
 
 
+def as_of_input(context: Context) -> Context:
+    """Return a context in which results are judged as inputs of the user are."""
+    config = context.config
+    return msgspec.structs.replace(
+        context,
+        config=msgspec.structs.replace(
+            config,
+            max_direct_output_chars=config.max_input_chars,
+            max_direct_output_tokens=UNSET,
+            json_pretty_print=False,
+        ),
+        fds_on=context.fds_on and config.page_user_input,
+        policies={},
+    )
+
+
+def _is_long_input(context: Context, text: str) -> bool:
+    config = context.config
+    return context.fds_on and config.page_user_input and len(text) > config.max_input_chars
+
+
 def _wrap_input_text(context: Context, text: str, call_id: str | None) -> Operation[str]:
-    paged = context.fds_on and context.config.page_user_input
-    if paged and len(text) > context.config.max_input_chars:
-        shown = fd_inline(escape_surrogates(text))
-        if context.whole and has_default_input_limit(context.config) and context.whole.take(len(shown)):
-            return shown
+    if _is_long_input(context, text):
         return (yield from _store(context, escape_surrogates(text), "user_input", call_id)).content
     return fd_inline(text)
 
@@ -212,18 +225,14 @@ def block_text(block: Any) -> str | None:
 
 
 def to_text(result: Any) -> str:
-    """Convert a tool's return value to text: a string, a list of text blocks as MCP tools return them, or
-    any JSON value. Raises `InvalidArgument` for other values."""
+    """Convert a tool's return value to text: a string, bytes, or any JSON value. Raises `InvalidArgument` for
+    other values."""
     if isinstance(result, str):
         return result
     if result is None:
         return ""
     if isinstance(result, (bytes, bytearray)):
         return bytes(result).decode("utf-8", "backslashreplace")
-    if isinstance(result, (list, tuple)) and result:
-        texts = [block_text(block) for block in result if not isinstance(block, str)]
-        if len(texts) == len(result) and all(text is not None for text in texts):
-            return "\n".join(text for text in texts if text is not None)
     try:
         return msgspec.json.encode(result).decode("utf-8")
     except (TypeError, ValueError, RecursionError) as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO, Literal, overload
 
 from fdstore.client._async.process import Process
 from fdstore.errors import InvalidArgument, quoted
@@ -16,11 +16,11 @@ from fdstore.tools.config import FDConfig
 from fdstore.tools.context import Progress
 from fdstore.tools.definition_shapes import DefinitionShape, in_shape
 from fdstore.tools.offload_file import offload_file
-from fdstore.tools.offloading import offload, offload_parts
+from fdstore.tools.offloading import offload, offload_parts, wrap
 from fdstore.tools.tool_names import ToolName
 from fdstore.tools.tool_outcome import Offloaded, ToolResult
 from fdstore.tools.toolbox import Toolbox
-from fdstore.tools.wrapping import store_references, to_text, wrap_input, wrap_once
+from fdstore.tools.wrapping import store_references, wrap_input
 from fdstore.toolset.build import DEFAULT_TOOLS, context_for, linked_programs, waker_for
 
 
@@ -173,11 +173,18 @@ class Toolset:
         with self._toolbox.observed(name, call_id or None) as seen:
             return seen(await self._store.run(operation), arguments)
 
-    async def wrap(self, output: Any, source: str = "tool_result", call_id: str | None = None) -> str:
+    @overload
+    async def wrap(self, output: str, source: str = ..., call_id: str | None = ...) -> str: ...
+    @overload
+    async def wrap(self, output: Any, source: str = ..., call_id: str | None = ...) -> str | list[Any]: ...
+    async def wrap(
+        self, output: Any, source: str = "tool_result", call_id: str | None = None
+    ) -> str | list[Any]:
         r"""Return the output of your own tool as the model should see it: unchanged if short, else stored as
-        a descriptor and shown as its `fd_result`. Content blocks and JSON values are converted to text. For a
-        failed tool, start the output with its exit code or error, which the model then sees first. Results
-        of `call` need no wrapping. `offload` also takes blocks and exceptions.
+        a descriptor and shown as its `fd_result`. A text gives a text, a JSON value its text, and a list of
+        content blocks a list, of which each long text block is stored alone, see `offload`. All go into the
+        `tool_result` block of the Messages API. For a failed tool, start the output with its exit code or
+        error, which the model then sees first. Results of `call` need no wrapping.
 
         Raises `InvalidArgument` for output that cannot be text, and for a `call_id` under which another
         output was stored; `QuotaExceeded`.
@@ -187,18 +194,19 @@ class Toolset:
         >>> shown = await tools.wrap("a long line\n" * 1000, source="grep")
         >>> shown.startswith('<fd_result fd="fd:1" pages="4" ')
         True
+        >>> await tools.wrap([{"type": "text", "text": "short"}])
+        [{'type': 'text', 'text': 'short'}]
         """
-        context = self._toolbox.context
-        return await self._store.run(wrap_once(context, to_text(output), source, call_id or None))
+        return await self._store.run(wrap(self._toolbox.context, output, source, call_id or None))
 
     async def offload(
         self, value: Any, source: str = "tool_result", call_id: str | None = None, name: str | None = None
     ) -> Offloaded:
         r"""Return what a tool of your own returned or raised as the model is to see it, with its descriptor.
 
-        value     a text, bytes, a JSON value, a list of content blocks, or an exception. Of blocks each text
-                  block is judged on its own, and those that are short but long together are stored as one;
-                  others, such as images, stay as they are, in the same order.
+        value     a text, bytes, a JSON value, a list of content blocks, or an exception. Of blocks each long
+                  text block is stored alone; short ones stay inline, unless they are long together: then
+                  neighbours become one, or all of them. Others, such as images, stay, in the same order.
                   An exception gives `is_error` and its text, as an agent shows it
         source    where it comes from, as the model sees it
         call_id   a repeat with the same value returns the first result and stores nothing
@@ -227,6 +235,7 @@ class Toolset:
         call_id: str | None = None,
         *,
         join_short: bool = True,
+        is_input: bool = False,
     ) -> Offloaded:
         r"""Offload an output whose blocks have a shape of their own. Its `content` has an item for each part:
         for a text the text to show instead; for the bytes of an image or a PDF, which are stored too, the
@@ -234,12 +243,18 @@ class Toolset:
 
         join_short  store texts that are short one by one and long together as one: it is shown in the place
                     of the first, and the items of the others are ""
+        is_input    the parts are an input of the user, to which `max_input_chars` applies
 
         >>> o = await tools.offload_parts(["short", b"GIF89a...", None])
         >>> o.content[0], o.content[1].startswith('<fd_result fd="fd:1" '), o.content[2], o.descriptor.fd
         ('short', True, None, 'fd:1')
         """
-        steps = offload_parts(self._toolbox.context, parts, source, call_id or None, join_short=join_short)
+        steps = offload_parts(
+            self._toolbox.context,
+            *(parts, source, call_id or None),
+            join_short=join_short,
+            is_input=is_input,
+        )
         return await self._store.run(steps)
 
     async def offload_file(
@@ -262,8 +277,9 @@ class Toolset:
             return await self._store.run(offload_file(self._toolbox.context, binary, source, call_id or None))
 
     async def wrap_input(self, given: str | Sequence[Any]) -> str | list[Any]:
-        """Return user input as the model should see it: a long text, or each long text block of a list, is
-        stored as a descriptor and shown as its `fd_result`. Raises `QuotaExceeded`.
+        """Return user input as the model should see it: a long text is stored as a descriptor and shown as
+        its `fd_result`. Of a list of blocks the text blocks are stored as by `offload`. Raises
+        `QuotaExceeded`.
 
         >>> await tools.wrap_input("Why did the build fail?")
         'Why did the build fail?'

@@ -250,7 +250,8 @@ def test_blocks_and_errors_become_descriptors_too(play: Play, name: str, argumen
     )
 
     [result] = agents.results()
-    assert f'source="{name}"' in result.content
+    shown = result.content if isinstance(result.content, str) else result.content[0]["text"]
+    assert f'source="{name}"' in shown
     assert result.is_error is (name == "breaks")
 
 

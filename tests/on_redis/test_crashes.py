@@ -19,6 +19,7 @@ from fdstore.lifecycle import ENDED
 from fdstore.records import TreeLimits
 from fdstore.testing import Request, Turn, Usage, call, say, turn
 from fdstore.tools.clearing import ClearingConfig
+from fdstore.tools.config import FDConfig
 from fdstore.wire._sync.runner import Runner
 from fdstore.wire.operation import Operation
 from tests.on_redis.agents import READER, SMALL, Agents, ran, running, tool
@@ -127,7 +128,7 @@ CALLS_OF_RECORDS = {
 
 def script_of_records(request: Request) -> Turn:
     """Answer so that the journal gets each kind of record beside answers and results: the tools that were
-    held back, results that are shown whole and cleared later, and passages that are refused."""
+    held back, results that are shown whole or in part and cleared later, and refused passages."""
     last = request.tool_results()[-1] if request.tool_results() else None
     much = Usage(input_tokens=9000)
     match request.turn_number:
@@ -139,8 +140,8 @@ def script_of_records(request: Request) -> Turn:
             return call("lines", count=1500, id="toolu_stored")
         case 2:
             assert last is not None
-            assert last.text.startswith('<fd_result fd="fd:1"')
-            return call("read_fd", fd="fd:1", start=2, id="toolu_read")
+            assert last.text.startswith('<fd_result fd="fd:2"')
+            return call("read_fd", fd="fd:2", start=2, id="toolu_read")
         case 3:
             refused = say(f'<ref id="plan">A plan.</ref><ref id="long">{"word " * 8000}</ref>')
             return turn(refused, call("read_fd", fd="ref:plan", id="toolu_plan"), usage=much)
@@ -161,7 +162,8 @@ def launch_script_of_records(agents: Agents) -> None:
         tools=("read_fd", "search_fd"),
         python=(tool("lines"), tool("blocks")),
         context=ClearingConfig(clear_at_tokens=2000, keep_turns=1),
-        tree_limits=TreeLimits(tree_bytes=40_000),
+        file_descriptor=FDConfig(whole_chars=11_000),
+        tree_limits=TreeLimits(tree_bytes=60_000),
     )
 
 
@@ -248,14 +250,11 @@ def test_every_kind_of_record_is_written_once_wherever_the_agent_crashes(
         expected = final_state(agents)
         [entries] = expected["journals"]
         kinds = Counter(type(entry) for entry in entries)
-        inline = {
-            each.call for each in entries if isinstance(each, Result) and "\nline 900\n" in each.content
-        }
+        whole = {each.call for each in entries if isinstance(each, Result) and "\nline 900\n" in each.content}
         assert expected["states"] == [("solo", "exited", 0, None)]
-        assert (kinds[Offered], kinds[Cleared], kinds[Note]) == (1, 3, 2)
-        # what was shown whole counts also after it was cleared
-        assert {"toolu_whole", "toolu_whole_too"} <= inline
-        assert "toolu_late" not in inline
+        assert (kinds[Offered], kinds[Cleared], kinds[Note]) == (1, 4, 2)
+        assert {"toolu_whole", "toolu_whole_too"} <= whole
+        assert "toolu_late" not in whole
 
         calls = CALLS_OF_RECORDS
         last = check_every_crash(agents, launch_script_of_records, calls, expected, execute, redis_url, first)

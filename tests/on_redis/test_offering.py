@@ -1,4 +1,4 @@
-"""An agent is offered the tools on descriptors once it has one, and sees its first long results whole."""
+"""An agent is offered the tools on descriptors once it has one."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ import pytest
 
 from fdstore.client import Store
 from fdstore.testing import Request, call, say, turn
-from fdstore.tools.config import FDConfig
-from fdstore.tools.tool_policy import ToolPolicy
 from tests.on_redis.agents import SMALL, Agents, running, tool
 from tests.on_redis.test_crashes import Crashed, CrashingStore
 
@@ -100,44 +98,3 @@ def test_nothing_is_held_back_from_an_agent_that_has_a_use_for_the_tools(
 
     assert set(READERS) <= set(request.tools)
     assert "# Large texts\n" in request.system
-
-
-LONG = [
-    call("lines", count=1000),  # 8893 characters each
-    turn(call("lines", count=1000), call("lines", count=1000)),
-    say("Done."),
-]
-
-
-def shown(request: Request) -> list[str]:
-    return [result.text.split(maxsplit=1)[0] for result in request.tool_results()]
-
-
-@pytest.mark.parametrize("crashes", [(), (10,), (14,), (16,)], ids=str)
-def test_the_first_long_results_are_shown_whole(play: Play, crashes: tuple[int, ...]) -> None:
-    *_, last = play(LONG, *crashes, file_descriptor=FDConfig())
-
-    assert shown(last) == ["line", "line", "<fd_result"]
-
-
-@pytest.mark.parametrize(
-    "config",
-    [
-        FDConfig(max_direct_output_chars=8001),
-        FDConfig(max_direct_output_tokens=2000),
-        FDConfig(tool={"lines": ToolPolicy(max_direct_output_chars=8001)}),
-        FDConfig(tool={"lines": ToolPolicy(inline="never")}),
-    ],
-    ids=["characters", "tokens", "of the tool", "never"],
-)
-def test_a_size_that_is_given_is_exact(play: Play, config: FDConfig) -> None:
-    *_, last = play(LONG, file_descriptor=config)
-
-    assert shown(last) == ["<fd_result"] * 3
-
-
-def test_a_long_question_counts_as_shown_whole(play: Play) -> None:
-    first, *_, last = play(LONG, query="word " * 3200, file_descriptor=FDConfig())
-
-    assert first.last_text() == "word " * 3200
-    assert shown(last) == ["<fd_result"] * 3

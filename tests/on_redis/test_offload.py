@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import os
+from collections.abc import Callable
+from itertools import groupby
 from typing import Any
 
 import pytest
@@ -19,7 +21,7 @@ from fdstore.errors import InvalidArgument, NotFound, StoreFull
 from tests.elements import only
 from tests.properties import examples
 
-SMALL = FDConfig(max_direct_output_chars=20, default_page_size=10)
+SMALL = FDConfig(max_direct_output_chars=20, max_input_chars=20, default_page_size=10)
 PNG = "iVBORw0KGgo="
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
 FORGED = "</fd_list>"
@@ -117,32 +119,65 @@ def test_the_text_in_a_block_of_another_type_is_judged_too(tools: Toolset, proc:
     assert stored(proc, offloaded.content[1]["text"]) == "b" * 21
 
 
-blocks = st.lists(st.text(max_size=40).map(text) | st.just(LINK), min_size=1, max_size=5)
+def loop_of(tools: Toolset, blocks: list[dict[str, Any]]) -> Any:
+    """Return what the tools show of a function that returns these blocks."""
+
+    def function() -> list[dict[str, Any]]:
+        """Return what was asked for."""
+        return blocks
+
+    return Toolset(tools.process, config=SMALL, python=[function]).call("function", {}).content
 
 
+DOORS: dict[str, Callable[[Toolset, list[dict[str, Any]]], Any]] = {
+    "offload": lambda tools, blocks: tools.offload(blocks).content,
+    "wrap": lambda tools, blocks: tools.wrap(blocks),
+    "wrap_input": lambda tools, blocks: tools.wrap_input(blocks),
+    "a function": loop_of,
+}
+PAGE = {"type": "document", "source": {"type": "url", "url": "https://example.org/a.pdf"}}
+blocks = st.lists(st.text("ab", max_size=40).map(text) | st.just(PAGE), min_size=1, max_size=7)
+
+
+@pytest.mark.parametrize("door", DOORS)
 @settings(
     max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(blocks)
-def test_nothing_of_any_blocks_is_lost(tools: Toolset, proc: Process, given: list[dict[str, Any]]) -> None:
-    short = [block["text"] for block in given if block != LINK and 0 < len(block["text"]) <= 20]
-    is_joined = len(short) > 1 and len("\n".join(short)) > 20
+def test_each_text_of_blocks_is_inline_or_exactly_in_a_descriptor_in_every_door(
+    tools: Toolset, proc: Process, door: str, given: list[dict[str, Any]]
+) -> None:
+    shown = DOORS[door](tools, given)
 
-    offloaded = tools.offload(given)
-
-    assert isinstance(offloaded.content, list)
-    shown = iter(offloaded.content)
-    for before in given:
-        if before == LINK or not before["text"] or (len(before["text"]) <= 20 and not is_joined):
-            assert next(shown) == before
-        elif len(before["text"]) > 20 or short:
-            after = next(shown)
-            expected = before["text"] if len(before["text"]) > 20 else "\n".join(short)
-            short = [] if len(before["text"]) <= 20 else short
-            assert stored(proc, after["text"]) == expected
-            proc.close(only(after["text"])["fd"])
-    assert list(shown) == []
+    found = []
+    for block in shown:
+        if block == PAGE or not block["text"].startswith("<fd_result"):
+            found.append(block)
+            continue
+        words = stored(proc, block["text"])
+        parts = words.split("\n")
+        assert len(words) > 20
+        assert len(parts) == 1 or all(0 < len(part) <= 20 for part in parts), "only short ones are joined"
+        found += map(text, parts)
+        proc.close(only(block["text"])["fd"])
+    inline = [each["text"] for each in shown if each != PAGE and len(each["text"]) <= 20]
+    assert len("\n".join(filter(None, inline))) <= 20
+    assert sorted(map(str, found)) == sorted(map(str, given)), "nothing is lost or made up"
+    empty = text("")
+    in_order = [each for each in found if each != empty] == [each for each in given if each != empty]
+    assert in_order or moves_a_text(given)
     assert proc.list() == []
+
+
+def moves_a_text(given: list[dict[str, Any]]) -> bool:
+    """Whether short texts are long together that are no neighbours."""
+    runs = [
+        [each["text"] for each in run if each["text"]]
+        for is_short, run in groupby(given, lambda each: each != PAGE and len(each["text"]) <= 20)
+        if is_short
+    ]
+    rest = [run for run in runs if run and (len(run) == 1 or len("\n".join(run)) <= 20)]
+    return len(rest) > 1 and len("\n".join(map("\n".join, rest))) > 20
 
 
 def test_text_blocks_that_are_short_alone_and_long_together_become_one_descriptor(
@@ -153,9 +188,9 @@ def test_text_blocks_that_are_short_alone_and_long_together_become_one_descripto
     offloaded = tools.offload(given, call_id="call_0")
 
     assert isinstance(offloaded.content, list)
-    together, long, link = offloaded.content
-    assert stored(proc, together["text"]) == "\n".join(["a" * 15, "c" * 15, "d" * 15])
-    assert (stored(proc, long["text"]), link) == ("b" * 21, LINK)
+    short, long, link, together = offloaded.content
+    assert (short, stored(proc, long["text"]), link) == (given[0], "b" * 21, LINK)
+    assert stored(proc, together["text"]) == "\n".join(["c" * 15, "d" * 15])
     assert offloaded.descriptor == proc.stat("fd:1")
     assert tools.offload(given, call_id="call_0") == offloaded
     assert len(proc.list()) == 2
@@ -305,7 +340,23 @@ def test_without_descriptors_all_stays_inline(proc: Process) -> None:
     assert tools.offload("x" * 100_000) == Offloaded("x" * 100_000)
 
 
-# names
+# wrap
+
+
+def test_wrap_returns_blocks_for_blocks_and_stores_them_once_under_a_call_id(
+    tools: Toolset, proc: Process
+) -> None:
+    given = [text("short"), text("b" * 21), LINK, TextBlock(type="text", text="c" * 21)]
+
+    shown = tools.wrap(given, source="bash", call_id="call_0")
+
+    short, long, image, longer = shown
+    assert (short, image) == (text("short"), LINK)
+    assert (stored(proc, long["text"]), stored(proc, longer["text"])) == ("b" * 21, "c" * 21)
+    assert tools.wrap(given, source="bash", call_id="call_0") == shown
+    assert len(proc.list()) == 2
+    with pytest.raises(InvalidArgument, match="'call_0/wrap' was used for another call"):
+        tools.wrap(given[:2], source="bash", call_id="call_0")
 
 
 # call ids

@@ -251,9 +251,10 @@ def test_a_short_document_stays_one_and_a_long_one_is_stored(drawing: Toolset, p
 def test_other_blocks_that_the_api_would_refuse_are_shown_as_json(
     drawing: Toolset, proc: Process, what: str
 ) -> None:
-    shown = drawing.call("draw", {"what": what}).content
+    [block] = drawing.call("draw", {"what": what}).content
+    shown = block["text"]
 
-    assert isinstance(shown, str)
+    assert block["type"] == "text"
     assert "</fd_result>" not in shown
     assert json.loads(shown.partition("\n")[2].rpartition("\n")[0] if what == "frame" else shown) == (
         json.loads(json.dumps(draw(what)[0]).replace("<", "&lt;"))

@@ -48,6 +48,40 @@ def test_short_outputs_need_no_store_and_cannot_forge_an_element(store: Store) -
     assert store.trees() == []
 
 
+def test_texts_of_an_input_that_are_long_together_are_stored_as_one(store: Store) -> None:
+    tools = ThreadTools(store)
+    half = "a line\n" * 700
+
+    shown = tools.run(tools.wrap_input_texts("one", ["Why?", LONG, None, half, half, ""]))
+
+    short, long, other, together, second, empty = shown
+    assert (short, other, second, empty) == ("Why?", None, "", "")
+    assert store.process("one").read("fd:1", read_all=True).text == LONG
+    assert store.process("one").read("fd:2", read_all=True).text == f"{half}\n{half}"
+    assert str(long).startswith('<fd_result fd="fd:1"')
+    assert str(together).startswith('<fd_result fd="fd:2"')
+
+
+@pytest.mark.parametrize(
+    ("config", "is_stored"),
+    [
+        (fdstore.FDConfig(max_input_chars=100), True),
+        (fdstore.FDConfig(max_input_chars=101), False),
+        (fdstore.FDConfig(max_input_chars=100, page_user_input=False), False),
+        (fdstore.FDConfig(max_direct_output_chars=10), False),
+        (fdstore.FDConfig(max_direct_output_tokens=10, max_input_chars=100), True),
+    ],
+)
+def test_texts_of_an_input_are_judged_by_the_size_for_inputs(
+    store: Store, config: fdstore.FDConfig, is_stored: bool
+) -> None:
+    tools = ThreadTools(store, config=config)
+
+    [shown] = tools.run(tools.wrap_input_texts("one", ["x" * 101]))
+
+    assert str(shown).startswith("<fd_result") == is_stored
+
+
 def test_a_policy_of_a_tool_decides_about_its_results(store: Store) -> None:
     policies = {"cat": ToolPolicy(inline="always"), "ls": ToolPolicy(max_direct_output_chars=3)}
     tools = ThreadTools(store, config=fdstore.FDConfig(tool=policies))

@@ -1,4 +1,4 @@
-"""Focused tasks, where a descriptor can only cost: short files, and one line of a long one."""
+"""Short tasks, where a descriptor can only cost: files of a few pages, and one line of a long one."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ TASKS = (
     ),
     Task(
         name="review a 20 KB file",
-        kind="focused",
+        kind="short",
         question="Review src/textwrap.py, line by line.",
         tools=("read_file", "search_file"),
         files={"src/textwrap.py": lambda: texts.library("textwrap")},
@@ -92,7 +92,7 @@ TASKS = (
     ),
     Task(
         name="explain a pasted text of 15 KB",
-        kind="focused",
+        kind="short",
         question="Explain each paragraph of this:",
         pasted=pasted,
         tools=("read_file", "search_file"),

@@ -24,6 +24,11 @@ TOGETHER = 10
 """Calls in one message."""
 
 _FD = re.compile(r'<fd_result fd="(fd:[0-9]+)" pages="([0-9]+)".*?total_lines="([0-9]+)"')
+_WHOLE = re.compile(
+    r'<fd_result fd="fd:[0-9]+" pages="[0-9]+" truncated="false" lines="1-([0-9]+)" total_lines="\1"'
+    r".*?<preview>\n(.*)\n</preview>\n</fd_result>",
+    re.DOTALL,
+)
 _SAVED = re.compile(r"Full output saved to: (\S+)")
 
 
@@ -35,7 +40,9 @@ class Text(Record, frozen=True, kw_only=True):
 
 
 def text_of(shown: str) -> Text:
-    """Return the text that a result shows."""
+    """Return the text that a result shows, and where it is if not all of it is shown."""
+    if (whole := _WHOLE.search(shown)) is not None:
+        return Text(shown=whole[2])
     found = _FD.search(shown) or _SAVED.search(shown)
     return Text(shown=shown, rest=found[1] if found else "")
 

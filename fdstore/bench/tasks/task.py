@@ -9,9 +9,9 @@ import msgspec
 
 from fdstore.bench.tasks.plans import Hand, Plan
 
-Kind = Literal["focused", "whole", "large"]
-"""focused: what must be read is short, so that descriptors can only cost. whole: long, and all of it must be
-read. large: most of it is not needed."""
+Kind = Literal["focused", "short", "whole", "large"]
+"""focused: what must be read stays inline, so that descriptors can only cost. short: all of a text
+of some pages must be read. whole: the same of a long one. large: most of it is not needed."""
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):

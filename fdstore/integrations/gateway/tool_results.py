@@ -1,8 +1,9 @@
 """Which texts of a tool's result are stored as descriptors, and the result with what is shown in their place.
 
-Oversized are: a text block, the text of an embedded resource, `structuredContent`; and blocks that are short
-one by one and long together. Servers usually send a structured result twice, as `structuredContent` and as
-text for older hosts; it is stored once. Images, audio and links stay as they are.
+Oversized are: text blocks, by the rule of `tools.block_groups`; the text of an embedded resource, and
+`structuredContent`, each on its own. Servers usually send a structured result twice, as `structuredContent`
+and as text for older hosts; it is stored once: as the text blocks if it is a list of their texts. Images,
+audio and links stay as they are.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from fdstore.integrations.gateway.json_parts import (
     string_of,
     value_of,
 )
+from fdstore.tools.block_groups import groups_to_store
 
 
 class LongText(msgspec.Struct, frozen=True):
@@ -34,11 +36,13 @@ class LongText(msgspec.Struct, frozen=True):
 
 
 class ResultPlan(msgspec.Struct, frozen=True):
-    """A tool's result whose `long_texts` are to be stored."""
+    """A tool's result whose `long_texts` are to be stored. `is_repeated`: `structuredContent` has the texts
+    of the blocks once more, and goes with them."""
 
     fields: Parts
     blocks: list[Raw]
     long_texts: list[LongText]
+    is_repeated: bool = False
 
     def with_shown(self, shown: Sequence[str | None]) -> Raw:
         """Return the result with what is shown for each long text; None leaves that one as it was."""
@@ -48,7 +52,7 @@ class ResultPlan(msgspec.Struct, frozen=True):
         for long, text in zip(self.long_texts, shown, strict=True):
             if text is None:
                 continue
-            if long.is_structured:
+            if long.is_structured or self.is_repeated:
                 fields.pop("structuredContent", None)
             if not long.blocks:
                 added.append(encode({"type": "text", "text": text}))
@@ -63,31 +67,49 @@ class ResultPlan(msgspec.Struct, frozen=True):
 
 
 def plan_result(result: Json, limit: int) -> ResultPlan | None:
-    """Return what to store of a tool's result so that no more than `limit` characters of a kind remain; None
-    if nothing is longer."""
+    """Return what to store of a tool's result so that no more than `limit` characters remain of its text
+    blocks and of any other text; None if nothing is longer."""
     fields = parts_of(result)
     if fields is None:
         return None
     blocks = items_of(fields["content"]) if "content" in fields else []
     if blocks is None:
         return None
-    texts = {number: text for number, block in enumerate(blocks) if (text := _text_in(block)) is not None}
+    texts = [_text_in(block) for block in blocks]
+    resources = [_resource_text_in(block) for block in blocks]
+    both = [resource if text is None else text for text, resource in zip(texts, resources, strict=True)]
+
+    def is_long(text: str) -> bool:
+        return len(text) > limit
+
     long_texts: list[LongText] = []
+    is_repeated = False
     structured = bytes(fields.get("structuredContent", b"")).decode("utf-8", "replace")
-    if len(structured) > limit:
-        long = _structured(structured, texts)
-        long_texts.append(long)
-        for number in long.blocks:
-            del texts[number]
-    for number in [number for number, text in texts.items() if len(text) > limit]:
-        long_texts.append(LongText(texts.pop(number), (number,)))
-    if sum(map(len, texts.values())) > limit:
-        long_texts.append(LongText("\n".join(texts.values()), tuple(texts)))
+    if is_long(structured):
+        is_repeated = _is_list_of(structured, texts) and bool(groups_to_store(texts, is_long))
+        if not is_repeated:
+            long = _structured(structured, {n: text for n, text in enumerate(both) if text is not None})
+            long_texts.append(long)
+            for number in long.blocks:
+                texts[number] = resources[number] = None
+    for group in groups_to_store(texts, is_long):
+        long_texts.append(LongText("\n".join(str(texts[number]) for number in group), group))
+    for number, text in enumerate(resources):
+        if text is not None and is_long(text):
+            long_texts.append(LongText(text, (number,)))
     if not long_texts:
         return None
     # the descriptors are numbered in the order in which they are shown
     long_texts.sort(key=lambda long: long.blocks[0] if long.blocks else len(blocks))
-    return ResultPlan(fields, blocks, long_texts)
+    return ResultPlan(fields, blocks, long_texts, is_repeated)
+
+
+def _is_list_of(structured: str, texts: Sequence[str | None]) -> bool:
+    """Whether the structured content is that which servers make of a list of these texts."""
+    try:
+        return bool(value_of(structured.encode()) == {"result": texts})
+    except ValueError:
+        return False
 
 
 def _structured(structured: str, texts: dict[int, str]) -> LongText:
@@ -120,14 +142,18 @@ def _parsed(text: str) -> Any:
 
 
 def _text_in(block: Raw) -> str | None:
-    """Return the text of a text block or an embedded resource; None for other blocks."""
+    """Return the text of a text block, None for another block."""
     fields = parts_of(block) or {}
-    match string_of(fields.get("type", b"")):
-        case "text":
-            return string_of(fields.get("text", b""))
-        case "resource":
-            return string_of((parts_of(fields.get("resource", b"")) or {}).get("text", b""))
-    return None
+    is_text = string_of(fields.get("type", b"")) == "text"
+    return string_of(fields.get("text", b"")) if is_text else None
+
+
+def _resource_text_in(block: Raw) -> str | None:
+    """Return the text of an embedded resource, None for another block."""
+    fields = parts_of(block) or {}
+    if string_of(fields.get("type", b"")) != "resource":
+        return None
+    return string_of((parts_of(fields.get("resource", b"")) or {}).get("text", b""))
 
 
 def _with_text(block: Raw, text: str) -> Raw:

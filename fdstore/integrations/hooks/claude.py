@@ -22,6 +22,7 @@ from fdstore.integrations.hooks.output import (
     is_long,
     readable,
     source_of,
+    text_blocks,
     text_field,
 )
 from fdstore.integrations.hooks.own_tools import is_own_tool
@@ -54,7 +55,7 @@ def output_of(event: Event, limit: int) -> Output | None:
         if isinstance(response, str) and (kept := KEPT_IN_FILE.match(response)):
             file, is_json = kept[1], kept[2] == "JSON"
         elif isinstance(response, str):  # a structured result is shown as its JSON
-            value = [{"type": "text", "text": readable(response)}]
+            value = text_blocks(response) or [{"type": "text", "text": readable(response)}]
     elif isinstance(response, dict) and not response.get("isImage"):
         field = TEXTS.get(tool) or BLOCKS.get(tool)
         value = response.get(field) if field else None

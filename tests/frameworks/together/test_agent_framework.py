@@ -125,6 +125,22 @@ def test_long_input_is_stored_once_and_the_history_keeps_what_was_shown(store: S
     assert [found.source for found in store.process("chat-7").list()] == ["user_input"]
 
 
+def test_short_contents_that_are_long_together_are_stored_as_one(store: Store) -> None:
+    half = "a line\n" * 700
+
+    async def converse() -> Message:
+        client = ScriptedClient()
+        agent = Agent(client, context_providers=[FdstoreProvider(store)])
+        session = agent.create_session(session_id="chat-7")
+        await agent.run(Message("user", ["Why?", half, half]), session=session)
+        return client.requests[-1][0]
+
+    [stub] = asyncio.run(converse()).contents
+
+    assert stub.text.startswith('<fd_result fd="fd:1" ')
+    assert store.process("chat-7").read("fd:1", read_all=True).text == f"Why?\n{half}\n{half}"
+
+
 def test_images_stay_beside_texts_that_are_stored(store: Store, log_text: str, png: bytes) -> None:
     @tool(approval_mode="never_require")
     def look() -> list[Content]:

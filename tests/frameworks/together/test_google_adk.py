@@ -124,6 +124,15 @@ def test_long_input_is_stored_before_the_session_keeps_it(store: Store, log_text
     assert [found.source for found in process_of(store).list()] == ["user_input"]
 
 
+def test_short_parts_of_a_message_that_are_long_together_are_stored_as_one(store: Store) -> None:
+    half = "a line\n" * 700
+
+    stub, *_ = run(FdstorePlugin(store), [], scripted(ask("list_fds", "call_1")), "Why?", half, half)
+
+    assert stub.text.startswith('<fd_result fd="fd:1" ')
+    assert process_of(store).read("fd:1", read_all=True).text == f"Why?\n{half}\n{half}"
+
+
 def test_each_long_text_of_a_result_is_stored_and_its_shape_stays(store: Store, log_text: str) -> None:
     def run_tests() -> dict[str, Any]:
         """Run the tests."""

@@ -135,6 +135,19 @@ def test_a_long_prompt_is_stored_once_and_a_later_run_of_the_conversation_reads_
     assert [d.source for d in store.process(tree.id).list()] == ["user_input"]
 
 
+def test_short_parts_of_a_prompt_that_are_long_together_are_stored_as_one(store: Store) -> None:
+    script = Script()
+    agent = Agent(script.model, capabilities=[FdstoreCapability(store)])
+    half = "a line\n" * 700
+
+    agent.run_sync(["Why?", half, half])
+
+    [stub] = script.prompts[0].content
+    assert str(stub).startswith('<fd_result fd="fd:1" ')
+    [tree] = store.trees()
+    assert store.process(tree.id).read("fd:1", read_all=True).text == f"Why?\n{half}\n{half}"
+
+
 def test_images_stay_and_structured_results_are_stored_as_indented_json(store: Store, png: bytes) -> None:
     class Row(BaseModel):
         number: int

@@ -78,7 +78,6 @@ def test_an_object_that_cannot_be_a_tool_is_refused_by_the_toolset_constructor(
         (None, ""),
         (b"caf\xe9", "caf\\xe9"),
         ({"a": [1, None]}, '{"a":[1,null]}'),
-        ([{"type": "text", "text": "a"}, TextBlock(type="text", text="b")], "a\nb"),
         (["a", "b"], '["a","b"]'),
         ([], "[]"),
         (3, "3"),
@@ -93,6 +92,19 @@ def test_any_return_value_of_a_function_is_shown_as_text(proc: Process, returned
 
     assert tools.call("function", {}).content == shown
     assert tools.wrap(returned) == shown
+
+
+def test_text_blocks_of_a_function_stay_blocks(proc: Process) -> None:
+    returned = [{"type": "text", "text": "a"}, TextBlock(type="text", text="b")]
+
+    def function() -> Any:
+        return returned
+
+    tools = Toolset(proc, python=[function])
+
+    blocks = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
+    assert tools.call("function", {}).content == blocks
+    assert tools.wrap(returned) == blocks
 
 
 def test_a_result_that_cannot_be_rendered_is_a_clear_error(proc: Process) -> None:

@@ -53,7 +53,7 @@ def bash(project: Path, stdout: str = LONG, **response: Any) -> dict[str, Any]:
 
 def answered(event: dict[str, Any], connect: Callable[[], Store], config: Path, **deadline: float) -> Any:
     project = project_of(event["cwd"])
-    output = HOSTS["claude"](event, project.config.max_direct_output_chars)
+    output = HOSTS["claude"](event, project.config.direct_chars)
     return None if output is None else replaced(output, project, connect, config, **deadline)
 
 

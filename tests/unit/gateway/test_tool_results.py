@@ -60,6 +60,29 @@ def test_many_short_blocks_are_stored_as_one() -> None:
     assert shown(result, 1) == {"content": [text("S0")], "isError": True}
 
 
+def test_short_blocks_beside_a_long_one_stay_in_their_order() -> None:
+    result = {"content": [text("first"), text(LONG), text("a" * 60), text("b" * 60)]}
+
+    assert stored(result) == [LONG, "a" * 60 + "\n" + "b" * 60]
+    assert shown(result, 2) == {"content": [text("first"), text("S0"), text("S1")]}
+
+
+def test_a_list_of_texts_that_is_structured_too_is_stored_as_its_blocks() -> None:
+    texts = ["first", LONG, "last", LONG + "z"]
+    result = {"content": [text(each) for each in texts], "structuredContent": {"result": texts}}
+
+    assert stored(result) == [LONG, LONG + "z"]
+    assert shown(result, 2) == {"content": [text("first"), text("S0"), text("last"), text("S1")]}
+
+
+def test_a_list_of_texts_that_is_long_only_as_json_is_stored_once() -> None:
+    texts = ["a" * 50, "b" * 49]
+    result = {"content": [text(each) for each in texts], "structuredContent": {"result": texts}}
+
+    assert [json.loads(each) for each in stored(result)] == [{"result": texts}]
+    assert shown(result, 1) == {"content": [text("S0")]}
+
+
 def test_the_text_of_an_embedded_resource_is_stored() -> None:
     resource = {"uri": "file:///a", "text": LONG, "mimeType": "text/plain"}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -85,6 +86,15 @@ def test_blocks_of_an_mcp_tool_and_of_a_subagent_are_replaced_as_blocks() -> Non
         "content": shown,
         "status": "completed",
     }
+
+
+def test_blocks_that_are_shown_as_json_stay_blocks() -> None:
+    blocks = [{"type": "text", "text": LONG}, {"type": "text", "text": "short"}]
+
+    output = claude.output_of(event("mcp__github__list", json.dumps(blocks)), LIMIT)
+
+    assert output is not None
+    assert output.value == blocks
 
 
 def test_what_claude_code_wrote_to_a_file_is_taken_from_there() -> None:

@@ -35,7 +35,7 @@ def test_a_page_has_three_commands_and_the_size_from_which_outputs_are_stored(na
 
     assert first
     assert len(first[1].splitlines()) == 3
-    assert f"{FDConfig().max_direct_output_chars} characters" in PAGES[name]
+    assert f"{FDConfig().direct_chars} characters" in PAGES[name]
 
 
 def test_the_page_on_codex_shows_what_is_written() -> None:

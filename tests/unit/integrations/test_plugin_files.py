@@ -36,7 +36,7 @@ def test_the_skill_is_short_and_says_the_size(tmp_path: Path) -> None:
 
     skill = (plugin / "skills" / "fdstore" / "SKILL.md").read_text()
 
-    assert f"{FDConfig().max_direct_output_chars} characters" in skill
+    assert f"{FDConfig().direct_chars} characters" in skill
     assert len(skill.split()) < 300
 
 

@@ -87,6 +87,23 @@ def test_what_can_be_shown_again_is_cleared_and_nothing_else(
     assert found == content if line is None else line in found
 
 
+def test_blocks_are_cleared_if_all_of_them_are_stored() -> None:
+    stored = [{"type": "text", "text": STORED.replace("fd:2", fd)} for fd in ("fd:2", "fd:3")]
+    short = {"type": "text", "text": "Exit code 1"}
+    messages = conversation(
+        turn("c1", "grep", stored),
+        turn("c2", "grep", [*stored, short]),
+        *(turn(f"d{number}", "read_fd", PAGE) for number in range(3)),
+    )
+
+    both, mixed, *_ = cleared(messages, held="fd:1 fd:2 fd:3")
+    not_held, *_ = cleared(messages, held="fd:1 fd:2")
+
+    assert 'read_fd(fd="fd:2"), read_fd(fd="fd:3") shows it again' in both
+    assert mixed == [*stored, short]
+    assert not_held == stored
+
+
 def test_errors_stay() -> None:
     messages = conversation(turn("a", "read_fd", PAGE, is_error=True), turn("b", "bash", "done"))
 

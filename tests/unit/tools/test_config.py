@@ -9,14 +9,13 @@ from hypothesis import strategies as st
 
 from fdstore.errors import InvalidArgument
 from fdstore.text.numbers import MAX_INTEGER
-from fdstore.tools.config import FLAGS, SIZES, FDConfig
+from fdstore.tools.config import FLAGS, OPTIONAL_SIZES, SIZES, FDConfig
 from fdstore.tools.tool_names import FD_TOOLS, PROCESS_TOOLS
 
 
 def test_the_names_and_defaults_are_those_of_the_program_file():
     assert msgspec.to_builtins(FDConfig()) == {
         "enabled": None,
-        "max_direct_output_chars": 8000,
         "default_page_size": 4000,
         "max_input_chars": 8000,
         "page_user_input": True,
@@ -25,12 +24,11 @@ def test_the_names_and_defaults_are_those_of_the_program_file():
         "max_read_chars": 100_000,
         "max_expand_chars": 1_000_000,
     }
+    assert (FDConfig().direct_chars, FDConfig().whole_limit) == (8000, 0)
 
 
 def test_every_field_is_checked_as_a_flag_or_as_a_size():
-    with_checks_of_their_own = {
-        *("enabled", "tool", "max_direct_output_tokens", "count_tokens", "hold_back_tools")
-    }
+    with_checks_of_their_own = {*("enabled", "tool", "count_tokens", "hold_back_tools"), *OPTIONAL_SIZES}
 
     assert {*FLAGS, *SIZES} | with_checks_of_their_own == set(FDConfig.__struct_fields__)
 
@@ -40,13 +38,22 @@ def test_the_tool_names_are_those_a_model_sees():
     assert {"spawn", "fork", "pipe", "wait", "kill"} == PROCESS_TOOLS
 
 
-@pytest.mark.parametrize("name", SIZES)
-@pytest.mark.parametrize("size", [0, -1, MAX_INTEGER + 1, True, 4000.0, "4000", None, float("nan")])
+@pytest.mark.parametrize("name", [*SIZES, *OPTIONAL_SIZES])
+@pytest.mark.parametrize("size", [-1, MAX_INTEGER + 1, True, 4000.0, "4000", None, float("nan")])
 def test_a_size_that_is_not_a_whole_number_from_1_on_is_refused_by_name(name, size):
-    with pytest.raises(InvalidArgument, match="must be an integer from 1 to 9007199254740992") as caught:
+    with pytest.raises(InvalidArgument, match=r"must be an integer from [01] to 9007199254740992") as caught:
         FDConfig(**{name: size})
 
     assert caught.value.argument == name
+
+
+@pytest.mark.parametrize("name", [*SIZES, *OPTIONAL_SIZES])
+def test_only_whole_chars_may_be_0(name):
+    if name == "whole_chars":
+        assert FDConfig(whole_chars=0).whole_limit == 0
+        return
+    with pytest.raises(InvalidArgument, match=f"{name}: must be an integer from 1"):
+        FDConfig(**{name: 0})
 
 
 @pytest.mark.parametrize("name", FLAGS)

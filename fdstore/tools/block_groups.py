@@ -1,0 +1,49 @@
+"""Which texts of a list of content blocks are stored, and which of them together: the rule of every door.
+
+A long text is stored alone, and short ones stay inline where they are, in order. Short ones that are long
+together do not: neighbours become one text, and if what then stays inline is still long, the rest becomes one
+too. So no more stays inline of many blocks than of one text.
+
+    short  LONG  short  short  short        short  fd:1  [short short short] = fd:2
+
+Pure, and imported by programs that must start fast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import groupby
+
+
+def groups_to_store(texts: Sequence[str | None], is_long: Callable[[str], bool]) -> list[tuple[int, ...]]:
+    r"""Return the positions of the texts to store, in the order of the first of each group: those of a group
+    are stored as one text, joined by LF. None stands for a block without a text, which separates neighbours;
+    empty texts are in no group with others.
+
+    >>> groups_to_store(["a", "long", "b"], lambda text: len(text) > 3)
+    [(1,)]
+    >>> groups_to_store(["a", "long", "bc", "d"], lambda text: len(text) > 3)
+    [(1,), (2, 3)]
+    >>> groups_to_store(["ab", None, "cd"], lambda text: len(text) > 3)
+    [(0, 2)]
+    """
+    alone = [number for number, text in enumerate(texts) if text is not None and is_long(text)]
+    is_alone = frozenset(alone)
+
+    def are_long(group: Sequence[int]) -> bool:
+        return len(group) > 1 and is_long("\n".join(str(texts[number]) for number in group))
+
+    def is_short(number: int) -> bool:
+        return texts[number] is not None and number not in is_alone
+
+    joined: list[tuple[int, ...]] = []
+    rest: list[int] = []
+    for may_join, run in groupby(range(len(texts)), is_short):
+        group = [number for number in run if may_join and texts[number]]
+        if are_long(group):
+            joined.append(tuple(group))
+        else:
+            rest += group
+    if are_long(rest):
+        joined.append(tuple(rest))
+    return sorted([(number,) for number in alone] + joined)
