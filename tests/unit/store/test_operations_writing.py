@@ -111,6 +111,26 @@ def test_opening_an_existing_process_is_one_round_trip_and_writes_nothing(store:
     assert commands(runner) == [["HGET", "HMGET", "TIME"]] * 2
 
 
+def test_a_new_process_is_four_round_trips(store: Store, runner: Any) -> None:
+    store.process("triage")
+
+    assert commands(runner) == [
+        ["HGET", "HMGET", "TIME"],
+        ["HGETALL", "ZADD", "ZCARD"],
+        ["root"],
+        ["ZADD", "ZRANGEBYSCORE"],
+    ]
+
+
+def test_a_keyed_create_is_one_round_trip_unless_it_is_repeated(proc: Process, runner: Any) -> None:
+    commands(runner)
+
+    for _ in range(2):
+        proc.store.run(contents.create(proc.handle, "text", call_id="toolu_1"))
+
+    assert commands(runner) == [["commit"], ["commit"], ["resolve"]]
+
+
 def test_a_tree_is_registered_in_the_list_of_trees_before_it_is_created(store: Store, runner: Any) -> None:
     store.process("triage")
 
