@@ -1,0 +1,61 @@
+"""How many round trips clients wait for, their connections and forgotten scripts included."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fdstore.bench.counting import CONNECT, counting_store
+from fdstore.local.redis_server import PrivateServer
+from fdstore.store import check
+
+
+@pytest.fixture(autouse=True)
+def forget_warnings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check, "_warned", set())
+
+
+def test_connecting_is_two_round_trips_with_a_log_or_without_the_right_to_ask_about_it() -> None:
+    for options in (
+        {"appendonly": "yes"},
+        {"appendonly": "yes", "rename-command": "CONFIG NOBODY"},
+    ):
+        with PrivateServer(options) as server:
+            store, runner = counting_store(server.url)
+            store.close()
+
+        assert runner.taken() == [CONNECT, "INFO INFO INFO CONFIG CONFIG"]
+
+
+def test_after_a_start_of_the_server_no_script_costs_a_second_round_trip(
+    redis_url: str, execute: Any
+) -> None:
+    execute("SCRIPT", "FLUSH")
+    store, runner = counting_store(redis_url)
+    with store:
+        proc = store.process("triage")
+        runner.taken()
+
+        proc.close(proc.create("text").fd)
+
+        assert [trip.split()[-1] for trip in runner.taken()] == ["commit", "close"]
+
+
+def test_a_server_that_forgets_its_scripts_costs_one_round_trip_more_in_all(
+    redis_url: str, execute: Any
+) -> None:
+    execute("SCRIPT", "FLUSH")
+    store, runner = counting_store(redis_url)
+    with store:
+        proc = store.process("triage")
+        proc.stat(proc.create("text").fd)
+        execute("SCRIPT", "FLUSH")
+        runner.taken()
+
+        for _ in range(2):
+            fd = proc.create("text").fd
+            proc.stat(fd)
+            proc.close(fd)
+
+    assert runner.taken() == ["commit", *["commit", "resolve", "close"] * 2]
