@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fdstore.bench.counting import CONNECT, counting_store
+from fdstore.client import Store
 from fdstore.local.redis_server import PrivateServer
 from fdstore.store import check
+from fdstore.testing import call, turn
+from tests.on_redis.agents import running, tool
 
 
 @pytest.fixture(autouse=True)
@@ -59,3 +63,17 @@ def test_a_server_that_forgets_its_scripts_costs_one_round_trip_more_in_all(
             proc.close(fd)
 
     assert runner.taken() == ["commit", *["commit", "resolve", "close"] * 2]
+
+
+def test_the_end_of_a_wait_is_stored_before_the_next_call_of_its_turn_runs(
+    store: Store, tmp_path: Path
+) -> None:
+    both = turn(call("wait", target="solo.1", seconds=60), call("echo", words="a"))
+    with running(store, [both], tmp_path) as agents:
+        agents.launch(tools=("wait",), python=(tool("echo"),)).child()
+        counted, runner = counting_store(store.url)
+        with counted:
+            assert agents.attempt("solo", counted) == "waiting"
+
+    trips = runner.taken()
+    assert "keep" in trips[: trips.index("keep journal")]
