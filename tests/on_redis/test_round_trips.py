@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from fdstore.bench.agent_trips import TURN
 from fdstore.bench.counting import CONNECT, counting_store
+from fdstore.bench.trips import measure
 from fdstore.client import Store
 from fdstore.local.redis_server import PrivateServer
 from fdstore.store import check
 from fdstore.testing import call, turn
 from tests.on_redis.agents import running, tool
+
+TABLE = re.compile(r"^\| ([^|]+) \| (\d+) \| (\d+) \|$", re.MULTILINE)
+SPEED = Path(__file__).parents[2] / "docs" / "explanation" / "speed.md"
+
+
+def test_the_documented_round_trips_are_those_that_are_counted() -> None:
+    documented = {
+        case: (int(first), int(again)) for case, first, again in TABLE.findall(SPEED.read_text("utf-8"))
+    }
+
+    with PrivateServer({"appendonly": "yes"}) as server:
+        found = {each.case: (each.first, each.again) for each in measure(server.url)}
+
+    assert list(documented) == list(found)
+    counted = {case: (len(first), len(again)) for case, (first, again) in found.items()}
+    wrong = {case: found[case] for case in found if counted[case] != documented[case]}
+    assert wrong == {}
+    turns = [again for case, (_, again) in counted.items() if case.startswith(TURN)]
+    assert max(turns) <= 4
 
 
 @pytest.fixture(autouse=True)
