@@ -14,25 +14,25 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
-from fdstore import end_reasons
 from fdstore.agent.answer_stream import AnswerStream, RunOperation, StreamListener
 from fdstore.agent.calibration import Calibration
 from fdstore.agent.conversation import Assistant, Cleared, Note, Result, Start, ToolCall, encode_entry
 from fdstore.agent.first_prompt import first_messages
 from fdstore.agent.history import History
+from fdstore.agent.last_answer import store_long_answer
 from fdstore.agent.models.base import Model, ModelFailed, Retry
 from fdstore.agent.offering import explain_tools, offered_tools
+from fdstore.agent.outcome import Finished, Outcome, Waiting, end_after
 from fdstore.agent.program_loader import Program
+from fdstore.agent.reached_limit import reached_limit
 from fdstore.agent.record_facts import FactCollector, answer_age_s, begin_attempt
 from fdstore.errors import STORE_FAILURES, InvalidArgument, NotFound, QuotaExceeded
-from fdstore.lifecycle import ENDED
 from fdstore.render import fd_error
-from fdstore.store import contents, journal, leases, process_records, processes
-from fdstore.store.clock import redis_now
+from fdstore.store import journal, leases, processes, tool_calls, waiting
 from fdstore.store.leases import Claim
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.tools.clearing import find_clearable
@@ -40,30 +40,11 @@ from fdstore.tools.process_task import SpawnTask, is_long_answer
 from fdstore.tools.tool_outcome import Started, ToolResult
 from fdstore.tools.toolbox import Toolbox
 from fdstore.tools.wrapping import escape_surrogates, reference_passages, store_passage
+from fdstore.wire.operation import Batch
 
 log = logging.getLogger("fdstore.agent")
 
-FINAL = {"end_turn": 0, "stop_sequence": 0}
-"""Exit codes of stop reasons that are a normal end; any other that ends the conversation is exit code 1."""
-
-
-class Finished(msgspec.Struct, frozen=True):
-    """End of the conversation: the final state of the process and the agent's last message."""
-
-    state: Literal["exited", "failed"]
-    exit_code: int | None
-    reason: str
-    answer: str
-
-
-class Waiting(msgspec.Struct, frozen=True):
-    """Nothing to do until these processes have ended or `left_s` seconds have passed."""
-
-    children: tuple[str, ...]
-    left_s: float | None = None
-
-
-Outcome: TypeAlias = Finished | Waiting | None
+Entry: TypeAlias = Start | Assistant | Result | Note | Cleared
 
 
 class Agent:
@@ -100,6 +81,8 @@ class Agent:
         self._answered_at = None if age_s is None else time.monotonic() - age_s
         self._appended: journal.Appended | None = None
         """Limits of the tree as of the last journal write; None before the first of this attempt."""
+        self._new_calls: set[str] = set()
+        """Calls of an answer that this attempt got, which no attempt has begun."""
         self.birth = history.birth
         self.conversation = history.conversation()
         self._calibration = Calibration(self.conversation, self._definitions)
@@ -129,7 +112,7 @@ class Agent:
             return self._run_calls(calls)
         answer = self.conversation.answer
         if answer and answer[-1].is_last:
-            return self._end(answer[-1])
+            return end_after(answer[-1], self.conversation.text)
         over = self._over_limit()
         if over is None:
             self._offer_tools()
@@ -140,7 +123,9 @@ class Agent:
         """Offer the tools that were held back, once there is a descriptor. Recorded, so that each later
         attempt sends the same."""
         conversation = self.conversation
-        if conversation.is_held_back and (note := self._run(explain_tools(self._toolbox, conversation))):
+        if not (conversation.is_held_back and self._appended and self._appended.holds_any):
+            return
+        if note := explain_tools(self._toolbox, conversation):
             self._write(note)
 
     def _clear_results(self) -> None:
@@ -191,6 +176,7 @@ class Agent:
         else:
             self._write(msgspec.structs.replace(answer, said=self._answers.chars), self._asked_at)
             self._run(self._answers.complete(is_paused=answer.is_paused))
+        self._new_calls = {call.key for call in self.conversation.open_calls()}
         self._take_references()
         return None
 
@@ -231,23 +217,37 @@ class Agent:
 
     def _run_calls(self, calls: list[ToolCall]) -> Outcome:
         started: list[tuple[ToolCall, Started]] = []
+        unsent: Batch = []
         for call in calls:
             if call.malformed:
                 error = InvalidArgument("", f"{call.malformed}; make the call again")
                 self._write_result(call, ToolResult(fd_error(error), is_error=True))
                 continue
             began = time.monotonic()
+            is_new = call.key in self._new_calls
+            self._new_calls.discard(call.key)
+            begin = self._toolbox.start(call.name, call.input, call.key, is_new=is_new, unsent=unsent)
             with self._toolbox.observed(call.name, call.key) as seen:
-                outcome = seen(self._run(self._toolbox.start(call.name, call.input, call.key)), call.input)
-            if isinstance(outcome, Started):
-                started.append((call, outcome))
-            else:
-                self._write_result(call, outcome, began)
+                outcome = seen(self._run(begin), call.input)
+            if not isinstance(outcome, Started):
+                self._write_result(call, outcome, began, unsent)
+                unsent = []
+                continue
+            started.append((call, outcome))
+            if outcome.until_s is not None and call is not calls[-1]:
+                # another attempt must not wait longer; a spawn that it repeats finds its child
+                self._run(tool_calls.store_results(self._handle, unsent))
+                unsent = []
+        return self._await(started, unsent) if started else None
+
+    def _await(self, started: list[tuple[ToolCall, Started]], unsent: Batch) -> Waiting | None:
+        """Write the results of those calls whose processes have ended. Return what the others wait for."""
+        processes = [process for _, each in started for process in each.processes]
+        now_s, ended = self._run(waiting.look_at(self._handle, processes, unsent))
         live: list[str] = []
         waits: list[float] = []
-        now_s = self._run(redis_now()) if any(each.until_s is not None for _, each in started) else 0.0
         for call, children in started:
-            running = [child for child in children.processes if not self._ended(child)]
+            running = [child for child in children.processes if child not in ended]
             left_s = children.left_s(now_s)
             if not running or (left_s is not None and left_s <= 0):
                 self._write_result(call, self._run(self._toolbox.finished(children)), self._answered_at)
@@ -257,52 +257,38 @@ class Agent:
                 waits.append(left_s)
         return Waiting(tuple(live), min(waits, default=None)) if live else None
 
-    def _ended(self, process: str) -> bool:
-        return self._run(process_records.record(self._toolbox.context.prefix, process)).state in ENDED
-
     def _over_limit(self) -> Finished | None:
-        limits, conversation = self._program.limits, self.conversation
+        conversation = self.conversation
         if self._appended is None:
-            self._appended = self._run(journal.append(self._handle, self._written, []))
-        last = conversation.text
-        if len(conversation.own_turns) >= limits.max_turns:
-            return Finished(
-                "failed", None, f"{end_reasons.MAX_TURNS}: {limits.max_turns} answers were given", last
-            )
-        if time.monotonic() >= self._until_s:
-            return Finished(
-                "failed", None, f"{end_reasons.WALL_SECONDS}: {limits.wall_seconds:g} s are over", last
-            )
-        if limits.token_budget is not None and conversation.tokens >= limits.token_budget:
-            return Finished(
-                "failed", None, f"{end_reasons.TOKEN_BUDGET}: {limits.token_budget} tokens are used", last
-            )
-        if self._appended.reached:
-            return Finished("failed", None, end_reasons.of_tree_limit(*self._appended.reached), last)
-        return None
+            held_back = conversation.is_held_back
+            self._appended = self._run(journal.append(self._handle, self._written, [], ask_fds=held_back))
+        reached = self._appended.reached
+        reason = reached_limit(self._program.limits, conversation, self._until_s, time.monotonic(), reached)
+        return None if reason is None else Finished("failed", None, reason, conversation.text)
 
-    def _end(self, last: Assistant) -> Finished:
-        exit_code = FINAL.get(last.stop_reason or "", 1)
-        return Finished(
-            "exited",
-            exit_code,
-            "" if exit_code == 0 else f"stop_reason {last.stop_reason}",
-            self.conversation.text,
-        )
-
-    def _write_result(self, call: ToolCall, outcome: ToolResult, began: float | None = None) -> None:
+    def _write_result(
+        self, call: ToolCall, outcome: ToolResult, began: float | None = None, results: Batch | None = None
+    ) -> None:
         content = outcome.content
         if isinstance(content, str):
             content = escape_surrogates(content)
         self._facts.tell(tool=call.name, key=call.key)
-        self._write(Result(call=call.id, content=content, is_error=outcome.is_error), began)
+        self._write(Result(call=call.id, content=content, is_error=outcome.is_error), began, results)
 
-    def _write(self, entry: Start | Assistant | Result | Note | Cleared, began: float | None = None) -> None:
-        """Append to the journal. `began` is when the work for it began, by `time.monotonic`."""
+    def _write(self, entry: Entry, began: float | None = None, results: Batch | None = None) -> None:
+        """Append to the journal, and store `results` of calls. `began` is when the work for it began, by
+        `time.monotonic`."""
         now = time.monotonic()
         record = self._facts.add_to(encode_entry(entry), None if began is None else now - began)
         usage = entry if isinstance(entry, Assistant) else None
-        self._appended = self._run(journal.append(self._handle, self._written, [record], usage=usage))
+        self._appended = self._run(
+            journal.append(
+                *(self._handle, self._written, [record]),
+                usage=usage,
+                results=results or (),
+                ask_fds=self.conversation.is_held_back,
+            )
+        )
         self._facts.stored_in(time.monotonic() - now)
         if isinstance(entry, Assistant):
             self._answered_at = time.monotonic()
@@ -313,24 +299,15 @@ class Agent:
         """End the process. Return the ids of the ancestors to wake.
 
         A long answer is passed to the parent as a descriptor: the answer stream if it holds exactly the
-        answer, else a new one; if the quota refuses it, the answer is truncated. A process that is not a
-        root and exits with 0 releases its own descriptors.
+        answer, else a new one. A process that is not a root and exits with 0 releases its own descriptors.
         """
-        fd = ""
-        limit = self.birth.answer_limit
-        answer = escape_surrogates(end.answer)
-        is_long = is_long_answer(self.birth, answer, self._toolbox.context.count_tokens)
-        if is_long and self._answers and self._answers.chars == len(answer):
-            fd = self._answers.fd
-        elif is_long:
-            size = self._program.file_descriptor.default_page_size
-            source = f"answer of {self._handle.id}"
-            try:
-                fd = self._run(contents.create(self._handle, answer, source, size, call_id="answer")).fd
-            except QuotaExceeded as error:
-                log.warning("%s: its answer of %s characters is cut: %s", self._handle.id, len(answer), error)
-                note = f"[cut here, as all {len(answer)} characters could not be stored: {error}]"
-                answer = f"{answer[:limit]}\n{note}"
+        fd, answer = "", escape_surrogates(end.answer)
+        if is_long_answer(self.birth, answer, self._toolbox.context.count_tokens):
+            if self._answers and self._answers.chars == len(answer):
+                fd = self._answers.fd
+            else:
+                size, limit = self._program.file_descriptor.default_page_size, self.birth.answer_limit
+                fd, answer = self._run(store_long_answer(self._handle, answer, size, limit))
         woken: tuple[str, ...] = self._run(
             processes.end(
                 self._handle,

@@ -49,8 +49,8 @@ def _preloaded(toolbox: Toolbox, fd: str) -> Operation[str]:
     tokens = context.config.max_direct_output_tokens
     most = context.config.direct_chars if isinstance(tokens, UnsetType) else tokens * MAX_CHARS
     if first.total_chars > most:
-        return (yield from render_fd(context, fd))
+        return (yield from render_fd(context, fd, first=first))
     whole = yield from reading.read_all(context.handle, fd)
     if isinstance(tokens, UnsetType) or context.count_tokens(whole.text) <= tokens:
         return fd_content(whole)
-    return (yield from render_fd(context, fd))
+    return (yield from render_fd(context, fd, first=first))

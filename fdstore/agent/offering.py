@@ -47,12 +47,10 @@ def may_hold_back(toolbox: Toolbox, prompt: object) -> Operation[bool]:
     return not (yield from descriptors.holds_any(context.handle))
 
 
-def explain_tools(toolbox: Toolbox, conversation: Conversation) -> Operation[Offered | None]:
-    """Return the note with which the tools that were held back are offered from now on; None before there is
-    a descriptor, and before the first answer."""
-    if not conversation.turns or not (yield from descriptors.holds_any(toolbox.context.handle)):
-        return None
-    return Offered(text=toolbox.instructions)
+def explain_tools(toolbox: Toolbox, conversation: Conversation) -> Offered | None:
+    """Return the note with which the tools that were held back are offered from now on, once there is a
+    descriptor; None before the first answer."""
+    return Offered(text=toolbox.instructions) if conversation.turns else None
 
 
 def offered_tools(definitions: list[dict[str, Any]], conversation: Conversation) -> list[dict[str, Any]]:

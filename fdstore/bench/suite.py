@@ -15,6 +15,7 @@ from fdstore.bench import (
     spawning,
     starting,
     streams,
+    trips,
     windows,
     writing,
 )
@@ -26,6 +27,7 @@ AREAS: dict[str, Callable[[Stage], Iterator[Row]]] = {
     "bytes": windows.rows,
     "names": names.rows,
     "writing": writing.rows,
+    "trips": trips.rows,
     "streams": streams.rows,
     "memory": memory.rows,
     "sharing": sharing.rows,

@@ -20,6 +20,7 @@ AREAS = (
     "bytes",
     "names",
     "writing",
+    "trips",
     "streams",
     "memory",
     "sharing",
@@ -43,9 +44,9 @@ def bench(
     """Measure fdstore against plain Redis commands that move the same bytes.
 
     Runs on a private server; your data is not touched. Every ratio has a bar; the exit code is 1 if one is
-    missed. A wide spread means that the machine was busy. AREAS are reading, bytes, names, writing, streams,
-    memory, sharing, growth, spawning, agents, crowd and starting. The default is all of them, with --quick
-    all but growth and agents.
+    missed. A wide spread means that the machine was busy. AREAS are reading, bytes, names, writing, trips
+    (round trips), streams, memory, sharing, growth, spawning, agents, crowd and starting. The default is all
+    of them, with --quick all but growth and agents.
 
     The area tasks is another measurement: how many tokens whole tasks cost an agent that sees everything, one
     whose host cuts long results as Codex does, one whose host puts them in files as Claude Code does, and one

@@ -13,7 +13,7 @@ from fdstore.errors import FDStoreError, InvalidArgument, UnsafeStore
 from fdstore.settings import MIN_REDIS_VERSION
 from fdstore.store import safety
 from fdstore.store.safety import Finding
-from fdstore.wire.operation import Everywhere, Operation
+from fdstore.wire.operation import Batch, Everywhere, Operation
 from fdstore.wire.scripts import text
 from fdstore.wire.server_info import is_cluster_node, software, software_version
 from fdstore.wire.store_url import StoreUrl
@@ -25,24 +25,28 @@ NEARLY_FULL = 0.9
 
 
 class Primary(msgspec.Struct, frozen=True):
-    """One server that holds content: its address, and its INFO or the error of asking for it."""
+    """One server that holds content: its address, and its INFO or the error of asking for it. `settings` are
+    empty if they were not asked for, or this user may not read them."""
 
     address: str
     info: dict[str, str]
+    settings: dict[str, str]
     error: FDStoreError | None = None
 
 
-def primaries(*sections: str) -> Operation[list[Primary]]:
-    """Return all servers that hold content (one, except in a Cluster), with these sections of INFO. One
-    round trip for each. Raises `StoreUnavailable` if none can be reached."""
-    found = yield Everywhere([("INFO", section) for section in sections])
+def primaries(*sections: str, with_settings: bool = False) -> Operation[list[Primary]]:
+    """Return all servers that hold content (one, except in a Cluster), with these sections of INFO and, if
+    asked for and allowed, their settings. One round trip for each. Raises `StoreUnavailable` if none can be
+    reached."""
+    settings: Batch = [("CONFIG", "GET", name) for name in safety.ASKED] if with_settings else []
+    found = yield Everywhere([("INFO", section) for section in sections], settings)
     errors = [replies for _, replies in found if isinstance(replies, FDStoreError)]
     if len(errors) == len(found):
         raise errors[0]
     return [
-        Primary(address, {}, replies)
+        Primary(address, {}, {}, replies)
         if isinstance(replies, FDStoreError)
-        else Primary(address, _read(replies))
+        else Primary(address, _read(replies[: len(sections)]), _pairs(replies[len(sections) :]))
         for address, replies in found
     ]
 
@@ -57,13 +61,15 @@ def server_info(*sections: str) -> Operation[dict[str, str]]:
     return next(each.info for each in servers if not each.error)
 
 
-def check_server(where: str, *, safe: bool = True) -> Operation[None]:
-    """Check every reachable server. One round trip for each. With `safe=False`, check only that one answers.
+def check_server(where: str, *, safe: bool = True) -> Operation[bool]:
+    """Check every reachable server, and return whether they have any scripts. One round trip for each. With
+    `safe=False`, check only that one answers.
 
     Raises `UnsafeStore` when one is older than 6.2 or evicts keys at its memory limit, `InvalidArgument`
     when a URL for one Redis names a node of a Cluster.
     """
-    servers = yield from primaries("server", "memory", "persistence")
+    is_new = safe and where not in _warned
+    servers = yield from primaries("server", "memory", "persistence", with_settings=is_new)
     for each in servers:
         if each.error:
             continue
@@ -73,47 +79,36 @@ def check_server(where: str, *, safe: bool = True) -> Operation[None]:
         if is_cluster_node(each.info) and "+cluster:" not in where:
             raise InvalidArgument("url", f"{where} is a node of a Redis Cluster; use redis+cluster:// for it")
     if safe:
-        yield from _warn_of_torn_logs(where, servers)
+        _warn_of_torn_logs(where, servers)
+    return all(each.info.get("number_of_cached_scripts") != "0" for each in servers if not each.error)
 
 
 _warned: set[str] = set()
 
 
-def _warn_of_torn_logs(where: str, servers: list[Primary]) -> Operation[None]:
-    """Log a warning if Redis loads a torn log without repair, once for each store in this process. One more
-    round trip, once, and only if there is a log."""
+def _warn_of_torn_logs(where: str, servers: list[Primary]) -> None:
+    """Log a warning if Redis loads a torn log without repair, once for each store in this process."""
     if where in _warned or not any(each.info.get("aof_enabled") == "1" for each in servers):
         return
     _warned.add(where)
-    settings = yield from _settings()
     for each in servers:
-        found = safety.torn_log(each.info, settings.get(each.address, {}))
+        found = safety.torn_log(each.info, each.settings)
         if not found.ok:
             at = f"{where} ({each.address})" if len(servers) > 1 else where
             log.warning("%s: %s. To change it: %s", at, found.said, found.advice)
 
 
-def _settings() -> Operation[dict[str, dict[str, str]]]:
-    """Return the settings that `safety` needs, by server address; nothing if this user may not read them."""
-    try:
-        found = yield Everywhere([("CONFIG", "GET", name) for name in safety.ASKED])
-    except FDStoreError:
-        return {}
-    return {
-        address: {text(pair[0]): text(pair[1]) for pair in replies if len(pair) == 2}
-        for address, replies in found
-        if not isinstance(replies, FDStoreError)
-    }
+def _pairs(replies: list[list[bytes] | None]) -> dict[str, str]:
+    return {text(pair[0]): text(pair[1]) for pair in replies if pair}
 
 
 def examine(place: StoreUrl) -> Operation[list[Finding]]:
-    """Return all findings about the servers and the connection to them. Two round trips for each."""
-    servers = yield from primaries("server", "memory", "persistence", "replication")
-    settings = yield from _settings()
+    """Return all findings about the servers and the connection to them. One round trip for each."""
+    servers = yield from primaries("server", "memory", "persistence", "replication", with_settings=True)
     way = safety.way_to(place)
     found = [safety.password(way), safety.encryption(way)]
     for each in servers:
-        of_one = _findings(each, settings.get(each.address, {}), way)
+        of_one = _findings(each, way)
         if len(servers) > 1:
             of_one = [
                 msgspec.structs.replace(finding, subject=f"{finding.subject} at {each.address}")
@@ -123,10 +118,10 @@ def examine(place: StoreUrl) -> Operation[list[Finding]]:
     return found
 
 
-def _findings(server: Primary, settings: safety.Settings, way: safety.Way) -> list[Finding]:
+def _findings(server: Primary, way: safety.Way) -> list[Finding]:
     if server.error:
         return [Finding(subject="server", ok=False, said=str(server.error), advice="start it, or fail over")]
-    info = server.info
+    info, settings = server.info, server.settings
     return [
         *(version(info), safety.known_flaws(info, way), eviction(info), memory(info)),
         *(safety.memory_limit(info), durability(info), safety.torn_log(info, settings)),

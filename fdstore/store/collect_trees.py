@@ -16,7 +16,7 @@ from fdstore.store.clock import redis_now
 from fdstore.store.keys import TreeKeys, is_root
 from fdstore.store.outcomes import outcome
 from fdstore.store.record_format import FORMAT, SKIPPABLE, show_bytes
-from fdstore.wire.operation import Operation
+from fdstore.wire.operation import Command, Operation
 from fdstore.wire.scripts import script, text
 
 PIECE = 500
@@ -86,10 +86,19 @@ def drop_entry(tree: TreeKeys) -> Operation[bool]:
     return bool(was_listed)
 
 
-def due_trees(prefix: str, now_s: float | None = None, count: int = -1) -> Operation[list[TreeKeys]]:
-    """Return the trees that may be due at `now_s` (default: now), or the first `count` of them. Two round
-    trips."""
+def due_trees(prefix: str, now_s: float | None = None) -> Operation[list[TreeKeys]]:
+    """Return the trees that may be due at `now_s` (default: now). Two round trips."""
     if now_s is None:
         now_s = yield from redis_now()
-    [names] = yield [("ZRANGEBYSCORE", TreeKeys(prefix, "").trees, "-inf", f"{now_s:.3f}", "LIMIT", 0, count)]
+    [names] = yield [due_names(prefix, now_s)]
+    return trees_of(prefix, names)
+
+
+def due_names(prefix: str, now_s: float, count: int = -1) -> Command:
+    """Return the command for the names of the trees that may be due at `now_s`, or the first `count`."""
+    return ("ZRANGEBYSCORE", TreeKeys(prefix, "").trees, "-inf", f"{now_s:.3f}", "LIMIT", 0, count)
+
+
+def trees_of(prefix: str, names: list[bytes]) -> list[TreeKeys]:
+    """Return the trees with these names, without names that no tree can have."""
     return [TreeKeys(prefix, text(name)) for name in names if is_root(name)]

@@ -6,9 +6,12 @@ fenced off. The same step counts the models' answers among them for the tree's l
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from fdstore.records import TOKEN_COUNTS, ProcessRecord, Record, TokenUsage
+from fdstore.store import tool_calls
 from fdstore.store.ceilings import run_with_ceilings
 from fdstore.store.clock import seconds_of
 from fdstore.store.keys import process_keys
@@ -16,34 +19,47 @@ from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.process_records import decode_reply, missing
 from fdstore.store.record_format import replies_or_damage
-from fdstore.wire.operation import Batch, Operation
+from fdstore.wire.operation import Batch, Command, Operation
 from fdstore.wire.scripts import script, text
 
 
 class Appended(msgspec.Struct, frozen=True):
     """The length of the journal, and the limit of model calls or tokens that the tree has reached, if any:
-    its name, its value, and how much is used."""
+    its name, its value, and how much is used. `holds_any`: whether the process holds a descriptor, if that
+    was asked."""
 
     length: int
     reached: tuple[str, int, int] | None = None
+    holds_any: bool = False
 
 
 def append(
-    handle: ProcessHandle, position: int, records: list[str], *, usage: TokenUsage | None = None
+    handle: ProcessHandle,
+    position: int,
+    records: list[str],
+    *,
+    usage: TokenUsage | None = None,
+    results: Sequence[Command] = (),
+    ask_fds: bool = False,
 ) -> Operation[Appended]:
     """Append records at `position`. `usage` is that of a model, if one of them is its answer. Without
-    records, write nothing. Raises `Fenced`, `NotFound`."""
+    records, write nothing. In the same round trip, before that, store these `results` of calls (see
+    `tool_calls`). Raises `Fenced`, `NotFound`."""
     process = handle.keys
     keys = (process.record, process.journal, process.tree.record)
     counts = [0 if usage is None else getattr(usage, name) for name in TOKEN_COUNTS]
     answers = 0 if usage is None else 1
     command = script("journal")(keys, handle.attempt, position, answers, *counts, *records)
-    [reply] = yield from run_with_ceilings(handle, [command])
+    held: Batch = [("HLEN", process.fds)] if ask_fds else []
+    reply, *count = yield from tool_calls.run_beside(
+        handle, [*results], lambda first: run_with_ceilings(handle, [*first, command, *held])
+    )
     length, *reached = outcome(reply, handle.id)
+    holds_any = any(count)
     if not reached:
-        return Appended(int(length))
+        return Appended(int(length), None, holds_any)
     name, limit, used = reached
-    return Appended(int(length), (text(name), int(limit), int(used)))
+    return Appended(int(length), (text(name), int(limit), int(used)), holds_any)
 
 
 def length(handle: ProcessHandle) -> Operation[int]:

@@ -13,6 +13,7 @@ import msgspec
 from fdstore.errors import DamagedRecord, NotFound
 from fdstore.lifecycle import ProcessState
 from fdstore.records import TOKEN_COUNTS, ModelPrice, ProcessRecord, Survey, TreeRecord, Unreadable
+from fdstore.store.clock import seconds_of
 from fdstore.store.content_info import pairs
 from fdstore.store.keys import (
     ProcessKeys,
@@ -91,6 +92,15 @@ def record(prefix: str, process: str) -> Operation[ProcessRecord]:
     if not flat:
         raise (yield from missing(keys))
     return decode_reply(process, flat)[0]
+
+
+def record_at(prefix: str, process: str) -> Operation[tuple[ProcessRecord, float]]:
+    """Return the current record of a process, and the Redis time. Raises as `record`."""
+    keys = process_keys(prefix, check_process(process))
+    flat, now = yield [("HGETALL", keys.record), ("TIME",)]
+    if not flat:
+        raise (yield from missing(keys))
+    return decode_reply(process, flat)[0], seconds_of(now)
 
 
 def missing(keys: ProcessKeys) -> Operation[NotFound]:

@@ -25,7 +25,7 @@ from fdstore.records import ModelPrice, TreeLimits, Unreadable
 from fdstore.store.ceilings import apply_to_tree, run_with_ceilings
 from fdstore.store.ceilings import parse as ceilings_in
 from fdstore.store.clock import redis_now, seconds_of
-from fdstore.store.collect_trees import collect_tree, due_trees
+from fdstore.store.collect_trees import collect_tree, due_names, trees_of
 from fdstore.store.keys import ProcessKeys, TreeKeys, check_root, process_keys
 from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import CEILINGS_EVERY_S, ProcessHandle
@@ -104,16 +104,18 @@ def open_root(
     lowered to the operator's ceilings. Raises `InvalidArgument`, `QuotaExceeded` (too many trees)."""
     limits = check_limits(limits)
     keys = process_keys(prefix, check_root(name))
-    if not fresh:
+    if fresh:
+        now_s = yield from redis_now()
+    else:
         # opening an existing process needs no write, so it works on a full Redis
-        existing = yield from _existing(keys)
+        existing, now_s = yield from _existing(keys)
         if existing is not None:
             return existing
     op = new_op()
-    due = due_at(limits, (yield from redis_now()))
+    due = due_at(limits, now_s)
     while True:
         tree = keys.tree
-        lowered = yield from _enter(tree, due, limits)
+        lowered = yield from _enter(tree, due, limits, now_s)
         effective, requested = msgspec.json.encode(lowered.limits), msgspec.json.encode(limits)
         [reply] = yield [
             script("root")(
@@ -135,7 +137,8 @@ def open_root(
             break
     how, stored = outcome(reply, keys.process)
     if how == b"created":
-        yield from _collect_a_few(keys.tree, due)
+        # add it again: the collector of an earlier tree of this name may have removed the entry
+        yield from _collect_due(prefix, now_s, ("ZADD", keys.tree.trees, "NX", due, keys.tree.tree))
     handle = ProcessHandle(keys, limits_of(keys.tree.tree, stored))
     if how == b"created":
         handle.ceilings_due_at = time.monotonic() + CEILINGS_EVERY_S
@@ -153,7 +156,7 @@ class _Lowered(msgspec.Struct, frozen=True):
     together: bool
 
 
-def _enter(tree: TreeKeys, due_at_s: str, limits: TreeLimits) -> Operation[_Lowered]:
+def _enter(tree: TreeKeys, due_at_s: str, limits: TreeLimits, now_s: float) -> Operation[_Lowered]:
     """Add a tree to `trees` before it is created, so that collect finds everything ever stored. Return its
     lowered limits. Raises `QuotaExceeded`."""
     has_collected = False
@@ -169,22 +172,17 @@ def _enter(tree: TreeKeys, due_at_s: str, limits: TreeLimits) -> Operation[_Lowe
             by_memory = "tree_bytes" not in ceilings.values
             return _Lowered(ceilings.lower(limits), by_memory, ceilings.get("bytes") is not None)
         if added:
-            # a client that is creating the same tree adds it again afterwards (`_collect_a_few`)
+            # a client that is creating the same tree adds it again afterwards (`open_root`)
             yield [("ZREM", tree.trees, tree.tree)]
         if has_collected:
             raise QuotaExceeded("trees", most)
-        yield from _collect_due(tree.prefix)
+        yield from _collect_due(tree.prefix, now_s)
         has_collected = True
 
 
-def _collect_a_few(created: TreeKeys, due_at_s: str) -> Operation[None]:
-    # add the new tree again: the collector of an earlier tree of this name may have removed the entry
-    yield from _collect_due(created.prefix, ("ZADD", created.trees, "NX", due_at_s, created.tree))
-
-
-def _collect_due(prefix: str, *first: Command) -> Operation[None]:
-    *_, now = yield [*first, ("TIME",)]
-    for tree in (yield from due_trees(prefix, seconds_of(now), COLLECT_A_FEW)):
+def _collect_due(prefix: str, now_s: float, *first: Command) -> Operation[None]:
+    *_, names = yield [*first, due_names(prefix, now_s, COLLECT_A_FEW)]
+    for tree in trees_of(prefix, names):
         # `fdstore gc` and the workers report damaged trees; they must not prevent new ones
         with suppress(*SKIPPABLE):
             yield from collect_tree(tree)
@@ -193,34 +191,34 @@ def _collect_due(prefix: str, *first: Command) -> Operation[None]:
 def open_child(prefix: str, process: str) -> Operation[ProcessHandle]:
     """Open an existing process. Raises `NotFound`."""
     keys = process_keys(prefix, process)
-    handle = yield from _existing(keys)
+    handle, _ = yield from _existing(keys)
     if handle is None:
         raise (yield from missing(keys))
     return handle
 
 
-def _existing(keys: ProcessKeys) -> Operation[ProcessHandle | None]:
-    """Return the process if it exists. Record the use of its tree, unless that was done within the last
-    hundredth of its retention."""
+def _existing(keys: ProcessKeys) -> Operation[tuple[ProcessHandle | None, float]]:
+    """Return the process if it exists, and the Redis time. Record the use of its tree, once in a hundredth of
+    its retention."""
     state, (limits, used_at, form), now = yield [
         ("HGET", keys.record, "state"),
         ("HMGET", keys.tree.record, "limits", "used_at", "format"),
         ("TIME",),
     ]
+    now_s = seconds_of(now)
     if state is None or limits is None:
-        return None
-    tree = keys.tree.tree
-    check_format(tree, form)
-    handle = ProcessHandle(keys, limits_of(tree, limits))
+        return None, now_s
+    check_format(keys.tree.tree, form)
+    handle = ProcessHandle(keys, limits_of(keys.tree.tree, limits))
     retention_s = handle.limits.retention_days * DAY_S
     try:
-        unused_s = seconds_of(now) - timestamp(used_at or b"")
+        unused_s = now_s - timestamp(used_at or b"")
     except ValueError:
         unused_s = inf  # the texts are readable, and `touch` repairs the field
     # short programs (open, read, exit) never reach the interval at which long-lived clients touch the tree
     if retention_s and unused_s > retention_s / 100:
         yield from touch(handle)
-    return handle
+    return handle, now_s
 
 
 def create_child(

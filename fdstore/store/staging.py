@@ -240,8 +240,8 @@ class StagedContent:
             kind=self._kind,
             media_type=media_type,
         )
-        if self._call_id is not None:
-            # an earlier run of the call may have committed another content than the one staged now
+        if not self.is_known:
+            # the content of an earlier run of the call, which may be another than the one staged now
             if name:  # which may mean yet another one
                 [flat] = yield [("HGETALL", content_keys(handle.keys.tree, content).record)]
                 with decoding(content_name(handle, fd)):

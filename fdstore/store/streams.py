@@ -26,7 +26,7 @@ import secrets
 from collections import deque
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import Any, cast
 
 from fdstore.errors import InvalidArgument, NotFound, NotText, StreamClosed, quoted
 from fdstore.records import ContentKind
@@ -122,10 +122,12 @@ class StreamAppender:
     def put(self, piece: str | bytes) -> None:
         """Queue text, which must hold no lone surrogate, or bytes for the next `store`. Raises as `admit`."""
         self.admit(piece)
+        if piece and self._waiting and len(self._waiting[-1]) + len(piece) <= ARGUMENT_BYTES:
+            piece = cast("Any", self._waiting.pop()) + piece  # of the same kind
         self._waiting.extend(piece[i : i + PIECE_CHARS] for i in range(0, len(piece), PIECE_CHARS))
 
     def store(self) -> Operation[None]:
-        """Store the queued text: one round trip for each piece.
+        """Store the queued text: one round trip for each piece. Short ones that wait together are one.
 
         Raises `StreamClosed` (it ended or broke, or no process holds it), `Fenced`, `QuotaExceeded`
         (the stream is then broken), `NotFound` (the process is gone).

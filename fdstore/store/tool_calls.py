@@ -8,7 +8,8 @@
                                            toolu_1/exported bytes written to a file (see `export_quota`)
 
 A call id belongs to one request for ever: with another request it is refused, and never returns the first
-one's result.
+one's result. Those of an agent come from its journal, so the attempt that wrote the model's answer there
+begins its calls without recording their requests, and stores their outcomes with the next journal record.
 
 The script's reply is stored atomically with the object it created, so nothing is created twice even if
 the worker dies in between. `outcome` saves work: a repeat does not read files, copy texts or run a
@@ -21,13 +22,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 from fdstore.errors import InvalidArgument, StoreFull, StoreReadOnly, quoted
 from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.record_format import decoding
-from fdstore.wire.operation import Command, Operation, new_op
+from fdstore.wire.operation import Batch, Command, Operation, new_op
 from fdstore.wire.scripts import script, text
 
 
@@ -38,7 +41,7 @@ def identify(handle: ProcessHandle, call_id: str, request: str) -> Operation[str
     """
     keys, fields = handle.keys, (f"{call_id}/request", f"{call_id}/outcome")
     before: Command = ("HMGET", keys.calls, *fields)
-    note = script("keep")((keys.record, keys.calls), handle.attempt, fields[0], request)
+    note = _keep(handle, fields[0], request)
     reply = None
     try:
         (stored_request, result), reply = yield [before, note]
@@ -70,8 +73,35 @@ def request_of(tool: str, arguments: object) -> str:
 def store_result(handle: ProcessHandle, call_id: str, result: str) -> Operation[None]:
     """Store the result of a call, unless one is stored already or Redis is full. Raises `Fenced`,
     `NotFound`."""
-    with suppress(StoreFull):  # the call has succeeded; an error here would report it as failed
-        yield from _put_once(handle, f"{call_id}/outcome", result)
+    yield from store_results(handle, [result_command(handle, call_id, result)])
+
+
+def result_command(handle: ProcessHandle, call_id: str, result: str) -> Command:
+    """Return the command that stores the result of a call, for `store_results` or `run_beside`."""
+    return _keep(handle, f"{call_id}/outcome", result)
+
+
+def store_results(handle: ProcessHandle, commands: Batch) -> Operation[None]:
+    """Store the results of calls. Raises as `store_result`."""
+    with suppress(StoreFull):  # the calls have succeeded; an error here would report them as failed
+        for reply in (yield commands):
+            outcome(reply, handle.id)
+
+
+def run_beside(
+    handle: ProcessHandle, commands: Batch, batch: Callable[[Batch], Operation[list[Any]]]
+) -> Operation[list[Any]]:
+    """Run `batch(commands)`, which sends these commands that store results first, and return its other
+    replies. If Redis is full, the results are lost, as in `store_results`. Raises as `store_result`."""
+    try:
+        replies = yield from batch(commands)
+    except StoreFull:
+        if not commands:
+            raise
+        return (yield from batch([]))
+    for reply in replies[: len(commands)]:
+        outcome(reply, handle.id)
+    return replies[len(commands) :]
 
 
 def begin(handle: ProcessHandle, call_id: str) -> Operation[bool]:
@@ -105,6 +135,10 @@ def _decode(handle: ProcessHandle, found: bytes) -> str:
 
 def _put_once(handle: ProcessHandle, field: str, value: str) -> Operation[str]:
     """Set a field unless it exists. Return its value."""
-    [reply] = yield [script("keep")((handle.keys.record, handle.keys.calls), handle.attempt, field, value)]
+    [reply] = yield [_keep(handle, field, value)]
     [stored] = outcome(reply, handle.id)
     return _decode(handle, stored)
+
+
+def _keep(handle: ProcessHandle, field: str, value: str) -> Command:
+    return script("keep")((handle.keys.record, handle.keys.calls), handle.attempt, field, value)

@@ -54,6 +54,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     count_tokens      counts tokens for thresholds that are given in tokens
     read_parts        returns what the agent has read of each descriptor; None: it has no journal
     user_code         returns a context manager around each run of a user's function
+    is_new_call       whether the call cannot have begun before
     """
 
     handle: ProcessHandle
@@ -78,6 +79,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     count_tokens: TokenCounter = TokenCounter()
     read_parts: Callable[[], Mapping[str, ReadParts]] | None = None
     user_code: UserCode = nullcontext
+    is_new_call: bool = False
 
     def policy_of(self, tool: str) -> ToolPolicy:
         """Return what becomes of the results of a tool, by its name or by a source: `Bash: make test`."""

@@ -71,10 +71,13 @@ class _Ends(NamedTuple):
     last_line: int
 
 
-def render_fd(context: Context, fd: str, display: Display = DEFAULT) -> Operation[Rendered]:
-    """Render a descriptor as an `fd_result`, in two or three round trips whatever its size."""
+def render_fd(
+    context: Context, fd: str, display: Display = DEFAULT, first: Slice | None = None
+) -> Operation[Rendered]:
+    """Render a descriptor, of which the first page may have been read, as an `fd_result`, in two or three
+    round trips whatever its size."""
     try:
-        first = yield from reading.read_page(context.handle, fd, 1)
+        first = first or (yield from reading.read_page(context.handle, fd, 1))
     except NotText:
         descriptor = yield from _descriptor(context, fd)
         return fd_result_of_bytes(descriptor, stored_message(descriptor, context.enabled))

@@ -65,7 +65,7 @@ class Spawn(Arguments, frozen=True, kw_only=True):
 
 
 def run(context: Context, arguments: Spawn, call_id: str | None) -> Operation[ToolOutcome]:
-    if call_id is not None:
+    if call_id is not None and not context.is_new_call:
         # a repeated call, such as after waiting for the child, has nothing left to prepare
         before = yield from processes.child_of_call(context.handle, call_id)
         if before is not None:

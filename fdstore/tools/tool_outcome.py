@@ -6,7 +6,8 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from fdstore.records import Descriptor
+from fdstore.lifecycle import ENDED
+from fdstore.records import Descriptor, ProcessRecord
 from fdstore.render import Rendered
 
 
@@ -65,3 +66,10 @@ class Started(msgspec.Struct, frozen=True, tag="started", tag_field="kind"):
 
 
 ToolOutcome: TypeAlias = Rendered | list[dict[str, Any]] | Started
+
+
+def has_failed(record: ProcessRecord) -> bool:
+    """Return whether a process failed. A pipeline's exit code is for the model to judge (grep's 1)."""
+    if record.state not in ENDED:
+        return False
+    return record.state != "exited" or (record.exit_code != 0 and record.kind != "pipeline")

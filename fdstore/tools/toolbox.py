@@ -32,8 +32,6 @@ from fdstore.errors import (
     StreamClosed,
     quoted,
 )
-from fdstore.lifecycle import ENDED
-from fdstore.records import ProcessRecord
 from fdstore.render import Rendered, fd_error, process_result
 from fdstore.store import process_records, processes, savings, tool_calls, waiting, worker_check
 from fdstore.store.record_format import decoding
@@ -62,10 +60,10 @@ from fdstore.tools.offloading import wrap_output
 from fdstore.tools.python_tool import PythonTool, call_function, expand_placeholders, python_tool
 from fdstore.tools.tool import Tool
 from fdstore.tools.tool_names import FD_TOOLS, PROCESS_TOOLS
-from fdstore.tools.tool_outcome import Started, ToolResult
+from fdstore.tools.tool_outcome import Started, ToolResult, has_failed
 from fdstore.tools.tool_policy import NO_POLICY
 from fdstore.tools.wrapping import store_answer, wrap_error
-from fdstore.wire.operation import Disk, Operation
+from fdstore.wire.operation import Batch, Disk, Operation
 
 log = logging.getLogger("fdstore.tools")
 
@@ -198,25 +196,35 @@ class Toolbox:
         arguments: object,
         call_id: str | None = None,
         progress: Progress | None = None,
+        *,
+        is_new: bool = False,
+        unsent: Batch | None = None,
     ) -> Operation[ToolResult | Started]:
-        """Run a call as far as possible without waiting for other processes.
+        """Run a call as far as possible without waiting for other processes. `is_new`: it cannot have begun
+        before, so no earlier result is looked for. If there is a list `unsent`, the command that stores the
+        result is added to it, for the caller to send with its next request.
 
         Raises the errors of `STOPPING`, and `StoreRefused`; any other error is returned as a result.
         """
+        handle = self.context.handle
         try:
-            if self.context.handle.must_touch():
-                yield from processes.touch(self.context.handle)
-            work, makes = self._prepare(name, arguments, call_id, progress)
+            if handle.must_touch():
+                yield from processes.touch(handle)
+            work, makes = self._prepare(name, arguments, call_id, progress, is_new=is_new)
             if call_id is None or not makes:
                 return (yield from work)
-            request = tool_calls.request_of(str(name), arguments)
-            before = yield from tool_calls.identify(self.context.handle, call_id, request)
-            if before is not None:
-                with decoding(f"the calls of process {self.context.handle.id}"):
-                    return _decoder.decode(before)
+            if not is_new:
+                request = tool_calls.request_of(str(name), arguments)
+                before = yield from tool_calls.identify(handle, call_id, request)
+                if before is not None:
+                    with decoding(f"the calls of process {handle.id}"):
+                        return _decoder.decode(before)
             outcome = yield from work
             result = msgspec.json.encode(outcome).decode("utf-8")
-            yield from tool_calls.store_result(self.context.handle, call_id, result)
+            if unsent is None:
+                yield from tool_calls.store_result(handle, call_id, result)
+            else:
+                unsent.append(tool_calls.result_command(handle, call_id, result))
             return outcome
         except FDStoreError as error:
             stops = error.type in STOPPING or isinstance(error, StoreRefused)
@@ -235,7 +243,7 @@ class Toolbox:
         left = self.context.config.max_read_chars
         for process in started.processes:
             ended = yield from process_records.answer_of(self.context.prefix, process)
-            failed += _has_failed(ended.record)
+            failed += has_failed(ended.record)
             if ended.record.kind == "pipeline":
                 parts.append(process_result(ended.record))
             elif ended.fd is not None:
@@ -258,7 +266,7 @@ class Toolbox:
         return observed_call(self.context.handle.id, label, call_id, is_function=label in self._python)
 
     def _prepare(
-        self, name: object, arguments: object, call_id: str | None, progress: Progress | None
+        self, name: object, arguments: object, call_id: str | None, progress: Progress | None, *, is_new: bool
     ) -> tuple[Operation[ToolResult | Started], bool]:
         """Return the operation of a call, and whether it has an effect. Raises `InvalidArgument`."""
         if isinstance(name, str) and name in self._python:
@@ -271,14 +279,14 @@ class Toolbox:
             problem = f"a copy cannot call {tool.name}; do its task with the other tools"
             raise InvalidArgument("", problem)
         checked = convert(tool.arguments, arguments)
-        return self._run(tool, checked, call_id, progress), tool.makes(checked)
+        context = self.context
+        if progress is not None or is_new:
+            context = msgspec.structs.replace(context, progress=progress, is_new_call=is_new)
+        return self._run(context, tool, checked, call_id), tool.makes(checked)
 
     def _run(
-        self, tool: Tool, arguments: Any, call_id: str | None, progress: Progress | None
+        self, context: Context, tool: Tool, arguments: Any, call_id: str | None
     ) -> Operation[ToolResult | Started]:
-        context = self.context
-        if progress is not None:
-            context = msgspec.structs.replace(context, progress=progress)
         if tool.name in ("spawn", "pipe") and not context.wait_for_workers:
             yield from worker_check.require_worker(context.prefix, for_agents=tool.name == "spawn")
         outcome = yield from tool.run(context, arguments, call_id)
@@ -319,13 +327,6 @@ class Toolbox:
             # the model must not conclude that the function did not run
             unstored = f"{tool.name} has run, and its output could not be stored\n{fd_error(error)}"
             return ToolResult(unstored, is_error=True)
-
-
-def _has_failed(record: ProcessRecord) -> bool:
-    """Whether a process ended with a failure. A pipeline's exit code is for the model to judge (grep's 1)."""
-    if record.state not in ENDED:
-        return False
-    return record.state != "exited" or (record.exit_code != 0 and record.kind != "pipeline")
 
 
 _decoder: msgspec.json.Decoder[ToolResult | Started] = msgspec.json.Decoder(ToolResult | Started)

@@ -10,7 +10,6 @@ import msgspec
 from fdstore.errors import InvalidArgument, NotFound
 from fdstore.render import process_result
 from fdstore.store import process_records, processes
-from fdstore.store.clock import redis_now
 from fdstore.store.keys import check_process
 from fdstore.store.resolving import resolve
 from fdstore.text.selection import fd_id
@@ -58,9 +57,9 @@ def process_of(context: Context, target: str | int) -> Operation[str]:
 
 def run_wait(context: Context, arguments: Wait, call_id: str | None) -> Operation[ToolOutcome]:
     process = yield from process_of(context, arguments.target)
-    yield from process_records.record(context.prefix, process)
     # Redis's clock, since a later attempt may run on another machine
-    return Started((process,), (yield from redis_now()) + arguments.seconds, arguments.seconds)
+    _, now_s = yield from process_records.record_at(context.prefix, process)
+    return Started((process,), now_s + arguments.seconds, arguments.seconds)
 
 
 def run_kill(context: Context, arguments: Kill, call_id: str | None) -> Operation[ToolOutcome]:

@@ -40,7 +40,7 @@ from fdstore.wire.operation import (
     Request,
     Send,
 )
-from fdstore.wire.redis_errors import error_in, raise_error, translate
+from fdstore.wire.redis_errors import error_in, raise_error, translate, without_errors
 from fdstore.wire.retry import NOT_ON_THIS_NODE, RetryState
 from fdstore.wire.scripts import as_eval, is_read
 from fdstore.wire.slots import Slots, Unit, group_by_node, units_of
@@ -162,8 +162,8 @@ class Router:
             case Alongside(reads, batch):
                 replies = yield from self._try_once(reads)
                 return replies, (yield from self._ask(batch))
-            case Everywhere(batch):
-                return (yield from self._ask_all(batch))
+            case Everywhere(batch, optional):
+                return (yield from self._ask_all(batch, optional))
             case Abandon(lane):
                 lanes.pop(lane, None)
         return (yield request)
@@ -276,11 +276,15 @@ class Router:
                 return None
         return error
 
-    def _ask_all(self, batch: Batch) -> Routed[list[tuple[str, list[Any] | FDStoreError]]]:
+    def _ask_all(self, batch: Batch, optional: Batch) -> Routed[list[tuple[str, list[Any] | FDStoreError]]]:
         found: list[tuple[str, list[Any] | FDStoreError]] = []
         for address in self.slots.primaries:
-            result = yield AtNode(address, batch)
-            error = result.error if isinstance(result, AttemptFailed) else _first_error(result)
+            result = yield AtNode(address, [*batch, *optional])
+            if isinstance(result, AttemptFailed):
+                error: RedisError | None = result.error
+            else:
+                error = _first_error(result[: len(batch)])
+                result[len(batch) :] = without_errors(result[len(batch) :])
             found.append((format_address(address), translate(error, self._where) if error else result))
         return found
 

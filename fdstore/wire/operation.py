@@ -73,9 +73,11 @@ class Alongside(msgspec.Struct, frozen=True):
 
 class Everywhere(msgspec.Struct, frozen=True):
     """Run the same reads on every primary of the store (one, except in a Cluster), with one attempt each.
-    Result: for each its address, and its replies or the error."""
+    Result: for each its address, and its replies or the error. The reply to an `optional` one that the server
+    refuses is None."""
 
     batch: Batch
+    optional: Batch = []
 
 
 class Disk(msgspec.Struct, frozen=True):

@@ -102,6 +102,11 @@ def raise_error(batch: Batch, replies: list[Any], where: str) -> None:
             raise _damage(batch, i, bare_message(error)) or translate(error, where) from error
 
 
+def without_errors(replies: list[Any]) -> list[Any]:
+    """Return the replies with None in place of errors."""
+    return [None if isinstance(reply, RedisError) else reply for reply in replies]
+
+
 _DAMAGE = re.compile(
     r"WRONGTYPE|\Auser_script:\d+: |not an integer|not a valid float|would overflow|would produce NaN"
     r"|Invalid stream ID|smaller than the target stream top item"

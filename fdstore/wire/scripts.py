@@ -86,6 +86,30 @@ def as_eval(command: Command) -> Command:
     return ("EVAL", _by_sha[command[1]].source, *command[2:]) if command[0] == "EVALSHA" else command
 
 
+class LoadedScripts:
+    """Which scripts a server has: all, until it turns out to lack one, as after a restart. From then on the
+    first call of each is sent with its source, so that each costs one round trip and not two."""
+
+    def __init__(self) -> None:
+        self._sent: set[Value] | None = None
+
+    def forget(self) -> None:
+        """Note that the server lacks a script, and so perhaps all others."""
+        self._sent = set()
+
+    def with_sources(self, batch: Batch) -> Batch:
+        """Return the batch with the sources of those scripts that the server may lack."""
+        if self._sent is None:
+            return batch
+        found: Batch = []
+        for command in batch:
+            if command[0] == "EVALSHA" and command[1] not in self._sent:
+                self._sent.add(command[1])
+                command = as_eval(command)
+            found.append(command)
+        return found
+
+
 def hset_if_accepted(decide: Command, tell: Command, key: str, lent: str, fields: list[Value]) -> Batch:
     """Return a transaction that stores fields in the hash `key` if a script accepts them. The fields bypass
     Lua, which takes four times as long as storing them.

@@ -53,7 +53,7 @@ def script(request: Request) -> Any:
 
 
 # page size 50: six lines of 7 or 8 characters are a page
-@pytest.mark.parametrize("crashes", [(), (20, 25, 30)], ids=str)
+@pytest.mark.parametrize("crashes", [(), (12, 16, 20)], ids=str)
 def test_an_agent_sees_what_it_has_read_also_when_resumed_or_copied(
     store: Store, tmp_path: Path, crashes: tuple[int, ...]
 ) -> None:

@@ -85,7 +85,7 @@ def test_a_resumed_agent_sends_the_same_bytes(play: Play, store: Store) -> None:
     def script(request: Request) -> Any:
         return WORK[request.turn_number]
 
-    again = [json.dumps(request.raw) for request in play(script, (12, 16)).model.requests]
+    again = [json.dumps(request.raw) for request in play(script, (7, 9)).model.requests]
 
     assert len(again) >= len(sent)
     assert list(dict.fromkeys(again)) == sent  # an answer that was not stored is asked for twice
@@ -107,7 +107,7 @@ CLEARING = ClearingConfig(clear_at_tokens=1000, keep_turns=1)
 
 
 # the last 7 requests to Redis of such a run: it clears among them
-@pytest.mark.parametrize("crashes", [(), *((requests,) for requests in range(13, 20))], ids=str)
+@pytest.mark.parametrize("crashes", [(), *((requests,) for requests in range(11, 18))], ids=str)
 def test_old_results_are_cleared_once_and_stay_so(play: Play, crashes: tuple[int, ...]) -> None:
     def script(request: Request) -> Any:
         return READING[request.turn_number]

@@ -72,7 +72,7 @@ def work_async(url: str) -> None:
         ("bob:topsecret@", "invalid username-password pair"),
         ("gone:topsecret@", "user is disabled"),
         ("nokeys:topsecret@", FORBIDDEN_KEY),
-        ("noscripts:topsecret@", "'evalsha' command"),
+        ("noscripts:topsecret@", "'eval(sha)?' command"),
         ("noinside:topsecret@", FORBIDDEN_IN_A_SCRIPT),
     ],
 )

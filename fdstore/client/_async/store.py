@@ -53,10 +53,18 @@ async def connect_unsafe(url: str | None, prefix: str | None, *, looking: bool) 
 async def _connect(url: str | None, prefix: str | None, *, safe: bool, looking: bool) -> Store:
     tracing.turn_on_if_provided()
     url, prefix = await find_store(url, prefix)
-    store = Store(make_runner(url), prefix, url, looking=looking)
+    return await open_store(make_runner(url), prefix, url, safe=safe, looking=looking)
+
+
+async def open_store(
+    runner: Runner, prefix: str, url: str, *, safe: bool = True, looking: bool = False
+) -> Store:
+    """Connect by a runner, and check the server as `connect` does."""
+    store = Store(runner, prefix, url, looking=looking)
     try:
         await store.reach()
-        await store.run(check_server(store.where, safe=safe))
+        if not await store.run(check_server(store.where, safe=safe)):
+            runner.scripts.forget()
     except BaseException:
         await store.close()
         raise

@@ -40,9 +40,9 @@ from fdstore.wire.operation import (
     Send,
 )
 from fdstore.wire.packing import pack
-from fdstore.wire.redis_errors import raise_error, translate
+from fdstore.wire.redis_errors import raise_error, translate, without_errors
 from fdstore.wire.retry import TRANSIENT_ERRORS, InFlight, RetryState, unloaded_scripts
-from fdstore.wire.scripts import as_eval
+from fdstore.wire.scripts import LoadedScripts
 from fdstore.wire.store_url import StoreUrl, parse_store_url
 
 T = TypeVar("T")
@@ -66,6 +66,7 @@ class Runner:
         self.place = parse_store_url(url) if isinstance(url, str) else url
         self.where = self.place.shown
         self._pool = make_pool(self.place)
+        self.scripts = LoadedScripts()
         self._free: list[Link] = []
         self._loop: Any = None
         """The event loop of its connections, while it has some."""
@@ -178,19 +179,22 @@ class Runner:
             case Alongside(reads, batch):
                 replies = await self._round_trip([*reads, *batch])
                 return replies[: len(reads)], replies[len(reads) :]
-            case Everywhere(batch):
-                return [(self.where, await self._round_trip(batch))]
+            case Everywhere(batch, optional):
+                replies = await self._round_trip([*batch, *optional], required=len(batch))
+                return [(self.where, replies)]
             case Disk():
                 return await run_call(request)
         raise TypeError(f"not a request: {request!r}")
 
-    async def _round_trip(self, batch: Batch, block_s: float = 0.0) -> list[Any]:
+    async def _round_trip(
+        self, batch: Batch, block_s: float = 0.0, *, required: int | None = None
+    ) -> list[Any]:
         link = self._take()
         replies: list[Any] = []
         started = time.monotonic()
         try:
             try:
-                await link.send(pack(batch), len(batch))
+                await link.send(pack(self.scripts.with_sources(batch)), len(batch))
                 await link.receive(replies, len(batch), block_s + SOCKET_TIMEOUT_S if block_s else None)
                 clean = not link.refused
             except RedisError as error:
@@ -198,12 +202,12 @@ class Runner:
                 clean = False
         finally:
             self._give(link)
-        return replies if clean else await self._resolve_errors(batch, replies)
+        return replies if clean else await self._resolve_errors(batch, replies, required)
 
     async def _send_flight(self, flight: InFlight, batches: Iterable[Batch]) -> None:
         try:
             for batch in batches:
-                await flight.link.send(pack(batch), len(batch))
+                await flight.link.send(pack(self.scripts.with_sources(batch)), len(batch))
         except TRANSIENT_ERRORS:
             # everything in flight is resent when its replies are requested
             flight.link.disconnect()
@@ -263,10 +267,15 @@ class Runner:
             except RedisError as problem:
                 error = problem
 
-    async def _resolve_errors(self, batch: Batch, replies: list[Any]) -> list[Any]:
+    async def _resolve_errors(
+        self, batch: Batch, replies: list[Any], required: int | None = None
+    ) -> list[Any]:
         """Run scripts that the server did not know again, with their sources. Return the replies. Raises the
-        first other error among them."""
+        first other error among them, or among the `required` ones: the others are then None."""
+        if required is not None:
+            replies[required:] = without_errors(replies[required:])
         for unit in unloaded_scripts(batch, replies):
-            replies[unit] = await self._round_trip([as_eval(command) for command in batch[unit]])
+            self.scripts.forget()
+            replies[unit] = await self._round_trip(batch[unit])
         raise_error(batch, replies, self.where)
         return replies

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fdstore.client import Process, Store
-from fdstore.store import contents
+from fdstore.store import contents, streams
 from fdstore.wire.scripts import name_of
 
 LOG = "".join(f"line {n}\n" for n in range(1, 5001))
@@ -109,6 +109,38 @@ def test_opening_an_existing_process_is_one_round_trip_and_writes_nothing(store:
     store.process("triage.1")
 
     assert commands(runner) == [["HGET", "HMGET", "TIME"]] * 2
+
+
+def test_a_new_process_is_four_round_trips(store: Store, runner: Any) -> None:
+    store.process("triage")
+
+    assert commands(runner) == [
+        ["HGET", "HMGET", "TIME"],
+        ["HGETALL", "ZADD", "ZCARD"],
+        ["root"],
+        ["ZADD", "ZRANGEBYSCORE"],
+    ]
+
+
+def test_a_keyed_create_is_one_round_trip_unless_it_is_repeated(proc: Process, runner: Any) -> None:
+    commands(runner)
+
+    for _ in range(2):
+        proc.store.run(contents.create(proc.handle, "text", call_id="toolu_1"))
+
+    assert commands(runner) == [["commit"], ["commit"], ["resolve"]]
+
+
+def test_short_pieces_that_wait_together_are_one_round_trip(proc: Process, runner: Any) -> None:
+    appender = proc.store.run(streams.open_stream(proc.handle, "stream"))
+    for piece in ("one ", "", b"", "two"):
+        appender.put(piece)
+    commands(runner)
+
+    proc.store.run(appender.store())
+
+    assert commands(runner) == [["append"]]
+    assert proc.read(appender.fd).text == "one two"
 
 
 def test_a_tree_is_registered_in_the_list_of_trees_before_it_is_created(store: Store, runner: Any) -> None:

@@ -49,7 +49,7 @@ def test_any_other_value_is_not_blocks(value: Any) -> None:
         ("x" * 20, "call_0", 0, 0),
         (ValueError("short"), "call_0", 0, 0),
         ("x" * 21, None, 1, 1),  # stores it
-        ("x" * 21, "call_0", 4, 1),  # records the request before, and the result afterwards
+        ("x" * 21, "call_0", 3, 1),  # records the request before, and the result afterwards
     ],
 )
 def test_a_short_value_and_a_repeated_call_cost_little(
