@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from fdstore.errors import InvalidArgument
-from fdstore.wire.raw_commands import RawConnection
+from fdstore.wire.raw_commands import RawConnection, Status
 
 _ESCAPES = {0x22: '\\"', 0x5C: "\\\\", 0x0A: "\\n", 0x0D: "\\r", 0x09: "\\t", 0x07: "\\a", 0x08: "\\b"}
 _STATUS = (b"OK", b"PONG", b"QUEUED")
-"""Replies of the kind "status", which are not quoted; redis-py does not tell them from strings."""
+"""Replies that are taken for the kind "status", which is not quoted: redis-py does not tell it from strings."""
 
 
 def quote(value: bytes) -> str:
@@ -42,7 +42,8 @@ def format_reply(reply: Any, indent: str = "") -> str:
         case None:
             return "(nil)"
         case bytes():
-            return reply.decode() if reply in _STATUS else quote(reply)
+            is_status = isinstance(reply, Status) or reply in _STATUS
+            return reply.decode() if is_status else quote(reply)
         case bool() | int():
             return f"(integer) {reply:d}"
         case list() if reply:

@@ -20,6 +20,10 @@ _UNENDING = ("MONITOR", "SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE")
 """Commands whose replies never end."""
 
 
+class Status(bytes):
+    """A reply of the kind "status", where redis-py tells it from a string."""
+
+
 class RawConnection:
     """One connection to a store. Raises `StoreUnavailable` and other errors of the store when it connects."""
 
@@ -64,6 +68,8 @@ class RawConnection:
     def _ask(self, words: Sequence[str | bytes]) -> Any:
         self._connection.send_command(*words)
         try:
-            return self._connection.read_response(disable_decoding=True)
+            reply = self._connection.read_response(disable_decoding=True)
+            # the one command whose status may be any of several words
+            return Status(reply) if str(words[0]).upper() == "TYPE" else reply
         except redis.exceptions.ResponseError as error:
             return error

@@ -40,11 +40,13 @@ def test_replies_on_a_terminal_are_numbered_and_quoted(bare):
     page = bare.on_terminal("redis-cli", "HGET", PAGES, "1")
     number = bare.on_terminal("redis-cli", "HLEN", PAGES)
     absent = bare.on_terminal("redis-cli", "HGET", PAGES, "2")
+    kind = bare.on_terminal("redis-cli", "TYPE", PAGES)
 
     assert table.lines == ['1) "fd:1"', '2) "triage/1"']
     assert page.lines == [r'"one\ntwo \"x\" \xc3\xa9\n"']
     assert number.lines == ["(integer) 1"]
     assert absent.lines == ["(nil)"]
+    assert kind.lines == ["hash"]
 
 
 def test_commands_are_read_from_standard_input(bare):
