@@ -7,7 +7,7 @@ of open files asyncio logs thousands of lines a second. Here a connection is in 
     ours                a response is being made or streamed; that may take as long as it needs
 
 When there are too many connections, or no file descriptor for another, the one that has waited longest for a
-request is closed. So slow clients keep nobody out. Only running requests can, when there are as many as
+request is closed. So slow clients do not block others. Only running requests can, when there are as many as
 connections allowed; then a new client gets 503.
 """
 

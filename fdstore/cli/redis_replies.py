@@ -16,7 +16,7 @@ from fdstore.wire.raw_commands import RawConnection, Status
 
 _ESCAPES = {0x22: '\\"', 0x5C: "\\\\", 0x0A: "\\n", 0x0D: "\\r", 0x09: "\\t", 0x07: "\\a", 0x08: "\\b"}
 _STATUS = (b"OK", b"PONG", b"QUEUED")
-"""Replies that are taken for the kind "status", which is not quoted: redis-py does not tell it from strings."""
+"""Replies taken for the kind "status", which is not quoted: redis-py does not tell it from strings."""
 
 
 def quote(value: bytes) -> str:

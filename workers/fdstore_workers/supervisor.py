@@ -11,11 +11,11 @@ memory with the supervisor. Only forked processes talk to Redis, over their own 
 When a worker dies, all agents that it ran die with it, and one of them may be the cause: a tool that crashes
 the interpreter or exhausts memory. Each of them is lost, and then runs alone until it has passed the point of
 the crash (claim.lua). The loss counts against the one that was alone, or the only one that ran a user's
-function; against nobody if there is no such one (`find_culprit`). So the culprit dies alone until it has used
-up its losses, and the others finish.
+function; against none of them if there is no such one (`find_culprit`). So the culprit dies alone until it
+has used up its losses, and the others finish.
 
 If the supervisor is killed, the kernel kills its children: nothing runs unsupervised. The leases then expire
-and other workers take over, as after the loss of a machine. Such losses count against nobody.
+and other workers take over, as after the loss of a machine. Such losses count against no agent.
 """
 
 from __future__ import annotations
@@ -272,7 +272,7 @@ class Supervisor:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, handled)
             # Ctrl-C on a terminal reaches the supervisor only, which forwards it
             os.setpgid(0, 0)
-            # a burial too: if the supervisor is killed as well, the death of the child was nobody's doing
+            # in a burial too: if the supervisor is killed as well, no agent caused the death of the child
             die_with_parent(supervisor)
             raise_oom_score(OOM_SCORES[role])
             run_and_exit(lambda: body(Reporter(write_end)))
