@@ -1,7 +1,10 @@
-"""Options of the connections to Redis: time-outs and buffers."""
+"""Options of the connections to Redis: time-outs and buffers, and what becomes of unsent requests."""
 
 from __future__ import annotations
 
+import socket
+import struct
+from contextlib import suppress
 from typing import Any
 
 import redis.connection
@@ -30,3 +33,13 @@ def connection_options() -> dict[str, Any]:
         "protocol": 2,
         **UNNAMED,
     }
+
+
+def discard_unsent(sock: Any) -> None:
+    """Have the kernel discard what was not sent yet when this socket is closed.
+
+    Otherwise it goes on sending for minutes: once a broken network heals, Redis would execute a request that
+    its caller has given up, even after later ones.
+    """
+    with suppress(OSError):  # it is closed
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

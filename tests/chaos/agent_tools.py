@@ -9,6 +9,8 @@ from pathlib import Path
 
 import fdstore
 
+HAND_OVER_S = 0.3
+
 
 def numbered(count: int) -> str:
     """So many numbered lines."""
@@ -29,3 +31,12 @@ def deliver(parcel: str) -> str:
         book.write(f"{parcel}\n")
     os.kill(os.getpid(), signal.SIGKILL)
     return "never said"
+
+
+@fdstore.tool(repeatable=False)
+def hand_over(parcel: str) -> str:
+    """Delivers, and takes a moment to return, so that faults happen meanwhile."""
+    with Path("delivered").open("a") as book:
+        book.write(f"{parcel}\n")
+    threading.Event().wait(HAND_OVER_S)
+    return f"{parcel} is delivered"

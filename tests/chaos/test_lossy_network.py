@@ -168,6 +168,18 @@ def test_agents_on_a_network_that_loses_replies_give_the_same_answer(
     observer.check_nothing_lost(root.id)
 
 
+@pytest.mark.thorough("connections that are lost without a word are tested with clients")
+def test_a_worker_drops_a_connection_to_the_queue_that_fell_silent(
+    proxy: Proxy, worker_pool: WorkerPool
+) -> None:
+    worker = worker_pool.start_worker(1, quick=False, url=proxy.url)
+    worker.wait_until_ready()
+
+    proxy.silence(True)
+
+    wait_until(lambda: "dropping stale connection" in worker.log, stretched(15), "the end of the connection")
+
+
 def test_a_client_waits_for_a_store_that_is_silent_for_a_while(proxy: Proxy, store: Store) -> None:
     with fdstore.connect(proxy.url) as far:
         proc = far.process("t")

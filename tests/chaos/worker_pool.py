@@ -54,11 +54,18 @@ class WorkerPool:
         self.environment: dict[str, str] = {"PYTHONPATH": str(HERE)}
 
     def start_worker(
-        self, concurrency: int = 2, *, pool: str = "threads", quick: bool = True, url: str | None = None
+        self,
+        concurrency: int = 2,
+        *,
+        pool: str = "threads",
+        quick: bool = True,
+        url: str | None = None,
+        program: Path = QUICK_WORKER,
     ) -> Worker:
-        """Start a worker without waiting for it. A quick one has leases of one second in place of ten."""
+        """Start a worker without waiting for it. A quick one, started by `program`, has leases of one second,
+        not ten."""
         options = ["--url", url or self._url, "-c", str(concurrency), "--pool", pool]
-        return self._start(options, QUICK_WORKER if quick else None)
+        return self._start(options, program if quick else None)
 
     def start_fleet(self, count: int, concurrency: int, *, quick: bool) -> Worker:
         """Start this many workers, which are children of one process that replaces those that die."""

@@ -25,6 +25,7 @@ from fdstore.errors import InvalidArgument, StartFailed, StoreFull, StoreUnavail
 from fdstore.local.redis_server import PrivateServer
 from fdstore.runtime.broker_url import broker_url, find_broker
 from fdstore.runtime.queue import Dispatcher, celery_app
+from fdstore_workers import app
 from fdstore_workers.app import make_app
 from fdstore_workers.transport import check_methods, quote_url
 from tests.thorough import thorough
@@ -311,6 +312,23 @@ def test_sigterm_ends_a_worker_whose_broker_is_dead(
     worker.terminate()
 
     assert worker.process.wait(PATIENCE_S) == 0, worker.log
+
+
+def test_a_worker_reconnects_at_intervals_that_grow_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app, "RECONNECT_AFTER_S", 0.01)
+    monkeypatch.setattr(app, "LONGEST_RECONNECT_S", 0.03)
+    connection = make_app("redis://127.0.0.1:1", run=print).connection_for_read()
+    pauses: list[float] = []
+
+    def failed(error: Exception, pause_s: float) -> None:
+        pauses.append(pause_s)
+        if len(pauses) == 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        connection.ensure_connection(failed, None)
+
+    assert pauses == pytest.approx([0.01, 0.02, 0.03, 0.03, 0.03])
 
 
 @pytest.mark.parametrize(

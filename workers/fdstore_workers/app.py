@@ -9,7 +9,7 @@ threads instead of 200 interpreters. With `prefork` each task runs in a process 
 first `run`: `run` must open the clients of store, broker and model itself (once per operating-system
 process), and never inherit them from the caller of `make_app`.
 
-When the broker goes away, the worker reconnects without limit, at growing intervals of up to half a minute.
+When the broker goes away, the worker reconnects without limit, at growing intervals of up to 5 s.
 Running tasks continue. Their messages may be redelivered, which is harmless: the lease decides which worker
 runs a process.
 """
@@ -29,6 +29,7 @@ import msgspec
 from celery import signals
 from celery.apps import worker as celery_program
 from celery.concurrency import thread
+from kombu.connection import Connection
 
 from fdstore.logs import LogFormat, formatter
 from fdstore.runtime.broker_url import find_broker
@@ -44,6 +45,14 @@ SOCKET_TIMEOUT_S = 10.0
 """How long a worker waits for a reply of the broker before it closes the connection. Without a time-out, a
 peer that disappeared silently (a fail-over, a firewall) would block the main loop for ever."""
 
+CHECK_EVERY_S = 5.0
+"""How often kombu looks for a reply that is overdue. No time-out of a socket applies while the worker waits
+for a message; with kombu's 25 s a worker takes none for up to 51 s after its connection fell silent."""
+
+RECONNECT_AFTER_S, LONGEST_RECONNECT_S = 1.0, 5.0
+"""The pauses between attempts to reconnect: each longer than the one before by the first. With the 30 s of
+Celery a worker would take no message for that long after the broker is there again."""
+
 
 def _leave_alone(pool: Any, pid: int, number: int | None = None) -> None:
     """Do nothing for a second Ctrl-C: a thread cannot be killed. The lease is released in time anyway."""
@@ -51,6 +60,17 @@ def _leave_alone(pool: Any, pid: int, number: int | None = None) -> None:
 
 # Celery's own pool raises there. A class statement would need type hints in Celery.
 ThreadPool: Any = type("ThreadPool", (thread.TaskPool,), {"terminate_job": _leave_alone})
+
+
+def _reconnect(connection: Any, *arguments: Any, **options: Any) -> Any:
+    """Connect, as kombu does, with our pauses."""
+    pauses = {
+        "interval_start": RECONNECT_AFTER_S,
+        "interval_step": RECONNECT_AFTER_S,
+        "interval_max": LONGEST_RECONNECT_S,
+    }
+    connect: Any = Connection.ensure_connection
+    return connect(connection, *arguments, **pauses, **options)
 
 
 def make_app(
@@ -66,10 +86,12 @@ def make_app(
     """
     broker = find_broker(store_url, broker_url)
     app = celery_app(msgspec.structs.replace(broker, url=quote_url(broker.url)), prefix)
+    app.amqp.Connection = type("Connection", (app.amqp.Connection,), {"ensure_connection": _reconnect})
     app.conf.broker_transport_options |= {
         "socket_timeout": SOCKET_TIMEOUT_S,
         "socket_connect_timeout": SOCKET_TIMEOUT_S,
         "socket_keepalive": True,
+        "health_check_interval": CHECK_EVERY_S,
         "unacked_restore_limit": RESTORE_AT_ONCE,
     }
     app.conf.worker_disable_rate_limits = True

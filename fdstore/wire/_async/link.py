@@ -16,6 +16,7 @@ from redis.exceptions import ConnectionError as LostConnection
 from redis.exceptions import RedisError
 from redis.exceptions import TimeoutError as LostReply
 
+from fdstore.wire.connection_options import discard_unsent
 from fdstore.wire.packing import INCOMPLETE, make_reader
 from fdstore.wire.redis_errors import refuses_service
 
@@ -53,9 +54,12 @@ class Link:
         return error
 
     def disconnect(self) -> None:
-        """Close the connection, without waiting for anything."""
+        """Close the connection, without waiting for anything, and discard what was not sent of requests
+        without a reply."""
         stream, self._stream = self._stream, None
         if stream is not None:
+            if self.owed:
+                stream.discard_unsent()
             stream.lose(LostConnection("it was closed"))
         self.connection._close()
         self.owed = 0
@@ -152,6 +156,10 @@ class _Stream(asyncio.Protocol):
         finally:
             self._waiter = None
 
+    def discard_unsent(self) -> None:
+        """Have the kernel discard what was not sent yet when the connection is closed."""
+        discard_unsent(self.transport.get_extra_info("socket"))
+
     def lose(self, error: RedisError) -> None:
         """Close the connection, and record the error unless there is one."""
         self.error = self.error or error
@@ -176,6 +184,7 @@ class _Stream(asyncio.Protocol):
         if self._loop.time() < self._until:
             self._set_timer()
         else:
+            self.discard_unsent()
             self.lose(LostReply("no reply in time"))
 
     # called by the transport

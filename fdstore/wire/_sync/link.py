@@ -36,7 +36,7 @@ from redis.exceptions import ConnectionError as LostConnection
 from redis.exceptions import RedisError
 from redis.exceptions import TimeoutError as LostReply
 
-from fdstore.wire.connection_options import READ_SIZE_BYTES
+from fdstore.wire.connection_options import READ_SIZE_BYTES, discard_unsent
 from fdstore.wire.packing import INCOMPLETE, make_reader
 from fdstore.wire.redis_errors import refuses_service
 
@@ -99,6 +99,9 @@ class Link:
         return error
 
     def disconnect(self) -> None:
+        """Close the connection, and discard what was not sent of requests without a reply."""
+        if self.owed and self._sock is not None:
+            discard_unsent(self._sock)
         self._sock = None
         self.connection.disconnect()
         self.owed = 0
