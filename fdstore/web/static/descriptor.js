@@ -109,8 +109,9 @@
 
   async function jump(where, { push = true, align = "third" } = {}) {
     follower.stop();
+    const epoch = (scroller.epoch += 1);
     const found = await source.load({ ...where, side: "around" });
-    if (!found) return false;
+    if (!found || epoch !== scroller.epoch) return false; // gone elsewhere since
     mark(found.position);
     scroller.show(found.items, (inside) => rowOf(found, inside), align);
     target = isHex ? `O${rowOffset(found)}` : `L${found.text.line}`;

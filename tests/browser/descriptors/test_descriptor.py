@@ -100,6 +100,23 @@ def test_a_search_runs_in_steps_over_the_whole_text_and_its_hits_are_links(
     expect(page.locator("#hits")).to_be_hidden()
 
 
+def test_of_two_jumps_the_later_one_stays(new_page: NewPage, inspected: Inspected) -> None:
+    """Regression test: the text of the earlier jump, if it came later, replaced that of the later one."""
+    page = new_page(inspected.fd("1?q=ERROR"))
+    expect(page.locator("#L50000 mark")).to_be_in_viewport()
+    held: list[Route] = []
+    page.route("**/window.json*", lambda route: route.continue_() if held else held.append(route))
+
+    page.keyboard.press("n")
+    page.keyboard.press("n")
+    expect(page.locator("#L150000 mark")).to_be_in_viewport()
+    with page.expect_response("**/window.json*"):
+        held[0].continue_()
+    page.evaluate("new Promise((resolve) => setTimeout(resolve, 500))")
+
+    expect(page.locator("#L150000 mark")).to_be_in_viewport()
+
+
 def test_many_hits_come_a_number_at_a_time_and_a_search_can_be_cancelled(
     new_page: NewPage, inspected: Inspected
 ) -> None:
