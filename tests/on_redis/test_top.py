@@ -190,6 +190,22 @@ def test_enter_looks_into_a_process_its_descriptors_and_their_text(store: Store,
         screen(store, use, ended=True)
 
 
+def test_a_refresh_that_ends_after_the_screen_shows_nothing(store: Store) -> None:
+    """Regression test: it looked for its table on a screen that was gone."""
+    fill(store)
+
+    async def run() -> None:
+        with fdstore.connect(store.url, looking=True) as looking:
+            app = TopApp(looking, Session(url=store.url), ended=False, order="tree", words="", every_s=60)
+            async with app.run_test() as pilot:
+                await shows(pilot, lambda: app.snapshot is not None)
+            before = app.snapshot
+            await app.action_refresh_now()
+            assert app.snapshot is not before
+
+    asyncio.run(run())
+
+
 def test_kill_asks_and_cancels_the_process_with_its_descendants(store: Store) -> None:
     fill(store)
 

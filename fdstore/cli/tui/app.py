@@ -133,7 +133,9 @@ class TopApp(App[None]):
 
     def _show(self) -> None:
         """Show the snapshot: change cells where they differ, and keep the cursor on its row."""
-        if not self.is_running or self.snapshot is None:
+        if not self.is_running:
+            return  # it ended while the store was asked
+        if self.snapshot is None:
             self._show_head()
             return
         rows = rows_of(self.view, self.snapshot, order=self.order, words=self.words)
