@@ -1,8 +1,8 @@
 """Which workers may run a process: what its program needs, compared with what their operators allow.
 
 A worker does not claim what it may not run: another may be allowed to. Workers register their permissions
-(`worker_registry`), so that each knows whether there is such a one, and whoever looks at the process is told
-that there is none.
+(`worker_registry`), so that each knows what the others allow, and `ps`, `top`, the inspector and `run` can
+say that no live worker accepts a process.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def eligible_elsewhere(prefix: str, worker: str, processes: Iterable[str]) -> Op
 
 
 def why_ineligible(prefix: str, processes: list[str]) -> Operation[dict[str, str]]:
-    """Return the processes that no live worker may run, and why. None if no worker lives: that is another
+    """Return the processes that no live worker accepts, and why. None if no worker lives: that is another
     reason. At most six round trips."""
     living = (yield from live_workers(prefix)) if processes else []
     if not living:
@@ -142,12 +142,12 @@ def why_ineligible(prefix: str, processes: list[str]) -> Operation[dict[str, str
     for process, need in zip(processes, needs, strict=True):
         refusals = [each.refusal(need) for each in living]
         if all(refusals):
-            found[process] = f"no live worker may run it; {living[0].name} says: {refusals[0]}"
+            found[process] = f"no live worker accepts it; {living[0].name} says: {refusals[0]}"
     return found
 
 
 def explained(prefix: str, processes: Sequence[ProcessRecord]) -> Operation[list[ProcessRecord]]:
-    """Return these processes; the trouble of a ready one that no live worker may run says so. At most six
+    """Return these processes; the trouble of a ready one that no live worker accepts says so. At most six
     round trips, and none if no process is ready. Of thousands, the first `MAX_EXPLAINED` are examined."""
     ready = [process.id for process in processes if process.state == "ready"]
     why = yield from why_ineligible(prefix, ready[:MAX_EXPLAINED])

@@ -47,3 +47,15 @@ def groups_to_store(texts: Sequence[str | None], is_long: Callable[[str], bool])
     if are_long(rest):
         joined.append(tuple(rest))
     return sorted([(number,) for number in alone] + joined)
+
+
+def join_groups(
+    texts: Sequence[object], groups: Sequence[tuple[int, ...]]
+) -> tuple[dict[int, str], frozenset[int]]:
+    r"""Return the text of each group by the position of its first, and the positions of the others.
+
+    >>> join_groups(["a", "long", "bc", "d"], [(1,), (2, 3)])
+    ({1: 'long', 2: 'bc\nd'}, frozenset({3}))
+    """
+    joined = {group[0]: "\n".join(str(texts[number]) for number in group) for group in groups}
+    return joined, frozenset(number for group in groups for number in group[1:])

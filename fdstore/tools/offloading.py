@@ -24,7 +24,7 @@ from fdstore.store import tool_calls
 from fdstore.store.record_format import decoding
 from fdstore.text.media_types import BYTES_TYPE, type_of_bytes
 from fdstore.text.names import name_id
-from fdstore.tools.block_groups import groups_to_store
+from fdstore.tools.block_groups import groups_to_store, join_groups
 from fdstore.tools.content_blocks import (
     content_blocks,
     embedded_text,
@@ -282,16 +282,14 @@ def _wrap_each(
     is_same: bool = True,
 ) -> Operation[_Stored]:
     """Wrap each part. Texts that are `joined` are one, in the place of the first; the others are ""."""
-    groups = {group[0]: group for group in joined}
-    others = {number for group in joined for number in group[1:]}
+    of_groups, others = join_groups(parts, joined)
     shown: list[str | None] = []
     descriptor = None
     for number, part in enumerate(parts):
         if part is None or number in others:
             shown.append(None if part is None else "")
             continue
-        if number in groups:
-            part = "\n".join(str(parts[each]) for each in groups[number])
+        part = of_groups.get(number, part)
         part_id = None if call_id is None else f"{call_id}/{number}"
         name = "" if descriptor else fd
         if isinstance(part, str):

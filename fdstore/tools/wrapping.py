@@ -21,7 +21,7 @@ from fdstore.telemetry.counts import count
 from fdstore.text.layout import reindent_json
 from fdstore.text.ref_tags import last_of_each, references
 from fdstore.text.tokens import estimate_tokens
-from fdstore.tools.block_groups import groups_to_store
+from fdstore.tools.block_groups import groups_to_store, join_groups
 from fdstore.tools.context import Context
 from fdstore.tools.fd_results import display_of, render_stored
 from fdstore.tools.fd_results import render_fd as render_fd
@@ -164,17 +164,16 @@ def wrap_input(
     if isinstance(given, str):
         return (yield from _wrap_input_text(context, given, call_id))
     texts = [block_text(block) for block in given]
-    groups = {group[0]: group for group in groups_to_store(texts, lambda text: _is_long_input(context, text))}
-    others = {number for group in groups.values() for number in group[1:]}
+    groups = groups_to_store(texts, lambda text: _is_long_input(context, text))
+    of_groups, others = join_groups(texts, groups)
     blocks: list[Any] = []
     for number, (block, text) in enumerate(zip(given, texts, strict=True)):
         if text is None:
             blocks.append(block)
         elif number not in others:
-            if number in groups:
-                text = "\n".join(str(texts[each]) for each in groups[number])
             slot = None if call_id is None else f"{call_id}/{number}"
-            blocks.append(replace_text(block, (yield from _wrap_input_text(context, text, slot))))
+            shown = yield from _wrap_input_text(context, of_groups.get(number, text), slot)
+            blocks.append(replace_text(block, shown))
     return blocks
 
 

@@ -12,17 +12,14 @@ pipelined batch counts; RESP marks where a reply ends. One thread runs the proxy
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Self
 from urllib.parse import urlsplit
 
-from tests.waiting import PATIENCE_S
+from tests.loop_thread import LoopThread
 
 CHUNK_BYTES = 1 << 16
-
-T = TypeVar("T")
 
 
 def count_complete(data: bytes) -> tuple[int, int]:
@@ -88,16 +85,13 @@ class Proxy:
         parts = urlsplit(url)
         self._server_at = (parts.hostname or "127.0.0.1", parts.port or 6379)
         self._note = note
-        self._loop = asyncio.new_event_loop()
+        self._loop = LoopThread("proxy")
         self._passages: set[_ProxyConnection] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
         self._every = self._answered = 0
         self._delay_s = 0.0
         self._open = asyncio.Event()
         self._open.set()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
-        self._thread.start()
-        self._listener = self._do(self._listen())
+        self._listener = self._loop.do(self._listen())
         self.port = self._listener.sockets[0].getsockname()[1]
         self.url = f"redis://127.0.0.1:{self.port}/0"
         self.lost = 0
@@ -118,14 +112,14 @@ class Proxy:
                 connection.cut()
             return len(passages)
 
-        if self._do(cut_all()):
+        if self._loop.do(cut_all()):
             self._note("connections cut")
 
     def silence(self, silent: bool) -> None:
         async def switch() -> None:
             self._open.clear() if silent else self._open.set()
 
-        self._do(switch())
+        self._loop.do(switch())
         if silent:
             self._note("network silent")
 
@@ -141,9 +135,7 @@ class Proxy:
         connection = _ProxyConnection(writer, to_server)
         self._passages.add(connection)
         for pump in (self._commands(reader, connection), self._replies(from_server, connection)):
-            task = self._loop.create_task(pump)
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._loop.start(pump)
 
     async def _commands(self, client: asyncio.StreamReader, connection: _ProxyConnection) -> None:
         try:
@@ -180,10 +172,6 @@ class Proxy:
             await _drain(connection.client)
             connection.cut()
 
-    def _do(self, what: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine in the proxy's thread and return its result."""
-        return asyncio.run_coroutine_threadsafe(what, self._loop).result(PATIENCE_S)
-
     def close(self) -> None:
         """Close all connections and stop listening."""
 
@@ -191,14 +179,8 @@ class Proxy:
             self._listener.close()
             for connection in list(self._passages):
                 connection.cut()
-            tasks = list(self._tasks)
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
 
-        self._do(end())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
+        self._loop.do(end())
         self._loop.close()
 
     def __enter__(self) -> Self:

@@ -48,7 +48,7 @@ def test_an_agent_with_disallowed_functions_is_left_to_other_workers_and_ps_says
         assert (agents.record().state, agents.record().attempt) == ("ready", 0)
         register(store, "few:1", few)
         assert (
-            "no live worker may run it; few:1 says: the Python function 'hostile_tool:run' is not allowed on "
+            "no live worker accepts it; few:1 says: the Python function 'hostile_tool:run' is not allowed on "
             "this worker; its operator allows it with --allow-python 'hostile_tool:run'"
         ) in shown_by_ps(store)
         register(store, "all:2", Permissions())
@@ -87,11 +87,11 @@ def shown_by_ps(store: Store) -> str:
     return CliRunner().invoke(cli, ["--url", store.url, "ps"]).output
 
 
-def test_whoever_looks_is_told_that_no_live_worker_runs_agents(store: Store, tmp_path: Path) -> None:
+def test_ps_top_and_the_inspector_say_that_no_live_worker_runs_agents(store: Store, tmp_path: Path) -> None:
     with running(store, [], tmp_path) as agents:
         agents.launch()
         register(store, "keyless:1", Permissions(), no_agents="there is no key")
-        why = "no live worker may run it; keyless:1 says: there is no key"
+        why = "no live worker accepts it; keyless:1 says: there is no key"
 
         assert why in shown_by_ps(store)
         top = CliRunner().invoke(cli, ["--url", store.url, "top", "--once", "--json"]).output
@@ -193,7 +193,7 @@ def test_a_program_with_an_export_root_outside_that_of_the_worker_is_left_to_oth
         assert (agents.record().state, agents.record().attempt) == ("ready", 0)
         register(store, "confined:1", confined)
         shown = shown_by_ps(store)
-        assert "no live worker may run it; confined:1 says: the path '../outside' cannot be used" in shown
+        assert "no live worker accepts it; confined:1 says: the path '../outside' cannot be used" in shown
         assert str(tmp_path) not in shown
 
 

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 
 from fdstore.bench.agent_trips import TURN
-from fdstore.bench.counting import CONNECT, counting_store
+from fdstore.bench.counting import CONNECT, CountingRunner, counting_store
 from fdstore.bench.trips import measure
-from fdstore.client import Store
+from fdstore.client import Process, Store
 from fdstore.local.redis_server import PrivateServer
 from fdstore.store import check
 from fdstore.testing import call, turn
 from tests.on_redis.agents import running, tool
 
 TABLE = re.compile(r"^\| ([^|]+) \| (\d+) \| (\d+) \|$", re.MULTILINE)
+Counted: TypeAlias = tuple[Process, CountingRunner]
 SPEED = Path(__file__).parents[2] / "docs" / "explanation" / "speed.md"
 
 
@@ -45,7 +47,7 @@ def forget_warnings(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_connecting_is_two_round_trips_with_a_log_or_without_the_right_to_ask_about_it() -> None:
     for options in (
         {"appendonly": "yes"},
-        {"appendonly": "yes", "rename-command": "CONFIG NOBODY"},
+        {"appendonly": "yes", "rename-command": "CONFIG HIDDEN"},
     ):
         with PrivateServer(options) as server:
             store, runner = counting_store(server.url)
@@ -54,35 +56,38 @@ def test_connecting_is_two_round_trips_with_a_log_or_without_the_right_to_ask_ab
         assert runner.taken() == [CONNECT, "INFO INFO INFO CONFIG CONFIG"]
 
 
-def test_after_a_start_of_the_server_no_script_costs_a_second_round_trip(
-    redis_url: str, execute: Any
-) -> None:
+@pytest.fixture
+def counted(redis_url: str, execute: Any) -> Iterator[Counted]:
+    """A process whose round trips are counted, on a server that knows no script."""
     execute("SCRIPT", "FLUSH")
     store, runner = counting_store(redis_url)
     with store:
-        proc = store.process("triage")
+        process = store.process("triage")
         runner.taken()
+        yield process, runner
 
-        proc.close(proc.create("text").fd)
 
-        assert [trip.split()[-1] for trip in runner.taken()] == ["commit", "close"]
+def test_after_a_start_of_the_server_no_script_costs_a_second_round_trip(
+    counted: Counted,
+) -> None:
+    proc, runner = counted
+    proc.close(proc.create("text").fd)
+
+    assert [trip.split()[-1] for trip in runner.taken()] == ["commit", "close"]
 
 
 def test_a_server_that_forgets_its_scripts_costs_one_round_trip_more_in_all(
-    redis_url: str, execute: Any
+    counted: Counted, execute: Any
 ) -> None:
+    proc, runner = counted
+    proc.stat(proc.create("text").fd)
     execute("SCRIPT", "FLUSH")
-    store, runner = counting_store(redis_url)
-    with store:
-        proc = store.process("triage")
-        proc.stat(proc.create("text").fd)
-        execute("SCRIPT", "FLUSH")
-        runner.taken()
+    runner.taken()
 
-        for _ in range(2):
-            fd = proc.create("text").fd
-            proc.stat(fd)
-            proc.close(fd)
+    for _ in range(2):
+        fd = proc.create("text").fd
+        proc.stat(fd)
+        proc.close(fd)
 
     assert runner.taken() == ["commit", *["commit", "resolve", "close"] * 2]
 

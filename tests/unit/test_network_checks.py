@@ -90,7 +90,7 @@ def test_a_refused_put_that_was_done_is_found() -> None:
 
 
 def test_a_value_that_nobody_put_is_found() -> None:
-    assert "nobody put it" in problem_of(checks.check_name([put("a", "", 0)], "z"))
+    assert "no put wrote it" in problem_of(checks.check_name([put("a", "", 0)], "z"))
 
 
 def test_values_that_replaced_each_other_are_found() -> None:

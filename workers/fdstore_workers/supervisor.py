@@ -10,12 +10,12 @@ memory with the supervisor. Only forked processes talk to Redis, over their own 
 
 When a worker dies, all agents that it ran die with it, and one of them may be the cause: a tool that crashes
 the interpreter or exhausts memory. Each of them is lost, and then runs alone until it has passed the point of
-the crash (claim.lua). The loss counts against the one that was alone, or the only one that ran a user's
-function; against none of them if there is no such one (`find_culprit`). So the culprit dies alone until it
-has used up its losses, and the others finish.
+the crash (claim.lua). The loss is counted for the one that ran alone, else for the only one that ran a
+user's function, else for none (`find_culprit`). So an agent that crashes its worker reaches its limit of
+losses, and the others finish.
 
 If the supervisor is killed, the kernel kills its children: nothing runs unsupervised. The leases then expire
-and other workers take over, as after the loss of a machine. Such losses count against no agent.
+and other workers take over, as after the loss of a machine. Such losses are counted for no agent.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ def check_name(operations: Sequence[Operation], final: str) -> Tally:
     value = final
     while value and len(chain) <= len(puts):
         if value not in by_value:
-            tally.note(f"{value!r} is there, and nobody put it")
+            tally.note(f"{value!r} is stored, but no put wrote it")
             return tally
         chain.append(by_value[value])
         value = by_value[value].expected

@@ -1,5 +1,5 @@
-"""A network of four machines: Redis, two workers, clients. `server` and all that is built on it is the Redis
-there; this process reaches it past the network, through its socket."""
+"""A network of four machines: Redis, two workers, clients. The fixture `server` is the Redis on that network,
+so `store` and `execute` use it too; they connect through its Unix socket, which no fault affects."""
 
 from __future__ import annotations
 

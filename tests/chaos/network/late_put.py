@@ -1,5 +1,5 @@
-"""A client that puts `name:k` twice: `python -m tests.chaos.network.late_put URL CLIENT` runs on the machine
-of the process FDSTORE_TEST_MACHINE, with the blocking or the `aio` client.
+"""A client that puts `name:k` twice: `python -m tests.chaos.network.late_put URL CLIENT`, with the blocking
+or the `aio` client.
 
     ready            printed when it is connected
     (a line)         puts `first`, and prints the type of the error
@@ -9,17 +9,12 @@ of the process FDSTORE_TEST_MACHINE, with the blocking or the `aio` client.
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 
-from tests.chaos.network.machine import join
-
-join(int(os.environ["FDSTORE_TEST_MACHINE"]))  # before anything starts a thread
-
-import fdstore  # noqa: E402
-import fdstore.aio  # noqa: E402
-from fdstore.errors import FDStoreError  # noqa: E402
-from tests.chaos.network import network_times as network_times  # noqa: E402
+import fdstore
+import fdstore.aio
+from fdstore.errors import FDStoreError
+from tests.chaos.network import network_times as network_times
 
 
 def say_and_wait(word: str) -> None:

@@ -9,8 +9,8 @@ the device and of the listening socket through SOCKET, and keeps the namespaces 
 makes a user namespace too if the kernel allows it, so that no privileges are needed; otherwise it needs
 root's.
 
-`python -m tests.chaos.network.machine join PID COMMAND...` runs a command there; a Python program calls
-`join` first. Files, Unix sockets and process ids are those of this host.
+`python -m tests.chaos.network.machine join PID COMMAND...` runs a command there. A worker is forked, not
+started by a command, and calls `join` itself. Files, Unix sockets and process ids are those of this host.
 """
 
 from __future__ import annotations
@@ -20,9 +20,14 @@ import fcntl
 import os
 import socket
 import struct
+import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
+
+from tests.children import Child
+from tests.waiting import CHILD_DEADLINE_S
 
 PROJECT = Path(__file__).parents[3]
 DEVICE = b"eth0"
@@ -56,8 +61,6 @@ class Machine:
 
     def __init__(self, name: str, address: str) -> None:
         """Raises `NoNetwork`."""
-        from tests.children import Child
-
         self.name = name
         self.address = address
         self._socket, theirs = socket.socketpair()
@@ -79,10 +82,35 @@ class Machine:
         self.listener = socket.socket(fileno=descriptors[1])
         self.port: int = self.listener.getsockname()[1]
 
+    def _command(self, *command: str) -> list[str]:
+        """Return the command that runs `command` on this machine."""
+        return [sys.executable, "-m", "tests.chaos.network.machine", "join", str(self.pid), *command]
+
+    def start_module(
+        self,
+        module: str,
+        *arguments: str,
+        environ: Mapping[str, str],
+        deadline_s: float = CHILD_DEADLINE_S,
+    ) -> Child[str]:
+        """Start `python -m module` on this machine, wait until it prints "ready", and return it with pipes
+        to its standard input and from its output."""
+        child = Child(
+            self._command(sys.executable, "-m", module, *arguments),
+            cwd=PROJECT,
+            env={**os.environ, **environ},
+            deadline_s=deadline_s,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert child.stdout is not None
+        assert child.stdout.readline() == "ready\n"
+        return child
+
     def script(self, path: Path, *command: str) -> Path:
         """Write a program that runs the command with its own arguments on this machine."""
-        words = [sys.executable, "-m", "tests.chaos.network.machine", "join", str(self.pid), *command]
-        quoted = " ".join(f"'{word}'" for word in words)
+        quoted = " ".join(f"'{word}'" for word in self._command(*command))
         path.write_text(f"#!/bin/sh\nPYTHONPATH='{PROJECT}' exec {quoted} \"$@\"\n")
         path.chmod(0o755)
         return path

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 
+from fdstore.runtime import queue
+from fdstore_workers import app
+from tests.chaos import quick_worker
+from tests.chaos.network import network_times as network_times
 from tests.chaos.network.machine import join
-
-join(int(os.environ["FDSTORE_TEST_MACHINE"]))  # before anything starts a thread
-
-from fdstore.runtime import queue  # noqa: E402
-from fdstore_workers import app  # noqa: E402
-from tests.chaos.network import network_times as network_times  # noqa: E402
-from tests.chaos.quick_times import FASTER  # noqa: E402
-from tests.chaos.quick_worker import main as main  # noqa: E402
+from tests.chaos.quick_times import FASTER
 
 app.SOCKET_TIMEOUT_S /= FASTER
 queue.SEND_TIMEOUT_S = max(queue.SEND_TIMEOUT_S / FASTER, 0.5)
+
+
+def main() -> None:
+    join(int(os.environ["FDSTORE_TEST_MACHINE"]))  # before anything starts a thread
+    quick_worker.main()

@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import random
-import threading
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from functools import partial
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Self
 
 from tests.chaos.network.machine import Machine
 from tests.chaos.network.switch import PASS, Direction, Rule, Switch
-from tests.waiting import PATIENCE_S
+from tests.loop_thread import LoopThread
 
 CHUNK_BYTES = 1 << 16
-
-T = TypeVar("T")
 
 
 class Network:
@@ -39,11 +36,8 @@ class Network:
             raise
         self.switch = Switch({name: machine.tap for name, machine in self.machines.items()}, rng)
         self._relays: list[asyncio.Server] = []
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="network", daemon=True)
-        self._thread.start()
-        self._do(self._open())
+        self._loop = LoopThread("network")
+        self._loop.do(self._open())
 
     def set_rule(self, directions: Sequence[Direction], rule: Rule) -> None:
         """Treat the frames of these directions by this rule from now on."""
@@ -62,7 +56,7 @@ class Network:
             relay = partial(self._relay, port)
             self._relays.append(await asyncio.start_server(relay, sock=machine.listener))
 
-        self._do(listen())
+        self._loop.do(listen())
         return f"127.0.0.1:{machine.port}"
 
     async def _open(self) -> None:
@@ -71,13 +65,7 @@ class Network:
     async def _relay(self, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         from_server, to_server = await asyncio.open_connection("127.0.0.1", port)
         for source, target in ((reader, to_server), (from_server, writer)):
-            task = self._loop.create_task(_copy(source, target))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-
-    def _do(self, what: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine in the thread of the network and return its result."""
-        return asyncio.run_coroutine_threadsafe(what, self._loop).result(PATIENCE_S)
+            self._loop.start(_copy(source, target))
 
     def close(self) -> None:
         """End the machines and their network."""
@@ -86,14 +74,8 @@ class Network:
             self.switch.close()
             for relay in self._relays:
                 relay.close()
-            tasks = list(self._tasks)
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
 
-        self._do(end())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
+        self._loop.do(end())
         self._loop.close()
         self._close_machines()
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,11 +9,9 @@ import pytest
 from fdstore.client import Store
 from tests.chaos.conftest import Faults
 from tests.chaos.network.conftest import CLIENTS
-from tests.chaos.network.machine import PROJECT
 from tests.chaos.network.network import Network
 from tests.chaos.network.schedule import REDIS
 from tests.chaos.network.switch import CUT
-from tests.children import Child
 from tests.waiting import wait_until
 
 FASTER = 5
@@ -34,19 +29,12 @@ def test_a_put_of_unknown_outcome_does_not_replace_a_later_one(
     client: str, network: Network, url: str, store: Store, faults: Faults
 ) -> None:
     machine = network.machines[CLIENTS]
-    environ = {"FDSTORE_TEST_MACHINE": str(machine.pid), "CHAOS_FASTER": f"{FASTER}"}
-    command = [sys.executable, "-m", "tests.chaos.network.late_put", url, client]
-    with Child(
-        command,
-        cwd=PROJECT,
-        env={**os.environ, **environ},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as child:
+    child = machine.start_module(
+        "tests.chaos.network.late_put", url, client, environ={"CHAOS_FASTER": f"{FASTER}"}
+    )
+    with child:
         assert child.stdin is not None
         assert child.stdout is not None
-        assert child.stdout.readline() == "ready\n"
         network.set_rule([(CLIENTS, REDIS)], CUT)
         faults.note("link cut towards Redis")
         child.stdin.write("\n")

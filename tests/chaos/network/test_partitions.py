@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import os
 import random
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -229,20 +227,13 @@ def test_nothing_acknowledged_is_lost_and_nothing_happens_twice_on_a_network_tha
             worker_pool.start_worker(4, url=url, program=MACHINE_WORKER)
         for worker in worker_pool.alive:
             worker.wait_until_ready()
-        environ = worker_pool.environment | {"FDSTORE_TEST_MACHINE": str(network.machines[CLIENTS].pid)}
-        command = [sys.executable, "-m", "tests.chaos.network.workload", url, str(tmp_path), str(seed)]
-        with Child(
-            command,
-            cwd=PROJECT,
-            env={**os.environ, **environ},
+        clients = network.machines[CLIENTS].start_module(
+            *("tests.chaos.network.workload", url, str(tmp_path), str(seed)),
+            environ=worker_pool.environment,
             deadline_s=weather.seconds + PATIENCE_S,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        ) as clients:
+        )
+        with clients:
             assert clients.stdin is not None
-            assert clients.stdout is not None
-            assert clients.stdout.readline() == "ready\n"
             with run_periodically(LOOK_EVERY_S, sightings.look, "sightings"):
                 inject(network, faults, planned)
                 script.is_over.set()

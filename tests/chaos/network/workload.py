@@ -1,8 +1,8 @@
 """The clients of a test: threads that call the store over a failing network, and record what they see.
 
-`python -m tests.chaos.network.workload URL FOLDER SEED` runs on the machine of the process
-FDSTORE_TEST_MACHINE until its standard input ends, prints `ready` when all clients are connected, and ends
-when no call is under way. FOLDER has `agent.toml`, and receives the histories and exports.
+`python -m tests.chaos.network.workload URL FOLDER SEED` runs until its standard input ends, prints `ready`
+when all clients are connected, and ends when no call is under way. FOLDER has `agent.toml`, and receives the
+histories and exports.
 
     6 writers of names     put a value in place of the one that they found, on few names, so that they collide
     1 writer of streams    one stream after the other; text that is not stored is kept by the library
@@ -13,7 +13,6 @@ when no call is under way. FOLDER has `agent.toml`, and receives the histories a
 
 from __future__ import annotations
 
-import os
 import queue
 import random
 import sys
@@ -21,18 +20,14 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.chaos.network.machine import join
-
-join(int(os.environ["FDSTORE_TEST_MACHINE"]))  # before anything starts a thread
-
-import fdstore  # noqa: E402
-from fdstore.agent.launch import launch_root  # noqa: E402
-from fdstore.agent.program_loader import load  # noqa: E402
-from fdstore.client import Process  # noqa: E402
-from fdstore.errors import StreamBroken  # noqa: E402
-from fdstore.runtime.waker import waker  # noqa: E402
-from tests.chaos.network.network_times import STREAM_LEASE_S  # noqa: E402
-from tests.chaos.network.operations import History, Operation  # noqa: E402
+import fdstore
+from fdstore.agent.launch import launch_root
+from fdstore.agent.program_loader import load
+from fdstore.client import Process
+from fdstore.errors import StreamBroken
+from fdstore.runtime.waker import waker
+from tests.chaos.network.network_times import STREAM_LEASE_S
+from tests.chaos.network.operations import History, Operation
 
 ROOT = "clients"
 KEYS = ("notes/plan.md", "notes/log.md", "notes/cost.md")
