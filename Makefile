@@ -25,12 +25,12 @@ demo: $(READY)
 	@echo
 	@echo "The embedded Redis keeps running; stop it with: $(BIN)/fdstore down"
 
-# Four at a time, even on two processors: the tests with workers wait for most of their time. What takes longest
+# Five at a time, even on two processors: the tests with workers wait for most of their time. What takes longest
 # begins, so that no processor is idle at the end. Hundreds of commands and workers are started, which must not
 # compile their source each time, as they would where the environment forbids bytecode.
 TESTED = tests/with_workers tests/chaos tests/on_cluster tests/acceptance tests/deploy tests/test_*.py \
 	tests/bench tests/on_redis tests/unit
-AT_ONCE = -n 4 --dist loadfile --no-loadscope-reorder
+AT_ONCE = -n 5 --dist loadfile --no-loadscope-reorder
 
 # `make test` leaves out the tests marked thorough and most examples of properties: see tests/thorough.py.
 test: export PYTHONDONTWRITEBYTECODE =
