@@ -32,7 +32,7 @@ class Proxy:
         self._threads = [threading.Thread(target=self._accept, daemon=True)]
         self._threads[0].start()
 
-    def lose(self, times: int, marker: bytes = b"EVALSHA") -> None:
+    def lose(self, times: int, marker: bytes = b"EVAL") -> None:
         with self._lock:
             self._left, self._marker = times, marker
 

@@ -30,7 +30,7 @@ def proxy(redis_url: str, tmp_path: Path) -> Iterator[Proxy]:
 
 @pytest.fixture
 def remote_process(proxy: Proxy) -> Iterator[Process]:
-    """A process behind the proxy; Redis knows the scripts already."""
+    """A process behind the proxy; Redis knows its scripts."""
     with fdstore.connect(proxy.url) as store:
         warm = store.process("warm")
         warm.create("x")
