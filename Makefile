@@ -144,7 +144,7 @@ screenshots: $(READY)
 # alone with CHAOS_SEED=17, and CHAOS_SEEDS=10 takes fewer.
 chaos: $(READY)
 	CHAOS_SEEDS=$${CHAOS_SEEDS:-100} $(BIN)/python -m pytest tests/chaos tests/on_cluster \
-		tests/on_redis/test_damaged_records.py -m "long or not long" --hypothesis-profile=thorough \
+		tests/on_redis/doctor/test_damaged_records.py -m "long or not long" --hypothesis-profile=thorough \
 		-n 2 -vv -rP
 
 # The blocking client is made of the awaiting one, pages of docs/reference/ of the code, and the table of

@@ -1,4 +1,4 @@
-"""Makes `fdstore/text/confusables.py` of the table of Unicode Technical Standard #39: `make generate`.
+"""Makes `fdstore/elements/confusables.py` of the table of Unicode Technical Standard #39: `make generate`.
 
     python .ci/generate_confusables.py            writes it
     python .ci/generate_confusables.py --check    exits with 1 if it is stale, and names it
@@ -19,7 +19,7 @@ from generated_files import update
 CHARACTERS = "</_acdefgilmnoprstvw"
 """The characters of a tag of ours; n, since rn looks like m."""
 
-MODULE = "fdstore/text/confusables.py"
+MODULE = "fdstore/elements/confusables.py"
 
 HEADER = '''"""Characters that look like those of our elements, by Unicode Technical Standard #39.
 

@@ -38,15 +38,15 @@ if TYPE_CHECKING:
         TreeRecord,
         Unreadable,
     )
-    from fdstore.store.naming import ABSENT
+    from fdstore.results.config import FDConfig
+    from fdstore.results.tool_names import ToolName
+    from fdstore.results.tool_outcome import Offloaded, ToolResult
+    from fdstore.results.tool_policy import ToolPolicy
+    from fdstore.store.contents.naming import ABSENT
     from fdstore.text.selection import FdLike
     from fdstore.tools.clearing import ClearingConfig
-    from fdstore.tools.config import FDConfig
     from fdstore.tools.definition_shapes import DefinitionShape
-    from fdstore.tools.python_tool import tool
-    from fdstore.tools.tool_names import ToolName
-    from fdstore.tools.tool_outcome import Offloaded, ToolResult
-    from fdstore.tools.tool_policy import ToolPolicy
+    from fdstore.tools.functions.python_tool import tool
     from fdstore.toolset import Toolset
 
 __version__ = "0.1.0"
@@ -68,15 +68,15 @@ _HOMES = {
             "Unreadable",
         ),
     ),
-    "fdstore.store.naming": ("ABSENT",),
+    "fdstore.store.contents.naming": ("ABSENT",),
     "fdstore.text.selection": ("FdLike",),
     "fdstore.tools.clearing": ("ClearingConfig",),
-    "fdstore.tools.config": ("FDConfig",),
+    "fdstore.results.config": ("FDConfig",),
     "fdstore.tools.definition_shapes": ("DefinitionShape",),
-    "fdstore.tools.tool_names": ("ToolName",),
-    "fdstore.tools.python_tool": ("tool",),
-    "fdstore.tools.tool_outcome": ("Offloaded", "ToolResult"),
-    "fdstore.tools.tool_policy": ("ToolPolicy",),
+    "fdstore.results.tool_names": ("ToolName",),
+    "fdstore.tools.functions.python_tool": ("tool",),
+    "fdstore.results.tool_outcome": ("Offloaded", "ToolResult"),
+    "fdstore.results.tool_policy": ("ToolPolicy",),
     "fdstore.toolset": ("Toolset",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from fdstore.client import Process, Store
 from fdstore.errors import FDStoreError, NotFound
-from fdstore.store import contents
+from fdstore.store.contents import contents
 from tests.slices import check_slice, lines_of, some_numbers, texts, units_of
 from tests.stored_keys import Execute, check_keys
 

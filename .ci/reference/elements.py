@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from itertools import groupby
 from typing import NamedTuple
 
-from fdstore import render, render_search
+from fdstore.elements import render, render_search
+from fdstore.elements.render import process_result
 from fdstore.records import ProcessRecord
-from fdstore.render import process_result
 from reference import markdown
 from reference.example_store import LOG, Example, example
 

@@ -14,9 +14,9 @@ import fdstore
 from fdstore.client import Store
 from fdstore.local.redis_server import PrivateServer
 from fdstore.records import TreeLimits
-from fdstore.store.processes import Program
-from fdstore.tools.context import Context, Linked
-from fdstore.tools.tool_outcome import ToolResult
+from fdstore.results.context import Context, Linked
+from fdstore.results.tool_outcome import ToolResult
+from fdstore.store.processes.processes import Program
 from fdstore.tools.toolbox import BUILT_IN, Toolbox
 from fdstore.toolset.build import DEFAULT_TOOLS, context_for, do_nothing
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from fdstore.tools.tool_names import FD_TOOLS
+from fdstore.results.tool_names import FD_TOOLS
 from fdstore.tools.toolbox import BUILT_IN, STOPPING
 from reference import markdown
 from reference.example_store import LOG, Example, example

@@ -30,16 +30,16 @@ from fdstore.agent.outcome import Finished, Outcome, Waiting, end_after
 from fdstore.agent.program_loader import Program
 from fdstore.agent.reached_limit import reached_limit
 from fdstore.agent.record_facts import FactCollector, answer_age_s, begin_attempt
+from fdstore.elements.render import fd_error
 from fdstore.errors import STORE_FAILURES, InvalidArgument, NotFound, QuotaExceeded
-from fdstore.render import fd_error
-from fdstore.store import journal, leases, processes, tool_calls, waiting
-from fdstore.store.leases import Claim
+from fdstore.results.tool_outcome import Started, ToolResult
+from fdstore.results.wrapping import escape_surrogates, reference_passages, store_passage
 from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.processes import journal, leases, processes, tool_calls, waiting
+from fdstore.store.processes.leases import Claim
 from fdstore.tools.clearing import find_clearable
 from fdstore.tools.process_task import SpawnTask, is_long_answer
-from fdstore.tools.tool_outcome import Started, ToolResult
 from fdstore.tools.toolbox import Toolbox
-from fdstore.tools.wrapping import escape_surrogates, reference_passages, store_passage
 from fdstore.wire.operation import Batch
 
 log = logging.getLogger("fdstore.agent")

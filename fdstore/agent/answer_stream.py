@@ -20,11 +20,11 @@ from typing import Any
 
 from fdstore.agent.conversation import Assistant
 from fdstore.errors import QuotaExceeded, StreamClosed
-from fdstore.store import streams
+from fdstore.results.wrapping import escape_surrogates
 from fdstore.store.process_handle import ProcessHandle
-from fdstore.store.streams import StreamAppender
+from fdstore.store.streams import streams
+from fdstore.store.streams.streams import StreamAppender
 from fdstore.text.surrogates import SurrogateText
-from fdstore.tools.wrapping import escape_surrogates
 from fdstore.wire.operation import Operation
 
 RunOperation = Callable[[Operation[Any]], Any]

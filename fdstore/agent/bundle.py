@@ -22,8 +22,8 @@ from fdstore.agent.program_limits import Limits
 from fdstore.errors import InvalidProgram, NewerFormat, quoted
 from fdstore.msgspec_types import prepare
 from fdstore.records import ModelPrice, TreeLimits
+from fdstore.results.config import FDConfig, has_descriptors
 from fdstore.tools.clearing import ClearingConfig
-from fdstore.tools.config import FDConfig, has_descriptors
 
 _NEWER = ("Object contains unknown field", "Invalid enum value")
 """How msgspec's messages begin for a program with keys or choices that this version does not have."""

@@ -2,7 +2,7 @@
 
 The journal has each result once, exactly as it was sent, so nothing is counted twice after a crash, nothing
 is written or sent for counting, and agents of earlier versions count too. What doors and users' own loops
-count at once is in `store.savings`, since they have no journal.
+count at once is in `store.processes.savings`, since they have no journal.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from fdstore.agent.conversation import PRELOADED, Assistant, Cleared, Conversati
 from fdstore.agent.history import History, read_history
 from fdstore.errors import NotFound
 from fdstore.records import ProcessRecord
-from fdstore.store import journal, process_records
+from fdstore.results.tool_names import FD_TOOLS
+from fdstore.results.wrapping import block_text
 from fdstore.store.keys import process_keys
+from fdstore.store.processes import journal, process_records
+from fdstore.store.processes.savings import Saved, Savings, day_of, label
 from fdstore.store.record_format import SKIPPABLE, unreadable
-from fdstore.store.savings import Saved, Savings, day_of, label
 from fdstore.text.numbers import MAX_INTEGER
 from fdstore.text.tokens import estimate_tokens
-from fdstore.tools.tool_names import FD_TOOLS
-from fdstore.tools.wrapping import block_text
 from fdstore.wire.operation import Operation
 
 SESSION = "agent"

@@ -25,10 +25,10 @@ from typing import Any
 
 import msgspec
 
+from fdstore.elements.coverage import ReadParts, coverage
+from fdstore.elements.shown_result import ShownResult
 from fdstore.records import TokenUsage
-from fdstore.tools.coverage import ReadParts, coverage
 from fdstore.tools.process_task import ForkTask, PipeTask, SpawnTask
-from fdstore.tools.shown_result import ShownResult
 
 _BLOCKS: dict[str, dict[str, type]] = {
     "text": {"text": str},
@@ -294,7 +294,7 @@ class Conversation:
         return [each for each in self.results() if each.key not in cleared]
 
     def read_parts(self) -> dict[str, ReadParts]:
-        """Return what was read of each descriptor, see `tools.coverage`. Preloaded texts that the first
+        """Return what was read of each descriptor, see `elements.coverage`. Preloaded texts that the first
         prompt shows whole are read too."""
         _, _, preloaded = ("" if self.start is None else self.start.system).partition(PRELOADED)
         # no body can hold such a line: `render.element` escapes it

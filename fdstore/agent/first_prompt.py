@@ -9,12 +9,12 @@ from msgspec import UnsetType
 from fdstore.agent.conversation import PRELOADED, Start
 from fdstore.agent.offering import may_hold_back
 from fdstore.agent.program_loader import Program
+from fdstore.elements.render import fd_content, fd_inline
 from fdstore.errors import NotText
-from fdstore.render import fd_content, fd_inline
-from fdstore.store import reading
+from fdstore.results.wrapping import render_fd, wrap_input
+from fdstore.store.contents import reading
 from fdstore.tools.process_task import SpawnTask
 from fdstore.tools.toolbox import Toolbox
-from fdstore.tools.wrapping import render_fd, wrap_input
 from fdstore.wire.operation import Operation
 
 MAX_CHARS = 16

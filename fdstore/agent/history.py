@@ -14,10 +14,10 @@ from __future__ import annotations
 import msgspec
 
 from fdstore.agent.conversation import Assistant, Conversation, Entry, Result, UnknownEntry, decode_entry
+from fdstore.elements.render import fd_inline
 from fdstore.errors import DamagedRecord, NewerFormat
-from fdstore.render import fd_inline
-from fdstore.store import journal
 from fdstore.store.keys import ProcessKeys, member_of
+from fdstore.store.processes import journal
 from fdstore.store.record_format import decoding, show_bytes
 from fdstore.tools.process_task import ForkTask, SpawnTask, Task
 from fdstore.wire.operation import Operation

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from fdstore.errors import QuotaExceeded
-from fdstore.store import contents
+from fdstore.store.contents import contents
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.wire.operation import Operation
 

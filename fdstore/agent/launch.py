@@ -10,7 +10,8 @@ from fdstore.agent.program_loader import Bundle
 from fdstore.client import Process, Store
 from fdstore.errors import InvalidArgument
 from fdstore.files.source import open_below, source_name
-from fdstore.store import processes, tree_limits
+from fdstore.store import tree_limits
+from fdstore.store.processes import processes
 from fdstore.text.media_types import is_binary
 from fdstore.tools.process_task import SpawnTask, encode_task
 

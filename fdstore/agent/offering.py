@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 
 from fdstore.agent.conversation import Conversation, Offered
-from fdstore.store import descriptors
+from fdstore.store.contents import descriptors
 from fdstore.text.tokens import estimate_tokens
 from fdstore.tools.toolbox import Toolbox
 from fdstore.wire.operation import Operation

@@ -12,8 +12,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from fdstore.errors import quoted
+from fdstore.results.tool_names import FD_TOOLS, PROCESS_TOOLS
 from fdstore.text.numbers import MAX_INTEGER
-from fdstore.tools.tool_names import FD_TOOLS, PROCESS_TOOLS
 
 BUILT_IN_TOOLS = tuple(sorted(FD_TOOLS | PROCESS_TOOLS))
 

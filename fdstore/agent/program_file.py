@@ -33,10 +33,10 @@ from fdstore.agent.program_limits import LimitsSection, Seconds, Section, about
 from fdstore.errors import quoted
 from fdstore.msgspec_types import prepare
 from fdstore.records import ModelPrice
+from fdstore.results.config import FDSection
+from fdstore.results.tool_names import FD_TOOLS, PROCESS_TOOLS
 from fdstore.text.numbers import MAX_INTEGER
 from fdstore.tools.clearing import ClearingConfig
-from fdstore.tools.config import FDSection
-from fdstore.tools.tool_names import FD_TOOLS, PROCESS_TOOLS
 
 DEFAULT_MAX_TOKENS = 8192
 

@@ -26,8 +26,8 @@ from fdstore.agent.program_file import DEFAULT_MAX_TOKENS, ContextSection, Promp
 from fdstore.agent.program_limits import Limits
 from fdstore.agent.program_parser import SHOWN_PATH, ProgramSource
 from fdstore.errors import InvalidArgument, InvalidProgram, TargetMissing, quoted
-from fdstore.tools.config import FDConfig
-from fdstore.tools.tool_names import FD_TOOLS
+from fdstore.results.config import FDConfig
+from fdstore.results.tool_names import FD_TOOLS
 
 __all__ = ["Bundle", "Limits", "LinkedProgram", "LoadedFile", "Program", "load", "load_files"]
 

@@ -19,8 +19,8 @@ import msgspec
 from fdstore.agent.program_checks import NAME, NAME_RULE, InvalidKey, show_key
 from fdstore.agent.program_file import LinkedEntry, ProgramFile
 from fdstore.errors import InvalidArgument, InvalidProgram, TargetMissing, quoted
+from fdstore.results.tool_policy import ToolPolicy
 from fdstore.tools.clearing import ClearingConfig
-from fdstore.tools.tool_policy import ToolPolicy
 
 SHOWN_PATH = 400
 """How many characters of a path a message shows."""

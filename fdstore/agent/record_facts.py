@@ -15,8 +15,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from fdstore.agent.models.base import Retry
-from fdstore.store.leases import Claim
-from fdstore.tools.wrapping import escape_surrogates
+from fdstore.results.wrapping import escape_surrogates
+from fdstore.store.processes.leases import Claim
 
 MAX_RETRIES = 10
 """How many failed tries of an answer are kept: its last ones. Their numbers tell how many there were."""

@@ -19,7 +19,7 @@ from fdstore.client import Store
 from fdstore.permissions import Permissions
 from fdstore.runtime.run_process import run_process
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, turn
-from fdstore.tools.python_tool import tool
+from fdstore.tools.functions.python_tool import tool
 
 LONG = texts.of_kind(texts.LOGS, 100 * KB)
 

@@ -23,7 +23,7 @@ from fdstore.bench.stage import KB, MB, Stage
 from fdstore.client import Process
 from fdstore.errors import TimedOut
 from fdstore.runtime.queue import Dispatcher
-from fdstore.store import process_records, waiting
+from fdstore.store.processes import process_records, waiting
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow
 
 AGENTS = 200

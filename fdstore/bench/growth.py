@@ -19,7 +19,7 @@ from fdstore.bench.stage import GB, MB, Stage, format_size
 from fdstore.client import Process
 from fdstore.errors import NotFound
 from fdstore.records import Descriptor
-from fdstore.store import descriptors
+from fdstore.store.contents import descriptors
 
 SHOWN = 50
 """Descriptors on a page of the list."""

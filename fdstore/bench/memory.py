@@ -5,8 +5,8 @@ its tree and of Redis, and what the allocator rounds up. The replies that Redis 
 case they are lost, are not counted.
 
 The allocator of Redis rounds sizes up. Pages of 4000 ASCII characters just fit one of its sizes (4096 bytes),
-those of 4000 CJK characters another (12 288). Pages of mixed scripts and of bytes do not: `store.page_fields`
-says what is done about it.
+those of 4000 CJK characters another (12 288). Pages of mixed scripts and of bytes do not:
+`store.contents.page_fields` says what is done about it.
 """
 
 from __future__ import annotations

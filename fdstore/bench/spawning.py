@@ -25,7 +25,7 @@ from fdstore.bench.stage import KB, Stage
 from fdstore.client import Process
 from fdstore.errors import TimedOut
 from fdstore.runtime.queue import Dispatcher
-from fdstore.store import processes, waiting
+from fdstore.store.processes import processes, waiting
 from fdstore.testing import ScriptedModel, say
 from fdstore.tools.process_task import SpawnTask, encode_task
 

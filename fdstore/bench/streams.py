@@ -33,7 +33,7 @@ from fdstore.bench.measuring import (
 )
 from fdstore.bench.stage import MB, Stage, keys_of
 from fdstore.client import Process, StreamWriter
-from fdstore.store.staging import DEFAULT_PAGE_SIZE
+from fdstore.store.contents.staging import DEFAULT_PAGE_SIZE
 
 BLOCK_BYTES = 65_536
 BLOCKS = 100

@@ -19,7 +19,8 @@ from fdstore.bench.counting import Trips, counting_store
 from fdstore.bench.measuring import Row, at_most, row
 from fdstore.bench.stage import Stage
 from fdstore.client import Process, StreamWriter
-from fdstore.store import streams, waiting
+from fdstore.store.processes import waiting
+from fdstore.store.streams import streams
 from fdstore.toolset import Toolset
 
 MOST = 4

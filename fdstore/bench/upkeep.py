@@ -14,9 +14,11 @@ from contextlib import ExitStack
 from fdstore.bench.measuring import Lap, Row, at_most, slower, take_turns
 from fdstore.bench.stage import Stage
 from fdstore.client import Store, connect
-from fdstore.store import collect_trees, due_streams, leases, process_records
 from fdstore.store.clock import redis_now
 from fdstore.store.keys import TreeKeys
+from fdstore.store.processes import leases, process_records
+from fdstore.store.streams import due_streams
+from fdstore.store.trees import collect_trees
 
 DESCRIPTORS = 3
 """Descriptors of each tree's process."""

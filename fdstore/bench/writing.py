@@ -16,7 +16,7 @@ from fdstore.bench.measuring import Bar, Lap, Row, at_least, at_most, row, share
 from fdstore.bench.stage import GB, KB, MB, Stage, format_size
 from fdstore.bench.stage import stage as new_stage
 from fdstore.client import Process
-from fdstore.store.staging import DEFAULT_PAGE_SIZE
+from fdstore.store.contents.staging import DEFAULT_PAGE_SIZE
 from fdstore.text.paging import cut
 
 LARGE_AT_ONCE = 1

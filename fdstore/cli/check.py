@@ -118,8 +118,8 @@ def _without_mistake(file: LoadedFile, imports: bool) -> CheckedFile:
 def _warnings(file: LoadedFile, imports: bool) -> tuple[str, ...]:
     """Return what is wrong with the functions of a program, and with policies for tools that it lacks."""
     from fdstore.errors import InvalidArgument, quoted
-    from fdstore.tools.python_tool import import_tool, python_tool
-    from fdstore.tools.tool_names import FD_TOOLS, PROCESS_TOOLS
+    from fdstore.results.tool_names import FD_TOOLS, PROCESS_TOOLS
+    from fdstore.tools.functions.python_tool import import_tool, python_tool
 
     warnings = []
     names = [path.partition(":")[2] for path in file.program.python]

@@ -142,7 +142,7 @@ def complete_names(command: click.Command, words: Sequence[str]) -> click.Comman
 
 def processes(words: Sequence[str], context: click.Context, incomplete: str) -> list[CompletionItem[str]]:
     """Complete the names of roots, and after a complete root the names of all processes of its tree."""
-    from fdstore.store.audit import named_trees
+    from fdstore.store.doctor.audit import named_trees
 
     def names(store: Store) -> list[str]:
         found = [tree.tree for tree in store.run(named_trees(store.prefix))]
@@ -163,9 +163,9 @@ def roots(words: Sequence[str], context: click.Context, incomplete: str) -> list
 
 def descriptors(words: Sequence[str], context: click.Context, incomplete: str) -> list[CompletionItem[str]]:
     """Complete the descriptors of the process named before, with their sources as help."""
-    from fdstore.store.descriptors import list_fds
-    from fdstore.store.naming import list_names
-    from fdstore.store.processes import open_child
+    from fdstore.store.contents.descriptors import list_fds
+    from fdstore.store.contents.naming import list_names
+    from fdstore.store.processes.processes import open_child
     from fdstore.text.layout import show_controls
     from fdstore.text.names import NAME
 

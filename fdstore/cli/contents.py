@@ -34,7 +34,7 @@ def ls(session: Session, process: str, names: str | None) -> None:
     error; with --json the last document lists them in `unreadable`.
     """
     from fdstore.store.clock import redis_now
-    from fdstore.store.descriptors import listing
+    from fdstore.store.contents.descriptors import listing
 
     with session.process(process) as opened:
         if names is None:

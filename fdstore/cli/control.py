@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fdstore.client import Store
-    from fdstore.store.processes import Cancellation
+    from fdstore.store.processes.processes import Cancellation
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -60,7 +60,7 @@ def cancel_and_wake(store: Store, process: str) -> Cancellation:
     """Cancel a process and its descendants, and wake the ancestors that waited for it."""
     from fdstore.errors import InvalidArgument, MissingExtra
     from fdstore.runtime.waker import waker
-    from fdstore.store import processes
+    from fdstore.store.processes import processes
 
     done = store.run(processes.cancel(store.prefix, process))
     if done.woken:
@@ -78,7 +78,7 @@ def cancel_and_wake(store: Store, process: str) -> Cancellation:
 @quiet_option
 def attach(session: Session, process: str, quiet: bool, on_interrupt: str) -> None:
     """Watch a process until it ends and print its answer. By default Ctrl-C leaves it running."""
-    from fdstore.store import process_records, processes
+    from fdstore.store.processes import process_records, processes
 
     with session.store(use="look") as store:
         store.run(process_records.record(store.prefix, process))
@@ -117,8 +117,8 @@ def resume(
     from fdstore.local.redis_server import is_embedded
     from fdstore.permissions import parse_permissions
     from fdstore.runtime.eligibility import read_needs
-    from fdstore.store import process_records
     from fdstore.store.keys import process_keys
+    from fdstore.store.processes import process_records
 
     require()
     with session.store() as store:
@@ -141,8 +141,8 @@ def resume(
 def _take_back(store: Store, process: str) -> None:
     """Make a lost process ready when its lease has expired. Raises `Fenced` if it still runs elsewhere."""
     from fdstore.errors import Fenced
-    from fdstore.store import leases, process_records
     from fdstore.store.keys import process_keys
+    from fdstore.store.processes import leases, process_records
 
     lease = None
     while True:

@@ -73,7 +73,7 @@ def _worker(store: Store, environment: Mapping[str, str], log: Path) -> Iterator
     from fdstore.errors import StartFailed
     from fdstore.local.server_process import wait_until
     from fdstore.local.worker import READY_S, worker_command, worker_environment
-    from fdstore.store import worker_registry
+    from fdstore.store.views import worker_registry
 
     allowed = [word for name in COMMANDS for word in ("--allow-command", name)]
     command = worker_command("-c", "2", "--allow-python", "fdstore.demo.tools:*", *allowed)
@@ -144,7 +144,7 @@ def brief_of(file: str | None) -> str:
 def _account(store: Store, process: str, watch: Watch, out_dir: Path) -> None:
     from fdstore import settings
     from fdstore.local.redis_server import is_embedded
-    from fdstore.store.process_records import answer_of
+    from fdstore.store.processes.process_records import answer_of
     from fdstore.url_options import hide_password
 
     tree = store.tree(process)

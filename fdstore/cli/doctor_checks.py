@@ -20,8 +20,8 @@ from fdstore.errors import FDStoreError
 from fdstore.local.data_directory import ADVICE, other_owner
 from fdstore.local.redis_conf import binary_version, find_binary
 from fdstore.optional_packages import how_to_install
-from fdstore.store.check import examine
-from fdstore.store.safety import Finding
+from fdstore.store.doctor.check import examine
+from fdstore.store.doctor.safety import Finding
 from fdstore.wire._sync.cluster import make_runner
 
 LOW_DISK_BYTES = 500_000_000

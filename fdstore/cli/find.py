@@ -25,7 +25,7 @@ def find(session: Session, pattern: str) -> None:
     fdstore find build.log
     fdstore find '*.log'
     """
-    from fdstore.store import finding
+    from fdstore.store.views import finding
 
     with session.store(use="look") as store, progress("find", None, "tree") as tell:
         found = store.run(finding.find(store.prefix, pattern, tell or (lambda done: None)))

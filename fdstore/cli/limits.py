@@ -14,7 +14,7 @@ from fdstore.records import Record, TreeLimits
 if TYPE_CHECKING:
     from fdstore.client import Store
     from fdstore.records import TreeRecord
-    from fdstore.store.limit_usage import LimitStatus
+    from fdstore.store.trees.limit_usage import LimitStatus
 
 ACTIONS = {"show": ((0, 1), "[TREE]"), "set": ((2,), "NAME VALUE"), "unset": ((1,), "NAME")}
 """Action -> (possible numbers of arguments, their syntax)."""
@@ -43,7 +43,7 @@ class LimitsCommand(click.Command):
     """A command whose help lists every ceiling, from the table that the store itself uses."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        from fdstore.store.ceilings import CEILINGS
+        from fdstore.store.trees.ceilings import CEILINGS
 
         with formatter.section("Names"):
             formatter.write_dl(
@@ -68,7 +68,7 @@ def limits(session: Session, action: str, words: tuple[str, ...]) -> None:
     counts, syntax = ACTIONS[action]
     if len(words) not in counts:
         raise click.UsageError(f"usage: fdstore limits {action} {syntax}")
-    from fdstore.store import ceilings
+    from fdstore.store.trees import ceilings
 
     with session.store(use="look" if action == "show" else "make") as store:
         if action == "show":
@@ -117,7 +117,7 @@ def _show(session: Session, store: Store) -> None:
 def format_budget(budget: LimitStatus) -> str:
     """Format one budget.
 
-    >>> from fdstore.store.limit_usage import LimitStatus
+    >>> from fdstore.store.trees.limit_usage import LimitStatus
     >>> format_budget(LimitStatus(tree="triage", name="tree_model_calls", value=1000, used=12, unit=""))
     'triage: tree_model_calls 12 of 1 000'
     """
@@ -126,7 +126,7 @@ def format_budget(budget: LimitStatus) -> str:
 
 
 def _show_tree(session: Session, tree: TreeRecord) -> None:
-    from fdstore.store.limit_usage import limits_of_tree
+    from fdstore.store.trees.limit_usage import limits_of_tree
 
     rows = limits_of_tree(tree)
     if session.as_json:
@@ -142,9 +142,9 @@ def _show_tree(session: Session, tree: TreeRecord) -> None:
 
 def found(store: Store) -> list[CeilingStatus]:
     """Return the current state of every ceiling."""
-    from fdstore.store import ceilings, export_quota
-    from fdstore.store.check import primaries
-    from fdstore.store.limit_usage import value_or_none
+    from fdstore.store.doctor.check import primaries
+    from fdstore.store.trees import ceilings, export_quota
+    from fdstore.store.trees.limit_usage import value_or_none
 
     held, defaults = store.run(ceilings.read(store.prefix)), TreeLimits()
     trees, size_bytes = store.run(ceilings.stored_bytes(store.prefix))
@@ -189,6 +189,6 @@ def format_value(value: int | None, unit: str) -> str:
 
 def format_ceiling(name: str, value: int | None) -> str:
     """Format the name and value of one ceiling."""
-    from fdstore.store.ceilings import CEILINGS
+    from fdstore.store.trees.ceilings import CEILINGS
 
     return f"{name} {format_value(value, CEILINGS[name].unit)}"

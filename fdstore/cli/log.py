@@ -78,7 +78,7 @@ def _pages(store: Store, process: str, start: int, *, follow: bool, full: bool) 
     """Yield the pages of a conversation; with `follow` until its end."""
     from fdstore.inspection.build_entries import MAX_TEXT_CHARS
     from fdstore.inspection.conversation import MAX_RECORDS, conversation
-    from fdstore.store.waiting import wait_until_ended
+    from fdstore.store.processes.waiting import wait_until_ended
 
     pause_s = SHORTEST_PAUSE_S
     chars = FULL_CHARS if full else MAX_TEXT_CHARS

@@ -19,7 +19,7 @@ import msgspec
 
 from fdstore.cli.colours import paint
 from fdstore.cli.tables import format_count
-from fdstore.inspection.elements import describe_element, message_of
+from fdstore.elements.read import describe_element, message_of
 from fdstore.inspection.entries import ConversationEntry
 from fdstore.inspection.pending import Pending
 from fdstore.records import ProcessRecord

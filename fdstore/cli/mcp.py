@@ -199,7 +199,7 @@ def _options(
     """Return the options of the tools. Raises `UsageError` for one without its permission, or without what
     its permission needs."""
     from fdstore.integrations.mcp.toolsets import ToolOptions
-    from fdstore.tools.config import FDConfig
+    from fdstore.results.config import FDConfig
 
     for permission, option, value in (
         ("export", "--export-root", export_root),

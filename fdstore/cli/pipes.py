@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from fdstore.client import Process, Store
-    from fdstore.store.pipelines import PipeFds
+    from fdstore.store.processes.pipelines import PipeFds
 
 END_S = 30.0
 """How long to wait for the end of a pipeline after its output has ended; a lost worker takes longest."""
@@ -56,8 +56,9 @@ def pipe(
     running. With --json each line is a chunk of the output.
     """
     from fdstore.runtime.waker import waker
-    from fdstore.store import pipelines, process_records, waiting, worker_check
-    from fdstore.store.staging import DEFAULT_PAGE_SIZE
+    from fdstore.store.contents.staging import DEFAULT_PAGE_SIZE
+    from fdstore.store.processes import pipelines, process_records, waiting
+    from fdstore.store.views import worker_check
     from fdstore.text.commands import check_tees, parse
     from fdstore.text.selection import fd_id
     from fdstore.tools.process_task import PipeTask, encode_task
@@ -131,7 +132,7 @@ def _report_unclaimed(store: Store, process: str) -> AbstractContextManager[None
     """Report after a while why no worker has claimed a process."""
     from fdstore.runtime.eligibility import why_unclaimed
     from fdstore.runtime.periodic import run_periodically
-    from fdstore.store import worker_check
+    from fdstore.store.views import worker_check
 
     def look() -> bool:
         with suppress(FDStoreError):  # the block itself reports the error

@@ -157,7 +157,7 @@ def _print(session: Session, found: Found) -> None:
 
 def _sizes(store: Store, processes: Iterable[ProcessRecord]) -> dict[str, int]:
     """Return the bytes of text behind the descriptors of each process, by id."""
-    from fdstore.store import usage
+    from fdstore.store.views import usage
 
     sizes = {}
     for tree in sorted({process.id.partition(".")[0] for process in processes}):
@@ -186,7 +186,7 @@ def _rank(process: ProcessRecord, order: str, sizes: dict[str, int]) -> tuple[An
 def format_usage(tree: TreeRecord) -> str:
     """Format what a tree uses of its limits, in one line."""
     from fdstore.cli.limits import format_value
-    from fdstore.store.limit_usage import limits_of_tree
+    from fdstore.store.trees.limit_usage import limits_of_tree
 
     parts = []
     used_tokens = sum(tree.members, start=TokenUsage())

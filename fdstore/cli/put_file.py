@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from fdstore.client import Process
     from fdstore.records import ContentKind, Descriptor
-    from fdstore.store.contents import IngestErrors
+    from fdstore.store.contents.contents import IngestErrors
 
     Ingest = Callable[[object, IngestErrors], Descriptor]
 
@@ -62,7 +62,7 @@ def put_file(
     ):
 
         def ingest(data: object, errors: IngestErrors) -> Descriptor:
-            from fdstore.store import contents, naming
+            from fdstore.store.contents import contents, naming
             from fdstore.text.names import name_id
 
             operation = contents.ingest(

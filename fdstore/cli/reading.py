@@ -118,7 +118,7 @@ def cat(session: Session, process: str, selector: str, raw: bool) -> None:
     fdstore cat triage fd:1 > photo.png
     fdstore cat triage name:notes/plan.md#L1-9
     """
-    from fdstore.store.exporting import write_part
+    from fdstore.store.contents.exporting import write_part
     from fdstore.text.selection import parse_request
 
     request = parse_request(selector)

@@ -15,7 +15,7 @@ from fdstore.errors import FDStoreError
 
 if TYPE_CHECKING:
     from fdstore.client import Store
-    from fdstore.store.usage import DescriptorUsage, ProcessUsage, Usage
+    from fdstore.store.views.usage import DescriptorUsage, ProcessUsage, Usage
 
 
 @verb
@@ -50,8 +50,8 @@ def du(session: Session, name: str | None) -> None:
 
 
 def _usage(store: Store, name: str | None) -> Usage:
-    from fdstore.store import usage
     from fdstore.store.keys import process_keys
+    from fdstore.store.views import usage
 
     if name is None:
         return store.run(usage.usage_of_trees(store.prefix))
@@ -65,7 +65,7 @@ def _usage(store: Store, name: str | None) -> Usage:
 
 def _memory(store: Store) -> str:
     """Format the memory usage that Redis reports."""
-    from fdstore.store.check import primaries
+    from fdstore.store.doctor.check import primaries
 
     infos = [each.info for each in store.run(primaries("memory")) if not each.error]
     used, most = (sum(int(info.get(name, 0)) for info in infos) for name in ("used_memory", "maxmemory"))
@@ -140,7 +140,7 @@ def _descriptor_table(descriptors: list[DescriptorUsage]) -> str:
 @click.argument("fd", metavar="FD")
 def holders(session: Session, process: str, fd: str) -> None:
     """Show which processes hold the content of a descriptor. It is deleted when the last one drops it."""
-    from fdstore.store import usage
+    from fdstore.store.views import usage
     from fdstore.text.selection import fd_id
 
     with session.process(process) as opened:
@@ -234,7 +234,7 @@ def _look_at_tree(store: Store, name: str, *, kill: bool) -> tuple[int | None, s
     """Return the number of contents of a tree and a description of it. Raises `NotFound`, `TreeInUse`."""
     from fdstore.errors import DamagedRecord, NotFound, TreeInUse
     from fdstore.lifecycle import BUSY
-    from fdstore.store.dropping import is_left
+    from fdstore.store.processes.dropping import is_left
 
     try:
         tree = store.tree(name)

@@ -94,7 +94,7 @@ def lowered_limits(asked: TreeLimits, held: TreeLimits) -> list[str]:
     """Return warnings about limits that a program names and the operator's ceilings lower. Other limits are
     lowered silently."""
     from fdstore.cli.limits import format_ceiling, format_value
-    from fdstore.store.ceilings import CEILINGS
+    from fdstore.store.trees.ceilings import CEILINGS
 
     return [
         f"[limits] {format_ceiling(name, getattr(asked, name))} is more than this store allows: "
@@ -119,7 +119,7 @@ def _workers_for(session: Session, store: Store, bundle: Bundle, *, agents: bool
     """Provide a worker for agents, or for pipelines alone: on the embedded store, start one with this
     command's environment; on another store, warn if no worker runs them."""
     from fdstore.cli.services import background_worker, renew_if_idle, warn_of_misfits
-    from fdstore.store import worker_check
+    from fdstore.store.views import worker_check
 
     background = background_worker(store.url, store.prefix)
     functions = any(program.python for program in bundle.programs.values())

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fdstore.agent.program_loader import Bundle
     from fdstore.client import Store
     from fdstore.permissions import Permissions
-    from fdstore.store.process_records import Answer
+    from fdstore.store.processes.process_records import Answer
 
 
 def load_runner() -> None:
@@ -49,7 +49,7 @@ def run_here(
     from fdstore.agent.models.anthropic import AnthropicModel
     from fdstore.runtime.run_process import run_process
     from fdstore.runtime.waker import waker
-    from fdstore.store import process_records, processes
+    from fdstore.store.processes import process_records, processes
 
     leave = on_interrupt == "leave"
     try:
@@ -89,14 +89,14 @@ def _watched(store: Store, process: str, *, quiet: bool) -> AbstractContextManag
 
 
 def _wait_for(store: Store, process: str) -> None:
-    from fdstore.store import waiting
+    from fdstore.store.processes import waiting
 
     store.run(waiting.wait_until_ended(store.prefix, [process], math.inf))
 
 
 def _exit_as(session: Session, store: Store, process: str, *, quiet: bool) -> None:
     """Print the end of an agent, and exit with 1 if it failed."""
-    from fdstore.store import process_records
+    from fdstore.store.processes import process_records
 
     code = report_end(session, store.run(process_records.answer_of(store.prefix, process)), quiet=quiet)
     if code:

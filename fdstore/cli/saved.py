@@ -13,7 +13,7 @@ from fdstore.cli.tables import format_count, table
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fdstore.store.savings import Saved
+    from fdstore.store.processes.savings import Saved
 
 By = Literal["tool", "session", "day", "process"]
 COUNTS = (
@@ -64,8 +64,8 @@ def saved(session: Session, process: str | None, by: By) -> None:
     fdstore saved triage --by process
     """
     from fdstore.agent.context_savings import read_agent_savings
-    from fdstore.store import savings
-    from fdstore.store.savings import Savings
+    from fdstore.store.processes import savings
+    from fdstore.store.processes.savings import Savings
 
     with session.store(use="look") as store:
         found = store.run(savings.read_savings(store.prefix, process))

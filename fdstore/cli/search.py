@@ -135,7 +135,7 @@ def _hits(
     """Return the first matching lines with their context, and the total number of matches."""
     from msgspec.structs import replace
 
-    from fdstore.store.searching import search as find
+    from fdstore.store.contents.searching import search as find
     from fdstore.text.search import MAX_MATCHES
     from fdstore.text.selection import parse_request
 
@@ -167,7 +167,7 @@ def _print(
     max_count: int | None,
 ) -> int:
     """Print matching lines as they are found, or only their number; return the number."""
-    from fdstore.store.searching import print_matches
+    from fdstore.store.contents.searching import print_matches
     from fdstore.text.selection import parse_request
 
     request = parse_request(selector)

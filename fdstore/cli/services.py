@@ -16,7 +16,7 @@ from fdstore.cli.session import Session, verb
 from fdstore.cli.tables import duration, facts, format_count, format_size
 from fdstore.optional_packages import require
 from fdstore.records import Record, Unreadable
-from fdstore.store.limit_usage import LimitStatus, budgets_of_tree
+from fdstore.store.trees.limit_usage import LimitStatus, budgets_of_tree
 
 if TYPE_CHECKING:
     from fdstore.client import Store
@@ -192,9 +192,10 @@ def stop_server(session: Session) -> bool:
 def store_status(session: Session, url: str) -> StoreStatus:
     """Return the status of the store at `url`. Raises `StoreUnavailable`."""
     from fdstore.errors import DamagedRecord
-    from fdstore.store import ceilings, worker_registry
-    from fdstore.store.check import primaries
+    from fdstore.store.doctor.check import primaries
     from fdstore.store.record_format import unreadable
+    from fdstore.store.trees import ceilings
+    from fdstore.store.views import worker_registry
     from fdstore.wire.server_info import software, software_version
     from fdstore.wire.store_url import parse_store_url
 

@@ -88,7 +88,7 @@ class Session:
     def process(self, name: str, *, use: Use = "look") -> Iterator[Process]:
         """Open an existing process. Raises `NotFound`: a misspelled name must not create a process."""
         from fdstore.client import Process
-        from fdstore.store.processes import open_child
+        from fdstore.store.processes.processes import open_child
 
         with self.store(use=use) as store:
             yield Process(store, store.run(open_child(store.prefix, name)))

@@ -58,7 +58,7 @@ def tail(session: Session, process: str, fd: str, follow: bool, lines: Lines, ra
     fdstore tail triage fd:1 -n 20
     fdstore tail triage fd:1 -n +5 -f
     """
-    from fdstore.store.exporting import write_part
+    from fdstore.store.contents.exporting import write_part
     from fdstore.text.selection import Part, fd_id
 
     pieces = output.Pieces(fd_id(fd), as_json=session.as_json, raw=raw)

@@ -14,7 +14,7 @@ from fdstore.cli.processes import as_trees, process_details
 from fdstore.cli.tables import duration, format_count, format_size, shorten
 from fdstore.lifecycle import PROCESS_MOVES
 from fdstore.records import ProcessRecord
-from fdstore.store.live import LiveSnapshot
+from fdstore.store.views.live import LiveSnapshot
 
 VIEWS = ("processes", "trees", "streams", "workers")
 

@@ -12,9 +12,9 @@ from fdstore.cli.tables import moment, table
 
 if TYPE_CHECKING:
     from fdstore.client import Store
-    from fdstore.store.audit import Damage
-    from fdstore.store.collect_trees import Collected
+    from fdstore.store.doctor.audit import Damage
     from fdstore.store.keys import TreeKeys
+    from fdstore.store.trees.collect_trees import Collected
 
 
 @verb
@@ -26,8 +26,8 @@ def gc(session: Session, dry_run: bool) -> None:
     format: standard error names it, or with --json a last document, `unreadable`. Workers do the same
     periodically.
     """
-    from fdstore.store.collect_trees import due_trees
     from fdstore.store.record_format import SKIPPABLE, unreadable
+    from fdstore.store.trees.collect_trees import due_trees
 
     found, damaged = [], []
     with session.store(use="look" if dry_run else "remove") as store:
@@ -48,7 +48,7 @@ def gc(session: Session, dry_run: bool) -> None:
 
 
 def _collected(store: Store, tree: TreeKeys, dry_run: bool) -> Collected:
-    from fdstore.store.collect_trees import Collected, collect_tree
+    from fdstore.store.trees.collect_trees import Collected, collect_tree
 
     seen = store.run(collect_tree(tree, dry_run=True))
     if dry_run:
@@ -113,7 +113,7 @@ def _marks(ok: bool, note: bool) -> tuple[str, str]:
 
 def _check_trees(session: Session) -> bool:
     """Report damage in the trees of the store; return whether there is none."""
-    from fdstore.store.audit import named_trees
+    from fdstore.store.doctor.audit import named_trees
 
     if session.chosen_url is None and not session.embedded_server().status().running:
         output.line("ok       trees: the store is not running; the first command starts it")
@@ -137,7 +137,7 @@ def _check_trees(session: Session) -> bool:
 def _check_tree(store: Store, tree: TreeKeys, label: str) -> list[Damage]:
     """Return the damage in a tree. Shows progress by bytes, or of many small contents by their number."""
     from fdstore.cli.progress import LARGE_BYTES, progress
-    from fdstore.store.audit import check_tree, size_of
+    from fdstore.store.doctor.audit import check_tree, size_of
 
     size_bytes, contents = store.run(size_of(tree))
     if size_bytes is None or size_bytes >= LARGE_BYTES:

@@ -21,9 +21,10 @@ from fdstore.lifecycle import ENDED
 from fdstore.records import ProcessRecord
 from fdstore.runtime.eligibility import why_unclaimed
 from fdstore.runtime.periodic import run_periodically
-from fdstore.store import journal, worker_check
-from fdstore.store.descriptors import list_fds
-from fdstore.store.processes import open_child
+from fdstore.store.contents.descriptors import list_fds
+from fdstore.store.processes import journal
+from fdstore.store.processes.processes import open_child
+from fdstore.store.views import worker_check
 from fdstore.text.layout import show_controls
 
 EVERY_S = 0.1

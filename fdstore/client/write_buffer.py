@@ -17,8 +17,8 @@ from fdstore.errors import (
     StreamClosed,
     quoted,
 )
-from fdstore.store.staging import MAX_REASON_CHARS
-from fdstore.store.streams import PIECE_CHARS, StreamAppender
+from fdstore.store.contents.staging import MAX_REASON_CHARS
+from fdstore.store.streams.streams import PIECE_CHARS, StreamAppender
 from fdstore.text.paging import encode
 
 ENOUGH_CHARS = 16_000

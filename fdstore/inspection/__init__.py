@@ -1,7 +1,6 @@
 """What people see of processes: conversations as entries, and what a process waits for.
 
     entries         ConversationEntry: one thing that happened, with its time
-    elements        what a result refers to, in words
     build_entries   journal records in, entries out (pure)
     pending         what a process waits for now (pure)
     conversation    a page of the conversation of a process, read from Redis

@@ -24,8 +24,8 @@ from fdstore.agent.conversation import (
     decode_entry,
 )
 from fdstore.agent.record_facts import RecordFacts, read_facts
+from fdstore.elements.read import read_element
 from fdstore.inspection.cutting import cut_text, cut_value, text_of_blocks
-from fdstore.inspection.elements import read_element
 from fdstore.inspection.entries import ConversationEntry
 from fdstore.records import TOKEN_COUNTS, ProcessRecord, TokenUsage
 from fdstore.tools.process_task import ForkTask, PipeTask, SpawnTask

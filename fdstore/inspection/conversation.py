@@ -7,7 +7,7 @@ from fdstore.inspection.entries import ConversationEntry
 from fdstore.inspection.pending import Pending, mark_pending, what_pends
 from fdstore.lifecycle import ENDED
 from fdstore.records import ProcessRecord, Record
-from fdstore.store import journal
+from fdstore.store.processes import journal
 from fdstore.wire.operation import Operation
 
 MAX_RECORDS = 500

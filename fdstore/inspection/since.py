@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fdstore.agent.record_facts import read_facts
-from fdstore.store import journal
+from fdstore.store.processes import journal
 from fdstore.wire.operation import Operation
 
 

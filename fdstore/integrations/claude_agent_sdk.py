@@ -27,9 +27,9 @@ from fdstore.integrations.hooks.output import Output
 from fdstore.integrations.hooks.persisted_file import open_persisted, value_of_json
 from fdstore.integrations.thread_tools import AnyStore, ThreadOptions, ThreadTools, new_thread
 from fdstore.optional_packages import how_to_install
-from fdstore.tools.config import FDConfig
-from fdstore.tools.content_blocks import text_block
-from fdstore.tools.pictures import Picture
+from fdstore.results.config import FDConfig
+from fdstore.results.content_blocks import text_block
+from fdstore.results.pictures import Picture
 
 try:
     from claude_agent_sdk import ClaudeAgentOptions, HookMatcher

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from fdstore.tools.content_blocks import picture_in
-from fdstore.tools.pictures import Picture
+from fdstore.results.content_blocks import picture_in
+from fdstore.results.pictures import Picture
 
 T = TypeVar("T")
 

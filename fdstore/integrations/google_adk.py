@@ -19,10 +19,10 @@ from fdstore.integrations.content_parts import convert_blocks
 from fdstore.integrations.nested_texts import texts_in, with_texts
 from fdstore.integrations.thread_tools import AnyStore, Steps, ThreadOptions, ThreadTools
 from fdstore.optional_packages import how_to_install
+from fdstore.results.pictures import Picture
+from fdstore.results.tool_outcome import ToolResult
+from fdstore.results.wrapping import to_text
 from fdstore.text.layout import reindent_json
-from fdstore.tools.pictures import Picture
-from fdstore.tools.tool_outcome import ToolResult
-from fdstore.tools.wrapping import to_text
 
 try:
     from google.adk.plugins.base_plugin import BasePlugin

@@ -23,8 +23,8 @@ from fdstore.errors import MissingExtra
 from fdstore.integrations.content_parts import convert_blocks, shown_blocks
 from fdstore.integrations.thread_tools import AnyStore, Steps, ThreadOptions, ThreadTools, new_thread
 from fdstore.optional_packages import how_to_install
-from fdstore.tools.content_blocks import picture_in, text_block
-from fdstore.tools.pictures import Picture
+from fdstore.results.content_blocks import picture_in, text_block
+from fdstore.results.pictures import Picture
 
 try:
     from langchain.agents.middleware.types import (

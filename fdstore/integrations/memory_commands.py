@@ -17,11 +17,11 @@ from typing import Any
 
 from fdstore.errors import Conflict, NotFound, PositionOutOfRange
 from fdstore.records import Descriptor
-from fdstore.store import contents, descriptors, naming, reading
+from fdstore.results.config import FDConfig
+from fdstore.store.contents import contents, descriptors, naming, reading
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.text.names import NAME, name_id
 from fdstore.text.selection import Part
-from fdstore.tools.config import FDConfig
 from fdstore.wire.operation import Operation
 
 ROOT = "/memories"

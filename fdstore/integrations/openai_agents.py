@@ -26,11 +26,11 @@ from fdstore.errors import InvalidArgument, MissingExtra
 from fdstore.integrations.content_parts import convert_blocks, shown_blocks
 from fdstore.integrations.thread_tools import AnyStore, ThreadOptions, ThreadTools, new_thread
 from fdstore.optional_packages import how_to_install
+from fdstore.results.content_blocks import picture_in
+from fdstore.results.pictures import Picture
+from fdstore.results.wrapping import to_text
 from fdstore.store.recent import Recent
 from fdstore.text.layout import reindent_json
-from fdstore.tools.content_blocks import picture_in
-from fdstore.tools.pictures import Picture
-from fdstore.tools.wrapping import to_text
 
 try:
     from agents import (

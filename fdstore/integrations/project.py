@@ -20,8 +20,8 @@ import msgspec
 
 from fdstore.errors import InvalidArgument
 from fdstore.integrations.process_name import process_name_of
+from fdstore.results.config import FDConfig
 from fdstore.store.keys import check_root
-from fdstore.tools.config import FDConfig
 
 FILE = "fdstore.toml"
 

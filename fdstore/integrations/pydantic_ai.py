@@ -25,9 +25,9 @@ from fdstore.integrations.named_process import NamedProcess
 from fdstore.integrations.thread_tools import AnyStore, ThreadOptions, ThreadTools
 from fdstore.optional_packages import how_to_install
 from fdstore.records import Descriptor
+from fdstore.results.pictures import Picture
 from fdstore.text.names import MAX_KEY_BYTES, name_id
 from fdstore.text.utf8 import is_utf8
-from fdstore.tools.pictures import Picture
 
 try:
     from pydantic_ai.agent import UserPromptNode

@@ -25,10 +25,10 @@ from fdstore.integrations.named_process import AnyStore, NamedProcess
 from fdstore.integrations.thread_tools import ThreadOptions, ThreadTools
 from fdstore.optional_packages import how_to_install
 from fdstore.records import Descriptor
+from fdstore.results.pictures import Picture
 from fdstore.text.media_types import check_media_type
 from fdstore.text.names import check_prefix, name_id
 from fdstore.text.utf8 import is_utf8
-from fdstore.tools.pictures import Picture
 
 try:
     from strands.hooks import AfterToolCallEvent, BeforeInvocationEvent

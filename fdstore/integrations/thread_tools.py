@@ -26,21 +26,21 @@ from typing import Any, NamedTuple, TypedDict, TypeVar, Unpack
 
 import fdstore.aio
 from fdstore.client import Store
+from fdstore.elements.render import fd_error
 from fdstore.errors import STORE_FAILURES, FDStoreError, InvalidArgument, NotFound, StoreUnavailable
 from fdstore.integrations.named_process import AnyStore as AnyStore
 from fdstore.integrations.process_name import process_name_of_thread
-from fdstore.render import fd_error
+from fdstore.results.config import FDConfig
+from fdstore.results.context import Context
+from fdstore.results.offloading import offload, offload_parts
+from fdstore.results.tool_names import READING_TOOLS, ToolName
+from fdstore.results.tool_outcome import Offloaded, ToolResult
+from fdstore.results.wrapping import wrap_input
 from fdstore.store.keys import check_root
 from fdstore.store.recent import Recent
 from fdstore.text.layout import show_controls
-from fdstore.tools.config import FDConfig
-from fdstore.tools.context import Context
 from fdstore.tools.definition_shapes import DefinitionShape, in_shape
-from fdstore.tools.offloading import offload, offload_parts
-from fdstore.tools.tool_names import READING_TOOLS, ToolName
-from fdstore.tools.tool_outcome import Offloaded, ToolResult
 from fdstore.tools.toolbox import Toolbox
-from fdstore.tools.wrapping import wrap_input
 from fdstore.toolset import Toolset
 from fdstore.toolset.build import described_context
 from fdstore.wire.operation import Operation

@@ -17,9 +17,9 @@ from fdstore.client import Store
 from fdstore.errors import STORE_FAILURES, FDStoreError, Fenced, NewerFormat, NotAllowed, NotFound
 from fdstore.lifecycle import ProcessEnd
 from fdstore.runtime.claim import Flag, Lease, WorkerStopping
-from fdstore.store import leases, processes
 from fdstore.store.keys import process_keys
 from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.processes import leases, processes
 from fdstore.telemetry.counts import count
 
 log = logging.getLogger("fdstore.agent")

@@ -26,9 +26,9 @@ from fdstore.errors import (
     UnknownOutcome,
 )
 from fdstore.runtime.periodic import run_periodically
-from fdstore.store import leases
 from fdstore.store.keys import ProcessKeys
 from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.processes import leases
 
 log = logging.getLogger("fdstore.agent")
 

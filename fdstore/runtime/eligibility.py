@@ -15,10 +15,10 @@ from fdstore.agent.program_loader import Bundle
 from fdstore.errors import DamagedRecord, InvalidProgram, NewerFormat, NotAllowed, PathRefused
 from fdstore.permissions import Permissions
 from fdstore.records import ProcessRecord
-from fdstore.store import worker_check, worker_registry
 from fdstore.store.keys import ProcessKeys, process_keys
-from fdstore.store.live import LiveSnapshot, live
 from fdstore.store.record_format import replies_or_damage, show_bytes
+from fdstore.store.views import worker_check, worker_registry
+from fdstore.store.views.live import LiveSnapshot, live
 from fdstore.tools.process_task import PipeTask
 from fdstore.wire.operation import Batch, Operation
 

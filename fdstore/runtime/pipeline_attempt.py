@@ -11,8 +11,8 @@ from fdstore.client import Store
 from fdstore.lifecycle import ProcessEnd
 from fdstore.runtime.attempt import Attempt, Ending
 from fdstore.runtime.claim import Flag
-from fdstore.store import processes
 from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.processes import processes
 from fdstore.store.record_format import decoding
 from fdstore.tools.process_task import PipeTask
 

@@ -19,14 +19,14 @@ from fdstore.errors import NewerFormat, quoted
 from fdstore.lifecycle import ProcessEnd
 from fdstore.permissions import Permissions
 from fdstore.pipeline_limits import PipelineLimits
+from fdstore.results.context import Context, Linked, UserCode
 from fdstore.runtime.attempt import Attempt, Ending
 from fdstore.runtime.claim import Lease, WorkerStopping
-from fdstore.store import processes, waiting
 from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.processes import processes, waiting
 from fdstore.store.record_format import decoding
-from fdstore.tools.context import Context, Linked, UserCode
+from fdstore.tools.functions.python_tool import defining_module, import_tool
 from fdstore.tools.process_task import ForkTask, Task
-from fdstore.tools.python_tool import defining_module, import_tool
 from fdstore.tools.toolbox import BUILT_IN, Toolbox
 
 log = logging.getLogger("fdstore.agent")

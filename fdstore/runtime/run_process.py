@@ -18,16 +18,16 @@ from fdstore.client import Store
 from fdstore.errors import FDStoreError, NotAllowed, PathRefused
 from fdstore.logs import about
 from fdstore.permissions import Permissions
+from fdstore.results.context import UserCode
 from fdstore.runtime.attempt import Attempt, Ending
 from fdstore.runtime.claim import Flag, claim_process
 from fdstore.runtime.eligibility import eligible_elsewhere, read_needs
 from fdstore.runtime.pipeline_attempt import RunCommands, run_pipeline
 from fdstore.runtime.run_agent import run_agent
-from fdstore.store import leases
 from fdstore.store.keys import process_keys
+from fdstore.store.processes import leases
 from fdstore.telemetry import tracing
 from fdstore.telemetry.counts import count
-from fdstore.tools.context import UserCode
 from fdstore.wire.operation import new_op
 
 if TYPE_CHECKING:

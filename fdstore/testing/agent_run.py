@@ -20,7 +20,7 @@ from fdstore.client import Process, Store
 from fdstore.permissions import Permissions
 from fdstore.records import ProcessRecord
 from fdstore.runtime.run_process import run_process
-from fdstore.store import process_records
+from fdstore.store.processes import process_records
 from fdstore.testing.requests import Request, ToolResult
 from fdstore.testing.script import Script
 from fdstore.testing.server import ScriptedModel

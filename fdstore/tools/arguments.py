@@ -16,7 +16,7 @@ from fdstore.text.numbers import MAX_INTEGER
 from fdstore.text.paging import encode
 
 if TYPE_CHECKING:
-    from fdstore.tools.context import Context
+    from fdstore.results.context import Context
 
 KNOWN_TYPES = 256
 """Size of the schema caches. Bounded, because a user's function gets a new argument type for every agent

@@ -7,12 +7,12 @@ from typing import Any
 
 import msgspec
 
+from fdstore.elements.shown_result import ShownResult
 from fdstore.errors import InvalidArgument, quoted
+from fdstore.results.content_blocks import field
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.text.tokens import calibration
 from fdstore.tools.clearing import ClearingConfig, estimated_tokens, find_clearable
-from fdstore.tools.content_blocks import field
-from fdstore.tools.shown_result import ShownResult
 from fdstore.wire.operation import Operation
 
 COUNTS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")

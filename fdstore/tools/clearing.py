@@ -18,14 +18,14 @@ from typing import Annotated, Any
 
 import msgspec
 
+from fdstore.elements.shown_result import ShownResult
 from fdstore.errors import InvalidArgument
 from fdstore.msgspec_types import prepare
+from fdstore.results.wrapping import block_text
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.text.numbers import MAX_INTEGER
 from fdstore.text.selection import selector
 from fdstore.text.tokens import estimate_tokens
-from fdstore.tools.shown_result import ShownResult
-from fdstore.tools.wrapping import block_text
 from fdstore.wire.operation import Operation
 
 WORTH_CLEARING = 0.1

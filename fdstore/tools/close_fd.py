@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from fdstore.render import fd_close
-from fdstore.store import descriptors
+from fdstore.elements.render import fd_close
+from fdstore.results.context import Context
+from fdstore.results.tool_outcome import ToolOutcome
+from fdstore.store.contents import descriptors
 from fdstore.text.selection import fd_id
 from fdstore.tools.arguments import Arguments, WholeFd
-from fdstore.tools.context import Context
 from fdstore.tools.tool import Tool
-from fdstore.tools.tool_outcome import ToolOutcome
 from fdstore.wire.operation import Operation
 
 

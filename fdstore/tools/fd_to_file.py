@@ -13,18 +13,19 @@ from typing import Annotated
 
 import msgspec
 
+from fdstore.elements.render import fd_file_result
 from fdstore.errors import CallInterrupted, quoted
 from fdstore.files.target import Target, TargetIdentity
 from fdstore.msgspec_types import prepare
 from fdstore.records import Export
-from fdstore.render import fd_file_result
-from fdstore.store import exporting, tool_calls
-from fdstore.store.export_quota import Allowance
+from fdstore.results.context import Context
+from fdstore.results.tool_outcome import ToolOutcome
+from fdstore.store.contents import exporting
+from fdstore.store.processes import tool_calls
+from fdstore.store.trees.export_quota import Allowance
 from fdstore.text.selection import parse_request
 from fdstore.tools.arguments import Arguments, Fd, WriteMode
-from fdstore.tools.context import Context
 from fdstore.tools.tool import Tool
-from fdstore.tools.tool_outcome import ToolOutcome
 from fdstore.wire.operation import Disk, Operation
 
 

@@ -13,12 +13,12 @@ from typing import Annotated
 import msgspec
 
 from fdstore.errors import InvalidArgument
-from fdstore.store import forks, journal
+from fdstore.results.context import Context
+from fdstore.results.tool_outcome import Started, ToolOutcome
+from fdstore.store.processes import forks, journal
 from fdstore.tools.arguments import Arguments, check_message
-from fdstore.tools.context import Context
 from fdstore.tools.process_task import ForkTask, encode_task
 from fdstore.tools.tool import Tool
-from fdstore.tools.tool_outcome import Started, ToolOutcome
 from fdstore.wire.operation import Disk, Operation
 
 MAX_COPIES = 10

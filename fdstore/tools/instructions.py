@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from msgspec import UnsetType
 
-from fdstore.tools.context import Context
+from fdstore.results.context import Context
 
 
 def instructions(context: Context, python: tuple[str, ...] = ()) -> str:

@@ -7,16 +7,16 @@ from typing import Annotated
 
 import msgspec
 
+from fdstore.elements.coverage import ReadParts, count_in, merge
+from fdstore.elements.render import fd_list, fd_list_line
 from fdstore.errors import NotFound, PositionOutOfRange, StoreLostData
 from fdstore.records import Descriptor
-from fdstore.render import fd_list, fd_list_line
-from fdstore.store import descriptors
-from fdstore.store.locating import pages_of_chars
+from fdstore.results.context import Context
+from fdstore.results.tool_outcome import ToolOutcome
+from fdstore.store.contents import descriptors
+from fdstore.store.contents.locating import pages_of_chars
 from fdstore.tools.arguments import Arguments, Number
-from fdstore.tools.context import Context
-from fdstore.tools.coverage import ReadParts, count_in, merge
 from fdstore.tools.tool import Tool, never
-from fdstore.tools.tool_outcome import ToolOutcome
 from fdstore.wire.operation import Operation
 
 MIN_LINE_CHARS = 60

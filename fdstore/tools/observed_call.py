@@ -6,8 +6,8 @@ import re
 from typing import TypeVar
 from urllib.parse import quote
 
+from fdstore.results.tool_outcome import Started, ToolResult
 from fdstore.telemetry.calls import ToolCall, is_watched
-from fdstore.tools.tool_outcome import Started, ToolResult
 
 T = TypeVar("T", bound=ToolResult | Started)
 

@@ -6,15 +6,15 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from fdstore.render import process_result
-from fdstore.store import pipelines, process_records
+from fdstore.elements.render import process_result
+from fdstore.results.context import Context
+from fdstore.results.tool_outcome import ToolOutcome
+from fdstore.store.processes import pipelines, process_records
 from fdstore.text.commands import check_tees, parse
 from fdstore.text.selection import fd_id
 from fdstore.tools.arguments import Arguments
-from fdstore.tools.context import Context
 from fdstore.tools.process_task import PipeTask, encode_task
 from fdstore.tools.tool import Tool
-from fdstore.tools.tool_outcome import ToolOutcome
 from fdstore.wire.operation import Disk, Operation
 
 MAX_SHOWN = 150

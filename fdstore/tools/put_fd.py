@@ -13,16 +13,16 @@ from typing import Annotated, BinaryIO
 
 import msgspec
 
+from fdstore.elements.render import fd_write
 from fdstore.errors import InvalidArgument, NotEncoded, PathRefused
 from fdstore.files.paths import Root
 from fdstore.files.source import open_below, source_name
-from fdstore.render import fd_write
-from fdstore.store import contents
+from fdstore.results.context import Context
+from fdstore.results.fd_results import Display, render_fd
+from fdstore.results.tool_outcome import ToolOutcome
+from fdstore.store.contents import contents
 from fdstore.tools.arguments import Arguments, check_storable
-from fdstore.tools.context import Context
-from fdstore.tools.fd_results import Display, render_fd
 from fdstore.tools.tool import Tool
-from fdstore.tools.tool_outcome import ToolOutcome
 from fdstore.wire.operation import Disk, Operation
 
 SOURCE = "text"

@@ -6,15 +6,16 @@ from typing import Annotated
 
 import msgspec
 
+from fdstore.elements.render import fd_content, fd_extraction
 from fdstore.errors import InvalidArgument, NotText
-from fdstore.render import fd_content, fd_extraction
-from fdstore.store import contents, following, locating, reading
+from fdstore.results import pictures
+from fdstore.results.context import Context
+from fdstore.results.tool_outcome import ToolOutcome
+from fdstore.store.contents import contents, locating, reading
+from fdstore.store.streams import following
 from fdstore.text.selection import FIRST_PAGE, Selector, parse_request
-from fdstore.tools import pictures
 from fdstore.tools.arguments import UNSET, Arguments, Count, Fd, Start, Units, unset_to_none
-from fdstore.tools.context import Context
 from fdstore.tools.tool import Tool
-from fdstore.tools.tool_outcome import ToolOutcome
 from fdstore.wire.operation import Operation
 
 MAX_WAIT_S = 60.0

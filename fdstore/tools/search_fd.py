@@ -6,17 +6,17 @@ from typing import Annotated
 
 import msgspec
 
+from fdstore.elements.render import fd_extraction
+from fdstore.elements.render_search import LINE_CHARS, fd_search
 from fdstore.records import Hit, SearchResult
-from fdstore.render import fd_extraction
-from fdstore.render_search import LINE_CHARS, fd_search
-from fdstore.store import locating, reading, searching
+from fdstore.results.context import Context
+from fdstore.results.tool_outcome import ToolOutcome
+from fdstore.store.contents import locating, reading, searching
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.text.search import MAX_CONTEXT, MAX_MATCHES
 from fdstore.text.selection import Part, Selector, parse_request
 from fdstore.tools.arguments import Arguments, Fd
-from fdstore.tools.context import Context
 from fdstore.tools.tool import Tool
-from fdstore.tools.tool_outcome import ToolOutcome
 from fdstore.wire.operation import Operation
 
 MARGIN_CHARS = 60

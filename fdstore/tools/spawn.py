@@ -11,17 +11,18 @@ from typing import Annotated, NamedTuple
 
 import msgspec
 
+from fdstore.elements.render import process_result
 from fdstore.errors import InvalidArgument, UnknownProgram
 from fdstore.files.source import open_below, source_name
-from fdstore.render import process_result
-from fdstore.store import contents, process_records, processes
+from fdstore.results.context import Context
+from fdstore.results.tool_outcome import Started, ToolOutcome
+from fdstore.store.contents import contents
+from fdstore.store.processes import process_records, processes
 from fdstore.text.media_types import is_binary
 from fdstore.text.selection import selector
 from fdstore.tools.arguments import Arguments, Fd, check_message
-from fdstore.tools.context import Context
 from fdstore.tools.process_task import SpawnTask, encode_task
 from fdstore.tools.tool import Tool
-from fdstore.tools.tool_outcome import Started, ToolOutcome
 from fdstore.wire.operation import Disk, Operation
 
 MAX_PRELOADS = 100

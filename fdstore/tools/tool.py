@@ -17,9 +17,9 @@ from typing import Any, TypeAlias
 import msgspec
 
 from fdstore.msgspec_types import prepare
+from fdstore.results.context import Context
+from fdstore.results.tool_outcome import ToolOutcome
 from fdstore.tools.arguments import Arguments, schema_of
-from fdstore.tools.context import Context
-from fdstore.tools.tool_outcome import ToolOutcome
 from fdstore.wire.operation import Operation
 
 Run: TypeAlias = Callable[[Context, Any, str | None], Operation[ToolOutcome]]

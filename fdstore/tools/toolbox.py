@@ -17,6 +17,8 @@ from typing import Any
 
 import msgspec
 
+from fdstore.elements.render import Rendered, fd_error, process_result
+from fdstore.elements.stored_message import not_text_advice
 from fdstore.errors import (
     CallInterrupted,
     FDStoreError,
@@ -32,10 +34,16 @@ from fdstore.errors import (
     StreamClosed,
     quoted,
 )
-from fdstore.render import Rendered, fd_error, process_result
-from fdstore.store import process_records, processes, savings, tool_calls, waiting, worker_check
+from fdstore.results.context import Context, Progress
+from fdstore.results.fd_results import Display, render_fd
+from fdstore.results.offloading import wrap_output
+from fdstore.results.tool_names import FD_TOOLS, PROCESS_TOOLS
+from fdstore.results.tool_outcome import Started, ToolResult, has_failed
+from fdstore.results.tool_policy import NO_POLICY
+from fdstore.results.wrapping import store_answer, wrap_error
+from fdstore.store.processes import process_records, processes, savings, tool_calls, waiting
 from fdstore.store.record_format import decoding
-from fdstore.stored_message import not_text_advice
+from fdstore.store.views import worker_check
 from fdstore.telemetry.counts import count
 from fdstore.text.selection import selector
 from fdstore.tools import (
@@ -52,17 +60,10 @@ from fdstore.tools import (
     write_fd,
 )
 from fdstore.tools.arguments import convert
-from fdstore.tools.context import Context, Progress
-from fdstore.tools.fd_results import Display, render_fd
+from fdstore.tools.functions.python_tool import PythonTool, call_function, expand_placeholders, python_tool
 from fdstore.tools.instructions import instructions
 from fdstore.tools.observed_call import UNKNOWN, ObservedCall, UnobservedCall, observed_call
-from fdstore.tools.offloading import wrap_output
-from fdstore.tools.python_tool import PythonTool, call_function, expand_placeholders, python_tool
 from fdstore.tools.tool import Tool
-from fdstore.tools.tool_names import FD_TOOLS, PROCESS_TOOLS
-from fdstore.tools.tool_outcome import Started, ToolResult, has_failed
-from fdstore.tools.tool_policy import NO_POLICY
-from fdstore.tools.wrapping import store_answer, wrap_error
 from fdstore.wire.operation import Batch, Disk, Operation
 
 log = logging.getLogger("fdstore.tools")

@@ -7,16 +7,16 @@ from typing import Annotated
 
 import msgspec
 
+from fdstore.elements.render import process_result
 from fdstore.errors import InvalidArgument, NotFound
-from fdstore.render import process_result
-from fdstore.store import process_records, processes
+from fdstore.results.context import Context
+from fdstore.results.tool_outcome import Started, ToolOutcome
+from fdstore.store.contents.resolving import resolve
 from fdstore.store.keys import check_process
-from fdstore.store.resolving import resolve
+from fdstore.store.processes import process_records, processes
 from fdstore.text.selection import fd_id
 from fdstore.tools.arguments import Arguments
-from fdstore.tools.context import Context
 from fdstore.tools.tool import Tool
-from fdstore.tools.tool_outcome import Started, ToolOutcome
 from fdstore.wire.operation import Disk, Operation
 
 MAX_WAIT_S = 86_400

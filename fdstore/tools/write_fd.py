@@ -13,17 +13,18 @@ from typing import Annotated, Any
 
 import msgspec
 
+from fdstore.elements.render import Rendered, fd_write
 from fdstore.errors import Fenced, InvalidArgument, StreamClosed
 from fdstore.records import Descriptor
-from fdstore.render import Rendered, fd_write
-from fdstore.store import contents, streams
+from fdstore.results.context import Context
+from fdstore.results.tool_outcome import ToolOutcome
+from fdstore.store.contents import contents
+from fdstore.store.contents.resolving import resolve
 from fdstore.store.process_handle import ProcessHandle
-from fdstore.store.resolving import resolve
+from fdstore.store.streams import streams
 from fdstore.text.selection import fd_id
 from fdstore.tools.arguments import Arguments, WholeFd, check_storable
-from fdstore.tools.context import Context
 from fdstore.tools.tool import Tool
-from fdstore.tools.tool_outcome import ToolOutcome
 from fdstore.wire.operation import Operation
 
 SOURCE = "note"

@@ -11,17 +11,17 @@ from fdstore.client._sync.process import Process
 from fdstore.errors import InvalidArgument, quoted
 from fdstore.files.source import open_source
 from fdstore.optional_packages import require
+from fdstore.results.config import FDConfig
+from fdstore.results.context import Progress
+from fdstore.results.offload_file import offload_file
+from fdstore.results.offloading import offload, offload_parts, wrap
+from fdstore.results.tool_names import ToolName
+from fdstore.results.tool_outcome import Offloaded, ToolResult
+from fdstore.results.wrapping import store_references, wrap_input
 from fdstore.tools.clear_messages import clear_messages
 from fdstore.tools.clearing import ClearingConfig
-from fdstore.tools.config import FDConfig
-from fdstore.tools.context import Progress
 from fdstore.tools.definition_shapes import DefinitionShape, in_shape
-from fdstore.tools.offload_file import offload_file
-from fdstore.tools.offloading import offload, offload_parts, wrap
-from fdstore.tools.tool_names import ToolName
-from fdstore.tools.tool_outcome import Offloaded, ToolResult
 from fdstore.tools.toolbox import Toolbox
-from fdstore.tools.wrapping import store_references, wrap_input
 from fdstore.toolset.build import DEFAULT_TOOLS, context_for, linked_programs, waker_for
 
 

@@ -9,14 +9,14 @@ from pathlib import Path
 from fdstore.errors import InvalidArgument
 from fdstore.files.paths import Root
 from fdstore.records import TreeLimits
+from fdstore.results.config import FDConfig, has_descriptors
+from fdstore.results.context import Context, Linked
+from fdstore.results.token_counter import TokenCounter
+from fdstore.results.tool_names import FD_TOOLS, PROCESS_TOOLS, ToolName
 from fdstore.runtime.waker import waker
 from fdstore.store.keys import process_keys
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.tools import fork
-from fdstore.tools.config import FDConfig, has_descriptors
-from fdstore.tools.context import Context, Linked
-from fdstore.tools.token_counter import TokenCounter
-from fdstore.tools.tool_names import FD_TOOLS, PROCESS_TOOLS, ToolName
 from fdstore.tools.toolbox import check_enabled
 
 DEFAULT_TOOLS: tuple[ToolName, ...] = ("read_fd", "list_fds")

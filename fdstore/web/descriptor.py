@@ -19,8 +19,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from fdstore.errors import InvalidArgument
-from fdstore.store.descriptor_facts import content_of
-from fdstore.store.page_windows import Side
+from fdstore.store.contents.page_windows import Side
+from fdstore.store.views.descriptor_facts import content_of
 from fdstore.web.descriptor_data import Reader
 from fdstore.web.descriptor_download import download, picture
 from fdstore.web.descriptor_follow import follow

@@ -11,12 +11,12 @@ import msgspec
 from fdstore.client._async.store import Store
 from fdstore.errors import InvalidArgument
 from fdstore.records import Descriptor, Record
-from fdstore.store.byte_reading import read_bytes
-from fdstore.store.descriptor_facts import DescriptorFacts, descriptor_facts
-from fdstore.store.page_windows import PageText, Side, Window, read_window
+from fdstore.store.contents.byte_reading import read_bytes
+from fdstore.store.contents.page_windows import PageText, Side, Window, read_window
+from fdstore.store.contents.search_steps import SearchStep, search_step
 from fdstore.store.process_handle import ProcessHandle
-from fdstore.store.processes import open_child
-from fdstore.store.search_steps import SearchStep, search_step
+from fdstore.store.processes.processes import open_child
+from fdstore.store.views.descriptor_facts import DescriptorFacts, descriptor_facts
 from fdstore.text.selection import Part
 from fdstore.web.descriptor_page import HEX_BLOCKS, DescriptorPage, HexPart, Search, Sibling, TextPart
 from fdstore.web.descriptor_query import MAX_HITS, PageQuery, Position, SearchQuery, parse_go

@@ -12,8 +12,8 @@ from typing import NamedTuple
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
-from fdstore.store.byte_reading import ByteSource
-from fdstore.store.descriptor_facts import content_of
+from fdstore.store.contents.byte_reading import ByteSource
+from fdstore.store.views.descriptor_facts import content_of
 from fdstore.text.media_types import BYTES_TYPE, IMAGE_TYPES, PDF_TYPE, SIGNATURE_BYTES, type_of_bytes
 from fdstore.web.byte_ranges import ByteRange, Unsatisfiable, disposition, file_name, parse_range
 from fdstore.web.descriptor_data import Reader

@@ -11,8 +11,8 @@ import msgspec
 from markupsafe import Markup, escape
 
 from fdstore.records import Descriptor, Hit, ProcessRecord, Record
-from fdstore.store.page_windows import PageText
-from fdstore.store.usage import Holder
+from fdstore.store.contents.page_windows import PageText
+from fdstore.store.views.usage import Holder
 from fdstore.text.media_types import IMAGE_TYPES, PDF_TYPE
 from fdstore.web.descriptor_query import Position
 from fdstore.web.descriptor_reading import Reading

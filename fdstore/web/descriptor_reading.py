@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
+from fdstore.elements.coverage import Interval, ReadParts, count_in, coverage, merge
+from fdstore.elements.shown_result import ShownResult
 from fdstore.errors import NotFound, PositionOutOfRange, StoreLostData
 from fdstore.inspection.conversation import conversation
 from fdstore.inspection.entries import ConversationEntry
 from fdstore.records import Descriptor, Record
-from fdstore.store.locating import pages_of_chars
+from fdstore.store.contents.locating import pages_of_chars
 from fdstore.store.process_handle import ProcessHandle
-from fdstore.tools.coverage import Interval, ReadParts, count_in, coverage, merge
-from fdstore.tools.shown_result import ShownResult
 from fdstore.wire.operation import Operation
 
 MAX_RECORDS = 2000

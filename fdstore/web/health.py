@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from fdstore.records import Record
-from fdstore.store.ceilings import written
-from fdstore.store.check import examine, primaries
-from fdstore.store.safety import Finding
-from fdstore.store.workers_now import WorkersNow
+from fdstore.store.doctor.check import examine, primaries
+from fdstore.store.doctor.safety import Finding
+from fdstore.store.trees.ceilings import written
+from fdstore.store.views.workers_now import WorkersNow
 from fdstore.web.page import Page, View
 from fdstore.web.workers import load as load_workers
 from fdstore.wire.server_info import software, software_version

@@ -16,9 +16,9 @@ from starlette.routing import Route
 from fdstore.errors import FDStoreError, InvalidArgument, MissingExtra
 from fdstore.lifecycle import ENDED
 from fdstore.records import ProcessRecord, Record
-from fdstore.store import processes
 from fdstore.store.clock import redis_now
-from fdstore.store.process_records import record
+from fdstore.store.processes import processes
+from fdstore.store.processes.process_records import record
 from fdstore.web.inspector import Inspector
 from fdstore.web.page import Page, View
 from fdstore.web.refusals import KillRefused

@@ -8,10 +8,10 @@ from fdstore.agent.conversation import decode_entry
 from fdstore.errors import NotFound, StoreRefused
 from fdstore.inspection.conversation import ConversationPage
 from fdstore.records import Descriptor, Record, TreeLimits
-from fdstore.store import journal
+from fdstore.store.contents.naming import look_up
 from fdstore.store.keys import process_keys
-from fdstore.store.naming import look_up
 from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.processes import journal
 from fdstore.tools.process_task import PipeTask
 from fdstore.wire.operation import Operation
 

@@ -9,7 +9,7 @@ from fdstore.inspection.pending import Pending
 from fdstore.records import ProcessRecord, Record
 from fdstore.runtime.eligibility import explained
 from fdstore.store.keys import process_keys
-from fdstore.store.process_window import Children, DescriptorWindow, children_of, descriptor_window
+from fdstore.store.views.process_window import Children, DescriptorWindow, children_of, descriptor_window
 from fdstore.web.page import Page, View
 from fdstore.web.pipeline import Pipeline, pipeline_of
 

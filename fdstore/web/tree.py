@@ -6,9 +6,9 @@ from fdstore.inspection.build_entries import build_entries
 from fdstore.records import ProcessRecord, Record, TokenUsage, TreeRecord
 from fdstore.runtime.eligibility import explained
 from fdstore.store.clock import redis_now
-from fdstore.store.journal import read_tails
-from fdstore.store.limit_usage import LimitStatus, limits_of_tree
-from fdstore.store.process_records import tree_record
+from fdstore.store.processes.journal import read_tails
+from fdstore.store.processes.process_records import tree_record
+from fdstore.store.trees.limit_usage import LimitStatus, limits_of_tree
 from fdstore.text.quantities import format_costs
 from fdstore.web.page import Page, View
 from fdstore.web.timeline import MAX_ROWS, Timeline, make_timeline

@@ -10,8 +10,8 @@ import msgspec
 from fdstore.lifecycle import BUSY, PROCESS_MOVES
 from fdstore.records import Record, Unreadable
 from fdstore.store.clock import redis_now
-from fdstore.store.finding import matcher
-from fdstore.store.overview import TreeSummary, recent_names, summaries
+from fdstore.store.views.finding import matcher
+from fdstore.store.views.overview import TreeSummary, recent_names, summaries
 from fdstore.web.page import Page, View
 
 ROWS = 200

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fdstore import settings
-from fdstore.store.workers_now import WorkersNow, workers_now
+from fdstore.store.views.workers_now import WorkersNow, workers_now
 from fdstore.web.page import Page, View
 
 

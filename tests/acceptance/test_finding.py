@@ -9,7 +9,7 @@ import pytest
 import redis
 
 import fdstore
-from fdstore.store import finding
+from fdstore.store.views import finding
 from tests.acceptance.conftest import Command
 
 

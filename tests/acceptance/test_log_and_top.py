@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 
-from fdstore.store import processes
+from fdstore.store.processes import processes
 from tests.waiting import PATIENCE_S
 
 

@@ -10,7 +10,7 @@ import redis
 
 from fdstore.local.redis_server import PrivateServer, ServerStatus
 from fdstore.records import TreeLimits
-from fdstore.store import processes
+from fdstore.store.processes import processes
 from tests.acceptance.verbs import CLOSED_PORT_URL, decoded
 from tests.waiting import PATIENCE_S, wait_until
 

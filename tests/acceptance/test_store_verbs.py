@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-import fdstore
 from fdstore.records import Descriptor, Export, ProcessRecord, Slice
+from fdstore.store.contents import contents
 from tests.acceptance.verbs import decoded
 from tests.waiting import PATIENCE_S
 
@@ -101,7 +101,7 @@ def test_stat_names_the_source_of_an_extraction(command, store):
 def test_a_part_is_read_by_selector_or_by_options(command, store, asked):
     proc = store.process("triage")
     proc.create("one\ntwo\nthree\n")
-    store.run(fdstore.store.contents.create(proc.handle, "one\ntwo\nthree\n", "answer", name="ref:plan"))
+    store.run(contents.create(proc.handle, "one\ntwo\nthree\n", "answer", name="ref:plan"))
 
     ended = command("read", "triage", *asked)
 

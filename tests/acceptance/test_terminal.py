@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-from fdstore.store import processes
+from fdstore.store.processes import processes
 from fdstore.testing import ScriptedModel, fail, say
 from tests.acceptance.verbs import decoded
 from tests.waiting import PATIENCE_S, wait_until

@@ -19,8 +19,8 @@ from collections.abc import Callable
 
 from fdstore.client import Process, connect
 from fdstore.local.redis_server import PrivateServer
-from fdstore.store.contents import part_of
-from fdstore.store.locating import fetch_part
+from fdstore.store.contents.contents import part_of
+from fdstore.store.contents.locating import fetch_part
 from fdstore.wire.operation import Operation
 
 ROUNDS = 5

@@ -17,7 +17,7 @@ from fdstore.bench import agents, growth, memory, reading, sharing, spawning, st
 from fdstore.bench.following import digest
 from fdstore.bench.measuring import Rounds, Row, at_least, at_most, lap, row, slower, take_turns
 from fdstore.bench.stage import MB, Stage, stage
-from fdstore.store.check import server_info
+from fdstore.store.doctor.check import server_info
 from tests.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.thorough("what users run is tested elsewhere, and `fdstore bench tasks` beside this")

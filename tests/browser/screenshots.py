@@ -20,8 +20,9 @@ from fdstore.agent.conversation import Assistant, Entry, Result, Start, encode_e
 from fdstore.client import Store
 from fdstore.local.redis_server import PrivateServer
 from fdstore.records import Descriptor
-from fdstore.store import journal, leases, pipelines, processes, worker_registry
 from fdstore.store.keys import process_keys
+from fdstore.store.processes import journal, leases, pipelines, processes
+from fdstore.store.views import worker_registry
 from fdstore.tools.process_task import PipeTask, SpawnTask, encode_task
 from tests.browser.conftest import Served, find_browser
 

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from fdstore.client import Process, Store
-from fdstore.store import pipelines, processes
+from fdstore.store.processes import pipelines, processes
 from fdstore.tools.process_task import PipeTask, encode_task
 from tests.on_redis.web.journals import SHORT, answer, converse
 

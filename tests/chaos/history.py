@@ -16,7 +16,7 @@ from fdstore.errors import FDStoreError, NotFound
 from fdstore.lifecycle import ENDED
 from fdstore.records import ProcessRecord
 from fdstore.runtime.periodic import run_periodically
-from fdstore.store import journal, process_records
+from fdstore.store.processes import journal, process_records
 from tests.chaos.agent_tree import digest
 
 LOOK_EVERY_S = 0.05

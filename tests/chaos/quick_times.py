@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 
 from fdstore.runtime import claim
-from fdstore.store import leases
+from fdstore.store.processes import leases
 from fdstore.wire import retry
 
 FASTER = float(os.environ["CHAOS_FASTER"])

@@ -22,8 +22,8 @@ from fdstore.lifecycle import ENDED
 from fdstore.local.redis_server import PrivateServer
 from fdstore.runtime import claim
 from fdstore.runtime.claim import Lease
-from fdstore.store import leases, process_records, processes
 from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.processes import leases, process_records, processes
 from fdstore.testing import ScriptedModel, call, say
 from fdstore.wire import retry
 from fdstore_workers.sweeper import Sweeper
@@ -33,7 +33,7 @@ from tests.chaos.fatal import FatalRunner, Send
 from tests.chaos.history import check_lives
 from tests.chaos.proxy import count_complete
 from tests.chaos.worker_pool import WorkerPool
-from tests.on_redis.agents import Agents, running, tool
+from tests.on_redis.running_agents import Agents, running, tool
 from tests.thorough import thorough
 from tests.waiting import PATIENCE_S, stretched, wait_until
 

@@ -16,7 +16,7 @@ from fdstore.errors import FDStoreError
 from fdstore.lifecycle import ENDED
 from fdstore.local.redis_server import PrivateServer
 from fdstore.records import ProcessRecord
-from fdstore.store import process_records
+from fdstore.store.processes import process_records
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow
 from tests.chaos.conftest import Faults
 from tests.chaos.worker_pool import WorkerPool

@@ -14,7 +14,7 @@ from fdstore.client import Store
 from fdstore.lifecycle import ENDED
 from fdstore.runtime.queue import Dispatcher
 from fdstore.runtime.waker import waker
-from fdstore.store import journal, process_records
+from fdstore.store.processes import journal, process_records
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, turn
 from tests.chaos.agent_tree import PROCESSES, TURNS, AgentTree, expected_answer
 from tests.chaos.conftest import Execute, Faults

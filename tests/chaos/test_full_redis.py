@@ -11,9 +11,10 @@ import pytest
 from fdstore.client import Process, Store
 from fdstore.errors import StoreFull
 from fdstore.records import TreeLimits
-from fdstore.store import collect_trees, leases, processes
 from fdstore.store.keys import TreeKeys
 from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.processes import leases, processes
+from fdstore.store.trees import collect_trees
 from tests.chaos.conftest import Execute, Faults
 
 ROOM_BYTES = 3_000_000

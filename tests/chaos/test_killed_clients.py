@@ -15,7 +15,7 @@ import pytest
 from fdstore.client import Process, Store
 from fdstore.errors import NotFound
 from fdstore.local.redis_server import PrivateServer
-from fdstore.store import streams
+from fdstore.store.streams import streams
 from tests.chaos.conftest import Execute, Faults
 from tests.chaos.victim import LONG, MOMENTS, WORK, append
 from tests.children import Child

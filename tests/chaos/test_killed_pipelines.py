@@ -20,7 +20,7 @@ from fdstore.errors import StreamBroken
 from fdstore.lifecycle import ENDED
 from fdstore.records import ProcessRecord
 from fdstore.runtime.waker import waker
-from fdstore.store import pipelines, process_records
+from fdstore.store.processes import pipelines, process_records
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow
 from tests.chaos.agent_tree import digest
 from tests.chaos.history import Takeovers

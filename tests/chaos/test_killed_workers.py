@@ -10,7 +10,7 @@ from fdstore.agent.launch import launch_root
 from fdstore.agent.program_loader import load
 from fdstore.client import Store
 from fdstore.runtime.waker import waker
-from fdstore.store import process_records
+from fdstore.store.processes import process_records
 from fdstore.testing import Reply, Request, ScriptedModel, call, say
 from tests.chaos.agent_tree import PROCESSES, TURNS, AgentTree, expected_answer
 from tests.chaos.conftest import Faults

@@ -18,7 +18,7 @@ from fdstore.client import Process, Store
 from fdstore.errors import StoreUnavailable, UnknownOutcome
 from fdstore.lifecycle import ENDED
 from fdstore.local.redis_server import PrivateServer
-from fdstore.store import process_records
+from fdstore.store.processes import process_records
 from fdstore.testing import ScriptedModel
 from fdstore.wire import retry
 from tests.chaos.agent_tree import PROCESSES, TURNS, AgentTree, expected_answer

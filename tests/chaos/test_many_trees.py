@@ -12,7 +12,8 @@ from fdstore.agent.program_loader import load
 from fdstore.client import Store
 from fdstore.records import TreeLimits
 from fdstore.runtime.waker import waker
-from fdstore.store import contents, process_records
+from fdstore.store.contents import contents
+from fdstore.store.processes import process_records
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, turn
 from fdstore.wire.operation import Operation
 from fdstore_workers.sweeper import collect_due, sweep

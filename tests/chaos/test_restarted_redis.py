@@ -16,7 +16,7 @@ from fdstore.client import Store
 from fdstore.lifecycle import ENDED
 from fdstore.local.redis_server import PrivateServer
 from fdstore.runtime.waker import waker
-from fdstore.store import process_records
+from fdstore.store.processes import process_records
 from fdstore.testing import ScriptedModel, say
 from tests.chaos.agent_tree import PROCESSES, TURNS, AgentTree, expected_answer
 from tests.chaos.conftest import Faults

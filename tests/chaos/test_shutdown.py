@@ -14,7 +14,7 @@ from fdstore.agent.program_loader import load
 from fdstore.client import Store
 from fdstore.lifecycle import ENDED
 from fdstore.runtime.waker import waker
-from fdstore.store import process_records
+from fdstore.store.processes import process_records
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow
 from tests.chaos.conftest import Execute, Faults
 from tests.chaos.worker_pool import WorkerPool

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import pytest
 
 from fdstore.client import Process, Store
-from fdstore.store import process_records
+from fdstore.store.processes import process_records
 from fdstore.testing import ScriptedModel
 from tests.chaos.agent_tree import PROCESSES, AgentTree, expected_answer
 from tests.chaos.conftest import Execute, Faults

@@ -18,7 +18,7 @@ from fdstore.agent.program_loader import load
 from fdstore.client import Store
 from fdstore.records import ProcessRecord
 from fdstore.runtime.waker import waker
-from fdstore.store import leases
+from fdstore.store.processes import leases
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow, turn
 from tests.chaos.conftest import Faults
 from tests.chaos.history import Takeovers

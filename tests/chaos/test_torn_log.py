@@ -19,8 +19,9 @@ import fdstore
 from fdstore.client import Store
 from fdstore.errors import FDStoreError
 from fdstore.local.redis_server import PrivateServer
-from fdstore.store import leases, pipelines, processes, streams
-from fdstore.store.streams import StreamAppender
+from fdstore.store.processes import leases, pipelines, processes
+from fdstore.store.streams import streams
+from fdstore.store.streams.streams import StreamAppender
 from tests.chaos import torn_log
 from tests.chaos.conftest import Faults
 from tests.chaos.torn_log import STOCK, TYPED, Log, Texts, TornLogServer

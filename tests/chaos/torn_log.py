@@ -23,8 +23,8 @@ from fdstore.client import Process, Store
 from fdstore.errors import FDStoreError, NotFound, StoreLostData, StreamBroken
 from fdstore.local.redis_server import PrivateServer
 from fdstore.records import Descriptor, TreeRecord
-from fdstore.store import process_records
 from fdstore.store.keys import ProcessKeys, TreeKeys
+from fdstore.store.processes import process_records
 from tests.slices import lines_of, pages_of
 
 STOCK = {"appendonly": "yes", "appendfsync": "always", "aof-load-truncated": "yes"}

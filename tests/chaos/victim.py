@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from fdstore.client import Process, Store
-from fdstore.tools.tool_outcome import ToolResult
+from fdstore.results.tool_outcome import ToolResult
 from fdstore.toolset import Toolset
 from fdstore.wire._sync.runner import Runner
 from tests.chaos.fatal import FatalRunner, Send

@@ -19,8 +19,8 @@ import pytest
 
 import fdstore
 from fdstore.errors import StoreFull
-from fdstore.store import processes
-from fdstore.store.check import examine
+from fdstore.store.doctor.check import examine
+from fdstore.store.processes import processes
 from fdstore.wire.store_url import parse_store_url
 from tests.deploy.deployed import BINARIES, PASSWORD, RUNBOOK, Deployed, write_program
 from tests.servers import LOG_REPAIR, file_to_repair, find_client

@@ -12,7 +12,7 @@ import anthropic
 from fdstore import settings
 from fdstore.cli import VERBS
 from fdstore.runtime import claim
-from fdstore.store import leases
+from fdstore.store.processes import leases
 from tests.deploy.deployed import DEPLOY, ROOT, RUNBOOK
 
 

@@ -91,7 +91,7 @@ def test_the_reader_user_can_read_and_cannot_write(deployed: Deployed) -> None:
 
 def test_every_command_in_the_code_is_allowed_for_the_worker_user() -> None:
     lua = "".join(path.read_text() for path in (ROOT / "fdstore/store/lua").glob("*.lua"))
-    python = "".join(path.read_text() for path in (ROOT / "fdstore/store").glob("*.py"))
+    python = "".join(path.read_text() for path in (ROOT / "fdstore/store").rglob("*.py"))
 
     used = set(re.findall(r"redis\.p?call\('(\w+)'", lua)) | set(
         re.findall(r"\(\s*\"([A-Z]{3,})\", ", python)

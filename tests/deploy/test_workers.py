@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import fdstore
-from fdstore.store import process_records
+from fdstore.store.processes import process_records
 from fdstore.testing import ScriptedModel, call, say
 from fdstore_workers.__main__ import worker as worker_command
 from tests.deploy.deployed import BINARIES, DEPLOY, ROOT, Deployed, write_program

@@ -125,7 +125,7 @@ def test_every_tool_and_argument_is_documented():
 
 def test_every_element_that_the_code_renders_is_documented():
     source = "".join(
-        (ROOT / "fdstore" / f"{name}.py").read_text("utf-8") for name in ("render", "render_search")
+        (ROOT / "fdstore/elements" / f"{name}.py").read_text("utf-8") for name in ("render", "render_search")
     )
     names = set(re.findall(r'element\(\s*"((?:fd|process)_[a-z_]+)"', source))
 

@@ -13,7 +13,7 @@ import pytest
 
 import fdstore
 from fdstore.local.redis_server import PrivateServer
-from fdstore.store import savings
+from fdstore.store.processes import savings
 from fdstore.testing import ScriptedModel, call, say
 from fdstore.testing.replies import Reply
 from fdstore.testing.requests import Request

@@ -3,16 +3,16 @@ collecting, exporting, extracting, the awaited surface, and the machine that mak
 
 import pytest
 
-from tests.on_redis.test_aio import *  # noqa: F403
-from tests.on_redis.test_collect import *  # noqa: F403
-from tests.on_redis.test_export_limit import *  # noqa: F403
-from tests.on_redis.test_extract import *  # noqa: F403
-from tests.on_redis.test_growing_streams import *  # noqa: F403
-from tests.on_redis.test_lost_writers import *  # noqa: F403
-from tests.on_redis.test_model import *  # noqa: F403
-from tests.on_redis.test_sharing import *  # noqa: F403
-from tests.on_redis.test_stream_ends import *  # noqa: F403
-from tests.on_redis.test_streams import *  # noqa: F403
+from tests.on_redis.connections.test_aio import *  # noqa: F403
+from tests.on_redis.contents.test_extract import *  # noqa: F403
+from tests.on_redis.contents.test_model import *  # noqa: F403
+from tests.on_redis.contents.test_sharing import *  # noqa: F403
+from tests.on_redis.streams.test_growing_streams import *  # noqa: F403
+from tests.on_redis.streams.test_lost_writers import *  # noqa: F403
+from tests.on_redis.streams.test_stream_ends import *  # noqa: F403
+from tests.on_redis.streams.test_streams import *  # noqa: F403
+from tests.on_redis.trees.test_collect import *  # noqa: F403
+from tests.on_redis.trees.test_export_limit import *  # noqa: F403
 
 pytestmark = pytest.mark.thorough(
     "on one Redis they are in `make test`; test_many_nodes.py has every operation"

@@ -15,8 +15,10 @@ from fdstore.cli import cli
 from fdstore.client import Store
 from fdstore.errors import InvalidArgument, NotFound, StoreUnavailable, UnsafeStore
 from fdstore.local.redis_server import PrivateServer
-from fdstore.store import ceilings, collect_trees, due_streams, leases
 from fdstore.store.keys import TreeKeys
+from fdstore.store.processes import leases
+from fdstore.store.streams import due_streams
+from fdstore.store.trees import ceilings, collect_trees
 from tests.on_cluster.cluster import Cluster, Move
 from tests.on_redis.conftest import Execute
 from tests.servers import users_file, version_of

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fdstore.client import Process, Store
-from fdstore.store import leases, processes, waiting
 from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.processes import leases, processes, waiting
 
 
 def agent(store: Store, proc: Process, state: str = "ready") -> ProcessHandle:

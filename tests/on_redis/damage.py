@@ -15,9 +15,11 @@ import redis
 from fdstore.agent.program_loader import Bundle, Program
 from fdstore.client import Process, Store
 from fdstore.records import TokenUsage
-from fdstore.store import contents, journal, leases, pipelines, processes, streams, tool_calls, waiting
+from fdstore.store.contents import contents
 from fdstore.store.keys import process_keys
 from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.processes import journal, leases, pipelines, processes, tool_calls, waiting
+from fdstore.store.streams import streams
 from fdstore.tools.process_task import ForkTask, SpawnTask, encode_task
 
 TREES = ("alpha", "hurt", "omega")

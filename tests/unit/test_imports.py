@@ -51,7 +51,7 @@ def test_pure_modules_do_not_import_redis(module: str) -> None:
 
 def test_operations_do_not_import_redis() -> None:
     assert "redis" not in libraries_loaded_by(
-        "import fdstore.store.contents, fdstore.store.processes", *LIBRARIES
+        "import fdstore.store.contents.contents, fdstore.store.processes.processes", *LIBRARIES
     )
 
 

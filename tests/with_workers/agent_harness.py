@@ -16,7 +16,7 @@ from fdstore.agent.program_loader import load
 from fdstore.client import Store
 from fdstore.local.redis_server import PrivateServer
 from fdstore.runtime.queue import Dispatcher
-from fdstore.store import journal, process_records, waiting
+from fdstore.store.processes import journal, process_records, waiting
 from fdstore.testing import Request, ScriptedModel
 from tests.waiting import wait_until
 

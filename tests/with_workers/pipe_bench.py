@@ -19,8 +19,8 @@ from fdstore.lifecycle import ENDED
 from fdstore.local.redis_server import PrivateServer
 from fdstore.records import ProcessRecord, TreeLimits
 from fdstore.runtime.waker import waker
-from fdstore.store import pipelines, process_records
-from fdstore.store.pipelines import PipeFds
+from fdstore.store.processes import pipelines, process_records
+from fdstore.store.processes.pipelines import PipeFds
 from fdstore.testing import ScriptedModel
 from fdstore.tools.process_task import PipeTask, encode_task
 from fdstore.toolset import Toolset

@@ -10,7 +10,7 @@ from fdstore.agent.launch import launch_root
 from fdstore.agent.program_loader import load
 from fdstore.local.redis_server import PrivateServer
 from fdstore.runtime.waker import waker
-from fdstore.store import process_records, waiting
+from fdstore.store.processes import process_records, waiting
 from fdstore.testing import Reply, Request, ScriptedModel, call, say
 from tests.waiting import wait_until
 from tests.with_workers.conftest import StartAgentWorker

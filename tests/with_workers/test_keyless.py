@@ -14,7 +14,8 @@ from fdstore.agent.program_loader import load
 from fdstore.client import Store
 from fdstore.local.redis_server import PrivateServer
 from fdstore.runtime.waker import waker
-from fdstore.store import process_records, waiting, worker_registry
+from fdstore.store.processes import process_records, waiting
+from fdstore.store.views import worker_registry
 from fdstore.testing import ScriptedModel, say
 from fdstore.toolset import Toolset
 from tests.elements import only

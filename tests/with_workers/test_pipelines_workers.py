@@ -12,7 +12,7 @@ from fdstore.agent.launch import launch_root
 from fdstore.agent.program_loader import load
 from fdstore.errors import StreamBroken
 from fdstore.runtime.waker import waker
-from fdstore.store import leases, waiting
+from fdstore.store.processes import leases, waiting
 from fdstore.testing import ScriptedModel, call, say
 from tests.elements import Element, only
 from tests.waiting import PATIENCE_S, stretched, wait_until

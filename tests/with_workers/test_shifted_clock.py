@@ -14,8 +14,9 @@ from fdstore.agent.launch import launch_root
 from fdstore.agent.program_loader import Bundle, Limits, Program
 from fdstore.local.redis_server import PrivateServer
 from fdstore.runtime.waker import waker
-from fdstore.store import process_records, worker_registry
 from fdstore.store.clock import redis_now
+from fdstore.store.processes import process_records
+from fdstore.store.views import worker_registry
 from fdstore.testing import Request, ScriptedModel, Turn, call, say
 from tests.thorough import thorough
 from tests.waiting import wait_until

@@ -17,7 +17,7 @@ from fdstore.agent.launch import launch_root
 from fdstore.agent.program_loader import load
 from fdstore.local.redis_server import PrivateServer
 from fdstore.runtime.queue import Dispatcher
-from fdstore.store import processes
+from fdstore.store.processes import processes
 from fdstore.testing import Request, call, say, slow, turn
 from tests.thorough import thorough
 from tests.waiting import PATIENCE_S, stretched

@@ -12,7 +12,7 @@ import fdstore
 from fdstore.lifecycle import ProcessEnd
 from fdstore.local.redis_server import PrivateServer
 from fdstore.permissions import Permissions
-from fdstore.store import pipelines, process_records
+from fdstore.store.processes import pipelines, process_records
 from fdstore.tools.process_task import PipeTask, encode_task
 from fdstore_workers.reports import Reporter
 from fdstore_workers.tasks import Clients, WorkerSettings, make_task_body

@@ -21,7 +21,7 @@ from fdstore.local.redis_server import PrivateServer
 from fdstore.local.worker import worker_command
 from fdstore.records import ProcessRecord
 from fdstore.runtime.waker import waker
-from fdstore.store import process_records
+from fdstore.store.processes import process_records
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow
 from tests.conftest import children_of, is_running
 from tests.thorough import thorough

@@ -22,8 +22,8 @@ import msgspec
 from fdstore.client import Store
 from fdstore.errors import FDStoreError
 from fdstore.runtime.claim import Flag
-from fdstore.store import gauges
-from fdstore.store.gauges import StoreGauges
+from fdstore.store.views import gauges
+from fdstore.store.views.gauges import StoreGauges
 from fdstore_workers.messages import Refused, process_of
 from fdstore_workers.sweeper import Sweeper
 

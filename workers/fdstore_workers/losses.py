@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable
 
 from fdstore.client import Store
 from fdstore.errors import STORE_FAILURES, FDStoreError
-from fdstore.store import leases
 from fdstore.store.keys import process_keys
+from fdstore.store.processes import leases
 from fdstore_workers.supervisor import HeldProcess
 from fdstore_workers.sweeper import carry_out, losses_allowed
 

@@ -27,21 +27,16 @@ from fdstore.client import Store
 from fdstore.errors import DamagedRecord, FDStoreError, Fenced, InvalidProgram, NewerFormat, NotFound
 from fdstore.logs import facts
 from fdstore.records import TreeLimits, Unreadable
-from fdstore.store import (
-    collect_trees,
-    due_streams,
-    gauges,
-    leases,
-    process_records,
-    processes,
-    worker_registry,
-)
-from fdstore.store.check import check_server
 from fdstore.store.clock import redis_now
+from fdstore.store.doctor.check import check_server
 from fdstore.store.keys import ProcessKeys
 from fdstore.store.process_handle import ProcessHandle
-from fdstore.store.process_records import TreeUsage
+from fdstore.store.processes import leases, process_records, processes
+from fdstore.store.processes.process_records import TreeUsage
 from fdstore.store.record_format import SKIPPABLE, show_bytes
+from fdstore.store.streams import due_streams
+from fdstore.store.trees import collect_trees
+from fdstore.store.views import gauges, worker_registry
 from fdstore.telemetry.counts import count
 from fdstore.wire.operation import Operation
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from fdstore.agent.conversation import Assistant
-from fdstore.tools.wrapping import escape_surrogates
+from fdstore.results.wrapping import escape_surrogates
 
 PromptCache = bool | Literal["5m", "1h"]
 """Whether a provider keeps requests in its prompt cache; for how long, if not for its default."""

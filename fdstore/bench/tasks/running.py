@@ -20,11 +20,11 @@ from fdstore.bench.tasks.results import Result
 from fdstore.bench.tasks.task import Task
 from fdstore.client import Process, Store
 from fdstore.permissions import Permissions
+from fdstore.results.config import FDConfig
 from fdstore.runtime.run_process import run_process
 from fdstore.testing import Request, ScriptedModel, Usage, say
 from fdstore.testing.replies import Turn
 from fdstore.testing.requests import blocks_of, text_of
-from fdstore.tools.config import FDConfig
 
 SYSTEM = "You are the assistant of a team of engineers. Answer from what your tools show, and quote exactly."
 REPORTER = "You study a region and report on it."

@@ -21,7 +21,7 @@ from fdstore.cli.tui.rows import Rows, cell
 from fdstore.errors import FDStoreError
 from fdstore.lifecycle import ENDED
 from fdstore.runtime.eligibility import live_explained
-from fdstore.store.live import LiveSnapshot
+from fdstore.store.views.live import LiveSnapshot
 from fdstore.text.layout import show_controls
 
 if TYPE_CHECKING:

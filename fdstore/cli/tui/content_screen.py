@@ -17,8 +17,8 @@ from fdstore.cli.tui.rows import Rows, cell
 from fdstore.client import Process
 from fdstore.errors import FDStoreError
 from fdstore.records import Descriptor
-from fdstore.store.descriptors import list_page
-from fdstore.store.processes import open_child
+from fdstore.store.contents.descriptors import list_page
+from fdstore.store.processes.processes import open_child
 from fdstore.text.layout import show_controls
 
 if TYPE_CHECKING:

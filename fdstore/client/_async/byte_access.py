@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 
 from fdstore.client._async.byte_file import ByteFile, open_byte_file
 from fdstore.client._async.process_base import ProcessBase
-from fdstore.store import byte_reading
-from fdstore.store.following_bytes import ByteFollower
+from fdstore.store.contents import byte_reading
+from fdstore.store.streams.following_bytes import ByteFollower
 from fdstore.text.selection import FdLike, fd_id
 
 

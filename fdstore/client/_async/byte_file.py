@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from fdstore.client.byte_file import READ_AHEAD, position_after_seek
-from fdstore.store.byte_reading import ByteSource
+from fdstore.store.contents.byte_reading import ByteSource
 from fdstore.store.process_handle import ProcessHandle
 
 Run = Callable[[Any], Awaitable[Any]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fdstore.client._async.process_base import ProcessBase
 from fdstore.records import Descriptor
-from fdstore.store import contents, naming
+from fdstore.store.contents import contents, naming
 from fdstore.text.names import name_id
 
 

@@ -12,8 +12,8 @@ from typing import TypeVar
 from fdstore.client._async.process import Process
 from fdstore.client._async.support import find_store
 from fdstore.records import DroppedTree, ProcessRecord, Survey, TreeLimits, TreeRecord
-from fdstore.store import dropping, process_records, processes
-from fdstore.store.check import check_server
+from fdstore.store.doctor.check import check_server
+from fdstore.store.processes import dropping, process_records, processes
 from fdstore.store.read_only import read_only
 from fdstore.telemetry import tracing
 from fdstore.wire._async.cluster import make_runner

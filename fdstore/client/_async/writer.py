@@ -29,7 +29,7 @@ from fdstore.client.write_buffer import (
     reason_of,
 )
 from fdstore.errors import FDStoreError, StoreUnavailable, StreamClosed, UnknownOutcome
-from fdstore.store.streams import StreamAppender, check_exit_code
+from fdstore.store.streams.streams import StreamAppender, check_exit_code
 from fdstore.wire.operation import Operation
 
 

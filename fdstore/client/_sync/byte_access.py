@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from fdstore.client._sync.byte_file import ByteFile, open_byte_file
 from fdstore.client._sync.process_base import ProcessBase
-from fdstore.store import byte_reading
-from fdstore.store.following_bytes import ByteFollower
+from fdstore.store.contents import byte_reading
+from fdstore.store.streams.following_bytes import ByteFollower
 from fdstore.text.selection import FdLike, fd_id
 
 

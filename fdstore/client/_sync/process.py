@@ -17,17 +17,9 @@ from fdstore.client._sync.writer import StreamWriter
 from fdstore.files.source import open_source, source_name
 from fdstore.files.target import Target
 from fdstore.records import Descriptor, Export, Mode, SearchResult, Slice
-from fdstore.store import (
-    contents,
-    descriptors,
-    exporting,
-    following,
-    naming,
-    processes,
-    reading,
-    searching,
-    streams,
-)
+from fdstore.store.contents import contents, descriptors, exporting, naming, reading, searching
+from fdstore.store.processes import processes
+from fdstore.store.streams import following, streams
 from fdstore.telemetry import tracing
 from fdstore.text.selection import FIRST_PAGE, FdLike, fd_id, fd_ids, number, parse_request
 

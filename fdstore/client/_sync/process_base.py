@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from fdstore.store import processes
 from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.processes import processes
 from fdstore.wire.operation import Operation
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fdstore.errors import FDStoreError, StoreUnavailable
-from fdstore.tools.tool_names import READING_TOOLS
+from fdstore.results.tool_names import READING_TOOLS
 
 if TYPE_CHECKING:
     from fdstore.client._sync.process import Process
@@ -113,8 +113,8 @@ class Descriptors:
     def expand(self, texts: list[str]) -> list[str] | None:
         """Return the texts with the content that each `{{fd:3}}` names; None if the store cannot be reached.
         Raises the error of a wrong name, and `TooLarge`."""
-        from fdstore.tools.config import FDConfig
-        from fdstore.tools.python_tool import expand_placeholders
+        from fdstore.results.config import FDConfig
+        from fdstore.tools.functions.python_tool import expand_placeholders
         from fdstore.tools.toolbox import STOPPING
 
         found = self._reachable()
@@ -146,7 +146,7 @@ class Descriptors:
 
     def _connect(self) -> None:
         import fdstore
-        from fdstore.tools.config import FDConfig
+        from fdstore.results.config import FDConfig
 
         try:
             store = fdstore.connect(self._url, self._prefix)
@@ -205,7 +205,7 @@ class Descriptors:
 
 def error_element(error: FDStoreError) -> str:
     """Return the `fd_error` of an error."""
-    from fdstore.render import fd_error
+    from fdstore.elements.render import fd_error
 
     return fd_error(error)
 

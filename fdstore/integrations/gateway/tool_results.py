@@ -1,6 +1,6 @@
 """Which texts of a tool's result are stored as descriptors, and the result with what is shown in their place.
 
-Oversized are: text blocks, by the rule of `tools.block_groups`; the text of an embedded resource, and
+Oversized are: text blocks, by the rule of `results.block_groups`; the text of an embedded resource, and
 `structuredContent`, each on its own. Servers usually send a structured result twice, as `structuredContent`
 and as text for older hosts; it is stored once: as the text blocks if it is a list of their texts. Images,
 audio and links stay as they are.
@@ -23,7 +23,7 @@ from fdstore.integrations.gateway.json_parts import (
     string_of,
     value_of,
 )
-from fdstore.tools.block_groups import groups_to_store
+from fdstore.results.block_groups import groups_to_store
 
 
 class LongText(msgspec.Struct, frozen=True):

@@ -24,7 +24,7 @@ from fdstore.integrations.hooks.output import Event, Output, decoded, text_field
 from fdstore.integrations.hooks.own_tools import HOOK_TOOL
 from fdstore.integrations.hooks.persisted_file import open_persisted, value_of_json
 from fdstore.integrations.mcp.host_tools import HostTool
-from fdstore.tools.tool_outcome import Offloaded
+from fdstore.results.tool_outcome import Offloaded
 from fdstore.toolset._async import Toolset
 
 log = logging.getLogger("fdstore.hooks")

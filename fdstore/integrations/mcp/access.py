@@ -8,9 +8,9 @@ from typing import cast
 import msgspec
 
 from fdstore.errors import InvalidArgument, quoted
+from fdstore.results.tool_names import ToolName
 from fdstore.store.keys import check_process
 from fdstore.store.tokens import PERMISSIONS, Permission
-from fdstore.tools.tool_names import ToolName
 
 DEFAULT_PERMISSIONS: frozenset[Permission] = frozenset({"read", "write"})
 

@@ -15,8 +15,8 @@ from fdstore.integrations.mcp.progress import Report, reported
 from fdstore.integrations.mcp.refusals import NotPermitted
 from fdstore.integrations.mcp.tool_list import STORES_A_PART
 from fdstore.integrations.mcp.toolsets import Toolsets
+from fdstore.results.tool_outcome import ToolResult
 from fdstore.store.tokens import PERMISSIONS
-from fdstore.tools.tool_outcome import ToolResult
 
 
 async def call_tool(

@@ -8,7 +8,7 @@ from fdstore.integrations.mcp.access import Access
 from fdstore.integrations.mcp.addresses import TEMPLATE
 from fdstore.integrations.mcp.prompts import STUDY
 from fdstore.integrations.mcp.toolsets import Toolsets
-from fdstore.store import descriptors
+from fdstore.store.contents import descriptors
 
 MAX_VALUES = 100
 """The most values of one answer, by the specification."""

@@ -8,11 +8,11 @@ from typing import Any
 
 import mcp_types as types
 
+from fdstore.elements.render import fd_error
 from fdstore.errors import FDStoreError
-from fdstore.render import fd_error
-from fdstore.tools.content_blocks import picture_in
-from fdstore.tools.tool_outcome import ToolResult
-from fdstore.tools.wrapping import block_text, escape_surrogates, to_text
+from fdstore.results.content_blocks import picture_in
+from fdstore.results.tool_outcome import ToolResult
+from fdstore.results.wrapping import block_text, escape_surrogates, to_text
 
 
 def error_result(error: FDStoreError, fd: str | None = None) -> types.CallToolResult:

@@ -12,8 +12,8 @@ import mcp_types as types
 import msgspec
 
 from fdstore.errors import InvalidArgument
-from fdstore.tools.tool_names import FD_TOOLS, PROCESS_TOOLS
-from fdstore.tools.tool_outcome import ToolResult
+from fdstore.results.tool_names import FD_TOOLS, PROCESS_TOOLS
+from fdstore.results.tool_outcome import ToolResult
 
 HostContent: TypeAlias = str | list[Any] | ToolResult
 """A text, content blocks of the Messages API or of MCP, or either with an error flag."""

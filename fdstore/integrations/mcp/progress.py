@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
-from fdstore.tools.context import Progress
+from fdstore.results.context import Progress
 
 EVERY_S = 0.25
 """The shortest time between two notifications."""

@@ -18,7 +18,7 @@ from fdstore.integrations.mcp.addresses import TEMPLATE, Address, parse_uri, uri
 from fdstore.integrations.mcp.refusals import NotPermitted
 from fdstore.integrations.mcp.toolsets import Toolsets
 from fdstore.records import Descriptor
-from fdstore.store import descriptors
+from fdstore.store.contents import descriptors
 from fdstore.text.numbers import MAX_INTEGER
 
 PAGE_OF_LIST = 100

@@ -17,11 +17,11 @@ from fdstore.client._async.process import Process
 from fdstore.client._async.store import Store
 from fdstore.errors import NotFound
 from fdstore.integrations.mcp.access import Access, tools_of
+from fdstore.results.config import FDConfig
 from fdstore.store.keys import check_process
-from fdstore.store.processes import open_child
+from fdstore.store.processes.processes import open_child
 from fdstore.store.recent import Recent
 from fdstore.store.tokens import PERMISSIONS
-from fdstore.tools.config import FDConfig
 from fdstore.tools.toolbox import Toolbox
 from fdstore.toolset._async import Toolset
 from fdstore.toolset.build import described_context

@@ -7,7 +7,7 @@ from typing import Any
 
 from anthropic.lib.tools import BetaAsyncBuiltinFunctionTool, ToolError
 
-from fdstore.tools.tool_outcome import ToolResult
+from fdstore.results.tool_outcome import ToolResult
 
 Call = Callable[[str, Any], Coroutine[Any, Any, ToolResult]]
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from fdstore.agent.conversation import Assistant, Result, decode_entry
 from fdstore.client import Store
-from fdstore.store import journal
+from fdstore.store.processes import journal
 from fdstore.testing import Reply, Request, call, say, slow
 from tests.chaos.network.checks import Attempt
 from tests.chaos.network.operations import Outcome

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fdstore.store import streams
+from fdstore.store.streams import streams
 from fdstore.wire import connection_options, retry
 from fdstore.wire._async import runner as async_runner
 from fdstore.wire._sync import runner

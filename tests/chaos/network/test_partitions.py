@@ -16,7 +16,7 @@ from fdstore.client import Store
 from fdstore.errors import NotFound
 from fdstore.lifecycle import ENDED
 from fdstore.runtime.periodic import run_periodically
-from fdstore.store import leases, process_records
+from fdstore.store.processes import leases, process_records
 from fdstore.testing import ScriptedModel
 from tests.chaos.conftest import Faults
 from tests.chaos.network import checks

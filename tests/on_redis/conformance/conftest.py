@@ -8,7 +8,7 @@ import pytest
 
 from fdstore import Toolset
 from fdstore.client import Process
-from fdstore.tools.context import Context
+from fdstore.results.context import Context
 from fdstore.toolset.build import context_for, linked_programs
 
 ALL = ["read_fd", "search_fd", "list_fds", "write_fd", "put_fd", "fd_to_file", "close_fd"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from fdstore.client import Process, Store
-from fdstore.tools.context import Context
-from fdstore.tools.tool_outcome import Started
+from fdstore.results.context import Context
+from fdstore.results.tool_outcome import Started
 from fdstore.tools.toolbox import Toolbox
 
 

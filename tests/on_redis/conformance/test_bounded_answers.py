@@ -9,9 +9,9 @@ import pytest
 
 from fdstore import FDConfig, Toolset
 from fdstore.client import Process, Store
-from fdstore.store import processes
-from fdstore.tools.fd_results import render_fd
-from fdstore.tools.tool_outcome import Started
+from fdstore.results.fd_results import render_fd
+from fdstore.results.tool_outcome import Started
+from fdstore.store.processes import processes
 from fdstore.tools.toolbox import Toolbox
 from fdstore.toolset.build import context_for, linked_programs
 from tests.elements import only

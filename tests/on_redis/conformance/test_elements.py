@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from fdstore import FDConfig, Toolset
 from fdstore.client import Process, Store
-from fdstore.store import contents, processes
+from fdstore.store.contents import contents
+from fdstore.store.processes import processes
 from tests.elements import elements, only
 from tests.properties import examples
 from tests.waiting import PATIENCE_S, wait_until

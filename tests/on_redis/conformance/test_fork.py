@@ -15,8 +15,8 @@ from fdstore.agent.program_loader import Limits
 from fdstore.client import Store
 from fdstore.testing import Request, call, fail, say, turn
 from tests.elements import elements, only
-from tests.on_redis.agents import READER, SMALL, Agents, StopAfterClaim, running
 from tests.on_redis.conformance.fork_script import ForkScript, fork_number_of
+from tests.on_redis.running_agents import READER, SMALL, Agents, StopAfterClaim, running
 
 ENABLED = ("read_fd", "list_fds", "write_fd", "spawn", "fork")
 TWO = call("fork", prompts=["Look left.", "Look right."])

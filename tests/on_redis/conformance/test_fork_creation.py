@@ -9,8 +9,8 @@ import pytest
 from fdstore import TreeLimits
 from fdstore.client import Process, Store
 from fdstore.errors import InvalidArgument, SpawnLimit
-from fdstore.store import forks
-from fdstore.store.processes import Program
+from fdstore.store.processes import forks
+from fdstore.store.processes.processes import Program
 from fdstore.toolset import Toolset
 from fdstore.wire.operation import Operation
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from fdstore import FDConfig, errors
 from fdstore.client import Store
-from fdstore.tools.tool_outcome import Started, ToolResult
+from fdstore.results.tool_outcome import Started, ToolResult
+from fdstore.results.wrapping import store_references
 from fdstore.tools.toolbox import Toolbox
-from fdstore.tools.wrapping import store_references
 from fdstore.toolset.build import context_for, linked_programs
 from tests.elements import elements
 from tests.on_redis.conformance.hostile_values import FIELDS, anything, arguments_of

@@ -16,12 +16,12 @@ from fdstore import FDConfig
 from fdstore.agent.program_loader import Bundle, Limits, LinkedProgram, Program
 from fdstore.client import Process, Store
 from fdstore.permissions import Permissions
+from fdstore.results.tool_outcome import Started
+from fdstore.results.wrapping import store_references
 from fdstore.runtime.run_agent import make_toolbox
-from fdstore.store import journal
+from fdstore.store.processes import journal
 from fdstore.tools.process_task import ForkTask, SpawnTask, Task, encode_task
-from fdstore.tools.tool_outcome import Started
 from fdstore.tools.toolbox import Toolbox
-from fdstore.tools.wrapping import store_references
 from tests.elements import only
 
 FD_TOOLS = ["read_fd", "search_fd", "list_fds", "write_fd", "put_fd", "fd_to_file", "close_fd"]

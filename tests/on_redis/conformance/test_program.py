@@ -15,7 +15,7 @@ from fdstore.client import Store
 from fdstore.records import TreeLimits
 from fdstore.testing import Request, call, say
 from tests.elements import elements, only
-from tests.on_redis.agents import Agents, running
+from tests.on_redis.running_agents import Agents, running
 
 Play = Callable[..., Agents]
 MODEL = '[model]\nname = "claude-x"\n'

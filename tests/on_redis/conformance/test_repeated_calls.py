@@ -9,8 +9,8 @@ import pytest
 
 from fdstore import Toolset
 from fdstore.client import Process, Store
-from fdstore.store import tool_calls
-from fdstore.tools.context import Context
+from fdstore.results.context import Context
+from fdstore.store.processes import tool_calls
 from tests.elements import only
 from tests.on_redis.conformance.spawning import started
 

@@ -17,9 +17,9 @@ from fdstore.agent.program_loader import load
 from fdstore.client import Process, Store
 from fdstore.errors import InvalidArgument
 from fdstore.records import TreeLimits
-from fdstore.tools.context import Context
+from fdstore.results.context import Context
+from fdstore.results.tool_outcome import Started
 from fdstore.tools.process_task import SpawnTask
-from fdstore.tools.tool_outcome import Started
 from fdstore.tools.toolbox import Toolbox
 from fdstore.toolset.build import context_for
 from tests.elements import Element, elements, only

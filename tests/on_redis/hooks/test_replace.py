@@ -21,7 +21,7 @@ from fdstore.integrations.hooks.replace import replaced
 from fdstore.integrations.mcp.access import Access
 from fdstore.integrations.mcp.toolsets import ToolOptions, Toolsets
 from fdstore.integrations.project import Project, project_of
-from fdstore.store import savings
+from fdstore.store.processes import savings
 
 LONG = "a line of a long log\n" * 1000
 

@@ -13,8 +13,9 @@ from click.testing import Result
 from fdstore.agent.history import read_history
 from fdstore.client import Store
 from fdstore.errors import DamagedRecord
-from fdstore.store import ceilings, leases, pipelines, process_records
 from fdstore.store.keys import process_keys
+from fdstore.store.processes import leases, pipelines, process_records
+from fdstore.store.trees import ceilings
 from fdstore.tools.process_task import ForkTask, encode_task
 
 Command = Callable[..., Result]

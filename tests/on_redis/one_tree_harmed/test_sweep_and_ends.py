@@ -12,8 +12,9 @@ from click.testing import Result
 
 from fdstore.client import Store
 from fdstore.lifecycle import ENDED
-from fdstore.store import collect_trees, leases, process_records, processes
 from fdstore.store.clock import redis_now
+from fdstore.store.processes import leases, process_records, processes
+from fdstore.store.trees import collect_trees
 from fdstore_workers.sweeper import Sweeper, collect_due, sweep
 from tests.waiting import PATIENCE_S, wait_until
 

@@ -18,9 +18,9 @@ import pytest
 
 import fdstore
 from fdstore.client import Store
-from fdstore.store import worker_registry
-from fdstore.store.audit import Damage, check_tree, named_trees
+from fdstore.store.doctor.audit import Damage, check_tree, named_trees
 from fdstore.store.record_format import FORMAT
+from fdstore.store.views import worker_registry
 from fdstore.testing import ScriptedModel, say
 from tests.children import Child
 from tests.on_redis.releases import exchange

@@ -6,7 +6,7 @@ from typing import Any
 
 from fdstore.agent.conversation import Assistant, Cleared, Entry, Note, Result, Start, encode_entry
 from fdstore.client import Process
-from fdstore.store import journal, processes
+from fdstore.store.processes import journal, processes
 from fdstore.tools.process_task import SpawnTask
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from fdstore.agent.conversation import Result, Start
 from fdstore.client import Process, Store
-from fdstore.store import pipelines
+from fdstore.store.processes import pipelines
 from fdstore.tools.process_task import PipeTask, encode_task
 from tests.on_redis.web.inspected import get
 from tests.on_redis.web.journals import answer, converse

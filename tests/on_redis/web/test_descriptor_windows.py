@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from fdstore.client import Process
-from fdstore.store import page_windows, search_steps
-from fdstore.store.page_windows import PageText, read_window
-from fdstore.store.search_steps import search_step
+from fdstore.store.contents import page_windows, search_steps
+from fdstore.store.contents.page_windows import PageText, read_window
+from fdstore.store.contents.search_steps import search_step
 from fdstore.text.selection import Part
 from tests.on_redis.web.inspected import get
 

@@ -8,8 +8,9 @@ from typing import Any
 import httpx2
 
 from fdstore.client import Process, Store
-from fdstore.store import leases, processes, worker_registry
 from fdstore.store.keys import process_keys
+from fdstore.store.processes import leases, processes
+from fdstore.store.views import worker_registry
 from tests.on_redis.web.inspected import ORIGIN, get, inspect
 from tests.on_redis.web.journals import SHORT, converse
 

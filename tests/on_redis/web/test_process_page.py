@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from fdstore.client import Process, Store
-from fdstore.store import pipelines
-from fdstore.store.process_window import SMALL_TABLE
+from fdstore.store.processes import pipelines
+from fdstore.store.views.process_window import SMALL_TABLE
 from fdstore.tools.process_task import PipeTask, encode_task
 from tests.on_redis.web.inspected import get
 from tests.on_redis.web.journals import SHORT, answer, converse

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fdstore.client import Store
-from fdstore.store import processes
+from fdstore.store.processes import processes
 from tests.on_redis.web.inspected import get
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fdstore.agent.program_loader import Bundle, Limits, LinkedProgram, Program, load
 from fdstore.errors import InvalidProgram
 from fdstore.records import TreeLimits
-from fdstore.tools.config import FDConfig
+from fdstore.results.config import FDConfig
 
 MODEL = '[model]\nname = "claude-x"\n'
 

@@ -15,7 +15,7 @@ from fdstore.agent.program_limits import Limits, LimitsSection
 from fdstore.agent.program_loader import Program, load
 from fdstore.errors import InvalidProgram
 from fdstore.records import TreeLimits
-from fdstore.tools.config import FDConfig
+from fdstore.results.config import FDConfig
 from tests.properties import examples
 
 SECTIONS = {field.name: field.type for field in msgspec.structs.fields(ProgramFile)}

@@ -9,7 +9,7 @@ import pytest
 from fdstore.agent.program_loader import Limits, LinkedProgram, Program, load
 from fdstore.errors import InvalidProgram
 from fdstore.records import TreeLimits
-from fdstore.tools.config import FDConfig
+from fdstore.results.config import FDConfig
 from tests.waiting import stretched
 
 # what a file says

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fdstore.store.leases import LEASE_S, RENEW_EVERY_S, SWEEP_EVERY_S, LossDetector
+from fdstore.store.processes.leases import LEASE_S, RENEW_EVERY_S, SWEEP_EVERY_S, LossDetector
 
 GRACE_S = LEASE_S / 2
 START = 1_700_000_000.0

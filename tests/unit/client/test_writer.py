@@ -24,7 +24,7 @@ from fdstore.errors import (
 from fdstore.records import TreeLimits
 from fdstore.store.keys import process_keys
 from fdstore.store.process_handle import ProcessHandle
-from fdstore.store.streams import PIECE_CHARS, StreamAppender
+from fdstore.store.streams.streams import PIECE_CHARS, StreamAppender
 from fdstore.text.growth import GrowingText
 from fdstore.wire.operation import Batch, Operation, Receive, Send
 from fdstore.wire.scripts import name_of

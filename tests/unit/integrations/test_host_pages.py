@@ -11,7 +11,7 @@ import pytest
 from fdstore.cli import load_verb
 from fdstore.integrations.hooks.install.launch import Launch
 from fdstore.integrations.hooks.install.toml_config import with_hook
-from fdstore.tools.config import FDConfig
+from fdstore.results.config import FDConfig
 
 DOCS = Path(__file__).parents[3] / "docs" / "how-to"
 PAGES = {name: (DOCS / f"{name}.md").read_text("utf-8") for name in ("claude-code", "codex", "gemini-cli")}

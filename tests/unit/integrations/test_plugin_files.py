@@ -14,7 +14,7 @@ from fdstore import cli
 from fdstore.integrations.hooks.host_tool import FIELDS
 from fdstore.integrations.hooks.own_tools import HOOK_TOOL
 from fdstore.integrations.hooks.plugin import write_plugin
-from fdstore.tools.config import FDConfig
+from fdstore.results.config import FDConfig
 
 
 def test_the_hook_calls_the_tool_of_the_plugins_own_server(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from fdstore.errors import InvalidArgument, QuotaExceeded
 from fdstore.records import TreeLimits
-from fdstore.store.ceilings import CEILINGS, Ceilings, parse, parse_value
+from fdstore.store.trees.ceilings import CEILINGS, Ceilings, parse, parse_value
 from fdstore.text.numbers import MAX_INTEGER
 
 OF_TREES = sorted(CEILINGS.keys() & set(TreeLimits.__struct_fields__))

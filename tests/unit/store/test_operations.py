@@ -9,9 +9,10 @@ import pytest
 from fdstore.client import Process, Store
 from fdstore.errors import FDStoreError, InvalidArgument, NotFound, PageOutOfRange, QuotaExceeded
 from fdstore.records import TreeLimits
-from fdstore.store import contents, descriptors, leases, processes, reading
-from fdstore.store.locating import fetch
-from fdstore.store.resolving import content_info
+from fdstore.store.contents import contents, descriptors, reading
+from fdstore.store.contents.locating import fetch
+from fdstore.store.contents.resolving import content_info
+from fdstore.store.processes import leases, processes
 from fdstore.text.selection import Part
 from fdstore.wire.operation import Operation, Receive, Send
 from fdstore.wire.scripts import name_of, script

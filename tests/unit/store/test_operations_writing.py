@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from fdstore.client import Process, Store
-from fdstore.store import contents, streams
+from fdstore.store.contents import contents
+from fdstore.store.streams import streams
 from fdstore.wire.scripts import name_of
 
 LOG = "".join(f"line {n}\n" for n in range(1, 5001))

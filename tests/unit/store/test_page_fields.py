@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fdstore.store.page_fields import MAX_ROUNDED_UP, MIN_SPLIT, joined, split
+from fdstore.store.contents.page_fields import MAX_ROUNDED_UP, MIN_SPLIT, joined, split
 
 CLASSES = sorted(part * step for power in range(10, 20) for step in [1 << power] for part in (4, 5, 6, 7))
 """The sizes that jemalloc allocates, from 4 KiB to 3.5 MiB."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fdstore.store import check, safety
-from fdstore.store.safety import Finding, Way
+from fdstore.store.doctor import check, safety
+from fdstore.store.doctor.safety import Finding, Way
 from fdstore.wire.store_url import parse_store_url
 
 HERE = Way(leaves_machine=False, has_password=False, has_tls=False)

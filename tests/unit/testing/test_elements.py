@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
+from fdstore.elements.render import fd_content
 from fdstore.records import Slice
-from fdstore.render import fd_content
 from fdstore.testing import element, elements
 from tests.unit.rendering import PAGE
 

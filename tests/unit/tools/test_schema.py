@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from fdstore.errors import InvalidArgument
 from fdstore.tools import close_fd, fd_to_file, list_fds, put_fd, read_fd, spawn
 from fdstore.tools.arguments import Arguments, Number, convert, schema_of
-from fdstore.tools.python_tool import python_tool
+from fdstore.tools.functions.python_tool import python_tool
 from fdstore.tools.read_fd import ReadFD
 from fdstore.tools.spawn import Spawn
 

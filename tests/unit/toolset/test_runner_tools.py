@@ -1,4 +1,4 @@
-"""The tools as the SDK's tool runner takes them. Whole runs are in tests/on_redis/test_foreign_loops.py."""
+"""The tools as the SDK's tool runner takes them. Whole runs are in connections/test_foreign_loops.py."""
 
 from __future__ import annotations
 

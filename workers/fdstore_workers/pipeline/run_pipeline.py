@@ -47,10 +47,11 @@ from fdstore.lifecycle import ProcessEnd
 from fdstore.permissions import Permissions
 from fdstore.runtime.claim import STOP_GRACE_S, Flag
 from fdstore.runtime.periodic import run_periodically
-from fdstore.store import pipelines, streams
-from fdstore.store.following_bytes import ByteFollower
-from fdstore.store.pipelines import PipeFds
 from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.processes import pipelines
+from fdstore.store.processes.pipelines import PipeFds
+from fdstore.store.streams import streams
+from fdstore.store.streams.following_bytes import ByteFollower
 from fdstore.text.utf8 import TextOrBytes, Utf8Text
 from fdstore.tools.process_task import PipeTask
 from fdstore_workers.pipeline.choose_sandbox import Sandbox

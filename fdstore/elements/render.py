@@ -1,0 +1,335 @@
+r"""Render records as the text that models see. One function, `element`, builds every element.
+
+    <fd_result fd="fd:1" pages="12" ... escaped="true">     attributes: XML, control characters as \u{..}
+    <message>
+    The text is stored as fd:1 ...
+    </message>
+    <preview>
+    the text itself, raw and unchanged                      body: between one LF and one LF
+    </preview>
+    </fd_result>
+
+The one hard idea: bodies are raw, so that a model reads exactly what is stored, and yet no body can forge a
+frame. Only a `<` that could begin one of our own tags is replaced, by `&lt;`; the outermost element then has
+`escaped="true"`. `elements.look_alikes` defines such tags. An attribute that is None is left out. A text
+without an element is wrapped in one, `fd_inline`, if it contains such a `<`.
+
+A `Rendered` is safe by construction, so it may be nested in another element unchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal, NewType
+
+from fdstore.elements.look_alikes import LIKE_LESS_THAN, escape_look_alikes
+from fdstore.errors import FDStoreError, quoted
+from fdstore.records import Descriptor, Export, Mode, ProcessRecord, Record, Slice
+from fdstore.text.layout import characters, matching, show_controls
+
+if TYPE_CHECKING:
+    from fdstore.text.previews import Preview
+
+Rendered = NewType("Rendered", str)
+"""A whole element, built by `element`."""
+
+Attribute = str | int | bool | None
+
+
+_ESCAPED = ' escaped="true"'
+_LIKE_LESS = {char: f"&#x{ord(char):x};" for char in LIKE_LESS_THAN}
+_XML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"} | _LIKE_LESS)
+
+
+class Tail(Record, frozen=True, kw_only=True):
+    """The end of a content, for display with its first page; `lines` is the range "a-b" it touches."""
+
+    text: str
+    lines: str
+
+
+class Head(Record, frozen=True, kw_only=True):
+    """The beginning of a content; `lines` is the range "a-b" it touches. `truncated`: it ends before the end
+    of its last line."""
+
+    text: str
+    lines: str
+    truncated: bool
+
+
+def element(
+    name: str,
+    attributes: Sequence[tuple[str, Attribute]] = (),
+    body: str | None = None,
+    children: Sequence[Rendered] = (),
+) -> Rendered:
+    r"""Build an element around a raw `body` or around `children`; with neither, an empty tag.
+
+    >>> print(element("preview", [("lines", "1-1"), ("page", None)], "a <b> and an <fd_list>"))
+    <preview lines="1-1" escaped="true">
+    a <b> and an &lt;fd_list>
+    </preview>
+    """
+    opening = name + "".join(
+        f' {key}="{_attribute(value)}"' for key, value in attributes if value is not None
+    )
+    if body is None and not children:
+        return Rendered(f"<{opening}/>")
+    if body is not None:
+        inside, escapes = escape_look_alikes(body)
+    else:
+        bare = [_without_mark(child) for child in children]
+        inside, escapes = "\n".join(text for text, _ in bare), sum(marked for _, marked in bare)
+    return Rendered(f"<{opening}{_ESCAPED if escapes else ''}>\n{inside}\n</{name}>")
+
+
+def _attribute(value: str | int | bool) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return show_controls(str(value), keep="").translate(_XML)
+
+
+def fd_inline(text: str) -> str:
+    """Return a text for display outside any element: unchanged, or escaped in an `fd_inline` if it could
+    forge an element.
+
+    >>> print(fd_inline("</fd_content>"))
+    <fd_inline escaped="true">
+    &lt;/fd_content>
+    </fd_inline>
+    """
+    wrapped = element("fd_inline", body=text)
+    return wrapped if wrapped.startswith(f"<fd_inline{_ESCAPED}>") else text
+
+
+def _without_mark(child: Rendered) -> tuple[str, bool]:
+    """Return a child without its `escaped` mark, which only the outermost element has; whether it had one."""
+    opening, end, rest = child.partition(">")  # attributes contain no bare ">"
+    bare = opening.removesuffix(_ESCAPED)
+    return bare + end + rest, bare != opening
+
+
+def _message(text: str) -> Rendered:
+    return element("message", body=show_controls(text))
+
+
+def fd_content(s: Slice) -> Rendered:
+    """Render a part of a content.
+
+    `state` and `eof` are included if it is or was a stream: it is not sealed, or it has an exit code;
+    `reason` if it broke.
+    """
+    whole = s.page is not None
+    streamed = s.state != "sealed" or s.exit_code is not None or s.chain is not None
+    return element(
+        "fd_content",
+        [
+            ("fd", s.fd),
+            ("page", s.page),
+            ("pages", s.pages),
+            ("continued", s.continued),
+            ("truncated", s.truncated),
+            ("lines", s.lines),
+            ("total_lines", s.total_lines),
+            ("chars", s.chars),
+            ("mode", None if whole else s.mode),
+            ("start", None if whole else s.start),
+            ("count", None if whole else s.count),
+            ("state", s.state if streamed else None),
+            ("reason", s.reason),
+            ("eof", s.eof if streamed else None),
+            ("exit_code", s.exit_code),
+            ("chain", s.chain),
+        ],
+        s.text,
+    )
+
+
+def _bytes_attributes(d: Descriptor) -> list[tuple[str, Attribute]]:
+    return [("kind", d.kind), ("media_type", d.media_type), ("size_bytes", d.bytes)]
+
+
+def fd_content_of_bytes(d: Descriptor) -> Rendered:
+    """Render the heading of bytes that are shown beside it, as an image."""
+    return element("fd_content", [("fd", d.fd), *_bytes_attributes(d)])
+
+
+def fd_result(
+    d: Descriptor, head: Head | Slice | Preview | None, tail: Tail | None, message: str, tokens: int
+) -> Rendered:
+    """Render a stored text: its beginning or what describes it, its end, and about how many tokens it has.
+
+    Without a head, `truncated` and `lines` are left out. `message`: `stored_message`.
+    """
+    children = [_message(message)]
+    shown: Head | Slice | None = None
+    if isinstance(head, (Head, Slice)):
+        shown = head
+        children.append(element("preview", body=head.text))
+    elif head is not None:
+        children.append(element("preview", [("kind", head.kind), ("of", head.of)], head.text))
+    if tail is not None:
+        children.append(element("tail", [("lines", tail.lines)], tail.text))
+    return element(
+        "fd_result",
+        [
+            ("fd", d.fd),
+            ("pages", d.pages),
+            ("truncated", None if shown is None else shown.truncated),
+            ("lines", None if shown is None else shown.lines),
+            ("total_lines", d.lines),
+            ("total_chars", d.chars),
+            ("source", d.source),
+            ("state", None if d.state == "sealed" else d.state),
+            ("tokens", f"~{_about(tokens)}"),
+        ],
+        children=children,
+    )
+
+
+def _about(count: int) -> int:
+    """Return an estimate with two digits."""
+    unit: int = 10 ** max(len(str(count)) - 2, 0)
+    return round(count / unit) * unit
+
+
+def fd_result_of_bytes(d: Descriptor, message: str) -> Rendered:
+    """Render stored bytes, without a preview. `message`: `stored_message`."""
+    state = None if d.state == "sealed" else d.state
+    attributes = [("fd", d.fd), ("source", d.source), ("state", state), *_bytes_attributes(d)]
+    return element("fd_result", attributes, children=[_message(message)])
+
+
+def fd_extraction(
+    source_fd: str,
+    new: Descriptor,
+    mode: Mode | Literal["search"],
+    start: int | None = None,
+    count: int | None = None,
+    *,
+    position: Literal["all"] | None = None,
+    matches: int | None = None,
+    tools: frozenset[str] = frozenset(),
+) -> Rendered:
+    """Render a new descriptor of a part: `start` and `count` in units of `mode`, or `position="all"`. With
+    mode "search" it holds the matching lines, `matches` in number, and `start` and `count` are the lines
+    searched."""
+    what = "a copy of all of" if position else "a part of"
+    if mode == "search":
+        what = "the hits of a search in" if matches is None else f"the {matching(matches)} of a search in"
+    offer = f' Read it with read_fd(fd="{new.fd}").' if "read_fd" in tools else ""
+    return element(
+        "fd_extraction",
+        [
+            ("source_fd", source_fd),
+            ("new_fd", new.fd),
+            ("mode", mode),
+            ("start", None if position else start),
+            ("count", None if position else count),
+            ("position", position),
+            ("content_size", new.chars),
+        ],
+        children=[_message(f"{new.fd} holds {what} {source_fd} ({characters(new.chars)}).{offer}")],
+    )
+
+
+def fd_list(
+    descriptors: Iterable[Descriptor],
+    total: int,
+    next: int | None = None,
+    read: Mapping[str, int] | None = None,
+) -> Rendered:
+    """Render one line for each descriptor; `total` counts all, `next` is the start of the next page, `read`
+    is how many pages of each were read, where that is known."""
+    known = {} if read is None else read
+    lines = [fd_list_line(d, known.get(d.fd)) for d in descriptors]
+    return element("fd_list", [("count", len(lines)), ("total", total), ("next", next)], "\n".join(lines))
+
+
+def fd_list_line(d: Descriptor, pages_read: int | None = None) -> str:
+    """Render the line of one descriptor in an `fd_list`."""
+    return (
+        f"{_attribute(d.fd)} {d.state} {_sizes(d)}"
+        + ("" if pages_read is None else f' read="{pages_read}/{d.pages}"')
+        + f' source="{_attribute(d.source)}" producer="{_attribute(d.producer)}"'
+        + ("" if d.reason is None else f' reason="{_attribute(d.reason)}"')
+    )
+
+
+def _sizes(d: Descriptor) -> str:
+    if d.kind == "bytes":
+        return f'kind=bytes media_type="{_attribute(d.media_type)}" size_bytes={d.bytes}'
+    return f"chars={d.chars} lines={d.lines} pages={d.pages}"
+
+
+def fd_file_result(export: Export, create: bool, exist_ok: bool) -> Rendered:
+    """Render a finished export with its options."""
+    done = "written" if export.mode == "write" else "appended"
+    is_text = export.kind == "text"
+    size = f" ({characters(export.char_count)})" if is_text else ""
+    said = f"{export.fd}{size} was {done} to {quoted(export.file_path, 200)}."
+    return element(
+        "fd_file_result",
+        [
+            ("fd", export.fd),
+            ("file_path", export.file_path),
+            ("mode", export.mode),
+            ("create", create),
+            ("exist_ok", exist_ok),
+            ("success", True),
+            ("kind", None if is_text else export.kind),
+            ("char_count", export.char_count if is_text else None),
+            ("size_bytes", export.size_bytes),
+        ],
+        children=[_message(said)],
+    )
+
+
+def fd_write(fd: str, chars: int, total_chars: int, state: str, message: str) -> Rendered:
+    """Render a write of `chars` characters to `fd`, which now has `total_chars`."""
+    attributes: list[tuple[str, Attribute]] = [("fd", fd), ("chars", chars), ("total_chars", total_chars)]
+    return element("fd_write", [*attributes, ("state", state)], children=[_message(message)])
+
+
+def fd_close(fd: str) -> Rendered:
+    """Render the closing of a descriptor."""
+    said = f"{fd} is closed and can no longer be read here."
+    return element("fd_close", [("fd", fd), ("success", True)], children=[_message(said)])
+
+
+def process_result(
+    record: ProcessRecord,
+    answer: str | None = None,
+    result: Rendered | None = None,
+    *,
+    in_fd: str | None = None,
+) -> Rendered:
+    """Render a process, its outputs, and its result: `answer` as text, or `result`, the `fd_result` of a
+    large answer; with neither, as for a pipeline, an empty tag."""
+    if answer is not None and result is not None:
+        raise TypeError("process_result takes an answer or a result, not both")
+    outputs = record.outputs
+    return element(
+        "process_result",
+        [
+            ("process", record.id),
+            ("program", record.program),
+            ("state", record.state),
+            ("exit_code", record.exit_code),
+            ("reason", record.reason),
+            ("fd", outputs[0] if outputs else None),
+            ("stderr_fd", outputs[1] if len(outputs) > 1 else None),
+            ("tee_fds", " ".join(outputs[2:]) or None),
+            ("in_fd", in_fd),
+        ],
+        answer,
+        () if result is None else (result,),
+    )
+
+
+def fd_error(error: FDStoreError, fd: str | None = None, max_chars: int | None = None) -> Rendered:
+    """Render an error with its message, of which at most `max_chars` are shown."""
+    said = str(error)
+    if max_chars is not None and len(said) > max_chars:
+        said = f"{said[:max_chars]}... ({len(said) - max_chars} characters more)"
+    return element("fd_error", [("type", error.type), ("fd", fd)], children=[_message(said)])

@@ -1,0 +1,59 @@
+"""Render the hits of a search as `grep -n` prints them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fdstore.elements.render import Rendered, element
+from fdstore.records import Hit, SearchResult
+from fdstore.text.layout import characters
+
+LINE_CHARS = 400
+"""The maximum characters of one line in search results."""
+
+
+def fd_search(result: SearchResult, more: str | bool | None = None) -> Rendered:
+    """Render hits as `grep -n` prints them; a line longer than `LINE_CHARS` is cut around its first match.
+    `more` says where to continue if hits were left out."""
+    return element(
+        "fd_search",
+        [
+            ("fd", result.fd),
+            ("pattern", result.pattern),
+            ("matches", result.matches),
+            ("shown", result.shown),
+            ("lines_searched", result.lines_searched),
+            ("more", more or None),
+        ],
+        "\n".join(grep_lines(result.hits, LINE_CHARS)),
+    )
+
+
+def grep_lines(hits: Sequence[Hit], line_chars: int) -> list[str]:
+    """Return the lines as grep prints them: each once, in order, as a hit even if it is also context, with
+    `--` between groups only if there is context. Lines are cut to `line_chars`."""
+    context = {near.line: near for hit in hits for near in (*hit.before, *hit.after)}
+    matched = {hit.line: hit for hit in hits}
+    printed: list[str] = []
+    previous: int | None = None
+    for number in sorted(context.keys() | matched.keys()):
+        if context and previous is not None and number > previous + 1:
+            printed.append("--")
+        if hit := matched.get(number):
+            printed.append(f"{number}:{_cut(hit.text, line_chars, hit.column, *hit.left_out)}")
+        else:
+            near = context[number]
+            printed.append(f"{number}-{_cut(near.text, line_chars, 1, 0, near.left_out)}")
+        previous = number
+    return printed
+
+
+def _cut(text: str, limit: int, column: int, missing_before: int, missing_after: int) -> str:
+    """Cut a long line to `limit` characters, a third of them before `column`, with marks for missing parts,
+    including those already missing in `text`."""
+    begin = max(0, min(column - 1 - limit // 3, len(text) - limit))
+    missing_before += begin
+    missing_after += max(0, len(text) - begin - limit)
+    before = f"[{characters(missing_before)} left out]" if missing_before else ""
+    after = f"[{characters(missing_after)} left out]" if missing_after else ""
+    return f"{before}{text[begin : begin + limit]}{after}"

@@ -1,0 +1,184 @@
+"""Configuration of an agent's descriptors: `[file_descriptor]` of a program file.
+
+`FDSection` is what a program file can say. `FDConfig`, which adds what only Python can, serves
+`Toolset(config=...)` and the program stored with a process. Both validate themselves on construction. What
+came after the first stored programs is not stored where it is not used, so that these keep their digests, and
+older workers run them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from fdstore.errors import InvalidArgument, quoted
+from fdstore.results.tool_names import FD_TOOLS
+from fdstore.results.tool_policy import ToolPolicy, check_size
+from fdstore.text.numbers import MAX_INTEGER
+
+SIZES = (
+    "default_page_size",
+    "max_input_chars",
+    "max_read_chars",
+    "max_expand_chars",
+)
+OPTIONAL_SIZES = {"max_direct_output_chars": 1, "max_direct_output_tokens": 1, "whole_chars": 0}
+"""Sizes that are UNSET where they are left out, with the least value of each."""
+DIRECT_CHARS = 8000
+"""What `max_direct_output_chars` is where neither it nor `max_direct_output_tokens` is set."""
+WHOLE_CHARS = 0
+"""What `whole_chars` is where it is not set."""
+FLAGS = ("page_user_input", "enable_references", "json_pretty_print")
+
+
+def has_descriptors(config: FDSection, tools: Collection[str]) -> bool:
+    """Return whether an agent has descriptors: as `config` says, else if one of its tools works on them."""
+    return config.enabled if config.enabled is not None else not FD_TOOLS.isdisjoint(tools)
+
+
+def _size(description: str, minimum: int = 1, default: int | None = None) -> msgspec.Meta:
+    # for the schema only: `FDConfig` checks the bounds, and what is left out stays UNSET
+    schema = {"minimum": minimum, "maximum": MAX_INTEGER} | ({} if default is None else {"default": default})
+    return msgspec.Meta(description=description, extra_json_schema=schema)
+
+
+def _flag(description: str) -> msgspec.Meta:
+    return msgspec.Meta(description=description)
+
+
+class FDSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Sizes and switches of an agent's descriptors. Sizes are in characters."""
+
+    enabled: Annotated[
+        bool | None,
+        msgspec.Meta(
+            description="Whether large texts become descriptors. Default: if a tool on them is enabled.",
+            examples=[True],
+        ),
+    ] = None
+    max_direct_output_chars: Annotated[
+        int | UnsetType,
+        _size("A tool result longer than this becomes a descriptor.", default=DIRECT_CHARS),
+    ] = UNSET
+    whole_chars: Annotated[
+        int | UnsetType,
+        _size(
+            "A text that becomes a descriptor is shown whole, with its id, if it is not longer than this;"
+            " 0: never.",
+            minimum=0,
+            default=WHOLE_CHARS,
+        ),
+    ] = UNSET
+    default_page_size: Annotated[int, _size("Page size of descriptors created for the agent.")] = 4000
+    max_input_chars: Annotated[
+        int, _size("User input longer than this becomes a descriptor, if page_user_input is true.")
+    ] = 8000
+    page_user_input: Annotated[bool, _flag("Whether user input may become a descriptor.")] = True
+    enable_references: Annotated[
+        bool, _flag('Whether <ref id="NAME"> passages of answers are stored as descriptors.')
+    ] = True
+    json_pretty_print: Annotated[
+        bool, _flag("Whether a long JSON result is stored indented, so that it pages by lines.")
+    ] = False
+    max_read_chars: Annotated[int, _size("Maximum result of one read.")] = 100_000
+    max_expand_chars: Annotated[
+        int, _size("Maximum total size of the texts that replace {{fd:3}} in one call.")
+    ] = 1_000_000
+    max_direct_output_tokens: Annotated[
+        int | UnsetType,
+        msgspec.Meta(
+            description="Instead of max_direct_output_chars: a result of more tokens becomes a descriptor.",
+            examples=[2000],
+            extra_json_schema={"minimum": 1, "maximum": MAX_INTEGER},
+        ),
+    ] = UNSET
+    hold_back_tools: Annotated[
+        bool | UnsetType,
+        msgspec.Meta(
+            description="Whether an agent is offered read_fd, search_fd, list_fds and close_fd only once it"
+            " has a descriptor. Short tasks then do not pay for them; the prompt cache misses once. Default:"
+            " true.",
+            examples=[False],
+        ),
+    ] = UNSET
+    tool: Annotated[
+        dict[str, ToolPolicy] | UnsetType,
+        msgspec.Meta(
+            description="For functions of [tools] python, each under its name as [file_descriptor.tool.NAME]:"
+            ' inline ("auto", "always", "never"), max_direct_output_chars or max_direct_output_tokens,'
+            ' preview ("auto", "head", "tail", "both") and preview_chars, head and tail together.',
+            examples=[{"search": {"preview": "tail", "preview_chars": 1000}}],
+        ),
+    ] = UNSET
+
+    @property
+    def direct_chars(self) -> int:
+        """Maximum length (characters) of a result that stays inline, where tokens do not count instead."""
+        chars = self.max_direct_output_chars
+        return DIRECT_CHARS if isinstance(chars, UnsetType) else chars
+
+    @property
+    def whole_limit(self) -> int:
+        """Maximum length (characters) of a stored text that is shown whole; 0: none is."""
+        chars = WHOLE_CHARS if isinstance(self.whole_chars, UnsetType) else self.whole_chars
+        return min(chars, self.max_read_chars)
+
+    @property
+    def policies(self) -> dict[str, ToolPolicy]:
+        """The policies of single tools."""
+        return {} if isinstance(self.tool, UnsetType) else self.tool
+
+    def __post_init__(self) -> None:
+        if self.enabled is not None and type(self.enabled) is not bool:
+            raise InvalidArgument("enabled", "must be true or false, or left out")
+        for name in FLAGS:
+            if type(getattr(self, name)) is not bool:
+                raise InvalidArgument(name, "must be true or false")
+        if self.hold_back_tools is not UNSET and type(self.hold_back_tools) is not bool:
+            raise InvalidArgument("hold_back_tools", "must be true or false, or left out")
+        for name in SIZES:
+            check_size(name, getattr(self, name))
+        for name, least in OPTIONAL_SIZES.items():
+            if (size := getattr(self, name)) is not UNSET:
+                check_size(name, size, least)
+        if UNSET not in (self.max_direct_output_tokens, self.max_direct_output_chars):
+            problem = "max_direct_output_chars is given too; keep one of them"
+            raise InvalidArgument("max_direct_output_tokens", problem)
+        if not isinstance(self.tool, (dict, UnsetType)):
+            raise InvalidArgument("tool", "must have a ToolPolicy for each name of a tool")
+        for name, policy in self.policies.items():
+            if not isinstance(name, str) or not isinstance(policy, ToolPolicy):
+                raise InvalidArgument(f"tool.{quoted(name)}", "must be a ToolPolicy under the name of a tool")
+            policy.check(f"tool.{name if name.isidentifier() else quoted(name)}.")
+
+
+class FDConfig(FDSection, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Sizes and switches of an agent's descriptors. Sizes are in characters.
+
+    tool            {"name": ToolPolicy(...)}: what becomes of the results of single tools
+    count_tokens    function that counts the tokens of a text for `max_direct_output_tokens` (default: an
+                    estimate). If it fails, the estimate counts, and the failure is logged once
+
+    Raises `InvalidArgument` with the field's name for a flag that is not a bool, a size that is not an
+    integer from 1 to 2**53, and values that contradict each other.
+
+    >>> FDConfig(default_page_size=2000).max_read_chars
+    100000
+    """
+
+    count_tokens: Any = UNSET
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.count_tokens is None:
+            msgspec.structs.force_setattr(self, "count_tokens", UNSET)
+        if self.count_tokens is not UNSET and not callable(self.count_tokens):
+            raise InvalidArgument("count_tokens", "must be a function from a text to its number of tokens")
+
+    @classmethod
+    def of(cls, section: FDSection) -> FDConfig:
+        """Return the configuration that a program file gives."""
+        return cls(**{name: getattr(section, name) for name in FDSection.__struct_fields__})

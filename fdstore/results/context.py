@@ -1,0 +1,91 @@
+"""What the tools of one process work with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import TypeAlias
+
+import msgspec
+
+from fdstore.elements.coverage import ReadParts
+from fdstore.files.paths import Root
+from fdstore.permissions import Permissions
+from fdstore.pipeline_limits import DEFAULTS, PipelineLimits
+from fdstore.records import ModelPrice
+from fdstore.results.config import FDConfig
+from fdstore.results.token_counter import TokenCounter
+from fdstore.results.tool_policy import NO_POLICY, ToolPolicy
+from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.processes.processes import NO_PROGRAM, Program
+
+Progress: TypeAlias = Callable[[int, int | None], None]
+UserCode: TypeAlias = Callable[[], AbstractContextManager[None]]
+
+
+class Linked(msgspec.Struct, frozen=True, kw_only=True):
+    """A program that may be spawned: its description for the model, and what the child process needs."""
+
+    key: str
+    description: str
+    digest: str
+    bundle: str
+    preload: tuple[str, ...] = ()
+    price: ModelPrice | None = None
+
+
+class Context(msgspec.Struct, frozen=True, kw_only=True):
+    """Environment of the tools of one process: its descriptors, the enabled tools and the permissions.
+
+    export_root       directory below which files are written; None: none was configured
+    preload_root      directory below which files named by a model are read; None: none was configured
+    linked            programs that may be spawned, by alias
+    wake              sends a wake-up for a process id
+    permissions       for functions, commands and paths that programs name
+    own_program       the program of this process, for forks of it; a user's own loop has none
+    forks_may_spawn   whether forks may start processes too
+    refused           enabled tools that this process may not call: a fork is offered what its parent is, so
+                      that their requests begin with the same bytes
+    commands          commands that a pipeline may run, within `pipeline_limits`
+    wait_for_workers  False: start nothing that no live worker can run
+    progress          called during a long call, with the bytes done and the total (None: unknown)
+    meter             session under which is counted what is kept out and read back; None: nothing is counted
+    policies          what becomes of the results of single tools, by name
+    count_tokens      counts tokens for thresholds that are given in tokens
+    read_parts        returns what the agent has read of each descriptor; None: it has no journal
+    user_code         returns a context manager around each run of a user's function
+    is_new_call       whether the call cannot have begun before
+    """
+
+    handle: ProcessHandle
+    prefix: str
+    config: FDConfig
+    enabled: frozenset[str]
+    fds_on: bool
+    export_root: Root | None
+    preload_root: Root | None
+    linked: dict[str, Linked]
+    wake: Callable[[str], None]
+    permissions: Permissions = Permissions()
+    own_program: Program = NO_PROGRAM
+    forks_may_spawn: bool = False
+    refused: frozenset[str] = frozenset()
+    commands: tuple[str, ...] = ()
+    pipeline_limits: PipelineLimits = DEFAULTS
+    wait_for_workers: bool = True
+    progress: Progress | None = None
+    meter: str | None = None
+    policies: dict[str, ToolPolicy] = {}
+    count_tokens: TokenCounter = TokenCounter()
+    read_parts: Callable[[], Mapping[str, ReadParts]] | None = None
+    user_code: UserCode = nullcontext
+    is_new_call: bool = False
+
+    def policy_of(self, tool: str) -> ToolPolicy:
+        """Return what becomes of the results of a tool, by its name or by a source: `Bash: make test`."""
+        return self.policies.get(tool) or self.policies.get(tool.partition(": ")[0], NO_POLICY)
+
+    @property
+    def direct_limit(self) -> int | None:
+        """Maximum length (characters) of output that stays inline; None (no limit) if descriptors are off."""
+        return self.config.direct_chars if self.fds_on else None

@@ -1,0 +1,276 @@
+"""Store large texts as descriptors, and render descriptors for a model.
+
+A text longer than `max_direct_output_chars` is stored and rendered as an `fd_result`, see `fd_results`. A
+shorter one stays inline, as an `fd_inline` if it could be mistaken for one of our elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from fdstore.elements.render import Rendered, fd_error, fd_inline, fd_result_of_bytes
+from fdstore.elements.stored_message import stored_message
+from fdstore.errors import FDStoreError, InvalidArgument
+from fdstore.records import Descriptor, ProcessRecord
+from fdstore.results.block_groups import groups_to_store, join_groups
+from fdstore.results.context import Context
+from fdstore.results.fd_results import display_of, render_stored
+from fdstore.results.fd_results import render_fd as render_fd
+from fdstore.store.contents import contents
+from fdstore.store.processes import savings, tool_calls
+from fdstore.telemetry.counts import count
+from fdstore.text.layout import reindent_json
+from fdstore.text.ref_tags import last_of_each, references
+from fdstore.text.tokens import estimate_tokens
+from fdstore.wire.operation import Operation
+
+TEXT_BLOCKS = ("text", "input_text")
+"""Types of blocks that hold a text: those of the Messages API and of MCP, and of OpenAI's Responses API."""
+
+
+class Wrapped(NamedTuple):
+    """A text as the model sees it, and its descriptor if it was stored."""
+
+    content: str
+    descriptor: Descriptor | None
+
+
+def wrap_text(
+    context: Context,
+    text: str,
+    source: str,
+    call_id: str | None = None,
+    name: str = "",
+    *,
+    is_same: bool = True,
+) -> Operation[Wrapped]:
+    """Return `text` as the model sees it, inline, or stored and rendered as an `fd_result`; with its
+    descriptor: the next number, or the id of a name. `is_same`: every run of the call has this text."""
+    text = escape_surrogates(text)
+    if not exceeds_threshold(context, text, source):
+        count("fdstore_result_chars_total", "false", by=len(text))
+        return Wrapped(fd_inline(text), None)
+    count("fdstore_result_chars_total", "true", by=len(text))
+    stored = (context.config.json_pretty_print and reindent_json(text)) or text
+    slot = None if call_id is None else f"{call_id}/wrapped"
+    wrapped = yield from _store(context, stored, source, slot, name, is_same=is_same)
+    count("fdstore_kept_out_chars_total", by=max(0, len(text) - len(wrapped.content)))
+    if context.meter is not None:
+        tokens = estimate_tokens(text)
+        yield from savings.count_kept(
+            context.handle, context.meter, source, len(text), tokens, wrapped.content, slot
+        )
+    return wrapped
+
+
+def wrap_once(context: Context, text: str, source: str, call_id: str | None) -> Operation[str]:
+    """Wrap the output of a tool that the user's own loop ran under `call_id`. Raises `InvalidArgument` if
+    another output was wrapped under that id."""
+    if call_id is not None and exceeds_threshold(context, text, source):
+        call_id = f"{call_id}/wrap"
+        yield from tool_calls.identify(context.handle, call_id, tool_calls.request_of("wrap", [source, text]))
+    return (yield from wrap_text(context, text, source, call_id)).content
+
+
+def wrap_error(
+    context: Context, error: FDStoreError, source: str, call_id: str | None = None
+) -> Operation[str]:
+    """Wrap the typed error of a function. A short one stays a plain `fd_error`, without `fd_inline`."""
+    rendered = escape_surrogates(fd_error(error))
+    if not exceeds_threshold(context, rendered, source, is_element=True):
+        return rendered
+    return (yield from wrap_text(context, rendered, source, call_id, is_same=False)).content
+
+
+def exceeds_threshold(context: Context, text: str, source: str, *, is_element: bool = False) -> bool:
+    """Whether a result of the tool `source` is stored. An element of ours, such as an error, is stored only
+    if it is long."""
+    if not context.fds_on:
+        return False
+    policy = context.policy_of(source)
+    if policy.inline == "always":
+        return False
+    if policy.inline == "never" and not is_element:
+        return True
+    for limits in (policy, context.config):
+        if not isinstance(limits.max_direct_output_tokens, UnsetType):
+            return context.count_tokens(text) > limits.max_direct_output_tokens
+        if not isinstance(limits.max_direct_output_chars, UnsetType):
+            return len(text) > limits.max_direct_output_chars
+    return len(text) > context.config.direct_chars
+
+
+def _store(
+    context: Context,
+    text: str,
+    source: str,
+    call_id: str | None,
+    name: str = "",
+    *,
+    is_same: bool = True,
+    may_be_whole: bool = True,
+) -> Operation[Wrapped]:
+    page_size, display = context.config.default_page_size, display_of(context.policy_of(source))
+    if not may_be_whole:
+        display = display._replace(may_be_whole=False)
+    descriptor, is_known = yield from contents.create_or_recall(
+        context.handle, text, source, page_size, name=name, call_id=call_id
+    )
+    # an earlier run of a function may have stored another text
+    if (is_known or is_same) and descriptor.chars == len(text):
+        return Wrapped(render_stored(context, descriptor, text, display), descriptor)
+    return Wrapped((yield from render_fd(context, descriptor.fd, display)), descriptor)
+
+
+def store_answer(context: Context, answer: str, process: ProcessRecord) -> Operation[Rendered]:
+    """Store the answer of a process that is too long to be shown, once, and render it as an `fd_result`."""
+    source, slot = process.program or process.id, f"{process.id}/answer"
+    wrapped = yield from _store(context, answer, source, slot, may_be_whole=False)
+    return Rendered(wrapped.content)
+
+
+def store_bytes(
+    context: Context,
+    data: bytes,
+    source: str,
+    call_id: str | None = None,
+    *,
+    media_type: str | None = None,
+    name: str = "",
+) -> Operation[Wrapped]:
+    """Store bytes, and render them as an `fd_result`."""
+    descriptor = yield from contents.create(
+        context.handle, data, source, media_type=media_type, name=name, call_id=call_id
+    )
+    message = stored_message(descriptor, context.enabled)
+    return Wrapped(fd_result_of_bytes(descriptor, message), descriptor)
+
+
+def escape_surrogates(text: str) -> str:
+    r"""Return `text` with lone surrogates, which UTF-8 cannot encode, shown as `\udXXX`."""
+    if text.isascii():
+        return text
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def wrap_input(
+    context: Context, given: str | Sequence[Any], call_id: str | None = None
+) -> Operation[str | list[Any]]:
+    """Return user input as the model sees it: a long text as an `fd_result`, a short one inline; of blocks as
+    `block_groups` decides."""
+    if isinstance(given, str):
+        return (yield from _wrap_input_text(context, given, call_id))
+    texts = [block_text(block) for block in given]
+    groups = groups_to_store(texts, lambda text: _is_long_input(context, text))
+    of_groups, others = join_groups(texts, groups)
+    blocks: list[Any] = []
+    for number, (block, text) in enumerate(zip(given, texts, strict=True)):
+        if text is None:
+            blocks.append(block)
+        elif number not in others:
+            slot = None if call_id is None else f"{call_id}/{number}"
+            shown = yield from _wrap_input_text(context, of_groups.get(number, text), slot)
+            blocks.append(replace_text(block, shown))
+    return blocks
+
+
+def replace_text(block: Any, text: str) -> Any:
+    """Return a text block with another text. Its other fields, such as `cache_control`, stay."""
+    if block_text(block) == text:
+        return block
+    fields = block if isinstance(block, dict) else {"type": getattr(block, "type", "text")}
+    return {**fields, "text": text}
+
+
+def as_of_input(context: Context) -> Context:
+    """Return a context in which results are judged as inputs of the user are."""
+    config = context.config
+    return msgspec.structs.replace(
+        context,
+        config=msgspec.structs.replace(
+            config,
+            max_direct_output_chars=config.max_input_chars,
+            max_direct_output_tokens=UNSET,
+            json_pretty_print=False,
+        ),
+        fds_on=context.fds_on and config.page_user_input,
+        policies={},
+    )
+
+
+def _is_long_input(context: Context, text: str) -> bool:
+    config = context.config
+    return context.fds_on and config.page_user_input and len(text) > config.max_input_chars
+
+
+def _wrap_input_text(context: Context, text: str, call_id: str | None) -> Operation[str]:
+    if _is_long_input(context, text):
+        return (yield from _store(context, escape_surrogates(text), "user_input", call_id)).content
+    return fd_inline(text)
+
+
+def block_text(block: Any) -> str | None:
+    """Return the text of a text block (a dict or an SDK object); None for any other block."""
+    if isinstance(block, str):
+        return block
+    if isinstance(block, dict):
+        kind, text = block.get("type"), block.get("text")
+    else:
+        kind, text = getattr(block, "type", None), getattr(block, "text", None)
+    return text if kind in TEXT_BLOCKS and isinstance(text, str) else None
+
+
+def to_text(result: Any) -> str:
+    """Convert a tool's return value to text: a string, bytes, or any JSON value. Raises `InvalidArgument` for
+    other values."""
+    if isinstance(result, str):
+        return result
+    if result is None:
+        return ""
+    if isinstance(result, (bytes, bytearray)):
+        return bytes(result).decode("utf-8", "backslashreplace")
+    try:
+        return msgspec.json.encode(result).decode("utf-8")
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidArgument(
+            "", f"the tool returned a {type(result).__name__}, which is neither text nor JSON"
+        ) from error
+
+
+def store_references(
+    context: Context, answer: str | Sequence[Any], call_id: str | None = None
+) -> Operation[list[str]]:
+    """Store each `<ref id="NAME">` passage of an answer as `ref:NAME`. Return the ids."""
+    if isinstance(answer, str):
+        text = answer
+    else:
+        # the text may be split into blocks at any character
+        text = "".join(found for block in answer if (found := block_text(block)) is not None)
+    ids = []
+    for name, passage in reference_passages(context, text).items():
+        ids.append((yield from store_passage(context, name, passage, call_id)))
+    return ids
+
+
+def reference_passages(context: Context, text: str) -> dict[str, str]:
+    """Return the reference passages of an answer by name; empty if references are disabled."""
+    if not (context.fds_on and context.config.enable_references):
+        return {}
+    return last_of_each(references(text))
+
+
+def store_passage(context: Context, name: str, passage: str, call_id: str | None = None) -> Operation[str]:
+    """Store a passage as `ref:NAME` and return its id. Raises `QuotaExceeded`."""
+    descriptor = yield from contents.create(
+        context.handle,
+        escape_surrogates(passage),
+        "reference",
+        context.config.default_page_size,
+        name=f"ref:{name}",
+        call_id=None if call_id is None else f"{call_id}/ref:{name}",
+    )
+    return descriptor.fd

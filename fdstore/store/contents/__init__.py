@@ -1,0 +1,1 @@
+"""Contents and their descriptors: create, name, resolve, read, search, export."""

@@ -1,0 +1,271 @@
+"""Locate a part of a content and fetch it.
+
+Every part is a `Span`: a run of whole pages, cut at both ends. Locating it needs only the index; fetching
+it transfers only those pages, in pipelined requests when there are many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import msgspec
+
+from fdstore.records import Descriptor
+from fdstore.store.content_info import ContentGone, ContentInfo, Unit
+from fdstore.store.contents.page_fields import fields_of, joined
+from fdstore.store.contents.resolving import content_info, group_with, reads_content, resolve
+from fdstore.store.process_handle import ProcessHandle
+from fdstore.text.index import Group, TextPosition
+from fdstore.text.selection import Part, clamp
+from fdstore.wire.operation import Abandon, Batch, Operation, Receive, Send
+
+WINDOW_BYTES = 256_000
+"""Approximate size of one request of a long read."""
+
+AHEAD = 3
+"""Requests in flight during a long read whose pages are consumed one run after the other, as fast as a file
+is written or a text searched: what is in flight is in the memory of Redis."""
+
+AHEAD_IN_MEMORY = 128
+"""Requests in flight during a read into memory, which is as fast as the network: about 33 MB, so that only
+the longest reads wait for more than one round trip."""
+
+LOOKS = 3
+"""How often a part is looked up before it counts as missing: other threads that read the same content may
+evict its index groups from the cache in between."""
+
+Take = Callable[[list[bytes]], Operation[None]]
+"""Consumes each run of pages of a long read."""
+
+
+class Span(msgspec.Struct, frozen=True):
+    """A part of a content, from inside page `head.page` to inside page `tail.page`. `head` and `tail` are
+    the text positions at the starts of those pages."""
+
+    part: Part
+    head: TextPosition
+    tail: TextPosition
+
+    @property
+    def pages(self) -> range:
+        return range(self.head.page, self.tail.page + 1)
+
+
+def after_newline(text: str, number: int) -> int:
+    """Return the offset just after the LF with this number in `text`, or its length if there are fewer.
+
+    >>> after_newline("a\\nb\\nc", 2), after_newline("a\\nb\\nc", 0), after_newline("a", 1)
+    (4, 0, 1)
+    """
+    if number <= 0:
+        return 0
+    pieces = text.split("\n", number)
+    return len(text) - len(pieces[-1]) if len(pieces) > number else len(text)
+
+
+def cut_head(span: Span, text: str) -> int:
+    """Return the offset in the text of the first page where the span begins."""
+    if span.part.mode == "line":
+        return after_newline(text, span.part.start - 1 - span.head.newlines)
+    if span.part.mode == "char":
+        return span.part.start - 1 - span.head.chars
+    return 0
+
+
+def cut_tail(span: Span, text: str) -> int:
+    """Return the offset in the text of the last page where the span ends."""
+    if span.part.mode == "line":
+        return after_newline(text, span.part.last - span.tail.newlines)
+    if span.part.mode == "char":
+        return span.part.last - span.tail.chars
+    return len(text)
+
+
+def total_of(descriptor: Descriptor, mode: str) -> int:
+    """Return how many pages, lines or characters the content has."""
+    return {"page": descriptor.pages, "line": descriptor.lines, "char": descriptor.chars}[mode]
+
+
+def locate(handle: ProcessHandle, fd: str, part: Part) -> Operation[tuple[ContentInfo, Span]]:
+    """Locate a part of a content: no round trip if its index is cached, one otherwise.
+
+    Raises `NotFound`, `PageOutOfRange`, `PositionOutOfRange`.
+    """
+    if part.mode == "page":
+        view = yield from content_info(handle, fd)
+        view.require_text()
+        clamped = clamp(fd, part, view.descriptor.pages)
+        head = (yield from group_with(view, clamped.start)).before(clamped.start)
+        tail = (yield from group_with(view, clamped.last)).before(clamped.last)
+        return view, Span(clamped, head, tail)
+
+    unit: Unit = "newlines" if part.mode == "line" else "chars"
+    # a line begins after the LF before it, a character at itself
+    first = part.start - 1 if part.mode == "line" else part.start
+    known = handle.known(fd)
+    found = _groups(known, unit, first, part) if known else None
+    for _ in range(LOOKS):
+        if known is None or found is None:
+            known, _ = yield from resolve(handle, fd, unit=unit, first=first, last=part.last)
+            known.require_text()
+            found = _groups(known, unit, first, part)
+    assert known is not None
+    clamped = clamp(fd, part, total_of(known.descriptor, part.mode))
+    if found is None:
+        raise ContentGone(fd)
+    head_group, tail_group = found
+    if part.mode == "line":
+        return known, Span(clamped, _line_start(head_group, first), _line_end(tail_group, clamped.last))
+    head = head_group.before(head_group.page_of_char(clamped.start))
+    tail = tail_group.before(tail_group.page_of_char(clamped.last))
+    return known, Span(clamped, head, tail)
+
+
+@reads_content
+def pages_of_chars(handle: ProcessHandle, fd: str, first: int, last: int) -> Operation[tuple[int, int]]:
+    """Return the first and the last page that these characters touch; round trips as of `locate`."""
+    _, span = yield from locate(handle, fd, Part("char", first, last - first + 1))
+    return span.head.page, span.tail.page
+
+
+def clamp_span(handle: ProcessHandle, fd: str, part: Part) -> Operation[Part]:
+    """Return the part, cut at the end of the content."""
+    view = yield from content_info(handle, fd)
+    view.require_text()
+    return clamp(fd, part, total_of(view.descriptor, part.mode))
+
+
+def _groups(view: ContentInfo, unit: Unit, first: int, part: Part) -> tuple[Group, Group] | None:
+    head = view.group_at(unit, first)
+    if head is None:
+        return None
+    tail = head if part.last <= getattr(head.end, unit) else view.group_at(unit, part.last)
+    return (head, tail) if tail else None
+
+
+def _line_start(group: Group, newlines_before: int) -> TextPosition:
+    if newlines_before == 0:
+        return group.start
+    page = group.page_of_newline(newlines_before)
+    after = group.after(page)
+    # if the LF is the last character of its page, the line begins on the next page
+    return after if after.newlines == newlines_before and not after.mid_line else group.before(page)
+
+
+def _line_end(group: Group, newlines: int) -> TextPosition:
+    return group.before(group.page_of_newline(newlines))
+
+
+def window_of(descriptor: Descriptor) -> int:
+    """Return how many pages one request of a long read fetches."""
+    each = max(1, descriptor.bytes // max(descriptor.pages, 1))
+    return max(1, min(1000, WINDOW_BYTES // each))
+
+
+def request(view: ContentInfo, run: range) -> Batch:
+    """Return the batch that fetches these pages; `require_pages` validates its replies."""
+    return [("HMGET", view.keys.pages, *(fields_of(run) if view.is_split else run)), view.proof]
+
+
+def require_pages(view: ContentInfo, replies: list[Any]) -> list[bytes]:
+    """Return the pages in the replies to a `request`. Raises `ContentGone` if the content is gone,
+    `StoreLostData` if it was replaced or pages are missing."""
+    found, created = replies
+    if view.is_split:
+        found = joined(found)
+    view.check(created, complete=None not in found)
+    return cast("list[bytes]", found)
+
+
+def fetch(view: ContentInfo, pages: range, take: Take, ahead: int = AHEAD) -> Operation[None]:
+    """Pass the pages to `take` in order, in runs of about `WINDOW_BYTES`, with up to `ahead` requests in
+    flight. The last page of an open content is taken from the view.
+
+    Raises `ContentGone` if the content is gone.
+    """
+    if view.last_page is not None and pages[-1] == view.descriptor.pages:
+        if len(pages) > 1:
+            yield from fetch(view, pages[:-1], take, ahead)
+        yield from take([view.last_page])
+        return
+    window = window_of(view.descriptor)
+    if len(pages) <= window:
+        yield from take(require_pages(view, (yield request(view, pages))))
+        return
+    # no list of all pages: their number comes from a record, which is not trusted
+    starts = range(0, len(pages), window)
+    try:
+        for i in starts[:ahead]:
+            yield Send(request(view, pages[i : i + window]), "read")
+        for i in starts:
+            found = yield Receive("read")
+            later = i + ahead * window
+            if later < len(pages):
+                yield Send(request(view, pages[later : later + window]), "read")
+            yield from take(require_pages(view, found))
+    except Exception:
+        yield Abandon("read")  # another attempt of this operation must not receive these replies
+        raise
+
+
+def _of_whole_pages(view: ContentInfo, take: Take) -> Take:
+    """Return a `take` that raises `ValueError` if pages of bytes have other sizes than the totals say."""
+    d = view.descriptor
+    left = d.bytes
+
+    def checked(run: list[bytes]) -> Operation[None]:
+        nonlocal left
+        for data in run:
+            if len(data) != min(left, d.page_size):
+                raise ValueError(f"a page has {len(data)} bytes, not {min(left, d.page_size)}")
+            left -= len(data)
+        yield from take(run)
+
+    return checked
+
+
+def collect(view: ContentInfo, pages: range) -> Operation[list[bytes]]:
+    """Fetch the pages into a list."""
+    if view.last_page is None and len(pages) <= window_of(view.descriptor):
+        return require_pages(view, (yield request(view, pages)))
+    parts: list[bytes] = []
+
+    def take(run: list[bytes]) -> Operation[None]:
+        parts.extend(run)
+        return
+        yield  # makes this a generator
+
+    yield from fetch(view, pages, take, AHEAD_IN_MEMORY)
+    return parts
+
+
+def fetch_part(
+    view: ContentInfo, span: Span, take: Take, begins: Callable[[tuple[int, int]], None] | None = None
+) -> Operation[None]:
+    """Pass the text of a span to `take` as UTF-8, in order, cut at both ends. `begins` is called first,
+    with the number of characters and LFs before the span. A span of bytes is whole pages."""
+    if view.descriptor.kind == "bytes":
+        yield from fetch(view, span.pages, _of_whole_pages(view, take))
+        return
+    left = len(span.pages)
+    first = True
+
+    def cut(run: list[bytes]) -> Operation[None]:
+        nonlocal left, first
+        left -= len(run)
+        if left == 0:
+            text = run[-1].decode("utf-8")
+            run[-1] = text[: cut_tail(span, text)].encode("utf-8")
+        if first:
+            first = False
+            # cut the end before the start: on a single page, offsets from the start stay valid
+            text = run[0].decode("utf-8")
+            skipped = cut_head(span, text)
+            run[0] = text[skipped:].encode("utf-8")
+            if begins:
+                head = span.head
+                begins((head.chars + skipped, head.newlines + text[:skipped].count("\n")))
+        yield from take(run)
+
+    yield from fetch(view, span.pages, cut)

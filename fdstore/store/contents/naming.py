@@ -1,0 +1,128 @@
+"""Names of contents: `put` makes or replaces one in one atomic step, `find`, `rename`, listing by prefix.
+
+A name is an entry `name:KEY` in the table of a process, and so works wherever a number does: it is shared,
+forked and closed like one. `ref:NAME` is the same for the passages that models name. Beside the table the
+names are kept in order (`{triage}:triage.1:names`), so that listing by prefix costs the same beside any
+number of other names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from fdstore.errors import DamagedRecord, InvalidArgument, quoted
+from fdstore.records import Descriptor
+from fdstore.store.content_info import descriptor_of, pairs
+from fdstore.store.contents.resolving import content_name, raise_if_lost
+from fdstore.store.outcomes import outcome
+from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.record_format import decoding, show_bytes
+from fdstore.text.names import check_prefix, name_id
+from fdstore.wire.operation import Operation, new_op
+from fdstore.wire.scripts import script, text
+
+AT_ONCE = 500
+"""Names listed by one request."""
+
+AFTER_ALL_KEYS = b"\xff"
+"""Sorts after every text in UTF-8."""
+
+
+class Absent(msgspec.Struct, frozen=True):
+    """The type of `ABSENT`."""
+
+    def __repr__(self) -> str:
+        return "fdstore.ABSENT"
+
+
+ABSENT: Final = Absent()
+"""What `put` expects of a name that must not exist yet."""
+
+Expected = Descriptor | Absent | None
+"""What `put` expects that a name means: this content, nothing, or (None) anything."""
+
+
+def expectation(expect: object) -> str:
+    """Return an expectation as scripts compare it. Raises `InvalidArgument`."""
+    if expect is None:
+        return ""
+    if isinstance(expect, Absent):
+        return "absent"
+    if isinstance(expect, Descriptor):
+        return f"{expect.created_at:.6f} {expect.producer}"
+    raise InvalidArgument("expect", f"a descriptor or fdstore.ABSENT is needed, not {quoted(expect)}")
+
+
+def find(handle: ProcessHandle, key: str) -> Operation[Descriptor | None]:
+    """Return what a name means, or None. One round trip. Raises `DamagedRecord`."""
+    for found in (yield from look_up(handle, [name_id(key)])):
+        if isinstance(found, DamagedRecord):
+            raise found
+        return found
+    return None
+
+
+def list_names(handle: ProcessHandle, prefix: str = "") -> Operation[list[Descriptor]]:
+    """Return the descriptors of all names that begin with `prefix`, in the order of their UTF-8, without
+    damaged ones. One round trip for each `AT_ONCE`."""
+    encoded = check_prefix(prefix).encode()
+    first, last = b"[" + encoded, b"(" + encoded + AFTER_ALL_KEYS
+    listed: list[Descriptor] = []
+    while True:
+        found, reached = yield from _ask(handle, AT_ONCE, first, last)
+        listed += [each for each in found if isinstance(each, Descriptor)]
+        if not reached:
+            return listed
+        first = b"(" + reached
+
+
+def look_up(handle: ProcessHandle, fds: Sequence[str]) -> Operation[list[Descriptor | DamagedRecord]]:
+    """Return what those of these descriptors mean that exist, each in one atomic step. One round trip."""
+    return (yield from _ask(handle, 0, *fds))[0]
+
+
+def _ask(
+    handle: ProcessHandle, count: int, *arguments: str | bytes
+) -> Operation[tuple[list[Descriptor | DamagedRecord], bytes]]:
+    """Return descriptors, or why they cannot be read, and the last name examined, empty at the end."""
+    keys = (handle.keys.tree.record, handle.keys.record, handle.keys.fds, handle.keys.names)
+    [reply] = yield [script("names")(keys, count, *arguments)]
+    if reply[0] == b"gone":
+        raise_if_lost(handle)
+    reached, entries = outcome(reply, handle.id)
+    found: list[Descriptor | DamagedRecord] = []
+    for name, content, flat in zip(entries[::3], entries[1::3], entries[2::3], strict=True):
+        fd = name.decode("utf-8", "backslashreplace")
+        try:
+            if not isinstance(flat, list):
+                raise DamagedRecord(content_name(handle, fd), show_bytes(flat))
+            found.append(_described(handle, fd, content, flat))
+        except DamagedRecord as error:
+            found.append(error)
+    return found, reached
+
+
+def _described(handle: ProcessHandle, fd: str, content: bytes, flat: list[bytes]) -> Descriptor:
+    with decoding(content_name(handle, fd)):
+        fields = pairs(flat)
+        found = descriptor_of(fd, fields)
+        handle.meet(fd, text(content), fields["created_at"].encode())
+    return found
+
+
+def rename(handle: ProcessHandle, key: str, new_key: str, *, replace: bool = False) -> Operation[Descriptor]:
+    """Give a named content another name, in one atomic step, and return its descriptor. A content that has
+    that name is let go of with `replace`. One round trip. Raises `NotFound`, `Conflict`, `Fenced`,
+    `InvalidArgument`."""
+    answer_key, answer_field = handle.answer_slot(new_op(), None)
+    keys = (handle.keys.tree.record, handle.keys.record, handle.keys.fds, answer_key)
+    old, new = name_id(key), name_id(new_key)
+    arguments = (answer_field, handle.attempt, handle.id, old, new, "1" if replace else "0")
+    [reply] = yield [script("rename")(keys, *arguments)]
+    handle.forget(old)
+    handle.forget(new)
+    content, flat = outcome(reply, handle.id)
+    return _described(handle, new, content, flat)

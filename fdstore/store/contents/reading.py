@@ -1,0 +1,242 @@
+"""Read stored text: pages, lines, characters, or all of it.
+
+The layout is optimized for reading one page: one round trip of that page's bytes, and no work that grows
+with the content. Every other read is a span of pages (see `spans`).
+"""
+
+from __future__ import annotations
+
+from io import StringIO
+from typing import Any, Literal
+
+from fdstore.errors import PageOutOfRange, TooLarge
+from fdstore.records import Descriptor, Mode, Slice
+from fdstore.store.content_info import ContentInfo
+from fdstore.store.contents.locating import (
+    AHEAD_IN_MEMORY,
+    Span,
+    collect,
+    cut_head,
+    cut_tail,
+    fetch,
+    locate,
+)
+from fdstore.store.contents.page_fields import joined
+from fdstore.store.contents.resolving import (
+    content_info,
+    content_name,
+    group_with,
+    reads_content,
+    resolve,
+    retry_if_gone,
+)
+from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.record_format import UNREADABLE, damage
+from fdstore.text.index import Group, group_of
+from fdstore.text.paging import count_lines, newlines_in, page_end
+from fdstore.text.selection import Part
+from fdstore.wire.operation import Batch, Operation
+
+
+def read(handle: ProcessHandle, fd: str, part: Part | None, limit: int | None = None) -> Operation[Slice]:
+    """Read a part of a content, all of it for None. One page is one round trip of that page's bytes.
+
+    Raises `NotFound`, `PageOutOfRange`, `PositionOutOfRange`, and `TooLarge` when the part has more
+    than `limit` characters; then at most `limit` characters and two pages have been fetched.
+    """
+    if part is None:
+        return retry_if_gone(handle, fd, lambda: read_all(handle, fd, limit))
+    if part.mode == "page" and part.count == 1:
+        return read_page(handle, fd, part.start, limit)
+    return retry_if_gone(handle, fd, lambda: read_range(handle, fd, part, limit))
+
+
+@reads_content
+def read_range(handle: ProcessHandle, fd: str, part: Part, limit: int | None = None) -> Operation[Slice]:
+    """Read several pages, lines or characters. At least two round trips if the index is not cached."""
+    view, span = yield from locate(handle, fd, part)
+    if limit is not None:
+        least = span.tail.chars - (yield from group_with(view, span.head.page)).after(span.head.page).chars
+        if least > limit:
+            raise too_large(fd, least, limit)
+    pages = yield from collect(view, span.pages)
+    found = _cut(view.descriptor, span, pages)
+    if limit is not None and len(found.text) > limit:
+        raise too_large(fd, len(found.text), limit)
+    return found
+
+
+def too_large(fd: str, size: int, limit: int) -> TooLarge:
+    """Return the error for a part of more than `limit` characters."""
+    return TooLarge(
+        f"this part of {fd}", size, limit, "read it in pages, search it, or extract it to a new descriptor"
+    )
+
+
+def find_cached_page(handle: ProcessHandle, fd: str, number: int) -> tuple[ContentInfo, Group] | None:
+    """Return the view and index group of a page if both are cached. The caller then fetches only the fields
+    `view.pages` of that number and passes them to `build_page`: the fast path of most reads. None: run
+    `read_page` instead."""
+    view = handle.known(fd)
+    if view is None or not 1 <= number <= view.descriptor.pages or handle.must_touch():
+        return None
+    group = view.groups.get(group_of(number))
+    return None if group is None else (view, group)
+
+
+def build_page(
+    handle: ProcessHandle,
+    fd: str,
+    known: tuple[ContentInfo, Group],
+    number: int,
+    fields: list[Any],
+    limit: int | None,
+) -> Slice | None:
+    """Build the page that `find_cached_page` found, from its text and its proof. Return None if the content
+    was replaced; run `read_page` then. Raises `TooLarge`, `DamagedRecord`."""
+    view, group = known
+    data, created = fields
+    if view.is_split:
+        [data] = joined(data)
+    if data is None or created != view.created:
+        return None
+    try:
+        return _page(view.descriptor, group, number, data, limit)
+    except UNREADABLE as error:
+        raise damage(content_name(handle, fd), error) from error
+
+
+@reads_content
+def read_page(handle: ProcessHandle, fd: str, number: int, limit: int | None = None) -> Operation[Slice]:
+    """Read one page. One round trip, whether or not the descriptor is cached."""
+    first = group_of(number)
+    view = handle.known(fd)
+    data = created = None
+    group: Group | None = None
+    if view is not None:
+        view.require_text()
+    if view is not None and number <= view.descriptor.pages:
+        # keep a reference: other threads that read the same content may evict the group
+        group = view.groups.get(first)
+        batch: Batch = [] if group else [("HGET", view.keys.index, first)]
+        *value, data, created = yield [*batch, *view.pages.batch(number)]
+        if view.is_split:
+            [data] = joined(data)
+        if created is None:
+            view = None
+        elif value and value[0] is not None:
+            group = view.learn(first, value[0])
+    if view is None:
+        view, data = yield from resolve(handle, fd, page=number)
+        view.require_text()
+        created, group = view.created, view.groups.get(first)
+    if number > view.descriptor.pages:
+        raise PageOutOfRange(fd, number, view.descriptor.pages)
+    view.check(created, complete=data is not None and group is not None)
+    assert data is not None
+    assert group is not None
+    return _page(view.descriptor, group, number, data, limit)
+
+
+def _page(descriptor: Descriptor, group: Group, number: int, data: bytes, limit: int | None) -> Slice:
+    text = data.decode()
+    if limit is not None and len(text) > limit:
+        raise too_large(descriptor.fd, len(text), limit)
+    return _slice(descriptor, text, group.at(number), "page", number, 1, number)
+
+
+def first_page_of(descriptor: Descriptor, text: str) -> Slice:
+    """Return the first page of a text in memory, which was stored as `descriptor`."""
+    page = text[: page_end(text, 0, descriptor.page_size)]
+    lines = count_lines(page.count("\n"), len(page), page.endswith("\n"))
+    return _slice(descriptor, page, (0, 0, False, lines), "page", 1, 1, 1)
+
+
+@reads_content
+def read_all(handle: ProcessHandle, fd: str, limit: int | None = None) -> Operation[Slice]:
+    """Read the whole text. Raises `TooLarge` before any page is fetched."""
+    view = yield from content_info(handle, fd)
+    view.require_text()
+    descriptor = view.descriptor
+    if limit is not None and descriptor.chars > limit:
+        raise too_large(fd, descriptor.chars, limit)
+    # StringIO grows in place: first use of fresh memory dominates the cost of a large text
+    whole = StringIO(newline="\n")  # no newline translation
+
+    def take(run: list[bytes]) -> Operation[None]:
+        whole.write(b"".join(run).decode("utf-8"))
+        return
+        yield  # makes this a generator
+
+    yield from fetch(view, range(1, descriptor.pages + 1), take, AHEAD_IN_MEMORY)
+    place = (0, 0, False, descriptor.lines)
+    return _slice(descriptor, whole.getvalue(), place, "page", 1, descriptor.pages, "all")
+
+
+def _cut(descriptor: Descriptor, span: Span, pages: list[bytes]) -> Slice:
+    """Cut a span out of these pages. Lines are counted in the first and last page alone; the index has the
+    other counts."""
+    part, head, tail = span.part, span.head, span.tail
+    if part.mode == "page":
+        text = b"".join(pages).decode("utf-8")
+        newlines = tail.newlines + newlines_in(pages[-1]) - head.newlines
+        lines = count_lines(newlines, len(text), text.endswith("\n"))
+        place = (head.newlines, head.chars, head.mid_line, lines)
+        page = part.start if part.count == 1 else None
+        return _slice(descriptor, text, place, "page", part.start, part.count, page)
+    texts = [pages[0].decode("utf-8")]
+    if len(pages) > 1:
+        texts += [b"".join(pages[1:-1]).decode("utf-8"), pages[-1].decode("utf-8")]
+    last = texts[-1] = texts[-1][: cut_tail(span, texts[-1])]
+    skip = cut_head(span, texts[0])
+    skipped, texts[0] = texts[0][:skip], texts[0][skip:]
+    text = "".join(texts)
+    chars = head.chars + skip
+    if part.mode == "line":
+        return _slice(
+            descriptor, text, (part.start - 1, chars, False, part.count), "line", part.start, part.count
+        )
+    mid_line = not skipped.endswith("\n") if skipped else head.mid_line
+    before = head.newlines + skipped.count("\n")
+    newlines = tail.newlines + last.count("\n") - before
+    lines = count_lines(newlines, len(text), text.endswith("\n"))
+    return _slice(descriptor, text, (before, chars, mid_line, lines), "char", part.start, part.count)
+
+
+def _slice(
+    descriptor: Descriptor,
+    text: str,
+    place: tuple[int, int, bool, int],
+    mode: Mode,
+    start: int,
+    count: int,
+    page: int | Literal["all"] | None = None,
+) -> Slice:
+    """Build the slice of a text from its `place` (see `Group.at`) and its start and count in units of
+    `mode`."""
+    newlines, chars, mid_line, lines = place
+    last_char = chars + len(text)
+    state = descriptor.state
+    at_end = last_char >= descriptor.chars
+    eof = at_end and state == "sealed"
+    # positional: keyword arguments take as long as everything else done with a page
+    return Slice(
+        text,
+        descriptor.fd,
+        mode,
+        page,
+        start,
+        count,
+        descriptor.pages,
+        f"{newlines + 1!s}-{newlines + lines!s}" if text else "0-0",  # lines
+        descriptor.lines,
+        f"{chars + 1!s}-{last_char!s}" if text else "0-0",  # chars
+        descriptor.chars,
+        bool(text and mid_line),  # continued
+        bool(text and text[-1] != "\n" and (not at_end or state == "open")),  # truncated
+        state,
+        eof,
+        descriptor.exit_code,
+        descriptor.chain if eof else None,
+        descriptor.reason,
+    )

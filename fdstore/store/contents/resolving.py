@@ -1,0 +1,228 @@
+"""Resolve descriptors to contents.
+
+One script (`resolve.lua`) resolves a descriptor and fetches the metadata and the part of the index a reader
+needs, so a first read costs one round trip for a page and two for a range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Concatenate, Literal, ParamSpec, TypeVar
+
+from fdstore.errors import (
+    Conflict,
+    DamagedRecord,
+    NotFound,
+    StoreFull,
+    StoreLostData,
+    StoreReadOnly,
+    StoreRefused,
+    UnsafeStore,
+)
+from fdstore.store.content_info import ContentGone, ContentInfo, Unit, descriptor_of, pairs
+from fdstore.store.contents.page_fields import fields_of, joined
+from fdstore.store.keys import ContentKeys, TreeKeys, content_keys
+from fdstore.store.outcomes import outcome
+from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.record_format import UNREADABLE, damage, decoding, show_bytes, whole_number
+from fdstore.text.index import Group, group_of
+from fdstore.wire.operation import Batch, Command, Operation
+from fdstore.wire.scripts import script
+
+T = TypeVar("T")
+
+
+P = ParamSpec("P")
+
+
+def resolve(
+    handle: ProcessHandle,
+    fd: str,
+    *,
+    page: int = 0,
+    unit: Unit | Literal["bytes"] | None = None,
+    first: int = 0,
+    last: int = 0,
+) -> Operation[tuple[ContentInfo, bytes | None]]:
+    """Resolve `fd` in Redis, ignoring the cache. Return its view and the text of `page`. With `unit`, also
+    fetch the index groups that hold the LFs or characters `first` and `last`; with "bytes", find the pages
+    that hold these bytes of a text (counted from 0), and return "FIRST-PAGE BYTES-BEFORE-IT LAST-PAGE" in
+    place of a page's text. One round trip; two more for the reader that finds an expired writer and breaks
+    its stream.
+
+    Most contents are read by the process that created them. So the page is requested from this process's
+    own keys, in the batch of the script, which then only confirms the guess: text that passes through Lua
+    takes twice the time.
+    """
+    tree = handle.keys.tree
+    expected = f"{handle.id}/{fd[3:]}" if page and fd.startswith("fd:") else ""
+    own, group = ContentKeys(f"{handle.keys.record}:{fd}"), group_of(page)
+    while True:
+        keys = (tree.record, handle.keys.fds, own.record)
+        batch: Batch = [script("resolve")(keys, fd, page, expected, *((unit, first, last) if unit else ()))]
+        if expected:
+            text = ("HMGET", own.pages, *fields_of((page,)))
+            batch += [text, ("HGET", own.index, group), ("HGETALL", own.record)]
+        reply, *direct = yield batch
+        if reply is None and not expected:
+            raise DamagedRecord(content_name(handle, fd), "it names no content")
+        if reply is None:
+            values, value, flat = direct
+            [page_text] = joined(values)
+            name, groups, live = expected, ([group, value] if value else []), []
+            if not flat:
+                expected = ""  # closed after the script ran
+                continue
+        else:
+            if reply[0] == b"lent":
+                torn = content_keys(tree, show_bytes(reply[1]))
+                try:
+                    [moved] = yield [script("put_back")((torn.pages, torn.lent))]
+                except TAKES_NO_WRITES:
+                    moved = [b"ok", b"0"]
+                if outcome(moved, handle.id) == [b"0"]:
+                    raise StoreLostData(fd, f"its pages are still under {torn.lent}")
+                continue
+            try:
+                content, flat, page_text, groups, *live = outcome(reply, handle.id)
+            except NotFound as error:
+                yield from _check_missing(handle, fd)
+                handle.forget(fd)
+                raise error
+            name = show_bytes(content)
+        with decoding(content_name(handle, fd)):
+            fields = pairs(flat)
+            created = fields.get("created_at", "").encode()
+            if not created:
+                raise StoreLostData(fd, "its record is missing")
+            handle.meet(fd, name, created)
+            view = handle.last_seen(fd)
+            if view is None or (view.content, view.created) != (name, created) or live:
+                keys_of = own if reply is None else content_keys(tree, name)
+                view = ContentInfo(
+                    name, keys_of, descriptor_of(fd, fields), created, is_split="split" in fields
+                )
+            if live:
+                if live[0] is None:
+                    raise LookupError("its last page is missing")
+                view.last_page, view.writer_left_s, view.is_torn = live[0], float(live[1]), len(live) > 2
+            for i in range(0, len(groups), 2):
+                if groups[i + 1] is not None:
+                    view.learn(int(groups[i]), groups[i + 1])
+            if "index" in fields:  # short, without a key of its own; a view keeps it
+                view.learn(1, fields["index"].encode())
+        if live and view.descriptor.state == "open" and view.writer_left_s <= 0:
+            try:
+                yield [lost_writer(tree, name)]
+                continue
+            except TAKES_NO_WRITES:
+                # another client will break it; until then, read what is stored and poll
+                view.writer_left_s = RENEWS_WITHIN_S
+        return handle.remember(fd, view), page_text
+
+
+TAKES_NO_WRITES = (StoreFull, StoreReadOnly, StoreRefused, UnsafeStore)
+"""Errors of a cleanup write that a reader may ignore: reading still works."""
+
+RENEWS_WITHIN_S = 5.0
+"""Within this time after Redis becomes available again, a live writer has renewed its lease."""
+
+
+def lost_writer(tree: TreeKeys, content: str) -> Command:
+    """Return the command that breaks a stream if its writer's lease has expired, and otherwise schedules
+    the next check."""
+    keys = (tree.record, tree.writers, content_keys(tree, content).record)
+    return script("lost_writer")(keys, content, RENEWS_WITHIN_S)
+
+
+def raise_if_lost(handle: ProcessHandle) -> None:
+    """Raise `StoreLostData` for a process that does not exist, if this client has seen its contents and its
+    tree cannot have been collected."""
+    if handle.has_met and not handle.may_be_collected():
+        raise StoreLostData(f"process {handle.id}", "it no longer exists, nor do its descriptors")
+
+
+def _check_missing(handle: ProcessHandle, fd: str) -> Operation[None]:
+    """Raise `StoreLostData` if a missing descriptor was lost, not closed: its process does not exist, or by
+    the process's counter its number, which this client has seen, was never allocated."""
+    number = int(fd[3:]) if fd.startswith("fd:") else 0
+    if not handle.has_met or number > handle.highest:
+        return
+    [next_fd] = yield [("HGET", handle.keys.record, "next_fd")]
+    if next_fd is None:
+        raise_if_lost(handle)
+        return
+    with decoding(f"the record of process {handle.id}"):
+        lost = whole_number(next_fd) <= number
+    if number and lost:
+        raise StoreLostData(fd, f"{handle.id} no longer has this number")
+
+
+def content_info(handle: ProcessHandle, fd: str) -> Operation[ContentInfo]:
+    """Return the view of `fd`; no round trip if it is cached."""
+    view = handle.known(fd)
+    if view is None:
+        view, _ = yield from resolve(handle, fd)
+    return view
+
+
+def reads_content(
+    work: Callable[Concatenate[ProcessHandle, str, P], Operation[T]],
+) -> Callable[Concatenate[ProcessHandle, str, P], Operation[T]]:
+    """Make an operation on a descriptor raise `DamagedRecord` if the metadata, index or pages of the
+    content cannot be decoded."""
+
+    @wraps(work)
+    def checked(handle: ProcessHandle, fd: str, /, *more: P.args, **named: P.kwargs) -> Operation[T]:
+        try:
+            return (yield from work(handle, fd, *more, **named))
+        except UNREADABLE as error:
+            handle.forget(fd)
+            raise damage(content_name(handle, fd), error) from error
+
+    return checked
+
+
+def content_name(handle: ProcessHandle, fd: str) -> str:
+    """Return the name of a descriptor's content for error messages."""
+    return f"{fd} of process {handle.id}"
+
+
+NAME_ATTEMPTS = 100
+"""How often a read through a name is begun again because the name was given to another content meanwhile."""
+
+
+def retry_if_gone(handle: ProcessHandle, fd: str, attempt: Callable[[], Operation[T]]) -> Operation[T]:
+    """Run an attempt and return its result. If the content is gone, begin again: through a name with the
+    content that it means now; through a number once, so that the error names the descriptors that exist."""
+    for _ in range(2 if fd.startswith("fd:") else NAME_ATTEMPTS):
+        try:
+            return (yield from attempt())
+        except ContentGone:
+            yield from resolve(handle, fd)
+    if fd.startswith("fd:"):
+        raise StoreLostData(fd, "a part of its text or of its index is missing")
+    raise Conflict(fd, "other")
+
+
+def explain_if_gone(handle: ProcessHandle, fd: str, attempt: Callable[[], Operation[T]]) -> Operation[T]:
+    """Run an attempt that cannot begin again, and return its result. If the content is gone, raise what
+    explains it: an error that names the existing descriptors, or `Conflict` for a name that means another
+    content by now."""
+    try:
+        return (yield from attempt())
+    except ContentGone as error:
+        yield from resolve(handle, fd)
+        raise error if fd.startswith("fd:") else Conflict(fd, "other") from error
+
+
+def group_with(view: ContentInfo, page: int) -> Operation[Group]:
+    """Return the index group that describes `page`; one round trip if it is not cached."""
+    first = group_of(page)
+    group = view.groups.get(first)
+    if group is None:
+        value, created = yield [("HGET", view.keys.index, first), view.proof]
+        view.check(created, complete=value is not None)
+        group = view.learn(first, value)
+    return group

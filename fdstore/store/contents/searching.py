@@ -1,0 +1,235 @@
+"""Search stored text by streaming it through a scan, in bounded memory.
+
+The cost is one read of the part, plus one round trip to locate it if its index is not cached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+
+import msgspec
+
+from fdstore.errors import InvalidArgument
+from fdstore.records import Descriptor, SearchResult
+from fdstore.store.content_info import ContentInfo
+from fdstore.store.contents.contents import part_of
+from fdstore.store.contents.locating import Span, fetch_part
+from fdstore.store.contents.resolving import explain_if_gone, reads_content, retry_if_gone
+from fdstore.store.contents.staging import StagedContent
+from fdstore.store.process_handle import ProcessHandle
+from fdstore.text.grep import GrepPrinter
+from fdstore.text.hits import HitCollector
+from fdstore.text.paging import Cutter
+from fdstore.text.pattern import Pattern
+from fdstore.text.search import BLOCK_BYTES, Inverted, LineReader, Matcher, Scan, search_limits
+from fdstore.text.selection import Part
+from fdstore.wire.operation import Disk, Operation
+
+MAX_SHOWN = 50
+"""The default maximum of returned hits."""
+
+SOURCE = "search"
+"""The source of a content created from hits."""
+
+
+class _Query(msgspec.Struct, frozen=True):
+    text: str
+    matcher: Matcher
+    context: int
+    max_matches: int
+
+
+class _HitWriter:
+    """Writes hits to a new content."""
+
+    def __init__(self, stage: StagedContent, page_size: int, context: int) -> None:
+        self.printer = GrepPrinter(context, context)
+        self.stage = stage
+        self._cutter = Cutter(page_size)
+
+    def flush(self) -> Operation[None]:
+        yield from self.stage.add(self._cutter.feed(self.printer.take()))
+
+    def finish(self) -> Operation[None]:
+        yield from self.flush()
+        yield from self.stage.add(self._cutter.finish())
+
+
+@reads_content
+def search(
+    handle: ProcessHandle,
+    fd: str,
+    part: Part | None,
+    pattern: str,
+    *,
+    context: int = 0,
+    max_matches: int = MAX_SHOWN,
+    ignore_case: bool = False,
+    invert: bool = False,
+    progress: Callable[[int, int | None], None] | None = None,
+) -> Operation[SearchResult]:
+    """Find matching lines in a part of a content (all of it for None), or with `invert` the others. Return
+    the first `max_matches` of them and their total number. Of a line that is partly outside, only the part
+    inside is searched. `progress` is called with the bytes searched so far, and those of a whole content.
+
+    Raises `InvalidArgument`, `NotFound`, `PageOutOfRange`, `PositionOutOfRange`.
+    """
+    query = _query(pattern, context, max_matches, ignore_case, invert)
+
+    def attempt() -> Operation[SearchResult]:
+        view, span = yield from part_of(handle, fd, part)
+        total = view.descriptor.bytes if part is None else None
+        tell = None if progress is None else lambda done: progress(done, total)
+        return (yield from _run(query, view, span, progress=tell))
+
+    return (yield from retry_if_gone(handle, fd, attempt))
+
+
+@reads_content
+def search_extract(
+    handle: ProcessHandle,
+    fd: str,
+    part: Part | None,
+    pattern: str,
+    *,
+    context: int = 0,
+    max_matches: int = MAX_SHOWN,
+    ignore_case: bool = False,
+    call_id: str | None = None,
+) -> Operation[tuple[SearchResult, Descriptor]]:
+    """As `search`, but also store ALL matching lines, whole, as `grep -n` prints them, in a new content. It
+    is empty without a match. `max_matches` bounds the search result alone.
+
+    Raises as `search` and `StagedContent.commit`.
+    """
+    query = _query(pattern, context, max_matches, ignore_case)
+
+    def attempt() -> Operation[tuple[SearchResult, Descriptor]]:
+        view, span = yield from part_of(handle, fd, part)
+        page_size = view.descriptor.page_size
+        writer = _HitWriter(StagedContent(handle, page_size, SOURCE, call_id), page_size, query.context)
+        found: list[SearchResult] = []
+
+        def store() -> Operation[Descriptor]:
+            found.append((yield from _run(query, view, span, writer)))
+            yield from writer.finish()
+            return (yield from writer.stage.commit())
+
+        descriptor = yield from writer.stage.unstage_on_error(store())
+        return found[0], descriptor
+
+    return (yield from retry_if_gone(handle, fd, attempt))
+
+
+class Counted(msgspec.Struct, frozen=True):
+    """The number of lines searched in `fd`, and of those that match."""
+
+    fd: str
+    matches: int
+    lines_searched: int
+
+
+@reads_content
+def print_matches(
+    handle: ProcessHandle,
+    fd: str,
+    part: Part | None,
+    matcher: Matcher,
+    printer: GrepPrinter | None,
+    write: Callable[[bytes], object],
+) -> Operation[Counted]:
+    """Search a part of a content (all of it for None) and pass the output of `printer` to `write` as it is
+    produced, a block of text at a time: memory does not grow with the number of matches. Stop searching and
+    counting when the printer is full; without a printer, only count.
+
+    Raises `NotFound`, `PageOutOfRange`, `PositionOutOfRange`.
+    """
+    scan = Scan(matcher, [] if printer is None else [printer])
+
+    def begins(before: tuple[int, int]) -> None:
+        scan.first_line = before[1] + 1
+
+    def flush() -> Operation[None]:
+        if printer is not None:
+            if printed := printer.take():
+                yield Disk(partial(write, printed))
+            if printer.full:
+                raise _EnoughFound
+
+    def take(run: list[bytes]) -> Operation[None]:
+        yield from _feed(scan, run, flush)
+
+    def search_part() -> Operation[None]:
+        view, span = yield from part_of(handle, fd, part)
+        yield from fetch_part(view, span, take, begins)
+        yield Disk(scan.finish)
+        yield from flush()
+
+    with suppress(_EnoughFound):
+        yield from explain_if_gone(handle, fd, search_part)
+    return Counted(fd, scan.matches, scan.lines)
+
+
+class _EnoughFound(Exception):
+    """Stops a search whose printer is full."""
+
+
+def _feed(scan: Scan, run: list[bytes], flush: Callable[[], Operation[None]]) -> Operation[None]:
+    data = b"".join(run)
+    for start in range(0, len(data), BLOCK_BYTES):
+        # matching may take as long as disk I/O: keep it off the event loop
+        yield Disk(partial(scan.feed, data[start : start + BLOCK_BYTES]))
+        yield from flush()
+
+
+def _query(pattern: str, context: int, max_matches: int, ignore_case: bool, invert: bool = False) -> _Query:
+    if not isinstance(ignore_case, bool):
+        raise InvalidArgument("ignore_case", "true or false is needed")
+    context, max_matches = search_limits(context, max_matches)
+    compiled = Pattern(pattern, ignore_case=ignore_case)
+    return _Query(pattern, Inverted(compiled) if invert else compiled, context, max_matches)
+
+
+def _run(
+    query: _Query,
+    view: ContentInfo,
+    span: Span,
+    writer: _HitWriter | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Operation[SearchResult]:
+    collector = HitCollector(query.max_matches, query.context)
+    readers: list[LineReader] = [collector]
+    if writer is not None:
+        readers.append(writer.printer)
+    scan = Scan(query.matcher, readers)
+
+    def begins(before: tuple[int, int]) -> None:
+        chars, newlines = before
+        collector.next_char, scan.first_line = chars + 1, newlines + 1
+
+    def flush() -> Operation[None]:
+        if writer is not None:
+            yield from writer.flush()
+
+    searched = 0
+
+    def take(run: list[bytes]) -> Operation[None]:
+        nonlocal searched
+        yield from _feed(scan, run, flush)
+        searched += sum(map(len, run))
+        if progress is not None:
+            progress(searched)
+
+    yield from fetch_part(view, span, take, begins)
+    yield Disk(scan.finish)
+    hits = collector.hits
+    return SearchResult(
+        fd=view.descriptor.fd,
+        pattern=query.text,
+        hits=hits,
+        shown=len(hits),
+        matches=scan.matches,
+        lines_searched=scan.lines,
+    )

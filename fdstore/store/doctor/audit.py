@@ -1,0 +1,336 @@
+"""Check everything that is stored, for `fdstore doctor --deep`: report damage, with advice.
+
+A tree is read in bounded steps, never by SCAN: its processes, their tables, its contents and, because
+damaged ones may be missing there, the keys of every number allocated so far. Nothing is changed.
+
+Clients may write during the check, so damage is reported only if it persists over several passes.
+`audit_content` checks one content.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from fdstore.errors import DamagedRecord, FDStoreError
+from fdstore.lifecycle import ENDED
+from fdstore.records import Record
+from fdstore.store.content_info import pairs
+from fdstore.store.contents.descriptors import is_renamed
+from fdstore.store.doctor.audit_content import Damage, Progress, Tell, check_content, in_pieces
+from fdstore.store.doctor.in_step import in_step
+from fdstore.store.keys import ProcessKeys, TreeKeys, content_keys, is_content, is_root, member_of
+from fdstore.store.processes.process_records import decode_process
+from fdstore.store.record_format import (
+    UNREADABLE,
+    check_format,
+    limits_of,
+    replies_or_damage,
+    show_bytes,
+    whole_number,
+)
+from fdstore.text.numbers import MAX_INTEGER
+from fdstore.wire.operation import Batch, Operation
+
+AT_ONCE = 500
+"""Keys read by one request."""
+
+MAX_INTEGERS = 100_000
+"""How many numbers of a process are checked; above every limit."""
+
+MAX_MEMBERS = 1_000_000
+"""How many members of a set or a table are read."""
+
+CHECKED_AT_ONCE = 32
+"""Contents, or tables, that are checked together: a window of each is in memory."""
+
+LOOKS = 3
+"""Passes over a tree before damage is reported."""
+
+__all__ = ["Damage", "check_tree"]
+
+
+class Found(Record, frozen=True, kw_only=True):
+    """The result of one pass over a tree's processes: `holders` of each content named in a table, the
+    `numbers` of descriptors that each process has allocated, and the processes that have `ended`."""
+
+    holders: dict[str, set[str]]
+    numbers: dict[str, range]
+    ended: frozenset[str]
+
+
+def check_tree(tree: TreeKeys, tell: Tell = lambda read_bytes, contents: None) -> Operation[list[Damage]]:
+    """Return the damage in a tree that persists over `LOOKS` passes: clients may be writing to it."""
+    found: list[Damage] = []
+    for look in range(LOOKS):
+        seen = yield from _look(tree, tell)
+        found = seen if look == 0 else [each for each in seen if each in found]
+        if not found:
+            break
+    return found
+
+
+def _look(tree: TreeKeys, tell: Tell) -> Operation[list[Damage]]:
+    found: list[Damage] = []
+    there, flat = yield from replies_or_damage([("EXISTS", tree.record), ("HGETALL", tree.record)])
+    if there == 0:
+        return []  # it is about to be created, or was just collected
+    fields = _fields(tree.record, flat, found)
+    if fields is None:
+        return found
+    try:
+        check_format(tree.tree, fields.get("format"))
+        counted = {
+            name: whole_number(fields[name], -MAX_INTEGER) for name in ("bytes", "fds", "processes", "live")
+        }
+        limits_of(tree.tree, fields.get("limits"))
+    except (FDStoreError, *UNREADABLE) as error:
+        said = f"the tree cannot be read: {_describe(error)}"
+        found.append(Damage(key=tree.record, said=said, advice=UNREADABLE_TREE))
+        return found
+    seen, states = yield from _processes(tree, found)
+    contents = yield from _members(tree.contents, "SCARD", "SMEMBERS", found)
+    listed: list[str] = []
+    for content in sorted(contents | set(seen.holders)):
+        if not is_content(tree, content.encode()):
+            found.append(
+                Damage(
+                    key=tree.contents, said=f"{show_bytes(content)} is not a content", advice=REMOVE_MEMBER
+                )
+            )
+        elif content in contents:
+            listed.append(content)
+        else:
+            # it is neither counted nor ever removed, and reading its descriptor is an error
+            found.append(_unlisted(tree, content, seen))
+    size, progress = 0, Progress(tell)
+    for some in in_pieces(listed, CHECKED_AT_ONCE):
+        checked = yield from in_step(
+            check_content(tree, each, seen.holders.get(each, set()), seen.ended, progress) for each in some
+        )
+        for damage, stored in checked:
+            found += damage
+            size += stored
+    found += yield from _strays(tree, contents, seen)
+    live = sum(state not in ENDED for state in states.values())
+    actual = {"bytes": size, "fds": len(listed), "processes": len(states), "live": live}
+    [now] = yield from replies_or_damage([("HMGET", tree.record, *counted, "used_at")])
+    if now == [
+        fields.get(name, "").encode() for name in (*counted, "used_at")
+    ]:  # else a client wrote in the meantime
+        found += _miscounted(tree, counted, actual)
+    return found
+
+
+UNREADABLE_TREE = "restore a backup, or remove what is left of the tree; other trees are not affected"
+REMOVE_MEMBER = "remove it with redis-cli (SREM, ZREM or HDEL)"
+
+
+def _miscounted(tree: TreeKeys, counted: dict[str, int], stored: dict[str, int]) -> list[Damage]:
+    return [
+        Damage(
+            key=tree.record,
+            said=f"{name} is {counted[name]}, and {actual} are there",
+            advice=f"fdstore redis-cli HSET '{tree.record}' {name} {actual}",
+        )
+        for name, actual in stored.items()
+        if counted[name] != actual
+    ]
+
+
+def _unlisted(tree: TreeKeys, content: str, seen: Found) -> Damage:
+    holders = ", ".join(sorted(seen.holders[content])[:5])
+    return Damage(
+        key=content_keys(tree, content).record,
+        said=f"{holders} has a descriptor of {content}, which is not among the tree's contents",
+        advice="close that descriptor",
+    )
+
+
+def _fields(key: str, flat: Any, found: list[Damage]) -> dict[str, str] | None:
+    try:
+        if isinstance(flat, FDStoreError):
+            raise ValueError(str(flat))
+        return pairs(flat)
+    except UNREADABLE as error:
+        found.append(Damage(key=key, said=f"it cannot be read: {_describe(error)}", advice=UNREADABLE_TREE))
+        return None
+
+
+def _describe(error: Exception) -> str:
+    return f"no {error.args[0]!r}" if isinstance(error, KeyError) and error.args else show_bytes(str(error))
+
+
+def _members(key: str, count: str, read: str, found: list[Damage]) -> Operation[set[str]]:
+    """Return the members of a set or sorted set, or none if it cannot be read."""
+    [size] = yield from replies_or_damage([(count, key)])
+    if isinstance(size, DamagedRecord) or size > MAX_MEMBERS:
+        said = str(size) if isinstance(size, DamagedRecord) else f"it has {size} members, more than can be"
+        found.append(Damage(key=key, said=said, advice=UNREADABLE_TREE))
+        return set()
+    command = (read, key, 0, -1) if read == "ZRANGE" else (read, key)
+    [members] = yield from replies_or_damage([command])
+    return set(map(show_bytes, members))
+
+
+def _processes(tree: TreeKeys, found: list[Damage]) -> Operation[tuple[Found, dict[str, str]]]:
+    """Read all processes and their tables. Return the contents they name, and the state of each process."""
+    names = yield from _members(tree.processes, "ZCARD", "ZRANGE", found)
+    states: dict[str, str] = {}
+    numbers: dict[str, range] = {}
+    holders: dict[str, set[str]] = {}
+    pending, met = sorted(names), set(names)
+    while pending:
+        ours = [name for name in pending if member_of(tree, name.encode())]
+        for name in set(pending) - set(ours):
+            said = f"{name} is not a process of this tree"
+            found.append(Damage(key=tree.processes, said=said, advice=REMOVE_MEMBER))
+        pending = []
+        for some in in_pieces(ours, AT_ONCE):
+            keys = [ProcessKeys(tree, name) for name in some]
+            replies = yield from replies_or_damage([("HGETALL", each.record) for each in keys])
+            for each, flat in zip(keys, replies, strict=True):
+                children = _process(each, flat, names, states, numbers, found)
+                below = (f"{each.process}.{number}" for number in range(1, children))
+                pending += [name for name in below if name not in met]
+            for few in in_pieces(keys, CHECKED_AT_ONCE):
+                yield from in_step(_table(each, holders, found) for each in few)
+        pending = yield from _existing(tree, pending)
+        met |= set(pending)
+    ended = frozenset(name for name, state in states.items() if state in ENDED)
+    return Found(holders=holders, numbers=numbers, ended=ended), states
+
+
+def _existing(tree: TreeKeys, names: Iterable[str]) -> Operation[list[str]]:
+    """Return those of these processes that exist."""
+    existing: list[str] = []
+    for some in in_pieces(names, AT_ONCE):
+        replies = yield [("EXISTS", ProcessKeys(tree, name).record) for name in some]
+        existing += [name for name, exists in zip(some, replies, strict=True) if exists]
+    return existing
+
+
+def _process(
+    keys: ProcessKeys,
+    flat: Any,
+    names: set[str],
+    states: dict[str, str],
+    numbers: dict[str, range],
+    found: list[Damage],
+) -> int:
+    """Check and record one process. Return the number of its next child."""
+    fields = _fields(keys.record, flat, found)
+    if fields is None:
+        return 1
+    if not fields:
+        said = "the tree lists this process, and it does not exist"
+        found.append(
+            Damage(
+                key=keys.record,
+                said=said,
+                advice=f"fdstore redis-cli ZREM '{keys.tree.processes}' {keys.process}",
+            )
+        )
+        return 1
+    try:
+        record = decode_process(keys.process, fields)
+    except UNREADABLE as error:
+        found.append(
+            Damage(key=keys.record, said=f"it cannot be read: {_describe(error)}", advice=UNREADABLE_TREE)
+        )
+        return 1
+    if keys.process not in names:
+        said = "this process is not among those of its tree, so nothing ends or collects it"
+        advice = f"fdstore kill {keys.process}; then fdstore redis-cli UNLINK '{keys.record}' '{keys.fds}'"
+        found.append(Damage(key=keys.record, said=said, advice=advice))
+        return 1
+    states[keys.process] = record.state
+    # a child goes on with the numbers of its parent: those before its first one are not its own, and
+    # looking for them would take as long as processes times contents
+    numbers[keys.process] = range(_first_fd(fields), min(record.next_fd, MAX_INTEGERS))
+    for name in ("next_fd", "next_child"):
+        if getattr(record, name) > MAX_INTEGERS:
+            said = f"{name} is {getattr(record, name)}, more than can be checked"
+            found.append(Damage(key=keys.record, said=said, advice="lower it to one above the last in use"))
+    return min(record.next_child, MAX_INTEGERS)
+
+
+def _first_fd(fields: dict[str, str]) -> int:
+    try:
+        return whole_number(fields.get("first_fd", "1"), 1)
+    except UNREADABLE:
+        return 1
+
+
+def _table(keys: ProcessKeys, holders: dict[str, set[str]], found: list[Damage]) -> Operation[None]:
+    [size] = yield from replies_or_damage([("HLEN", keys.fds)])
+    if isinstance(size, DamagedRecord) or size > MAX_MEMBERS:
+        found.append(Damage(key=keys.fds, said=f"the table cannot be read: {size}", advice=UNREADABLE_TREE))
+        return
+    [flat] = yield from replies_or_damage([("HGETALL", keys.fds)])
+    table = _fields(keys.fds, flat, found) or {}
+    listed = yield from _members(keys.names, "ZCARD", "ZRANGE", found)
+    named = {fd.removeprefix("name:") for fd, content in table.items() if fd.startswith("name:") and content}
+    for key in sorted({show_bytes(key.encode()) for key in named} - listed):
+        said = f"name:{key} is not among the names of the process, so listing by prefix leaves it out"
+        advice = f"fdstore redis-cli ZADD '{keys.names}' 0 {shlex.quote(key)}"
+        found.append(Damage(key=keys.names, said=said, advice=advice))
+    for fd, content in table.items():
+        if is_content(keys.tree, content.encode()):
+            holders.setdefault(content, set()).add(keys.process)
+        elif not is_renamed(fd.encode(), content.encode()):
+            said = f"{show_bytes(fd)} names {show_bytes(content)}, which is not a content"
+            found.append(Damage(key=keys.fds, said=said, advice=REMOVE_MEMBER))
+
+
+def _strays(tree: TreeKeys, contents: set[str], seen: Found) -> Operation[list[Damage]]:
+    """Find keys of allocated numbers whose contents the tree does not list."""
+    found: list[Damage] = []
+    for some in in_pieces(_candidates(seen, contents), AT_ONCE):
+        keys = [content_keys(tree, content) for content in some]
+        requests: Batch = [("EXISTS", k.record, k.pages, k.index, k.holders, k.lent) for k in keys]
+        for each, there in zip(keys, (yield requests), strict=True):
+            if there:
+                parts = " ".join(
+                    f"'{k}'" for k in (each.record, each.pages, each.index, each.holders, each.lent)
+                )
+                found.append(
+                    Damage(
+                        key=each.record,
+                        said=f"{there} keys of a content that is not in its tree: half stored or removed",
+                        advice=f"they only take memory: fdstore redis-cli UNLINK {parts} '{each.events}'",
+                    )
+                )
+    return found
+
+
+def _candidates(seen: Found, contents: set[str]) -> Iterator[str]:
+    known = contents | set(seen.holders)
+    for process, numbers in seen.numbers.items():
+        for number in numbers:
+            if (content := f"{process}/{number}") not in known:
+                yield content
+
+
+def named_trees(prefix: str) -> Operation[list[TreeKeys]]:
+    """Return all trees with a valid name; `ps` reports the others."""
+    [names] = yield [("ZRANGE", TreeKeys(prefix, "").trees, 0, -1)]
+    return [TreeKeys(prefix, name) for name in sorted(map(show_bytes, filter(is_root, names)))]
+
+
+def size_of(tree: TreeKeys) -> Operation[tuple[int | None, int | None]]:
+    """Return the bytes and the number of contents in a tree, by its own counters; None for one that cannot
+    be read."""
+    [stored] = yield from replies_or_damage([("HMGET", tree.record, "bytes", "fds")])
+    if isinstance(stored, DamagedRecord):
+        return None, None
+    size_bytes, contents = map(_counter, stored)
+    return size_bytes, contents
+
+
+def _counter(stored: Any) -> int | None:
+    try:
+        return whole_number(stored)
+    except (TypeError, AttributeError, *UNREADABLE):
+        return None

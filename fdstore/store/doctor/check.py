@@ -1,0 +1,210 @@
+"""Check that a Redis is safe for content: on connecting, in each round of the workers' sweep, and in detail
+for `fdstore doctor`. Scripts that create something also detect an eviction policy that is set later
+(`unsafe` in lua/common.lua)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+import msgspec
+
+from fdstore.errors import FDStoreError, InvalidArgument, UnsafeStore
+from fdstore.settings import MIN_REDIS_VERSION
+from fdstore.store.doctor import safety
+from fdstore.store.doctor.safety import Finding
+from fdstore.wire.operation import Batch, Everywhere, Operation
+from fdstore.wire.scripts import text
+from fdstore.wire.server_info import is_cluster_node, software, software_version
+from fdstore.wire.store_url import StoreUrl
+
+log = logging.getLogger("fdstore")
+
+NEARLY_FULL = 0.9
+"""The part of maxmemory above which `doctor` reports a problem."""
+
+
+class Primary(msgspec.Struct, frozen=True):
+    """One server that holds content: its address, and its INFO or the error of asking for it. `settings` are
+    empty if they were not asked for, or this user may not read them."""
+
+    address: str
+    info: dict[str, str]
+    settings: dict[str, str]
+    error: FDStoreError | None = None
+
+
+def primaries(*sections: str, with_settings: bool = False) -> Operation[list[Primary]]:
+    """Return all servers that hold content (one, except in a Cluster), with these sections of INFO and, if
+    asked for and allowed, their settings. One round trip for each. Raises `StoreUnavailable` if none can be
+    reached."""
+    settings: Batch = [("CONFIG", "GET", name) for name in safety.ASKED] if with_settings else []
+    found = yield Everywhere([("INFO", section) for section in sections], settings)
+    errors = [replies for _, replies in found if isinstance(replies, FDStoreError)]
+    if len(errors) == len(found):
+        raise errors[0]
+    return [
+        Primary(address, {}, {}, replies)
+        if isinstance(replies, FDStoreError)
+        else Primary(address, _read(replies[: len(sections)]), _pairs(replies[len(sections) :]))
+        for address, replies in found
+    ]
+
+
+def _read(replies: list[bytes]) -> dict[str, str]:
+    return dict(line.split(":", 1) for reply in replies for line in text(reply).splitlines() if ":" in line)
+
+
+def server_info(*sections: str) -> Operation[dict[str, str]]:
+    """Return these sections of INFO of the first reachable server."""
+    servers = yield from primaries(*sections)
+    return next(each.info for each in servers if not each.error)
+
+
+def check_server(where: str, *, safe: bool = True) -> Operation[bool]:
+    """Check every reachable server, and return whether they have any scripts. One round trip for each. With
+    `safe=False`, check only that one answers.
+
+    Raises `UnsafeStore` when one is older than 6.2 or evicts keys at its memory limit, `InvalidArgument`
+    when a URL for one Redis names a node of a Cluster.
+    """
+    is_new = safe and where not in _warned
+    servers = yield from primaries("server", "memory", "persistence", with_settings=is_new)
+    for each in servers:
+        if each.error:
+            continue
+        for finding in (version(each.info), eviction(each.info)):
+            if safe and not finding.ok:
+                raise UnsafeStore(where, f"{finding.said}; {finding.advice}")
+        if is_cluster_node(each.info) and "+cluster:" not in where:
+            raise InvalidArgument("url", f"{where} is a node of a Redis Cluster; use redis+cluster:// for it")
+    if safe:
+        _warn_of_torn_logs(where, servers)
+    return all(each.info.get("number_of_cached_scripts") != "0" for each in servers if not each.error)
+
+
+_warned: set[str] = set()
+
+
+def _warn_of_torn_logs(where: str, servers: list[Primary]) -> None:
+    """Log a warning if Redis loads a torn log without repair, once for each store in this process."""
+    if where in _warned or not any(each.info.get("aof_enabled") == "1" for each in servers):
+        return
+    _warned.add(where)
+    for each in servers:
+        found = safety.torn_log(each.info, each.settings)
+        if not found.ok:
+            at = f"{where} ({each.address})" if len(servers) > 1 else where
+            log.warning("%s: %s. To change it: %s", at, found.said, found.advice)
+
+
+def _pairs(replies: list[list[bytes] | None]) -> dict[str, str]:
+    return {text(pair[0]): text(pair[1]) for pair in replies if pair}
+
+
+def examine(place: StoreUrl) -> Operation[list[Finding]]:
+    """Return all findings about the servers and the connection to them. One round trip for each."""
+    servers = yield from primaries("server", "memory", "persistence", "replication", with_settings=True)
+    way = safety.way_to(place)
+    found = [safety.password(way), safety.encryption(way)]
+    for each in servers:
+        of_one = _findings(each, way)
+        if len(servers) > 1:
+            of_one = [
+                msgspec.structs.replace(finding, subject=f"{finding.subject} at {each.address}")
+                for finding in of_one
+            ]
+        found += of_one
+    return found
+
+
+def _findings(server: Primary, way: safety.Way) -> list[Finding]:
+    if server.error:
+        return [Finding(subject="server", ok=False, said=str(server.error), advice="start it, or fail over")]
+    info, settings = server.info, server.settings
+    return [
+        *(version(info), safety.known_flaws(info, way), eviction(info), memory(info)),
+        *(safety.memory_limit(info), durability(info), safety.torn_log(info, settings)),
+        *(safety.log_writes(info, settings), disk(info), role(info)),
+    ]
+
+
+def version(info: Mapping[str, str]) -> Finding:
+    """Check the version of the server."""
+    release = software_version(info) or "0"
+    new_enough = tuple(int(part) for part in release.split(".")[:2]) >= MIN_REDIS_VERSION
+    oldest = ".".join(map(str, MIN_REDIS_VERSION))
+    return Finding(
+        subject="version",
+        ok=new_enough,
+        said=f"{software(info)} {release}"
+        if new_enough
+        else f"it is version {release}, and {oldest} or later is needed",
+        advice="" if new_enough else "upgrade it, or use another Redis",
+    )
+
+
+def eviction(info: Mapping[str, str]) -> Finding:
+    """Check that Redis evicts no keys."""
+    policy = info.get("maxmemory_policy", "noeviction")
+    if policy == "noeviction":
+        return Finding(subject="eviction", ok=True, said="noeviction: content is never dropped")
+    return Finding(
+        subject="eviction",
+        ok=False,
+        said=f"its maxmemory-policy is {policy}, which drops content when memory is short",
+        advice="set it with: fdstore redis-cli CONFIG SET maxmemory-policy noeviction",
+    )
+
+
+def memory(info: Mapping[str, str]) -> Finding:
+    """Check how full the memory is."""
+    used, limit = int(info.get("used_memory", 0)), int(info.get("maxmemory", 0))
+    said = f"{used / 1e6:.1f} MB used" + (f" of {limit / 1e6:.1f} MB" if limit else ", no limit set")
+    if limit and used > limit * NEARLY_FULL:
+        advice = (
+            "writes fail when it is full: `fdstore du` shows the largest trees; drop some, or raise maxmemory"
+        )
+        return Finding(subject="memory", ok=False, said=said, advice=advice)
+    return Finding(subject="memory", ok=True, said=said)
+
+
+def durability(info: Mapping[str, str]) -> Finding:
+    """Check that the append-only file is on."""
+    if info.get("aof_enabled") == "1":
+        return Finding(subject="durability", ok=True, said="the append-only file is on")
+    return Finding(
+        subject="durability",
+        ok=False,
+        said="the append-only file is off: a crash loses all writes since the last snapshot",
+        advice="turn it on with: fdstore redis-cli CONFIG SET appendonly yes; and put it into redis.conf",
+    )
+
+
+def disk(info: Mapping[str, str]) -> Finding:
+    """Check that the last writes of the append-only file succeeded."""
+    failed = [
+        what
+        for what, field in (("append", "aof_last_write_status"), ("rewrite", "aof_last_bgrewrite_status"))
+        if info.get(field, "ok") != "ok"
+    ]
+    if not failed:
+        return Finding(subject="disk", ok=True, said="its last writes to disk succeeded")
+    return Finding(
+        subject="disk",
+        ok=False,
+        said=f"its last {' and '.join(failed)} of the append-only file failed",
+        advice="check its log and the free space of its disk",
+    )
+
+
+def role(info: Mapping[str, str]) -> Finding:
+    """Check that the server is a primary."""
+    if info.get("role", "master") == "master":
+        return Finding(subject="role", ok=True, said="a primary: it accepts writes")
+    return Finding(
+        subject="role",
+        ok=False,
+        said=f"a replica of {info.get('master_host')}:{info.get('master_port')}: it accepts no writes",
+        advice="point FDSTORE_URL at the primary",
+    )

@@ -1,0 +1,1 @@
+"""Processes: their records, tables, journals, leases, calls and ends."""

@@ -1,0 +1,55 @@
+"""Fork several copies of a process in one call: all of them or none.
+
+Each copy is a child that holds the whole table. One script creates each, so that a repeated call finds
+the existing ones. Limits are checked before the first; if another client uses up the room in between, the
+copies created so far are cancelled.
+"""
+
+from __future__ import annotations
+
+from fdstore.end_reasons import SPAWN_LIMIT
+from fdstore.errors import SpawnLimit
+from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.processes import processes
+from fdstore.store.processes.processes import Program
+from fdstore.wire.operation import Batch, Operation
+
+
+def create_copies(
+    handle: ProcessHandle, briefs: list[str], program: Program, call_id: str
+) -> Operation[list[ProcessHandle]]:
+    """Create one copy of this process for each brief (JSON), ready to run, keyed by the tool call.
+
+    Raises `SpawnLimit`, `Fenced`, `NotFound`.
+    """
+    slots = [f"{call_id}/copy{number}" for number in range(1, len(briefs) + 1)]
+    yield from _check_room(handle, slots)
+    copies: list[ProcessHandle] = []
+    try:
+        for slot, brief in zip(slots, briefs, strict=True):
+            child = processes.create_child(
+                handle, None, state="ready", program=program, brief=brief, call_id=slot
+            )
+            copies.append((yield from child))
+    except SpawnLimit:
+        for copy in copies:
+            yield from processes.end(copy, "cancelled", exit_code=None, reason=SPAWN_LIMIT)
+        raise
+    return copies
+
+
+def _check_room(handle: ProcessHandle, slots: list[str]) -> Operation[None]:
+    limits, depth = handle.limits, handle.id.count(".") + 2
+    batch: Batch = [
+        ("HMGET", handle.keys.tree.record, "processes", "live"),
+        ("HMGET", handle.keys.calls, *slots),
+    ]
+    (total, live), existing = yield batch
+    more = existing.count(None)
+    for name, needed, allowed in (
+        ("tree_depth", depth, limits.tree_depth),
+        ("tree_processes", int(total or 0) + more, limits.tree_processes),
+        ("tree_live", int(live or 0) + more, limits.tree_live),
+    ):
+        if more and needed > allowed:
+            raise SpawnLimit(name, allowed)

@@ -1,0 +1,164 @@
+"""The journal of a process: an append-only list of JSON records.
+
+Records are appended at a known position, so retries are idempotent, and an attempt that was replaced is
+fenced off. The same step counts the models' answers among them for the tree's limits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from fdstore.records import TOKEN_COUNTS, ProcessRecord, Record, TokenUsage
+from fdstore.store.clock import seconds_of
+from fdstore.store.keys import process_keys
+from fdstore.store.outcomes import outcome
+from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.processes import tool_calls
+from fdstore.store.processes.process_records import decode_reply, missing
+from fdstore.store.record_format import replies_or_damage
+from fdstore.store.trees.ceilings import run_with_ceilings
+from fdstore.wire.operation import Batch, Command, Operation
+from fdstore.wire.scripts import script, text
+
+
+class Appended(msgspec.Struct, frozen=True):
+    """The length of the journal, and the limit of model calls or tokens that the tree has reached, if any:
+    its name, its value, and how much is used. `holds_any`: whether the process holds a descriptor, if that
+    was asked."""
+
+    length: int
+    reached: tuple[str, int, int] | None = None
+    holds_any: bool = False
+
+
+def append(
+    handle: ProcessHandle,
+    position: int,
+    records: list[str],
+    *,
+    usage: TokenUsage | None = None,
+    results: Sequence[Command] = (),
+    ask_fds: bool = False,
+) -> Operation[Appended]:
+    """Append records at `position`. `usage` is that of a model, if one of them is its answer. Without
+    records, write nothing. In the same round trip, before that, store these `results` of calls (see
+    `tool_calls`). Raises `Fenced`, `NotFound`."""
+    process = handle.keys
+    keys = (process.record, process.journal, process.tree.record)
+    counts = [0 if usage is None else getattr(usage, name) for name in TOKEN_COUNTS]
+    answers = 0 if usage is None else 1
+    command = script("journal")(keys, handle.attempt, position, answers, *counts, *records)
+    held: Batch = [("HLEN", process.fds)] if ask_fds else []
+    reply, *count = yield from tool_calls.run_beside(
+        handle, [*results], lambda first: run_with_ceilings(handle, [*first, command, *held])
+    )
+    length, *reached = outcome(reply, handle.id)
+    holds_any = any(count)
+    if not reached:
+        return Appended(int(length), None, holds_any)
+    name, limit, used = reached
+    return Appended(int(length), (text(name), int(limit), int(used)), holds_any)
+
+
+def length(handle: ProcessHandle) -> Operation[int]:
+    """Return the number of records."""
+    [count] = yield [("LLEN", handle.keys.journal)]
+    return int(count)
+
+
+def read(prefix: str, process: str, count: int | None = None) -> Operation[list[bytes]]:
+    """Return the records of a process, or the first `count`."""
+    if count == 0:
+        return []
+    keys = process_keys(prefix, process)
+    [records] = yield [("LRANGE", keys.journal, 0, -1 if count is None else count - 1)]
+    return list(records)
+
+
+class Window(Record, frozen=True, kw_only=True):
+    """A part of a journal: its `records`, the position of the first one (from 0), the length of the journal,
+    the process at that time, and the Redis time. `input` and `codes` are those of a pipeline: what it reads,
+    and the exit codes of its stages once all have ended."""
+
+    process: ProcessRecord
+    now: float
+    length: int
+    first: int
+    records: tuple[bytes, ...]
+    input: str = ""
+    codes: str = ""
+
+
+RECORDS_AT_ONCE = 25
+MAX_WINDOW_BYTES = 2_000_000
+"""No more records are read after this many bytes, so that huge records do not fill the memory."""
+
+
+def read_window(prefix: str, process: str, start: int, count: int) -> Operation[Window]:
+    """Return up to `count` records from position `start` on; a negative one counts from the end. Fewer if
+    they are large, but at least one if there is one. One round trip for `RECORDS_AT_ONCE` records, and one
+    more to count from the end. Raises `NotFound`, `DamagedRecord`."""
+    keys = process_keys(prefix, process)
+    state: Batch = [("HGETALL", keys.record), ("TIME",), ("LLEN", keys.journal)]
+    records: list[bytes] = []
+    first = start
+    if start < 0:
+        flat, time, length = yield state
+        first = max(0, length + start)
+    else:
+        last = start + min(count, RECORDS_AT_ONCE) - 1
+        flat, time, length, found = yield [*state, ("LRANGE", keys.journal, start, last)]
+        records += found
+    if not flat:
+        raise (yield from missing(keys))
+    record, fields = decode_reply(process, flat)
+    while len(records) < min(count, length - first) and sum(map(len, records)) < MAX_WINDOW_BYTES:
+        begin = first + len(records)
+        end = first + min(count, len(records) + RECORDS_AT_ONCE)
+        [found] = yield [("LRANGE", keys.journal, begin, end - 1)]
+        if not found:
+            break
+        records += found
+    return Window(
+        process=record,
+        now=seconds_of(time),
+        length=max(length, first + len(records)),
+        first=first,
+        records=tuple(records),
+        input=fields.get("input", ""),
+        codes=fields.get("codes", ""),
+    )
+
+
+class Tail(Record, frozen=True, kw_only=True):
+    """The last `records` of a journal, and the position of the first of them."""
+
+    first: int
+    records: tuple[bytes, ...]
+
+
+TAILS_AT_ONCE = 5
+
+
+def read_tails(
+    prefix: str, processes: list[str], count: int, max_bytes: int = MAX_WINDOW_BYTES
+) -> Operation[dict[str, Tail]]:
+    """Return the last `count` records of each of these processes, by its id; none of the others once
+    `max_bytes` were read. One round trip for `TAILS_AT_ONCE` processes."""
+    found: dict[str, Tail] = {}
+    size = 0
+    for start in range(0, len(processes), TAILS_AT_ONCE):
+        if size >= max_bytes:
+            break
+        piece = processes[start : start + TAILS_AT_ONCE]
+        journals = [process_keys(prefix, process).journal for process in piece]
+        replies = yield from replies_or_damage(
+            [read for key in journals for read in (("LLEN", key), ("LRANGE", key, -count, -1))]
+        )
+        for process, length, records in zip(piece, replies[::2], replies[1::2], strict=True):
+            if isinstance(length, int) and isinstance(records, list):
+                found[process] = Tail(first=max(0, length - len(records)), records=tuple(records))
+                size += sum(map(len, records))
+    return found

@@ -1,0 +1,347 @@
+"""Open, launch, end and cancel processes, and create children. `process_records` reads their state.
+
+Two kinds of process share one record. A client program's process is `open` until it ends. A process that
+workers run moves through states; each transition is one script, which checks the state it starts from:
+
+    ready -> running -> exited | failed | cancelled
+      ^         |  ^
+      |         v  | (its last child ended, or its wait timed out)
+      +------ waiting
+      +-- running, when its lease expired or its worker returned it
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from math import inf
+
+import msgspec
+
+from fdstore import end_reasons
+from fdstore.errors import InvalidArgument, QuotaExceeded
+from fdstore.lifecycle import ProcessState
+from fdstore.records import ModelPrice, TreeLimits, Unreadable
+from fdstore.store.clock import redis_now, seconds_of
+from fdstore.store.contents.resolving import TAKES_NO_WRITES
+from fdstore.store.contents.staging import MAX_REASON_CHARS, check_page_size, check_source
+from fdstore.store.keys import ProcessKeys, TreeKeys, check_root, process_keys
+from fdstore.store.outcomes import outcome
+from fdstore.store.process_handle import CEILINGS_EVERY_S, ProcessHandle
+from fdstore.store.processes.process_records import missing
+from fdstore.store.record_format import (
+    FORMAT,
+    SKIPPABLE,
+    check_format,
+    decoding,
+    limits_of,
+    show_bytes,
+    timestamp,
+)
+from fdstore.store.tree_limits import DAY_S, check_limits, due_at, fresh_name
+from fdstore.store.trees.ceilings import apply_to_tree, run_with_ceilings
+from fdstore.store.trees.ceilings import parse as ceilings_in
+from fdstore.store.trees.collect_trees import collect_tree, due_names, trees_of
+from fdstore.telemetry.tracing import traceparent
+from fdstore.text.growth import empty_index
+from fdstore.wire.operation import Command, Operation, new_op
+from fdstore.wire.scripts import script, text
+
+LAUNCH_GRACE_S = 5
+"""How long a launched root is left for its launching program to claim before the sweep wakes a worker."""
+
+COLLECT_A_FEW = 3
+"""How many trees past their retention are checked whenever a tree is created."""
+
+RELEASE_PIECE = 500
+"""Descriptors that an end releases in one step, so that Redis is not blocked for long."""
+
+
+class Program(msgspec.Struct, frozen=True):
+    """The program of an agent's process: its name, the bundle that contains it (JSON and digest), and the
+    price of its model."""
+
+    name: str
+    digest: str
+    bundle: str
+    price: ModelPrice | None = None
+
+    @property
+    def price_json(self) -> bytes:
+        """The price as it is stored; empty for none."""
+        return b"" if self.price is None else msgspec.json.encode(self.price)
+
+
+NO_PROGRAM = Program("", "", "")
+
+
+class Output(msgspec.Struct, frozen=True):
+    """A stream created with a child, for the child's text. The parent holds it; `source` is its source."""
+
+    source: str
+    page_size: int
+
+
+def open_process(prefix: str, name: str | None, limits: TreeLimits) -> Operation[ProcessHandle]:
+    """Open a process by name: a root, which is created if missing, or an existing child. None creates a
+    root with a generated name. Raises `NotFound`."""
+    if isinstance(name, str) and "." in name:
+        return open_child(prefix, name)
+    return open_root(prefix, fresh_name("proc") if name is None else name, limits, fresh=name is None)
+
+
+def open_root(
+    prefix: str,
+    name: str,
+    limits: TreeLimits,
+    *,
+    fresh: bool = False,
+    exact: bool = False,
+    program: Program = NO_PROGRAM,
+) -> Operation[ProcessHandle]:
+    """Open a root process, or create it with its tree. With `fresh` it must be a new one: if the name is
+    taken, another suffix is generated, or with `exact` the name is refused. The limits of a new tree are
+    lowered to the operator's ceilings. Raises `InvalidArgument`, `QuotaExceeded` (too many trees)."""
+    limits = check_limits(limits)
+    keys = process_keys(prefix, check_root(name))
+    if fresh:
+        now_s = yield from redis_now()
+    else:
+        # opening an existing process needs no write, so it works on a full Redis
+        existing, now_s = yield from _existing(keys)
+        if existing is not None:
+            return existing
+    op = new_op()
+    due = due_at(limits, now_s)
+    while True:
+        tree = keys.tree
+        lowered = yield from _enter(tree, due, limits, now_s)
+        effective, requested = msgspec.json.encode(lowered.limits), msgspec.json.encode(limits)
+        [reply] = yield [
+            script("root")(
+                (tree.record, keys.record, tree.answer(op)),
+                *("", keys.process, "1" if fresh else "0", effective),
+                *(program.name, program.digest, program.bundle),
+                *("" if requested == effective else requested, "1" if lowered.by_memory else "0", FORMAT),
+                *(traceparent(), program.price_json),
+            )
+        ]
+        if reply[0] == b"taken":
+            if exact:
+                raise InvalidArgument("name", f"process {name} exists already; choose another name")
+            keys = process_keys(prefix, fresh_name(name.rpartition("-")[0] or name))
+            op = new_op()
+        elif reply[0] == b"collecting":
+            yield from collect_tree(tree)
+        else:
+            break
+    how, stored = outcome(reply, keys.process)
+    if how == b"created":
+        # add it again: the collector of an earlier tree of this name may have removed the entry
+        yield from _collect_due(prefix, now_s, ("ZADD", keys.tree.trees, "NX", due, keys.tree.tree))
+    handle = ProcessHandle(keys, limits_of(keys.tree.tree, stored))
+    if how == b"created":
+        handle.ceilings_due_at = time.monotonic() + CEILINGS_EVERY_S
+        if lowered.together:
+            yield from apply_to_tree(keys.tree)
+    return handle
+
+
+class _Lowered(msgspec.Struct, frozen=True):
+    """A tree's limits after lowering to the ceilings. `by_memory`: no ceiling for `tree_bytes` is set, so
+    half of maxmemory applies. `together`: there is a ceiling for the bytes of all trees."""
+
+    limits: TreeLimits
+    by_memory: bool
+    together: bool
+
+
+def _enter(tree: TreeKeys, due_at_s: str, limits: TreeLimits, now_s: float) -> Operation[_Lowered]:
+    """Add a tree to `trees` before it is created, so that collect finds everything ever stored. Return its
+    lowered limits. Raises `QuotaExceeded`."""
+    has_collected = False
+    while True:
+        flat, added, count = yield [
+            ("HGETALL", tree.ceilings),
+            ("ZADD", tree.trees, "NX", due_at_s, tree.tree),
+            ("ZCARD", tree.trees),
+        ]
+        ceilings = ceilings_in(flat)
+        most = ceilings.get("trees")
+        if most is None or count <= most:
+            by_memory = "tree_bytes" not in ceilings.values
+            return _Lowered(ceilings.lower(limits), by_memory, ceilings.get("bytes") is not None)
+        if added:
+            # a client that is creating the same tree adds it again afterwards (`open_root`)
+            yield [("ZREM", tree.trees, tree.tree)]
+        if has_collected:
+            raise QuotaExceeded("trees", most)
+        yield from _collect_due(tree.prefix, now_s)
+        has_collected = True
+
+
+def _collect_due(prefix: str, now_s: float, *first: Command) -> Operation[None]:
+    *_, names = yield [*first, due_names(prefix, now_s, COLLECT_A_FEW)]
+    for tree in trees_of(prefix, names):
+        # `fdstore gc` and the workers report damaged trees; they must not prevent new ones
+        with suppress(*SKIPPABLE):
+            yield from collect_tree(tree)
+
+
+def open_child(prefix: str, process: str) -> Operation[ProcessHandle]:
+    """Open an existing process. Raises `NotFound`."""
+    keys = process_keys(prefix, process)
+    handle, _ = yield from _existing(keys)
+    if handle is None:
+        raise (yield from missing(keys))
+    return handle
+
+
+def _existing(keys: ProcessKeys) -> Operation[tuple[ProcessHandle | None, float]]:
+    """Return the process if it exists, and the Redis time. Record the use of its tree, once in a hundredth of
+    its retention."""
+    state, (limits, used_at, form), now = yield [
+        ("HGET", keys.record, "state"),
+        ("HMGET", keys.tree.record, "limits", "used_at", "format"),
+        ("TIME",),
+    ]
+    now_s = seconds_of(now)
+    if state is None or limits is None:
+        return None, now_s
+    check_format(keys.tree.tree, form)
+    handle = ProcessHandle(keys, limits_of(keys.tree.tree, limits))
+    retention_s = handle.limits.retention_days * DAY_S
+    try:
+        unused_s = now_s - timestamp(used_at or b"")
+    except ValueError:
+        unused_s = inf  # the texts are readable, and `touch` repairs the field
+    # short programs (open, read, exit) never reach the interval at which long-lived clients touch the tree
+    if retention_s and unused_s > retention_s / 100:
+        yield from touch(handle)
+    return handle, now_s
+
+
+def create_child(
+    handle: ProcessHandle,
+    share: list[str] | None,
+    *,
+    state: ProcessState = "open",
+    program: Program = NO_PROGRAM,
+    brief: str = "",
+    output: Output | None = None,
+    call_id: str | None = None,
+) -> Operation[ProcessHandle]:
+    """Create a child process that holds the shared descriptors (all of them for None) under the same ids.
+    One round trip, no content is copied. The descriptor of `output` is in its record.
+
+    Raises `NotFound`, `SpawnLimit`, `QuotaExceeded`, `Fenced`.
+    """
+    tree = handle.keys.tree
+    answer_key, answer_field = handle.answer_slot(new_op(), call_id)
+    create = script("child")(
+        (tree.record, handle.keys.record, handle.keys.fds, answer_key),
+        *(answer_field, handle.attempt, handle.id, state),
+        *(program.name, program.digest, program.bundle, brief),
+        *(("", "", "") if output is None else _empty(output)),
+        *(handle.highest, handle.highest_child, traceparent(), program.price_json),
+        *(["*"] if share is None else ["", *share]),
+    )
+    [reply] = yield from run_with_ceilings(handle, [create])
+    [child_id] = map(text, outcome(reply, handle.id))
+    handle.see_child(child_id)
+    new = ProcessHandle(ProcessKeys(tree, child_id), handle.limits)
+    new.highest, new.ceilings_due_at = handle.highest, handle.ceilings_due_at
+    return new
+
+
+def _empty(output: Output) -> tuple[str, int, str]:
+    size = check_page_size(output.page_size)
+    return check_source(output.source), size, empty_index(size)
+
+
+def child_of_call(handle: ProcessHandle, call_id: str) -> Operation[str | None]:
+    """Return the child that an earlier run of a tool call created, or None."""
+    [answer] = yield [("HGET", handle.keys.calls, call_id)]
+    with decoding(f"the calls of process {handle.id}"):
+        return None if answer is None else str(msgspec.json.decode(answer, type=list[str])[1])
+
+
+def launch(handle: ProcessHandle, brief: str) -> Operation[None]:
+    """Make an open process ready to run, with its task (JSON) as the first journal record. Raises `Fenced`
+    if it has ended or already runs."""
+    keys = handle.keys
+    [reply] = yield [script("launch")((keys.tree.record, keys.record), handle.id, brief, LAUNCH_GRACE_S)]
+    outcome(reply, handle.id)
+
+
+def end(
+    handle: ProcessHandle,
+    state: ProcessState = "exited",
+    *,
+    exit_code: int | None = 0,
+    reason: str = "",
+    release: bool = True,
+    answer: str = "",
+    answer_fd: str = "",
+    broken: str = "",
+) -> Operation[tuple[str, ...]]:
+    """End the process. Return the ids of the ancestors that became ready and need a wake-up, because they
+    waited for this process alone.
+
+    An agent's text stream is sealed with the exit code when the process exits. Every other stream the
+    process still writes breaks with the reason `broken` ("" means `cancelled` or `writer_lost`).
+
+    Ending twice is allowed. Raises `Fenced` when a newer attempt runs it, `NotFound`.
+    """
+    finish = script("finish")(
+        (handle.keys.tree.record, handle.keys.record),
+        *(handle.id, handle.attempt, state, "" if exit_code is None else exit_code, reason),
+        *(RELEASE_PIECE if release else 0, answer, answer_fd),
+        broken[:MAX_REASON_CHARS]
+        or (end_reasons.CANCELLED if state == "cancelled" else end_reasons.WRITER_LOST),
+    )
+    while True:
+        [reply] = yield [finish]
+        _, *woken = map(text, outcome(reply, handle.id))
+        if woken:
+            return tuple(woken[0].split())
+
+
+class Cancellation(msgspec.Struct, frozen=True):
+    """The result of a cancellation: the state of the process, the ancestors that need a wake-up, the
+    processes that were cancelled, and the damaged records that were skipped."""
+
+    state: str
+    woken: tuple[str, ...]
+    cancelled: tuple[str, ...]
+    unreadable: tuple[Unreadable, ...] = ()
+
+
+def cancel(prefix: str, process: str, reason: str = end_reasons.KILLED) -> Operation[Cancellation]:
+    """Cancel a process and its descendants. Ended processes stay as they are; damaged ones are ended if
+    their record can be written at all. Raises `NotFound`."""
+    keys = process_keys(prefix, process)
+    [reply] = yield [script("cancel")((keys.tree.record, keys.record), process, reason)]
+    if reply[0] == b"gone":
+        raise (yield from missing(keys))
+    state, woken, count, *names = outcome(reply, process)
+    problems = (show_bytes(each).partition(": ") for each in names[count:])
+    return Cancellation(
+        show_bytes(state),
+        tuple(text(woken).split()),
+        tuple(map(show_bytes, names[:count])),
+        tuple(Unreadable(what=what, problem=problem) for what, _, problem in problems),
+    )
+
+
+def touch(handle: ProcessHandle) -> Operation[None]:
+    """Record the use of the tree, which postpones its collection. Errors of a Redis that refuses writes are
+    ignored: reading still works."""
+    tree = handle.keys.tree
+    with suppress(*TAKES_NO_WRITES):
+        [reply] = yield [script("touch")((tree.record,))]
+        if reply[0] == b"gone":
+            return
+        due = due_at(handle.limits, float(reply[1]))
+        yield [("ZADD", tree.trees, "XX", due, tree.tree)]
+    handle.mark_touched()

@@ -1,0 +1,61 @@
+"""Wait for processes to end: as an agent that gives its worker back, or as a client."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from fdstore.lifecycle import ENDED
+from fdstore.store.clock import seconds_of
+from fdstore.store.keys import process_keys
+from fdstore.store.outcomes import outcome
+from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.processes import tool_calls
+from fdstore.store.record_format import show_bytes
+from fdstore.wire.operation import Batch, Block, Operation
+from fdstore.wire.scripts import script, text
+
+
+def park(handle: ProcessHandle, children: list[str], seconds: float | None = None) -> Operation[bool]:
+    """Park the process until these children end or `seconds` pass, which frees its worker. Return False if
+    all have ended already. Raises `Fenced`, `NotFound`."""
+    keys = handle.keys
+    until = "" if seconds is None else max(seconds, 0.0)
+    arguments = (handle.id, handle.attempt, until, *children)
+    [reply] = yield [script("wait")((keys.tree.record, keys.record), *arguments)]
+    return text(outcome(reply, handle.id)[0]) == "waiting"
+
+
+def look_at(
+    handle: ProcessHandle, processes: list[str], results: Batch
+) -> Operation[tuple[float, frozenset[str]]]:
+    """Return the Redis time, and which of these processes of the tree have ended or are gone. In the same
+    round trip, before that, store these `results` of calls (see `tool_calls`)."""
+    keys = [process_keys(handle.keys.tree.prefix, each) for each in processes]
+
+    def look(first: Batch) -> Operation[list[Any]]:
+        replies: list[Any] = yield [*first, ("TIME",), *[("HGET", each.record, "state") for each in keys]]
+        return replies
+
+    now, *states = yield from tool_calls.run_beside(handle, results, look)
+    found = zip(processes, states, strict=True)
+    return seconds_of(now), frozenset(each for each, state in found if not state or _is_end(state))
+
+
+def _is_end(state: bytes) -> bool:
+    return show_bytes(state) in ENDED
+
+
+def wait_until_ended(prefix: str, processes: list[str], seconds: float) -> Operation[bool]:
+    """Wait until all these processes have ended or `seconds` pass. Return whether all have ended."""
+    until = time.monotonic() + seconds
+    keys = [process_keys(prefix, process) for process in processes]
+    while True:
+        states = yield [("HGET", each.record, "state") for each in keys]
+        live = [each for each, state in zip(keys, states, strict=True) if state and not _is_end(state)]
+        left = until - time.monotonic()
+        if not live or left <= 0:
+            return not live
+        # a process adds an event when it ends; "0" also returns one added before this request
+        pause = min(left, 10.0)
+        yield Block(("XREAD", "BLOCK", max(1, int(pause * 1000)), "STREAMS", live[0].events, "0"), pause)

@@ -1,0 +1,338 @@
+"""Streams: contents in state `open`, with one writer that appends and many readers that follow.
+
+    open        create an empty content, with its writer and the writer's lease
+    append      rewrite the last page; add pages, index, totals; renew the lease; wake readers (atomic)
+    seal        end it: sealed with an exit code, or broken with a reason
+    lost_writer break it, run by any client that finds the lease expired
+
+A process that ends breaks its open streams in the same step, whatever the reason for its end.
+
+At any moment a stream has the pages, index and totals that its text would have if stored in one piece
+(see `text.growth`), so readers need no special case. The writer remembers the length of its text and the
+script checks it, so a piece sent twice is stored once, and a writer that was replaced stores nothing.
+Short pieces are arguments of the script. Longer ones are sent beside the script, in one transaction, and
+stored only if the script accepts them (`hset_if_accepted`): Lua hashes every byte of its arguments, which
+takes longer than everything else together.
+
+A stream is opened without a kind: its first piece decides whether it holds text or bytes, for ever. Where
+this module counts characters, it counts the bytes of a stream of bytes.
+
+Writers do not know their readers; reading is in `following`.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import deque
+from functools import partial
+from itertools import chain
+from typing import Any, cast
+
+from fdstore.errors import InvalidArgument, NotFound, NotText, StreamClosed, quoted
+from fdstore.records import ContentKind
+from fdstore.store.contents.resolving import reads_content, resolve
+from fdstore.store.contents.staging import check_page_size, check_source
+from fdstore.store.keys import ContentKeys, content_keys
+from fdstore.store.outcomes import outcome
+from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.record_format import whole_number
+from fdstore.store.trees.ceilings import run_with_ceilings
+from fdstore.text.byte_pages import DEFAULT_BYTE_PAGE_SIZE
+from fdstore.text.growth import Change, GrowingBytes, GrowingText, empty_index
+from fdstore.text.index import group_of
+from fdstore.text.media_types import BYTES_TYPE, type_of_bytes
+from fdstore.text.numbers import MAX_INTEGER
+from fdstore.wire.operation import Batch, Operation, Receive, Send, Value, new_op
+from fdstore.wire.scripts import decision_in, hset_if_accepted, script, text
+
+LEASE_S = 30.0
+"""Default lease of a client's stream: without renewal, the stream breaks after this time."""
+
+UNLEASED_S = 9.0
+"""Takes the place of the lease for a stream without one, whose process has the lease. An idle writer
+checks three times within it whether any process still holds the stream."""
+
+PIECE_CHARS = 200_000
+"""The longest piece that one append stores, in bytes if it is bytes; a longer one is split. One append
+blocks Redis for about a quarter of a millisecond."""
+
+ARGUMENT_BYTES = 4000
+"""Pieces of up to this many bytes are arguments of the script; a transaction would take longer and write
+more log."""
+
+
+class StreamAppender:
+    """The writing end of a stream, with the text, or the bytes, still to be stored. `growth` is that of an
+    empty text for a stream that has no kind yet; if it becomes one of bytes, its pages have
+    `byte_page_size`.
+
+    `store` may be interrupted at any moment (a lost connection, a cancelled task) and called again: it
+    resends the last piece, which the script recognizes. So a piece is sent only after the previous one is
+    stored; but its request is built while the previous one is in flight.
+    """
+
+    def __init__(
+        self,
+        handle: ProcessHandle,
+        fd: str,
+        content: str,
+        growth: GrowingText | GrowingBytes,
+        writer: str,
+        lease_s: float | None,
+        *,
+        byte_page_size: int = DEFAULT_BYTE_PAGE_SIZE,
+        media_type: str = BYTES_TYPE,
+    ) -> None:
+        self.fd = fd
+        self._handle = handle
+        self._content = content
+        self._keys: ContentKeys = content_keys(handle.keys.tree, content)
+        self._growth = growth
+        self._writer = writer
+        self.lease_s = UNLEASED_S if lease_s is None else lease_s
+        self._lease: str | float = "" if lease_s is None else lease_s
+        self._end_op = new_op()  # makes ending idempotent: the first end stays
+        self._kind: ContentKind | None = None
+        if growth.chars:
+            self._kind = "bytes" if isinstance(growth, GrowingBytes) else "text"
+        self._byte_page_size = byte_page_size
+        self._media_type = media_type
+        self._waiting: deque[str | bytes] = deque()
+        self._ready: deque[Batch] = deque()  # the first may have been sent
+
+    @property
+    def chars(self) -> int:
+        """The length of the stream in characters (of bytes: in bytes), with what is still to be stored."""
+        return self._growth.chars + sum(map(len, self._waiting))
+
+    def admit(self, piece: str | bytes) -> None:
+        """Let the first piece decide the kind of the stream. Raises `NotText` for text if it holds bytes,
+        `InvalidArgument` for bytes if it holds text."""
+        kind: ContentKind = "bytes" if isinstance(piece, bytes) else "text"
+        if not piece or kind == self._kind:
+            return
+        if self._kind == "bytes":
+            raise NotText(self.fd, self._media_type, self.chars)
+        if self._kind == "text":
+            raise InvalidArgument("text", f"{self.fd} holds text, so bytes cannot be added to it")
+        self._kind = kind
+        if isinstance(piece, bytes):
+            self._growth = GrowingBytes(self._byte_page_size)
+
+    def put(self, piece: str | bytes) -> None:
+        """Queue text, which must hold no lone surrogate, or bytes for the next `store`. Raises as `admit`."""
+        self.admit(piece)
+        if piece and self._waiting and len(self._waiting[-1]) + len(piece) <= ARGUMENT_BYTES:
+            piece = cast("Any", self._waiting.pop()) + piece  # of the same kind
+        self._waiting.extend(piece[i : i + PIECE_CHARS] for i in range(0, len(piece), PIECE_CHARS))
+
+    def store(self) -> Operation[None]:
+        """Store the queued text: one round trip for each piece. Short ones that wait together are one.
+
+        Raises `StreamClosed` (it ended or broke, or no process holds it), `Fenced`, `QuotaExceeded`
+        (the stream is then broken), `NotFound` (the process is gone).
+        """
+        while self._ready or self._waiting:
+            if not self._ready:
+                self._prepare_next()
+            if self._waiting and len(self._ready) == 1:
+                yield Send(self._ready[0], "append")
+                self._prepare_next()
+                replies = yield Receive("append")
+            else:
+                replies = yield self._ready[0]
+            self._check(replies)
+            self._ready.popleft()
+
+    def store_once(self, piece: str, call_id: str | None) -> Operation[None]:
+        """Store the text of one tool call as one piece; idempotent by `call_id`. Raises as `store`, and
+        `NotText` for a stream of bytes."""
+        self.admit(piece)
+        self._check((yield self._request(self._add(piece), call_id)))
+
+    def renew(self) -> Operation[None]:
+        """Renew the lease. Raises as `store`."""
+        if self._ready:
+            yield from self.store()
+        else:
+            self._check((yield self._request(None)))
+
+    def seal(self, exit_code: int, chain: str = "", call_id: str | None = None) -> Operation[None]:
+        """End the stream with EOF after the stored text; idempotent by `call_id`. `chain` has the exit
+        codes of a chain of pipelines. Raises as `store`."""
+        yield from self._end("sealed", str(exit_code), "", chain, call_id)
+
+    def break_off(self, reason: str) -> Operation[None]:
+        """End the stream as broken after the stored text. Raises as `store`."""
+        yield from self._end("broken", "", reason)
+
+    def _request(self, change: Change | None, call_id: str | None = None) -> Batch:
+        here, process = self._keys, self._handle.keys
+        keys = (process.tree.record, process.record, here.record, here.pages, here.index)
+        arguments: list[Value] = [call_id or "", self._handle.attempt, self._content, self.fd]
+        arguments += (self._writer, self._lease)
+        append = partial(script("append"), (*keys, process.calls, here.lent))
+        media_type = "" if self._media_type == BYTES_TYPE else self._media_type
+        kind: tuple[Value, ...] = ("", self._growth.page_size, "")
+        if self._kind == "bytes":
+            kind = ("bytes", self._growth.page_size, media_type)
+        if change is None:
+            # an append of no text only renews the lease
+            return [append(*arguments, self._growth.chars, self._growth.chars, *[0] * 4, *kind, 0)]
+        arguments += (change.before, change.chars, change.bytes, change.lines, change.page_count)
+        arguments += (len(change.pages[-1]), *kind)
+        decide = append(*arguments, 0)
+        arguments += (16 + 2 * len(change.index), *chain.from_iterable(change.index.items()))
+        pages: list[Value] = []
+        for numbered in enumerate(change.pages, change.first_page):
+            pages += numbered
+        if sum(map(len, change.pages)) <= ARGUMENT_BYTES:
+            return [append(*arguments, *pages)]
+        return hset_if_accepted(decide, append(*arguments), here.pages, here.lent, pages)
+
+    def _prepare_next(self) -> None:
+        self._ready.append(self._request(self._add(self._waiting.popleft())))
+
+    def _add(self, piece: str | bytes) -> Change:
+        # `admit` let only pieces of this kind pass, and empty ones
+        if isinstance(self._growth, GrowingBytes):
+            data = piece if isinstance(piece, bytes) else b""
+            if not self._growth.chars:
+                self._media_type = type_of_bytes(data) or BYTES_TYPE
+            return self._growth.add(data)
+        return self._growth.add(piece if isinstance(piece, str) else "")
+
+    def _check(self, replies: list[Any]) -> None:
+        outcome(decision_in(replies[-1]), self._handle.id)
+
+    def _end(
+        self, state: str, exit_code: str, reason: str, chain: str = "", call_id: str | None = None
+    ) -> Operation[None]:
+        keys = self._handle.keys
+        answer_key, answer_field = self._handle.answer_slot(self._end_op, call_id)
+        [reply] = yield [
+            script("seal")(
+                (keys.tree.record, keys.record, self._keys.record, answer_key),
+                *(
+                    answer_field,
+                    self._handle.attempt,
+                    self._content,
+                    self.fd,
+                    self._writer,
+                    state,
+                    exit_code,
+                    reason,
+                    chain,
+                ),
+            )
+        ]
+        outcome(reply, self._handle.id)
+
+
+def open_stream(
+    handle: ProcessHandle,
+    source: str,
+    page_size: int | None = None,
+    *,
+    lease_s: float | None = LEASE_S,
+    call_id: str | None = None,
+) -> Operation[StreamAppender]:
+    """Create an empty stream; its first piece decides its kind, and by it the default page size. Without a
+    lease it belongs to the process: any attempt may write it (`resume`), and it breaks when the process
+    ends. One round trip.
+
+    Raises `InvalidArgument`, `QuotaExceeded`, `Fenced`, `NotFound`.
+    """
+    check_source(source)
+    size = check_page_size(page_size)
+    writer = secrets.token_hex(8)
+    answer_key, answer_field = handle.answer_slot(new_op(), call_id)
+    keys = (handle.keys.tree.record, handle.keys.record, handle.keys.fds, answer_key)
+    lease = "" if lease_s is None else check_lease(lease_s)
+    create = script("open")(
+        *(keys, answer_field, handle.attempt, handle.id, size, source, writer, lease, empty_index(size)),
+        handle.highest,
+    )
+    [reply] = yield from run_with_ceilings(handle, [create])
+    fd, content = map(text, outcome(reply, handle.id))
+    handle.see(fd)
+    return StreamAppender(
+        *(handle, fd, content, GrowingText(size), writer, lease_s),
+        byte_page_size=check_page_size(page_size, "bytes"),
+    )
+
+
+@reads_content
+def resume(handle: ProcessHandle, fd: str) -> Operation[StreamAppender]:
+    """Return an appender for a stream that the process itself writes, positioned at its end. Two round
+    trips. Raises `NotFound`, `StreamClosed`; the first append checks that the process may write it."""
+    view, _ = yield from resolve(handle, fd)
+    d = view.descriptor
+    if view.last_page is None or d.state != "open":
+        raise StreamClosed(fd, d.state)
+    growth: GrowingText | GrowingBytes
+    if d.kind == "bytes":
+        growth = GrowingBytes.resumed(d.page_size, d.pages, view.last_page, d.bytes)
+    else:
+        [group] = yield [("HGET", view.keys.index, group_of(d.pages))]
+        if group is None:
+            raise NotFound(fd)
+        growth = GrowingText.resumed(d.page_size, d.pages, view.last_page, d.bytes, group)
+    writer = secrets.token_hex(8)
+    return StreamAppender(handle, fd, view.content, growth, writer, None, media_type=d.media_type)
+
+
+@reads_content
+def resume_output(handle: ProcessHandle, fd: str) -> Operation[StreamAppender | None]:
+    """Return an appender for a text that this process was created to write, positioned at its end; None
+    if it has ended or no process holds it. Two round trips."""
+    content = _output(handle, fd)
+    keys = content_keys(handle.keys.tree, content)
+    [(state, page_size, pages, size_bytes, tail)] = yield [
+        ("HMGET", keys.record, "state", "page_size", "pages", "bytes", "tail")
+    ]
+    if state != b"open":
+        return None
+    # this process is the only writer, so the stream is unchanged since the last reply, or gone
+    size, count, stored_bytes = (
+        whole_number(page_size or b"", 1),
+        whole_number(pages or b"", 1),
+        whole_number(size_bytes or b""),
+    )
+    (last, beyond), group = yield [
+        ("HMGET", keys.pages, count, count + 1),
+        ("HGET", keys.index, group_of(count)),
+    ]
+    if last is None or group is None:
+        return None
+    if tail:
+        # bytes after it were left by a torn log, see lua/common.lua
+        last = (last + (beyond or b""))[: whole_number(tail)]
+    growth = GrowingText.resumed(size, count, last, stored_bytes, group)
+    return StreamAppender(handle, fd, content, growth, secrets.token_hex(8), None)
+
+
+def appender_for_output(handle: ProcessHandle, fd: str, page_size: int) -> StreamAppender:
+    """Return an appender for a still empty stream that this process was created to write. `page_size` is
+    for text; bytes have the default."""
+    return StreamAppender(handle, fd, _output(handle, fd), GrowingText(page_size), secrets.token_hex(8), None)
+
+
+def _output(handle: ProcessHandle, fd: str) -> str:
+    """Return the id of a content that the process writes but does not hold; its parent holds it under the
+    same number."""
+    return f"{handle.id}/{fd.removeprefix('fd:')}"
+
+
+def check_lease(lease_s: object) -> float:
+    """Return a valid lease in seconds. Raises `InvalidArgument`."""
+    if isinstance(lease_s, bool) or not isinstance(lease_s, (int, float)) or not 0.1 <= lease_s <= 86_400:
+        raise InvalidArgument("lease_s", "a number of seconds from 0.1 to 86400 is needed")
+    return float(lease_s)
+
+
+def check_exit_code(exit_code: object) -> int:
+    """Return a valid exit code. Raises `InvalidArgument`."""
+    if isinstance(exit_code, bool) or not isinstance(exit_code, int) or abs(exit_code) > MAX_INTEGER:
+        raise InvalidArgument("exit_code", f"a whole number is needed, not {quoted(exit_code)}")
+    return exit_code

@@ -1,0 +1,1 @@
+"""What people and metrics see of a store: processes, trees, workers, totals."""

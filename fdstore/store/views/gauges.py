@@ -1,0 +1,138 @@
+"""What operators watch of a store: sums over all trees, the queue, memory. Read in a few round trips.
+
+    fdstore:totals      hash    trees, live, bytes, open_streams, swept_at      written by each sweep
+
+The active sweeper reads every tree that is in use anyway, so it keeps the sums; to read them costs the
+same for any number of trees. `swept_at` is the Redis time at which the sweep ended: if it is old, so are
+the sums.
+
+The queue may be in another Redis. Its messages hold process ids only, so the age of the oldest one is
+that of its process: `ready_at` in the record, when it last became ready.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+
+import msgspec
+
+from fdstore.errors import DamagedRecord, FDStoreError
+from fdstore.settings import queue_prefix
+from fdstore.store.clock import seconds_of
+from fdstore.store.content_info import pairs
+from fdstore.store.doctor.check import eviction, primaries, version
+from fdstore.store.keys import process_keys
+from fdstore.store.processes.process_records import TreeUsage
+from fdstore.store.record_format import UNREADABLE, replies_or_damage, timestamp, whole_number
+from fdstore.store.views.worker_registry import workers_key
+from fdstore.wire.operation import Operation
+
+KEPT_S = 86400
+"""How long the sums are kept after the last sweep."""
+
+OLDEST = 100
+"""Messages at the head of the queue among which the oldest process is looked for: some may be for
+processes that have ended, or run already."""
+
+
+def totals_key(prefix: str) -> str:
+    return f"{prefix}:totals"
+
+
+class StoreGauges(msgspec.Struct, frozen=True, kw_only=True):
+    """The state of a store. The sums over all trees, and the seconds since the last sweep ended, are
+    None before the first sweep; `max_memory_bytes` is 0 without a limit. `unsafe` is why the store is
+    not safe for content ("" if it is)."""
+
+    trees: int | None
+    live_processes: int | None
+    text_bytes: int | None
+    open_streams: int | None
+    sweep_lag_s: float | None
+    workers: int
+    used_memory_bytes: int
+    max_memory_bytes: int
+    unsafe: str = ""
+
+
+def store_totals(prefix: str, usage: Iterable[TreeUsage], swept_at: float) -> Operation[float]:
+    """Store the sums over all trees as of `swept_at` (Redis time). Return the Redis time. One round
+    trip."""
+    trees = live = size = streams = 0
+    for each in usage:
+        trees += 1
+        live += each.live
+        size += each.bytes
+        streams += each.open_streams
+    key = totals_key(prefix)
+    fields = ("trees", trees, "live", live, "bytes", size, "open_streams", streams)
+    *_, now = yield [
+        ("HSET", key, *fields, "swept_at", f"{swept_at:.6f}"),
+        ("EXPIRE", key, KEPT_S),
+        ("TIME",),
+    ]
+    return seconds_of(now)
+
+
+def read_gauges(prefix: str) -> Operation[StoreGauges]:
+    """Return the state of a store. Two round trips. Raises `StoreUnavailable`."""
+    flat, registered, time = yield from replies_or_damage(
+        [("HGETALL", totals_key(prefix)), ("ZRANGE", workers_key(prefix), 0, -1, "WITHSCORES"), ("TIME",)]
+    )
+    servers = yield from primaries("server", "memory")
+    now_s = seconds_of(time)
+    totals = {} if isinstance(flat, DamagedRecord) else pairs(flat)
+    deadlines = [] if isinstance(registered, DamagedRecord) else registered[1::2]
+
+    def total(name: str) -> int | None:
+        with suppress(*UNREADABLE):
+            return whole_number(totals[name])
+        return None
+
+    lag_s = None
+    with suppress(*UNREADABLE):
+        lag_s = max(0.0, now_s - timestamp(totals["swept_at"]))
+    infos = [each.info for each in servers if not each.error]
+    unsafe = [found.said for info in infos for found in (version(info), eviction(info)) if not found.ok]
+    return StoreGauges(
+        trees=total("trees"),
+        live_processes=total("live"),
+        text_bytes=total("bytes"),
+        open_streams=total("open_streams"),
+        sweep_lag_s=lag_s,
+        workers=sum(float(deadline) >= now_s for deadline in deadlines),
+        used_memory_bytes=sum(int(info.get("used_memory", 0)) for info in infos),
+        max_memory_bytes=sum(int(info.get("maxmemory", 0)) for info in infos),
+        unsafe="; ".join(unsafe),
+    )
+
+
+class QueueHead(msgspec.Struct, frozen=True):
+    """The number of messages in the queue, and the oldest ones, unparsed."""
+
+    length: int
+    oldest: list[bytes]
+
+
+def read_queue(prefix: str) -> Operation[QueueHead]:
+    """Return the head of the workers' queue, from the Redis that holds it. One round trip."""
+    key = f"{queue_prefix(prefix)}queue"
+    length, oldest = yield [("LLEN", key), ("LRANGE", key, -OLDEST, -1)]
+    return QueueHead(length, oldest)
+
+
+def oldest_wait(prefix: str, processes: list[str]) -> Operation[float]:
+    """Return for how many seconds the first of these processes has been ready and not claimed; 0.0 if
+    none is. One round trip."""
+    if not processes:
+        return 0.0
+    records = [("HMGET", process_keys(prefix, each).record, "state", "ready_at") for each in processes]
+    *replies, time = yield from replies_or_damage([*records, ("TIME",)])
+    now_s, longest_s = seconds_of(time), 0.0
+    for reply in replies:
+        if isinstance(reply, FDStoreError) or reply[0] != b"ready":
+            continue
+        with suppress(*UNREADABLE):
+            longest_s = max(longest_s, now_s - timestamp(reply[1] or b""))
+    return longest_s

@@ -1,0 +1,269 @@
+"""What happens in a store now: its live trees and their processes, the open streams, the workers.
+
+Nothing is scanned: the index of trees names those used last, each tree knows its processes and its open
+streams. Each request reads a bounded number of them, in four round trips. `LiveSnapshot` says what was left
+out.
+"""
+
+from __future__ import annotations
+
+from fdstore.errors import DamagedRecord
+from fdstore.lifecycle import ENDED
+from fdstore.records import ProcessRecord, Record, Unreadable
+from fdstore.store.clock import seconds_of
+from fdstore.store.content_info import descriptor_of, pairs
+from fdstore.store.keys import ProcessKeys, TreeKeys, content_keys, is_content, is_root, member_of
+from fdstore.store.processes.process_records import decode_reply
+from fdstore.store.record_format import (
+    SKIPPABLE,
+    UNREADABLE,
+    check_format,
+    damage,
+    decoding,
+    replies_or_damage,
+    show_bytes,
+    timestamp,
+    unreadable,
+    whole_number,
+)
+from fdstore.store.views.worker_registry import ACCEPTS_AGENTS, agents_key, commands_key, workers_key
+from fdstore.text.numbers import MAX_INTEGER
+from fdstore.wire.operation import Batch, Operation
+from fdstore.wire.scripts import text
+
+MAX_NAMES = 2000
+"""Trees that are looked at: those used last."""
+
+MAX_TREES = 200
+MAX_MEMBERS = 1000
+"""Processes of one tree: those created last."""
+
+MAX_PROCESSES = 4000
+MAX_STREAMS = 200
+MAX_WORKERS = 500
+
+_FIELDS = ("format", "created_at", "used_at", "bytes", "fds", "processes", "live")
+
+
+class LiveTree(Record, frozen=True, kw_only=True):
+    """One tree: its times, its bytes, how many contents and processes it has, and how many have not ended."""
+
+    id: str
+    created_at: float
+    used_at: float
+    bytes: int
+    fds: int
+    processes: int
+    live: int
+
+
+class LiveStream(Record, frozen=True, kw_only=True):
+    """One open content: its id in Redis, the process that writes it and its descriptor there, its length so
+    far, its source, and when it was created."""
+
+    content: str
+    process: str
+    fd: str
+    chars: int
+    bytes: int
+    source: str
+    created_at: float
+
+
+class LiveWorker(Record, frozen=True, kw_only=True):
+    """One registered worker: until when its heartbeat counts, its sandbox for commands, why it accepts no
+    agents ("" if it does), and the processes that it runs now."""
+
+    name: str
+    until: float
+    commands: str
+    no_agents: str
+    runs: tuple[str, ...]
+
+
+class LiveSnapshot(Record, frozen=True, kw_only=True):
+    """A store at the Redis time `now`. `total_trees` counts all trees, `trees` and `processes` are those that
+    were read; `left_out` says in words what was not. `unreadable` are damaged records."""
+
+    now: float
+    total_trees: int
+    trees: tuple[LiveTree, ...]
+    processes: tuple[ProcessRecord, ...]
+    streams: tuple[LiveStream, ...]
+    workers: tuple[LiveWorker, ...]
+    left_out: tuple[str, ...] = ()
+    unreadable: tuple[Unreadable, ...] = ()
+
+
+def live(prefix: str, *, ended: bool = False) -> Operation[LiveSnapshot]:
+    """Return the live trees, processes, streams and workers; with `ended`, also the trees and processes that
+    have ended. Four round trips, whatever the size of the store.
+
+    >>> from fdstore.store.views.live import live
+    >>> [process.id for process in store.run(live(store.prefix)).processes]
+    ['triage']
+    """
+    index = TreeKeys(prefix, "").trees
+    time, entries, total, beats, agents, commands = yield [
+        ("TIME",),
+        ("ZRANGE", index, -MAX_NAMES, -1),
+        ("ZCARD", index),
+        ("ZRANGE", workers_key(prefix), 0, MAX_WORKERS - 1, "WITHSCORES"),
+        ("HGETALL", agents_key(prefix)),
+        ("HGETALL", commands_key(prefix)),
+    ]
+    now = seconds_of(time)
+    damaged: list[Unreadable] = []
+    left_out = [f"{total - len(entries)} trees used longer ago"] if total > len(entries) else []
+    names = [text(entry) for entry in reversed(entries) if is_root(entry)]
+    trees = [tree for tree in (yield from _trees(prefix, names, damaged)) if ended or tree.live]
+    if len(trees) > MAX_TREES:
+        left_out.append(f"{len(trees) - MAX_TREES} trees used longer ago")
+        del trees[MAX_TREES:]
+    processes, streams = yield from _members(prefix, trees, damaged, left_out, ended=ended)
+    return LiveSnapshot(
+        now=now,
+        total_trees=total,
+        trees=tuple(trees),
+        processes=tuple(processes),
+        streams=tuple(streams),
+        workers=tuple(_workers(beats, agents, commands, processes, now)),
+        left_out=tuple(left_out),
+        unreadable=tuple(damaged),
+    )
+
+
+def _trees(prefix: str, names: list[str], damaged: list[Unreadable]) -> Operation[list[LiveTree]]:
+    keys = [TreeKeys(prefix, name) for name in names]
+    requests: Batch = [("HMGET", each.record, *_FIELDS) for each in keys]
+    found = []
+    for each, reply in zip(keys, (yield from replies_or_damage(requests)), strict=True):
+        try:
+            if isinstance(reply, DamagedRecord):
+                raise reply
+            version, *facts = reply
+            if facts[0] is None:
+                continue  # it was just removed, or is not created yet
+            check_format(each.tree, None if version is None else text(version))
+            created_at, used_at, *counts = facts
+            size, fds, processes, alive = (whole_number(value or b"", -MAX_INTEGER) for value in counts)
+            found.append(
+                LiveTree(
+                    id=each.tree,
+                    created_at=timestamp(text(created_at)),
+                    used_at=timestamp(text(used_at or b"")),
+                    bytes=size,
+                    fds=fds,
+                    processes=processes,
+                    live=alive,
+                )
+            )
+        except SKIPPABLE as error:
+            damaged.append(unreadable(error))
+        except UNREADABLE as error:
+            damaged.append(unreadable(damage(f"the record of tree {each.tree}", error)))
+    return found
+
+
+def _members(
+    prefix: str, trees: list[LiveTree], damaged: list[Unreadable], left_out: list[str], *, ended: bool
+) -> Operation[tuple[list[ProcessRecord], list[LiveStream]]]:
+    """Return the processes and the open streams of these trees. Two round trips."""
+    keys = [TreeKeys(prefix, tree.id) for tree in trees]
+    requests: Batch = []
+    for each in keys:
+        requests.append(("ZRANGE", each.processes, -MAX_MEMBERS, -1))
+        requests.append(("ZRANGE", each.writers, 0, MAX_STREAMS - 1))
+    replies = yield from replies_or_damage(requests)
+    members: list[ProcessKeys] = []
+    contents: list[tuple[TreeKeys, str]] = []
+    for each, ids, writers in zip(keys, replies[::2], replies[1::2], strict=True):
+        for reply in (ids, writers):
+            if isinstance(reply, DamagedRecord):
+                damaged.append(unreadable(reply))
+        if not isinstance(ids, DamagedRecord):
+            members += [member for name in ids if (member := member_of(each, name))]
+        if not isinstance(writers, DamagedRecord):
+            contents += [(each, text(content)) for content in writers if is_content(each, content)]
+    if len(members) > MAX_PROCESSES:
+        left_out.append(f"{len(members) - MAX_PROCESSES} processes of trees used longer ago")
+    if len(contents) > MAX_STREAMS:
+        left_out.append(f"{len(contents) - MAX_STREAMS} streams")
+    del members[MAX_PROCESSES:], contents[MAX_STREAMS:]
+    records = yield from replies_or_damage(
+        [
+            *(("HGETALL", member.record) for member in members),
+            *(("HGETALL", content_keys(tree, content).record) for tree, content in contents),
+        ]
+    )
+    processes = []
+    for member, reply in zip(members, records, strict=False):
+        try:
+            if isinstance(reply, DamagedRecord):
+                raise reply
+            if reply:
+                process = decode_reply(member.process, reply)[0]
+                if ended or process.state not in ENDED:
+                    processes.append(process)
+        except DamagedRecord as error:
+            damaged.append(unreadable(error))
+    streams = []
+    for (_, content), reply in zip(contents, records[len(members) :], strict=True):
+        try:
+            if isinstance(reply, DamagedRecord):
+                raise reply
+            if reply and (stream := _stream(content, reply)):
+                streams.append(stream)
+        except DamagedRecord as error:
+            damaged.append(unreadable(error))
+    return processes, streams
+
+
+def _stream(content: str, flat: list[bytes]) -> LiveStream | None:
+    with decoding(f"the content {content}"):
+        fields = pairs(flat)
+        found = descriptor_of(fields["fd"], fields)
+        if found.state != "open":
+            return None
+        shared = {name: getattr(found, name) for name in ("fd", "chars", "bytes", "source", "created_at")}
+        return LiveStream(content=content, process=found.producer, **shared)
+
+
+def _workers(
+    beats: list[bytes],
+    agents: list[bytes],
+    commands: list[bytes],
+    processes: list[ProcessRecord],
+    now: float,
+) -> list[LiveWorker]:
+    accepts = dict(zip(agents[::2], agents[1::2], strict=True))
+    sandboxes = dict(zip(commands[::2], commands[1::2], strict=True))
+    runs: dict[str, list[str]] = {}
+    for process in processes:
+        if process.worker and process.state == "running":
+            runs.setdefault(process.worker, []).append(process.id)
+    found = []
+    for name, until in zip(beats[::2], beats[1::2], strict=True):
+        try:
+            moment = timestamp(until)
+        except ValueError:
+            continue
+        refusal = accepts.get(name, ACCEPTS_AGENTS.encode())
+        shown = show_bytes(name)
+        if moment < now:
+            continue  # it died, or was stopped, up to a minute ago
+        found.append(
+            LiveWorker(
+                name=shown,
+                until=moment,
+                commands=show_bytes(sandboxes.get(name, b"")),
+                no_agents="" if refusal == ACCEPTS_AGENTS.encode() else show_bytes(refusal),
+                runs=tuple(runs.pop(shown, ())),
+            )
+        )
+    # a program that runs its root itself, such as `fdstore run`, is not registered
+    found += [
+        LiveWorker(name=name, until=now, commands="", no_agents="it runs its own agent", runs=tuple(of))
+        for name, of in sorted(runs.items())
+    ]
+    return found

@@ -1,0 +1,94 @@
+"""Parts of what a process has, for a page: some of its descriptors, and some of its children.
+
+`descriptors.listing` fetches a whole table. These read a window of numbers instead where a table is
+large, so that a page costs the same whatever a process holds.
+"""
+
+from __future__ import annotations
+
+from fdstore.errors import DamagedRecord
+from fdstore.records import Descriptor, ProcessRecord, Record, TreeLimits, Unreadable
+from fdstore.store.contents.descriptors import listing
+from fdstore.store.contents.naming import look_up
+from fdstore.store.keys import ProcessKeys
+from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.processes.process_records import decode_reply
+from fdstore.store.record_format import replies_or_damage, unreadable, whole_number
+from fdstore.wire.operation import Operation
+
+SMALL_TABLE = 300
+"""A table of at most so many descriptors is shown whole."""
+
+WINDOW = 100
+"""Descriptor numbers looked at in a larger one."""
+
+MAX_CHILDREN = 50
+
+
+class DescriptorWindow(Record, frozen=True, kw_only=True):
+    """Some descriptors of a process, of `total`: all, or of a large table those of the numbers from
+    `first` up to `before` - 1, which leaves out names and references. `earlier` is the next `before`
+    (None: no more)."""
+
+    descriptors: list[Descriptor]
+    total: int
+    is_whole: bool
+    first: int = 1
+    before: int = 0
+    earlier: int | None = None
+    unreadable: tuple[Unreadable, ...] = ()
+
+
+def descriptor_window(keys: ProcessKeys, before: int = 0) -> Operation[DescriptorWindow]:
+    """Return the descriptors of a process; of a large table the last ones below the number `before` (0:
+    at its end). Three round trips."""
+    handle = ProcessHandle(keys, TreeLimits())
+    total, next_fd = yield [("HLEN", keys.fds), ("HGET", keys.record, "next_fd")]
+    if total <= SMALL_TABLE and not before:
+        found = yield from listing(handle)
+        return DescriptorWindow(
+            descriptors=found.descriptors,
+            total=found.total,
+            is_whole=True,
+            unreadable=tuple(found.unreadable),
+        )
+    try:
+        end = whole_number(next_fd or b"1", 1)
+    except ValueError as error:
+        raise DamagedRecord(f"the record of process {keys.process}", str(error)) from error
+    before = min(before, end) if before else end
+    first = max(1, before - WINDOW)
+    looked_up = yield from look_up(handle, [f"fd:{number}" for number in range(first, before)])
+    return DescriptorWindow(
+        descriptors=[each for each in looked_up if isinstance(each, Descriptor)],
+        total=total,
+        is_whole=False,
+        first=first,
+        before=before,
+        earlier=first if first > 1 else None,
+        unreadable=tuple(unreadable(each) for each in looked_up if isinstance(each, DamagedRecord)),
+    )
+
+
+class Children(Record, frozen=True, kw_only=True):
+    """The last children of a process, oldest first, and how many it created."""
+
+    children: list[ProcessRecord]
+    created: int
+
+
+def children_of(keys: ProcessKeys, next_child: int) -> Operation[Children]:
+    """Return the last children of a process whose next child has this number. One round trip."""
+    numbers = range(max(1, next_child - MAX_CHILDREN), next_child)
+    ids = [f"{keys.process}.{number}" for number in numbers]
+    found: list[ProcessRecord] = []
+    replies = yield from replies_or_damage(
+        [("HGETALL", ProcessKeys(keys.tree, process).record) for process in ids]
+    )
+    for process, reply in zip(ids, replies, strict=True):
+        if isinstance(reply, list) and reply:
+            try:
+                found.append(decode_reply(process, reply)[0])
+            except DamagedRecord:
+                continue  # the page of the tree names it
+    return Children(children=found, created=next_child - 1)

@@ -1,0 +1,340 @@
+"""Measure usage: bytes of text by tree, process and descriptor, contents being stored, and holders.
+
+Nothing here writes or runs a script, so it works on a Redis that is full or read-only, or for a user with
+read access alone. All reads are in bounded batches. Damaged records are left out and listed in
+`unreadable`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+import msgspec
+
+from fdstore.errors import DamagedRecord, NotFound
+from fdstore.records import Record, TreeRecord, Unreadable
+from fdstore.store.content_info import pairs
+from fdstore.store.contents.descriptors import is_renamed
+from fdstore.store.contents.resolving import resolve
+from fdstore.store.contents.staging import Staged
+from fdstore.store.keys import ProcessKeys, TreeKeys, content_keys, is_content, producer_of
+from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.processes.process_records import missing, tree_names, tree_record
+from fdstore.store.record_format import (
+    SKIPPABLE,
+    UNREADABLE,
+    check_format,
+    damage,
+    decoding,
+    replies_or_damage,
+    show_bytes,
+    timestamp,
+    unreadable,
+    whole_number,
+)
+from fdstore.text.numbers import MAX_INTEGER
+from fdstore.wire.operation import Batch, Operation
+
+T = TypeVar("T")
+
+AT_ONCE = 500
+"""Keys read by one request."""
+
+
+class TreeUsage(Record, frozen=True, kw_only=True):
+    """The usage of a tree: `bytes` of text in its `contents`; `staged` bytes are still being stored."""
+
+    tree: str
+    bytes: int
+    staged: int
+    contents: int
+    processes: int
+    live: int
+    used_at: float
+
+
+class ProcessUsage(Record, frozen=True, kw_only=True):
+    """The usage of a process: `bytes` of text behind its `descriptors`. Dropping all of them would free
+    `freed` bytes: those that no other process holds."""
+
+    process: str
+    state: str
+    descriptors: int
+    bytes: int
+    freed: int
+
+
+class DescriptorUsage(Record, frozen=True, kw_only=True):
+    """One descriptor, with its content's bytes, number of holders, state and source."""
+
+    process: str
+    fd: str
+    bytes: int
+    holders: int
+    state: str
+    source: str
+
+
+class Usage(msgspec.Struct, kw_only=True):
+    """The usage found; each list has the largest first."""
+
+    trees: list[TreeUsage] = []
+    processes: list[ProcessUsage] = []
+    descriptors: list[DescriptorUsage] = []
+    staged: list[Staged] = []
+    unreadable: list[Unreadable] = []
+
+
+class Holder(Record, frozen=True, kw_only=True):
+    """A process that holds a content, and its descriptor for it (None if its table has none)."""
+
+    process: str
+    state: str
+    fd: str | None
+
+
+Tell = Callable[[int], None]
+"""A progress callback: called with the number of contents read so far."""
+
+
+def usage_of_trees(prefix: str) -> Operation[Usage]:
+    """Return the usage of every tree. Two round trips for 500 trees, and one more if contents are being
+    stored."""
+    found = Usage()
+    names = yield from tree_names(prefix, found.unreadable)
+    for piece in _pieces(names):
+        trees = [TreeKeys(prefix, name) for name in piece]
+        reads: Batch = [
+            ("HMGET", tree.record, "bytes", "fds", "processes", "live", "used_at", "format") for tree in trees
+        ]
+        replies = yield from replies_or_damage(reads)
+        for tree, reply in zip(trees, replies, strict=True):
+            try:
+                if isinstance(reply, DamagedRecord):
+                    raise reply
+                if reply[0] is not None:  # else it was just collected
+                    found.trees.append(_tree_usage(tree, reply))
+            except SKIPPABLE as error:
+                found.unreadable.append(unreadable(error))
+        found.staged += yield from _staged(trees)
+    return _sorted(found)
+
+
+def _tree_usage(tree: TreeKeys, reply: list[bytes | None]) -> TreeUsage:
+    *counts, used_at, form = reply
+    check_format(tree.tree, form)
+    with decoding(f"the record of tree {tree.tree}"):
+        size, fds, processes, live = (whole_number(each or b"", -MAX_INTEGER) for each in counts)
+        return TreeUsage(
+            tree=tree.tree,
+            bytes=size,
+            staged=0,
+            contents=fds,
+            processes=processes,
+            live=live,
+            used_at=timestamp(used_at or b""),
+        )
+
+
+def _staged(trees: list[TreeKeys]) -> Operation[list[Staged]]:
+    """Return the contents being stored in these trees. Entries without staged keys, left by killed clients,
+    are skipped."""
+    replies = yield from replies_or_damage([("HGETALL", tree.staged) for tree in trees])
+    entries = [
+        (tree.staging(show_bytes(op))[0], value)
+        for tree, reply in zip(trees, replies, strict=True)
+        if isinstance(reply, list)
+        for op, value in zip(reply[::2], reply[1::2], strict=True)
+    ]
+    found = []
+    for piece in _pieces(entries):
+        there = yield [("EXISTS", key) for key, _ in piece]
+        for (_, value), exists in zip(piece, there, strict=True):
+            try:
+                if exists:
+                    found.append(msgspec.json.decode(value, type=Staged))
+            except UNREADABLE:
+                continue  # it expires
+    return found
+
+
+def usage_of_tree(prefix: str, name: str, tell: Tell = lambda done: None) -> Operation[Usage]:
+    """Return the usage of a tree, its processes, and the descriptors of its root. Raises `NotFound`,
+    `NewerFormat`, `DamagedRecord`."""
+    record = yield from tree_record(prefix, name)
+    tree = TreeKeys(prefix, name)
+    found = Usage(unreadable=list(record.unreadable), staged=(yield from _staged([tree])))
+    found.trees.append(_summary(record))
+    tables, contents = yield from read_tables(tree, [member.id for member in record.members], found, tell)
+    for member in record.members:
+        of_one = [contents[content] for content in tables[member.id].values() if content in contents]
+        found.processes.append(
+            ProcessUsage(
+                process=member.id,
+                state=member.state,
+                descriptors=len(tables[member.id]),
+                bytes=sum(each.bytes for each in of_one),
+                freed=sum(each.bytes for each in of_one if each.holders == 1),
+            )
+        )
+    found.descriptors = describe(name, tables.get(name, {}), contents)
+    return _sorted(found)
+
+
+def _summary(record: TreeRecord) -> TreeUsage:
+    return TreeUsage(
+        tree=record.id,
+        bytes=record.bytes,
+        staged=0,
+        contents=record.fds,
+        processes=record.processes,
+        live=record.live,
+        used_at=record.used_at,
+    )
+
+
+def usage_of_process(keys: ProcessKeys, tell: Tell = lambda done: None) -> Operation[Usage]:
+    """Return the usage of a process's descriptors. Raises `NotFound`, `NewerFormat`."""
+    state, form = yield [("HGET", keys.record, "state"), ("HGET", keys.tree.record, "format")]
+    if state is None:
+        raise (yield from missing(keys))
+    check_format(keys.tree.tree, form)
+    found = Usage()
+    tables, contents = yield from read_tables(keys.tree, [keys.process], found, tell)
+    found.descriptors = describe(keys.process, tables[keys.process], contents)
+    found.staged = [each for each in (yield from _staged([keys.tree])) if each.process == keys.process]
+    return _sorted(found)
+
+
+class _Content(msgspec.Struct, frozen=True):
+    bytes: int
+    holders: int
+    state: str
+    source: str
+
+
+def read_tables(
+    tree: TreeKeys, processes: list[str], found: Usage, tell: Tell = lambda done: None
+) -> Operation[tuple[dict[str, dict[str, str]], dict[str, _Content]]]:
+    """Return the descriptor tables of these processes of a tree, and the contents in them by name. What is
+    damaged goes to `found`. One round trip for each process, and one for 500 contents."""
+    tables: dict[str, dict[str, str]] = {}
+    for process in processes:
+        tables[process] = yield from _read_table(ProcessKeys(tree, process), found)
+    held = {content for table in tables.values() for content in table.values()}
+    return tables, (yield from _read_contents(tree, held, found, tell))
+
+
+def _read_table(keys: ProcessKeys, found: Usage) -> Operation[dict[str, str]]:
+    [flat] = yield from replies_or_damage([("HGETALL", keys.fds)])
+    try:
+        if isinstance(flat, DamagedRecord):
+            raise flat
+        with decoding(f"the table of process {keys.process}"):
+            entries = zip(flat[::2], flat[1::2], strict=True)
+            return pairs([part for entry in entries if not is_renamed(*entry) for part in entry])
+    except DamagedRecord as error:
+        found.unreadable.append(unreadable(error))
+        return {}
+
+
+def _read_contents(
+    tree: TreeKeys, names: set[str], found: Usage, tell: Tell = lambda done: None
+) -> Operation[dict[str, _Content]]:
+    contents: dict[str, _Content] = {}
+    known = sorted(name for name in names if is_content(tree, name.encode()))
+    found.unreadable += [
+        Unreadable(what=f"a table of tree {tree.tree}", problem=f"{show_bytes(name)} is not a content")
+        for name in sorted(names - set(known))
+    ]
+    for done, piece in enumerate(_pieces(known), 1):
+        reads: Batch = []
+        for name in piece:
+            keys = content_keys(tree, name)
+            reads += [("HMGET", keys.record, "bytes", "state", "source"), ("SCARD", keys.holders)]
+        replies = yield from replies_or_damage(reads)
+        for name, facts, holders in zip(piece, replies[::2], replies[1::2], strict=True):
+            try:
+                contents[name] = _content(facts, holders)
+            except (DamagedRecord, *UNREADABLE) as error:
+                found.unreadable.append(unreadable(damage(f"content {name}", error)))
+        tell(min(done * AT_ONCE, len(known)))
+    return contents
+
+
+def _content(facts: list[bytes | None] | DamagedRecord, holders: int | DamagedRecord) -> _Content:
+    for reply in (facts, holders):
+        if isinstance(reply, DamagedRecord):
+            raise reply
+    assert isinstance(facts, list)
+    assert isinstance(holders, int)
+    size, state, source = (each or b"" for each in facts)
+    # a content that its producer alone holds has no list of holders
+    return _Content(whole_number(size), holders or 1, show_bytes(state), show_bytes(source))
+
+
+def describe(process: str, table: dict[str, str], contents: dict[str, _Content]) -> list[DescriptorUsage]:
+    """Return the descriptors of a table, of those contents that were read."""
+    return [
+        DescriptorUsage(
+            process=process,
+            fd=fd,
+            bytes=contents[content].bytes,
+            holders=contents[content].holders,
+            state=contents[content].state,
+            source=contents[content].source,
+        )
+        for fd, content in table.items()
+        if content in contents
+    ]
+
+
+def _sorted(found: Usage) -> Usage:
+    staged: dict[str, int] = {}
+    for each in found.staged:
+        tree = each.process.partition(".")[0]
+        staged[tree] = staged.get(tree, 0) + each.bytes
+    found.trees = [msgspec.structs.replace(each, staged=staged.get(each.tree, 0)) for each in found.trees]
+    found.trees.sort(key=lambda each: (-each.bytes - each.staged, each.tree))
+    found.processes.sort(key=lambda each: (-each.bytes, each.process))
+    found.descriptors.sort(key=lambda each: (-each.bytes, each.fd))
+    found.staged.sort(key=lambda each: (-each.bytes, each.process))
+    return found
+
+
+def _pieces(items: list[T]) -> Iterable[list[T]]:
+    return (items[start : start + AT_ONCE] for start in range(0, len(items), AT_ONCE))
+
+
+def holders(handle: ProcessHandle, fd: str) -> Operation[list[Holder]]:
+    """Return the processes that hold the content of a descriptor; it is deleted when the last of them drops
+    it. Raises `NotFound`."""
+    [content] = yield [("HGET", handle.keys.fds, fd)]
+    if content is None:
+        yield from resolve(handle, fd)  # raises an error that names the existing descriptors
+        raise NotFound(fd)
+    tree = handle.keys.tree
+    with decoding(f"{fd} of process {handle.id}"):
+        if not is_content(tree, content):
+            raise ValueError(f"{show_bytes(content)} is not a content")
+        keys = content_keys(tree, content.decode())
+    [members] = yield [("SMEMBERS", keys.holders)]
+    ids = sorted(map(show_bytes, members or [producer_of(content)]))
+    of = [ProcessKeys(tree, each) for each in ids]
+    replies = yield [read for each in of for read in (("HGET", each.record, "state"), ("HGET", each.fds, fd))]
+    found = []
+    for each, state, named in zip(of, replies[::2], replies[1::2], strict=True):
+        own: str | None = fd
+        if named != content:  # it received the content as an answer, or has another name for it
+            [flat] = yield [("HGETALL", each.fds)]
+            own = next(
+                (
+                    show_bytes(name)
+                    for name, held in zip(flat[::2], flat[1::2], strict=True)
+                    if held == content
+                ),
+                None,
+            )
+        found.append(Holder(process=each.process, state=show_bytes(state or b"gone"), fd=own))
+    return found

@@ -1,0 +1,164 @@
+"""What each worker does now, by the leases of the live trees; and the queue.
+
+A worker registers itself, but not what it runs: the processes name their worker. So the leases of the
+trees used last are read, a bounded number of them.
+"""
+
+from __future__ import annotations
+
+from fdstore.errors import DamagedRecord, StoreRefused
+from fdstore.records import Record
+from fdstore.settings import queue_prefix
+from fdstore.store.clock import seconds_of
+from fdstore.store.keys import ProcessKeys, TreeKeys, member_of
+from fdstore.store.record_format import UNREADABLE, replies_or_damage, show_bytes, timestamp
+from fdstore.store.views.overview import recent_names
+from fdstore.store.views.worker_registry import ACCEPTS_AGENTS, agents_key, commands_key, workers_key
+from fdstore.wire.operation import Operation
+
+MAX_WORKERS = 200
+MAX_TREES = 500
+"""Trees whose leases are read: those used last."""
+
+MAX_LEASES = 1_000
+
+
+class Job(Record, frozen=True, kw_only=True):
+    """A process that a worker runs; the lease expires at `lease_until`."""
+
+    process: str
+    state: str
+    program: str | None
+    worker: str | None
+    attempt: str
+    trouble: str
+    started_at: float | None
+    lease_until: float | None
+
+
+class Worker(Record, frozen=True, kw_only=True):
+    """A worker: until when its heartbeat counts, its sandbox for commands, why it runs no agents ("" if
+    it does), and what it runs now."""
+
+    name: str
+    alive_until: float
+    commands: str
+    no_agents: str
+    jobs: tuple[Job, ...] = ()
+
+
+class WorkersNow(Record, frozen=True, kw_only=True):
+    """All workers, the jobs of workers that are not registered, and the processes that wait for one.
+    `queued` and `taken` count the wake-ups in the queue (None: it is not in this Redis, or may not be
+    read). `trees` is how many live ones were looked at."""
+
+    workers: list[Worker]
+    strays: list[Job]
+    ready: list[Job]
+    sweeper: str | None
+    queued: int | None
+    taken: int | None
+    trees: int
+    now_s: float
+
+
+_FIELDS = ("state", "program", "worker", "attempt", "trouble", "started_at", "lease_until")
+
+
+def workers_now(prefix: str, *, has_queue: bool = True) -> Operation[WorkersNow]:
+    """Return the workers and their work. Seven round trips at most, of which each is bounded."""
+    entries, sweeper, time = yield [
+        ("ZRANGE", workers_key(prefix), 0, MAX_WORKERS - 1, "WITHSCORES"),
+        ("GET", f"{prefix}:sweeper"),
+        ("TIME",),
+    ]
+    queued, taken = (yield from _queue(prefix)) if has_queue else (None, None)
+    jobs, trees = yield from _jobs(prefix)
+    scores = [(name, score) for name, score in zip(entries[::2], entries[1::2], strict=True)]
+    known = []
+    if scores:
+        names = [name for name, _ in scores]
+        sandboxes, refusals = yield [
+            ("HMGET", commands_key(prefix), *names),
+            ("HMGET", agents_key(prefix), *names),
+        ]
+        for (name, score), sandbox, refusal in zip(scores, sandboxes, refusals, strict=True):
+            shown = show_bytes(name)
+            known.append(
+                Worker(
+                    name=shown,
+                    alive_until=_moment(score) or 0.0,
+                    commands=_sentence(sandbox),
+                    no_agents="" if refusal == ACCEPTS_AGENTS.encode() else _sentence(refusal),
+                    jobs=tuple(job for job in jobs if job.worker == shown and job.state == "running"),
+                )
+            )
+    registered = {worker.name for worker in known}
+    return WorkersNow(
+        workers=sorted(known, key=lambda each: each.name),
+        strays=[job for job in jobs if job.state == "running" and job.worker not in registered],
+        ready=[job for job in jobs if job.state == "ready"],
+        sweeper=None if sweeper is None else show_bytes(sweeper),
+        queued=queued,
+        taken=taken,
+        trees=trees,
+        now_s=seconds_of(time),
+    )
+
+
+def _queue(prefix: str) -> Operation[tuple[int | None, int | None]]:
+    """Return the lengths of the queue; None if this user may not read it, or it is something else."""
+    queue = queue_prefix(prefix)
+    try:
+        queued, taken = yield [("LLEN", f"{queue}queue"), ("HLEN", f"{queue}unacked")]
+    except (StoreRefused, DamagedRecord):
+        return None, None
+    return queued, taken
+
+
+def _jobs(prefix: str) -> Operation[tuple[list[Job], int]]:
+    """Return the processes with leases, and how many live trees have been looked at."""
+    found = yield from recent_names(prefix, MAX_TREES)
+    trees = [TreeKeys(prefix, name) for name in found.names]
+    live = yield from replies_or_damage([("HGET", tree.record, "live") for tree in trees])
+    trees = [
+        tree for tree, count in zip(trees, live, strict=True) if isinstance(count, bytes) and count != b"0"
+    ]
+    leases = yield from replies_or_damage([("ZRANGE", tree.leases, 0, MAX_LEASES - 1) for tree in trees])
+    members: list[ProcessKeys] = []
+    for tree, ids in zip(trees, leases, strict=True):
+        if isinstance(ids, list):
+            members += [keys for each in ids if (keys := member_of(tree, each))]
+    members = members[:MAX_LEASES]
+    replies = yield from replies_or_damage([("HMGET", keys.record, *_FIELDS) for keys in members])
+    jobs = [
+        _job(keys.process, fields)
+        for keys, fields in zip(members, replies, strict=True)
+        if not isinstance(fields, DamagedRecord) and fields[0] is not None
+    ]
+    return jobs, len(trees)
+
+
+def _job(process: str, fields: list[bytes | None]) -> Job:
+    state, program, worker, attempt, trouble, started_at, lease_until = fields
+    return Job(
+        process=process,
+        state=show_bytes(state or b""),
+        program=show_bytes(program) if program else None,
+        worker=show_bytes(worker) if worker else None,
+        attempt=show_bytes(attempt or b""),
+        trouble=show_bytes(trouble or b""),
+        started_at=_moment(started_at),
+        lease_until=_moment(lease_until),
+    )
+
+
+def _sentence(value: bytes | None) -> str:
+    return (value or b"")[:2000].decode("utf-8", "backslashreplace")
+
+
+def _moment(value: bytes | None) -> float | None:
+    try:
+        return None if value is None else timestamp(value)
+    except UNREADABLE:
+        return None

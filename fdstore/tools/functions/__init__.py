@@ -1,0 +1,1 @@
+"""Python functions as tools: their parameters, documentation and results."""

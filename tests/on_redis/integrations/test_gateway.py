@@ -1,0 +1,287 @@
+"""The gateway between a host and a server as a child process."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fdstore.client import Store
+from fdstore.integrations.gateway.descriptors import Descriptors
+from fdstore.integrations.gateway.lines import MessageWriter, read_lines
+from fdstore.integrations.gateway.stdio_relay import StdioRelay
+from fdstore.integrations.gateway.upstream import ServerProcess
+from fdstore.local.redis_server import PrivateServer
+from tests.conftest import is_running
+from tests.waiting import PATIENCE_S, wait_until
+
+UPSTREAM = Path(__file__).parents[2] / "mcp_upstream.py"
+
+
+class Host:
+    """A host of a gateway: it writes lines, and reads what comes."""
+
+    def __init__(self, url: str, *arguments: str, launcher: Sequence[str] = ()) -> None:
+        self.said: list[str] = []
+        self.descriptors = Descriptors(url, None, "triage", 8000, self.said.append)
+        self.server = ServerProcess([*launcher, sys.executable, "-I", "-S", str(UPSTREAM), *arguments])
+        self.descriptors.start()
+        theirs_in, ours = os.pipe()
+        self._ours, theirs_out = os.pipe()
+        self.stderr, theirs_err = os.pipe()
+        self._fds = [theirs_in, theirs_out, theirs_err, self._ours, self.stderr]
+        relay = StdioRelay(
+            self.server,
+            self.descriptors,
+            host_in=theirs_in,
+            host_out=theirs_out,
+            host_err=theirs_err,
+            grace_s=0.2 if "stubborn" in arguments else 10,
+        )
+        self.code: int | None = None
+        self._theirs_out = theirs_out
+        self._writer = MessageWriter(ours)
+        self.lines = read_lines(self._ours)
+        self._ids = count(1)
+        self._thread = threading.Thread(target=self._run, args=(relay,))
+        self._thread.start()
+
+    def _run(self, relay: StdioRelay) -> None:
+        self.code = relay.run()
+        os.close(self._theirs_out)
+
+    def write(self, line: bytes) -> None:
+        self._writer.write(line)
+
+    def send(self, method: str, id: Any = None, **params: Any) -> None:
+        id = next(self._ids) if id is None else id
+        self.write(json.dumps({"id": id, "method": method, "params": params}).encode() + b"\n")
+
+    def begin(self, tool: str, **arguments: Any) -> None:
+        self.send("tools/call", name=tool, arguments=arguments)
+
+    def call(self, tool: str, **arguments: Any) -> Any:
+        """Call a tool and return the result."""
+        self.begin(tool, **arguments)
+        return self.read()["result"]
+
+    def text(self, tool: str, **arguments: Any) -> str:
+        [block] = self.call(tool, **arguments)["content"]
+        return str(block["text"])
+
+    def read(self) -> Any:
+        return json.loads(next(self.lines))
+
+    def drain_stderr(self) -> None:
+        """Read stderr of the gateway to its end, on a thread."""
+        theirs = os.dup(self.stderr)
+
+        def drain() -> None:
+            for _ in read_lines(theirs):
+                pass
+            os.close(theirs)
+
+        threading.Thread(target=drain, daemon=True).start()
+
+    def leave(self) -> int | None:
+        """Close standard input of the gateway, and return its exit code."""
+        self._writer.close(1)
+        self._thread.join(PATIENCE_S)
+        return self.code
+
+    def close(self) -> None:
+        self.leave()
+        assert not self._thread.is_alive()
+        for fd in self._fds:
+            if fd != self._theirs_out:
+                os.close(fd)
+
+
+@pytest.fixture
+def make_host(redis_url: str) -> Iterator[Callable[..., Host]]:
+    hosts: list[Host] = []
+
+    def make(*arguments: str, url: str = redis_url, launcher: Sequence[str] = ()) -> Host:
+        hosts.append(Host(url, *arguments, launcher=launcher))
+        return hosts[-1]
+
+    yield make
+    for host in hosts:
+        host.close()
+
+
+@pytest.fixture
+def host(make_host: Callable[..., Host]) -> Host:
+    return make_host()
+
+
+def test_a_long_result_is_a_descriptor_that_the_model_reads(host: Host, store: Store) -> None:
+    host.send("tools/list")
+    assert [tool["name"] for tool in host.read()["result"]["tools"]] == [
+        *("echo", "lines", "read_fd", "search_fd", "list_fds")
+    ]
+
+    shown = host.text("lines", count=5000)
+
+    assert len(shown) < 6000
+    assert shown.startswith('<fd_result fd="fd:1" ')
+    assert "\nline 4321\n" in host.text("read_fd", fd="fd:1#L4321")
+    assert store.process("triage").read("fd:1", read_all=True).text.endswith("\nline 5000\n")
+    assert [d.source for d in store.process("triage").list()] == ["lines"]
+
+
+def test_a_long_result_that_failed_is_a_descriptor_that_failed(host: Host) -> None:
+    result = host.call("lines", count=5000, fails=True)
+
+    assert result["isError"]
+    assert "<fd_result" in result["content"][0]["text"]
+
+
+def test_a_short_result_passes_byte_for_byte(host: Host) -> None:
+    line = b'{"id" : 1,"result":{"content":[{"type":"text","text":"\\u00e9"}],"n":1.50e1}}\r\n'
+
+    host.begin("raw", text=line.decode())
+
+    assert next(host.lines) == line
+
+
+def test_stored_content_is_passed_on_to_a_tool(host: Host) -> None:
+    host.text("lines", count=5000)
+
+    assert host.text("echo", text="<{{fd:1#L7-8}}>") == "<line 7\nline 8\n>"
+    assert '<fd_error type="not_found"' in host.text("echo", text="{{fd:9}}")
+    assert '<fd_error type="not_found"' in host.text("read_fd", fd="fd:9")
+
+
+def test_what_is_no_message_passes(host: Host) -> None:
+    host.begin("raw", text="Listening...\n\n{broken\n")
+
+    assert [next(host.lines) for _ in range(3)] == [b"Listening...\n", b"\n", b"{broken\n"]
+
+
+def test_an_incomplete_last_line_passes(host: Host) -> None:
+    host.begin("raw", text='{"id": 1, "resu')
+    host.begin("exit", code=0)
+
+    lines = [next(host.lines) for _ in range(2)]
+
+    assert lines[0].startswith(b'{"id": 1, "resu')
+
+
+def test_a_cancellation_reaches_a_server_that_hangs(host: Host) -> None:
+    host.begin("never")
+    host.send("notifications/cancelled", 99, requestId=1)
+
+    assert host.read()["result"] == {"cancelled": True}
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "said", "code"),
+    [("exit", {"code": 7}, "exited with code 7", 7), ("kill", {}, "ended by SIGKILL (exit code 137)", 137)],
+)
+def test_calls_of_a_server_that_ends_are_answered(
+    host: Host, tool: str, arguments: dict[str, Any], said: str, code: int
+) -> None:
+    host.send("tools/call", "never", name="never")
+    host.begin(tool, **arguments)
+
+    ended = [host.read(), host.read()]
+
+    assert [message["id"] for message in ended] == ["never", 1]
+    assert all(said in message["error"]["message"] for message in ended)
+    assert list(host.lines) == []
+    assert host.leave() == code
+
+
+def test_a_log_that_nobody_reads_does_not_stop_the_server(host: Host) -> None:
+    for _ in range(4):
+        host.call("log", count=1_000_000)
+
+    assert host.text("echo", text="works") == "works"
+    # the log itself, or first how much of it was dropped before anything could be passed on
+    assert os.read(host.stderr, 10) in (b"x" * 10, b"\nfdstore g")
+    host.drain_stderr()
+
+
+def test_a_server_ends_when_its_host_leaves(host: Host) -> None:
+    pid = host.call("pid")["pid"]
+
+    assert host.leave() == 0
+    assert not is_running(pid)
+
+
+def test_a_server_that_ignores_the_end_is_killed(make_host: Callable[..., Host]) -> None:
+    host = make_host("stubborn")
+    pid = host.call("pid")["pid"]
+
+    assert host.leave() == 137
+    assert not is_running(pid)
+
+
+def test_what_a_server_started_ends_with_it(make_host: Callable[..., Host]) -> None:
+    host = make_host("stubborn", launcher=["sh", "-c", '"$@"; true', "sh"])
+    pid = host.call("pid")["pid"]
+    assert pid != host.server.pid
+
+    host.leave()
+
+    wait_until(lambda: not is_running(pid), what="the end of the server")
+
+
+def test_a_store_out_of_reach_changes_nothing(make_host: Callable[..., Host]) -> None:
+    host = make_host(url="redis://127.0.0.1:1")
+    host.send("tools/list")
+
+    tools = host.read()["result"]["tools"]
+    assert [tool["name"] for tool in tools if "outputSchema" in tool] == ["echo", "lines"]
+    assert len(tools) == 2
+    for _ in range(2):
+        assert len(host.text("lines", count=5000)) > 40_000
+    assert host.text("echo", text="{{fd:1}}") == "{{fd:1}}"
+    assert 'type="store_unavailable"' in host.text("read_fd", fd="fd:1")
+    [said] = host.said
+    assert "results pass unchanged" in said
+
+
+def test_a_store_that_stops_and_returns_is_used_again(
+    make_host: Callable[..., Host], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fdstore.integrations.gateway.descriptors.TRUSTED_S", 0.0)
+    monkeypatch.setattr("fdstore.integrations.gateway.descriptors.RETRY_S", 0.0)
+    with PrivateServer() as server:
+        host = make_host(url=server.url)
+        assert host.text("lines", count=5000).startswith("<fd_result")
+
+        server.stop()
+        assert len(host.text("lines", count=5000)) > 40_000
+        server.start()
+
+        wait_until(lambda: host.text("lines", count=5000).startswith("<fd_result"), what="a descriptor")
+    assert len(host.said) == 2
+
+
+def test_forty_megabytes_are_stored_in_bounded_memory(host: Host, store: Store) -> None:
+    shown = host.text("megabytes", count=40)
+
+    assert len(shown) < 6000
+    assert store.process("triage").stat("fd:1").chars == 40 << 20
+    store.drop_tree("triage")
+
+
+def test_the_end_of_the_program_waits_for_the_first_attempt_to_connect():
+    # Python aborts if it exits while a thread imports modules in C++
+    said: list[str] = []
+    descriptors = Descriptors("redis://127.0.0.1:1", None, "triage", 8000, said.append)
+
+    descriptors.start()
+    descriptors.finish()
+
+    [report] = said
+    assert report.startswith("store_unavailable: ")

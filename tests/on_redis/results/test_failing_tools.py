@@ -1,0 +1,135 @@
+"""Any exception from a user's function becomes an error result; agent, task and worker continue."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from fdstore import Toolset, aio
+from fdstore.client import Process, Store
+from fdstore.testing import call, say
+from tests.on_redis.running_agents import running
+from tests.waiting import PATIENCE_S
+
+
+class RustPanic(BaseException):
+    """Like the exception that pyo3 raises when Rust code panics."""
+
+
+class UnprintableError(Exception):
+    """An exception whose `__str__` fails."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+def panics() -> str:
+    """Fails as the Rust code of an extension does."""
+    raise RustPanic("index out of bounds")
+
+
+def cancels() -> str:
+    """Fails as a library that runs an event loop of its own does."""
+    raise asyncio.CancelledError("its own task was cancelled")
+
+
+def unspeakable() -> str:
+    """Raise an exception that cannot be converted to a string."""
+    raise UnprintableError
+
+
+async def cancelled_later() -> str:
+    """A coroutine that is cancelled."""
+    raise asyncio.CancelledError("its own task was cancelled")
+
+
+FAILING = {
+    "panics": "RustPanic: index out of bounds",
+    "cancels": "CancelledError: its own task was cancelled",
+    "cancelled_later": "CancelledError: its own task was cancelled",
+    "unspeakable": "UnprintableError",
+}
+
+
+@pytest.mark.parametrize("name", FAILING)
+def test_a_base_exception_from_a_function_does_not_end_the_agent(
+    store: Store, tmp_path: Path, name: str
+) -> None:
+    with running(store, [call(name), say("I know.")], tmp_path) as agents:
+        agents.launch(python=(f"{__name__}:{name}",))
+
+        assert agents.attempt("solo") == "ended"
+
+        [result] = agents.results()
+        assert (result.content, result.is_error) == (FAILING[name], True)
+        assert (agents.record().state, agents.answer()) == ("exited", "I know.")
+
+
+@pytest.mark.parametrize("name", FAILING)
+def test_a_base_exception_from_a_function_does_not_cancel_the_task(redis_url: str, name: str) -> None:
+    async def main() -> tuple[str, int]:
+        async with await aio.connect(redis_url) as store:
+            tools = aio.Toolset(await store.process("triage"), python=[globals()[name]])
+            result = await tools.call(name, {})
+            task = asyncio.current_task()
+            return result.content, task.cancelling() if task else -1
+
+    assert asyncio.run(main()) == (FAILING[name], 0)
+
+
+def test_a_task_that_awaits_a_function_can_be_cancelled_while_it_runs(redis_url: str) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def waits() -> str:
+        """Wait."""
+        begun.set()
+        go_on.wait(PATIENCE_S)
+        return "late"
+
+    async def main() -> str:
+        async with await aio.connect(redis_url) as store:
+            tools = aio.Toolset(await store.process("triage"), python=[waits])
+            task = asyncio.create_task(tools.call("waits", {}, call_id="toolu_1"))
+            await asyncio.to_thread(begun.wait, 30)
+            task.cancel()
+            try:
+                await asyncio.wait_for(asyncio.shield(task), PATIENCE_S)
+            except asyncio.CancelledError:
+                return "cancelled"
+            finally:
+                go_on.set()
+        return "not cancelled"
+
+    assert asyncio.run(main()) == "cancelled"
+
+
+def test_ctrl_c_during_a_function_is_not_reported_as_its_error(proc: Process) -> None:
+    def interrupted() -> str:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Toolset(proc, python=[interrupted]).call("interrupted", {})
+
+
+@pytest.mark.parametrize(
+    "line", ["raise SystemExit('no licence')", "class P(BaseException): pass\nraise P('no licence')"]
+)
+def test_a_tool_module_that_fails_on_import_fails_its_agent_with_the_error(
+    store: Store, tmp_path: Path, line: str
+) -> None:
+    (tmp_path / "broken_tools_module.py").write_text(line)
+    with running(store, [], tmp_path) as agents:
+        agents.launch(python=("broken_tools_module:tool",), tools_path=str(tmp_path))
+        try:
+            assert agents.attempt("solo") == "ended"
+        finally:
+            sys.modules.pop("broken_tools_module", None)
+
+        record = agents.record()
+        assert record.state == "failed"
+        assert "cannot be imported here" in (record.reason or "")
+        assert "no licence" in (record.reason or "")

@@ -1,0 +1,325 @@
+"""Trees unused for their retention are removed completely, and no others."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from fdstore import Toolset
+from fdstore.client import Process, Store
+from fdstore.errors import NotFound, StoreLostData
+from fdstore.records import TreeLimits
+from fdstore.store.keys import TreeKeys
+from fdstore.store.processes import processes
+from fdstore.store.trees import collect_trees
+from tests.waiting import wait_until
+
+DAY = TreeLimits(retention_days=1)
+
+
+def age_trees(execute: Any, *trees: str, seconds: float = 100_000) -> None:
+    """Set the last use of the trees to `seconds` ago."""
+    for tree in trees:
+        then = time.time() - seconds
+        execute("HSET", f"fdstore:{{{tree}}}", "used_at", f"{then:.3f}")
+        execute("ZADD", "fdstore:trees", f"{then + 86_400:.3f}", tree)
+
+
+def collect_tree_now(store: Store, tree: str, *, dry_run: bool = False) -> collect_trees.Collected:
+    return store.run(collect_trees.collect_tree(TreeKeys("fdstore", tree), dry_run=dry_run))
+
+
+def leftovers(execute: Any, tree: str) -> list[bytes]:
+    """Return the keys of the tree that do not expire."""
+    return [key for key in execute("KEYS", f"fdstore:{{{tree}}}*") if execute("PTTL", key) == -1]
+
+
+def single_batch(batch: Any) -> Any:
+    """Return an operation that consists of one batch."""
+    return (yield batch)
+
+
+def resume_operation(operation: Any, replies: list[Any]) -> Any:
+    """Run the rest of an operation, beginning with these replies."""
+    try:
+        while True:
+            replies = yield operation.send(replies)
+    except StopIteration as done:
+        return done.value
+
+
+def create_filled_tree(store: Store, name: str, limits: TreeLimits = DAY) -> Process:
+    proc = store.process(name, limits=limits)
+    proc.create("text\n" * 1000)
+    child = proc.child(share=["fd:1"])
+    child.create("more")
+    proc.fork().end()
+    return proc
+
+
+def test_a_tree_past_its_retention_is_removed_with_every_key(store: Store, execute: Any) -> None:
+    create_filled_tree(store, "old")
+    create_filled_tree(store, "kept")
+    age_trees(execute, "old")
+
+    assert collect_tree_now(store, "old").outcome == "gone"
+
+    assert leftovers(execute, "old") == []
+    assert [tree.id for tree in store.trees()] == ["kept"]
+    assert execute("ZRANGE", "fdstore:trees", 0, -1) == [b"kept"]
+
+
+def test_a_dry_run_lists_due_trees_and_changes_nothing(store: Store, execute: Any) -> None:
+    proc = create_filled_tree(store, "old")
+    age_trees(execute, "old")
+    before = store.tree("old")
+
+    found = collect_tree_now(store, "old", dry_run=True)
+
+    assert (found.outcome, found.detail) == ("due", "2 contents, 5004 bytes")
+    assert store.tree("old") == before
+    assert proc.read("fd:1", read_all=True).text == "text\n" * 1000
+
+
+def test_a_tree_within_its_retention_is_kept(store: Store) -> None:
+    proc = create_filled_tree(store, "young", TreeLimits(retention_days=7))
+
+    found = collect_tree_now(store, "young")
+
+    assert found.outcome == "kept"
+    assert float(found.detail) == pytest.approx(time.time() + 7 * 86_400, abs=60)
+    assert proc.read("fd:1").lines == "1-800"
+
+
+def test_retention_0_keeps_a_tree_forever(store: Store, execute: Any) -> None:
+    create_filled_tree(store, "for-ever", TreeLimits(retention_days=0))
+
+    assert collect_tree_now(store, "for-ever").outcome == "kept"
+    assert execute("ZSCORE", "fdstore:trees", "for-ever") == b"inf"
+    assert list(store.run(collect_trees.due_trees("fdstore", time.time() + 1e9))) == []
+
+
+@pytest.mark.parametrize("state", ["ready", "running", "waiting"])
+def test_a_tree_with_unfinished_agents_is_not_collected(store: Store, execute: Any, state: str) -> None:
+    proc = create_filled_tree(store, "busy")
+    child = store.run(processes.create_child(proc.handle, ["fd:1"], state="ready"))
+    age_trees(execute, "busy")
+    execute("HSET", child.keys.record, "state", state)
+
+    found = collect_tree_now(store, "busy")
+
+    assert (found.outcome, found.detail) == ("held", child.id)
+    assert proc.read("fd:1").pages == 2
+    assert float(execute("ZSCORE", "fdstore:trees", "busy")) > time.time()
+
+
+def test_a_tree_with_more_contents_than_one_step_removes_is_removed_whole(store: Store, execute: Any) -> None:
+    proc = store.process("many", limits=DAY)
+    for n in range(2 * collect_trees.PIECE + 7):
+        proc.create(str(n))
+    age_trees(execute, "many")
+
+    assert collect_tree_now(store, "many").outcome == "gone"
+
+    assert leftovers(execute, "many") == []
+
+
+def test_recreating_a_tree_finishes_its_interrupted_collection(store: Store, execute: Any) -> None:
+    proc = store.process("many", limits=DAY)
+    for n in range(collect_trees.PIECE + 7):
+        proc.create(str(n))
+    age_trees(execute, "many")
+    first_step = collect_trees.collect_tree(TreeKeys("fdstore", "many"))
+    store.run(single_batch(next(first_step)))
+    first_step.close()
+    assert leftovers(execute, "many") != []
+
+    anew = store.process("many")
+
+    assert anew.list() == []
+    assert anew.create("first").fd == "fd:1"
+    assert sorted(leftovers(execute, "many")) == sorted(
+        f"fdstore:{{many}}{rest}".encode()
+        for rest in (
+            *("", ":processes", ":contents", ":many", ":many:fds"),
+            *(":many:fd:1", ":many:fd:1:pages"),
+        )
+    )
+
+
+def test_a_name_used_again_is_a_new_tree(store: Store, execute: Any) -> None:
+    create_filled_tree(store, "again")
+    age_trees(execute, "again")
+    collect_tree_now(store, "again")
+
+    proc = store.process("again")
+
+    assert proc.list() == []
+    assert proc.create("new").fd == "fd:1"
+    assert store.tree("again").limits == TreeLimits()
+    assert store.tree("again").processes == 1
+
+
+MOMENT = TreeLimits(retention_days=0.3 / 86_400)
+
+
+def test_a_handle_to_a_collected_tree_never_reads_the_next_tree_of_that_name(store: Store) -> None:
+    holder = store.process("again", limits=MOMENT)
+    holder.create("old\n" * 5000)
+    tools = Toolset(holder)
+    assert (holder.read("fd:1").pages, holder.read("fd:1#L4000").text) == (5, "old\n")
+    assert 'pages="5"' in tools.call("read_fd", {"fd": "fd:1"}).content
+    wait_until(lambda: collect_tree_now(store, "again").outcome == "gone")
+
+    store.process("again", limits=MOMENT).create("new\n" * 2000)
+
+    assert 'type="store_lost_data"' in tools.call("read_fd", {"fd": "fd:1"}).content
+    for selector in ("fd:1", "fd:1#L1999", "fd:1#C5", "fd:1#P1-2"):
+        with pytest.raises(StoreLostData, match="its number now belongs to another text"):
+            holder.read(selector)
+    assert store.process("again").read("fd:1").text == "new\n" * 1000
+
+
+def test_a_toolset_that_only_reads_records_the_use_of_its_tree(store: Store, execute: Any) -> None:
+    proc = store.process("t", limits=MOMENT)
+    proc.create("x")
+    tools = Toolset(proc)
+    used_at = store.tree("t").used_at
+
+    def read() -> bool:
+        assert not tools.call("read_fd", {"fd": "fd:1"}).is_error
+        return store.tree("t").used_at > used_at
+
+    wait_until(read)
+
+
+def test_using_a_handle_to_a_collected_process_raises_not_found(store: Store, execute: Any) -> None:
+    proc = create_filled_tree(store, "old")
+    age_trees(execute, "old")
+    proc.handle._noted_at = 0  # due again, as after a long time
+    collect_tree_now(store, "old")
+
+    for use in (lambda: proc.create("x"), lambda: proc.read("fd:1"), proc.fork, proc.end):
+        with pytest.raises(NotFound):
+            use()
+
+
+def test_an_entry_without_a_tree_is_dropped(store: Store, execute: Any) -> None:
+    execute("ZADD", "fdstore:trees", 1, "crashed")
+
+    assert store.trees() == []
+    assert collect_tree_now(store, "crashed").outcome == "gone"
+
+    assert execute("EXISTS", "fdstore:trees") == 0
+
+
+def test_creating_a_tree_collects_a_few_due_trees(store: Store, execute: Any) -> None:
+    for n in range(5):
+        store.process(f"old-{n}", limits=DAY).create("x")
+    age_trees(execute, *(f"old-{n}" for n in range(5)))
+
+    for n in range(3):
+        store.process(f"new-{n}")
+
+    assert {tree.id for tree in store.trees()} == {"new-0", "new-1", "new-2"}
+
+
+def test_due_trees_are_found_through_the_shared_key_of_trees(store: Store, execute: Any) -> None:
+    store.process("old", limits=DAY)
+    store.process("young")
+    age_trees(execute, "old")
+
+    due = list(store.run(collect_trees.due_trees("fdstore", time.time() + 1)))
+
+    assert [keys.tree for keys in due] == ["old"]
+
+
+def test_writing_to_a_tree_keeps_it(store: Store, execute: Any) -> None:
+    proc = store.process("t", limits=TreeLimits(retention_days=1))
+    age_trees(execute, "t")
+
+    proc.create("x")
+
+    assert collect_tree_now(store, "t").outcome == "kept"
+
+
+@pytest.mark.parametrize("name", ["t", "t.1"])
+def test_reads_by_short_lived_clients_keep_a_tree(store: Store, execute: Any, name: str) -> None:
+    proc = store.process("t", limits=TreeLimits(retention_days=1))
+    proc.create("x")
+    proc.fork()
+    age_trees(execute, "t", seconds=86_000)
+
+    store.process(name).read("fd:1")
+
+    assert store.tree("t").used_at == pytest.approx(time.time(), abs=10)
+    assert collect_tree_now(store, "t").outcome == "kept"
+
+
+def test_readers_rarely_write(store: Store, execute: Any) -> None:
+    proc = store.process("t", limits=TreeLimits(retention_days=1))
+    proc.create("x")
+    used_at = store.tree("t").used_at
+
+    for _ in range(20):
+        store.process("t").read("fd:1")
+        proc.read("fd:1", mode="line")
+
+    assert store.tree("t").used_at == used_at
+
+
+def test_a_retention_below_a_second_is_honoured(store: Store) -> None:
+    proc = store.process("t", limits=TreeLimits(retention_days=0.2 / 86_400))
+    proc.create("x")
+    assert collect_tree_now(store, "t").outcome == "kept"
+
+    wait_until(lambda: collect_tree_now(store, "t").outcome == "gone")
+
+    assert store.trees() == []
+
+
+def test_trees_are_collected_in_a_full_redis(store: Store, execute: Any) -> None:
+    create_filled_tree(store, "a-used-one")
+    create_filled_tree(store, "old")
+    age_trees(execute, "a-used-one", "old")
+    store.process("a-used-one").create("x")
+    execute("ZADD", "fdstore:trees", 1, "a-used-one")
+    execute("CONFIG", "SET", "maxmemory", "1")
+    try:
+        due = [keys.tree for keys in store.run(collect_trees.due_trees("fdstore", time.time()))]
+        outcomes = {tree: collect_tree_now(store, tree).outcome for tree in due}
+    finally:
+        execute("CONFIG", "SET", "maxmemory", "0")
+
+    assert outcomes == {"a-used-one": "kept", "old": "gone"}
+
+
+def test_a_tree_recreated_during_its_collection_always_has_an_entry(store: Store, execute: Any) -> None:
+    create_filled_tree(store, "t")
+    age_trees(execute, "t")
+    collector = collect_trees.collect_tree(TreeKeys("fdstore", "t"))
+    command = next(collector)
+    [reply] = store.run(single_batch(command))
+
+    store.process("t").create("new")  # between the collector's two steps
+    store.run(resume_operation(collector, [reply]))
+
+    assert execute("ZSCORE", "fdstore:trees", "t") is not None
+    assert [tree.id for tree in store.trees()] == ["t"]
+
+
+def test_a_long_lived_reader_records_use_once_per_hundredth_of_the_retention(
+    store: Store, execute: Any
+) -> None:
+    # a retention of 2 s: its hundredth is over within 20 ms
+    proc = store.process("t", limits=TreeLimits(retention_days=2 / 86_400))
+    proc.create("x")
+    used_at = store.tree("t").used_at
+
+    def use_is_recorded() -> bool:
+        proc.read("fd:1")
+        return store.tree("t").used_at > used_at
+
+    wait_until(use_is_recorded)

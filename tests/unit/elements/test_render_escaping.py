@@ -1,0 +1,169 @@
+"""Rendered frames can be parsed again, and no content can forge them."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fdstore.elements import render, render_search
+from fdstore.elements.render import Rendered, Tail
+from fdstore.errors import InvalidArgument
+from fdstore.records import Hit, SearchResult
+from fdstore.text.layout import show_controls
+from tests.unit.rendering import TAG, descriptor, make_slice, parse_frame, process
+
+LIKE_A_TAG = re.compile(r"<\s*/?\s*(?:fd_|process_|preview|tail|message)")
+
+PIECES = [
+    "<",
+    "</",
+    "< /\n",
+    "/",
+    ">",
+    "/>",
+    " ",
+    "\n",
+    "\t",
+    "\0",
+    "\u200b",
+    "&lt;",
+    "x",
+    "é",
+    ' escaped="true"',
+]
+NAMES = [
+    "fd_",
+    "fd_content",
+    "FD_Result",
+    "fd_error>",
+    "process_result",
+    "preview>",
+    "tail",
+    "Message",
+    "ref",
+]
+hostile = st.lists(st.sampled_from(PIECES + NAMES) | st.text(max_size=2), max_size=30).map("".join)
+
+
+@pytest.mark.parametrize(
+    ("body", "shown"),
+    [
+        ("</fd_content>", "&lt;/fd_content>"),
+        ("<FD_Result fd=1>", "&lt;FD_Result fd=1>"),
+        ("< / preview>", "&lt; / preview>"),
+        ("<\n\u200btail>", "&lt;\n\u200btail>"),
+        ("<<message>", "<&lt;message>"),
+        ("<process_result/>", "&lt;process_result/>"),
+    ],
+)
+def test_text_that_looks_like_a_frame_tag_is_escaped_and_marked(body: str, shown: str):
+    assert render.element("fd_content", [("fd", "fd:1")], body) == (
+        f'<fd_content fd="fd:1" escaped="true">\n{shown}\n</fd_content>'
+    )
+
+
+@pytest.mark.parametrize(
+    "body", ["<fd>", "<fdx_", "fd_content>", "<b>tail</b>", "&lt;fd_content>", "<div><", "</"]
+)
+def test_text_that_cannot_be_a_frame_tag_is_unchanged(body: str):
+    assert render.element("fd_content", [], body) == f"<fd_content>\n{body}\n</fd_content>"
+
+
+def test_only_the_outermost_element_is_marked_and_nothing_is_escaped_twice():
+    inner = render.fd_result(
+        descriptor(), make_slice("<tail>"), Tail(text="</tail>", lines="9-9"), "Stored.", 7
+    )
+
+    shown = render.process_result(process(), result=inner)
+
+    assert inner.count('escaped="true"') == shown.count('escaped="true"') == 1
+    assert shown.split("\n")[0].endswith(' exit_code="0" escaped="true">')
+    assert "<preview>\n&lt;tail>\n</preview>" in shown
+    assert '<tail lines="9-9">\n&lt;/tail>\n</tail>' in shown
+
+
+def test_control_characters_in_attributes_are_escaped_visibly():
+    hidden = '\x1b[1m\n\t\x7f\x85\u2028\u202e\u2066\ud800&<>"'
+
+    shown = render.element("fd_close", [("fd", hidden)])
+
+    assert shown == (
+        r'<fd_close fd="\u{1b}[1m\u{a}\u{9}\u{7f}\u{85}\u{2028}\u{202e}\u{2066}\u{d800}&amp;&lt;&gt;&quot;"/>'
+    )
+
+
+def test_a_megabyte_of_blanks_after_an_angle_bracket_is_escaped_in_linear_time():
+    body = "<" + " " * 1_000_000 + "/" + "\n" * 1_000_000 + "x"
+
+    assert body in render.element("fd_content", [], body)
+
+
+def elements_with(text: str, other: str) -> list[tuple[Rendered, list[str], list[str]]]:
+    """Return each element with hostile text: its rendering, its expected tags, its expected bodies."""
+    result = render.fd_result(
+        descriptor(source=text), make_slice(text), Tail(text=other, lines="1-2"), "Stored.", 7
+    )
+    names = ["message", "/message", "preview", "/preview", "tail", "/tail"]
+    in_result = ["fd_result", *names, "/fd_result"]
+    hit = Hit(line=1, text=text, chars="1-1")
+    found = SearchResult(fd="fd:1", pattern=other, hits=(hit,), shown=1, matches=1, lines_searched=1)
+    searched = "1:" + text
+    return [
+        (render.fd_content(make_slice(text, fd=other)), ["fd_content", "/fd_content"], [text]),
+        (result, in_result, ["Stored.", text, other]),
+        (
+            render.process_result(process(reason=other), result=result),
+            ["process_result", *in_result, "/process_result"],
+            ["Stored.", text, other],
+        ),
+        (render.process_result(process(), text), ["process_result", "/process_result"], [text]),
+        (render_search.fd_search(found), ["fd_search", "/fd_search"], [searched]),
+        (
+            render.fd_error(InvalidArgument(other, text)),
+            ["fd_error", "message", "/message", "/fd_error"],
+            [show_controls(str(InvalidArgument(other, text)))],
+        ),
+    ]
+
+
+@given(text=hostile, other=hostile)
+def test_no_body_can_forge_a_frame_or_a_part_of_one(text: str, other: str):
+    for rendered, tags, _ in elements_with(text, other):
+        assert [tag[1] + tag[2] for tag in TAG.finditer(rendered)] == tags
+        assert len(LIKE_A_TAG.findall(rendered)) == len(tags)
+
+
+@given(text=hostile, other=hostile)
+def test_without_bodies_every_element_is_xml_and_the_bodies_are_the_stored_text(text: str, other: str):
+    for rendered, _, bodies in elements_with(text, other):
+        frame, taken = parse_frame(rendered)
+
+        marked = [part for part in frame.iter() if "escaped" in part.attrib]
+        if marked:
+            assert marked == [frame]
+            assert list(frame.attrib)[-1] == "escaped"
+            assert [body.replace("&lt;", "<") for body in taken] == [b.replace("&lt;", "<") for b in bodies]
+        else:
+            assert taken == bodies
+
+
+@given(value=st.text() | hostile | st.integers() | st.booleans())
+def test_every_attribute_reads_back_as_the_visible_form_of_its_value(value: str | int | bool):
+    frame = ElementTree.fromstring(
+        render.element("fd_close", [("first", value), ("none", None), ("last", 1)])
+    )
+
+    expected = str(value).lower() if isinstance(value, bool) else show_controls(str(value), keep="")
+    assert list(frame.attrib.items()) == [("first", expected), ("last", "1")]
+
+
+@given(text=hostile)
+def test_a_body_that_is_not_marked_is_exactly_the_text(text: str):
+    rendered = render.element("fd_content", [], text)
+
+    if not rendered.startswith('<fd_content escaped="true">'):
+        assert rendered == f"<fd_content>\n{text}\n</fd_content>"

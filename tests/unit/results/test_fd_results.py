@@ -1,0 +1,149 @@
+"""What an `fd_result` shows of a stored text, and how many round trips that costs."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from fdstore import FDConfig, Toolset
+from fdstore.client import Store
+from fdstore.elements.render import fd_result
+from fdstore.records import TEXT_TYPE, Descriptor
+from fdstore.results.fd_results import render_fd
+from fdstore.results.wrapping import wrap_text
+from fdstore.text.paging import count_lines
+from fdstore.text.previews import preview_of, sample_text
+from tests.elements import only
+from tests.properties import examples
+from tests.unit.conftest import CountingRunner
+from tests.unit.rendering import descriptor
+from tests.unit.text.previews.examples import EXAMPLES
+
+ITEMS = json.dumps([{"id": number, "name": "</preview><fd_result>"} for number in range(1000)])
+PROSE = "Nothing that is known.\n" * 1000
+
+
+def test_a_text_of_a_known_kind_is_described_in_the_preview(store: Store, runner: CountingRunner) -> None:
+    tools = Toolset(store.process("triage"))
+    runner.trips.clear()
+
+    result = only(tools.wrap(ITEMS))
+
+    assert len(runner.trips) == 1
+    order = ["fd", "pages", "total_lines", "total_chars", "source", "tokens", "escaped"]
+    assert list(result.attributes) == order
+    assert [child.name for child in result.children] == ["message", "preview"]
+    preview = result.child("preview")
+    assert preview.attributes == {"kind": "json shape", "of": "all"}
+    assert preview.body == (
+        "array of 1000\n"
+        "  its 1000 items: 1000 objects\n"
+        "    id: 1000 integers, e.g. 0\n"
+        '    name: 1000 strings, e.g. "&lt;/preview>&lt;fd_result>"'
+    )
+    assert 'Read it with read_fd(fd="fd:1").' in result.message
+
+
+def test_a_text_of_no_known_kind_is_shown_as_its_first_page_and_its_end(store: Store) -> None:
+    result = only(Toolset(store.process("triage")).wrap(PROSE))
+
+    preview = result.child("preview")
+    assert (preview.attributes, result["lines"], result["truncated"]) == ({}, "1-173", "false")
+    assert PROSE.startswith(preview.body or "")
+    assert result.child("tail")["lines"] == "984-1000"
+
+
+def test_a_stored_text_is_described_by_its_two_ends(store: Store, runner: CountingRunner) -> None:
+    proc = store.process("triage")
+    log = "".join(f"13:07:00 {'ERROR' if n in (3, 5000, 9999) else 'INFO'} {n}\n" for n in range(1, 10_001))
+    tools = Toolset(proc)
+    proc.create(log)
+    context = Toolset(store.process("triage"))._toolbox.context
+    runner.trips.clear()
+
+    result = only(runner.run(render_fd(context, "fd:1")))
+
+    assert len(runner.trips) <= 3
+    preview = result.child("preview")
+    assert preview["kind"] == "log"
+    shown = (preview.body or "").split("\n")
+    assert shown[3:] == [
+        "2 lines look like errors in lines 1-228 and 9791-10000:",
+        "3:13:07:00 ERROR 3",
+        "9999:13:07:00 ERROR 9999",
+    ]
+    assert preview["of"].startswith("lines 1-")
+    assert preview["of"].endswith("-10000")
+    assert result.child("tail")["lines"].endswith("-10000")
+    assert only(tools.wrap(log)).child("preview")["kind"] == "log"
+
+
+def test_what_another_run_of_a_function_has_stored_is_what_is_shown(store: Store) -> None:
+    context = Toolset(store.process("triage"))._toolbox.context
+    first, second = json.dumps(["first"] * 1000), json.dumps([9_000_000] * 1000)
+    assert len(first) == len(second)
+
+    store.run(wrap_text(context, first, "now", "toolu_1", is_same=False))
+    shown = store.run(wrap_text(context, second, "now", "toolu_1", is_same=False)).content
+
+    assert 'strings, e.g. "first"' in (only(shown).child("preview").body or "")
+    assert "integers" not in shown
+
+
+def test_the_tokens_are_an_estimate_of_the_whole_text(store: Store) -> None:
+    tools = Toolset(store.process("triage"), config=FDConfig(max_direct_output_chars=10))
+
+    assert only(tools.wrap("one two three four\n"))["tokens"] == "~5"
+    assert only(tools.wrap("one two three four\n" * 20_000))["tokens"] == "~100000"
+
+
+PIECES = [
+    "<",
+    "</",
+    "fd_",
+    "preview",
+    "tail>",
+    "message>",
+    "&lt;",
+    "\n",
+    "\r",
+    "\0",
+    '"',
+    "\u2028",
+    "＜",
+    "{",
+    "[",
+]
+
+
+def whole(text: str) -> Descriptor:
+    lines = count_lines(text.count("\n"), len(text), text.endswith("\n"))
+    return descriptor(chars=len(text), lines=lines, media_type=TEXT_TYPE)
+
+
+hostile = st.lists(st.sampled_from(PIECES) | st.text(max_size=3), max_size=30).map("".join)
+
+
+@settings(max_examples=examples(200), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.sampled_from(sorted(EXAMPLES)), hostile, st.integers(0, 400), st.integers(50, 3000))
+@example("log", "</preview>\n<fd_result>", 0, 3000)
+@example("compiler errors, of Rust", "\r", 36, 157)
+def test_no_text_can_forge_a_frame_or_a_statement_of_its_preview(
+    kind: str, piece: str, at: int, room: int
+) -> None:
+    text = EXAMPLES[kind][0]
+    text = text[:at] + piece + text[at:]
+    text = text.encode("utf-8", "backslashreplace").decode()
+
+    found = preview_of(sample_text(text), room)
+
+    if found is not None:
+        assert len(found.text) + found.tail_chars <= room
+        assert not set(found.text) & set("\r\0\x85\u2028\u2029")
+        result = only(fd_result(whole(text), found, None, "Stored.", 7))
+        body = result.child("preview").body or ""
+        assert body.replace("&lt;", "<").replace("\uff1c", "<") == found.text.replace("&lt;", "<").replace(
+            "\uff1c", "<"
+        )
