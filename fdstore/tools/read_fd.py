@@ -12,7 +12,7 @@ from fdstore.results import pictures
 from fdstore.results.context import Context
 from fdstore.results.tool_outcome import ToolOutcome
 from fdstore.store.contents import contents, locating, reading
-from fdstore.store.streams import following
+from fdstore.store.streams import completion
 from fdstore.text.selection import FIRST_PAGE, Selector, parse_request
 from fdstore.tools.arguments import UNSET, Arguments, Count, Fd, Start, Units, unset_to_none
 from fdstore.tools.tool import Tool
@@ -84,7 +84,7 @@ def parse_selector(arguments: ReadFD) -> Selector:
 def run(context: Context, arguments: ReadFD, call_id: str | None) -> Operation[ToolOutcome]:
     chosen = parse_selector(arguments)
     wait_s = min(arguments.wait_seconds, MAX_WAIT_S)
-    yield from following.until_complete(context.handle, chosen.fd, chosen.part, wait_s)
+    yield from completion.until_complete(context.handle, chosen.fd, chosen.part, wait_s)
     if not arguments.extract_to_new_fd:
         limit = context.config.max_read_chars
         try:

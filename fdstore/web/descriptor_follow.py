@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 
 from fdstore.errors import FDStoreError, StoreUnavailable
 from fdstore.records import Descriptor
-from fdstore.store.streams.following import wait_for_change
+from fdstore.store.streams.completion import wait_for_change
 from fdstore.web.descriptor_data import Reader, ShownPart
 from fdstore.web.descriptor_query import Position
 from fdstore.web.inspector import Inspector

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from fdstore.client._async.byte_file import ByteFile, open_byte_file
 from fdstore.client._async.process_base import ProcessBase
 from fdstore.store.contents import byte_reading
-from fdstore.store.streams.following_bytes import ByteFollower
+from fdstore.store.streams.following import Follower, follow_bytes
 from fdstore.text.selection import FdLike, fd_id
 
 
@@ -42,9 +42,9 @@ class ProcessBytes(ProcessBase):
         b'PNG...'
         """
         first = byte_reading.check_count("offset", offset)
-        return self._byte_pieces(ByteFollower(self.handle, fd_id(fd), first))
+        return self._byte_pieces(follow_bytes(self.handle, fd_id(fd), first))
 
-    async def _byte_pieces(self, follower: ByteFollower) -> AsyncIterator[bytes]:
+    async def _byte_pieces(self, follower: Follower[bytes]) -> AsyncIterator[bytes]:
         while not follower.ended:
             if piece := await self._run(follower.more()):
                 yield piece

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from fdstore.client._sync.byte_file import ByteFile, open_byte_file
 from fdstore.client._sync.process_base import ProcessBase
 from fdstore.store.contents import byte_reading
-from fdstore.store.streams.following_bytes import ByteFollower
+from fdstore.store.streams.following import Follower, follow_bytes
 from fdstore.text.selection import FdLike, fd_id
 
 
@@ -43,9 +43,9 @@ class ProcessBytes(ProcessBase):
         b'PNG...'
         """
         first = byte_reading.check_count("offset", offset)
-        return self._byte_pieces(ByteFollower(self.handle, fd_id(fd), first))
+        return self._byte_pieces(follow_bytes(self.handle, fd_id(fd), first))
 
-    def _byte_pieces(self, follower: ByteFollower) -> Iterator[bytes]:
+    def _byte_pieces(self, follower: Follower[bytes]) -> Iterator[bytes]:
         while not follower.ended:
             if piece := self._run(follower.more()):
                 yield piece

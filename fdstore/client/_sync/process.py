@@ -19,7 +19,8 @@ from fdstore.files.target import Target
 from fdstore.records import Descriptor, Export, Mode, SearchResult, Slice
 from fdstore.store.contents import contents, descriptors, exporting, naming, reading, searching
 from fdstore.store.processes import processes
-from fdstore.store.streams import following, streams
+from fdstore.store.streams import completion, streams
+from fdstore.store.streams.following import Follower, follow_text
 from fdstore.telemetry import tracing
 from fdstore.text.selection import FIRST_PAGE, FdLike, fd_id, fd_ids, number, parse_request
 
@@ -154,7 +155,7 @@ class Process(ProcessNames, ProcessBytes):
                 if found is not None:
                     return found
         request = parse_request(fd, mode, start, count, whole=read_all, default=FIRST_PAGE)
-        return self._run(following.read_whole(self.handle, request.fd, request.part, max_chars, wait))
+        return self._run(completion.read_whole(self.handle, request.fd, request.part, max_chars, wait))
 
     def open_stream(
         self,
@@ -194,9 +195,9 @@ class Process(ProcessNames, ProcessBytes):
         ...     print(piece, end="")
         compiling
         """
-        return self._pieces(following.Follower(self.handle, fd_id(fd), number("start", start)))
+        return self._pieces(follow_text(self.handle, fd_id(fd), number("start", start)))
 
-    def _pieces(self, follower: following.Follower) -> Iterator[str]:
+    def _pieces(self, follower: Follower[str]) -> Iterator[str]:
         while not follower.ended:
             if text := self._run(follower.more()):
                 yield text

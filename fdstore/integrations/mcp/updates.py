@@ -23,7 +23,7 @@ from fdstore.integrations.mcp.addresses import Address, parse_uri
 from fdstore.integrations.mcp.refusals import TooManyWatches
 from fdstore.integrations.mcp.toolsets import Toolsets
 from fdstore.records import Descriptor
-from fdstore.store.streams.following import BLOCK_S, wait_for_change
+from fdstore.store.streams.completion import BLOCK_S, wait_for_change
 
 EVERY_S = 0.4
 """The shortest time between two updates of one content."""

@@ -17,7 +17,7 @@ takes longer than everything else together.
 A stream is opened without a kind: its first piece decides whether it holds text or bytes, for ever. Where
 this module counts characters, it counts the bytes of a stream of bytes.
 
-Writers do not know their readers; reading is in `following`.
+Writers do not know their readers; reading is in `completion` and `following`.
 """
 
 from __future__ import annotations

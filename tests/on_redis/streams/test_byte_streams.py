@@ -24,8 +24,7 @@ from fdstore.records import TreeLimits
 from fdstore.store.doctor.audit import check_tree
 from fdstore.store.keys import TreeKeys
 from fdstore.store.streams import streams
-from fdstore.store.streams.following import until_complete
-from fdstore.store.streams.following_bytes import ByteFollower
+from fdstore.store.streams.following import follow_bytes, until_complete
 from fdstore.text.selection import FIRST_PAGE
 from tests.on_redis.followers import RepeatingStore, key_of
 from tests.properties import examples
@@ -109,7 +108,7 @@ def test_text_is_followed_by_its_bytes_across_pages(store: Store, proc: Process)
     out = proc.open_stream(page_size=7)
     out.write(text[:300])
     out.flush()
-    follower = ByteFollower(proc.handle, out.fd, 10)
+    follower = follow_bytes(proc.handle, out.fd, 10)
     found = store.run(follower.more())
     out.write(text[300:])
     out.end()

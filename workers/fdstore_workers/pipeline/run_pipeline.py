@@ -51,7 +51,7 @@ from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import pipelines
 from fdstore.store.processes.pipelines import PipeFds
 from fdstore.store.streams import streams
-from fdstore.store.streams.following_bytes import ByteFollower
+from fdstore.store.streams.following import follow_bytes
 from fdstore.text.utf8 import TextOrBytes, Utf8Text
 from fdstore.tools.process_task import PipeTask
 from fdstore_workers.pipeline.choose_sandbox import Sandbox
@@ -191,7 +191,7 @@ class Feed:
     def __iter__(self) -> Iterator[bytes]:
         if self._fd is None:
             return
-        follower = ByteFollower(self._handle, self._fd)
+        follower = follow_bytes(self._handle, self._fd)
         while not follower.ended:
             try:
                 piece = self._store.run(follower.more(FEED_WAIT_S))
