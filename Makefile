@@ -18,7 +18,7 @@ FRAMEWORKS_READY = $(FRAMEWORKS:%=.frameworks/%/.ready)
 
 .PHONY: demo test test-all test-fast test-package test-bounds test-pythons test-servers test-releases release-keys \
 	test-hosts test-browser test-frameworks $(FRAMEWORKS_TESTED) frameworks-ready test-frameworks-oldest \
-	screenshots chaos generate docs test-docs lint clean
+	screenshots chaos bench-tasks generate docs test-docs lint clean
 
 demo: $(READY)
 	$(BIN)/fdstore demo
@@ -41,6 +41,10 @@ test-all: export PYTHONDONTWRITEBYTECODE =
 test-all: export FDSTORE_TEST_FRESH = 1
 test-all: $(READY)
 	$(BIN)/python -m pytest --hypothesis-profile=thorough $(AT_ONCE) $(TESTED)
+
+# What whole tasks cost an agent in tokens, in four ways; the table of docs/how-to/costs.md.
+bench-tasks: $(READY)
+	$(BIN)/python -m tests.bench.tasks
 
 test-fast: $(READY)
 	$(BIN)/python -m pytest tests/unit

@@ -20,7 +20,7 @@ from fdstore.bench.stage import MB, Stage, stage
 from fdstore.store.doctor.check import server_info
 from tests.waiting import PATIENCE_S
 
-pytestmark = pytest.mark.thorough("what users run is tested elsewhere, and `fdstore bench tasks` beside this")
+pytestmark = pytest.mark.thorough("what users run is tested elsewhere")
 
 KINDS = [texts.LOGS, texts.SOURCE, texts.JSON, texts.CJK, texts.MIXED]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from fdstore.bench.tasks import texts
-from fdstore.bench.tasks.plans import Hand, Plan, first_match
-from fdstore.bench.tasks.task import Task, shows, shows_lines
 from fdstore.testing import call
+from tests.bench.tasks import texts
+from tests.bench.tasks.plans import Hand, Plan, first_match
+from tests.bench.tasks.task import Task, shows, shows_lines
 
 QUOTED = "def _dlog10"
 LINES = 60

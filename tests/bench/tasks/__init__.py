@@ -1,4 +1,4 @@
-"""`fdstore bench tasks`: what whole tasks cost an agent, with descriptors and without.
+"""`make bench-tasks`: what whole tasks cost an agent, with descriptors and without.
 
 Each task has a question, texts and the true answer. An agent solves it through the real loop, once for
 each way in which hosts show long results; its model is a script that does the best that can be done with

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from fdstore.bench.tasks import texts
-from fdstore.bench.tasks.plans import Hand, Plan, first_match
-from fdstore.bench.tasks.task import Task, shows
 from fdstore.testing import call
+from tests.bench.tasks import texts
+from tests.bench.tasks.plans import Hand, Plan, first_match
+from tests.bench.tasks.task import Task, shows
 
 
 def _failing_test(hand: Hand) -> Plan:

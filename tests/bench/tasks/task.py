@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from fdstore.bench.tasks.plans import Hand, Plan
+from tests.bench.tasks.plans import Hand, Plan
 
 Kind = Literal["focused", "short", "whole", "large"]
 """focused: what must be read stays inline, so that descriptors can only cost. short: all of a text

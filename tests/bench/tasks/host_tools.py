@@ -10,7 +10,7 @@ import difflib
 from collections.abc import Callable
 from typing import Annotated
 
-from fdstore.bench.tasks.hosts import Host
+from tests.bench.tasks.hosts import Host
 
 
 class Session:

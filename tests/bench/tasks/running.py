@@ -13,11 +13,6 @@ import msgspec
 from fdstore.agent.launch import launch_root
 from fdstore.agent.models.anthropic import AnthropicModel
 from fdstore.agent.program_loader import Bundle, LinkedProgram, Program
-from fdstore.bench.tasks import counting, host_tools, texts
-from fdstore.bench.tasks.hosts import WINDOW_TOKENS, Column, Host
-from fdstore.bench.tasks.plans import Hand
-from fdstore.bench.tasks.results import Result
-from fdstore.bench.tasks.task import Task
 from fdstore.client import Process, Store
 from fdstore.permissions import Permissions
 from fdstore.results.config import FDConfig
@@ -25,6 +20,11 @@ from fdstore.runtime.run_process import run_process
 from fdstore.testing import Request, ScriptedModel, Usage, say
 from fdstore.testing.replies import Turn
 from fdstore.testing.requests import blocks_of, text_of
+from tests.bench.tasks import counting, host_tools, texts
+from tests.bench.tasks.hosts import WINDOW_TOKENS, Column, Host
+from tests.bench.tasks.plans import Hand
+from tests.bench.tasks.results import Result
+from tests.bench.tasks.task import Task
 
 SYSTEM = "You are the assistant of a team of engineers. Answer from what your tools show, and quote exactly."
 REPORTER = "You study a region and report on it."

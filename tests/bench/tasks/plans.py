@@ -11,10 +11,10 @@ import re
 from collections.abc import Generator, Sequence
 from typing import TypeAlias, TypeVar
 
-from fdstore.bench.tasks.hosts import READ_LINES, Column
 from fdstore.records import Record
 from fdstore.testing import call, turn
 from fdstore.testing.replies import Turn
+from tests.bench.tasks.hosts import READ_LINES, Column
 
 T = TypeVar("T")
 Steps: TypeAlias = Generator[Turn, list[str], T]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from fdstore.bench.tasks import texts
-from fdstore.bench.tasks.plans import Hand, Plan, first_match
-from fdstore.bench.tasks.task import Task, shows_count
+from tests.bench.tasks import texts
+from tests.bench.tasks.plans import Hand, Plan, first_match
+from tests.bench.tasks.task import Task, shows_count
 
 REFUNDED = r",NO,refunded,"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from fdstore.bench.tasks import texts
-from fdstore.bench.tasks.plans import Hand, Plan, first_match
-from fdstore.bench.tasks.task import Task, shows
 from fdstore.testing import call
+from tests.bench.tasks import texts
+from tests.bench.tasks.plans import Hand, Plan, first_match
+from tests.bench.tasks.task import Task, shows
 
 _P99 = r'quantile="0\.99"'
 

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fdstore.bench.tasks.hosts import COLUMNS, Column
-from fdstore.bench.tasks.task import Kind
 from fdstore.records import Record
+from tests.bench.tasks.hosts import COLUMNS, Column
+from tests.bench.tasks.task import Kind
 
 LIMITS: dict[Kind, float] = {"focused": 1.1, "short": 2.1, "whole": 1.3, "large": 0.2}
 
@@ -79,6 +79,10 @@ def judge(results: Iterable[Result]) -> Verdict:
     )
 
 
+HEADER = ["TASK", "RESULTS", "TOKENS", "CACHED", "TURNS", "ANSWER", "RATIO", "BAR", ""]
+RIGHT = ["TOKENS", "CACHED", "TURNS"]
+
+
 def rows(verdicts: Iterable[Verdict]) -> list[list[str]]:
     """Return the cells of a table, a row for each task in each column."""
     cells = []
@@ -119,13 +123,7 @@ def _ratio(value: float | None) -> str:
 
 
 def _short(result: Result) -> str:
-    """Return the tokens of a result with two digits, and whether it cannot be right.
-
-    >>> right = Result(task="t", kind="large", column="inline", tokens=1_234_567, cached_tokens=1, turns=2,
-    ...     is_right=False, why="not shown")
-    >>> _short(right)
-    '1 200 000, cannot'
-    """
+    """Return the tokens of a result with two digits, and whether it cannot be right."""
     unit = 10 ** max(len(str(result.tokens)) - 2, 0)
     tokens = f"{round(result.tokens / unit) * unit:,}".replace(",", " ")
     return tokens if result.is_right else f"{tokens}, cannot"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from fdstore.bench.stage import stage
-from fdstore.bench.tasks import coding, documents, logs, many, tables
-from fdstore.bench.tasks.hosts import COLUMNS
-from fdstore.bench.tasks.results import Verdict, judge
-from fdstore.bench.tasks.running import run
-from fdstore.bench.tasks.task import Task
+from tests.bench.tasks import coding, documents, logs, many, tables
+from tests.bench.tasks.hosts import COLUMNS
+from tests.bench.tasks.results import Verdict, judge
+from tests.bench.tasks.running import run
+from tests.bench.tasks.task import Task
 
 TASKS: dict[str, Task] = {
     task.name: task for task in (*logs.TASKS, *documents.TASKS, *tables.TASKS, *many.TASKS, *coding.TASKS)
