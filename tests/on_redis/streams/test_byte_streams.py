@@ -24,7 +24,8 @@ from fdstore.records import TreeLimits
 from fdstore.store.doctor.audit import check_tree
 from fdstore.store.keys import TreeKeys
 from fdstore.store.streams import streams
-from fdstore.store.streams.following import follow_bytes, until_complete
+from fdstore.store.streams.completion import until_complete
+from fdstore.store.streams.following import follow_bytes
 from fdstore.text.selection import FIRST_PAGE
 from tests.on_redis.followers import RepeatingStore, key_of
 from tests.properties import examples

@@ -10,7 +10,7 @@ import pytest
 
 from fdstore.client import Process, Store
 from fdstore.errors import InvalidArgument, PageOutOfRange, PositionOutOfRange
-from fdstore.store.streams import following
+from fdstore.store.streams import completion
 from fdstore.wire.operation import Operation
 from tests.waiting import stretched
 
@@ -41,7 +41,7 @@ def test_a_range_is_correct_while_the_last_page_is_being_split(proc: Process, st
     out = proc.open_stream(page_size=8)
     out.write("one\ntwo\nthr\nx")
     out.flush()
-    reading = following.read_whole(proc.handle, out.fd, None, None, 0.0)
+    reading = completion.read_whole(proc.handle, out.fd, None, None, 0.0)
     taken = False
 
     def interfere() -> Operation[Any]:
