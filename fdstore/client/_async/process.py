@@ -8,26 +8,35 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import BinaryIO, Literal
+from typing import TYPE_CHECKING, BinaryIO, Literal, TypeVar
 
-from fdstore.client._async.byte_access import ProcessBytes
-from fdstore.client._async.names import ProcessNames
+from fdstore.client._async.byte_file import ByteFile, open_byte_file
 from fdstore.client._async.writer import StreamWriter
 from fdstore.files.source import open_source, source_name
 from fdstore.files.target import Target
 from fdstore.records import Descriptor, Export, Mode, SearchResult, Slice
-from fdstore.store.contents import contents, descriptors, exporting, naming, reading, searching
+from fdstore.store.contents import byte_reading, contents, descriptors, exporting, naming, reading, searching
+from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import processes
 from fdstore.store.streams import completion, streams
-from fdstore.store.streams.following import Follower, follow_text
+from fdstore.store.streams.following import Follower, follow_bytes, follow_text
 from fdstore.telemetry import tracing
+from fdstore.text.names import name_id
 from fdstore.text.selection import FIRST_PAGE, FdLike, fd_id, fd_ids, number, parse_request
+from fdstore.wire.operation import Operation
+
+if TYPE_CHECKING:
+    from fdstore.client._async.store import Store
+
+T = TypeVar("T")
+Text = TypeVar("Text", str, bytes)
 
 
-class Process(ProcessNames, ProcessBytes):
+class Process:
     r"""A process and its descriptors; created by `Store.process`.
 
-    Descriptors are named "fd:3", "fd-3", "3", 3, "ref:NAME" or "name:KEY". Every method that uses Redis
+    Descriptors are named "fd:3", "fd-3", "3", 3, "ref:NAME" or "name:KEY", where KEY, a key of the process's
+    own (`put`), is any text of 1-1024 bytes of UTF-8 without control characters. Every method that uses Redis
     raises `StoreUnavailable` if it cannot be reached. Methods that write also raise `Fenced` if the process
     has ended or another attempt runs it, `StoreFull`, `StoreReadOnly`, and `UnknownOutcome` if Redis becomes
     unreachable after a write was sent.
@@ -36,6 +45,22 @@ class Process(ProcessNames, ProcessBytes):
     >>> (await proc.read(d.fd)).text
     'one\ntwo\n'
     """
+
+    def __init__(self, store: Store, handle: ProcessHandle) -> None:
+        self.store = store
+        self.handle = handle
+
+    def __repr__(self) -> str:
+        return f"<fdstore.aio.Process {self.id}>"
+
+    @property
+    def id(self) -> str:
+        """Its name: `triage`, or `triage.1` for a child.
+
+        >>> (await proc.child()).id
+        'triage.1'
+        """
+        return self.handle.id
 
     async def create(
         self,
@@ -83,6 +108,64 @@ class Process(ProcessNames, ProcessBytes):
                 self.handle, binary, name, page_size, errors, progress, media_type=media_type
             )
             return await self._run(operation)
+
+    async def put(
+        self,
+        key: str,
+        content: str | bytes,
+        media_type: str | None = None,
+        source: str | None = None,
+        expect: naming.Expected = None,
+        page_size: int | None = None,
+    ) -> Descriptor:
+        r"""Store a text or bytes as `name:KEY`, and replace what the name meant, in one atomic step. Others
+        that hold the old content (children, copies) keep it. `media_type` defaults to that of the key's file
+        name. One round trip up to about 250 kB.
+
+        With `expect`, nothing happens unless the name still means that descriptor, or with `fdstore.ABSENT`
+        is not there yet.
+
+        Raises `Conflict` (it means something else), `InvalidArgument`, `QuotaExceeded` (counted without what
+        is replaced).
+
+        >>> plan = await proc.put("notes/plan.md", "# Plan\n")
+        >>> plan.fd, plan.media_type
+        ('name:notes/plan.md', 'text/markdown')
+        >>> plan = await proc.put("notes/plan.md", "# Better plan\n", expect=plan)
+        >>> (await proc.read("name:notes/plan.md#L1")).text
+        '# Better plan\n'
+        """
+        operation = contents.create(
+            self.handle,
+            content,
+            source,
+            page_size,
+            media_type=media_type,
+            name=name_id(key),
+            expected=naming.expectation(expect),
+        )
+        return await self._run(operation)
+
+    async def find(self, key: str) -> Descriptor | None:
+        """Return what a name means, or None (`stat` raises `NotFound`). One round trip.
+
+        >>> d = await proc.put("call_1", "output")
+        >>> (await proc.find("call_1")).fd, await proc.find("call_2")
+        ('name:call_1', None)
+        """
+        return await self._run(naming.find(self.handle, key))
+
+    async def rename(self, key: str, new_key: str, replace: bool = False) -> Descriptor:
+        """Give a named content another name, in one atomic step. What had that name before is let go of with
+        `replace`. One round trip.
+
+        Raises `NotFound`, `Conflict` (the new name is taken), `InvalidArgument`.
+
+        >>> d = await proc.put("draft.txt", "text")
+        >>> (await proc.rename("draft.txt", "final.txt")).fd
+        'name:final.txt'
+        """
+        return await self._run(naming.rename(self.handle, key, new_key, replace=replace))
 
     async def stat(self, fd: FdLike) -> Descriptor:
         r"""Return the current descriptor: its state, and its size in characters, bytes, lines and pages.
@@ -196,7 +279,7 @@ class Process(ProcessNames, ProcessBytes):
         """
         return self._pieces(follow_text(self.handle, fd_id(fd), number("start", start)))
 
-    async def _pieces(self, follower: Follower[str]) -> AsyncIterator[str]:
+    async def _pieces(self, follower: Follower[Text]) -> AsyncIterator[Text]:
         while not follower.ended:
             if text := await self._run(follower.more()):
                 yield text
@@ -324,3 +407,52 @@ class Process(ProcessNames, ProcessBytes):
         ['exited']
         """
         await self._run(processes.end(self.handle))
+
+    async def read_bytes(self, fd: FdLike, offset: int = 0, length: int | None = None) -> bytes:
+        r"""Return up to `length` bytes (None: all that follow) from `offset`, counted from 0; past the end
+        b"", as of a file. At most two round trips for up to about 30 MB, whatever the size of the content,
+        and little more than these bytes.
+
+        Raises `NotFound`, `InvalidArgument`.
+
+        >>> d = await proc.create(b"\x89PNG...")
+        >>> d.kind, d.media_type, await proc.read_bytes(d.fd, 1, 3)
+        ('bytes', 'application/octet-stream', b'PNG')
+        """
+        _, found = await self._run(byte_reading.read_bytes(self.handle, fd_id(fd), offset, length))
+        return found
+
+    def follow_bytes(self, fd: FdLike, offset: int = 0) -> AsyncIterator[bytes]:
+        r"""Iterate over the bytes of a content from `offset`, counted from 0, and over what is appended until
+        its end: of a stream of bytes as they are, of text its UTF-8. The pieces are as large as they come.
+
+        Raises `StreamBroken` after the last stored byte of a broken stream, `PositionOutOfRange` for an
+        offset beyond the end, `InvalidArgument`, `NotFound`.
+
+        >>> async with await proc.open_stream() as out:
+        ...     await out.write(b"\x89PNG...")
+        >>> async for piece in proc.follow_bytes(out.fd, 1):
+        ...     print(piece)
+        b'PNG...'
+        """
+        first = byte_reading.check_count("offset", offset)
+        return self._pieces(follow_bytes(self.handle, fd_id(fd), first))
+
+    async def open_bytes(self, fd: FdLike) -> ByteFile:
+        r"""Open a content as a read-only binary file: `read`, `seek`, `tell`. It reads ahead, so that small
+        reads cost few round trips. It never mixes two contents of a name.
+
+        Raises `NotFound`; reading raises `Conflict` once the name means another content.
+
+        >>> d = await proc.ingest("build.log")
+        >>> async with await proc.open_bytes(d.fd) as file:
+        ...     position = await file.seek(-23, 2)
+        ...     await file.read()
+        b'line 5000 of the build\n'
+        """
+        return await open_byte_file(self._run, self.handle, fd_id(fd))
+
+    async def _run(self, operation: Operation[T]) -> T:
+        if self.handle.must_touch():
+            await self.store.run(processes.touch(self.handle))
+        return await self.store.run(operation)

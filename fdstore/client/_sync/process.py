@@ -9,26 +9,35 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import BinaryIO, Literal
+from typing import TYPE_CHECKING, BinaryIO, Literal, TypeVar
 
-from fdstore.client._sync.byte_access import ProcessBytes
-from fdstore.client._sync.names import ProcessNames
+from fdstore.client._sync.byte_file import ByteFile, open_byte_file
 from fdstore.client._sync.writer import StreamWriter
 from fdstore.files.source import open_source, source_name
 from fdstore.files.target import Target
 from fdstore.records import Descriptor, Export, Mode, SearchResult, Slice
-from fdstore.store.contents import contents, descriptors, exporting, naming, reading, searching
+from fdstore.store.contents import byte_reading, contents, descriptors, exporting, naming, reading, searching
+from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import processes
 from fdstore.store.streams import completion, streams
-from fdstore.store.streams.following import Follower, follow_text
+from fdstore.store.streams.following import Follower, follow_bytes, follow_text
 from fdstore.telemetry import tracing
+from fdstore.text.names import name_id
 from fdstore.text.selection import FIRST_PAGE, FdLike, fd_id, fd_ids, number, parse_request
+from fdstore.wire.operation import Operation
+
+if TYPE_CHECKING:
+    from fdstore.client._sync.store import Store
+
+T = TypeVar("T")
+Text = TypeVar("Text", str, bytes)
 
 
-class Process(ProcessNames, ProcessBytes):
+class Process:
     r"""A process and its descriptors; created by `Store.process`.
 
-    Descriptors are named "fd:3", "fd-3", "3", 3, "ref:NAME" or "name:KEY". Every method that uses Redis
+    Descriptors are named "fd:3", "fd-3", "3", 3, "ref:NAME" or "name:KEY", where KEY, a key of the process's
+    own (`put`), is any text of 1-1024 bytes of UTF-8 without control characters. Every method that uses Redis
     raises `StoreUnavailable` if it cannot be reached. Methods that write also raise `Fenced` if the process
     has ended or another attempt runs it, `StoreFull`, `StoreReadOnly`, and `UnknownOutcome` if Redis becomes
     unreachable after a write was sent.
@@ -37,6 +46,22 @@ class Process(ProcessNames, ProcessBytes):
     >>> proc.read(d.fd).text
     'one\ntwo\n'
     """
+
+    def __init__(self, store: Store, handle: ProcessHandle) -> None:
+        self.store = store
+        self.handle = handle
+
+    def __repr__(self) -> str:
+        return f"<fdstore.Process {self.id}>"
+
+    @property
+    def id(self) -> str:
+        """Its name: `triage`, or `triage.1` for a child.
+
+        >>> proc.child().id
+        'triage.1'
+        """
+        return self.handle.id
 
     def create(
         self,
@@ -84,6 +109,64 @@ class Process(ProcessNames, ProcessBytes):
                 self.handle, binary, name, page_size, errors, progress, media_type=media_type
             )
             return self._run(operation)
+
+    def put(
+        self,
+        key: str,
+        content: str | bytes,
+        media_type: str | None = None,
+        source: str | None = None,
+        expect: naming.Expected = None,
+        page_size: int | None = None,
+    ) -> Descriptor:
+        r"""Store a text or bytes as `name:KEY`, and replace what the name meant, in one atomic step. Others
+        that hold the old content (children, copies) keep it. `media_type` defaults to that of the key's file
+        name. One round trip up to about 250 kB.
+
+        With `expect`, nothing happens unless the name still means that descriptor, or with `fdstore.ABSENT`
+        is not there yet.
+
+        Raises `Conflict` (it means something else), `InvalidArgument`, `QuotaExceeded` (counted without what
+        is replaced).
+
+        >>> plan = proc.put("notes/plan.md", "# Plan\n")
+        >>> plan.fd, plan.media_type
+        ('name:notes/plan.md', 'text/markdown')
+        >>> plan = proc.put("notes/plan.md", "# Better plan\n", expect=plan)
+        >>> proc.read("name:notes/plan.md#L1").text
+        '# Better plan\n'
+        """
+        operation = contents.create(
+            self.handle,
+            content,
+            source,
+            page_size,
+            media_type=media_type,
+            name=name_id(key),
+            expected=naming.expectation(expect),
+        )
+        return self._run(operation)
+
+    def find(self, key: str) -> Descriptor | None:
+        """Return what a name means, or None (`stat` raises `NotFound`). One round trip.
+
+        >>> d = proc.put("call_1", "output")
+        >>> proc.find("call_1").fd, proc.find("call_2")
+        ('name:call_1', None)
+        """
+        return self._run(naming.find(self.handle, key))
+
+    def rename(self, key: str, new_key: str, replace: bool = False) -> Descriptor:
+        """Give a named content another name, in one atomic step. What had that name before is let go of with
+        `replace`. One round trip.
+
+        Raises `NotFound`, `Conflict` (the new name is taken), `InvalidArgument`.
+
+        >>> d = proc.put("draft.txt", "text")
+        >>> proc.rename("draft.txt", "final.txt").fd
+        'name:final.txt'
+        """
+        return self._run(naming.rename(self.handle, key, new_key, replace=replace))
 
     def stat(self, fd: FdLike) -> Descriptor:
         r"""Return the current descriptor: its state, and its size in characters, bytes, lines and pages.
@@ -197,7 +280,7 @@ class Process(ProcessNames, ProcessBytes):
         """
         return self._pieces(follow_text(self.handle, fd_id(fd), number("start", start)))
 
-    def _pieces(self, follower: Follower[str]) -> Iterator[str]:
+    def _pieces(self, follower: Follower[Text]) -> Iterator[Text]:
         while not follower.ended:
             if text := self._run(follower.more()):
                 yield text
@@ -323,3 +406,52 @@ class Process(ProcessNames, ProcessBytes):
         ['exited']
         """
         self._run(processes.end(self.handle))
+
+    def read_bytes(self, fd: FdLike, offset: int = 0, length: int | None = None) -> bytes:
+        r"""Return up to `length` bytes (None: all that follow) from `offset`, counted from 0; past the end
+        b"", as of a file. At most two round trips for up to about 30 MB, whatever the size of the content,
+        and little more than these bytes.
+
+        Raises `NotFound`, `InvalidArgument`.
+
+        >>> d = proc.create(b"\x89PNG...")
+        >>> d.kind, d.media_type, proc.read_bytes(d.fd, 1, 3)
+        ('bytes', 'application/octet-stream', b'PNG')
+        """
+        _, found = self._run(byte_reading.read_bytes(self.handle, fd_id(fd), offset, length))
+        return found
+
+    def follow_bytes(self, fd: FdLike, offset: int = 0) -> Iterator[bytes]:
+        r"""Iterate over the bytes of a content from `offset`, counted from 0, and over what is appended until
+        its end: of a stream of bytes as they are, of text its UTF-8. The pieces are as large as they come.
+
+        Raises `StreamBroken` after the last stored byte of a broken stream, `PositionOutOfRange` for an
+        offset beyond the end, `InvalidArgument`, `NotFound`.
+
+        >>> with proc.open_stream() as out:
+        ...     out.write(b"\x89PNG...")
+        >>> for piece in proc.follow_bytes(out.fd, 1):
+        ...     print(piece)
+        b'PNG...'
+        """
+        first = byte_reading.check_count("offset", offset)
+        return self._pieces(follow_bytes(self.handle, fd_id(fd), first))
+
+    def open_bytes(self, fd: FdLike) -> ByteFile:
+        r"""Open a content as a read-only binary file: `read`, `seek`, `tell`. It reads ahead, so that small
+        reads cost few round trips. It never mixes two contents of a name.
+
+        Raises `NotFound`; reading raises `Conflict` once the name means another content.
+
+        >>> d = proc.ingest("build.log")
+        >>> with proc.open_bytes(d.fd) as file:
+        ...     position = file.seek(-23, 2)
+        ...     file.read()
+        b'line 5000 of the build\n'
+        """
+        return open_byte_file(self._run, self.handle, fd_id(fd))
+
+    def _run(self, operation: Operation[T]) -> T:
+        if self.handle.must_touch():
+            self.store.run(processes.touch(self.handle))
+        return self.store.run(operation)
