@@ -217,13 +217,13 @@ class TopApp(App[None]):
         process = self.selected_process
         if self.view == "streams" and self.selected and self.snapshot:
             stream = next(each for each in self.snapshot.streams if each.content == self.selected)
-            self.push_screen(ContentScreen(stream.process, stream.fd, follow=True))
+            self.push_screen(ContentScreen(self.store, stream.process, stream.fd, follow=True))
         elif process:
-            self.push_screen(LogScreen(process))
+            self.push_screen(LogScreen(self.store, process))
 
     def action_descriptors(self) -> None:
         if process := self.selected_process:
-            self.push_screen(DescriptorsScreen(process))
+            self.push_screen(DescriptorsScreen(self.store, process))
 
     def action_view(self, name: str) -> None:
         self.view = name
@@ -269,6 +269,9 @@ class TopApp(App[None]):
     def action_kill(self) -> None:
         if self.view in ("processes", "trees") and (process := self.selected_process):
             self.ask_to_kill(process)
+
+    def on_log_screen_kill_asked(self, asked: LogScreen.KillAsked) -> None:
+        self.ask_to_kill(asked.process)
 
     def ask_to_kill(self, process: str) -> None:
         """Cancel a process and its descendants after a question."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -14,15 +14,12 @@ from textual.widgets import DataTable, Footer, Static
 
 from fdstore.cli.tables import format_count, format_size
 from fdstore.cli.tui.rows import Rows, cell
-from fdstore.client import Process
+from fdstore.client import Process, Store
 from fdstore.errors import FDStoreError
 from fdstore.records import Descriptor
 from fdstore.store.contents.descriptors import list_page
 from fdstore.store.processes.processes import open_child
 from fdstore.text.layout import show_controls
-
-if TYPE_CHECKING:
-    from fdstore.cli.tui.app import TopApp
 
 MAX_FDS = 500
 MAX_CHARS = 100_000
@@ -44,10 +41,10 @@ class DescriptorsScreen(Screen[None]):
     DescriptorsScreen #title { background: $primary-background; padding: 0 1; height: 1; }
     DescriptorsScreen DataTable { height: 1fr; }
     """
-    app: TopApp
 
-    def __init__(self, process: str) -> None:
+    def __init__(self, store: Store, process: str) -> None:
         super().__init__()
+        self.store = store
         self.process = process
 
     def compose(self) -> ComposeResult:
@@ -78,13 +75,13 @@ class DescriptorsScreen(Screen[None]):
         self.query_one("#title", Static).update(Text(said if total else f"{self.process} holds nothing"))
 
     def _read(self) -> tuple[list[Descriptor], int]:
-        store = self.app.store
+        store = self.store
         handle = store.run(open_child(store.prefix, self.process))
         return store.run(list_page(handle, 1, MAX_FDS))
 
     def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
         if event.row_key.value:
-            self.app.push_screen(ContentScreen(self.process, event.row_key.value))
+            self.app.push_screen(ContentScreen(self.store, self.process, event.row_key.value))
 
 
 def _cells(d: Descriptor) -> list[Text]:
@@ -111,10 +108,10 @@ class ContentScreen(Screen[None]):
     ContentScreen VerticalScroll { padding: 0 1; }
     ContentScreen #text { width: 100%; height: auto; }
     """
-    app: TopApp
 
-    def __init__(self, process: str, fd: str, *, follow: bool = False) -> None:
+    def __init__(self, store: Store, process: str, fd: str, *, follow: bool = False) -> None:
         super().__init__()
+        self.store = store
         self.process, self.fd = process, fd
         self._page = 1
         self._follows = follow
@@ -157,7 +154,7 @@ class ContentScreen(Screen[None]):
             self.query_one("#title", Static).update(Text(show_controls(text, keep="")))
 
     def _read(self) -> tuple[Descriptor, str]:
-        store = self.app.store
+        store = self.store
         if self._client is None:
             self._client = Process(store, store.run(open_child(store.prefix, self.process)))
         d = self._client.stat(self.fd)

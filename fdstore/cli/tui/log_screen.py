@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING, ClassVar
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Footer, RichLog, Static
 
 from fdstore.cli.log_lines import entry_lines, pending_line, total_line
 from fdstore.cli.tables import format_count
+from fdstore.cli.tui.content_screen import DescriptorsScreen
 from fdstore.errors import FDStoreError
 from fdstore.inspection.conversation import ConversationPage, conversation
 from fdstore.inspection.entries import ConversationEntry
 from fdstore.text.layout import show_controls
 
 if TYPE_CHECKING:
-    from fdstore.cli.tui.app import TopApp
+    from fdstore.client import Store
 
 RECORDS = 200
 """Records of the journal that are loaded at first, and with each `o`."""
@@ -43,10 +45,17 @@ class LogScreen(Screen[None]):
     LogScreen #now { color: $warning; padding: 0 1; height: auto; max-height: 3; }
     LogScreen RichLog { padding: 0 1; background: $background; }
     """
-    app: TopApp
 
-    def __init__(self, process: str) -> None:
+    class KillAsked(Message):
+        """The person wants to kill the process."""
+
+        def __init__(self, process: str) -> None:
+            super().__init__()
+            self.process = process
+
+    def __init__(self, store: Store, process: str) -> None:
         super().__init__()
+        self.store = store
         self.process = process
         self._first = self._next = -RECORDS
         self._entries: list[ConversationEntry] = []
@@ -93,7 +102,7 @@ class LogScreen(Screen[None]):
                 return
 
     async def _load(self, start: int, count: int) -> ConversationPage | None:
-        store = self.app.store
+        store = self.store
         try:
             return await asyncio.to_thread(store.run, conversation(store.prefix, self.process, start, count))
         except FDStoreError as error:
@@ -164,9 +173,7 @@ class LogScreen(Screen[None]):
         self.query_one(RichLog).scroll_end(animate=False)
 
     def action_descriptors(self) -> None:
-        from fdstore.cli.tui.content_screen import DescriptorsScreen
-
-        self.app.push_screen(DescriptorsScreen(self.process))
+        self.app.push_screen(DescriptorsScreen(self.store, self.process))
 
     def action_kill(self) -> None:
-        self.app.ask_to_kill(self.process)
+        self.post_message(self.KillAsked(self.process))

@@ -16,9 +16,9 @@ from fdstore.store.processes import pipelines, process_records
 from fdstore.store.processes.pipelines import PipeFds
 from fdstore.text.utf8 import HEAD_BYTES
 from fdstore.tools.process_task import PipeTask, encode_task
-from fdstore_workers.pipeline import launch
 from fdstore_workers.pipeline.choose_sandbox import Sandbox
 from fdstore_workers.pipeline.command_limits import CommandLimits
+from fdstore_workers.pipeline.launch_settings import NOT_MADE
 from fdstore_workers.pipeline.run_pipeline import run_pipeline
 from fdstore_workers.pipeline.sandlock_engine import Sandlock
 from fdstore_workers.pipeline.unsandboxed import Unsandboxed
@@ -171,7 +171,7 @@ def test_a_search_without_its_sandbox_fails_instead_of_finding_nothing(
 
     ended = run_to_end(made)
 
-    assert (ended.state, ended.exit_code, ended.reason) == ("failed", launch.NOT_MADE, "sandbox")
+    assert (ended.state, ended.exit_code, ended.reason) == ("failed", NOT_MADE, "sandbox")
     for fd in (made.fd, made.stderr_fd, *made.tee_fds):
         assert (proc.stat(fd).state, proc.stat(fd).reason) == ("broken", "sandbox")
     assert "fdstore: no sandbox: " in text(proc, made.stderr_fd)

@@ -16,7 +16,7 @@ import pytest
 from fdstore_workers.pipeline.bubblewrap import Bubblewrap
 from fdstore_workers.pipeline.choose_sandbox import Sandbox, find_sandbox
 from fdstore_workers.pipeline.ended import Ended
-from fdstore_workers.pipeline.launch import NOT_MADE
+from fdstore_workers.pipeline.launch_settings import NOT_MADE
 from fdstore_workers.pipeline.process_tree import ProcessSnapshot
 from fdstore_workers.pipeline.sandlock_engine import Sandlock, find_sandlock
 from tests.children import Child

@@ -15,7 +15,7 @@ from fdstore.pipeline_limits import PipelineLimits
 from fdstore_workers.pipeline.bubblewrap import Bubblewrap
 from fdstore_workers.pipeline.choose_sandbox import find_sandbox
 from fdstore_workers.pipeline.ended import Ended
-from fdstore_workers.pipeline.launch import NOT_MADE
+from fdstore_workers.pipeline.launch_settings import NOT_MADE
 from fdstore_workers.pipeline.poll_loop import Pipeline
 from fdstore_workers.pipeline.process_tree import ProcessSnapshot
 from fdstore_workers.pipeline.sandlock_engine import Sandlock

@@ -12,7 +12,7 @@ import sys
 import pytest
 
 from fdstore_workers.pipeline.bubblewrap import Bubblewrap
-from fdstore_workers.pipeline.launch import NOT_MADE
+from fdstore_workers.pipeline.launch_settings import NOT_MADE
 from fdstore_workers.pipeline.process_tree import ProcessSnapshot
 from fdstore_workers.pipeline.sandlock_engine import Sandlock
 from tests.unit.workers.engines import TIGHT, run_in, working

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fdstore import end_reasons
 from fdstore.records import Record
 from fdstore.text.commands import fatal_signal, pipeline_exit_code
-from fdstore_workers.pipeline.launch import NOT_MADE
+from fdstore_workers.pipeline.launch_settings import NOT_MADE
 
 
 class Ended(Record, frozen=True, kw_only=True):

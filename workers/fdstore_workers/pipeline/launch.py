@@ -6,13 +6,7 @@
 
 The launcher starts for every command, so it imports as little as possible: imports dominate its start time.
 Its arguments are settings `name=value` (`argument`, `readable` and `private` may repeat), then `--` and the
-program. On a failure of its own it prints a line to stderr and exits with `NOT_MADE`; any other code is the
-program's or bubblewrap's. A program may exit with `NOT_MADE` too, so the launcher reports whether the program
-ran to the descriptor that `$FDSTORE_STATUS` names (see `has_run`):
-
-    bubblewrap  {"child-pid": 7}   starting        {"exit-code": 1}   the program has started and ended
-    sandlock    started            the program has started
-    both        failed             the launcher failed, before that or while the program ran
+program. How it reports what became of it: `launch_settings`.
 """
 
 from __future__ import annotations
@@ -21,21 +15,22 @@ import os
 import sys
 
 from fdstore_workers.pipeline import kernel, sandbox_root, syscall_filter
+from fdstore_workers.pipeline.launch_settings import (
+    FAILED,
+    NOT_MADE,
+    SIGKILL,
+    STATUS,
+    Settings,
+    die_with_worker,
+    report,
+    scratch,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-NOT_MADE = 125
-"""The exit code if the sandbox could not be created."""
-
-STATUS = "FDSTORE_STATUS"
-STARTED, FAILED = b"started\n", b"failed\n"
-
-_SIGKILL = 9
 _BEGIN = "import sys; sys.path.append(sys.argv[1]); from fdstore_workers.pipeline.launch import main; main()"
-
-Settings = dict[str, list[str]]
 
 
 def launcher_command(settings: Settings, program: list[str], *, packages: bool) -> list[str]:
@@ -45,17 +40,6 @@ def launcher_command(settings: Settings, program: list[str], *, packages: bool) 
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     options = ["-I"] if packages else ["-I", "-S"]
     return [sys.executable, *options, "-c", _BEGIN, root, f"parent={os.getpid()}", *words, "--", *program]
-
-
-def has_run(reported: bytes) -> bool:
-    """Return whether the program ran in its sandbox, given the complete report of its launcher.
-
-    >>> has_run(b'{ "child-pid": 7 }\\n{ "exit-code": 1 }\\n'), has_run(b'{ "child-pid": 7 }\\n')
-    (True, False)
-    >>> has_run(b"started\\n"), has_run(b"started\\nfailed\\n"), has_run(b"")
-    (True, False, False)
-    """
-    return (b'"exit-code"' in reported or STARTED in reported) and FAILED not in reported
 
 
 def main() -> NoReturn:
@@ -81,12 +65,6 @@ def main() -> NoReturn:
         os._exit(NOT_MADE)
 
 
-def report(status: str, line: bytes) -> None:
-    """Write to the status descriptor `status`, unless it is empty."""
-    if status:
-        os.write(int(status), line)
-
-
 def _prepare() -> None:
     kernel.restore_signals()
     try:  # noqa: SIM105  (importing contextlib would take longer than this whole function)
@@ -106,7 +84,7 @@ def _become_bubblewrap(settings: Settings, program: list[str]) -> NoReturn:
         work, tmp = sandbox_root.enter_with_scratch(*scratch(settings))
         arguments += ["--bind", work, "/work", "--bind", tmp, "/tmp"]
     sandbox_root.become_nobody()
-    die_with_worker(settings, _SIGKILL)
+    die_with_worker(settings, SIGKILL)
     code = syscall_filter.make(sockets=True, attributes=True, supervised=False)
     if code is not None:
         file = os.memfd_create("filter", 0)
@@ -116,15 +94,3 @@ def _become_bubblewrap(settings: Settings, program: list[str]) -> NoReturn:
     if status := settings["status"][0]:
         arguments += ["--json-status-fd", status]
     os.execv(arguments[0], [*arguments, "--remount-ro", "/", "--chdir", "/work", "--", *program])
-
-
-def scratch(settings: Settings) -> tuple[int, int]:
-    """Return the limits of bytes and inodes for each of /work and /tmp."""
-    return int(settings["scratch_bytes"][0]), int(settings["scratch_inodes"][0])
-
-
-def die_with_worker(settings: Settings, signal_number: int) -> None:
-    """Request a signal for the end of the worker; if it has ended already, kill this process."""
-    kernel.die_with_parent(signal_number)
-    if os.getppid() != int(settings["parent"][0]):
-        os.kill(os.getpid(), _SIGKILL)

@@ -30,7 +30,7 @@ from fdstore.errors import InvalidArgument
 from fdstore.pipeline_limits import PipelineLimits
 from fdstore_workers.pipeline.ended import Ended
 from fdstore_workers.pipeline.feeder import Bell, Feeder
-from fdstore_workers.pipeline.launch import NOT_MADE
+from fdstore_workers.pipeline.launch_settings import NOT_MADE
 from fdstore_workers.pipeline.pipes import Deliver, End, Intake, Tap, pipe
 from fdstore_workers.pipeline.process_tree import MARK, ProcessSnapshot, kill_marked
 from fdstore_workers.pipeline.stage_process import NotStarted, Stage

@@ -19,7 +19,14 @@ from contextlib import suppress
 from typing import Any
 
 from fdstore_workers.pipeline import kernel, sandbox_root, syscall_filter
-from fdstore_workers.pipeline.launch import NOT_MADE, STARTED, Settings, die_with_worker, report, scratch
+from fdstore_workers.pipeline.launch_settings import (
+    NOT_MADE,
+    STARTED,
+    Settings,
+    die_with_worker,
+    report,
+    scratch,
+)
 
 PARENT_ENDED = signal.SIGHUP
 """The signal for the end of the launcher, if its child must first kill the command."""

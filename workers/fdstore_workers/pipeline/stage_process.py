@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from fdstore.errors import FDStoreError, quoted
-from fdstore_workers.pipeline.launch import NOT_MADE, STATUS, has_run
+from fdstore_workers.pipeline.launch_settings import NOT_MADE, STATUS, has_run
 from fdstore_workers.pipeline.process_tree import ProcessSnapshot
 
 NOT_FOUND, NOT_RUNNABLE = 127, 126
