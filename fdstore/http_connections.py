@@ -64,7 +64,7 @@ class Connection(H11Protocol):
 
     @property
     def waits_for_request(self) -> bool:
-        """Whether the client has yet to send a request, or the rest of one."""
+        """Return whether the client has yet to send a request, or the rest of one."""
         return self.cycle is None or self.cycle.more_body or self.cycle.response_complete
 
     @property
@@ -73,7 +73,7 @@ class Connection(H11Protocol):
 
     @property
     def closes_at(self) -> float:
-        """When the client's time ends, on the loop's clock; infinite while it is our turn."""
+        """Return when the client's time ends, on the loop's clock; infinite while it is our turn."""
         return self._deadline.when() if self._deadline else float("inf")
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]

@@ -43,7 +43,7 @@ BUSY: frozenset[ProcessState] = frozenset(PROCESS_MOVES) - ENDED - {"open"}
 
 
 class ProcessEnd(NamedTuple):
-    """How a process ended."""
+    """The end of a process."""
 
     state: Literal["exited", "failed"]
     exit_code: int | None

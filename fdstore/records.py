@@ -28,7 +28,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Origin(Record, frozen=True, kw_only=True):
-    """Where an extraction was cut from: the first content, through any number of extractions.
+    """The source of an extraction: the first content, through any number of extractions.
 
     `content` is its id in Redis (`triage/3`), `fd` its name at the time, `chars` and `lines`
     the range "a-b" in it.
@@ -176,7 +176,7 @@ TOKEN_COUNTS = TokenUsage.__struct_fields__
 
 
 class ModelPrice(Record, frozen=True, kw_only=True):
-    """What a model costs: prices of a million tokens, in any currency. `cache_read` and `cache_write` are
+    """Prices of a model: of a million tokens, in any currency. `cache_read` and `cache_write` are
     those of input that was read from the provider's prompt cache or written to it, by default as other
     input."""
 
@@ -233,7 +233,7 @@ class ProcessRecord(TokenUsage, frozen=True, kw_only=True):
 
     @property
     def cost(self) -> float | None:
-        """What the process has cost; None if its program names no price."""
+        """Return what the process has cost; None if its program names no price."""
         return None if self.price is None else self.price.cost(self)
 
 

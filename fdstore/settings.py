@@ -118,7 +118,7 @@ def read_otel(environ: Mapping[str, str] | None = None) -> OtelSettings:
 
 
 class HttpLimits(msgspec.Struct, frozen=True):
-    """What clients of an HTTP server may do.
+    """The limits of clients of an HTTP server.
 
     connections   at the same time, at most
     request_s     seconds in which a client must have sent its whole request

@@ -165,7 +165,7 @@ def check_database(name: str) -> None:
 
 
 def has_password(url: str) -> bool:
-    """Whether `url` contains a password, or may contain one.
+    """Return whether `url` contains a password, or may contain one.
 
     >>> has_password("redis://ann:secret@db.example"), has_password("redis://db.example/0")
     (True, False)

@@ -73,22 +73,22 @@ class Program(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @property
     def cache(self) -> PromptCache:
-        """Whether the provider is to cache the prompts, and for how long."""
+        """Return whether the provider is to cache the prompts, and for how long."""
         return True if isinstance(self.prompt_cache, msgspec.UnsetType) else self.prompt_cache
 
     @property
     def model_price(self) -> ModelPrice | None:
-        """What the model costs, if the program says so."""
+        """Return what the model costs, if the program says so."""
         return None if isinstance(self.price, msgspec.UnsetType) else self.price
 
     @property
     def clearing(self) -> ClearingConfig:
-        """When old results are cleared."""
+        """Return when old results are cleared."""
         return ClearingConfig() if isinstance(self.context, msgspec.UnsetType) else self.context
 
     @property
     def fds_on(self) -> bool:
-        """Whether this agent has descriptors: asked for, or implied by a tool that works on them."""
+        """Return whether this agent has descriptors: asked for, or implied by a tool that works on them."""
         return has_descriptors(self.file_descriptor, self.tools)
 
 

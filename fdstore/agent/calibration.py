@@ -1,4 +1,4 @@
-"""How far the estimate of tokens is off for one conversation, by the usage of its last answer.
+"""The error of the estimate of tokens for one conversation, by the usage of its last answer.
 
 The journal has what was sent and what the provider counted, so that every attempt at an agent computes the
 same factor, and decides the same. Computed once for an answer, where it is needed.

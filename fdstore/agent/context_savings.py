@@ -1,4 +1,4 @@
-"""What descriptors kept out of the conversations of agents, computed from their journals when asked.
+"""The text that descriptors kept out of the conversations of agents, computed from their journals when asked.
 
 The journal has each result once, exactly as it was sent, so nothing is counted twice after a crash, nothing
 is written or sent for counting, and agents of earlier versions count too. What doors and users' own loops

@@ -74,8 +74,8 @@ class Assistant(TokenUsage, frozen=True, kw_only=True, tag="assistant", tag_fiel
 
     @property
     def is_last(self) -> bool:
-        """Whether the conversation ends with it. Every stop reason other than `tool_use` and `pause_turn`
-        is final, unknown ones included."""
+        """Return whether the conversation ends with it. Every stop reason other than `tool_use` and
+        `pause_turn` is final, unknown ones included."""
         match self.stop_reason:
             case "tool_use":
                 return not self.calls
@@ -85,7 +85,7 @@ class Assistant(TokenUsage, frozen=True, kw_only=True, tag="assistant", tag_fiel
 
     @property
     def is_paused(self) -> bool:
-        """Whether the next answer continues it in the same message."""
+        """Return whether the next answer continues it in the same message."""
         return self.stop_reason == "pause_turn"
 
     @property
@@ -221,7 +221,7 @@ class Conversation:
 
     @property
     def is_held_back(self) -> bool:
-        """Whether the tools on descriptors are not offered yet."""
+        """Return whether the tools on descriptors are not offered yet."""
         start = self.start
         return (
             start is not None
@@ -303,7 +303,7 @@ class Conversation:
 
     @property
     def is_just_cleared(self) -> bool:
-        """Whether results were cleared after the last answer."""
+        """Return whether results were cleared after the last answer."""
         last = next((e for e in reversed(self.entries) if isinstance(e, (Cleared, Assistant))), None)
         return isinstance(last, Cleared)
 

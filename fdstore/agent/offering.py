@@ -1,4 +1,4 @@
-"""When an agent is offered the tools on descriptors: once there is something to read.
+"""The moment when an agent is offered the tools on descriptors: once there is something to read.
 
 The definitions of tools and what explains them are sent with every request. An agent that only gets short
 results pays for them and never uses them, so they are held back until the process holds a descriptor. They

@@ -1,4 +1,4 @@
-"""What a step of an agent leads to: its end, a wait for other processes, or the next step."""
+"""The outcome of a step of an agent: its end, a wait for other processes, or the next step."""
 
 from __future__ import annotations
 

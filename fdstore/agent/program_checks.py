@@ -48,7 +48,7 @@ class InvalidKey(ValueError):
 
 
 def is_path(path: str) -> bool:
-    """Whether the system would take `path` as one; it refuses others without saying why."""
+    """Return whether the system would take `path` as one; it refuses others without saying why."""
     return bool(path) and "\0" not in path
 
 

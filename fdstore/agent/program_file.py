@@ -1,4 +1,4 @@
-"""What a program file may say: one Struct, whose fields are the sections, whose fields are the keys.
+"""The schema of a program file: one Struct, whose fields are the sections, whose fields are the keys.
 
 This is the only list of them. `program_parser` converts a TOML file to it, `program_loader` makes of it the
 record that is stored, `editor_schema` derives the schema for editors and the file that `fdstore init`
@@ -45,7 +45,7 @@ PromptCache = bool | Literal["5m", "1h"]
 
 
 class ProgramSection(Section, frozen=True, kw_only=True):
-    """What the program is called."""
+    """The name of the program."""
 
     name: Annotated[
         str | None,
@@ -70,7 +70,8 @@ Price = Annotated[float, Meta(ge=0, le=1e9)]
 
 
 class PriceSection(Section, frozen=True, kw_only=True):
-    """What a million tokens of the model cost, also as [model.price]: then screens show what agents cost."""
+    """The price of a million tokens of the model, also as [model.price]: then screens show what agents
+    cost."""
 
     input: Annotated[Price, about("The price of input. Required.", 3.0)]
     output: Annotated[Price, about("The price of output. Required.", 15.0)]
@@ -88,7 +89,7 @@ class PriceSection(Section, frozen=True, kw_only=True):
 
 
 class ModelSection(Section, frozen=True, kw_only=True):
-    """Which model answers."""
+    """The model that answers."""
 
     name: Annotated[
         str, about("The model, as its provider calls it. Required.", "claude-sonnet-5-5", minLength=1)
@@ -118,7 +119,8 @@ class ModelSection(Section, frozen=True, kw_only=True):
 
 
 class PromptSection(Section, frozen=True, kw_only=True):
-    """How the conversation begins. The system prompt is given here or in a file of its own, not both."""
+    """The beginning of the conversation. The system prompt is given here or in a file of its own, not
+    both."""
 
     system: Annotated[str | None, about("The system prompt.", "You are a careful assistant.")] = None
     system_prompt_file: Annotated[
@@ -141,7 +143,7 @@ Path = Annotated[str, Meta(extra_json_schema={"minLength": 1})]
 
 
 class ToolsSection(Section, frozen=True, kw_only=True):
-    """What the model may call."""
+    """The tools that the model may call."""
 
     enabled: Annotated[
         tuple[ToolOfList, ...],
@@ -175,7 +177,7 @@ class ToolsSection(Section, frozen=True, kw_only=True):
 
 
 class ContextSection(ClearingConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """When old results that can be read again are cleared from the conversation."""
+    """The clearing of old results that can be read again."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

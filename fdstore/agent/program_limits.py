@@ -53,7 +53,7 @@ _TREE = TreeLimits()
 
 
 class LimitsSection(Limits, frozen=True, kw_only=True):
-    """What one process may use, and what the tree of all that it spawns: tree_... and retention_days, which
+    """Limits of one process, and of the tree of all that it spawns: tree_... and retention_days, which
     count in the program that is run."""
 
     tree_depth: Annotated[Size, about("The most generations of processes.")] = _TREE.tree_depth

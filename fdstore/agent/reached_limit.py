@@ -1,4 +1,4 @@
-"""Which limit of its program or its tree ends an agent before its next request to the model."""
+"""The limit of its program or its tree that ends an agent before its next request to the model."""
 
 from __future__ import annotations
 

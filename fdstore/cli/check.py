@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class CheckedFile(Record, frozen=True, kw_only=True):
-    """What `check` found about one file. `key` and `problem` say why it is not ok and are "" if it is;
+    """The finding of `check` about one file. `key` and `problem` say why it is not ok and are "" if it is;
     `linked` maps aliases to paths."""
 
     file: str

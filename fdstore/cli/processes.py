@@ -31,7 +31,7 @@ REFRESH_S = 2.0
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):
-    """Which processes to show, and in which order."""
+    """The processes to show, and their order."""
 
     tree: str | None
     states: tuple[str, ...]

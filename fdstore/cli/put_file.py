@@ -34,7 +34,8 @@ DECIDING_BYTES = 65_536
 
 
 class PutOptions(NamedTuple):
-    """How to store a file. Without a `kind` its content decides; without a `key` it gets the next number."""
+    """Options for storing a file. Without a `kind` its content decides; without a `key` it gets the next
+    number."""
 
     kind: ContentKind | None
     encoding: str | None

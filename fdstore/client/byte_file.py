@@ -1,4 +1,4 @@
-"""What the binary files over contents of both clients share."""
+"""The part of binary files over contents that both clients share."""
 
 from __future__ import annotations
 

@@ -54,17 +54,17 @@ class WriteBuffer:
 
     @property
     def is_over(self) -> bool:
-        """Whether the stream has ended or failed permanently."""
+        """Return whether the stream has ended or failed permanently."""
         return self.ended is not None or self.error is not None
 
     @property
     def is_full(self) -> bool:
-        """Whether the text must be stored before more is accepted."""
+        """Return whether the text must be stored before more is accepted."""
         return self.chars >= GROUP_CHARS
 
     @property
     def has_enough(self) -> bool:
-        """Whether the text is large enough to be stored immediately."""
+        """Return whether the text is large enough to be stored immediately."""
         return self.chars >= ENOUGH_CHARS
 
     def put(self, text: object) -> None:

@@ -1,4 +1,4 @@
-"""Which parts of its descriptors an agent has read, computed from its conversation.
+"""The parts of its descriptors that an agent has read, computed from its conversation.
 
 Each result of `read_fd` names in its opening tag what it showed: pages, or characters of lines. Previews,
 searches and extractions show no page and do not count. Names are left out, since they may mean another
@@ -26,7 +26,7 @@ _RANGE = re.compile(r"([1-9][0-9]{0,15})-([1-9][0-9]{0,15})")
 
 
 class ReadParts(msgspec.Struct, frozen=True):
-    """What was read of one descriptor: whole pages, and characters whose pages the results do not tell.
+    """The parts read of one descriptor: whole pages, and characters whose pages the results do not tell.
     Sorted intervals that neither overlap nor touch."""
 
     pages: tuple[Interval, ...] = ()

@@ -1,4 +1,4 @@
-"""What a result of fdstore's own tools refers to: the element that it begins with, in words."""
+"""The subject of a result of fdstore's own tools: the element that it begins with, in words."""
 
 from __future__ import annotations
 

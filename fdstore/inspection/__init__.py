@@ -1,4 +1,4 @@
-"""What people see of processes: conversations as entries, and what a process waits for.
+"""Processes as people see them: conversations as entries, and what a process waits for.
 
     entries         ConversationEntry: one thing that happened, with its time
     build_entries   journal records in, entries out (pure)

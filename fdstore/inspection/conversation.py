@@ -38,12 +38,12 @@ class ConversationPage(Record, frozen=True, kw_only=True):
 
     @property
     def is_last(self) -> bool:
-        """Whether the page reaches the end of the journal."""
+        """Return whether the page reaches the end of the journal."""
         return self.next >= self.length
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing will follow this page."""
+        """Return whether nothing will follow this page."""
         return self.is_last and self.process.state in ENDED
 
 

@@ -91,5 +91,5 @@ class ConversationEntry(Record, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def is_cut(self) -> bool:
-        """Whether `text` is only the beginning."""
+        """Return whether `text` is only the beginning."""
         return self.chars > len(self.text)

@@ -1,4 +1,4 @@
-"""What a process waits for now. Pure: its record and its last entries in, a `Pending` out."""
+"""The wait of a process, now. Pure: its record and its last entries in, a `Pending` out."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fdstore.records import ProcessRecord, Record
 
 
 class Pending(Record, frozen=True, kw_only=True, omit_defaults=True):
-    """What a process waits for. `kind`: a `worker` that claims it; other `processes`; a `tool`, of which the
+    """The wait of a process. `kind`: a `worker` that claims it; other `processes`; a `tool`, of which the
     first in `tools` runs and the others follow; the `commands` of a pipeline; or the `model`. `since` is in
     seconds since the epoch by Redis; `trouble` is what blocks it, such as errors of the model. `is_overdue`:
     its lease has expired, so its worker may be lost."""

@@ -57,7 +57,7 @@ class FdstoreCrew:
 
     @property
     def instructions(self) -> str:
-        """What an agent is to know of descriptors, for its backstory."""
+        """Return what an agent is to know of descriptors, for its backstory."""
         return self._ours.instructions
 
     @property

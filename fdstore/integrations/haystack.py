@@ -158,7 +158,7 @@ class FdstoreHook:
 
 
 class FdstoreResultStore(ToolResultStore):
-    """Where a `ToolResultOffloadHook` stores results of tools: as descriptors of a process, `fd:1`. Results
+    """A store of results of tools for a `ToolResultOffloadHook`: as descriptors of a process, `fd:1`. Results
     with images stay in the conversation.
 
     process  a process of `fdstore.connect()`, or the name of one, in the store that the environment names

@@ -163,8 +163,8 @@ class _ReadingToolset(AbstractToolset[Any]):
 
 
 class FdstoreOverflowStore:
-    r"""Where `ToolOutputLimits` of the harness keeps spilled results: named descriptors of one process, text
-    as text. `fdstore ls PROCESS` shows them, and any other client reads them.
+    r"""A store of spilled results for `ToolOutputLimits` of the harness: named descriptors of one process,
+    text as text. `fdstore ls PROCESS` shows them, and any other client reads them.
 
     store    a store of `fdstore.connect`, or of `fdstore.aio.connect` if all runs are in one event loop
     process  name of the process

@@ -78,8 +78,8 @@ class ThreadOptions(TypedDict, total=False):
 
 
 class _Work(NamedTuple):
-    """What is to be shown instead of a value: the method of a toolset that finds out, given a call id, and
-    the operation behind it."""
+    """The work that finds what is shown instead of a value: the method of a toolset that finds out, given a
+    call id, and the operation behind it."""
 
     run: Callable[[AnyToolset, str | None], Any]
     operation: Callable[[Context], Operation[Any]]

@@ -146,7 +146,7 @@ def binary_version(binary: Path) -> tuple[int, ...]:
 
 
 def is_valkey(binary: Path) -> bool:
-    """Whether a server binary is Valkey, which may also be named redis-server."""
+    """Return whether a server binary is Valkey, which may also be named redis-server."""
     return b"valkey" in _version_output(binary).lower()
 
 

@@ -245,7 +245,7 @@ def resolve_store(url: str | None, prefix: str | None) -> tuple[str, str]:
 
 
 def is_embedded(url: str) -> bool:
-    """Whether `url` is that of the embedded server, in a directory that only this user can enter."""
+    """Return whether `url` is that of the embedded server, in a directory that only this user can enter."""
     server = EmbeddedServer(settings.read().data_dir)
     try:
         found = server.data_dir.stat()

@@ -97,8 +97,8 @@ def command_line(pid: int) -> str:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether `pid` runs. Not judged by its command line, which is empty for a moment during exec, such as
-    when the server replaces the shell that starts it."""
+    """Return whether `pid` runs. Not judged by its command line, which is empty for a moment during exec,
+    such as when the server replaces the shell that starts it."""
     if not Path("/proc/self").exists():
         return bool(command_line(pid))
     try:

@@ -1,1 +1,1 @@
-"""How the result of a tool becomes a descriptor, and what the model sees of it."""
+"""Results of tools: which become descriptors, and what the model sees of them."""

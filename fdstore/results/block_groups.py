@@ -1,4 +1,4 @@
-"""Which texts of a list of content blocks are stored, and which of them together: the rule of every door.
+"""The texts of a list of content blocks that are stored, alone or together: one rule for all interfaces.
 
 A long text is stored alone, and short ones stay inline where they are, in order. Short ones that are long
 together do not: neighbours become one text, and if what then stays inline is still long, the rest becomes one

@@ -1,4 +1,4 @@
-"""What the tools of one process work with."""
+"""The environment of the tools of one process."""
 
 from __future__ import annotations
 

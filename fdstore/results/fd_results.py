@@ -38,9 +38,9 @@ _TOKEN_PARTS, _TOKEN_PART_CHARS = 10, 500
 
 
 class Display(NamedTuple):
-    """What is shown of a stored text: its kind if it is known, else head and tail ("auto"), or these parts of
-    it, together at most `chars` (None: a page of the head, the usual tail). `may_be_whole`: all of it, if it
-    has at most `whole_chars`."""
+    """The form in which a stored text is shown: its kind if it is known, else head and tail ("auto"), or
+    these parts of it, together at most `chars` (None: a page of the head, the usual tail). `may_be_whole`:
+    all of it, if it has at most `whole_chars`."""
 
     preview: PreviewMode = "auto"
     chars: int | None = None
@@ -115,7 +115,7 @@ def _descriptor(context: Context, fd: str) -> Operation[Descriptor]:
 
 
 def _may_be_described(d: Descriptor, display: Display) -> bool:
-    """Whether a description can be shorter than what is shown of the text otherwise."""
+    """Return whether a description can be shorter than what is shown of the text otherwise."""
     is_cut = d.pages > 1 or display.chars is not None
     return display.preview == "auto" and d.state == "sealed" and is_cut and d.chars > _room(display)
 
@@ -125,7 +125,7 @@ def _room(display: Display) -> int:
 
 
 def _is_whole(context: Context, d: Descriptor, display: Display) -> bool:
-    """Whether all of a text is shown."""
+    """Return whether all of a text is shown."""
     return display.may_be_whole and d.state == "sealed" and d.chars <= context.config.whole_limit
 
 

@@ -28,7 +28,7 @@ class Picture(NamedTuple):
 
     @property
     def is_image(self) -> bool:
-        """Whether it is an image, not a PDF."""
+        """Return whether it is an image, not a PDF."""
         return self.media_type.startswith("image/")
 
     @property

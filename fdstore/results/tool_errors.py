@@ -1,4 +1,4 @@
-"""What a model sees of an exception that a tool raised."""
+"""Exceptions that a tool raised, as a model sees them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a call of a tool leads to: a result for the model, or other processes that it waits for."""
+"""The outcome of a call of a tool: a result for the model, or other processes that it waits for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of the results of one tool: stored or inline, and what is shown of a stored one.
+"""The treatment of the results of one tool: stored or inline, and what is shown of a stored one.
 
 A policy is given beside the function (`@fdstore.tool(inline="never")`), in `FDConfig(tool={...})`, or in
 [file_descriptor.tool.NAME] of a program file; the configuration counts more than the function. What a policy
@@ -29,7 +29,7 @@ def _size(description: str, minimum: int = 1) -> Meta:
 
 
 class ToolPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What becomes of the results of one tool.
+    """The treatment of the results of one tool.
 
     inline         "always": they stay inline, however long. "never": each is stored. "auto": long ones are
     max_direct_output_chars, max_direct_output_tokens   what is long for this tool; one of them

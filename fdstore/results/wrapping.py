@@ -87,8 +87,8 @@ def wrap_error(
 
 
 def exceeds_threshold(context: Context, text: str, source: str, *, is_element: bool = False) -> bool:
-    """Whether a result of the tool `source` is stored. An element of ours, such as an error, is stored only
-    if it is long."""
+    """Return whether a result of the tool `source` is stored. An element of ours, such as an error, is stored
+    only if it is long."""
     if not context.fds_on:
         return False
     policy = context.policy_of(source)

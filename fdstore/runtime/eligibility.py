@@ -1,4 +1,4 @@
-"""Which workers may run a process: what its program needs, compared with what their operators allow.
+"""The workers that may run a process: what its program needs, compared with what their operators allow.
 
 A worker does not claim what it may not run: another may be allowed to. Workers register their permissions
 (`worker_registry`), so that each knows what the others allow, and `ps`, `top`, the inspector and `run` can

@@ -1,4 +1,4 @@
-"""What a client knows of a content: its metadata, and the parts of its index fetched so far.
+"""The knowledge of a client about a content: its metadata, and the parts of its index fetched so far.
 
 Metadata and index of a sealed content never change, so its `ContentInfo` is cached (see
 `process_handle`); pages are fetched each time. An open content is resolved again for every read.

@@ -191,7 +191,7 @@ class ProcessKeys(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def saved(self) -> str:
-        """What was kept out of a context and read back, see `savings`."""
+        """Return what was kept out of a context and read back, see `savings`."""
         return f"{self.record}:saved"
 
     @property

@@ -1,4 +1,4 @@
-"""What a client knows of one process: its limits, and the contents of its descriptors met so far."""
+"""The knowledge of a client about one process: its limits, and the contents of its descriptors met so far."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class ProcessHandle:
 
     @property
     def has_met(self) -> bool:
-        """Whether this client has seen a content of the process."""
+        """Return whether this client has seen a content of the process."""
         return bool(self._met or self.highest)
 
     def see(self, *fds: str) -> None:

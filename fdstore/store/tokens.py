@@ -38,9 +38,9 @@ _MAX_CHARS = 200
 
 
 class Token(Record, frozen=True, kw_only=True):
-    """What a token permits: `permissions` on one process, with `whole_tree` also reading the other processes
-    of its tree. Times are seconds since the epoch by the clock of Redis; `expires_at` is None for a token
-    that does not expire, `used_at` for one that was not used yet."""
+    """The access that a token gives: `permissions` on one process, with `whole_tree` also reading the other
+    processes of its tree. Times are seconds since the epoch by the clock of Redis; `expires_at` is None for a
+    token that does not expire, `used_at` for one that was not used yet."""
 
     name: str
     process: str

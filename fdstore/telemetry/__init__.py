@@ -1,4 +1,4 @@
-"""What operators see of running agents: counts for Prometheus and OpenTelemetry, spans for
+"""The view of operators on running agents: counts for Prometheus and OpenTelemetry, spans for
 OpenTelemetry.
 
     metric_table    every metric that is counted: name, kind, labels, meaning

@@ -1,4 +1,4 @@
-"""What one model call and one tool call count, trace and log: `with tool_call(...) as seen:
+"""Counts, spans and logs of one model call and one tool call: `with tool_call(...) as seen:
 seen(result)`.
 
 Off, each costs a few comparisons.

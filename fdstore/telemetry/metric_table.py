@@ -26,7 +26,7 @@ class Metric(msgspec.Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """How many numbers it has: those in each bucket, those above, and the sum; or the count."""
+        """Return how many numbers it has: those in each bucket, those above, and the sum; or the count."""
         return len(self.buckets) + 2 if self.buckets else 1
 
 

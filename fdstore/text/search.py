@@ -65,7 +65,7 @@ class LineReader(Protocol):
 
     @property
     def full(self) -> bool:
-        """Whether the reader needs no more lines."""
+        """Return whether the reader needs no more lines."""
 
     def passed(self, data: Data, start: int, end: int, line: int) -> None:
         """Handle `data[start:end]`: whole lines without a match; the first has number `line`."""

@@ -40,7 +40,7 @@ _ELEMENTS = {"read_fd": "<fd_content ", "search_fd": "<fd_search ", "list_fds": 
 
 
 class ClearingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """When to clear. Raises `InvalidArgument` for a value out of its range.
+    """The rule of clearing. Raises `InvalidArgument` for a value out of its range.
 
     >>> ClearingConfig(clear_at_tokens=50_000).keep_turns
     3

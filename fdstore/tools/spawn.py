@@ -122,7 +122,7 @@ def _result(context: Context, child: str, arguments: Spawn) -> Operation[ToolOut
 
 
 def _can_be_followed(context: Context) -> bool:
-    """Whether the agent has a tool to read or await a background child."""
+    """Return whether the agent has a tool to read or await a background child."""
     return bool(context.enabled & {"read_fd", "wait"})
 
 

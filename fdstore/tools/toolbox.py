@@ -159,7 +159,7 @@ class Toolbox:
 
     @property
     def has_functions(self) -> bool:
-        """Whether there are functions of the user among the tools."""
+        """Return whether there are functions of the user among the tools."""
         return bool(self._python)
 
     @property

@@ -37,7 +37,7 @@ EXTENSIONS = {
 
 
 class Sending(NamedTuple):
-    """How a content is sent: its size, the value that changes with the content, and the headers."""
+    """The download of a content: its size, the value that changes with the content, and the headers."""
 
     size: int
     tag: str

@@ -1,4 +1,4 @@
-"""What the page of a descriptor shows, with the URLs and rows that its template needs.
+"""The page of a descriptor, with the URLs and rows that its template needs.
 
 The fields are the data of the JSON twin; properties and methods are for the template alone.
 """
@@ -122,7 +122,7 @@ class DescriptorPage(Record, frozen=True, kw_only=True):
 
     @property
     def came(self) -> str:
-        """How the content came to a process that did not make it."""
+        """Return how the content came to a process that did not make it."""
         return "Handed to" if self.descriptor.producer.startswith(f"{self.process}.") else "Shared with"
 
     # --- URLs

@@ -1,4 +1,4 @@
-"""What the agent of a process has done with a descriptor, by its journal: the call that made it, the pages
+"""The use of a descriptor by the agent of a process, from its journal: the call that made it, the pages
 that were read.
 
 It is loaded after the page, or on request (`reading=1`): a journal is long, and the text should not wait for

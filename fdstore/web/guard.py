@@ -1,4 +1,4 @@
-"""What every request passes: checks of Host, Origin and login, and headers for the browser.
+"""The guard of every request: checks of Host, Origin and login, and headers for the browser.
 
 Other web pages in the same browser can send requests to this machine. The check of Host keeps a page
 away whose own name was pointed at this machine; the check of Origin allows only our own pages to change

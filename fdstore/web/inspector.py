@@ -35,7 +35,7 @@ Connect = Callable[[], Awaitable[Store]]
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """What the operator chose. `hosts` are the names by which browsers may call; without a `token`
+    """Options of the operator. `hosts` are the names by which browsers may call; without a `token`
     everyone who reaches the server may look."""
 
     hosts: tuple[str, ...] = ("127.0.0.1", "localhost", "[::1]")

@@ -1,4 +1,4 @@
-"""What the inspector refuses."""
+"""Refusals of the inspector."""
 
 from __future__ import annotations
 

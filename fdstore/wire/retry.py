@@ -158,8 +158,8 @@ class InFlight:
 
     @property
     def broken(self) -> bool:
-        """Whether the connection was lost with batches in flight: they are all resent, in order, when the
-        first of their replies is requested."""
+        """Return whether the connection was lost with batches in flight: they are all resent, in order, when
+        the first of their replies is requested."""
         return bool(self.batches) and not self.link.is_connected
 
 

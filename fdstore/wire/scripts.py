@@ -87,8 +87,8 @@ def as_eval(command: Command) -> Command:
 
 
 class LoadedScripts:
-    """Which scripts a server has: all, until it turns out to lack one, as after a restart. From then on the
-    first call of each is sent with its source, so that each costs one round trip and not two."""
+    """The scripts that a server has: all, until it turns out to lack one, as after a restart. From then on
+    the first call of each is sent with its source, so that each costs one round trip and not two."""
 
     def __init__(self) -> None:
         self._sent: set[Value] | None = None

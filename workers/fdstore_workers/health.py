@@ -1,4 +1,4 @@
-"""Whether a worker is alive and ready, for probes.
+"""The health of a worker, for probes: alive, ready.
 
     alive   the sweeper's thread and the loop that consumes messages moved lately: else restart the
     worker ready   it accepts work: the store answers and is safe, and the worker has started and does
@@ -41,7 +41,7 @@ FRESH_S = 1.0
 
 
 class StoreState(msgspec.Struct, frozen=True):
-    """What the store and the queue answered; `problem` if one of them did not. The queue's numbers are
+    """The answers of the store and the queue; `problem` if one of them did not. The queue's numbers are
     None if its Redis did not answer."""
 
     problem: str = ""

@@ -1,4 +1,4 @@
-"""What a worker with `--metrics-port` sets up: the counts before it forks, the server in the process
+"""The setup of a worker with `--metrics-port`: the counts before it forks, the server in the process
 that works."""
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ OTHERS = 16
 
 
 class Status(msgspec.Struct, frozen=True):
-    """What the processes of a worker share: the listening socket, and the counts of all of them."""
+    """Shared by the processes of a worker: the listening socket, and the counts of all of them."""
 
     listener: socket.socket
     counts: counts.Counts

@@ -223,7 +223,7 @@ class Sweeper:
 
     @property
     def is_running(self) -> bool:
-        """Whether its thread runs."""
+        """Return whether its thread runs."""
         return self._thread.is_alive()
 
     def start(self) -> None:

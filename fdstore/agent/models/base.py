@@ -1,4 +1,4 @@
-"""What an agent needs of a model: the protocol that each provider's client implements."""
+"""The interface between an agent and its model: the protocol that each provider's client implements."""
 
 from __future__ import annotations
 

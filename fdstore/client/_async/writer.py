@@ -67,7 +67,7 @@ class StreamWriter:
 
     @property
     def is_over(self) -> bool:
-        """Whether it accepts no more text: it was ended, or found broken or closed by every holder.
+        """Return whether it accepts no more text: it was ended, or found broken or closed by every holder.
 
         >>> out = await proc.open_stream()
         >>> await out.end()

@@ -68,7 +68,7 @@ class StreamWriter:
 
     @property
     def is_over(self) -> bool:
-        """Whether it accepts no more text: it was ended, or found broken or closed by every holder.
+        """Return whether it accepts no more text: it was ended, or found broken or closed by every holder.
 
         >>> out = proc.open_stream()
         >>> out.end()

@@ -76,7 +76,7 @@ class HostConnection:
         self.begin(answer)
 
     def waits_for_answers(self) -> bool:
-        """Whether the server owes answers to a host that still reads."""
+        """Return whether the server owes answers to a host that still reads."""
         with self._lock:
             return self._rewriter.owes_answers and self._host_out.has_reader()
 
@@ -114,7 +114,7 @@ class HostConnection:
             return bool(self._jobs)
 
     def can_answer(self) -> bool:
-        """Whether the host still reads."""
+        """Return whether the host still reads."""
         return self._host_out.has_reader()
 
     def wait_for_a_job(self, timeout_s: float) -> None:

@@ -1,4 +1,4 @@
-"""What to do with a message: decisions without I/O.
+"""The treatment of a message: decisions without I/O.
 
 One `Rewriter` serves one connection of a host. It remembers the requests of the host until they are answered,
 because an answer has only an id. Requests of the server have ids of their own and are not confused with them:
@@ -226,7 +226,7 @@ class Rewriter:
 
     @property
     def owes_answers(self) -> bool:
-        """Whether the server has not answered each request of the host."""
+        """Return whether the server has not answered each request of the host."""
         return any(not known.is_cancelled for known in list(self._known.values()))
 
     def unanswered(self) -> list[Known]:

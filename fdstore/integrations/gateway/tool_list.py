@@ -28,7 +28,7 @@ to; and it writes results of more than 50 000 characters to a file, which escapi
 
 
 class ToolOffer:
-    """What is known of the tools of a server, and under which names ours are offered beside them.
+    """The tools of a server as far as they are known, and under which names ours are offered beside them.
 
     is_left_alone   whether the last tool list passed without our tools, because the store was out of reach.
                     Then results pass too: the model could not read descriptors, and the host holds results

@@ -1,4 +1,4 @@
-"""Which texts of a tool's result are stored as descriptors, and the result with what is shown in their place.
+"""Results of tools: which texts are stored as descriptors, and what is shown in their place.
 
 Oversized are: text blocks, by the rule of `results.block_groups`; the text of an embedded resource, and
 `structuredContent`, each on its own. Servers usually send a structured result twice, as `structuredContent`
@@ -105,7 +105,7 @@ def plan_result(result: Json, limit: int) -> ResultPlan | None:
 
 
 def _is_list_of(structured: str, texts: Sequence[str | None]) -> bool:
-    """Whether the structured content is that which servers make of a list of these texts."""
+    """Return whether the structured content is that which servers make of a list of these texts."""
     try:
         return bool(value_of(structured.encode()) == {"result": texts})
     except ValueError:

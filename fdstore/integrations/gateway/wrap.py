@@ -33,7 +33,7 @@ Entry: TypeAlias = dict[str, Any]
 
 
 class WrapChange(Record, frozen=True, kw_only=True):
-    """What was done to one server: `action` is "wrapped", "unwrapped" or "left"; `detail` is the program or
+    """The change of one server: `action` is "wrapped", "unwrapped" or "left"; `detail` is the program or
     host, or why it was left as it is."""
 
     server: str

@@ -1,4 +1,4 @@
-"""What a caller may do: with which process, and which of the four permissions."""
+"""The access of a caller: to which process, and with which of the four permissions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TOOLS: dict[Permission, tuple[ToolName, ...]] = {
 
 
 class Access(msgspec.Struct, frozen=True, kw_only=True):
-    """What one caller may do.
+    """The access of one caller.
 
     process      the process that its tools work on
     permissions  what it may do there

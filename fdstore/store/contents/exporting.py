@@ -23,7 +23,7 @@ from fdstore.wire.operation import Disk, Operation
 
 
 class Written(NamedTuple):
-    """What was written: the number of characters (0 of bytes), and whether it is text or bytes."""
+    """The output of an export: the number of characters (0 of bytes), and whether it is text or bytes."""
 
     chars: int
     kind: ContentKind

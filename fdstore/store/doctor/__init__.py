@@ -1,1 +1,1 @@
-"""Whether a server is fit to be a store, and whether all records of one are sound."""
+"""Checks of a server, whether it is fit to be a store, and of all records of a store."""

@@ -223,7 +223,7 @@ def tree_names(prefix: str, damaged: list[Unreadable] | None = None) -> Operatio
 
 
 class TreeUsage(msgspec.Struct, frozen=True):
-    """What a tree has at the moment: live processes, bytes of text, streams that are written."""
+    """The holdings of a tree at the moment: live processes, bytes of text, streams that are written."""
 
     live: int
     bytes: int

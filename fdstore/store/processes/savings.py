@@ -41,8 +41,8 @@ EPOCH, MAX_DAY = date(1970, 1, 1).toordinal(), 2_000_000
 
 
 class Saved(Record, frozen=True, kw_only=True):
-    """What was kept out of a context and read back, of one process, day (ISO 8601, or `earlier`), session and
-    tool. `kept_chars` and `kept_tokens` are those of `kept` outputs less what the model saw instead;
+    """The text kept out of a context, and read back, of one process, day (ISO 8601, or `earlier`), session
+    and tool. `kept_chars` and `kept_tokens` are those of `kept` outputs less what the model saw instead;
     `read_chars` and `read_tokens` those of `read` results of fdstore's own tools. Of agents alone: what was
     `stored`, what was `shown` instead, and what was `cleared` later. Tokens are estimates."""
 

@@ -122,7 +122,7 @@ class _Position(msgspec.Struct, frozen=True):
 
 
 class _Unit(Protocol[T_co]):
-    """What a follower counts and returns."""
+    """The unit that a follower counts and returns."""
 
     @property
     def name(self) -> str: ...

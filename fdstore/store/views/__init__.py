@@ -1,1 +1,1 @@
-"""What people and metrics see of a store: processes, trees, workers, totals."""
+"""A store as people and metrics see it: processes, trees, workers, totals."""

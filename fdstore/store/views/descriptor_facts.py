@@ -1,4 +1,4 @@
-"""What a screen says of a descriptor beside its text: its content, who made it, who holds it.
+"""Facts about a descriptor that a screen shows beside its text: its content, who made it, who holds it.
 
 The work is bounded however many processes hold a content, and nothing is written.
 """

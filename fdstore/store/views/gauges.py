@@ -1,4 +1,4 @@
-"""What operators watch of a store: sums over all trees, the queue, memory. Read in a few round trips.
+"""Gauges of a store for operators: sums over all trees, the queue, memory. Read in a few round trips.
 
     fdstore:totals      hash    trees, live, bytes, open_streams, swept_at      written by each sweep
 

@@ -1,4 +1,4 @@
-"""What happens in a store now: its live trees and their processes, the open streams, the workers.
+"""The activity in a store: its live trees and their processes, the open streams, the workers.
 
 Nothing is scanned: the index of trees names those used last, each tree knows its processes and its open
 streams. Each request reads a bounded number of them, in four round trips. `LiveSnapshot` says what was left

@@ -1,4 +1,4 @@
-"""What each worker does now, by the leases of the live trees; and the queue.
+"""The activity of each worker, by the leases of the live trees; and the queue.
 
 A worker registers itself, but not what it runs: the processes name their worker. So the leases of the
 trees used last are read, a bounded number of them.

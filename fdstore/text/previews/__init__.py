@@ -1,4 +1,5 @@
-"""What a model sees of a long text instead of its first page: its shape, its errors, its definitions.
+"""Descriptions of long texts, which a model sees instead of the first page: their shape, errors and
+definitions.
 
     text, or its two ends  ->  Sample  ->  the first kind that recognises it  ->  Preview
 
@@ -44,8 +45,8 @@ KINDS: tuple[Callable[[Sample], Outline | None], ...] = (
 
 
 class Preview(Record, frozen=True, kw_only=True):
-    """What to show of a text: a `text` that describes it, its `kind`, the part that was looked at (`of`), and
-    how many characters of the end to show beside it."""
+    """A description of a text: a `text` that describes it, its `kind`, the part that was looked at (`of`),
+    and how many characters of the end to show beside it."""
 
     kind: str
     of: str

@@ -1,4 +1,4 @@
-"""What compilers and checkers report: the errors with their lines, and how many files have some.
+"""Reports of compilers and checkers: the errors with their lines, and how many files have some.
 
 Two reports make a text the output of a compiler. One error makes it that only if the text is of no other
 kind, as the output of a long build is: then its beginning is shown too.
@@ -54,8 +54,8 @@ def compiler_error_inside(sample: Sample) -> Outline | None:
 
 
 def _may_have_reports(sample: Sample) -> bool:
-    """Whether there is a report among the lines with errors, or of either end; only then all warnings are
-    searched for."""
+    """Return whether there is a report among the lines with errors, or of either end; only then all warnings
+    are searched for."""
     if any(_report(line) for line in sample.error_lines.lines):
         return True
     return any(

@@ -1,4 +1,4 @@
-"""What a preview is made from: a text, or the beginning and the end of one.
+"""The source of a preview: a text, or the beginning and the end of one.
 
     |<---------- head ---------->|..........|<---------- tail ---------->|
     1: first    n:               |          |               m:      last |
@@ -71,7 +71,7 @@ class Sample:
 
     @property
     def whole(self) -> bool:
-        """Whether the text is there whole."""
+        """Return whether the text is there whole."""
         return len(self.head) >= self.chars
 
     @property
@@ -80,7 +80,7 @@ class Sample:
 
     @property
     def all_lines(self) -> bool:
-        """Whether `first` and `last` are all lines of the text."""
+        """Return whether `first` and `last` are all lines of the text."""
         return len(self.first) + len(self.last) == self.total_lines
 
     def numbered(self) -> Iterator[tuple[int, str]]:

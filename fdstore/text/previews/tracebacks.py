@@ -92,7 +92,7 @@ def traceback_inside(sample: Sample) -> Outline | None:
 
 
 def _begins(line: FoundLine) -> bool:
-    """Whether a traceback begins with a line."""
+    """Return whether a traceback begins with a line."""
     if line.text.rstrip("\r") == _PYTHON:
         return bool(_PYTHON_FRAME.match(line.following(1)[0]))
     if _GO.match(line.text):

@@ -1,4 +1,4 @@
-"""How the stages of a pipeline ended."""
+"""The ends of the stages of a pipeline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the launcher of a command is told, and how it reports whether the program ran.
+"""Settings of the launcher of a command, and its reports whether the program ran.
 
 On a failure of its own the launcher prints a line to stderr and exits with `NOT_MADE`; any other code is the
 program's or bubblewrap's. A program may exit with `NOT_MADE` too, so the launcher also writes to the

@@ -61,7 +61,7 @@ class Intake:
 
     @property
     def full(self) -> bool:
-        """Whether the buffer holds data. `put` needs an empty buffer."""
+        """Return whether the buffer holds data. `put` needs an empty buffer."""
         return bool(self._left)
 
     def put(self, chunk: bytes) -> int:
@@ -129,12 +129,12 @@ class Tap:
 
     @property
     def ready(self) -> bool:
-        """Whether it is open and its next chunk can be passed on."""
+        """Return whether it is open and its next chunk can be passed on."""
         return not self.closed and not (self._onward and self._onward.full)
 
     @property
     def has_branches(self) -> bool:
-        """Whether a branch is still open."""
+        """Return whether a branch is still open."""
         return bool(self._branches)
 
     def read(self) -> int:

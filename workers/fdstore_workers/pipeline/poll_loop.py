@@ -197,7 +197,7 @@ class Pipeline:
     # --- the loop
 
     def _finished(self) -> bool:
-        """Whether all stages have ended and their outputs are drained."""
+        """Return whether all stages have ended and their outputs are drained."""
         if any(stage.running for stage in self._stages.values()):
             return False
         if self._silent_at is None:

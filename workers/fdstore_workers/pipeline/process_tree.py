@@ -36,7 +36,8 @@ class Descendant(Record, frozen=True, kw_only=True):
 
     @property
     def inside(self) -> bool:
-        """Whether it is in a sandbox. This includes its init, pid 1 there, whose end kills all the others."""
+        """Return whether it is in a sandbox. This includes its init, pid 1 there, whose end kills all the
+        others."""
         return len(self.namespaces) > 1
 
     @property

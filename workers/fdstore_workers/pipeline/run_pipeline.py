@@ -112,7 +112,8 @@ class Branch:
 
     @property
     def closed(self) -> bool:
-        """Whether the last holder has released it. A writer without output learns that with some delay."""
+        """Return whether the last holder has released it. A writer without output learns that with some
+        delay."""
         return self._closed or self._writer.is_over
 
     @property

@@ -33,7 +33,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Record(msgspec.Struct, frozen=True):
-    """What was written: the file before the first installation, and after the last one."""
+    """A change of a file: the file before the first installation, and after the last one."""
 
     before: str | None
     after: str

@@ -13,7 +13,8 @@ import msgspec
 
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
-    """How a host starts fdstore: `options` of every verb, and variables of its environment."""
+    """The command by which a host starts fdstore: `options` of every verb, and variables of its
+    environment."""
 
     options: tuple[str, ...] = ()
     environment: dict[str, str] = {}
