@@ -117,6 +117,11 @@ def read_otel(environ: Mapping[str, str] | None = None) -> OtelSettings:
     return OtelSettings(exporter("TRACES"), exporter("METRICS"), protocol)
 
 
+HOST_READ_CHARS = 45_000
+"""The largest result of one read by a coding host, in characters: Claude Code writes an MCP result of more
+than 50,000 characters to a file, as a single line."""
+
+
 class HttpLimits(msgspec.Struct, frozen=True):
     """The limits of clients of an HTTP server.
 

@@ -13,11 +13,10 @@ from fdstore.cli import output
 from fdstore.cli.interrupts import as_interrupts
 from fdstore.cli.session import Session, verb
 from fdstore.errors import InvalidArgument
+from fdstore.settings import HOST_READ_CHARS
 
 if TYPE_CHECKING:
     from fdstore.integrations.gateway.descriptors import Descriptors
-
-READ_CHARS = 45_000
 
 
 @verb
@@ -71,7 +70,7 @@ READ_CHARS = 45_000
     "--max-read-chars",
     metavar="N",
     type=click.IntRange(1),
-    default=READ_CHARS,
+    default=HOST_READ_CHARS,
     help="Maximum result of one read_fd; 9000 for Codex. [default: 45000]",
 )
 def gateway(
@@ -117,7 +116,7 @@ def gateway(
         options = [] if process is None else ["--process", process]
         for option, value, usual in (
             ("--max-direct-output-chars", limit, None),
-            ("--max-read-chars", max_read_chars, READ_CHARS),
+            ("--max-read-chars", max_read_chars, HOST_READ_CHARS),
         ):
             options += [option, str(value)] if value != usual else []
         from fdstore.cli.gateway_wrap import change_file

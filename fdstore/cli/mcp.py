@@ -15,6 +15,7 @@ from fdstore.cli.session import Session, verb
 from fdstore.errors import InvalidArgument
 from fdstore.log_options import log_options
 from fdstore.optional_packages import frozen_imports, require
+from fdstore.settings import HOST_READ_CHARS
 from fdstore.text.numbers import MAX_INTEGER
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ PACKAGES = ("mcp",)
     "--max-read-chars",
     type=click.IntRange(1, MAX_INTEGER),
     metavar="N",
-    default=45_000,
+    default=HOST_READ_CHARS,
     show_default=True,
     help="The most that one read shows; less for a host that cuts results.",
 )

@@ -22,6 +22,7 @@ from fdstore.records import ProcessRecord
 from fdstore.runtime.eligibility import why_unclaimed
 from fdstore.runtime.periodic import run_periodically
 from fdstore.store.contents.descriptors import list_fds
+from fdstore.store.keys import AT_ONCE
 from fdstore.store.processes import journal
 from fdstore.store.processes.processes import open_child
 from fdstore.store.views import worker_check
@@ -30,9 +31,6 @@ from fdstore.text.layout import show_controls
 EVERY_S = 0.1
 SILENT_S = 3.0
 """How long Redis may be silent before that is reported."""
-
-AT_ONCE = 500
-"""How many records of a journal are read at once."""
 
 SLOW_S = 1.0
 """A tool call that took longer is reported with its duration."""

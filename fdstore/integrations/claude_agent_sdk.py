@@ -30,6 +30,7 @@ from fdstore.optional_packages import how_to_install
 from fdstore.results.config import FDConfig
 from fdstore.results.content_blocks import text_block
 from fdstore.results.pictures import Picture
+from fdstore.settings import HOST_READ_CHARS
 
 try:
     from claude_agent_sdk import ClaudeAgentOptions, HookMatcher
@@ -44,9 +45,6 @@ SERVER = "fdstore"
 
 MAX_FILE_BYTES = 64 << 20
 """The largest output in a file that is read."""
-
-MAX_READ_CHARS = 45_000
-"""The largest result of one read. Claude Code writes a result of more than 50,000 characters to a file."""
 
 
 class FdstoreHooks:
@@ -67,7 +65,7 @@ class FdstoreHooks:
     """
 
     def __init__(self, store: AnyStore, thread: str | None = None, **options: Unpack[ThreadOptions]) -> None:
-        options["config"] = config = options.get("config") or FDConfig(max_read_chars=MAX_READ_CHARS)
+        options["config"] = config = options.get("config") or FDConfig(max_read_chars=HOST_READ_CHARS)
         self._ours = ThreadTools(store, **options)
         self._policies = config.policies
         self._thread = thread or new_thread()

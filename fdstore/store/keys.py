@@ -67,6 +67,9 @@ _PROCESS_ID = re.compile(_ROOT + r"(?:\.[1-9][0-9]{0,15})*")
 _NUMBER = re.compile(rb"[1-9][0-9]{0,15}")
 _PREFIX = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 
+AT_ONCE = 500
+"""The number of keys or records that one request asks for."""
+
 
 def check_root(name: object) -> str:
     """Return `name` if it is a valid name of a root process. Raises `InvalidArgument`."""

@@ -17,12 +17,11 @@ from fdstore.inspection.conversation import conversation
 from fdstore.inspection.entries import ConversationEntry
 from fdstore.records import Descriptor, Record
 from fdstore.store.contents.locating import pages_of_chars
+from fdstore.store.keys import AT_ONCE
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.wire.operation import Operation
 
 MAX_RECORDS = 2000
-AT_ONCE = 500
-
 MAX_PARTS = 100
 """Parts read by characters that are located; more count as not read."""
 

@@ -32,7 +32,7 @@ from fdstore.store.doctor.check import check_server
 from fdstore.store.keys import ProcessKeys
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import leases, process_records, processes
-from fdstore.store.processes.process_records import TreeUsage
+from fdstore.store.processes.process_records import TreeHoldings
 from fdstore.store.record_format import SKIPPABLE, show_bytes
 from fdstore.store.streams import due_streams
 from fdstore.store.trees import collect_trees
@@ -122,14 +122,14 @@ class Swept(msgspec.Struct, frozen=True):
     """The number of processes that were due, and the usage of all trees."""
 
     processes: int
-    usage: list[TreeUsage]
+    usage: list[TreeHoldings]
 
 
 def sweep(
     store: Store,
     wake: Callable[[str], None],
     now: float | None = None,
-    over: dict[str, TreeUsage] | None = None,
+    over: dict[str, TreeHoldings] | None = None,
     report: Report | None = None,
     moved: Callable[[], None] = lambda: None,
 ) -> Swept:
@@ -214,7 +214,7 @@ class Sweeper:
         self._permissions = permissions
         self._wake = wake
         self._collect_at = self._forget_at = 0.0
-        self._over: dict[str, TreeUsage] = {}
+        self._over: dict[str, TreeHoldings] = {}
         self.moved_at = time.monotonic()
         """When the thread last did anything, of `time.monotonic`."""
         self._report = DamageLog()

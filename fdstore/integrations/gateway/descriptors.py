@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fdstore.errors import FDStoreError, StoreUnavailable
 from fdstore.results.tool_names import READING_TOOLS
+from fdstore.settings import HOST_READ_CHARS
 
 if TYPE_CHECKING:
     from fdstore.client._sync.process import Process
@@ -30,8 +31,6 @@ END_S = 2.0
 """How long the program's end waits for the first connection."""
 TRUSTED_S = 1.0
 """For how long after an operation the store counts as reachable."""
-MAX_READ_CHARS = 45_000
-"""What most hosts keep in a conversation; Claude Code writes 50 000 characters to a file."""
 
 
 class Connected(NamedTuple):
@@ -59,7 +58,7 @@ class Descriptors:
         limit: int,
         report: Callable[[str], None],
         *,
-        max_read_chars: int = MAX_READ_CHARS,
+        max_read_chars: int = HOST_READ_CHARS,
         session: str | None = None,
     ) -> None:
         self._url, self._prefix, self._process = url, prefix, process

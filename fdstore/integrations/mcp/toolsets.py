@@ -18,6 +18,7 @@ from fdstore.client._async.store import Store
 from fdstore.errors import NotFound
 from fdstore.integrations.mcp.access import Access, tools_of
 from fdstore.results.config import FDConfig
+from fdstore.settings import HOST_READ_CHARS
 from fdstore.store.keys import check_process
 from fdstore.store.processes.processes import open_child
 from fdstore.store.recent import Recent
@@ -26,11 +27,7 @@ from fdstore.tools.toolbox import Toolbox
 from fdstore.toolset._async import Toolset
 from fdstore.toolset.build import described_context
 
-MAX_READ_CHARS = 45_000
-"""The largest result of one read. Claude Code writes an MCP result of more than 50,000 characters to a file
-with a single line."""
-
-DEFAULT_CONFIG = FDConfig(max_read_chars=MAX_READ_CHARS)
+DEFAULT_CONFIG = FDConfig(max_read_chars=HOST_READ_CHARS)
 
 MAX_TOOLSETS = 256
 """Toolsets that are kept; a server whose callers have tokens may be asked for any number of processes."""

@@ -17,15 +17,13 @@ from fdstore.errors import DamagedRecord, InvalidArgument, quoted
 from fdstore.records import Descriptor
 from fdstore.store.content_info import descriptor_of, pairs
 from fdstore.store.contents.resolving import content_name, raise_if_lost
+from fdstore.store.keys import AT_ONCE
 from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.record_format import decoding, show_bytes
 from fdstore.text.names import check_prefix, name_id
 from fdstore.wire.operation import Operation, new_op
 from fdstore.wire.scripts import script, text
-
-AT_ONCE = 500
-"""Names listed by one request."""
 
 AFTER_ALL_KEYS = b"\xff"
 """Sorts after every text in UTF-8."""

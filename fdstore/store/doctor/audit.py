@@ -20,7 +20,7 @@ from fdstore.store.content_info import pairs
 from fdstore.store.contents.descriptors import is_renamed
 from fdstore.store.doctor.audit_content import Damage, Progress, Tell, check_content, in_pieces
 from fdstore.store.doctor.in_step import in_step
-from fdstore.store.keys import ProcessKeys, TreeKeys, content_keys, is_content, is_root, member_of
+from fdstore.store.keys import AT_ONCE, ProcessKeys, TreeKeys, content_keys, is_content, is_root, member_of
 from fdstore.store.processes.process_records import decode_process
 from fdstore.store.record_format import (
     UNREADABLE,
@@ -32,9 +32,6 @@ from fdstore.store.record_format import (
 )
 from fdstore.text.numbers import MAX_INTEGER
 from fdstore.wire.operation import Batch, Operation
-
-AT_ONCE = 500
-"""Keys read by one request."""
 
 MAX_INTEGERS = 100_000
 """How many numbers of a process are checked; above every limit."""

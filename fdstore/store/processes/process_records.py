@@ -222,7 +222,7 @@ def tree_names(prefix: str, damaged: list[Unreadable] | None = None) -> Operatio
     return sorted(names)
 
 
-class TreeUsage(msgspec.Struct, frozen=True):
+class TreeHoldings(msgspec.Struct, frozen=True):
     """The holdings of a tree at the moment: live processes, bytes of text, streams that are written."""
 
     live: int
@@ -236,7 +236,7 @@ class FinishedTrees(msgspec.Struct, frozen=True):
 
     trees: list[str]
     unreadable: list[tuple[str, Unreadable]]
-    usage: dict[str, TreeUsage]
+    usage: dict[str, TreeHoldings]
 
 
 def finished_trees(prefix: str, trees: list[str]) -> Operation[FinishedTrees]:
@@ -255,7 +255,7 @@ def finished_trees(prefix: str, trees: list[str]) -> Operation[FinishedTrees]:
             found.trees.append(tree)
         with suppress(*UNREADABLE):  # `doctor` reports it
             open_streams = 0 if isinstance(streams, DamagedRecord) else streams
-            found.usage[tree] = TreeUsage(
+            found.usage[tree] = TreeHoldings(
                 whole_number(live or b"0", -MAX_INTEGER),
                 whole_number(size or b"0", -MAX_INTEGER),
                 open_streams,

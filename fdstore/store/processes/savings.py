@@ -18,7 +18,7 @@ from datetime import date
 from fdstore.errors import DamagedRecord, FDStoreError
 from fdstore.records import Record, Unreadable
 from fdstore.store.content_info import pairs
-from fdstore.store.keys import ProcessKeys, TreeKeys, member_of, process_keys
+from fdstore.store.keys import AT_ONCE, ProcessKeys, TreeKeys, member_of, process_keys
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes.process_records import missing, tree_names
 from fdstore.store.record_format import SKIPPABLE, decoding, replies_or_damage, unreadable, whole_number
@@ -32,9 +32,6 @@ EARLIER = "earlier"
 
 MAX_LABEL = 80
 """The longest name of a session or a tool; the rest is cut off."""
-
-AT_ONCE = 500
-"""Keys read by one request."""
 
 EPOCH, MAX_DAY = date(1970, 1, 1).toordinal(), 2_000_000
 """Day 0 of Redis's clock, and the last one that can be shown."""

@@ -23,7 +23,7 @@ from fdstore.store.clock import seconds_of
 from fdstore.store.content_info import pairs
 from fdstore.store.doctor.check import eviction, primaries, version
 from fdstore.store.keys import process_keys
-from fdstore.store.processes.process_records import TreeUsage
+from fdstore.store.processes.process_records import TreeHoldings
 from fdstore.store.record_format import UNREADABLE, replies_or_damage, timestamp, whole_number
 from fdstore.store.views.worker_registry import workers_key
 from fdstore.wire.operation import Operation
@@ -56,7 +56,7 @@ class StoreGauges(msgspec.Struct, frozen=True, kw_only=True):
     unsafe: str = ""
 
 
-def store_totals(prefix: str, usage: Iterable[TreeUsage], swept_at: float) -> Operation[float]:
+def store_totals(prefix: str, usage: Iterable[TreeHoldings], swept_at: float) -> Operation[float]:
     """Store the sums over all trees as of `swept_at` (Redis time). Return the Redis time. One round
     trip."""
     trees = live = size = streams = 0

@@ -18,7 +18,7 @@ from fdstore.store.content_info import pairs
 from fdstore.store.contents.descriptors import is_renamed
 from fdstore.store.contents.resolving import resolve
 from fdstore.store.contents.staging import Staged
-from fdstore.store.keys import ProcessKeys, TreeKeys, content_keys, is_content, producer_of
+from fdstore.store.keys import AT_ONCE, ProcessKeys, TreeKeys, content_keys, is_content, producer_of
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes.process_records import missing, tree_names, tree_record
 from fdstore.store.record_format import (
@@ -37,9 +37,6 @@ from fdstore.text.numbers import MAX_INTEGER
 from fdstore.wire.operation import Batch, Operation
 
 T = TypeVar("T")
-
-AT_ONCE = 500
-"""Keys read by one request."""
 
 
 class TreeUsage(Record, frozen=True, kw_only=True):

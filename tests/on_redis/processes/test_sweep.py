@@ -13,7 +13,7 @@ from fdstore.client import Store
 from fdstore.store.clock import redis_now
 from fdstore.store.keys import ProcessKeys, process_keys
 from fdstore.store.processes import leases
-from fdstore.store.processes.process_records import TreeUsage
+from fdstore.store.processes.process_records import TreeHoldings
 from fdstore.store.views import worker_registry
 from fdstore.testing import call, say
 from fdstore.wire.operation import Operation
@@ -28,7 +28,7 @@ def test_a_sweep_skips_trees_whose_processes_have_all_ended(store: Store, tmp_pa
         agents.launch()
         store.process("ended").end()
         store.process("open")
-        over: dict[str, TreeUsage] = {}
+        over: dict[str, TreeHoldings] = {}
 
         sweep(store, agents.woken.append, over=over)
         assert set(over) == {"ended"}
