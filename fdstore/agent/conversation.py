@@ -28,6 +28,7 @@ import msgspec
 from fdstore.elements.coverage import ReadParts, coverage
 from fdstore.elements.shown_result import ShownResult
 from fdstore.records import TokenUsage
+from fdstore.result_facts import NO_FACTS, ResultFacts
 from fdstore.tools.process_task import ForkTask, PipeTask, SpawnTask
 
 _BLOCKS: dict[str, dict[str, type]] = {
@@ -41,12 +42,15 @@ PRELOADED = "# Preloaded texts\n"
 """The heading of the preloaded texts in a system prompt."""
 
 
-class Start(msgspec.Struct, frozen=True, kw_only=True, tag="start", tag_field="kind"):
-    """The first prompt. `held_back`: the tools on descriptors are offered later, after an `Offered`."""
+class Start(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="start", tag_field="kind"):
+    """The first prompt. `held_back`: the tools on descriptors are offered later, after an `Offered`. `input`
+    has the facts of `content`, `preloads` those of the preloaded texts in `system`."""
 
     system: str
     content: str | list[Any]
     held_back: bool = False
+    input: ResultFacts = NO_FACTS
+    preloads: ResultFacts = NO_FACTS
 
 
 class Assistant(TokenUsage, frozen=True, kw_only=True, tag="assistant", tag_field="kind"):
@@ -94,12 +98,14 @@ class Assistant(TokenUsage, frozen=True, kw_only=True, tag="assistant", tag_fiel
         return [block for block in self.content if block.get("type") == "tool_use"]
 
 
-class Result(msgspec.Struct, frozen=True, kw_only=True, tag="result", tag_field="kind"):
-    """The result of the tool call with this id, as sent to the model: a text, or content blocks."""
+class Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="result", tag_field="kind"):
+    """The result of the tool call with this id, as sent to the model: a text, or content blocks. Its facts
+    are not sent."""
 
     call: str
     content: str | list[dict[str, Any]]
     is_error: bool = False
+    facts: ResultFacts = NO_FACTS
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True, tag="note", tag_field="kind"):
