@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import UnsetType
 
-from fdstore.agent.conversation import PRELOADED, Start
+from fdstore.agent.conversation import Start
 from fdstore.agent.offering import may_hold_back
 from fdstore.agent.program_loader import Program
 from fdstore.elements.render import fd_content, fd_inline
@@ -17,6 +17,9 @@ from fdstore.store.contents import reading
 from fdstore.tools.process_task import SpawnTask
 from fdstore.tools.toolbox import Toolbox
 from fdstore.wire.operation import Operation
+
+PRELOADED = "# Preloaded texts\n"
+"""The heading of the preloaded texts in a system prompt."""
 
 MAX_CHARS = 16
 """A text of more characters for each token of the threshold is not read to count its tokens."""
