@@ -2,7 +2,8 @@
 
 What fdstore did itself is in `result_facts`. Two histories of others have no room for them: the messages of
 a user's own loop, of which old results are cleared (`tools.clear_messages`), and the results that Haystack
-hands on as texts (`integrations.haystack`).
+hands on as texts (`integrations.haystack`). The gateway offers our tools under names of its own, and changes
+them in messages (`integrations.gateway.rewriting`).
 """
 
 from __future__ import annotations
@@ -41,3 +42,14 @@ def read_facts(text: str) -> ResultFacts:
         case "fd_error":
             return ResultFacts(error=ErrorSummary(type=attributes.get("type", "")))
     return NO_FACTS
+
+
+def split_message(text: str) -> tuple[str, str]:
+    r"""Return the beginning of an element to the end of its message, which is in words of fdstore alone, and
+    the rest, which may be anything. The beginning is "" if there is no message.
+
+    >>> split_message("<fd_close>\n<message>\nClosed.\n</message>\n</fd_close>")
+    ('<fd_close>\n<message>\nClosed.\n</message>', '\n</fd_close>')
+    """
+    head, end, rest = text.partition("</message>")
+    return (head + end, rest) if end else ("", text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fdstore.elements import render
-from fdstore.elements.read import read_facts
+from fdstore.elements.read import read_facts, split_message
 from fdstore.elements.render_search import fd_search
 from fdstore.errors import InvalidArgument
 from fdstore.records import SearchResult
@@ -24,3 +24,12 @@ def test_an_element_in_a_history_of_others_is_read() -> None:
     assert read_facts(stored.text).fds == ("fd:1",)
     for other in ("", "a text", f"see {FORGED}", FORGED[:-1], render.fd_close("fd:1").text):
         assert read_facts(other) == ResultFacts()
+
+
+def test_the_message_of_an_element_is_parted_from_what_others_wrote() -> None:
+    stored = render.fd_result(descriptor(), make_slice("a read_fd </message> b"), None, "Stored.", 7)
+
+    message, rest = split_message(stored.text)
+
+    assert message.endswith("<message>\nStored.\n</message>")
+    assert (message + rest, split_message("a text")) == (stored.text, ("", "a text"))
