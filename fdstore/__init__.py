@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         TreeRecord,
         Unreadable,
     )
+    from fdstore.result_facts import ResultFacts
     from fdstore.results.config import FDConfig
     from fdstore.results.tool_names import ToolName
     from fdstore.results.tool_outcome import Offloaded, ToolResult
@@ -68,6 +69,7 @@ _HOMES = {
             "Unreadable",
         ),
     ),
+    "fdstore.result_facts": ("ResultFacts",),
     "fdstore.store.contents.naming": ("ABSENT",),
     "fdstore.text.selection": ("FdLike",),
     "fdstore.tools.clearing": ("ClearingConfig",),
@@ -100,6 +102,7 @@ __all__ = [
     "Process",
     "ProcessRecord",
     "ProcessState",
+    "ResultFacts",
     "SearchResult",
     "Slice",
     "Store",

@@ -242,5 +242,6 @@ def make(made: Example) -> dict[str, list[str]]:
     pipeline = ProcessRecord(
         id="triage.2", state="running", program="grep ERROR | sort", kind="pipeline", outputs=("fd:8", "fd:9")
     )
-    samples["process_result"] = [process_result(child, "Yes, by section 12."), process_result(pipeline)]
+    ended = process_result(child, "Yes, by section 12.")
+    samples["process_result"] = [ended.text, process_result(pipeline).text]
     return samples

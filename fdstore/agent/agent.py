@@ -32,7 +32,7 @@ from fdstore.agent.reached_limit import reached_limit
 from fdstore.agent.record_facts import FactCollector, answer_age_s, begin_attempt
 from fdstore.elements.render import fd_error
 from fdstore.errors import STORE_FAILURES, InvalidArgument, NotFound, QuotaExceeded
-from fdstore.results.tool_outcome import Started, ToolResult
+from fdstore.results.tool_outcome import Started, ToolResult, element_result
 from fdstore.results.wrapping import escape_surrogates, reference_passages, store_passage
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import journal, leases, processes, tool_calls, waiting
@@ -221,7 +221,7 @@ class Agent:
         for call in calls:
             if call.malformed:
                 error = InvalidArgument("", f"{call.malformed}; make the call again")
-                self._write_result(call, ToolResult(fd_error(error), is_error=True))
+                self._write_result(call, element_result(fd_error(error), is_error=True))
                 continue
             began = time.monotonic()
             is_new = call.key in self._new_calls
@@ -273,7 +273,8 @@ class Agent:
         if isinstance(content, str):
             content = escape_surrogates(content)
         self._facts.tell(tool=call.name, key=call.key)
-        self._write(Result(call=call.id, content=content, is_error=outcome.is_error), began, results)
+        result = Result(call=call.id, content=content, is_error=outcome.is_error, facts=outcome.facts)
+        self._write(result, began, results)
 
     def _write(self, entry: Entry, began: float | None = None, results: Batch | None = None) -> None:
         """Append to the journal, and store `results` of calls. `began` is when the work for it began, by

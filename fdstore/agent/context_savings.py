@@ -1,37 +1,31 @@
 """The text that descriptors kept out of the conversations of agents, computed from their journals when asked.
 
-The journal has each result once, exactly as it was sent, so nothing is counted twice after a crash, nothing
-is written or sent for counting, and agents of earlier versions count too. What doors and users' own loops
-count at once is in `store.processes.savings`, since they have no journal.
+The journal has each result once, with the facts of what was stored, so nothing is counted twice after a
+crash, and nothing is written or sent for counting. What doors and users' own loops count at once is in
+`store.processes.savings`, since they have no journal.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Protocol
 
-from fdstore.agent.conversation import PRELOADED, Assistant, Cleared, Conversation, Start
+from fdstore.agent.conversation import Assistant, Cleared, Conversation
 from fdstore.agent.history import History, read_history
 from fdstore.errors import NotFound
 from fdstore.records import ProcessRecord
+from fdstore.result_facts import ResultFacts
 from fdstore.results.tool_names import FD_TOOLS
 from fdstore.results.wrapping import block_text
 from fdstore.store.keys import process_keys
 from fdstore.store.processes import journal, process_records
 from fdstore.store.processes.savings import Saved, Savings, day_of, label
 from fdstore.store.record_format import SKIPPABLE, unreadable
-from fdstore.text.numbers import MAX_INTEGER
 from fdstore.text.tokens import estimate_tokens
 from fdstore.wire.operation import Operation
 
 SESSION = "agent"
 """The session under which agents are shown; loops of users name theirs."""
-
-# no body can hold such a tag: `render.element` escapes it
-_STORED = re.compile(r'<fd_result fd="[^"]*"([^>]*)>.*?</fd_result>', re.DOTALL)
-_CHARS = re.compile(r' total_chars="([0-9]{1,16})"')
-_TOKENS = re.compile(r' tokens="~([0-9]{1,16})"')
 
 
 class Count(Protocol):
@@ -91,14 +85,15 @@ def savings_of(process: ProcessRecord, history: History) -> list[Saved]:
         for name, number in counts.items():
             totals[name] = totals.get(name, 0) + number
 
-    for tool, text in _first_prompt(Conversation(history.own)):
-        _count_stored(tool, text, count)
+    if start := Conversation(history.own).start:
+        _count_stored("(input)", start.input, text_of(start.content), count)
+        _count_stored("(preload)", start.preloads, start.system, count)
     for result in conversation.results():
         if result.turn <= before:
             continue
         text = text_of(result.content)
         if result.tool not in FD_TOOLS:
-            _count_stored(result.tool, text, count)
+            _count_stored(result.tool, result.facts, text, count)
         elif not result.is_error:
             count(result.tool, read=1, read_chars=len(text), read_tokens=estimate_tokens(text))
     results = {result.key: result for result in conversation.results()}
@@ -116,35 +111,21 @@ def savings_of(process: ProcessRecord, history: History) -> list[Saved]:
     ]
 
 
-def _first_prompt(conversation: Conversation) -> Iterator[tuple[str, str]]:
-    """Yield the parts of the first prompt in which texts may have been stored, each with a name."""
-    start = conversation.start
-    if isinstance(start, Start):
-        yield "(input)", text_of(start.content)
-        yield "(preload)", start.system.partition(PRELOADED)[2]
-
-
-def _count_stored(tool: str, text: str, count: Count) -> None:
-    """Count each `fd_result` in a text."""
-    for element in _STORED.finditer(text):
-        chars, tokens = _number(_CHARS, element[1]), _number(_TOKENS, element[1])
-        shown_chars, shown_tokens = len(element[0]), estimate_tokens(element[0])
+def _count_stored(tool: str, facts: ResultFacts, text: str, count: Count) -> None:
+    """Count each content that a text shows as an element, which has its share of the tokens of the text."""
+    tokens_per_char = estimate_tokens(text) / max(len(text), 1) if facts.stored else 0.0
+    for stored in facts.stored:
+        shown_tokens = round(stored.shown_chars * tokens_per_char)
         count(
             tool,
-            stored_chars=chars,
-            stored_tokens=tokens,
-            shown_chars=shown_chars,
+            stored_chars=stored.chars,
+            stored_tokens=stored.tokens,
+            shown_chars=stored.shown_chars,
             shown_tokens=shown_tokens,
             kept=1,
-            kept_chars=max(0, chars - shown_chars),
-            kept_tokens=max(0, tokens - shown_tokens),
+            kept_chars=max(0, stored.chars - stored.shown_chars),
+            kept_tokens=max(0, stored.tokens - shown_tokens),
         )
-
-
-def _number(pattern: re.Pattern[str], attributes: str) -> int:
-    """Return the number of an attribute; 0 if there is none, as of bytes."""
-    found = pattern.search(attributes)
-    return min(int(found[1]), MAX_INTEGER) if found else 0
 
 
 def text_of(content: object) -> str:

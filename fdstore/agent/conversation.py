@@ -25,9 +25,10 @@ from typing import Any
 
 import msgspec
 
-from fdstore.elements.coverage import ReadParts, coverage
-from fdstore.elements.shown_result import ShownResult
 from fdstore.records import TokenUsage
+from fdstore.result_facts import NO_FACTS, ResultFacts
+from fdstore.results.coverage import ReadParts, coverage
+from fdstore.tools.clearing import ShownResult
 from fdstore.tools.process_task import ForkTask, PipeTask, SpawnTask
 
 _BLOCKS: dict[str, dict[str, type]] = {
@@ -37,16 +38,15 @@ _BLOCKS: dict[str, dict[str, type]] = {
 """Required fields of the blocks of an answer, by block type."""
 
 
-PRELOADED = "# Preloaded texts\n"
-"""The heading of the preloaded texts in a system prompt."""
-
-
-class Start(msgspec.Struct, frozen=True, kw_only=True, tag="start", tag_field="kind"):
-    """The first prompt. `held_back`: the tools on descriptors are offered later, after an `Offered`."""
+class Start(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="start", tag_field="kind"):
+    """The first prompt. `held_back`: the tools on descriptors are offered later, after an `Offered`. `input`
+    has the facts of `content`, `preloads` those of the preloaded texts in `system`."""
 
     system: str
     content: str | list[Any]
     held_back: bool = False
+    input: ResultFacts = NO_FACTS
+    preloads: ResultFacts = NO_FACTS
 
 
 class Assistant(TokenUsage, frozen=True, kw_only=True, tag="assistant", tag_field="kind"):
@@ -94,12 +94,14 @@ class Assistant(TokenUsage, frozen=True, kw_only=True, tag="assistant", tag_fiel
         return [block for block in self.content if block.get("type") == "tool_use"]
 
 
-class Result(msgspec.Struct, frozen=True, kw_only=True, tag="result", tag_field="kind"):
-    """The result of the tool call with this id, as sent to the model: a text, or content blocks."""
+class Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="result", tag_field="kind"):
+    """The result of the tool call with this id, as sent to the model: a text, or content blocks. Its facts
+    are not sent."""
 
     call: str
     content: str | list[dict[str, Any]]
     is_error: bool = False
+    facts: ResultFacts = NO_FACTS
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True, tag="note", tag_field="kind"):
@@ -282,7 +284,7 @@ class Conversation:
     def results(self) -> list[ShownResult]:
         """Return all results, in order, with those that were cleared since."""
         return [
-            ShownResult(call.key, number, call.name, call.input, result.content, result.is_error)
+            ShownResult(call.key, number, call.name, result.content, result.is_error, result.facts)
             for number, turn in enumerate(self._all_turns(), 1)
             for call, result in turn.answered()
             if result is not None
@@ -294,12 +296,10 @@ class Conversation:
         return [each for each in self.results() if each.key not in cleared]
 
     def read_parts(self) -> dict[str, ReadParts]:
-        """Return what was read of each descriptor, see `elements.coverage`. Preloaded texts that the first
+        """Return what was read of each descriptor, see `results.coverage`. Preloaded texts that the first
         prompt shows whole are read too."""
-        _, _, preloaded = ("" if self.start is None else self.start.system).partition(PRELOADED)
-        # no body can hold such a line: `render.element` escapes it
-        whole = [line for line in preloaded.split("\n") if line.startswith("<fd_content ")]
-        return coverage(self.results(), whole)
+        preloads = [] if self.start is None else [self.start.preloads]
+        return coverage([*preloads, *(result.facts for result in self.results())])
 
     @property
     def is_just_cleared(self) -> bool:

@@ -19,7 +19,7 @@ import msgspec
 
 from fdstore.cli.colours import paint
 from fdstore.cli.tables import format_count
-from fdstore.elements.read import describe_element, message_of
+from fdstore.inspection.describe_result import describe_result
 from fdstore.inspection.entries import ConversationEntry
 from fdstore.inspection.pending import Pending
 from fdstore.records import ProcessRecord
@@ -150,9 +150,10 @@ def _said(entry: ConversationEntry) -> tuple[str, str]:
         case "end":
             code = "" if entry.exit_code is None else f" with code {entry.exit_code}"
             return f"{entry.state}{code}", entry.text
-        case "result" if entry.element and entry.element != "fd_inline":
-            said = describe_element(entry.element, entry.attributes)
-            return said, message_of(entry.text) if entry.is_error else ""
+        case "result" if said := describe_result(entry.facts):
+            if entry.facts.error is not None:
+                return said, entry.facts.error.message
+            return said, entry.text if entry.is_error and entry.facts.processes else ""
     return "", entry.text
 
 

@@ -233,7 +233,7 @@ class Watch:
                 self._report(process, f"  {len(entry.calls)} old results are cleared from its conversation")
             case "note":
                 self.chars_shown += entry.chars
-                line = entry.text.partition("<")[0].strip().partition("\n")[0]
+                line = entry.text.strip().partition("\n")[0]
                 self._report(process, f"  gets the note: {line[:90]}{'...' if len(line) > 90 else ''}")
             case "unreadable":
                 self._report(process, "  a record of its journal cannot be read")

@@ -1,1 +1,1 @@
-"""The elements that a model sees: they are written, escaped and read here alone."""
+"""The elements that a model sees: they are written and escaped here, and read for histories of others."""

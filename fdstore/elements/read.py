@@ -1,87 +1,55 @@
-"""The subject of a result of fdstore's own tools: the element that it begins with, in words."""
+"""Read an element where there is only its text: in messages of a loop or a framework outside fdstore.
+
+What fdstore did itself is in `result_facts`. Two histories of others have no room for them: the messages of
+a user's own loop, of which old results are cleared (`tools.clear_messages`), and the results that Haystack
+hands on as texts (`integrations.haystack`). The gateway offers our tools under names of its own, and changes
+them in messages (`integrations.gateway.rewriting`).
+"""
 
 from __future__ import annotations
 
 import re
-from html import unescape
 
-MAX_ATTRIBUTES = 24
-MAX_VALUE_CHARS = 200
+from fdstore.result_facts import NO_FACTS, ErrorSummary, ResultFacts, SearchSummary, ShownPart, StoredContent
 
-_OPENING = re.compile(r"<((?:fd_[a-z_]{1,20})|process_result)((?: [a-z_]{1,20}=\"[^\"<>]{0,2000}\")*) ?/?>")
-_ATTRIBUTE = re.compile(r' ([a-z_]{1,20})="([^"]*)"')
+_OPENING = re.compile(r"<(fd_[a-z]{1,20}) ([^<>]{0,8000})>")
+_ATTRIBUTE = re.compile(r'(?<![a-z_])(fd|type)="([^"&]{1,200})"')
 
 
-def read_element(text: str) -> tuple[str, dict[str, str]]:
-    """Return the name and the attributes of the element that a result begins with; "" and {} if it is other
-    text. A tool can write the same, so this says only what the model was shown.
+def read_facts(text: str) -> ResultFacts:
+    r"""Return the facts of the element that a text begins with, as far as they are needed: which descriptor
+    it stored, shows or searches, or the type of its error. Any tool can write the same text.
 
-    >>> read_element('<fd_result fd="fd:3" pages="2" source="a &amp; b">\\n...')
-    ('fd_result', {'fd': 'fd:3', 'pages': '2', 'source': 'a & b'})
+    >>> read_facts('<fd_result fd="fd:3" pages="2" source="bash">\n...').stored[0].fd
+    'fd:3'
+    >>> read_facts('<fd_error type="not_found" fd="fd:9">\n...').error.type
+    'not_found'
     """
-    found = _OPENING.match(text)
-    if found is None:
-        return "", {}
-    pairs = _ATTRIBUTE.findall(found[2])[:MAX_ATTRIBUTES]
-    return found[1], {name: unescape(value)[:MAX_VALUE_CHARS] for name, value in pairs}
-
-
-def describe_element(name: str, attributes: dict[str, str]) -> str:
-    """Return an element in words: which descriptor, and which part of it.
-
-    >>> describe_element("fd_result", {"fd": "fd:3", "pages": "2549", "total_chars": "10200000"})
-    'fd:3, stored: 2549 pages, 10,200,000 characters'
-    >>> describe_element("fd_content", {"fd": "fd:3", "page": "2", "pages": "2549", "lines": "81-160"})
-    'fd:3, page 2 of 2549, lines 81-160'
-    >>> describe_element("fd_extraction", {"source_fd": "fd:2", "new_fd": "fd:3", "content_size": "78000"})
-    'fd:3, a part of fd:2, 78,000 characters'
-    >>> describe_element("process_result", {"process": "triage.1", "state": "exited", "exit_code": "0"})
-    'triage.1 exited with code 0'
-    """
-    get = attributes.get
-    fd = get("fd", "")
-    match name:
-        case "fd_result" if get("kind") == "bytes":
-            parts = [f"{fd}, stored: {_count(get('size_bytes'))} bytes of {get('media_type', '?')}"]
-        case "fd_result":
-            size = f"{_count(get('total_chars'))} characters" if get("total_chars") else ""
-            parts = [f"{fd}, stored: {_pages(get('pages'))}", size]
-        case "fd_extraction":
-            what = "hits of a search in" if get("mode") == "search" else "a part of"
-            if get("position") == "all":
-                what = "all of"
-            size = f"{_count(get('content_size'))} characters"
-            parts = [get("new_fd", "?"), f"{what} {get('source_fd', '?')}", size]
-        case "fd_file_result":
-            done = "appended to" if get("mode") == "append" else "written to"
-            parts = [f"{fd} {done} {get('file_path', '?')}", f"{_count(get('size_bytes'))} bytes"]
-        case "fd_content":
-            page = f"page {get('page')} of {get('pages', '?')}" if get("page") else ""
-            parts = [fd, page, f"lines {get('lines')}" if get("lines") else "", get("media_type", "")]
-        case "process_result":
-            code = f" with code {get('exit_code')}" if get("exit_code") else ""
-            parts = [f"{get('process', '?')} {get('state', '')}{code}", get("reason", ""), fd]
+    opening = _OPENING.match(text)
+    if opening is None:
+        return NO_FACTS
+    attributes = dict(_ATTRIBUTE.findall(opening[2]))
+    fd = attributes.get("fd", "")
+    match opening[1]:
+        case "fd_result" if fd:
+            return ResultFacts(stored=(StoredContent(fd=fd),))
+        case "fd_content" if fd:
+            return ResultFacts(shown=(ShownPart(fd=fd),))
+        case "fd_search" if fd:
+            return ResultFacts(search=SearchSummary(fd=fd))
+        case "fd_list":
+            return ResultFacts(listed=0)
         case "fd_error":
-            parts = [get("type", ""), fd]
-        case _:
-            some = ("fd", "pattern", "matches", "total", "file_path")
-            parts = [f"{key} {value}" if key != "fd" else value for key in some if (value := get(key))]
-    return ", ".join(filter(None, parts))
+            return ResultFacts(error=ErrorSummary(type=attributes.get("type", "")))
+    return NO_FACTS
 
 
-def message_of(text: str) -> str:
-    r"""Return the message in an element, or the text if there is none.
+def split_message(text: str) -> tuple[str, str]:
+    r"""Return the beginning of an element to the end of its message, which is in words of fdstore alone, and
+    the rest, which may be anything. The beginning is "" if there is no message.
 
-    >>> message_of('<fd_error type="not_found">\n<message>\nNo fd:9 here.\n</message>\n</fd_error>')
-    'No fd:9 here.'
+    >>> split_message("<fd_close>\n<message>\nClosed.\n</message>\n</fd_close>")
+    ('<fd_close>\n<message>\nClosed.\n</message>', '\n</fd_close>')
     """
-    _, begun, rest = text.partition("<message>\n")
-    return unescape(rest.partition("\n</message>")[0]) if begun else text
-
-
-def _count(number: str | None) -> str:
-    return f"{int(number):,}" if number and number.isascii() and number.isdecimal() else "?"
-
-
-def _pages(number: str | None) -> str:
-    return "1 page" if number == "1" else f"{number or '?'} pages"
+    head, end, rest = text.partition("</message>")
+    return (head + end, rest) if end else ("", text)

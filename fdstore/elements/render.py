@@ -1,4 +1,4 @@
-r"""Render records as the text that models see. One function, `element`, builds every element.
+r"""Render records as the text that models see. `elements.build` builds every element.
 
     <fd_result fd="fd:1" pages="12" ... escaped="true">     attributes: XML, control characters as \u{..}
     <message>
@@ -9,36 +9,26 @@ r"""Render records as the text that models see. One function, `element`, builds 
     </preview>
     </fd_result>
 
-The one hard idea: bodies are raw, so that a model reads exactly what is stored, and yet no body can forge a
-frame. Only a `<` that could begin one of our own tags is replaced, by `&lt;`; the outermost element then has
-`escaped="true"`. `elements.look_alikes` defines such tags. An attribute that is None is left out. A text
-without an element is wrapped in one, `fd_inline`, if it contains such a `<`.
-
-A `Rendered` is safe by construction, so it may be nested in another element unchanged.
+An attribute that is None is left out. A text without an element is wrapped in one, `fd_inline`, if it could
+be mistaken for one. Each element carries its facts (`result_facts`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, NewType
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Literal
 
-from fdstore.elements.look_alikes import LIKE_LESS_THAN, escape_look_alikes
+import msgspec
+
+from fdstore import result_facts
+from fdstore.elements.build import Attribute, Rendered, element, escape_attribute
 from fdstore.errors import FDStoreError, quoted
 from fdstore.records import Descriptor, Export, Mode, ProcessRecord, Record, Slice
+from fdstore.result_facts import ResultFacts
 from fdstore.text.layout import characters, matching, show_controls
 
 if TYPE_CHECKING:
     from fdstore.text.previews import Preview
-
-Rendered = NewType("Rendered", str)
-"""A whole element, built by `element`."""
-
-Attribute = str | int | bool | None
-
-
-_ESCAPED = ' escaped="true"'
-_LIKE_LESS = {char: f"&#x{ord(char):x};" for char in LIKE_LESS_THAN}
-_XML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"} | _LIKE_LESS)
 
 
 class Tail(Record, frozen=True, kw_only=True):
@@ -57,38 +47,6 @@ class Head(Record, frozen=True, kw_only=True):
     truncated: bool
 
 
-def element(
-    name: str,
-    attributes: Sequence[tuple[str, Attribute]] = (),
-    body: str | None = None,
-    children: Sequence[Rendered] = (),
-) -> Rendered:
-    r"""Build an element around a raw `body` or around `children`; with neither, an empty tag.
-
-    >>> print(element("preview", [("lines", "1-1"), ("page", None)], "a <b> and an <fd_list>"))
-    <preview lines="1-1" escaped="true">
-    a <b> and an &lt;fd_list>
-    </preview>
-    """
-    opening = name + "".join(
-        f' {key}="{_attribute(value)}"' for key, value in attributes if value is not None
-    )
-    if body is None and not children:
-        return Rendered(f"<{opening}/>")
-    if body is not None:
-        inside, escapes = escape_look_alikes(body)
-    else:
-        bare = [_without_mark(child) for child in children]
-        inside, escapes = "\n".join(text for text, _ in bare), sum(marked for _, marked in bare)
-    return Rendered(f"<{opening}{_ESCAPED if escapes else ''}>\n{inside}\n</{name}>")
-
-
-def _attribute(value: str | int | bool) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return show_controls(str(value), keep="").translate(_XML)
-
-
 def fd_inline(text: str) -> str:
     """Return a text for display outside any element: unchanged, or escaped in an `fd_inline` if it could
     forge an element.
@@ -99,14 +57,7 @@ def fd_inline(text: str) -> str:
     </fd_inline>
     """
     wrapped = element("fd_inline", body=text)
-    return wrapped if wrapped.startswith(f"<fd_inline{_ESCAPED}>") else text
-
-
-def _without_mark(child: Rendered) -> tuple[str, bool]:
-    """Return a child without its `escaped` mark, which only the outermost element has; whether it had one."""
-    opening, end, rest = child.partition(">")  # attributes contain no bare ">"
-    bare = opening.removesuffix(_ESCAPED)
-    return bare + end + rest, bare != opening
+    return wrapped.text if wrapped.is_escaped else text
 
 
 def _message(text: str) -> Rendered:
@@ -142,6 +93,7 @@ def fd_content(s: Slice) -> Rendered:
             ("chain", s.chain),
         ],
         s.text,
+        facts=result_facts.of_slice(s),
     )
 
 
@@ -151,7 +103,7 @@ def _bytes_attributes(d: Descriptor) -> list[tuple[str, Attribute]]:
 
 def fd_content_of_bytes(d: Descriptor) -> Rendered:
     """Render the heading of bytes that are shown beside it, as an image."""
-    return element("fd_content", [("fd", d.fd), *_bytes_attributes(d)])
+    return element("fd_content", [("fd", d.fd), *_bytes_attributes(d)], facts=result_facts.of_picture(d))
 
 
 def fd_result(
@@ -170,7 +122,8 @@ def fd_result(
         children.append(element("preview", [("kind", head.kind), ("of", head.of)], head.text))
     if tail is not None:
         children.append(element("tail", [("lines", tail.lines)], tail.text))
-    return element(
+    tokens = _about(tokens)
+    rendered = element(
         "fd_result",
         [
             ("fd", d.fd),
@@ -181,10 +134,15 @@ def fd_result(
             ("total_chars", d.chars),
             ("source", d.source),
             ("state", None if d.state == "sealed" else d.state),
-            ("tokens", f"~{_about(tokens)}"),
+            ("tokens", f"~{tokens}"),
         ],
         children=children,
     )
+    return _with_stored(rendered, d, tokens)
+
+
+def _with_stored(rendered: Rendered, d: Descriptor, tokens: int = 0) -> Rendered:
+    return msgspec.structs.replace(rendered, facts=result_facts.of_stored(d, tokens, len(rendered.text)))
 
 
 def _about(count: int) -> int:
@@ -197,7 +155,8 @@ def fd_result_of_bytes(d: Descriptor, message: str) -> Rendered:
     """Render stored bytes, without a preview. `message`: `stored_message`."""
     state = None if d.state == "sealed" else d.state
     attributes = [("fd", d.fd), ("source", d.source), ("state", state), *_bytes_attributes(d)]
-    return element("fd_result", attributes, children=[_message(message)])
+    rendered = element("fd_result", attributes, children=[_message(message)])
+    return _with_stored(rendered, d)
 
 
 def fd_extraction(
@@ -217,6 +176,7 @@ def fd_extraction(
     what = "a copy of all of" if position else "a part of"
     if mode == "search":
         what = "the hits of a search in" if matches is None else f"the {matching(matches)} of a search in"
+    kind: Literal["part", "all", "hits"] = "hits" if mode == "search" else "all" if position else "part"
     offer = f' Read it with read_fd(fd="{new.fd}").' if "read_fd" in tools else ""
     return element(
         "fd_extraction",
@@ -230,6 +190,7 @@ def fd_extraction(
             ("content_size", new.chars),
         ],
         children=[_message(f"{new.fd} holds {what} {source_fd} ({characters(new.chars)}).{offer}")],
+        facts=result_facts.of_extraction(source_fd, new, kind),
     )
 
 
@@ -243,22 +204,23 @@ def fd_list(
     is how many pages of each were read, where that is known."""
     known = {} if read is None else read
     lines = [fd_list_line(d, known.get(d.fd)) for d in descriptors]
-    return element("fd_list", [("count", len(lines)), ("total", total), ("next", next)], "\n".join(lines))
+    attributes: list[tuple[str, Attribute]] = [("count", len(lines)), ("total", total), ("next", next)]
+    return element("fd_list", attributes, "\n".join(lines), facts=ResultFacts(listed=total))
 
 
 def fd_list_line(d: Descriptor, pages_read: int | None = None) -> str:
     """Render the line of one descriptor in an `fd_list`."""
     return (
-        f"{_attribute(d.fd)} {d.state} {_sizes(d)}"
+        f"{escape_attribute(d.fd)} {d.state} {_sizes(d)}"
         + ("" if pages_read is None else f' read="{pages_read}/{d.pages}"')
-        + f' source="{_attribute(d.source)}" producer="{_attribute(d.producer)}"'
-        + ("" if d.reason is None else f' reason="{_attribute(d.reason)}"')
+        + f' source="{escape_attribute(d.source)}" producer="{escape_attribute(d.producer)}"'
+        + ("" if d.reason is None else f' reason="{escape_attribute(d.reason)}"')
     )
 
 
 def _sizes(d: Descriptor) -> str:
     if d.kind == "bytes":
-        return f'kind=bytes media_type="{_attribute(d.media_type)}" size_bytes={d.bytes}'
+        return f'kind=bytes media_type="{escape_attribute(d.media_type)}" size_bytes={d.bytes}'
     return f"chars={d.chars} lines={d.lines} pages={d.pages}"
 
 
@@ -282,19 +244,22 @@ def fd_file_result(export: Export, create: bool, exist_ok: bool) -> Rendered:
             ("size_bytes", export.size_bytes),
         ],
         children=[_message(said)],
+        facts=result_facts.of_export(export),
     )
 
 
 def fd_write(fd: str, chars: int, total_chars: int, state: str, message: str) -> Rendered:
     """Render a write of `chars` characters to `fd`, which now has `total_chars`."""
     attributes: list[tuple[str, Attribute]] = [("fd", fd), ("chars", chars), ("total_chars", total_chars)]
-    return element("fd_write", [*attributes, ("state", state)], children=[_message(message)])
+    facts = ResultFacts(written=fd)
+    return element("fd_write", [*attributes, ("state", state)], children=[_message(message)], facts=facts)
 
 
 def fd_close(fd: str) -> Rendered:
     """Render the closing of a descriptor."""
     said = f"{fd} is closed and can no longer be read here."
-    return element("fd_close", [("fd", fd), ("success", True)], children=[_message(said)])
+    facts = ResultFacts(closed=fd)
+    return element("fd_close", [("fd", fd), ("success", True)], children=[_message(said)], facts=facts)
 
 
 def process_result(
@@ -324,6 +289,7 @@ def process_result(
         ],
         answer,
         () if result is None else (result,),
+        result_facts.of_process(record),
     )
 
 
@@ -332,4 +298,5 @@ def fd_error(error: FDStoreError, fd: str | None = None, max_chars: int | None =
     said = str(error)
     if max_chars is not None and len(said) > max_chars:
         said = f"{said[:max_chars]}... ({len(said) - max_chars} characters more)"
-    return element("fd_error", [("type", error.type), ("fd", fd)], children=[_message(said)])
+    facts = result_facts.of_error(error.type, fd, said)
+    return element("fd_error", [("type", error.type), ("fd", fd)], children=[_message(said)], facts=facts)

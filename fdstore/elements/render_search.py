@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fdstore.elements.render import Rendered, element
+from fdstore.elements.build import Rendered, element
 from fdstore.records import Hit, SearchResult
+from fdstore.result_facts import of_search
 from fdstore.text.layout import characters
 
 LINE_CHARS = 400
@@ -26,6 +27,7 @@ def fd_search(result: SearchResult, more: str | bool | None = None) -> Rendered:
             ("more", more or None),
         ],
         "\n".join(grep_lines(result.hits, LINE_CHARS)),
+        facts=of_search(result),
     )
 
 

@@ -24,8 +24,7 @@ from fdstore.agent.conversation import (
     decode_entry,
 )
 from fdstore.agent.record_facts import RecordFacts, read_facts
-from fdstore.elements.read import read_element
-from fdstore.inspection.cutting import cut_text, cut_value, text_of_blocks
+from fdstore.inspection.cutting import cut_facts, cut_text, cut_value, text_of_blocks
 from fdstore.inspection.entries import ConversationEntry
 from fdstore.records import TOKEN_COUNTS, ProcessRecord, TokenUsage
 from fdstore.tools.process_task import ForkTask, PipeTask, SpawnTask
@@ -34,7 +33,6 @@ MAX_TEXT_CHARS = 2000
 MAX_FDS = 8
 ROUNDING_S = 0.01
 
-_FD = re.compile(r'\bfd="((?:fd:[1-9][0-9]{0,15}|(?:ref|name):[^"#]{1,200}))')
 _TURN = re.compile(r"turn[0-9]+:")
 
 BEFORE_TEXT = {
@@ -194,19 +192,16 @@ class _Builder:
         took = None if facts.took_ms is None else facts.took_ms / 1000
         if took is None and at is not None and call is not None and call.at is not None:
             took = max(0.0, at - call.at)  # it waited for other processes since its answer
-        text = text_of_blocks(result.content)
-        element, attributes = read_element(text[:10_000])
         return self._entry(
             "result",
-            text,
+            text_of_blocks(result.content),
             at=at,
             duration_s=took,
             tool=facts.tool or (call.tool if call else ""),
             call=facts.key or (call.call if call else result.call),
             is_error=result.is_error,
-            element=element,
-            attributes=attributes,
-            fds=tuple(dict.fromkeys(_FD.findall(text[:100_000])))[:MAX_FDS],
+            facts=cut_facts(result.facts, self._max_chars),
+            fds=result.facts.fds[:MAX_FDS],
         )
 
     def _entry(self, kind: Any, text: str, **more: Any) -> ConversationEntry:

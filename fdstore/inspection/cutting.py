@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
+from fdstore.result_facts import ResultFacts
+
 MAX_ITEMS = 20
 """Items shown of each list or object."""
 
 MAX_NESTING = 6
+
+MAX_STORED = 100
+"""Stored contents that are named of each result."""
 
 
 def cut_text(text: str, max_chars: int) -> tuple[str, int]:
@@ -59,6 +66,19 @@ class _Cutter:
                 return
             self.left -= len(item) if isinstance(item, str) and isinstance(items, dict) else 0
             yield item
+
+
+def cut_facts(facts: ResultFacts, max_chars: int) -> ResultFacts:
+    """Return the facts of a result with the message of an error cut, and at most `MAX_STORED` contents.
+
+    >>> from fdstore.result_facts import ErrorSummary
+    >>> cut_facts(ResultFacts(error=ErrorSummary(type="not_found", message="No fd:9 here.")), 5).error.message
+    'No fd'
+    """
+    error = facts.error
+    if error is not None and len(error.message) > max_chars:
+        error = msgspec.structs.replace(error, message=error.message[:max_chars])
+    return msgspec.structs.replace(facts, stored=facts.stored[:MAX_STORED], error=error)
 
 
 def text_of_blocks(content: str | list[Any]) -> str:

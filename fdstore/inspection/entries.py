@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-import msgspec
-
 from fdstore.agent.record_facts import Before
 from fdstore.records import Record, TokenUsage
+from fdstore.result_facts import NO_FACTS, ResultFacts
 
 EntryKind = Literal[
     "task",
@@ -58,8 +57,8 @@ class ConversationEntry(Record, frozen=True, kw_only=True, omit_defaults=True):
 
     `call` is the key of a tool call in its conversation. `pending`: it has no result yet. `cleared`: its
     result is now sent as one line; known only if the record that says so is in the same page. `fds` are
-    the descriptors that a result names; `element` and `attributes` are the tag that it begins with, if it is
-    one of fdstore's own (`elements.describe_element` puts them in words).
+    the descriptors that a result is about, and `facts` what the call did with them
+    (`inspection.describe_result` puts it in words).
     """
 
     position: int
@@ -77,8 +76,7 @@ class ConversationEntry(Record, frozen=True, kw_only=True, omit_defaults=True):
     pending: bool = False
     cleared: bool = False
     fds: tuple[str, ...] = ()
-    element: str = ""
-    attributes: dict[str, str] = msgspec.field(default_factory=dict)
+    facts: ResultFacts = NO_FACTS
     number: int = 0
     usage: TokenUsage | None = None
     stop_reason: str | None = None

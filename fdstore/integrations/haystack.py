@@ -24,6 +24,7 @@ from typing import Any, Unpack
 
 import fdstore
 from fdstore.client import Process
+from fdstore.elements.read import read_facts
 from fdstore.errors import MissingExtra
 from fdstore.integrations.content_parts import convert_blocks, shown_blocks
 from fdstore.integrations.thread_tools import AnyStore, Steps, ThreadOptions, ThreadTools, new_thread
@@ -114,8 +115,8 @@ class FdstoreHook:
         if result is not None:
             source, call_id = str(result.origin.tool_name), result.origin.id
         if result is not None and self._ours.is_own(source):
-            # our tools return errors as other results
-            if result.error or not str(result.result).startswith("<fd_error "):
+            # our tools return errors as other results, and the framework keeps only their text
+            if result.error or read_facts(str(result.result)).error is None:
                 return message
             return ChatMessage.from_tool(result.result, result.origin, error=True)
         blocks = _blocks(message)

@@ -34,7 +34,7 @@ from fdstore.results.config import FDConfig
 from fdstore.results.context import Context
 from fdstore.results.offloading import offload, offload_parts
 from fdstore.results.tool_names import READING_TOOLS, ToolName
-from fdstore.results.tool_outcome import Offloaded, ToolResult
+from fdstore.results.tool_outcome import Offloaded, ToolResult, element_result
 from fdstore.results.wrapping import wrap_input
 from fdstore.store.keys import check_root
 from fdstore.store.recent import Recent
@@ -168,7 +168,7 @@ class ThreadTools:
     def wrap_input(self, thread: str, given: Any) -> Steps[Any]:
         """Return a user's input, a text or content blocks, as the model is to see it; unchanged if the store
         fails."""
-        work = _Work(lambda tools, _: tools.wrap_input(given), lambda context: wrap_input(context, given))
+        work = _Work(lambda tools, _: tools.wrap_input(given), lambda context: _wrap_input(context, given))
         found = yield from self._stored(thread, None, work)
         return given if found is None else found
 
@@ -195,7 +195,7 @@ class ThreadTools:
             else:
                 self._worked()
                 return result
-        return ToolResult(fd_error(error), is_error=True)
+        return element_result(fd_error(error), is_error=True)
 
     def run(self, steps: Steps[T]) -> T:
         """Return what steps return, blocking. Raises `InvalidArgument` if the store is of asyncio."""
@@ -284,6 +284,10 @@ class ThreadTools:
 def new_thread() -> str:
     """Return an id for a thread that has none."""
     return f"thread-{secrets.token_hex(8)}"
+
+
+def _wrap_input(context: Context, given: Any) -> Operation[str | list[Any]]:
+    return (yield from wrap_input(context, given)).content
 
 
 def _once(call: Callable[[], Any]) -> Steps[Any]:

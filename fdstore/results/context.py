@@ -8,12 +8,12 @@ from typing import TypeAlias
 
 import msgspec
 
-from fdstore.elements.coverage import ReadParts
 from fdstore.files.paths import Root
 from fdstore.permissions import Permissions
 from fdstore.pipeline_limits import DEFAULTS, PipelineLimits
 from fdstore.records import ModelPrice
 from fdstore.results.config import FDConfig
+from fdstore.results.coverage import ReadParts
 from fdstore.results.token_counter import TokenCounter
 from fdstore.results.tool_policy import NO_POLICY, ToolPolicy
 from fdstore.store.process_handle import ProcessHandle

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from msgspec import UNSET, UnsetType
 
-from fdstore.elements.render import Head, Rendered, Tail, fd_result, fd_result_of_bytes
+from fdstore.elements.build import Rendered
+from fdstore.elements.render import Head, Tail, fd_result, fd_result_of_bytes
 from fdstore.elements.stored_message import Shown, stored_message
 from fdstore.errors import NotText
 from fdstore.records import Descriptor, Slice

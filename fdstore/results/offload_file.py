@@ -40,7 +40,8 @@ def offload_file(
         call_id=slot,
     )
     display = display_of(context.policy_of(source))
-    shown = yield from render_fd(context, descriptor.fd, display)
+    rendered = yield from render_fd(context, descriptor.fd, display)
+    shown = rendered.text
     descriptor = yield from descriptors.stat(context.handle, descriptor.fd)
     count("fdstore_result_chars_total", "true", by=descriptor.chars)
     count("fdstore_kept_out_chars_total", by=max(0, descriptor.chars - len(shown)))
@@ -49,7 +50,7 @@ def offload_file(
         yield from savings.count_kept(
             context.handle, context.meter, source, descriptor.chars, tokens, shown, slot
         )
-    return Offloaded(shown, descriptor)
+    return Offloaded(shown, descriptor, facts=rendered.facts)
 
 
 class _Sample:

@@ -20,6 +20,7 @@ from fdstore.elements.render import fd_error
 from fdstore.errors import FDStoreError
 from fdstore.msgspec_types import prepare
 from fdstore.records import Descriptor
+from fdstore.result_facts import NO_FACTS, ResultFacts, in_block, join_facts
 from fdstore.results.block_groups import groups_to_store, join_groups
 from fdstore.results.content_blocks import (
     content_blocks,
@@ -33,7 +34,7 @@ from fdstore.results.content_blocks import (
 from fdstore.results.context import Context
 from fdstore.results.pictures import Picture
 from fdstore.results.tool_errors import error_output
-from fdstore.results.tool_outcome import Offloaded
+from fdstore.results.tool_outcome import Offloaded, ToolResult
 from fdstore.results.wrapping import (
     as_of_input,
     block_text,
@@ -52,11 +53,13 @@ from fdstore.text.names import name_id
 from fdstore.wire.operation import Operation
 
 
-class _Stored(msgspec.Struct, frozen=True):
-    """The outcome of a call: the text shown for each block, None for a block without a text."""
+class _Stored(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The outcome of a call: the text shown for each block, None for a block without a text; the facts of
+    those that were stored, by the position of the block."""
 
     shown: list[str | None]
     descriptor: Descriptor | None
+    facts: dict[int, ResultFacts] = {}
 
 
 prepare(_Stored)
@@ -77,9 +80,11 @@ def offload(
     is_error = isinstance(value, BaseException)
     output = error_output(value) if is_error else value
     if isinstance(output, FDStoreError):
-        output = escape_surrogates(fd_error(output))
+        rendered = fd_error(output)
+        output = escape_surrogates(rendered.text)
         if not exceeds_threshold(context, output, source, is_element=True):
-            return Offloaded(output, None, is_error)  # an element of ours, which is not escaped
+            # an element of ours, which is not escaped
+            return Offloaded(output, None, is_error, rendered.facts)
     blocks = content_blocks(output)
     parts = (
         [_part(context, output, source)]
@@ -88,14 +93,15 @@ def offload(
     )
     if blocks is not None:
         stored = yield from _wrap_blocks(context, blocks, parts, source, call_id and f"{call_id}/offload", fd)
-        return Offloaded(_shown(blocks, parts, stored), stored.descriptor, is_error)
+        content, facts = _shown(blocks, parts, stored)
+        return Offloaded(content, stored.descriptor, is_error, facts)
     if call_id is None or not any(_is_stored(context, part, source) for part in parts):
         stored = yield from _wrap_each(context, parts, source, None, fd)
     else:
         identity = [_identity(part) for part in parts]
         stored = yield from _wrap_once(context, parts, source, f"{call_id}/offload", fd, identity)
-    [content] = stored.shown
-    return Offloaded(content or "", stored.descriptor, is_error)
+    [text] = stored.shown
+    return Offloaded(text or "", stored.descriptor, is_error, stored.facts.get(0, NO_FACTS))
 
 
 def wrap(context: Context, output: Any, source: str, call_id: str | None) -> Operation[str | list[Any]]:
@@ -107,7 +113,8 @@ def wrap(context: Context, output: Any, source: str, call_id: str | None) -> Ope
     blocks = [for_messages_api(block) for block in found]
     parts = [_part(context, block, source) for block in blocks]
     stored = yield from _wrap_blocks(context, blocks, parts, source, call_id and f"{call_id}/wrap", "")
-    return _shown(blocks, parts, stored, for_api=True)
+    content, _ = _shown(blocks, parts, stored, for_api=True)
+    return content
 
 
 def offload_parts(
@@ -140,28 +147,31 @@ def offload_parts(
     else:
         identity = {"parts": [_identity(part) for part in found]}
         stored = yield from _wrap_once(context, found, source, f"{call_id}/offload", "", identity, joined)
-    return Offloaded(stored.shown, stored.descriptor)
+    facts = [in_block(facts, number) for number, facts in stored.facts.items()]
+    return Offloaded(stored.shown, stored.descriptor, facts=join_facts(NO_FACTS, *facts))
 
 
 def wrap_output(
     context: Context, output: str | bytes | list[Any], source: str, call_id: str | None
-) -> Operation[str | list[dict[str, Any]]]:
+) -> Operation[ToolResult]:
     """Return the output of a user's function as the Messages API takes it: of content blocks a list of blocks
     of text, images and documents, where any other is shown as JSON, else a text."""
     if isinstance(output, str):
-        return (yield from wrap_text(context, output, source, call_id, is_same=False)).content
+        wrapped = yield from wrap_text(context, output, source, call_id, is_same=False)
+        return ToolResult(wrapped.content, facts=wrapped.facts)
     if isinstance(output, bytes):
         picture = Picture(type_of_bytes(output) or BYTES_TYPE, output)
         if picture.problem() is not None:
             part = _part(context, output, source)
             stored = yield from _wrap_each(context, [part], source, call_id, "", is_same=False)
-            return stored.shown[0] or ""
+            return ToolResult(stored.shown[0] or "", facts=stored.facts.get(0, NO_FACTS))
         output = [picture.block()]
     blocks = [for_messages_api(block) for block in output]
     parts = [_part(context, block, source) for block in blocks]
     joined = _joined(context, _texts_of(blocks, parts), source)
     stored = yield from _wrap_each(context, parts, source, call_id, "", joined, is_same=False)
-    return _shown(blocks, parts, stored, for_api=True)
+    content, facts = _shown(blocks, parts, stored, for_api=True)
+    return ToolResult(content, facts=facts)
 
 
 _Part = str | bytes | Picture | None
@@ -212,11 +222,13 @@ def _identity(part: _Part) -> object:
 
 def _shown(
     blocks: Sequence[Any], parts: Sequence[_Part], stored: _Stored, *, for_api: bool = False
-) -> list[Any]:
+) -> tuple[list[Any], ResultFacts]:
     """Return the blocks as the model is to see them: texts wrapped, pictures after what tells their id. Of
     pictures that the Messages API would refuse, only that is shown `for_api`."""
     shown: list[Any] = []
-    for block, part, text in zip(blocks, parts, stored.shown, strict=True):
+    facts = NO_FACTS
+    for number, (block, part, text) in enumerate(zip(blocks, parts, stored.shown, strict=True)):
+        facts = join_facts(facts, in_block(stored.facts.get(number, NO_FACTS), len(shown)))
         picture = part if isinstance(part, Picture) else picture_in(block) if for_api else None
         problem = picture.problem() if picture and for_api else None
         if isinstance(part, Picture):
@@ -231,7 +243,7 @@ def _shown(
                 shown.append(block if text == part else text_block(text))
             continue
         shown.append(block if problem is None else text_block(f"It cannot be shown: {problem}."))
-    return shown
+    return shown, facts
 
 
 def _wrap_blocks(
@@ -284,6 +296,7 @@ def _wrap_each(
     """Wrap each part. Texts that are `joined` are one, in the place of the first; the others are ""."""
     of_groups, others = join_groups(parts, joined)
     shown: list[str | None] = []
+    facts: dict[int, ResultFacts] = {}
     descriptor = None
     for number, part in enumerate(parts):
         if part is None or number in others:
@@ -299,5 +312,7 @@ def _wrap_each(
             media_type, data = part if isinstance(part, Picture) else (None, part)
             wrapped = yield from store_bytes(context, data, source, slot, media_type=media_type, name=name)
         shown.append(wrapped.content)
+        if wrapped.facts != NO_FACTS:
+            facts[number] = wrapped.facts
         descriptor = descriptor or wrapped.descriptor
-    return _Stored(shown, descriptor)
+    return _Stored(shown, descriptor, facts)

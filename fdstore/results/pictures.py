@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from fdstore.elements.render import fd_content_of_bytes
 from fdstore.errors import NotText
 from fdstore.results.context import Context
+from fdstore.results.tool_outcome import ToolResult
 from fdstore.store.contents.byte_reading import read_bytes
 from fdstore.text.media_types import MAX_PIXELS, MAX_VIEWABLE_BYTES, PDF_TYPE, pixels_of, type_of_bytes
 from fdstore.wire.operation import Operation
@@ -62,7 +63,7 @@ def _not_shown(error: NotText, problem: str) -> NotText:
     return NotText(error.fd, error.media_type, error.size_bytes, problem)
 
 
-def show(context: Context, fd: str, error: NotText) -> Operation[list[dict[str, Any]]]:
+def show(context: Context, fd: str, error: NotText) -> Operation[ToolResult]:
     """Return what a model sees of bytes that it reads: an element, and the picture or PDF. Raises `error`
     for other bytes; with its problem for a picture that the API would refuse."""
     most = MAX_VIEWABLE_BYTES.get(error.media_type)
@@ -74,4 +75,5 @@ def show(context: Context, fd: str, error: NotText) -> Operation[list[dict[str, 
     picture = Picture(view.descriptor.media_type, data)
     if problem := picture.problem():
         raise _not_shown(error, problem)
-    return [{"type": "text", "text": fd_content_of_bytes(view.descriptor)}, picture.block()]
+    heading = fd_content_of_bytes(view.descriptor)
+    return ToolResult([{"type": "text", "text": heading.text}, picture.block()], facts=heading.facts)

@@ -6,22 +6,27 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from fdstore.elements.render import Rendered
+from fdstore.elements.build import Rendered
 from fdstore.lifecycle import ENDED
 from fdstore.records import Descriptor, ProcessRecord
+from fdstore.result_facts import NO_FACTS, ResultFacts
 
 
-class ToolResult(msgspec.Struct, frozen=True, tag="result", tag_field="kind"):
+class ToolResult(
+    msgspec.Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True, tag="result", tag_field="kind"
+):
     """Result of a call for the model: `content` is a text, or a list of content blocks of the Messages API
     (dicts) if the function returned blocks or there are images; with `is_error` the call failed and the text
-    says why. Both go into the `tool_result` block unchanged.
+    says why. Both go into the `tool_result` block unchanged. `facts` tells your program what the call stored,
+    showed or did.
 
     >>> ToolResult("12 lines")
-    ToolResult(content='12 lines', is_error=False)
+    ToolResult(content='12 lines')
     """
 
     content: str | list[Any]
     is_error: bool = False
+    facts: ResultFacts = NO_FACTS
 
     @property
     def text(self) -> str:
@@ -35,18 +40,24 @@ class ToolResult(msgspec.Struct, frozen=True, tag="result", tag_field="kind"):
         return "\n".join(block["text"] for block in self.content if block.get("type") == "text")
 
 
-class Offloaded(msgspec.Struct, frozen=True):
+class Offloaded(msgspec.Struct, frozen=True, repr_omit_defaults=True):
     """The output of a tool of your own as the model is to see it: `content` is a text, or a list of blocks if
     the output was one. `descriptor` is the stored text, the first one if several blocks were stored; None if
-    all stayed inline. `is_error`: the output was an exception.
+    all stayed inline. `is_error`: the output was an exception. `facts` has all that was stored.
 
     >>> Offloaded("12 lines")
-    Offloaded(content='12 lines', descriptor=None, is_error=False)
+    Offloaded(content='12 lines')
     """
 
     content: str | list[Any]
     descriptor: Descriptor | None = None
     is_error: bool = False
+    facts: ResultFacts = NO_FACTS
+
+
+def element_result(rendered: Rendered, *, is_error: bool = False) -> ToolResult:
+    """Return an element as the result of a call."""
+    return ToolResult(rendered.text, is_error, rendered.facts)
 
 
 class Started(msgspec.Struct, frozen=True, tag="started", tag_field="kind"):
@@ -65,7 +76,7 @@ class Started(msgspec.Struct, frozen=True, tag="started", tag_field="kind"):
         return min(self.until_s - now_s, self.seconds)
 
 
-ToolOutcome: TypeAlias = Rendered | list[dict[str, Any]] | Started
+ToolOutcome: TypeAlias = Rendered | ToolResult | Started
 
 
 def has_failed(record: ProcessRecord) -> bool:

@@ -12,10 +12,12 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from fdstore.elements.render import Rendered, fd_error, fd_inline, fd_result_of_bytes
+from fdstore.elements.build import Rendered
+from fdstore.elements.render import fd_error, fd_inline, fd_result_of_bytes
 from fdstore.elements.stored_message import stored_message
 from fdstore.errors import FDStoreError, InvalidArgument
 from fdstore.records import Descriptor, ProcessRecord
+from fdstore.result_facts import NO_FACTS, ResultFacts, in_block, join_facts
 from fdstore.results.block_groups import groups_to_store, join_groups
 from fdstore.results.context import Context
 from fdstore.results.fd_results import display_of, render_stored
@@ -36,7 +38,24 @@ class Wrapped(NamedTuple):
     """A text as the model sees it, and its descriptor if it was stored."""
 
     content: str
-    descriptor: Descriptor | None
+    descriptor: Descriptor | None = None
+    facts: ResultFacts = NO_FACTS
+
+
+class WrappedInput(NamedTuple):
+    """An input of the user as the model sees it."""
+
+    content: str | list[Any]
+    facts: ResultFacts = NO_FACTS
+
+
+class _Stored(NamedTuple):
+    rendered: Rendered
+    descriptor: Descriptor
+
+    @property
+    def wrapped(self) -> Wrapped:
+        return Wrapped(self.rendered.text, self.descriptor, self.rendered.facts)
 
 
 def wrap_text(
@@ -53,11 +72,11 @@ def wrap_text(
     text = escape_surrogates(text)
     if not exceeds_threshold(context, text, source):
         count("fdstore_result_chars_total", "false", by=len(text))
-        return Wrapped(fd_inline(text), None)
+        return Wrapped(fd_inline(text))
     count("fdstore_result_chars_total", "true", by=len(text))
     stored = (context.config.json_pretty_print and reindent_json(text)) or text
     slot = None if call_id is None else f"{call_id}/wrapped"
-    wrapped = yield from _store(context, stored, source, slot, name, is_same=is_same)
+    wrapped = (yield from _store(context, stored, source, slot, name, is_same=is_same)).wrapped
     count("fdstore_kept_out_chars_total", by=max(0, len(text) - len(wrapped.content)))
     if context.meter is not None:
         tokens = estimate_tokens(text)
@@ -78,12 +97,13 @@ def wrap_once(context: Context, text: str, source: str, call_id: str | None) -> 
 
 def wrap_error(
     context: Context, error: FDStoreError, source: str, call_id: str | None = None
-) -> Operation[str]:
+) -> Operation[Wrapped]:
     """Wrap the typed error of a function. A short one stays a plain `fd_error`, without `fd_inline`."""
-    rendered = escape_surrogates(fd_error(error))
-    if not exceeds_threshold(context, rendered, source, is_element=True):
-        return rendered
-    return (yield from wrap_text(context, rendered, source, call_id, is_same=False)).content
+    rendered = fd_error(error)
+    text = escape_surrogates(rendered.text)
+    if not exceeds_threshold(context, text, source, is_element=True):
+        return Wrapped(text, facts=rendered.facts)
+    return (yield from wrap_text(context, text, source, call_id, is_same=False))
 
 
 def exceeds_threshold(context: Context, text: str, source: str, *, is_element: bool = False) -> bool:
@@ -113,7 +133,7 @@ def _store(
     *,
     is_same: bool = True,
     may_be_whole: bool = True,
-) -> Operation[Wrapped]:
+) -> Operation[_Stored]:
     page_size, display = context.config.default_page_size, display_of(context.policy_of(source))
     if not may_be_whole:
         display = display._replace(may_be_whole=False)
@@ -122,15 +142,16 @@ def _store(
     )
     # an earlier run of a function may have stored another text
     if (is_known or is_same) and descriptor.chars == len(text):
-        return Wrapped(render_stored(context, descriptor, text, display), descriptor)
-    return Wrapped((yield from render_fd(context, descriptor.fd, display)), descriptor)
+        rendered = render_stored(context, descriptor, text, display)
+    else:
+        rendered = yield from render_fd(context, descriptor.fd, display)
+    return _Stored(rendered, descriptor)
 
 
 def store_answer(context: Context, answer: str, process: ProcessRecord) -> Operation[Rendered]:
     """Store the answer of a process that is too long to be shown, once, and render it as an `fd_result`."""
     source, slot = process.program or process.id, f"{process.id}/answer"
-    wrapped = yield from _store(context, answer, source, slot, may_be_whole=False)
-    return Rendered(wrapped.content)
+    return (yield from _store(context, answer, source, slot, may_be_whole=False)).rendered
 
 
 def store_bytes(
@@ -146,8 +167,8 @@ def store_bytes(
     descriptor = yield from contents.create(
         context.handle, data, source, media_type=media_type, name=name, call_id=call_id
     )
-    message = stored_message(descriptor, context.enabled)
-    return Wrapped(fd_result_of_bytes(descriptor, message), descriptor)
+    rendered = fd_result_of_bytes(descriptor, stored_message(descriptor, context.enabled))
+    return _Stored(rendered, descriptor).wrapped
 
 
 def escape_surrogates(text: str) -> str:
@@ -159,23 +180,26 @@ def escape_surrogates(text: str) -> str:
 
 def wrap_input(
     context: Context, given: str | Sequence[Any], call_id: str | None = None
-) -> Operation[str | list[Any]]:
+) -> Operation[WrappedInput]:
     """Return user input as the model sees it: a long text as an `fd_result`, a short one inline; of blocks as
     `block_groups` decides."""
     if isinstance(given, str):
-        return (yield from _wrap_input_text(context, given, call_id))
+        wrapped = yield from _wrap_input_text(context, given, call_id)
+        return WrappedInput(wrapped.content, wrapped.facts)
     texts = [block_text(block) for block in given]
     groups = groups_to_store(texts, lambda text: _is_long_input(context, text))
     of_groups, others = join_groups(texts, groups)
     blocks: list[Any] = []
+    facts = NO_FACTS
     for number, (block, text) in enumerate(zip(given, texts, strict=True)):
         if text is None:
             blocks.append(block)
         elif number not in others:
             slot = None if call_id is None else f"{call_id}/{number}"
             shown = yield from _wrap_input_text(context, of_groups.get(number, text), slot)
-            blocks.append(replace_text(block, shown))
-    return blocks
+            facts = join_facts(facts, in_block(shown.facts, len(blocks)))
+            blocks.append(replace_text(block, shown.content))
+    return WrappedInput(blocks, facts)
 
 
 def replace_text(block: Any, text: str) -> Any:
@@ -207,10 +231,10 @@ def _is_long_input(context: Context, text: str) -> bool:
     return context.fds_on and config.page_user_input and len(text) > config.max_input_chars
 
 
-def _wrap_input_text(context: Context, text: str, call_id: str | None) -> Operation[str]:
+def _wrap_input_text(context: Context, text: str, call_id: str | None) -> Operation[Wrapped]:
     if _is_long_input(context, text):
-        return (yield from _store(context, escape_surrogates(text), "user_input", call_id)).content
-    return fd_inline(text)
+        return (yield from _store(context, escape_surrogates(text), "user_input", call_id)).wrapped
+    return Wrapped(fd_inline(text))
 
 
 def block_text(block: Any) -> str | None:

@@ -1,4 +1,8 @@
-"""Clear old results in the messages of a user's own loop, as `clearing` does in an agent's conversation."""
+"""Clear old results in the messages of a user's own loop, as `clearing` does in an agent's conversation.
+
+A loop of a user keeps its messages itself, as the Messages API takes them: without the facts of results. So
+these are read from their elements; those of our reading tools are trusted only in results of these tools.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +11,17 @@ from typing import Any
 
 import msgspec
 
-from fdstore.elements.shown_result import ShownResult
+from fdstore.elements.read import read_facts
 from fdstore.errors import InvalidArgument, quoted
+from fdstore.result_facts import ResultFacts, in_block
 from fdstore.results.content_blocks import field
+from fdstore.results.wrapping import block_text
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.text.tokens import calibration
-from fdstore.tools.clearing import ClearingConfig, estimated_tokens, find_clearable
+from fdstore.tools.clearing import ClearingConfig, ShownResult, estimated_tokens, find_clearable
 from fdstore.wire.operation import Operation
+
+_READERS = frozenset({"read_fd", "search_fd", "list_fds"})
 
 COUNTS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 
@@ -27,7 +35,7 @@ def clear_messages(
 ) -> Operation[list[Any]]:
     """Return the messages of the Messages API with old results cleared; the same ones if there is nothing to
     clear. Raises `InvalidArgument` for a `usage` without counts."""
-    calls: dict[object, tuple[int, str, Any]] = {}
+    calls: dict[object, tuple[int, str]] = {}
     results: list[ShownResult] = []
     turns = 0
     for number, message in enumerate(messages):
@@ -36,16 +44,12 @@ def clear_messages(
         turns += field(message, "role") == "assistant"
         for place, block in enumerate(blocks):
             if field(block, "type") == "tool_use":
-                calls[field(block, "id")] = turns, str(field(block, "name")), field(block, "input")
+                calls[field(block, "id")] = turns, str(field(block, "name"))
             elif isinstance(block, dict) and block.get("type") == "tool_result":
-                turn, tool, arguments = calls.get(block.get("tool_use_id"), (turns, "", None))
-                results.append(
-                    ShownResult(
-                        f"{number}/{place}",
-                        *(turn, tool, arguments, block.get("content", "")),
-                        bool(block.get("is_error")),
-                    )
-                )
+                turn, tool = calls.get(block.get("tool_use_id"), (turns, ""))
+                shown, is_error = block.get("content", ""), bool(block.get("is_error"))
+                facts = _facts_of(tool, shown)
+                results.append(ShownResult(f"{number}/{place}", turn, tool, shown, is_error, facts))
     lines = yield from find_clearable(
         handle, results, turns, tokens_of(usage), lambda: _calibration(messages, usage, definitions), config
     )
@@ -56,6 +60,16 @@ def clear_messages(
         blocks[place] = {**blocks[place], "content": line}
         cleared[number] = {**cleared[number], "content": blocks}
     return cleared
+
+
+def _facts_of(tool: str, content: Any) -> ResultFacts:
+    """Return the facts of a result."""
+    blocks = content if isinstance(content, list) else [content]
+    parts = [read_facts(block_text(block) or "") for block in blocks]
+    if tool in _READERS and parts and parts[0].repeatable_fds is not None:
+        return parts[0]
+    stored = (in_block(part, block).stored for block, part in enumerate(parts))
+    return ResultFacts(stored=tuple(each for some in stored for each in some))
 
 
 def _calibration(messages: Sequence[Any], usage: object, definitions: Sequence[Any]) -> float:

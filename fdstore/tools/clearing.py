@@ -12,19 +12,17 @@ cache. A batch that would clear less than a tenth of `clear_at_tokens` is not wo
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Annotated, Any
 
 import msgspec
 
-from fdstore.elements.shown_result import ShownResult
 from fdstore.errors import InvalidArgument
 from fdstore.msgspec_types import prepare
+from fdstore.result_facts import NO_FACTS, ResultFacts
 from fdstore.results.wrapping import block_text
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.text.numbers import MAX_INTEGER
-from fdstore.text.selection import selector
 from fdstore.text.tokens import estimate_tokens
 from fdstore.wire.operation import Operation
 
@@ -35,8 +33,6 @@ PICTURE_CHARS, PICTURE_TOKENS = 6000, 1500
 """What a picture counts."""
 
 _AGAIN = "[Cleared to save room; the same call shows it again.]"
-_STORED = re.compile(r'<fd_result fd="(fd:[0-9]+)"')
-_ELEMENTS = {"read_fd": "<fd_content ", "search_fd": "<fd_search ", "list_fds": "<fd_list "}
 
 
 class ClearingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -78,6 +74,17 @@ class ClearingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 prepare(ClearingConfig)
+
+
+class ShownResult(msgspec.Struct, frozen=True):
+    """A tool result in a conversation. `turn` is the number of the answer that called the tool, from 1."""
+
+    key: str
+    turn: int
+    tool: str
+    content: Any
+    is_error: bool = False
+    facts: ResultFacts = NO_FACTS
 
 
 class _Clearable(msgspec.Struct, frozen=True):
@@ -131,33 +138,25 @@ def choose(
 
 def _clearable(result: ShownResult) -> _Clearable | None:
     """Return how to clear a result; None if it cannot be shown again, or is as short as the line."""
-    blocks = result.content if isinstance(result.content, list) else [result.content]
-    texts = [block_text(block) for block in blocks]
-    shown = next((text for text in texts if text is not None), "")
-    stored = [_STORED.match(text or "") for text in texts]
-    line = ""
-    fds: tuple[str, ...] = ()
-    if result.is_error:
-        return None
-    if result.tool in _ELEMENTS and shown.startswith((_ELEMENTS[result.tool], "<fd_result ")):
-        fd = "" if result.tool == "list_fds" else _number_in(result.arguments)
-        fds = (fd,) if fd else ()
-        line = _AGAIN if fd or result.tool == "list_fds" else ""
-    elif blocks and all(stored):
-        fds = tuple(match[1] for match in stored if match)
+    facts = result.facts
+    fds = facts.repeatable_fds
+    line = _AGAIN
+    if fds is None and _is_all_stored(result):
+        fds = tuple(stored.fd for stored in facts.stored)
         again = ", ".join(f'read_fd(fd="{fd}")' for fd in fds)
         line = f"[Cleared to save room; it is stored: {again} shows it again.]"
-    is_longer = size_of(result.content) > 2 * len(line)
-    return _Clearable(result.key, result.content, line, fds) if line and is_longer else None
+    if result.is_error or fds is None or not all(fd.startswith("fd:") for fd in fds):
+        return None
+    return (
+        _Clearable(result.key, result.content, line, fds) if size_of(result.content) > 2 * len(line) else None
+    )
 
 
-def _number_in(arguments: Any) -> str:
-    """Return the numbered descriptor that a call read; "" if it read a name."""
-    try:
-        fd = selector(arguments["fd"]).fd
-    except (InvalidArgument, KeyError, TypeError):
-        return ""
-    return fd if fd.startswith("fd:") else ""
+def _is_all_stored(result: ShownResult) -> bool:
+    """Whether each block of a result shows a stored content, and nothing else."""
+    blocks = len(result.content) if isinstance(result.content, list) else 1
+    shown = [stored.block for stored in result.facts.stored]
+    return bool(shown) and not result.facts.processes and shown == list(range(blocks))
 
 
 def size_of(content: Any) -> int:

@@ -7,11 +7,11 @@ from typing import Annotated
 
 import msgspec
 
-from fdstore.elements.coverage import ReadParts, count_in, merge
 from fdstore.elements.render import fd_list, fd_list_line
 from fdstore.errors import NotFound, PositionOutOfRange, StoreLostData
 from fdstore.records import Descriptor
 from fdstore.results.context import Context
+from fdstore.results.coverage import ReadParts, count_in, merge
 from fdstore.results.tool_outcome import ToolOutcome
 from fdstore.store.contents import descriptors
 from fdstore.store.contents.locating import pages_of_chars

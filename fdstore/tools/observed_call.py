@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TypeVar
 from urllib.parse import quote
 
@@ -14,7 +13,6 @@ T = TypeVar("T", bound=ToolResult | Started)
 UNKNOWN = "unknown"
 """The name that is reported for tools that do not exist: models make up any number of names."""
 
-_STORED = re.compile(r'<fd_result fd="([^"]{1,120})"')
 MAX_STORED = 10
 
 
@@ -27,10 +25,9 @@ class ObservedCall(ToolCall):
         if isinstance(outcome, Started):
             self.ended("started", fd=named)
         else:
-            text = outcome.text
-            ids = _STORED.findall(text)[:MAX_STORED]
+            ids = [each.fd for each in outcome.facts.stored[:MAX_STORED]]
             stored = tuple(f"fdstore://{self.process}/{quote(each, safe=':')}" for each in ids)
-            self.ended("error" if outcome.is_error else "ok", len(text), stored, named)
+            self.ended("error" if outcome.is_error else "ok", len(outcome.text), stored, named)
         return outcome
 
 

@@ -17,7 +17,8 @@ from typing import Any
 
 import msgspec
 
-from fdstore.elements.render import Rendered, fd_error, process_result
+from fdstore.elements.build import Rendered
+from fdstore.elements.render import fd_error, process_result
 from fdstore.elements.stored_message import not_text_advice
 from fdstore.errors import (
     CallInterrupted,
@@ -34,11 +35,12 @@ from fdstore.errors import (
     StreamClosed,
     quoted,
 )
+from fdstore.result_facts import NO_FACTS, join_facts
 from fdstore.results.context import Context, Progress
 from fdstore.results.fd_results import Display, render_fd
 from fdstore.results.offloading import wrap_output
 from fdstore.results.tool_names import FD_TOOLS, PROCESS_TOOLS
-from fdstore.results.tool_outcome import Started, ToolResult, has_failed
+from fdstore.results.tool_outcome import Started, ToolResult, element_result, has_failed
 from fdstore.results.tool_policy import NO_POLICY
 from fdstore.results.wrapping import store_answer, wrap_error
 from fdstore.store.processes import process_records, processes, savings, tool_calls, waiting
@@ -235,7 +237,7 @@ class Toolbox:
             if isinstance(error, NotText):
                 advice = not_text_advice(error, self.context.enabled - self.context.refused)
                 error = NotText(error.fd, error.media_type, error.size_bytes, error.problem, advice)
-            return ToolResult(fd_error(error, fd, MAX_ERROR_CHARS), is_error=True)
+            return element_result(fd_error(error, fd, MAX_ERROR_CHARS), is_error=True)
 
     def finished(self, started: Started) -> Operation[ToolResult]:
         """Return the result of a call whose processes have ended: one `process_result` each, in order."""
@@ -257,8 +259,9 @@ class Toolbox:
                 parts.append(process_result(ended.record, result=inner))
             else:
                 parts.append(process_result(ended.record, answer=ended.text))
-            left -= len(parts[-1])
-        return ToolResult("\n".join(parts), is_error=failed == len(started.processes))
+            left -= len(parts[-1].text)
+        text, facts = "\n".join(part.text for part in parts), join_facts(*(part.facts for part in parts))
+        return ToolResult(text, failed == len(started.processes), facts)
 
     def observed(self, name: object, call_id: str | None) -> ObservedCall | UnobservedCall:
         """Return a context manager that reports the call that runs in its block."""
@@ -293,7 +296,7 @@ class Toolbox:
         outcome = yield from tool.run(context, arguments, call_id)
         if isinstance(outcome, Started):
             return outcome
-        result = ToolResult(outcome)
+        result = outcome if isinstance(outcome, ToolResult) else element_result(outcome)
         if tool.name in FD_TOOLS:
             count("fdstore_read_chars_total", by=len(result.text))
         if context.meter is not None and tool.name in FD_TOOLS:
@@ -301,9 +304,9 @@ class Toolbox:
         return result
 
     def _run_python(self, tool: PythonTool, arguments: object, call_id: str | None) -> Operation[ToolResult]:
-        context = self.context
+        context, expanded = self.context, NO_FACTS
         if context.fds_on:
-            arguments = yield from expand_placeholders(
+            arguments, expanded = yield from expand_placeholders(
                 context.handle, arguments, context.config.max_expand_chars
             )
         values = tool.convert(arguments)
@@ -321,9 +324,9 @@ class Toolbox:
 
         output, is_error = yield Disk(run)
         try:
-            if isinstance(output, FDStoreError):
-                return ToolResult((yield from wrap_error(context, output, tool.name, call_id)), is_error)
-            return ToolResult((yield from wrap_output(context, output, tool.name, call_id)), is_error)
+            wrap = wrap_error if isinstance(output, FDStoreError) else wrap_output
+            shown = yield from wrap(context, output, tool.name, call_id)
+            return ToolResult(shown.content, is_error, join_facts(shown.facts, expanded))
         except (QuotaExceeded, StoreFull) as error:
             # the model must not conclude that the function did not run
             unstored = f"{tool.name} has run, and its output could not be stored\n{fd_error(error)}"

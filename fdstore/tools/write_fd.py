@@ -13,7 +13,8 @@ from typing import Annotated, Any
 
 import msgspec
 
-from fdstore.elements.render import Rendered, fd_write
+from fdstore.elements.build import Rendered
+from fdstore.elements.render import fd_write
 from fdstore.errors import Fenced, InvalidArgument, StreamClosed
 from fdstore.records import Descriptor
 from fdstore.results.context import Context

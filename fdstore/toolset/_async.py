@@ -167,7 +167,7 @@ class Toolset:
 
         >>> d = await proc.create("one")
         >>> await tools.call("read_fd", {"fd": "fd:2"})
-        ToolResult(content='<fd_error type="not_found" fd="fd:2">...', is_error=True)
+        ToolResult(content='<fd_error type="not_found" fd="fd:2">...', is_error=True, facts=...)
         """
         operation = self._toolbox.call(name, arguments, call_id or None, progress)
         with self._toolbox.observed(name, call_id or None) as seen:
@@ -219,7 +219,7 @@ class Toolset:
         the error stay stored.
 
         >>> await tools.offload("short")
-        Offloaded(content='short', descriptor=None, is_error=False)
+        Offloaded(content='short')
         >>> o = await tools.offload("a long line\n" * 1000, source="grep", call_id="toolu_1")
         >>> o.content.startswith('<fd_result fd="fd:1" pages="4" '), o.descriptor.lines
         (True, 1000)
@@ -287,7 +287,7 @@ class Toolset:
         >>> [d.source for d in await proc.list()]
         ['user_input']
         """
-        return await self._store.run(wrap_input(self._toolbox.context, given))
+        return (await self._store.run(wrap_input(self._toolbox.context, given))).content
 
     async def clear(
         self, messages: Sequence[Any], usage: object, *, config: ClearingConfig | None = None

@@ -168,7 +168,7 @@ class Toolset:
 
         >>> d = proc.create("one")
         >>> tools.call("read_fd", {"fd": "fd:2"})
-        ToolResult(content='<fd_error type="not_found" fd="fd:2">...', is_error=True)
+        ToolResult(content='<fd_error type="not_found" fd="fd:2">...', is_error=True, facts=...)
         """
         operation = self._toolbox.call(name, arguments, call_id or None, progress)
         with self._toolbox.observed(name, call_id or None) as seen:
@@ -218,7 +218,7 @@ class Toolset:
         the error stay stored.
 
         >>> tools.offload("short")
-        Offloaded(content='short', descriptor=None, is_error=False)
+        Offloaded(content='short')
         >>> o = tools.offload("a long line\n" * 1000, source="grep", call_id="toolu_1")
         >>> o.content.startswith('<fd_result fd="fd:1" pages="4" '), o.descriptor.lines
         (True, 1000)
@@ -286,7 +286,7 @@ class Toolset:
         >>> [d.source for d in proc.list()]
         ['user_input']
         """
-        return self._store.run(wrap_input(self._toolbox.context, given))
+        return self._store.run(wrap_input(self._toolbox.context, given)).content
 
     def clear(
         self, messages: Sequence[Any], usage: object, *, config: ClearingConfig | None = None

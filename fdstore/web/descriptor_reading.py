@@ -7,15 +7,15 @@ it. At most `MAX_RECORDS` records at the journal's end are examined.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 
-from fdstore.elements.coverage import Interval, ReadParts, count_in, coverage, merge
-from fdstore.elements.shown_result import ShownResult
 from fdstore.errors import NotFound, PositionOutOfRange, StoreLostData
 from fdstore.inspection.conversation import conversation
 from fdstore.inspection.entries import ConversationEntry
 from fdstore.records import Descriptor, Record
+from fdstore.result_facts import Interval
+from fdstore.results.coverage import ReadParts, count_in, coverage, merge
 from fdstore.store.contents.locating import pages_of_chars
 from fdstore.store.keys import AT_ONCE
 from fdstore.store.process_handle import ProcessHandle
@@ -24,9 +24,6 @@ from fdstore.wire.operation import Operation
 MAX_RECORDS = 2000
 MAX_PARTS = 100
 """Parts read by characters that are located; more count as not read."""
-
-TAG_CHARS = 600
-"""Enough of a result for the tag that it begins with."""
 
 
 class Call(Record, frozen=True, kw_only=True):
@@ -55,13 +52,13 @@ def reading(handle: ProcessHandle, descriptor: Descriptor) -> Operation[Reading]
     entries: list[ConversationEntry] = []
     prefix, start, examined, length = handle.keys.tree.prefix, -MAX_RECORDS, 0, 0
     while examined < MAX_RECORDS:
-        found = yield from conversation(prefix, handle.id, start, AT_ONCE, max_chars=TAG_CHARS)
+        found = yield from conversation(prefix, handle.id, start, AT_ONCE, max_chars=0)
         entries += [each for each in found.entries if each.kind == "result" and not each.is_error]
         examined, length = examined + found.next - found.start, found.length
         if found.next >= length or found.next <= max(start, 0):
             break
         start = found.next
-    parts = coverage(_results(entries)).get(descriptor.fd, ReadParts())
+    parts = coverage(each.facts for each in entries).get(descriptor.fd, ReadParts())
     pages = yield from _pages(handle, descriptor, parts)
     return Reading(
         pages=pages,
@@ -73,15 +70,10 @@ def reading(handle: ProcessHandle, descriptor: Descriptor) -> Operation[Reading]
     )
 
 
-def _results(entries: Iterable[ConversationEntry]) -> Iterator[ShownResult]:
-    for each in entries:
-        yield ShownResult(each.call, 0, each.tool, None, each.text)
-
-
 def _made_by(entries: Iterable[ConversationEntry], fd: str) -> Call | None:
-    """Return the first call whose result is this descriptor: such a result begins with its `fd_result`."""
+    """Return the first call whose result was stored as this descriptor."""
     for each in entries:
-        if each.element == "fd_result" and each.attributes.get("fd") == fd:
+        if any(stored.fd == fd for stored in each.facts.stored):
             return Call(tool=each.tool, position=each.position)
     return None
 

@@ -20,6 +20,7 @@ from fdstore.agent.conversation import Assistant, Entry, Result, Start, encode_e
 from fdstore.client import Store
 from fdstore.local.redis_server import PrivateServer
 from fdstore.records import Descriptor
+from fdstore.result_facts import ResultFacts, ShownPart
 from fdstore.store.keys import process_keys
 from fdstore.store.processes import journal, leases, pipelines, processes
 from fdstore.store.views import worker_registry
@@ -45,11 +46,15 @@ def conversation(large: Descriptor) -> list[Entry]:
         {"type": "tool_use", "id": f"t{first}", "name": "read_fd", "input": {"fd": large.fd, "start": first}}
         for first, _ in parts
     ]
-    tag = f'<fd_content fd="{large.fd}" pages="{large.pages}" mode="page"'
+
+    def shown(first: int, count: int) -> ResultFacts:
+        last = first + count - 1
+        return ResultFacts(shown=(ShownPart(fd=large.fd, pages=large.pages, page_range=(first, last)),))
+
     return [
         Start(system="", content="What broke the build?"),
         Assistant(content=calls, stop_reason="tool_use"),
-        *(Result(call=f"t{a}", content=f'{tag} start="{a}" count="{n}">...') for a, n in parts),
+        *(Result(call=f"t{a}", content="...", facts=shown(a, n)) for a, n in parts),
     ]
 
 

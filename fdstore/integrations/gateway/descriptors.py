@@ -121,7 +121,7 @@ class Descriptors:
             return None
         bound = FDConfig().max_expand_chars
         try:
-            expanded = found.store.run(expand_placeholders(found.process.handle, texts, bound))
+            expanded, _ = found.store.run(expand_placeholders(found.process.handle, texts, bound))
         except FDStoreError as error:
             if error.type not in STOPPING:
                 raise
@@ -206,7 +206,7 @@ def error_element(error: FDStoreError) -> str:
     """Return the `fd_error` of an error."""
     from fdstore.elements.render import fd_error
 
-    return fd_error(error)
+    return fd_error(error).text
 
 
 def mcp_blocks(content: str | Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
+from fdstore.elements.read import split_message
 from fdstore.integrations.gateway.json_parts import (
     Json,
     Parts,
@@ -341,7 +342,7 @@ def _renamed(block: Mapping[str, Any], names: Mapping[str, str]) -> Mapping[str,
 def _renamed_text(text: str, names: Mapping[str, str]) -> str:
     """Return an element of ours whose message calls our tools by the names that they are offered under. What
     is stored is never changed: the message precedes it."""
-    head, end, rest = text.partition("</message>")
-    if not end or all(name == tool for name, tool in names.items()):
+    if all(name == tool for name, tool in names.items()):
         return text
-    return rename(head.encode(), names).decode() + end + rest
+    message, rest = split_message(text)
+    return rename(message.encode(), names).decode() + rest

@@ -11,13 +11,13 @@ import mcp_types as types
 from fdstore.elements.render import fd_error
 from fdstore.errors import FDStoreError
 from fdstore.results.content_blocks import picture_in
-from fdstore.results.tool_outcome import ToolResult
+from fdstore.results.tool_outcome import ToolResult, element_result
 from fdstore.results.wrapping import block_text, escape_surrogates, to_text
 
 
 def error_result(error: FDStoreError, fd: str | None = None) -> types.CallToolResult:
     """Return an error of ours as a result, which the model sees and can correct."""
-    return call_result(ToolResult(fd_error(error, fd), is_error=True))
+    return call_result(element_result(fd_error(error, fd), is_error=True))
 
 
 def call_result(result: ToolResult, uri: str = "fdstore:") -> types.CallToolResult:

@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from fdstore.errors import FDStoreError, InvalidArgument, TooLarge, quoted
+from fdstore.result_facts import NO_FACTS, ResultFacts
 from fdstore.results.content_blocks import content_blocks
 from fdstore.results.tool_errors import describe_error, error_output, is_tool_error
 from fdstore.results.tool_policy import NO_POLICY, Inline, PreviewMode, ToolPolicy
@@ -51,6 +52,9 @@ _tools_paths: list[str] = []
 
 MAX_NESTING = 100
 """Maximum nesting of arguments that are searched for `{{...}}` placeholders."""
+
+MAX_EXPANDED = 20
+"""How many of the replaced placeholders are kept among the facts of a result."""
 
 
 class PythonTool(msgspec.Struct, frozen=True):
@@ -231,8 +235,11 @@ def _run_coroutine(coroutine: Coroutine[Any, Any, Any]) -> Any:
         return thread.submit(asyncio.run, coroutine).result()
 
 
-def expand_placeholders(handle: ProcessHandle, arguments: Any, limit: int) -> Operation[Any]:
-    """Replace every `{{fd:3#L10-20}}` in the arguments by the text it names.
+def expand_placeholders(
+    handle: ProcessHandle, arguments: Any, limit: int
+) -> Operation[tuple[Any, ResultFacts]]:
+    """Replace every `{{fd:3#L10-20}}` in the arguments by the text it names. Return them, and which were
+    replaced.
 
     Raises `TooLarge` if these texts together have more than `limit` characters; little more than that is
     read.
@@ -247,7 +254,9 @@ def expand_placeholders(handle: ProcessHandle, arguments: Any, limit: int) -> Op
         total += times * len(part.text)
         if total > limit:
             raise TooLarge("the text that {{...}} stands for", total, limit, "pass a smaller part")
-    return _replace_placeholders(arguments, texts) if texts else arguments
+    if not texts:
+        return arguments, NO_FACTS
+    return _replace_placeholders(arguments, texts), ResultFacts(expanded=tuple(texts)[:MAX_EXPANDED])
 
 
 def texts_in(value: Any, depth: int = 0) -> Iterator[str]:

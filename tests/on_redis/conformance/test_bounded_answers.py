@@ -129,7 +129,7 @@ def test_the_pages_of_a_long_list_have_every_descriptor_once(crowded: Process) -
 def test_a_page_longer_than_one_read_is_previewed_by_its_beginning(store: Store, crowded: Process) -> None:
     context = Toolset(crowded, config=CONFIG)._toolbox.context
 
-    shown = store.run(render_fd(context, "name:page"))
+    shown = store.run(render_fd(context, "name:page")).text
 
     assert len(only(shown).child("preview").body or "") <= MAX_READ_CHARS
 

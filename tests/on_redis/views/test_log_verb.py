@@ -79,8 +79,9 @@ def test_json_lines_are_the_entries_with_their_times(log: Command, ended: Agents
 
     assert [each["kind"] for each in entries[:3]] == ["task", "attempt", "system"]
     assert [each["at"] for each in entries] == sorted(each["at"] for each in entries)
-    [stored] = [each for each in entries if each.get("element") == "fd_result"]
+    [stored] = [each for each in entries if "stored" in each.get("facts", {})]
     assert (stored["fds"], stored["tool"]) == (["fd:1"], "lines")
+    assert stored["facts"]["stored"][0]["pages"] == 13
     assert entries[-1]["state"] == "exited"
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from fdstore.agent.conversation import Assistant, Cleared, Entry, Note, Result, Start, encode_entry
 from fdstore.client import Process
+from fdstore.result_facts import ResultFacts, ShownPart
 from fdstore.store.processes import journal, processes
 from fdstore.tools.process_task import SpawnTask
 
@@ -30,7 +31,11 @@ def converse(proc: Process, *entries: Entry, end: str = "") -> None:
 SHORT = (
     Start(system="You are careful.", content="What broke the build?"),
     answer("I look.", ("t1", "read_fd", {"fd": "fd:1#L1-9", "count": 2}), ("t2", "search_web", {"q": "E42"})),
-    Result(call="t1", content='<fd_content fd="fd:1" page="1">the log</fd_content>'),
+    Result(
+        call="t1",
+        content='<fd_content fd="fd:1" page="1">the log</fd_content>',
+        facts=ResultFacts(shown=(ShownPart(fd="fd:1", page=1),)),
+    ),
     Result(call="t2", content="no such host", is_error=True),
     Note(text="ref:plan was not stored."),
     Cleared(lines={"turn1:t1": "[cleared: read_fd fd:1]"}),

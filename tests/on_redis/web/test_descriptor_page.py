@@ -9,6 +9,7 @@ import pytest
 
 from fdstore.agent.conversation import Result, Start
 from fdstore.client import Process, Store
+from fdstore.result_facts import ResultFacts, ShownPart, StoredContent
 from fdstore.store.processes import pipelines
 from fdstore.tools.process_task import PipeTask, encode_task
 from tests.on_redis.web.inspected import get
@@ -188,6 +189,10 @@ def test_the_work_of_a_request_does_not_grow_with_the_content(
         assert size <= 150_000, path
 
 
+def shown(**part: Any) -> ResultFacts:
+    return ResultFacts(shown=(ShownPart(fd="fd:1", **part),))
+
+
 def test_what_its_agent_has_read_and_the_call_that_made_it_are_known(redis_url: str, log: Process) -> None:
     made = log.create("".join(f"row {n}\n" for n in range(2000)))
     at = LINES.index("line 500 ") + 1
@@ -195,9 +200,9 @@ def test_what_its_agent_has_read_and_the_call_that_made_it_are_known(redis_url: 
         log,
         Start(system="", content="Look."),
         answer("", ("t1", "search_web", {}), ("t2", "read_fd", {"fd": 1}), ("t3", "read_fd", {"fd": 1})),
-        Result(call="t1", content=f'<fd_result fd="{made.fd}" pages="5">...</fd_result>'),
-        Result(call="t2", content='<fd_content fd="fd:1" page="2" pages="6">...</fd_content>'),
-        Result(call="t3", content=f'<fd_content fd="fd:1" pages="6" chars="{at}-{at}">...</fd_content>'),
+        Result(call="t1", content="...", facts=ResultFacts(stored=(StoredContent(fd=made.fd),))),
+        Result(call="t2", content="...", facts=shown(page=2, pages=6)),
+        Result(call="t3", content="...", facts=shown(pages=6, char_range=(at, at))),
     )
 
     page, twin, mine, later = get(

@@ -78,7 +78,7 @@ def confusables_of(char: str) -> set[str]:
 
 def body_of(text: str) -> str:
     """`text` as it is shown in a page of a stored text."""
-    return render.element("fd_content", [], text).partition("\n")[2].removesuffix("\n</fd_content>")
+    return render.element("fd_content", [], text).text.partition("\n")[2].removesuffix("\n</fd_content>")
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_a_tag_in_disguise_is_escaped_wherever_a_text_is_shown(text: str) -> Non
 
     assert body_of(f"é {text}") == f"é {shown}"
     assert render.fd_inline(f"é {text}") == f'<fd_inline escaped="true">\né {shown}\n</fd_inline>'
-    assert render.process_result(ProcessRecord(id="a.1", state="exited"), text).endswith(
+    assert render.process_result(ProcessRecord(id="a.1", state="exited"), text).text.endswith(
         f'escaped="true">\n{shown}\n</process_result>'
     )
 
@@ -140,14 +140,14 @@ def test_a_text_without_such_a_tag_stays_as_it_is(text: str) -> None:
 @example("<\u2061fd_")
 @example("<\U000e0066\U000e0064\U000e005f" + "fd_")
 def test_no_tag_survives_dropping_invisible_characters_and_folding_the_rest(text: str) -> None:
-    attribute = render.element("fd_close", [("fd", text)])
+    attribute = render.element("fd_close", [("fd", text)]).text
     inline = render.fd_inline(text)
     own = 2 if inline != text else 0
 
     assert not TAG.search(read_leniently(body_of(text)))
     assert len(TAG.findall(read_leniently(attribute))) == 1
     assert len(TAG.findall(read_leniently(inline))) == own
-    assert len(TAG.findall(read_leniently(render.fd_error(InvalidArgument("", text))))) == 4
+    assert len(TAG.findall(read_leniently(render.fd_error(InvalidArgument("", text)).text))) == 4
 
 
 @given(text=hostile)

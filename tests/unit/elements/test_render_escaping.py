@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fdstore.elements import render, render_search
-from fdstore.elements.render import Rendered, Tail
+from fdstore.elements.render import Tail
 from fdstore.errors import InvalidArgument
 from fdstore.records import Hit, SearchResult
 from fdstore.text.layout import show_controls
@@ -61,7 +61,7 @@ hostile = st.lists(st.sampled_from(PIECES + NAMES) | st.text(max_size=2), max_si
     ],
 )
 def test_text_that_looks_like_a_frame_tag_is_escaped_and_marked(body: str, shown: str):
-    assert render.element("fd_content", [("fd", "fd:1")], body) == (
+    assert render.element("fd_content", [("fd", "fd:1")], body).text == (
         f'<fd_content fd="fd:1" escaped="true">\n{shown}\n</fd_content>'
     )
 
@@ -70,7 +70,7 @@ def test_text_that_looks_like_a_frame_tag_is_escaped_and_marked(body: str, shown
     "body", ["<fd>", "<fdx_", "fd_content>", "<b>tail</b>", "&lt;fd_content>", "<div><", "</"]
 )
 def test_text_that_cannot_be_a_frame_tag_is_unchanged(body: str):
-    assert render.element("fd_content", [], body) == f"<fd_content>\n{body}\n</fd_content>"
+    assert render.element("fd_content", [], body).text == f"<fd_content>\n{body}\n</fd_content>"
 
 
 def test_only_the_outermost_element_is_marked_and_nothing_is_escaped_twice():
@@ -78,9 +78,9 @@ def test_only_the_outermost_element_is_marked_and_nothing_is_escaped_twice():
         descriptor(), make_slice("<tail>"), Tail(text="</tail>", lines="9-9"), "Stored.", 7
     )
 
-    shown = render.process_result(process(), result=inner)
+    shown = render.process_result(process(), result=inner).text
 
-    assert inner.count('escaped="true"') == shown.count('escaped="true"') == 1
+    assert inner.text.count('escaped="true"') == shown.count('escaped="true"') == 1
     assert shown.split("\n")[0].endswith(' exit_code="0" escaped="true">')
     assert "<preview>\n&lt;tail>\n</preview>" in shown
     assert '<tail lines="9-9">\n&lt;/tail>\n</tail>' in shown
@@ -89,7 +89,7 @@ def test_only_the_outermost_element_is_marked_and_nothing_is_escaped_twice():
 def test_control_characters_in_attributes_are_escaped_visibly():
     hidden = '\x1b[1m\n\t\x7f\x85\u2028\u202e\u2066\ud800&<>"'
 
-    shown = render.element("fd_close", [("fd", hidden)])
+    shown = render.element("fd_close", [("fd", hidden)]).text
 
     assert shown == (
         r'<fd_close fd="\u{1b}[1m\u{a}\u{9}\u{7f}\u{85}\u{2028}\u{202e}\u{2066}\u{d800}&amp;&lt;&gt;&quot;"/>'
@@ -99,10 +99,10 @@ def test_control_characters_in_attributes_are_escaped_visibly():
 def test_a_megabyte_of_blanks_after_an_angle_bracket_is_escaped_in_linear_time():
     body = "<" + " " * 1_000_000 + "/" + "\n" * 1_000_000 + "x"
 
-    assert body in render.element("fd_content", [], body)
+    assert body in render.element("fd_content", [], body).text
 
 
-def elements_with(text: str, other: str) -> list[tuple[Rendered, list[str], list[str]]]:
+def elements_with(text: str, other: str) -> list[tuple[str, list[str], list[str]]]:
     """Return each element with hostile text: its rendering, its expected tags, its expected bodies."""
     result = render.fd_result(
         descriptor(source=text), make_slice(text), Tail(text=other, lines="1-2"), "Stored.", 7
@@ -113,17 +113,17 @@ def elements_with(text: str, other: str) -> list[tuple[Rendered, list[str], list
     found = SearchResult(fd="fd:1", pattern=other, hits=(hit,), shown=1, matches=1, lines_searched=1)
     searched = "1:" + text
     return [
-        (render.fd_content(make_slice(text, fd=other)), ["fd_content", "/fd_content"], [text]),
-        (result, in_result, ["Stored.", text, other]),
+        (render.fd_content(make_slice(text, fd=other)).text, ["fd_content", "/fd_content"], [text]),
+        (result.text, in_result, ["Stored.", text, other]),
         (
-            render.process_result(process(reason=other), result=result),
+            render.process_result(process(reason=other), result=result).text,
             ["process_result", *in_result, "/process_result"],
             ["Stored.", text, other],
         ),
-        (render.process_result(process(), text), ["process_result", "/process_result"], [text]),
-        (render_search.fd_search(found), ["fd_search", "/fd_search"], [searched]),
+        (render.process_result(process(), text).text, ["process_result", "/process_result"], [text]),
+        (render_search.fd_search(found).text, ["fd_search", "/fd_search"], [searched]),
         (
-            render.fd_error(InvalidArgument(other, text)),
+            render.fd_error(InvalidArgument(other, text)).text,
             ["fd_error", "message", "/message", "/fd_error"],
             [show_controls(str(InvalidArgument(other, text)))],
         ),
@@ -154,7 +154,7 @@ def test_without_bodies_every_element_is_xml_and_the_bodies_are_the_stored_text(
 @given(value=st.text() | hostile | st.integers() | st.booleans())
 def test_every_attribute_reads_back_as_the_visible_form_of_its_value(value: str | int | bool):
     frame = ElementTree.fromstring(
-        render.element("fd_close", [("first", value), ("none", None), ("last", 1)])
+        render.element("fd_close", [("first", value), ("none", None), ("last", 1)]).text
     )
 
     expected = str(value).lower() if isinstance(value, bool) else show_controls(str(value), keep="")
@@ -163,7 +163,7 @@ def test_every_attribute_reads_back_as_the_visible_form_of_its_value(value: str 
 
 @given(text=hostile)
 def test_a_body_that_is_not_marked_is_exactly_the_text(text: str):
-    rendered = render.element("fd_content", [], text)
+    rendered = render.element("fd_content", [], text).text
 
     if not rendered.startswith('<fd_content escaped="true">'):
         assert rendered == f"<fd_content>\n{text}\n</fd_content>"

@@ -48,7 +48,8 @@ def test_an_answer_its_calls_and_their_results_are_entries_with_times_and_durati
         answer(1, text("I look."), use("a", fd="fd:3", start=2)),
         result(
             "a",
-            '<fd_result fd="fd:7" pages="3">',
+            '<fd_result fd="fd:8" pages="3">',
+            facts={"stored": [{"fd": "fd:7", "pages": 3}]},
             tool="read_fd",
             key="turn1:a",
             took_ms=40,
@@ -140,6 +141,16 @@ def test_what_is_shown_is_bounded_whatever_a_model_writes() -> None:
     assert len(msgspec.json.encode(entries)) < 4000
     assert (entries[0].chars, entries[0].is_cut) == (100_000, True)
     assert len(json.dumps(cut_value([[[["z" * 100] * 20] * 20] * 20] * 20, 1000))) < 3000
+
+
+def test_the_facts_of_a_result_are_bounded_too() -> None:
+    stored = [{"fd": f"fd:{number}"} for number in range(1, 5001)]
+    facts = {"stored": stored, "error": {"type": "not_found", "message": "x" * 100_000}}
+
+    [entry] = build_entries([result("a", facts=facts)], max_chars=500)
+
+    assert len(msgspec.json.encode(entry)) < 4000
+    assert (len(entry.facts.error.message), entry.facts.stored[0].fd) == (500, "fd:1")
 
 
 def test_calls_without_results_are_pending_while_the_process_runs() -> None:

@@ -63,7 +63,7 @@ def test_a_stored_text_is_described_by_its_two_ends(store: Store, runner: Counti
     context = Toolset(store.process("triage"))._toolbox.context
     runner.trips.clear()
 
-    result = only(runner.run(render_fd(context, "fd:1")))
+    result = only(runner.run(render_fd(context, "fd:1")).text)
 
     assert len(runner.trips) <= 3
     preview = result.child("preview")
@@ -142,7 +142,7 @@ def test_no_text_can_forge_a_frame_or_a_statement_of_its_preview(
     if found is not None:
         assert len(found.text) + found.tail_chars <= room
         assert not set(found.text) & set("\r\0\x85\u2028\u2029")
-        result = only(fd_result(whole(text), found, None, "Stored.", 7))
+        result = only(fd_result(whole(text), found, None, "Stored.", 7).text)
         body = result.child("preview").body or ""
         assert body.replace("&lt;", "<").replace("\uff1c", "<") == found.text.replace("&lt;", "<").replace(
             "\uff1c", "<"

@@ -13,9 +13,12 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from fdstore.errors import NotFound
 from fdstore.records import TokenUsage
+from fdstore.result_facts import ResultFacts, StoredContent
+from fdstore.results.tool_outcome import ToolResult
 from fdstore.settings import OtelSettings, read_otel
 from fdstore.telemetry import tracing
 from fdstore.telemetry.calls import ModelCall, ToolCall
+from fdstore.tools.observed_call import ObservedCall
 from fdstore.wire.operation import Operation
 
 
@@ -118,6 +121,18 @@ def test_calls_have_the_attributes_of_the_conventions(spans: InMemorySpanExporte
         "fdstore.result.chars": 120,
         "fdstore.outcome": "ok",
     }
+
+
+def test_a_call_names_the_contents_that_it_stored_and_no_text_of_others(spans: InMemorySpanExporter) -> None:
+    stored = tuple(StoredContent(fd=fd) for fd in ("fd:3", "name:a plan"))
+    result = ToolResult('<fd_result fd="fd:9">', facts=ResultFacts(stored=stored))
+
+    with ObservedCall("triage", "grep", "call-1", is_function=True) as seen:
+        assert seen(result, {"fd": "fd:1"}) is result
+
+    [span] = spans.get_finished_spans()
+    uris = "fdstore://triage/fd:3 fdstore://triage/name:a%20plan"
+    assert span.attributes["gen_ai.tool.call.result"] == uris
 
 
 @pytest.mark.parametrize(

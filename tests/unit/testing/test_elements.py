@@ -16,14 +16,14 @@ def page(fd: str, text: str) -> Slice:
 
 
 def test_the_body_of_a_page_is_its_text():
-    found = element(fd_content(page("fd:1", "one\n\ntwo\n")), "fd_content")
+    found = element(fd_content(page("fd:1", "one\n\ntwo\n")).text, "fd_content")
 
     assert found["fd"] == "fd:1"
     assert found.body == "one\n\ntwo\n"
 
 
 def test_elements_are_found_in_the_order_of_a_text_with_several_results():
-    shown = "\n".join(["Two pages:", fd_content(page("fd:1", "a")), fd_content(page("fd:2", ""))])
+    shown = "\n".join(["Two pages:", fd_content(page("fd:1", "a")).text, fd_content(page("fd:2", "")).text])
 
     assert [(each["fd"], each.body) for each in elements(shown, "fd_content")] == [
         ("fd:1", "a"),

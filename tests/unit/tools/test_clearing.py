@@ -8,10 +8,19 @@ import pytest
 
 from fdstore.errors import InvalidArgument
 from fdstore.records import TreeLimits
+from fdstore.result_facts import (
+    NO_FACTS,
+    ProcessSummary,
+    ResultFacts,
+    SearchSummary,
+    ShownPart,
+    StoredContent,
+    join_facts,
+)
 from fdstore.store.keys import process_keys
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.tools.clear_messages import clear_messages, tokens_of
-from fdstore.tools.clearing import ClearingConfig
+from fdstore.tools.clearing import ClearingConfig, ShownResult, find_clearable
 
 SMALL = ClearingConfig(clear_at_tokens=1000, keep_turns=1, clear_to=0.5)
 PAGE = '<fd_content fd="fd:1" page="2">\n' + "x" * 1000 + "\n</fd_content>"
@@ -59,7 +68,7 @@ def test_the_oldest_are_cleared_until_enough_is_and_the_last_turns_stay() -> Non
     [
         ("read_fd", PAGE, {"fd": "fd:1", "start": 2}, AGAIN),
         ("read_fd", PAGE, {"fd": 1}, AGAIN),
-        ("read_fd", [{"type": "text", "text": STORED}, {"type": "image", "source": {}}], None, AGAIN),
+        ("read_fd", [{"type": "text", "text": PAGE}, {"type": "image", "source": {}}], None, AGAIN),
         ("search_fd", '<fd_search fd="fd:1">' + "x" * 1000, None, AGAIN),
         ("list_fds", '<fd_list count="1">' + "x" * 1000, {"start": 1}, AGAIN),
         ("bash", STORED, None, '[Cleared to save room; it is stored: read_fd(fd="fd:2") shows it again.]'),
@@ -67,9 +76,9 @@ def test_the_oldest_are_cleared_until_enough_is_and_the_last_turns_stay() -> Non
         ("bash", "x" * 1000, None, None),
         ("bash", PAGE, None, None),
         ("read_fd", "x" * 1000, None, None),
-        ("read_fd", PAGE, {"fd": "name:plan"}, None),
-        ("read_fd", PAGE, {"fd": "fd:3"}, None),
-        ("read_fd", PAGE, {"fd": {}}, None),
+        ("read_fd", PAGE.replace("fd:1", "name:plan"), {"fd": "name:plan"}, None),
+        ("read_fd", PAGE.replace("fd:1", "fd:3"), {"fd": "fd:3"}, None),
+        ("read_fd", [{"type": "text", "text": "note"}, {"type": "text", "text": PAGE}], None, None),
         ("bash", STORED.replace("fd:2", "fd:3"), None, None),
         ("bash", STORED.replace("fd:2", "name:plan"), None, None),
         ("read_fd", PAGE[:90], None, None),
@@ -85,6 +94,54 @@ def test_what_can_be_shown_again_is_cleared_and_nothing_else(
 
     assert last == "done"
     assert found == content if line is None else line in found
+
+
+def lines_for(content: Any, facts: ResultFacts, tool: str = "bash", *, is_error: bool = False) -> list[str]:
+    """Return the line for a result of an agent with these facts, if it is cleared."""
+    handle = ProcessHandle(process_keys("fdstore", "triage"), TreeLimits())
+    results = [ShownResult("turn1:a", 1, tool, content, is_error, facts)]
+    operation = find_clearable(handle, results, 2, 2000, lambda: 1.0, SMALL)
+    try:
+        [[_, _, *fds]] = next(operation)
+        operation.send([[b"triage/1"] * len(fds)])
+    except StopIteration as done:
+        return list(done.value.values())
+    raise AssertionError
+
+
+IN_BLOCK_0, IN_BLOCK_1 = StoredContent(fd="fd:2"), StoredContent(fd="fd:3", block=1)
+BOTH = ResultFacts(stored=(IN_BLOCK_0, IN_BLOCK_1))
+TEXT = "x" * 1000
+CHILD = ResultFacts(processes=(ProcessSummary(process="triage.1", state="exited"),))
+
+
+@pytest.mark.parametrize(
+    ("content", "facts", "line"),
+    [
+        (TEXT, ResultFacts(shown=(ShownPart(fd="fd:1"),)), AGAIN),
+        (TEXT, ResultFacts(search=SearchSummary(fd="fd:1")), AGAIN),
+        (TEXT, ResultFacts(listed=4), AGAIN),
+        (TEXT, ResultFacts(stored=(IN_BLOCK_0,)), 'it is stored: read_fd(fd="fd:2") shows it again'),
+        ([TEXT, TEXT], BOTH, 'read_fd(fd="fd:2"), read_fd(fd="fd:3")'),
+        ([TEXT, TEXT, TEXT], BOTH, None),
+        ([TEXT, TEXT], ResultFacts(stored=(IN_BLOCK_1,)), None),
+        (TEXT, ResultFacts(stored=(StoredContent(fd="name:plan"),)), None),
+        (TEXT, ResultFacts(shown=(ShownPart(fd="ref:plan"),)), None),
+        (TEXT, join_facts(CHILD, ResultFacts(stored=(IN_BLOCK_0,))), None),
+        (STORED, NO_FACTS, None),
+        (PAGE, NO_FACTS, None),
+    ],
+)
+def test_results_of_an_agent_are_cleared_by_their_facts_and_not_by_their_texts(
+    content: Any, facts: ResultFacts, line: str | None
+) -> None:
+    if isinstance(content, list):
+        content = [{"type": "text", "text": text} for text in content]
+
+    found = lines_for(content, facts)
+
+    assert found == [] if line is None else line in found[0]
+    assert lines_for(content, facts, is_error=True) == []
 
 
 def test_blocks_are_cleared_if_all_of_them_are_stored() -> None:
