@@ -27,7 +27,7 @@ from fdstore.wire._async.support import connect_within as async_connect_within
 from fdstore.wire._sync.cluster import make_runner
 from fdstore.wire._sync.support import connect_within
 from tests.loop_thread import LoopThread
-from tests.silent_server import LOADING, SilentServer
+from tests.outages import LOADING, SilentServer, advance
 from tests.waiting import PATIENCE_S, wait_until
 
 SOON = 0.2
@@ -100,13 +100,6 @@ def error_of(colour: Colour, call: Callable[[], Any]) -> StoreUnavailable:
     with pytest.raises(StoreUnavailable) as caught:
         colour.do(call)
     return caught.value
-
-
-def advance(store: Any, seconds: float) -> None:
-    """Move the clock of the store's breaker."""
-    breaker = store._runner._breaker
-    clock = breaker._clock
-    breaker._clock = lambda: clock() + seconds
 
 
 def test_a_port_that_accepts_and_never_answers_is_given_up_and_then_left_alone(

@@ -1,4 +1,4 @@
-"""Servers that take connections and are no use: one never answers, one is loading for ever."""
+"""Stores that are away: servers that take connections and do not serve, and the time of an outage."""
 
 from __future__ import annotations
 
@@ -6,9 +6,16 @@ import socket
 import threading
 from contextlib import suppress
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 LOADING = b"-LOADING Redis is loading the dataset in memory\r\n"
+
+
+def advance(store: Any, seconds: float) -> None:
+    """Move the clock by which a store with patience decides when to try again."""
+    breaker = store._runner._breaker
+    clock = breaker._clock
+    breaker._clock = lambda: clock() + seconds
 
 
 class SilentServer:
