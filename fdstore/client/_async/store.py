@@ -145,7 +145,7 @@ class Store:
 
     async def reach(self) -> None:
         """Connect now, without retries, so that a wrong URL fails immediately and not after the retry
-        deadline. Raises `StoreUnavailable`.
+        deadline. With patience the server must also answer. Raises `StoreUnavailable`.
 
         >>> await store.reach()
         """

@@ -144,7 +144,7 @@ class Store:
 
     def reach(self) -> None:
         """Connect now, without retries, so that a wrong URL fails immediately and not after the retry
-        deadline. Raises `StoreUnavailable`.
+        deadline. With patience the server must also answer. Raises `StoreUnavailable`.
 
         >>> store.reach()
         """
