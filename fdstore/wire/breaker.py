@@ -157,6 +157,8 @@ class Breaker:
             return True
 
     def _settle(self, attempt: Attempt, error: BaseException | None) -> None:
+        if error is None and not self._outages:
+            return
         server, now = attempt.server, self._clock()
         with self._lock:
             outage = self._outages.get(server)

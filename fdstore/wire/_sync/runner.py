@@ -117,9 +117,16 @@ class Runner:
     def read_field(self, fields: NumberedFields, number: int) -> list[Any]:
         """Return the result of `fields.read(number)`, without the overhead of an operation."""
         if self._breaker is not None:
-            return self.run(fields.read(number))
+            with self._breaker.attempt():
+                return self._read_field(fields, number)
+        return self._read_field(fields, number)
+
+    def _read_field(self, fields: NumberedFields, number: int) -> list[Any]:
         self._check_loop()
         link = self._take()
+        if self.patience_s is not None and not link.is_connected:  # connecting takes a part of it
+            self._give(link)
+            return self._round_trip(fields.batch(number))
         replies: list[Any] = []
         started = time.monotonic()
         try:

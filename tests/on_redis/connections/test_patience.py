@@ -176,6 +176,26 @@ def test_a_stopped_server_costs_one_call_its_patience_and_the_next_ones_nothing(
     colour.do(store.close)
 
 
+def test_a_page_that_costs_one_request_is_given_up_too(colour: Colour, own_redis: PrivateServer) -> None:
+    store = colour.connect(own_redis.url, patience=SOON)
+    proc = colour.do(lambda: store.process("triage"))
+    colour.do(lambda: proc.create("a line\n" * 5000))
+
+    def page() -> Any:
+        return proc.read("fd:1", start=2)
+
+    text = colour.do(page).text
+    assert own_redis.pid is not None
+    os.kill(own_redis.pid, signal.SIGSTOP)
+    assert "no reply in time" in error_of(colour, page).problem
+    assert "it is tried again in" in error_of(colour, page).problem
+    os.kill(own_redis.pid, signal.SIGCONT)
+    advance(store, 1.5)
+
+    assert colour.do(page).text == text
+    colour.do(store.close)
+
+
 def test_a_killed_server_is_used_again_once_it_is_back(colour: Colour, own_redis: PrivateServer) -> None:
     store = colour.connect(own_redis.url, patience=SOON)
     own_redis.kill()
