@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 import signal
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -82,6 +83,17 @@ def colour(request: pytest.FixtureRequest) -> Iterator[Colour]:
         yield Colour(loop)
 
 
+@pytest.fixture(autouse=True)
+def usual_limits_that_hang(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a call that waits for another limit than its patience hang."""
+    for name in (
+        *("connection_options.SOCKET_TIMEOUT_S", "connection_options.CONNECT_TIMEOUT_S"),
+        *("retry.SOCKET_TIMEOUT_S", "retry.DEADLINE_S", "store_url.CONNECT_TIMEOUT_S"),
+        *("_async.runner.SOCKET_TIMEOUT_S", "_sync.runner.SOCKET_TIMEOUT_S"),
+    ):
+        monkeypatch.setattr(f"fdstore.wire.{name}", 10 * PATIENCE_S)
+
+
 @pytest.fixture
 def silent() -> Iterator[SilentServer]:
     with SilentServer() as server:
@@ -141,6 +153,21 @@ def test_a_server_that_is_loading_for_ever_is_given_up(colour: Colour) -> None:
         assert "loading" in first.problem
         assert "it is tried again in" in later.problem
         assert loading.connections == tried
+        colour.do(store.close)
+
+
+def test_a_host_that_drops_packets_is_given_up(colour: Colour) -> None:
+    with ExitStack() as stack:
+        # Linux drops what arrives at a port whose queue of connections is full
+        full = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        for _ in range(4):
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(full.getsockname())
+        store = colour.store(f"redis://127.0.0.1:{full.getsockname()[1]}")
+
+        assert "within 0.2 s" in error_of(colour, store.trees).problem
+        assert "it is tried again in" in error_of(colour, store.trees).problem
         colour.do(store.close)
 
 
