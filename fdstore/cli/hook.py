@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from fdstore.cli import output
 from fdstore.cli.session import Session, common_options, pass_session
 from fdstore.errors import FDStoreError, InvalidArgument
+
+if TYPE_CHECKING:
+    from fdstore.client import Store
 
 MAX_EVENT_BYTES = 128 << 20
 
@@ -117,9 +120,16 @@ def _answer_to(session: Session, host: str, data: bytes) -> dict[str, Any] | Non
     # these take most of the time, so they are imported for long outputs only
     from fdstore import settings
     from fdstore.client import connect
-    from fdstore.integrations.hooks.replace import replaced
+    from fdstore.integrations.hooks.outage import leave_alone_if_away
+    from fdstore.integrations.hooks.replace import PATIENCE_S, replaced
 
-    return replaced(found, project, lambda: connect(session.url, session.prefix), settings.read().claude_dir)
+    known = settings.read()
+
+    def store() -> Store:
+        return connect(session.url, session.prefix, patience=PATIENCE_S)
+
+    with leave_alone_if_away(known.data_dir, session.url or known.url):
+        return replaced(found, project, store, known.claude_dir)
 
 
 hook.params += common_options()

@@ -115,7 +115,7 @@ def mcp(
         from fdstore.integrations.mcp.access import access_to, parse_permissions
         from fdstore.integrations.mcp.server import build_server
         from fdstore.integrations.mcp.stdio import serve_stdio
-        from fdstore.integrations.mcp.toolsets import Toolsets
+        from fdstore.integrations.mcp.toolsets import PATIENCE_S, Toolsets
         from fdstore.integrations.project import current_project, session_name
     output.show_logs(log_level, log_format)
     try:
@@ -130,9 +130,10 @@ def mcp(
     options = msgspec.structs.replace(options, config=config, meter=session_name("mcp"))
 
     async def serve() -> None:
-        from fdstore.client._async.store import connect
+        from fdstore.client._async.store import Connector
 
-        toolsets = Toolsets(lambda: connect(session.url, session.prefix), access, options)
+        connector = Connector(session.url, session.prefix, patience=PATIENCE_S)
+        toolsets = Toolsets(connector.connect, access, options)
         if address is None:
             server = build_server(toolsets)
             if hook:

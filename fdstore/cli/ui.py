@@ -143,8 +143,9 @@ def _options(host: str, names: tuple[str, ...], token: str | None, *, may_kill: 
 
 async def _connect(session: Session) -> Store:
     from fdstore.client._async.store import connect
+    from fdstore.web.inspector import PATIENCE_S
 
-    return await connect(session.url, session.prefix, looking=True)
+    return await connect(session.url, session.prefix, looking=True, patience=PATIENCE_S)
 
 
 async def _connect_to_kill(session: Session) -> Store:

@@ -6,8 +6,8 @@ when the first text is stored or the model calls one of our tools; a thread with
 reaches the store.
 
 A store that fails leaves a result as it was, and our tools answer with an `fd_error`. The first failure of an
-outage is logged. An operation on a store that has stopped is retried for ten seconds. So after a failure of
-the store `PAUSE_S` seconds pass without another, and the next one begins by connecting, once.
+outage is logged. A store that was connected without patience is used with `PATIENCE_S`: an outage costs one
+call that time, and the following ones nothing.
 
 An operation is a generator of calls of the store, so that an adapter writes it once: `run` executes it and
 blocks, `run_async` awaits it, with the store of `fdstore.aio.connect` on its event loop, with that of
@@ -21,13 +21,12 @@ import logging
 import os
 import secrets
 from collections.abc import Callable, Generator, Sequence
-from time import monotonic
 from typing import Any, NamedTuple, TypedDict, TypeVar, Unpack
 
 import fdstore.aio
 from fdstore.client import Store
 from fdstore.elements.render import fd_error
-from fdstore.errors import STORE_FAILURES, FDStoreError, InvalidArgument, NotFound, StoreUnavailable
+from fdstore.errors import FDStoreError, InvalidArgument, NotFound
 from fdstore.integrations.named_process import AnyStore as AnyStore
 from fdstore.integrations.process_name import process_name_of_thread
 from fdstore.results.config import FDConfig
@@ -47,8 +46,8 @@ from fdstore.wire.operation import Operation
 
 log = logging.getLogger("fdstore.integrations")
 
-PAUSE_S = 5.0
-"""For how long a failed store is not tried again."""
+PATIENCE_S = 2.0
+"""How long a call may take while a store does not answer that was connected without `patience`."""
 
 MAX_THREADS = 1024
 """Threads whose process is kept open."""
@@ -88,7 +87,7 @@ class _Work(NamedTuple):
 class ThreadTools:
     """The tools of one adapter, for any number of threads.
 
-    store    a connected store: blocking, or of asyncio for frameworks that await
+    store    a connected store: blocking, or of asyncio for frameworks that await; see `connect(patience=...)`
     options  see `ThreadOptions`
 
     Raises `InvalidArgument`.
@@ -103,7 +102,7 @@ class ThreadTools:
     def __init__(self, store: AnyStore, **options: Unpack[ThreadOptions]) -> None:
         if not isinstance(store, (Store, fdstore.aio.Store)):
             raise InvalidArgument("store", "a connected store is needed, as fdstore.connect() returns it")
-        self.store = store
+        self.store: AnyStore = store.with_patience(PATIENCE_S)
         process = options.pop("process", None)
         self._process = None if process is None else check_root(process)
         self._meter = options.pop("meter", None)
@@ -111,9 +110,6 @@ class ThreadTools:
         self._toolbox = Toolbox(described_context(**self._options))
         self._names = frozenset(definition["name"] for definition in self._toolbox.definitions)
         self._toolsets: Recent[str, AnyToolset] = Recent(MAX_THREADS)
-        self._paused_until = 0.0
-        self._is_trusted = False
-        """Whether the last operation reached the store."""
         self._is_reported = False
 
     @property
@@ -183,19 +179,15 @@ class ThreadTools:
         self, thread: str, name: str, arguments: dict[str, Any], call_id: str | None = None
     ) -> Steps[ToolResult]:
         """Run one of our tools. Raises no error of ours: a failing store is an `fd_error` for the model."""
-        error: FDStoreError = StoreUnavailable(self.store.where, "it failed a moment ago")
-        if monotonic() >= self._paused_until:
-            try:
-                result: ToolResult = yield from self._with_toolset(
-                    thread, lambda tools: _once(lambda: tools.call(name, arguments, call_id))
-                )
-            except FDStoreError as raised:
-                self._failed(raised)
-                error = raised
-            else:
-                self._worked()
-                return result
-        return element_result(fd_error(error), is_error=True)
+        try:
+            result: ToolResult = yield from self._with_toolset(
+                thread, lambda tools: _once(lambda: tools.call(name, arguments, call_id))
+            )
+        except FDStoreError as error:
+            self._failed(error)
+            return element_result(fd_error(error), is_error=True)
+        self._is_reported = False
+        return result
 
     def run(self, steps: Steps[T]) -> T:
         """Return what steps return, blocking. Raises `InvalidArgument` if the store is of asyncio."""
@@ -236,25 +228,22 @@ class ThreadTools:
     def _stored(self, thread: str, call_id: str | None, work: _Work) -> Steps[Any]:
         """Return the result of the work, or None if the store fails. A process that is not open yet is only
         opened if there is something to store."""
-        is_paused = monotonic() < self._paused_until
-        if is_paused or self.process_of(thread) not in self._toolsets:
+        if self.process_of(thread) not in self._toolsets:
             found = _without_store(work.operation(self._toolbox.context))
-            if found is not None or is_paused:
+            if found is not None:
                 return found
         try:
             result = yield from self._with_toolset(thread, lambda tools: _work_once(tools, call_id, work))
         except FDStoreError as error:
             self._failed(error)
             return None
-        self._worked()
+        self._is_reported = False
         return result
 
     def _with_toolset(self, thread: str, work: Callable[[AnyToolset], Steps[Any]]) -> Steps[Any]:
         """Do some work with the toolset of a thread. A root process that was removed is created again; its
         toolset stays, so that no id of the removed one comes to mean another text."""
         name = self.process_of(thread)
-        if not self._is_trusted:
-            yield self.store.reach
         tools = self._toolsets.get(name)
         if tools is None:
             process = yield lambda: self.store.process(name)
@@ -268,14 +257,7 @@ class ThreadTools:
             yield lambda: self.store.process(name)
             return (yield from work(tools))
 
-    def _worked(self) -> None:
-        self._is_trusted = True
-        self._is_reported = False
-
     def _failed(self, error: FDStoreError) -> None:
-        if isinstance(error, STORE_FAILURES):
-            self._is_trusted = False
-            self._paused_until = monotonic() + PAUSE_S
         if not self._is_reported:
             self._is_reported = True
             log.warning("%s: %s; outputs stay as they are", error.type, show_controls(str(error)))

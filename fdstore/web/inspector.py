@@ -1,9 +1,8 @@
 """The state of a running inspector: its store, its options, and how data are loaded from a store that
 may be away.
 
-The client of a store waits up to 10 s for a Redis that does not answer. A person should not: a page is
-given up after the page's own time, and while Redis is known to be away, each request begins with one
-attempt to connect.
+A person should not wait for a Redis that is slow: a page is given up after its own time. One that does not
+answer is given up by the store, which has patience (`PATIENCE_S`).
 """
 
 from __future__ import annotations
@@ -18,15 +17,11 @@ from fdstore.client._async.store import Store
 from fdstore.errors import StoreUnavailable, UnknownOutcome
 from fdstore.web.page import Page, View
 from fdstore.web.rendering import make_environment
-from fdstore.wire._async.cluster import make_runner
 
 T = TypeVar("T")
 
-REACH_S = 1.0
-"""How long an attempt to connect may take."""
-
-PATIENCE_S = 0.7
-"""After this time of silence, another connection is tried."""
+PATIENCE_S = 1.0
+"""How long a read of the store waits for Redis."""
 
 MAX_LIVE = 64
 """Pages that browsers may show live at the same time."""
@@ -54,46 +49,17 @@ class Inspector:
         self.stopping = asyncio.Event()
         self.templates = make_environment()
         self.live = 0
-        self._is_away = False
 
     async def load(self, page: Page, view: View) -> Any:
         """Return the data of a page. Raises `StoreUnavailable` soon, and what the page raises."""
         return await self.within(page.timeout_s, lambda: page.load(view))
 
     async def within(self, seconds: float, call: Callable[[], Awaitable[T]]) -> T:
-        """Call something that reads the store. Raises `StoreUnavailable` if it takes longer, and sooner
-        if Redis takes no connection."""
-        if self._is_away:
-            await self._reach()
-        task = asyncio.ensure_future(call())
+        """Call something that uses the store. Raises `StoreUnavailable` if it takes longer, too."""
         try:
-            await asyncio.wait({task}, timeout=PATIENCE_S)
-            if not task.done():
-                await self._reach()
-                await asyncio.wait({task}, timeout=seconds)
-            if not task.done():
-                raise self._away("does not answer in time")
-            found = task.result()
-        except (StoreUnavailable, UnknownOutcome) as error:
-            self._is_away = True
-            raise error if isinstance(error, StoreUnavailable) else self._away(str(error)) from error
-        finally:
-            if not task.done():
-                task.cancel()
-                await asyncio.wait({task})
-        self._is_away = False
-        return found
-
-    async def _reach(self) -> None:
-        """Make one attempt to connect. Raises `StoreUnavailable`."""
-        probe = make_runner(self.store.url)
-        try:
-            async with asyncio.timeout(REACH_S):
-                await probe.reach()
+            async with asyncio.timeout(seconds):
+                return await call()
         except TimeoutError:
-            raise self._away("does not answer in time") from None
-        finally:
-            await probe.close()
-
-    def _away(self, problem: str) -> StoreUnavailable:
-        return StoreUnavailable(self.store.where, problem)
+            raise StoreUnavailable(self.store.where, "does not answer in time") from None
+        except UnknownOutcome as error:
+            raise StoreUnavailable(self.store.where, str(error)) from error

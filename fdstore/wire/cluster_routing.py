@@ -11,16 +11,17 @@ Cluster logic exists once, for both runners, and without I/O.
     CLUSTERDOWN          no node serves the slot, as during a failover: retry later
     NOSCRIPT             the node does not know the script: send its source
 
-Retries end after `retry.DEADLINE_S`, as with one Redis. Units that only read are sent in one request per
-node; if any unit writes, the order is kept, and all units from the first refused one on are sent again, which
-is safe for every request (see `operation`).
+Retries end after the patience of the client or `retry.DEADLINE_S`, as with one Redis; with patience, nodes
+that are asked in turn share it. Units that only read are sent in one request per node; if any unit writes,
+the order is kept, and all units from the first refused one on are sent again, which is safe for every request
+(see `operation`).
 """
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Generator
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 import msgspec
@@ -28,7 +29,6 @@ from redis.exceptions import AskError, ClusterDownError, MovedError, NoScriptErr
 
 from fdstore.errors import FDStoreError, InvalidArgument
 from fdstore.url_options import Address, format_address
-from fdstore.wire.connection_options import SOCKET_TIMEOUT_S
 from fdstore.wire.operation import (
     Abandon,
     Alongside,
@@ -41,9 +41,9 @@ from fdstore.wire.operation import (
     Send,
 )
 from fdstore.wire.redis_errors import error_in, raise_error, translate, without_errors
-from fdstore.wire.retry import NOT_ON_THIS_NODE, RetryState
+from fdstore.wire.retry import MIN_WAIT_S, NOT_ON_THIS_NODE, RetryState
 from fdstore.wire.scripts import as_eval, is_read
-from fdstore.wire.slots import Slots, Unit, group_by_node, units_of
+from fdstore.wire.slots import Slots, Unit, group_by_node, slot_of, units_of
 
 T = TypeVar("T")
 
@@ -116,8 +116,9 @@ class Lane:
 class Router:
     """Routes the operations of one client on its Cluster."""
 
-    def __init__(self, where: str, seeds: tuple[Address, ...]) -> None:
+    def __init__(self, where: str, seeds: tuple[Address, ...], patience_s: float | None = None) -> None:
         self._where = where
+        self._patience_s = patience_s
         self.slots = Slots(seeds)
 
     def routed(self, operation: Operation[T]) -> Routed[T]:
@@ -138,9 +139,25 @@ class Router:
         finally:
             operation.close()
 
+    def nodes_of(self, request: Any) -> tuple[Address, ...]:
+        """Return the nodes that a request needs, as far as is known; () if any will do."""
+        match request:
+            case list():
+                batch: Batch = request
+            case Block(command):
+                batch = [command]
+            case Alongside(_, batch):
+                pass
+            case _:
+                return self.slots.primaries
+        if not self.slots.primaries:
+            return ()
+        slots = {slot for slot in map(slot_of, batch) if slot is not None}
+        return tuple(sorted({self.slots.node_of(slot) for slot in slots}))
+
     def load(self) -> Routed[None]:
         """Load the slot map from any node. Raises `StoreUnavailable`, `InvalidArgument`."""
-        error = yield from self._refresh(None)
+        error = yield from self._refresh(None, time.monotonic())
         if error is None:
             return
         if "cluster support disabled" in str(error):
@@ -148,40 +165,51 @@ class Router:
         raise translate(error, self._where) from error
 
     def _serve(self, request: Request, lanes: dict[str, Lane]) -> Routed[Any]:
+        started = time.monotonic()
         if not self.slots.primaries:
             yield from self.load()
         match request:
             case list():
-                return (yield from self._ask(request))
+                return (yield from self._ask(request, started))
             case Block(command, seconds):
-                return (yield from self._ask([command], seconds))[0]
+                return (yield from self._ask([command], started, seconds))[0]
             case Send(batch, lane):
                 return (yield from self._send(batch, lane, lanes))
             case Receive(lane):
                 return (yield from self._receive(lane, lanes))
             case Alongside(reads, batch):
                 replies = yield from self._try_once(reads)
-                return replies, (yield from self._ask(batch))
+                return replies, (yield from self._ask(batch, started))
             case Everywhere(batch, optional):
-                return (yield from self._ask_all(batch, optional))
+                return (yield from self._ask_all(batch, optional, started))
             case Abandon(lane):
                 lanes.pop(lane, None)
         return (yield request)
 
-    def _ask(self, batch: Batch, block_s: float = 0.0, *, sent: bool = False) -> Routed[list[Any]]:
+    def _ask(
+        self, batch: Batch, started: float, block_s: float = 0.0, *, sent: bool = False
+    ) -> Routed[list[Any]]:
         replies: list[Any] = [None] * len(batch)
         in_order = not all(map(is_read, batch))
         waiting = units_of(batch)
         tries = RetryState(
-            self._where, batch, [], sent=sent, started=time.monotonic(), block_s=block_s, fails_over=True
+            *(self._where, batch, []),
+            sent=sent,
+            started=started,
+            block_s=block_s,
+            fails_over=True,
+            deadline_s=self._patience_s,
         )
-        wait_s = block_s + SOCKET_TIMEOUT_S if block_s else None
+        wait_s = tries.patience_s() if block_s else None
         hops = 0
         while True:
             refused: list[Unit] = []
             failure: AttemptFailed | None = None
             for address, run in group_by_node(waiting, self.slots, in_order=in_order):
-                result = yield AtNode(address, [command for unit in run for command in unit.request], wait_s)
+                commands = [command for unit in run for command in unit.request]
+                result = yield AtNode(
+                    address, commands, wait_s if self._patience_s is None else tries.patience_s()
+                )
                 if isinstance(result, AttemptFailed):
                     failure, lost, sent = result, address, sent or result.sent
                     failed = self._place(result.replies, address, run, replies, result.error)
@@ -206,19 +234,20 @@ class Router:
                 yield Pause(pause)
             wait_s = tries.patience_s()
             if failure is not None:
-                yield from self._refresh(lost)
+                yield from self._refresh(lost, started + block_s)
             elif isinstance(error, ClusterDownError):
-                yield from self._refresh(None)
+                yield from self._refresh(None, started + block_s)
 
     def _try_once(self, reads: Batch) -> Routed[list[Any]]:
         """Return the replies to reads of one slot, all None if its node does not answer them."""
         address = self.slots.node_of(units_of(reads)[0].slot)
-        result = yield AtNode(address, reads, TRY_ONCE_S)
+        wait_s = TRY_ONCE_S if self._patience_s is None else min(TRY_ONCE_S, self._patience_s / 2)
+        result = yield AtNode(address, reads, wait_s)
         if isinstance(result, AttemptFailed):
             return [None] * len(reads)
         error = _not_here(reads, result)
         if isinstance(error, MovedError):
-            yield from self._refresh(None)
+            yield from self._refresh(None, time.monotonic())
         return [None] * len(reads) if error else result
 
     def _place(
@@ -260,11 +289,23 @@ class Router:
             case NoScriptError():
                 unit.commands = [as_eval(command) for command in unit.commands]
 
-    def _refresh(self, lost: Address | None) -> Routed[RedisError | None]:
+    def _in_turn(
+        self, addresses: Sequence[Address], started: float
+    ) -> Iterator[tuple[Address, float | None]]:
+        """Yield nodes that are asked one after another, each with the time that it may take: with patience,
+        its part of what is left since `started`."""
+        for done, address in enumerate(addresses):
+            wait_s = None
+            if self._patience_s is not None:
+                left_s = self._patience_s - (time.monotonic() - started)
+                wait_s = max(left_s / (len(addresses) - done), MIN_WAIT_S)
+            yield address, wait_s
+
+    def _refresh(self, lost: Address | None, started: float) -> Routed[RedisError | None]:
         """Reload the slot map, trying `lost` last. Return None on success, or else the last error."""
         error: RedisError | None = None
-        for address in self.slots.candidates(lost):
-            result = yield AtNode(address, [("CLUSTER", "SLOTS")])
+        for address, wait_s in self._in_turn(self.slots.candidates(lost), started):
+            result = yield AtNode(address, [("CLUSTER", "SLOTS")], wait_s)
             if isinstance(result, AttemptFailed):
                 error = result.error
             elif isinstance(result[0], RedisError):
@@ -276,10 +317,12 @@ class Router:
                 return None
         return error
 
-    def _ask_all(self, batch: Batch, optional: Batch) -> Routed[list[tuple[str, list[Any] | FDStoreError]]]:
+    def _ask_all(
+        self, batch: Batch, optional: Batch, started: float
+    ) -> Routed[list[tuple[str, list[Any] | FDStoreError]]]:
         found: list[tuple[str, list[Any] | FDStoreError]] = []
-        for address in self.slots.primaries:
-            result = yield AtNode(address, [*batch, *optional])
+        for address, wait_s in self._in_turn(self.slots.primaries, started):
+            result = yield AtNode(address, [*batch, *optional], wait_s)
             if isinstance(result, AttemptFailed):
                 error: RedisError | None = result.error
             else:
@@ -317,7 +360,7 @@ class Router:
                 yield from self._break(lane, name)
         if not lane.batches and lane.broken:
             del lanes[name]  # the next batch opens a lane to the right node
-        return (yield from self._ask(batch, sent=True))
+        return (yield from self._ask(batch, time.monotonic(), sent=True))
 
     def _break(self, lane: Lane, name: str) -> Routed[None]:
         lane.broken = True

@@ -28,7 +28,8 @@ from fdstore.wire.redis_errors import error_in, translate
 from fdstore.wire.scripts import as_one_script, is_read, name_of
 
 DEADLINE_S = 10.0
-"""For how long, from its first attempt, a request whose reply was lost is retried."""
+"""For how long, from its first attempt, a request whose reply was lost is retried, unless the client has a
+patience of its own."""
 
 MIN_WAIT_S = 0.01
 """The shortest time-out of an attempt, also when the deadline is over."""
@@ -56,7 +57,8 @@ class RetryState:
     `sent`: Redis may have received this attempt's requests; only then is the outcome of a write in doubt.
     `started` is the time (monotonic) of the first attempt, `block_s` how long the server may delay the
     reply. `fails_over`: another server may become the primary of this store at any moment, so a read-only
-    one is retried until the deadline, not just once.
+    one is retried until the deadline, not just once. `deadline_s` is for how long it is retried
+    (default: `DEADLINE_S`).
     """
 
     def __init__(
@@ -69,13 +71,14 @@ class RetryState:
         started: float,
         block_s: float = 0.0,
         fails_over: bool = False,
+        deadline_s: float | None = None,
     ) -> None:
         self._where = where
         self._batch = batch
         self._replies = replies
         self.sent = sent
         self._block_s = block_s
-        self._until = started + block_s + DEADLINE_S
+        self._until = started + block_s + (DEADLINE_S if deadline_s is None else deadline_s)
         self._fails_over = fails_over
         self._failures = 0
         self._in_doubt = False
@@ -155,6 +158,8 @@ class InFlight:
     def __init__(self, link: Any) -> None:
         self.link = link
         self.batches: deque[Batch] = deque()
+        self.waited_s = 0.0
+        """How long sending waited in vain; it counts for the deadline of the oldest batch."""
 
     @property
     def broken(self) -> bool:

@@ -152,21 +152,23 @@ def _of_one(parts: SplitResult, host: Address, path: str) -> str:
 # --- connections
 
 
-def make_pool(place: StoreUrl) -> redis.ConnectionPool:
-    """Return the pool that creates a blocking client's connections; for a Cluster, to its first host."""
+def make_pool(place: StoreUrl, patience_s: float | None = None) -> redis.ConnectionPool:
+    """Return the pool that creates a blocking client's connections; for a Cluster, to its first host. With
+    patience, the Sentinels that are asked in turn share it."""
     if place.kind != "sentinel":
         return redis.ConnectionPool(**place.options)
-    sentinels = redis.sentinel.Sentinel(place.hosts, sentinel_kwargs=_sentinel_options(place))
+    sentinels = redis.sentinel.Sentinel(place.hosts, sentinel_kwargs=_sentinel_options(place, patience_s))
     connection_class = _TlsPrimaryConnection if _is_tls(place) else _PrimaryConnection
     return _PrimaryPool(place.master, sentinels, **{**place.options, "connection_class": connection_class})
 
 
-def make_async_pool(place: StoreUrl) -> redis.asyncio.ConnectionPool:
-    """Return the pool that creates an asyncio client's connections; for a Cluster, to its first host."""
+def make_async_pool(place: StoreUrl, patience_s: float | None = None) -> redis.asyncio.ConnectionPool:
+    """Return the pool that creates an asyncio client's connections, as `make_pool`."""
     if place.kind != "sentinel":
         options = _parse_options(place.url, redis.asyncio.connection.parse_url)
         return redis.asyncio.ConnectionPool(**{**connection_options(), **options})
-    sentinels = redis.asyncio.sentinel.Sentinel(list(place.hosts), sentinel_kwargs=_sentinel_options(place))
+    options = _sentinel_options(place, patience_s)
+    sentinels = redis.asyncio.sentinel.Sentinel(list(place.hosts), sentinel_kwargs=options)
     connection_class = _AsyncTlsPrimaryConnection if _is_tls(place) else _AsyncPrimaryConnection
     options = {**place.options, "connection_class": connection_class}
     return _AsyncPrimaryPool(place.master, sentinels, **options)
@@ -176,10 +178,13 @@ def _is_tls(place: StoreUrl) -> bool:
     return place.url.startswith("rediss://")
 
 
-def _sentinel_options(place: StoreUrl) -> dict[str, Any]:
+def _sentinel_options(place: StoreUrl, patience_s: float | None) -> dict[str, Any]:
     # short time-outs: if one Sentinel is down, the next one is asked
     options = place.options
-    timeouts = dict.fromkeys(("socket_timeout", "socket_connect_timeout"), CONNECT_TIMEOUT_S)
+    wait_s = CONNECT_TIMEOUT_S
+    if patience_s is not None:
+        wait_s = min(wait_s, patience_s / (len(place.hosts) + 1))
+    timeouts = dict.fromkeys(("socket_timeout", "socket_connect_timeout"), wait_s)
     tls = {name: value for name, value in options.items() if name.startswith("ssl_")}
     return {
         "retry": options["retry"],

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from fdstore.client._sync.process import Process
 from fdstore.client._sync.support import find_store
+from fdstore.errors import InvalidArgument, quoted
 from fdstore.records import DroppedTree, ProcessRecord, Survey, TreeLimits, TreeRecord
 from fdstore.store.doctor.check import check_server
 from fdstore.store.processes import dropping, process_records, processes
@@ -24,7 +25,13 @@ from fdstore.wire.operation import Operation
 T = TypeVar("T")
 
 
-def connect(url: str | None = None, prefix: str | None = None, *, looking: bool = False) -> Store:
+def connect(
+    url: str | None = None,
+    prefix: str | None = None,
+    *,
+    looking: bool = False,
+    patience: float | None = None,
+) -> Store:
     """Connect to the Redis at `url`, else at `$FDSTORE_URL`, else to the embedded server, which is
     started if needed. The URL names a single Redis (`redis://`, `rediss://`, `unix://`), Sentinels
     (`sentinel://HOST,HOST/MASTER`) or a Redis Cluster (`redis+cluster://HOST,HOST`). All keys start with
@@ -33,28 +40,55 @@ def connect(url: str | None = None, prefix: str | None = None, *, looking: bool 
     With `looking` the store is read-only: an unsafe Redis is accepted too, and every write raises
     `UnsafeStore`.
 
-    Raises `StoreUnavailable` if Redis does not answer, `UnsafeStore` if it is older than 6.2 or evicts keys,
-    `InvalidArgument` for an invalid URL or prefix.
+    `patience` is how many seconds a call may take while Redis does not answer, with the look-up of its name,
+    connecting and retries. After a call that failed so, calls raise `StoreUnavailable` at once, without a
+    connection; after 1 s one of them tries Redis again, then after 2, 4 ... 30 s, until it answers. By
+    default a call is retried for 10 s, and each call tries anew.
 
-    >>> with fdstore.connect() as store:
+    Raises `StoreUnavailable` if Redis does not answer, `UnsafeStore` if it is older than 6.2 or evicts keys,
+    `InvalidArgument` for an invalid URL, prefix or patience.
+
+    >>> with fdstore.connect(patience=0.5) as store:
     ...     proc = store.process("triage")
     ...     d = proc.create("hello")
     >>> d.fd
     'fd:1'
     """
-    return _connect(url, prefix, safe=not looking, looking=looking)
+    return Connector(url, prefix, looking=looking, patience=patience).connect()
 
 
 def connect_unsafe(url: str | None, prefix: str | None, *, looking: bool) -> Store:
     """Connect to any Redis that answers, an unsafe one too: for commands that only read (`looking`) or only
     remove."""
-    return _connect(url, prefix, safe=False, looking=looking)
+    return Connector(url, prefix, safe=False, looking=looking).connect()
 
 
-def _connect(url: str | None, prefix: str | None, *, safe: bool, looking: bool) -> Store:
-    tracing.turn_on_if_provided()
-    url, prefix = find_store(url, prefix)
-    return open_store(make_runner(url), prefix, url, safe=safe, looking=looking)
+class Connector:
+    """Connects to one store, as `connect` does, any number of times: with patience, a store that did not
+    answer the last attempt is not tried again at once. All its stores share their connections."""
+
+    def __init__(
+        self,
+        url: str | None,
+        prefix: str | None,
+        *,
+        safe: bool = True,
+        looking: bool = False,
+        patience: float | None = None,
+    ) -> None:
+        if patience is not None and not (type(patience) in (int, float) and 0 < patience < float("inf")):
+            raise InvalidArgument("patience", f"seconds above 0 are needed, not {quoted(patience)}")
+        self._named = url, prefix
+        self._safe, self._looking, self._patience = safe and not looking, looking, patience
+        self._found: tuple[Runner, str, str] | None = None
+
+    def connect(self) -> Store:
+        """Return a connected store. Raises as `connect`."""
+        tracing.turn_on_if_provided()
+        if self._found is None:
+            url, prefix = find_store(*self._named)
+            self._found = make_runner(url, self._patience), prefix, url
+        return open_store(*self._found, safe=self._safe, looking=self._looking)
 
 
 def open_store(runner: Runner, prefix: str, url: str, *, safe: bool = True, looking: bool = False) -> Store:
@@ -83,6 +117,7 @@ class Store:
     def __init__(self, runner: Runner, prefix: str, url: str, *, looking: bool = False) -> None:
         self._runner = runner
         self._looking = looking
+        self._patient: Store | None = None
         self.prefix = prefix
         self.url = url
 
@@ -109,7 +144,7 @@ class Store:
 
     def reach(self) -> None:
         """Connect now, without retries, so that a wrong URL fails immediately and not after the retry
-        deadline. Raises `StoreUnavailable`.
+        deadline. With patience the server must also answer. Raises `StoreUnavailable`.
 
         >>> store.reach()
         """
@@ -120,7 +155,24 @@ class Store:
 
         >>> store.close()
         """
+        if self._patient is not None:
+            self._patient.close()
         self._runner.close()
+
+    def with_patience(self, seconds: float) -> Store:
+        """Return a store with patience (see `connect`): this one if it has some, else another one for the
+        same keys, with connections of its own, which is closed with this one.
+
+        >>> patient = store.with_patience(0.5)
+        >>> patient.where == store.where, patient.with_patience(2) is patient
+        (True, True)
+        """
+        if self._runner.patience_s is not None:
+            return self
+        if self._patient is None:
+            runner = make_runner(self.url, seconds)
+            self._patient = Store(runner, self.prefix, self.url, looking=self._looking)
+        return self._patient
 
     def run(self, operation: Operation[T]) -> T:
         """Run one operation of `fdstore.store` and return its result. Raises what the operation raises.

@@ -1,7 +1,8 @@
 """`fdstore gateway`: stands between an MCP host and any MCP server.
 
 Messages pass byte for byte, except answers to `tools/call` (oversized texts become descriptors), answers to
-`tools/list` (the tools that read descriptors are added), and calls of those tools, which are answered here.
+`tools/list` (the tools that read descriptors are added), calls of those tools, which are answered here, and
+the answer to `initialize` (the list of tools may change).
 
     json_parts       replace parts of a JSON text and keep the others byte for byte
     tool_results     which texts of a tool's result are stored, and the result without them

@@ -11,6 +11,7 @@ from fdstore.integrations.gateway.rewriting import (
     Expand,
     Forward,
     Incoming,
+    Replace,
     StoreTexts,
 )
 from fdstore.integrations.gateway.tool_list import ToolOffer
@@ -38,11 +39,13 @@ def rewrite(descriptors: Descriptors, offer: ToolOffer, message: bytes, decision
     match decision:
         case Forward():
             return message
+        case Replace(message=changed):
+            return changed
         case AddTools():
             definitions = descriptors.definitions()
-            changed = None if definitions is None else decision.with_definitions(definitions)
-            offer.is_left_alone = definitions is None
-            return message if changed is None else changed
+            listed = None if definitions is None else decision.with_definitions(definitions)
+            offer.note_list(is_left_alone=definitions is None)
+            return message if listed is None else listed
         case StoreTexts():
             shown = [descriptors.offload(text, decision.source) for text in decision.texts]
             return message if all(text is None for text in shown) else decision.with_shown(shown)

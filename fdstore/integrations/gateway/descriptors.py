@@ -1,36 +1,31 @@
 """The store of a gateway, connected in the background.
 
 The server is started at once and the store is connected meanwhile. What needs the store waits for the first
-attempt, but not for a store that hangs. A store out of reach changes nothing for the host: texts pass as they
-are, stderr says so once, and a thread tries again when there is need, at most every `RETRY_S` seconds.
-
-An operation on a store that has stopped would be retried for ten seconds. So after a pause a new connection
-is tried first, once.
+attempt, but not for a store that is away, which changes nothing for the host: texts pass as they are, stderr
+says so once, and a thread tries again until the store answers (see `wire.breaker`).
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from time import monotonic
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fdstore.errors import FDStoreError, StoreUnavailable
+from fdstore.errors import FDStoreError, StoreUnavailable, UnknownOutcome
 from fdstore.results.tool_names import READING_TOOLS
 from fdstore.settings import HOST_READ_CHARS
 
 if TYPE_CHECKING:
     from fdstore.client._sync.process import Process
-    from fdstore.client._sync.store import Store
+    from fdstore.client._sync.store import Connector, Store
     from fdstore.toolset._sync import Toolset
 
-RETRY_S = 5.0
+PATIENCE_S = 2.0
 FIRST_TRY_S = 5.0
 """How long a message waits for the first connection: some hosts give a server ten seconds to start."""
 END_S = 2.0
 """How long the program's end waits for the first connection."""
-TRUSTED_S = 1.0
-"""For how long after an operation the store counts as reachable."""
 
 
 class Connected(NamedTuple):
@@ -69,26 +64,38 @@ class Descriptors:
         self._connected: Connected | None = None
         self._tried = threading.Event()
         self._lock = threading.Lock()
-        self._is_connecting = False
+        self._connector: Connector | None = None
+        self._ended = threading.Event()
+        self._is_looking = False
+        self._is_away = True
         self._is_reported = False
-        self._retry_at = 0.0
-        self._problem: FDStoreError = StoreUnavailable("the store", "it cannot be reached now")
-        self._trusted_until = 0.0
+        self._on_return: list[Callable[[], None]] = []
+        self._problem: FDStoreError = StoreUnavailable("the store", "it was not reached yet")
+
+    @property
+    def is_away(self) -> bool:
+        """Whether the store did not answer when it was needed last, or was never reached."""
+        return self._is_away
+
+    def on_return(self, call: Callable[[], None]) -> None:
+        """Have `call` called, on a thread, each time that the store answers again."""
+        self._on_return.append(call)
 
     def start(self) -> None:
-        """Begin to connect, on a thread."""
+        """Begin to look for the store, on a thread."""
         with self._lock:
-            if self._is_connecting:
+            if self._is_looking:
                 return
-            self._is_connecting = True
-        threading.Thread(target=self._connect, name="fdstore-connect", daemon=True).start()
+            self._is_looking = True
+        threading.Thread(target=self._look, name="fdstore-look", daemon=True).start()
 
     def finish(self) -> None:
-        """Wait up to `END_S` for the first attempt to connect, if it is under way: it imports native modules,
-        and an interpreter that exits meanwhile aborts."""
+        """Look no more. Wait up to `END_S` for the first attempt to connect, if it is under way: it imports
+        native modules, and an interpreter that exits meanwhile aborts."""
+        self._ended.set()
         with self._lock:
-            is_connecting = self._is_connecting
-        if is_connecting:
+            is_looking = self._is_looking
+        if is_looking:
             self._tried.wait(END_S)
 
     def definitions(self) -> list[dict[str, Any]] | None:
@@ -104,7 +111,7 @@ class Descriptors:
         try:
             stored = found.tools.offload(text, source=source or "tool_result")
         except FDStoreError as error:
-            self._lost(error)
+            self._failed(error)
             return None
         self._worked()
         return None if stored.descriptor is None else str(stored.content)
@@ -125,81 +132,89 @@ class Descriptors:
         except FDStoreError as error:
             if error.type not in STOPPING:
                 raise
-            self._lost(error)
+            self._failed(error)
             return None
         self._worked()
         return [str(text) for text in expanded]
 
     def call(self, tool: str, arguments: dict[str, Any]) -> tuple[list[dict[str, Any]], bool]:
         """Run one of our tools. Return the content blocks of MCP, and whether it failed."""
-        found = self._reachable()
+        self._tried.wait(FIRST_TRY_S)
+        found = self._connected  # one that is away says since when
         if found is None:
             return [{"type": "text", "text": error_element(self._problem)}], True
         try:
             result = found.tools.call(tool, arguments)
         except FDStoreError as error:
-            self._lost(error)
+            self._failed(error)
             return [{"type": "text", "text": error_element(error)}], True
-        self._worked()
+        if not self._is_away:  # else it may have failed without the store
+            self._worked()
         return mcp_blocks(result.content), result.is_error
 
+    def _look(self) -> None:
+        """Try the store until it answers."""
+        from fdstore.wire.breaker import PAUSES_S
+
+        for pause_s in chain(PAUSES_S, repeat(PAUSES_S[-1])):
+            try:
+                self._connect()
+            except FDStoreError as error:
+                self._problem = error
+                self._report_failure(error)
+            else:
+                self._worked()
+            finally:
+                self._tried.set()
+            with self._lock:
+                self._is_looking = self._is_away
+            if not self._is_looking or self._ended.wait(pause_s):
+                return
+
     def _connect(self) -> None:
+        """Connect, and open the process: a store that restarted may have lost it. Raises as `connect`."""
         import fdstore
+        from fdstore.client._sync.store import Connector
         from fdstore.results.config import FDConfig
 
-        try:
-            store = fdstore.connect(self._url, self._prefix)
-            process = store.process(self._process)
-            config = FDConfig(
-                max_direct_output_chars=self.limit,
-                max_read_chars=self._max_read_chars,
-                json_pretty_print=True,
-            )
-            tools = fdstore.Toolset(process, enabled=READING_TOOLS, config=config, meter=self._session)
-        except FDStoreError as error:
-            self._lost(error)
-        else:
-            self._trusted_until = monotonic() + TRUSTED_S
-            self._connected = Connected(store, process, tools)
-            if self._is_reported:
-                self._is_reported = False
-                self._report("the store answers again: long results become descriptors")
-        finally:
-            self._retry_at = monotonic() + RETRY_S
-            with self._lock:
-                self._is_connecting = False
-            self._tried.set()
+        if self._connector is None:
+            self._connector = Connector(self._url, self._prefix, patience=PATIENCE_S)
+        store = self._connector.connect()
+        process = store.process(self._process)
+        config = FDConfig(
+            max_direct_output_chars=self.limit,
+            max_read_chars=self._max_read_chars,
+            json_pretty_print=True,
+        )
+        tools = fdstore.Toolset(process, enabled=READING_TOOLS, config=config, meter=self._session)
+        self._connected = Connected(store, process, tools)
 
     def _reachable(self) -> Connected | None:
-        """Return the store if it can be reached now; else begin to connect again, and return None."""
+        """Return the store unless it is away, which only the thread that looks for it waits for."""
         self._tried.wait(FIRST_TRY_S)
-        found = self._connected
-        if found is not None and monotonic() > self._trusted_until:
-            try:
-                _probe(found.store)
-            except FDStoreError as error:
-                self._lost(error)
-                found = None
-        if found is None and monotonic() >= self._retry_at:
+        return None if self._is_away else self._connected
+
+    def _failed(self, error: FDStoreError) -> None:
+        """Note that an operation failed, and look for the store if it did not answer."""
+        self._report_failure(error)
+        if isinstance(error, (StoreUnavailable, UnknownOutcome)):
+            self._problem, self._is_away = error, True
             self.start()
-        return found
 
-    def _lost(self, error: FDStoreError) -> None:
-        """Note that an operation failed, and report it if it is the first in a row. After an error that only
-        the next connection can end, connect again."""
-        from fdstore.tools.toolbox import STOPPING
+    def _worked(self) -> None:
+        was_away, self._is_away = self._is_away, False
+        was_reported, self._is_reported = self._is_reported, False
+        if was_away:
+            if was_reported:
+                self._report("the store answers again: long results become descriptors")
+            for call in self._on_return:
+                call()
 
-        if error.type in STOPPING or self._connected is None:
-            self._connected = None
-            self._problem = error
-            self._retry_at = monotonic() + RETRY_S
+    def _report_failure(self, error: FDStoreError) -> None:
+        """Report a failure if it is the first in a row."""
         if not self._is_reported:
             self._is_reported = True
             self._report(f"{error.type}: {error}; results pass unchanged")
-
-    def _worked(self) -> None:
-        self._is_reported = False
-        self._trusted_until = monotonic() + TRUSTED_S
 
 
 def error_element(error: FDStoreError) -> str:
@@ -225,12 +240,3 @@ def _mcp_block(block: dict[str, Any]) -> dict[str, Any]:
         return {"type": "image", "data": data, "mimeType": media_type}
     uri = f"fdstore://document/{block.get('title', 'document')}"
     return {"type": "resource", "resource": {"uri": uri, "mimeType": media_type, "blob": data}}
-
-
-def _probe(store: Store) -> None:
-    """Connect to a store once more, without retries. Raises `StoreUnavailable`."""
-    from fdstore.client._sync.store import Store
-    from fdstore.wire._sync.cluster import make_runner
-
-    with Store(make_runner(store.url), store.prefix, store.url) as fresh:
-        fresh.reach()

@@ -33,12 +33,17 @@ class ToolOffer:
     is_left_alone   whether the last tool list passed without our tools, because the store was out of reach.
                     Then results pass too: the model could not read descriptors, and the host holds results
                     against the schemas that it saw
+    is_outdated     whether the host is still to be told that the list has changed since then
     """
 
     def __init__(self) -> None:
         self._server_tools: set[str] = set()
         self.names: Mapping[str, str] = choose_names(())
-        self.is_left_alone = False
+        self.is_left_alone = self.is_outdated = False
+
+    def note_list(self, *, is_left_alone: bool) -> None:
+        """Note how a tool list was passed on."""
+        self.is_left_alone = self.is_outdated = is_left_alone
 
     def note_tools(self, names: Iterable[str]) -> None:
         """Note tools of the server. They are never forgotten: a name of ours does not change back while a

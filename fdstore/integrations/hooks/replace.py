@@ -21,6 +21,9 @@ from fdstore.results.tool_names import READING_TOOLS
 from fdstore.results.tool_outcome import Offloaded
 from fdstore.toolset import Toolset
 
+PATIENCE_S = 2.0
+"""How long a host waits while the store does not answer."""
+
 DEADLINE_S = 20.0
 """How long a host waits at most. Storing 100 MB takes some seconds; hosts themselves wait for 60."""
 

@@ -8,11 +8,12 @@ since it never changes, but none that is open, and none by a name, which can mea
 from __future__ import annotations
 
 import base64
+from contextlib import suppress
 
 import mcp_types as types
 
 from fdstore.client._async.process import Process
-from fdstore.errors import InvalidArgument, PageOutOfRange, TooLarge, quoted
+from fdstore.errors import InvalidArgument, PageOutOfRange, StoreUnavailable, TooLarge, quoted
 from fdstore.integrations.mcp.access import Access
 from fdstore.integrations.mcp.addresses import TEMPLATE, Address, parse_uri, uri_of
 from fdstore.integrations.mcp.refusals import NotPermitted
@@ -33,15 +34,21 @@ FINAL_FRESH_MS = 3_600_000
 
 async def list_resources(toolsets: Toolsets, access: Access, cursor: str | None) -> types.ListResourcesResult:
     """Return the contents of the caller's process from a cursor on: the number of the last one listed, so
-    that no content is missed when others are closed meanwhile. Raises `InvalidArgument`, `NotPermitted`."""
+    that no content is missed when others are closed meanwhile. While the store is away, or not connected yet,
+    the list is empty. Raises `InvalidArgument`, `NotPermitted`."""
     if "read" not in access.permissions:
         raise NotPermitted("resources/list", "read")
     after = _parse_cursor(cursor)
-    process = (await toolsets.toolset(access)).process
-    found = await process.store.run(descriptors.listing(process.handle, count=PAGE_OF_LIST, after=after))
+    resources: list[types.Resource] = []
+    last = None
+    if (tools := await toolsets.toolset_soon(access)) is not None:
+        process, handle = tools.process, tools.process.handle
+        with suppress(StoreUnavailable):
+            found = await process.store.run(descriptors.listing(handle, count=PAGE_OF_LIST, after=after))
+            resources, last = [_described(process.id, each) for each in found.descriptors], found.last
     return types.ListResourcesResult(
-        resources=[_described(process.id, each) for each in found.descriptors],
-        next_cursor=None if found.last is None else str(found.last),
+        resources=resources,
+        next_cursor=None if last is None else str(last),
         ttl_ms=0,
         cache_scope="private",
     )

@@ -2,7 +2,8 @@
 
 A host starts its servers and soon after asks for their tools, and a server that answers late has no tools in
 the first turn. So the tools are described without a store; the connection begins in the background, and a
-call waits for it. A store that is down is an error of each call until it answers again.
+call waits for it. A store that is away is an error of each call until it answers again: the first waits for
+`PATIENCE_S`, the following ones fail at once. The list of resources is empty meanwhile.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import msgspec
 
 from fdstore.client._async.process import Process
 from fdstore.client._async.store import Store
-from fdstore.errors import NotFound
+from fdstore.errors import NotFound, StoreUnavailable
 from fdstore.integrations.mcp.access import Access, tools_of
 from fdstore.results.config import FDConfig
 from fdstore.settings import HOST_READ_CHARS
@@ -28,6 +29,12 @@ from fdstore.toolset._async import Toolset
 from fdstore.toolset.build import described_context
 
 DEFAULT_CONFIG = FDConfig(max_read_chars=HOST_READ_CHARS)
+
+PATIENCE_S = 2.0
+"""How long a call may take while the store does not answer."""
+
+LIST_WITHIN_S = 0.2
+"""How long the list of resources waits for the first connection."""
 
 MAX_TOOLSETS = 256
 """Toolsets that are kept; a server whose callers have tokens may be asked for any number of processes."""
@@ -79,6 +86,15 @@ class Toolsets:
             tools = self._build(await store.process(access.process), access)
             known = self._toolsets.first(access, tools)
         return known
+
+    async def toolset_soon(self, access: Access) -> Toolset | None:
+        """Return the toolset for this access; None if the store is away, or not connected soon. Raises as
+        `toolset`."""
+        try:
+            async with asyncio.timeout(LIST_WITHIN_S):
+                return await self.toolset(access)
+        except (TimeoutError, StoreUnavailable):
+            return None
 
     def _build(self, process: Process, access: Access) -> Toolset:
         options = self.options

@@ -6,6 +6,7 @@ the right runner for any store URL.
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from typing import Any, TypeVar
 
@@ -18,35 +19,40 @@ from fdstore.wire._async.support import sleep
 from fdstore.wire.cluster_routing import AtNode, AttemptFailed, Drop, Pause, ReceiveAt, Router, SendAt
 from fdstore.wire.operation import Batch, NumberedFields, Operation
 from fdstore.wire.packing import pack
-from fdstore.wire.retry import InFlight
+from fdstore.wire.retry import MIN_WAIT_S, InFlight
 from fdstore.wire.store_url import StoreUrl, parse_store_url
 
 T = TypeVar("T")
 
 
-def make_runner(url: str) -> Runner:
+def make_runner(url: str, patience_s: float | None = None) -> Runner:
     """Return a runner for the store at `url`. Raises `InvalidArgument`."""
     place = parse_store_url(url)
-    return ClusterRunner(place) if place.kind == "cluster" else Runner(place)
+    return ClusterRunner(place, patience_s) if place.kind == "cluster" else Runner(place, patience_s)
 
 
 class ClusterRunner(Runner):
     """Runs operations on a Cluster. `_idle` holds the idle connections to each node."""
 
-    def __init__(self, place: StoreUrl) -> None:
-        super().__init__(place)
-        self._router = Router(self.where, place.hosts)
+    def __init__(self, place: StoreUrl, patience_s: float | None = None) -> None:
+        super().__init__(place, patience_s)
+        self._router = Router(self.where, place.hosts, patience_s)
         self._idle: defaultdict[Address, list[Link]] = defaultdict(list)
 
     async def run(self, operation: Operation[T]) -> T:
-        return await super().run(self._router.routed(operation))
+        return await self._run(self._router.routed(self._guarded(operation)))
+
+    def _guarded(self, operation: Operation[T]) -> Operation[T]:
+        if self._breaker is None:
+            return operation
+        return self._breaker.guarded(operation, self._router.nodes_of)
 
     async def read_field(self, fields: NumberedFields, number: int) -> list[Any]:
         return await self.run(fields.read(number))
 
-    async def reach(self) -> None:
+    async def _reach(self) -> None:
         """Load the slot map, trying each node in the URL once."""
-        await super().run(self._router.load())
+        await self._run(self._router.load())
 
     async def close(self) -> None:
         await super().close()
@@ -77,8 +83,11 @@ class ClusterRunner(Runner):
 
     async def _try(self, address: Address, batch: Batch, wait_s: float | None) -> list[Any] | AttemptFailed:
         link = self._take_at(address)
+        started = time.monotonic()
         try:
             await link.send(pack(batch), len(batch), wait_s)
+            if self.patience_s is not None and wait_s is not None:
+                wait_s = max(wait_s - (time.monotonic() - started), MIN_WAIT_S)
             return await self._finish(link, batch, wait_s)
         except RedisError as error:
             sent = link.owed > 0
@@ -114,8 +123,7 @@ class ClusterRunner(Runner):
             return self._idle[address].pop().check_clean()
         except IndexError:
             host, port = address
-            options = {**self._pool.connection_kwargs, "host": host, "port": port}
-            return Link(self._pool.connection_class(**options))
+            return self._make_link(host=host, port=port)
 
     def _give(self, link: Link) -> None:
         connection = link.connection

@@ -10,41 +10,56 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from typing import Any, cast
 
 from redis.exceptions import ConnectionError as LostConnection
 from redis.exceptions import RedisError
 from redis.exceptions import TimeoutError as LostReply
 
+from fdstore.wire._async.support import connect_within
 from fdstore.wire.connection_options import discard_unsent
 from fdstore.wire.packing import INCOMPLETE, make_reader
 from fdstore.wire.redis_errors import refuses_service
 
 
 class Link:
-    """A connection that is opened on first use, and again after it was lost. Raises redis-py's errors."""
+    """A connection that is opened on first use, and again after it was lost. Raises redis-py's errors.
 
-    def __init__(self, connection: Any) -> None:
-        self.connection = connection
+    make        returns a connection of redis-py
+    patience_s  how long one attempt to connect may take in all; None: each of its waits has the time-out of
+                `connection_options`
+    """
+
+    def __init__(self, make: Callable[[], Any], patience_s: float | None = None) -> None:
+        self._patience_s = patience_s
+        self.connection = make()
         self.owed = 0
         """The number of outstanding replies."""
         self.refused = False
         """Whether the last request got a reply that is or contains an error."""
         self._stream: _Stream | None = None
-        self._timeouts_s = (connection.socket_connect_timeout, connection.socket_timeout)
+        to_connect, to_reply = self.connection.socket_connect_timeout, self.connection.socket_timeout
+        if patience_s is not None:
+            to_connect, to_reply = min(to_connect, patience_s), min(to_reply, patience_s)
+        self._timeouts_s = (to_connect, to_reply)
 
     @property
     def is_connected(self) -> bool:
         return self._stream is not None and self._stream.error is None
 
     async def connect(self, limit_s: float | None = None) -> _Stream:
-        """Connect, with one attempt; each wait for the socket is at most `limit_s` seconds."""
+        """Connect, with one attempt; each wait for the socket is at most `limit_s` seconds, with patience
+        all of them together."""
         self.disconnect()  # an interrupted attempt may have left a connection before SELECT
         connection = self.connection
         to_connect, to_reply = self._timeouts_s
         connection.socket_connect_timeout = min(to_connect, limit_s or to_connect)
         connection.socket_timeout = min(to_reply, limit_s or to_reply)
-        await connection.connect()
+        if self._patience_s is None:
+            await connection.connect()
+        else:
+            await connect_within(connection, min(self._patience_s, limit_s or self._patience_s))
         self._stream = _Stream(connection._writer.transport, make_reader(self._take_refusal))
         return self._stream
 

@@ -36,6 +36,7 @@ from redis.exceptions import ConnectionError as LostConnection
 from redis.exceptions import RedisError
 from redis.exceptions import TimeoutError as LostReply
 
+from fdstore.wire._sync.support import connect_within
 from fdstore.wire.connection_options import READ_SIZE_BYTES, discard_unsent
 from fdstore.wire.packing import INCOMPLETE, make_reader
 from fdstore.wire.redis_errors import refuses_service
@@ -55,10 +56,17 @@ not poll for if they do."""
 
 
 class Link:
-    """A connection that is opened on first use, and again after it was lost. Raises redis-py's errors."""
+    """A connection that is opened on first use, and again after it was lost. Raises redis-py's errors.
 
-    def __init__(self, connection: Any) -> None:
-        self.connection = connection
+    make        returns a connection of redis-py
+    patience_s  how long one attempt to connect may take in all; None: each of its waits has the time-out of
+                `connection_options`
+    """
+
+    def __init__(self, make: Callable[[], Any], patience_s: float | None = None) -> None:
+        self._make = make
+        self._patience_s = patience_s
+        self.connection = make()
         self.owed = 0
         """The number of outstanding replies."""
         self.refused = False
@@ -67,7 +75,10 @@ class Link:
         self._write: Callable[[bytes], int]
         self._read: Callable[[], int]
         self._reader: Any = None
-        self._timeouts_s = (connection.socket_connect_timeout, connection.socket_timeout)
+        to_connect, to_reply = self.connection.socket_connect_timeout, self.connection.socket_timeout
+        if patience_s is not None:
+            to_connect, to_reply = min(to_connect, patience_s), min(to_reply, patience_s)
+        self._timeouts_s = (to_connect, to_reply)
         self._buffer = bytearray(READ_SIZE_BYTES)
 
     @property
@@ -75,13 +86,20 @@ class Link:
         return self._sock is not None
 
     def connect(self, limit_s: float | None = None) -> socket.socket:
-        """Connect, with one attempt; each wait for the socket is at most `limit_s` seconds."""
+        """Connect, with one attempt; each wait for the socket is at most `limit_s` seconds, with patience
+        all of them together."""
         self.disconnect()  # an interrupted attempt may have left a connection before SELECT
         connection = self.connection
         to_connect, to_reply = self._timeouts_s
         connection.socket_connect_timeout = min(to_connect, limit_s or to_connect)
         connection.socket_timeout = min(to_reply, limit_s or to_reply)
-        connection.connect()
+        if self._patience_s is None:
+            connection.connect()
+        else:
+            within_s = min(self._patience_s, limit_s or self._patience_s)
+            self.connection = self._make()  # unless it succeeds, a thread may still be using the other one
+            connect_within(connection, within_s)
+            self.connection = connection
         self._reader = make_reader(self._take_refusal)
         sock = cast("socket.socket", connection._sock)
         sock.settimeout(to_reply)
@@ -111,7 +129,7 @@ class Link:
     def finish(self, wait_s: float = FINISH_S) -> None:
         """Close the connection after the server has executed the requests sent, or has sent nothing for
         `wait_s` seconds."""
-        sock = self._sock
+        sock, wait_s = self._sock, min(wait_s, self._timeouts_s[1])
         if sock is not None and self.owed:
             with suppress(OSError):
                 sock.settimeout(wait_s)

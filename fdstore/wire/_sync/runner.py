@@ -6,8 +6,8 @@ packed commands, read as many replies". redis-py's defaults (ten blind retries, 
 execute a command twice after one lost reply.
 
 Every request is idempotent (see `operation`), so after a lost connection the runner reconnects and resends
-the unanswered requests (see `retry.RetryState`), until `retry.DEADLINE_S` is over. Only then is the outcome
-of a write unknown.
+the unanswered requests (see `retry.RetryState`), until its patience or `retry.DEADLINE_S` is over. Only then
+is the outcome of a write unknown.
 
 The runner for a Redis Cluster is in `cluster`; `cluster.make_runner` chooses the runner by the URL.
 """
@@ -17,6 +17,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable
+from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
 from weakref import WeakSet
@@ -26,6 +27,7 @@ from redis.exceptions import RedisError
 from fdstore.errors import WrongEventLoop
 from fdstore.wire._sync.link import Link
 from fdstore.wire._sync.support import THROWN, current_loop, make_pool, run_call, sleep
+from fdstore.wire.breaker import Breaker
 from fdstore.wire.connection_options import SOCKET_TIMEOUT_S
 from fdstore.wire.operation import (
     Abandon,
@@ -42,7 +44,13 @@ from fdstore.wire.operation import (
 )
 from fdstore.wire.packing import pack
 from fdstore.wire.redis_errors import raise_error, translate, without_errors
-from fdstore.wire.retry import TRANSIENT_ERRORS, InFlight, RetryState, unloaded_scripts
+from fdstore.wire.retry import (
+    MIN_WAIT_S,
+    TRANSIENT_ERRORS,
+    InFlight,
+    RetryState,
+    unloaded_scripts,
+)
 from fdstore.wire.scripts import LoadedScripts
 from fdstore.wire.store_url import StoreUrl, parse_store_url
 
@@ -61,12 +69,15 @@ os.register_at_fork(after_in_child=_leave_to_parent)
 
 class Runner:
     """Runs operations on one Redis. A blocking runner may be shared by threads, and reconnects after a fork;
-    an asynchronous one belongs to one event loop."""
+    an asynchronous one belongs to one event loop. With `patience_s`, a request that gets no answer fails
+    after so many seconds, and the following ones at once (see `breaker`)."""
 
-    def __init__(self, url: str | StoreUrl) -> None:
+    def __init__(self, url: str | StoreUrl, patience_s: float | None = None) -> None:
         self.place = parse_store_url(url) if isinstance(url, str) else url
         self.where = self.place.shown
-        self._pool = make_pool(self.place)
+        self.patience_s = patience_s
+        self._breaker = None if patience_s is None else Breaker(self.where)
+        self._pool = make_pool(self.place, patience_s)
         self.scripts = LoadedScripts()
         self._free: list[Link] = []
         self._loop: Any = None
@@ -75,6 +86,12 @@ class Runner:
 
     def run(self, operation: Operation[T]) -> T:
         """Serve the requests of an operation until it ends. Return its result."""
+        return self._run(self._guarded(operation))
+
+    def _guarded(self, operation: Operation[T]) -> Operation[T]:
+        return operation if self._breaker is None else self._breaker.guarded(operation)
+
+    def _run(self, operation: Operation[T]) -> T:
         self._check_loop()
         flights: dict[str, InFlight] = {}
         try:
@@ -99,8 +116,17 @@ class Runner:
 
     def read_field(self, fields: NumberedFields, number: int) -> list[Any]:
         """Return the result of `fields.read(number)`, without the overhead of an operation."""
+        if self._breaker is not None:
+            with self._breaker.attempt():
+                return self._read_field(fields, number)
+        return self._read_field(fields, number)
+
+    def _read_field(self, fields: NumberedFields, number: int) -> list[Any]:
         self._check_loop()
         link = self._take()
+        if self.patience_s is not None and not link.is_connected:  # connecting takes a part of it
+            self._give(link)
+            return self._round_trip(fields.batch(number))
         replies: list[Any] = []
         started = time.monotonic()
         try:
@@ -115,12 +141,24 @@ class Runner:
         return self._resolve_errors(fields.batch(number), replies)
 
     def reach(self) -> None:
-        """Connect, with one attempt. Raises `StoreUnavailable`."""
+        """Connect, with one attempt; with patience, the server must answer too. Raises `StoreUnavailable`."""
         self._check_loop()
+        if self._breaker is None:
+            self._reach()
+        else:
+            with self._breaker.attempt():
+                self._reach()
+
+    def _reach(self) -> None:
         link = self._take()
+        started = time.monotonic()
         try:
             link.connect()
+            if self.patience_s is not None:
+                link.send(pack([("PING",)]), 1)
+                link.receive([], 1, self._wait_s(started))
         except (RedisError, UnicodeError) as error:
+            link.disconnect()
             raise translate(error, self.where) from error
         self._give(link)
 
@@ -137,6 +175,8 @@ class Runner:
         """Drop all connections after a fork: they belong to the parent."""
         self._free = []
         self._loop = None
+        if self._breaker is not None:
+            self._breaker.forget()
 
     def _check_loop(self) -> None:
         """Raise `WrongEventLoop` if its connections belong to another event loop than the running one: there
@@ -151,8 +191,12 @@ class Runner:
         try:
             link = self._free.pop()
         except IndexError:
-            return Link(self._pool.connection_class(**self._pool.connection_kwargs))
+            return self._make_link()
         return link.check_clean() if link.owed else link
+
+    def _make_link(self, **options: Any) -> Link:
+        make = partial(self._pool.connection_class, **{**self._pool.connection_kwargs, **options})
+        return Link(make, self.patience_s)
 
     def _give(self, link: Link) -> None:
         self._free.append(link.check_clean())
@@ -194,7 +238,7 @@ class Runner:
         try:
             try:
                 link.send(pack(self.scripts.with_sources(batch)), len(batch))
-                link.receive(replies, len(batch), block_s + SOCKET_TIMEOUT_S if block_s else None)
+                link.receive(replies, len(batch), self._wait_s(started, block_s))
                 clean = not link.refused
             except RedisError as error:
                 self._retry(link, self._tries(link, batch, replies, started, block_s), error)
@@ -203,26 +247,37 @@ class Runner:
             self._give(link)
         return replies if clean else self._resolve_errors(batch, replies, required)
 
+    def _wait_s(self, started: float, block_s: float = 0.0) -> float | None:
+        """Return how long a first attempt waits for replies, which the server may delay for `block_s`;
+        None: as long as its link waits by itself."""
+        if self.patience_s is not None:
+            left_s = self.patience_s - (time.monotonic() - started)
+            return block_s + max(min(left_s, SOCKET_TIMEOUT_S), MIN_WAIT_S)
+        return block_s + SOCKET_TIMEOUT_S if block_s else None
+
     def _send_flight(self, flight: InFlight, batches: Iterable[Batch]) -> None:
+        started = time.monotonic()
         try:
             for batch in batches:
-                flight.link.send(pack(self.scripts.with_sources(batch)), len(batch))
+                limit_s = self._wait_s(started - flight.waited_s)
+                flight.link.send(pack(self.scripts.with_sources(batch)), len(batch), limit_s)
         except TRANSIENT_ERRORS:
             # everything in flight is resent when its replies are requested
             flight.link.disconnect()
+            flight.waited_s += time.monotonic() - started
 
     def _receive_flight(self, flight: InFlight) -> list[Any]:
         link, batch = flight.link, flight.batches[0]
         replies: list[Any] = []
-        started = time.monotonic()
+        started = time.monotonic() - flight.waited_s
         try:
             if not link.is_connected:
                 self._send_flight(flight, flight.batches)
-            link.receive(replies, len(batch))
+            link.receive(replies, len(batch), self._wait_s(started))
             clean = not link.refused
         except RedisError as error:
             self._retry(link, self._tries(link, batch, replies, started, sent=True), error)
-            clean = False
+            clean, flight.waited_s = False, 0.0
             self._send_flight(flight, islice(flight.batches, 1, None))
         # all its replies have been read, errors among them or not
         flight.batches.popleft()
@@ -246,6 +301,7 @@ class Runner:
             started=started,
             block_s=block_s,
             fails_over=self.place.kind != "redis",
+            deadline_s=self.patience_s,
         )
 
     def _retry(self, link: Link, tries: RetryState, error: RedisError) -> None:

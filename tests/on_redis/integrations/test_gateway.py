@@ -20,6 +20,7 @@ from fdstore.integrations.gateway.stdio_relay import StdioRelay
 from fdstore.integrations.gateway.upstream import ServerProcess
 from fdstore.local.redis_server import PrivateServer
 from tests.conftest import is_running
+from tests.outages import SilentServer
 from tests.waiting import PATIENCE_S, wait_until
 
 UPSTREAM = Path(__file__).parents[2] / "mcp_upstream.py"
@@ -250,11 +251,46 @@ def test_a_store_out_of_reach_changes_nothing(make_host: Callable[..., Host]) ->
     assert "results pass unchanged" in said
 
 
-def test_a_store_that_stops_and_returns_is_used_again(
-    make_host: Callable[..., Host], monkeypatch: pytest.MonkeyPatch
+def test_messages_pass_while_a_result_waits_for_a_store_that_never_answers(
+    make_host: Callable[..., Host],
 ) -> None:
-    monkeypatch.setattr("fdstore.integrations.gateway.descriptors.TRUSTED_S", 0.0)
-    monkeypatch.setattr("fdstore.integrations.gateway.descriptors.RETRY_S", 0.0)
+    with SilentServer() as silent:
+        host = make_host(url=silent.url)
+        host.send("tools/call", "long", name="lines", arguments={"count": 5000})
+        host.send("tools/call", "short", name="echo", arguments={"text": "passes"})
+
+        answers = [host.read()["id"], host.read()["id"]]
+
+        assert answers == ["short", "long"]
+        for _ in range(5):
+            assert len(host.text("lines", count=5000)) > 40_000
+        assert 'type="store_unavailable"' in host.text("read_fd", fd="fd:1")
+        assert len(host.said) == 1
+        host.leave()
+
+
+def test_a_host_that_was_listed_the_tools_while_the_store_was_away_hears_that_it_is_back(
+    make_host: Callable[..., Host],
+) -> None:
+    with PrivateServer() as server:
+        server.stop()
+        host = make_host(url=server.url)
+        host.send("initialize", protocolVersion="2025-06-18")
+        assert host.read()["result"]["capabilities"] == {"tools": {"listChanged": True}}
+        host.send("tools/list")
+        assert len(host.read()["result"]["tools"]) == 2
+        assert len(host.text("lines", count=5000)) > 40_000
+
+        server.start()
+
+        assert host.read() == {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
+        host.send("tools/list")
+        assert len(host.read()["result"]["tools"]) == 5
+        assert host.text("lines", count=5000).startswith("<fd_result")
+        host.leave()
+
+
+def test_a_store_that_stops_and_returns_is_used_again(make_host: Callable[..., Host]) -> None:
     with PrivateServer() as server:
         host = make_host(url=server.url)
         assert host.text("lines", count=5000).startswith("<fd_result")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import AsyncExitStack
+from typing import Any
 
 import pytest
 
@@ -14,6 +16,9 @@ from fdstore.integrations.named_process import NamedProcess
 from fdstore.integrations.thread_tools import ThreadTools
 from fdstore.local.redis_server import PrivateServer
 from fdstore.results.tool_policy import ToolPolicy
+from fdstore.wire._async.cluster import make_runner as make_async_runner
+from fdstore.wire._sync.cluster import make_runner
+from tests.outages import SilentServer, advance
 
 LONG = "a long line\n" * 1000
 
@@ -159,11 +164,8 @@ def test_a_blocking_call_refuses_a_store_of_asyncio(redis_url: str) -> None:
         ThreadTools("redis://localhost")  # type: ignore[arg-type]
 
 
-def test_an_outage_is_logged_once_and_ends(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("fdstore.integrations.thread_tools.PAUSE_S", 60.0)
-    with PrivateServer() as server, fdstore.connect(server.url) as store:
+def test_an_outage_is_logged_once_and_ends(caplog: pytest.LogCaptureFixture) -> None:
+    with PrivateServer() as server, fdstore.connect(server.url, patience=0.2) as store:
         tools = ThreadTools(store)
         server.stop()
         with caplog.at_level(logging.WARNING, "fdstore.integrations"):
@@ -175,8 +177,35 @@ def test_an_outage_is_logged_once_and_ends(
 
         server.start()
         assert tools.run(tools.offload("one", LONG, "grep")) is None  # the pause is not over
-        tools._paused_until = 0.0
+        advance(store, 1.5)
         assert fd_of(tools.run(tools.offload("one", LONG, "grep"))) == "fd:1"
+
+
+@pytest.mark.parametrize("kind", ["blocking", "asyncio"])
+def test_a_store_without_patience_is_given_up_and_then_left_alone(
+    monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr("fdstore.integrations.thread_tools.PATIENCE_S", 0.2)
+    opened = Store if kind == "blocking" else fdstore.aio.Store
+    runner: Any = make_runner if kind == "blocking" else make_async_runner
+
+    async def steps(url: str) -> list[str]:
+        async with AsyncExitStack() as stack:
+            store: Any = opened(runner(url), "fdstore", url)
+            if kind == "blocking":
+                stack.callback(store.close)
+            else:
+                stack.push_async_callback(store.close)
+            tools = ThreadTools(store)
+            calls = [tools.call("one", "list_fds", {}) for _ in range(5)]
+            return [(await tools.run_async(call)).text for call in calls]
+
+    with SilentServer() as silent:
+        first, *later = asyncio.run(steps(silent.url))
+
+        assert "no reply in time" in first
+        assert all("it is tried again in" in text for text in later)
+        assert silent.connections == 1
 
 
 def test_a_named_process_is_opened_again_after_it_was_removed(store: Store) -> None:

@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 from mcp import Client
 from mcp_types import CallToolResult, TextContent
 
-from fdstore import aio
+from fdstore.client._async.store import Connector
 from fdstore.integrations.mcp.access import Access
 from fdstore.integrations.mcp.server import build_server
-from fdstore.integrations.mcp.toolsets import ToolOptions, Toolsets
+from fdstore.integrations.mcp.toolsets import PATIENCE_S, ToolOptions, Toolsets
 
 T = TypeVar("T")
 
@@ -21,9 +21,12 @@ ERAS = ("legacy", "2026-07-28")
 Talk = Callable[[Client], Awaitable[T]]
 
 
-def toolsets_at(url: str, *, options: ToolOptions | None = None, **access: Any) -> Toolsets:
+def toolsets_at(
+    url: str, *, options: ToolOptions | None = None, patience: float = PATIENCE_S, **access: Any
+) -> Toolsets:
     """Return toolsets of the process `triage` of a store."""
-    return Toolsets(lambda: aio.connect(url), Access(process="triage", **access), options)
+    connector = Connector(url, None, patience=patience)
+    return Toolsets(connector.connect, Access(process="triage", **access), options)
 
 
 def talk(url: str, work: Talk[T], *, era: str = "legacy", options: Any = None, **access: Any) -> T:

@@ -18,7 +18,9 @@ from fdstore.local.redis_server import PrivateServer
 from fdstore.store.tokens import add_token, new_secret, remove_token
 from tests.elements import only
 from tests.on_redis.mcp.served import calling, served, serving, status_of
-from tests.on_redis.mcp.sessions import ERAS, text_of
+from tests.on_redis.mcp.sessions import ERAS, text_of, toolsets_at
+from tests.outages import SilentServer
+from tests.waiting import PATIENCE_S
 
 READ, WRITE = frozenset({"read"}), frozenset({"read", "write"})
 
@@ -188,3 +190,12 @@ def test_options_that_would_open_the_store_to_others_are_refused(options: list[s
 
     assert called.exit_code == 2
     assert problem in called.output
+
+
+def test_a_store_that_never_answers_delays_no_list_over_http() -> None:
+    async def main(url: str) -> tuple[int, int]:
+        async with serving(toolsets_at(url, patience=PATIENCE_S)) as served_at, calling(served_at) as client:
+            return len((await client.list_tools()).tools), len((await client.list_resources()).resources)
+
+    with SilentServer() as silent:
+        assert asyncio.run(main(silent.url)) == (6, 0)

@@ -14,13 +14,14 @@ from mcp_types import EmbeddedResource, ImageContent
 from fdstore import aio
 from fdstore.client import Process, Store
 from fdstore.errors import InvalidArgument
-from fdstore.integrations.mcp.access import access_to
 from fdstore.integrations.mcp.host_tools import HostTool
 from fdstore.integrations.mcp.server import build_server
-from fdstore.integrations.mcp.toolsets import ToolOptions, Toolsets
+from fdstore.integrations.mcp.toolsets import ToolOptions
 from fdstore.local.redis_server import PrivateServer
 from tests.elements import only
-from tests.on_redis.mcp.sessions import ERAS, talk, text_of
+from tests.on_redis.mcp.sessions import ERAS, talk, text_of, toolsets_at
+from tests.outages import SilentServer
+from tests.waiting import LOOK_EVERY_S, PATIENCE_S
 
 PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -210,13 +211,31 @@ def test_a_process_that_was_removed_is_made_again_and_no_id_means_another_text(
 def test_a_store_that_is_down_is_an_error_of_each_call_until_it_is_back(tmp_path: Path) -> None:
     async def main(server: PrivateServer) -> tuple[int, str, str]:
         server.stop()
-        toolsets = Toolsets(lambda: aio.connect(server.url), default=access_to("triage"))
-        async with Client(build_server(toolsets)) as client:
+        async with Client(build_server(toolsets_at(server.url, patience=0.2))) as client:
             offered = len((await client.list_tools()).tools)
             down = await client.call_tool("list_fds", {})
             await asyncio.to_thread(server.start)
-            up = await client.call_tool("put_fd", {"text": "x"})
+            while (up := await client.call_tool("put_fd", {"text": "x"})).is_error:
+                await asyncio.sleep(LOOK_EVERY_S)  # until the pause is over
             return offered, only(text_of(down))["type"], only(text_of(up))["fd"]
 
     with PrivateServer() as server:
         assert asyncio.run(main(server)) == (6, "store_unavailable", "fd:1")
+
+
+def test_a_store_that_never_answers_delays_no_list_and_one_call() -> None:
+    async def lists(url: str) -> tuple[int, int]:
+        toolsets = toolsets_at(url, patience=PATIENCE_S)  # a list that waited for the store would hang
+        async with Client(build_server(toolsets)) as client:
+            return len((await client.list_tools()).tools), len((await client.list_resources()).resources)
+
+    async def calls(url: str) -> list[str]:
+        async with Client(build_server(toolsets_at(url, patience=0.2))) as client:
+            return [text_of(await client.call_tool("list_fds", {})) for _ in range(5)]
+
+    with SilentServer() as silent:
+        assert asyncio.run(lists(silent.url)) == (6, 0)
+    with SilentServer() as silent:
+        errors = asyncio.run(calls(silent.url))
+        assert all("it is tried again in" in error for error in errors[1:])
+        assert silent.connections == 1

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
@@ -16,8 +18,9 @@ from fdstore.http_server import HttpServer, listen, origin_of
 from fdstore.local.redis_server import PrivateServer
 from fdstore.web.app import make_app
 from fdstore.web.inspector import Inspector, Options
-from tests.on_redis.web.inspected import inspect
+from tests.on_redis.web.inspected import ORIGIN, inspect
 from tests.on_redis.web.journals import SHORT, answer, converse
+from tests.outages import advance
 from tests.round_trips import Tally
 from tests.waiting import PATIENCE_S
 
@@ -100,6 +103,28 @@ async def events(lines: AsyncIterator[str]) -> AsyncIterator[tuple[str, Any]]:
             name = line[7:]
         elif line.startswith("data: "):
             yield name, msgspec.json.decode(line[6:])
+
+
+def test_a_page_of_a_store_that_never_answers_is_given_up_and_then_at_once(
+    own_redis: PrivateServer,
+) -> None:
+    async def main() -> None:
+        async with await fdstore.aio.connect(own_redis.url, looking=True, patience=0.2) as store:
+            app = httpx2.ASGITransport(make_app(Inspector(store, Options())))
+            async with (
+                asyncio.timeout(PATIENCE_S),
+                httpx2.AsyncClient(transport=app, base_url=ORIGIN) as client,
+            ):
+                assert own_redis.pid is not None
+                os.kill(own_redis.pid, signal.SIGSTOP)
+                pages = [await client.get(path) for path in ("/", "/", "/workers")]
+                os.kill(own_redis.pid, signal.SIGCONT)
+                advance(store, 1.5)
+                back = await client.get("/")
+        assert [page.status_code for page in (*pages, back)] == [503, 503, 503, 200]
+        assert ["it is tried again in" in page.text for page in pages] == [False, True, True]
+
+    asyncio.run(main())
 
 
 @pytest.fixture

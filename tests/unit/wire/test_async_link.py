@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -53,7 +54,7 @@ def run(tmp_path: Path) -> Callable[[Callable[[Link, Server], Awaitable[T]]], T]
             server = Server()
             path = str(tmp_path / "socket")
             listener = await asyncio.start_unix_server(server.accept, path)
-            link = Link(UnixDomainSocketConnection(path=path, **OPTIONS))
+            link = Link(partial(UnixDomainSocketConnection, path=path, **OPTIONS))
             try:
                 return await asyncio.wait_for(work(link, server), PATIENCE_S)
             finally:

@@ -7,6 +7,7 @@ import signal
 import socket
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,8 @@ def listener(tmp_path: Path) -> Iterator[socket.socket]:
 @pytest.fixture
 def link(listener: socket.socket) -> Iterator[Link]:
     # connecting sends nothing: no SELECT, no CLIENT SETNAME, no HELLO
-    made = Link(UnixDomainSocketConnection(path=listener.getsockname(), **OPTIONS))
+    unix: Any = UnixDomainSocketConnection
+    made = Link(partial(unix, path=listener.getsockname(), **OPTIONS))
     yield made
     made.disconnect()
 

@@ -46,6 +46,7 @@ class Nodes:
         self.says: dict[Address, Iterator[Any]] = {}
         self.asked: list[tuple[Address, Batch]] = []
         self.paused: list[float] = []
+        self.waits: list[float | None] = []
         self.maps = 0
         self.first_maps: list[Any] = []
         self.router = Router("the test", (ONE,))
@@ -58,7 +59,8 @@ class Nodes:
             request = next(requests)
             while True:
                 match request:
-                    case AtNode(address, batch):
+                    case AtNode(address, batch, wait_s):
+                        self.waits.append(wait_s)
                         reply = self._answer(address, batch)
                     case SendAt(address, batch, lane):
                         waiting.setdefault(lane, []).append(self._answer(address, batch))
@@ -299,3 +301,27 @@ def test_a_batch_is_split_at_its_transactions() -> None:
     # a command without a key goes with the first that has one
     assert [unit.slot for unit in units_of(batch)] == [key_slot(b"b"), key_slot(b"a"), key_slot(b"b")]
     assert [unit.slot for unit in units_of([("TIME",)])] == [None]
+
+
+def test_with_patience_nodes_that_are_asked_in_turn_share_it(nodes: Nodes) -> None:
+    nodes.router = Router("the test", (TWO, ONE), 6.0)
+    nodes.first_maps = [LostConnection("lost")]
+
+    nodes.ask(("GET", LOW))
+
+    first, second, read = nodes.waits
+    assert first is not None
+    assert second is not None
+    assert read is not None
+    assert 2.0 < first <= 3.0  # half of what is left is for the other node
+    assert first < second <= 6.0
+    assert second - 1 < read <= 5.0
+
+
+def test_the_nodes_of_a_request_are_those_of_its_keys(nodes: Nodes) -> None:
+    assert nodes.router.nodes_of([("GET", LOW)]) == ()
+    nodes.ask(("GET", LOW))
+
+    assert nodes.router.nodes_of([("GET", LOW), ("PING",)]) == (ONE,)
+    assert nodes.router.nodes_of([("GET", HIGH), ("GET", LOW)]) == (ONE, TWO)
+    assert nodes.router.nodes_of(Everywhere([("INFO",)])) == (ONE, TWO)
