@@ -1,1 +1,2 @@
-"""The tools a model may call, one per file; `toolbox` combines them."""
+"""What a model may call: the tools of `built_in`, found by `catalogue`, and functions of the user. `toolbox`
+combines them."""

@@ -26,6 +26,7 @@ from fdstore.store.process_handle import ProcessHandle
 from fdstore.text.numbers import MAX_INTEGER
 from fdstore.text.selection import selector
 from fdstore.text.tokens import estimate_tokens
+from fdstore.tools.catalogue import BUILT_IN
 from fdstore.wire.operation import Operation
 
 WORTH_CLEARING = 0.1
@@ -36,7 +37,7 @@ PICTURE_CHARS, PICTURE_TOKENS = 6000, 1500
 
 _AGAIN = "[Cleared to save room; the same call shows it again.]"
 _STORED = re.compile(r'<fd_result fd="(fd:[0-9]+)"')
-_ELEMENTS = {"read_fd": "<fd_content ", "search_fd": "<fd_search ", "list_fds": "<fd_list "}
+_SHOWN = ("<fd_content ", "<fd_search ", "<fd_list ", "<fd_result ")
 
 
 class ClearingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -139,7 +140,8 @@ def _clearable(result: ShownResult) -> _Clearable | None:
     fds: tuple[str, ...] = ()
     if result.is_error:
         return None
-    if result.tool in _ELEMENTS and shown.startswith((_ELEMENTS[result.tool], "<fd_result ")):
+    tool = BUILT_IN.get(result.tool)
+    if tool is not None and tool.shown_again and shown.startswith(_SHOWN):
         fd = "" if result.tool == "list_fds" else _number_in(result.arguments)
         fds = (fd,) if fd else ()
         line = _AGAIN if fd or result.tool == "list_fds" else ""

@@ -16,7 +16,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fdstore.errors import FDStoreError, StoreUnavailable
-from fdstore.results.tool_names import READING_TOOLS
+from fdstore.tools.catalogue import READING_TOOLS
 
 if TYPE_CHECKING:
     from fdstore.client._sync.process import Process

@@ -13,8 +13,8 @@ import fdstore
 from fdstore import FDConfig, Toolset
 from fdstore.client import Process, Store
 from fdstore.errors import InvalidArgument
-from fdstore.results.tool_names import FD_TOOLS
 from fdstore.testing.rules import check_creation
+from fdstore.tools.catalogue import FD_TOOLS
 from tests.elements import Element, only
 
 ALL = ["read_fd", "search_fd", "list_fds", "write_fd", "put_fd", "fd_to_file", "close_fd"]

@@ -131,4 +131,23 @@ def makes(arguments: SearchFD) -> bool:
     return arguments.extract_to_new_fd
 
 
-TOOL = Tool(name="search_fd", arguments=SearchFD, describe=describe, run=run, makes=makes)
+def explain(context: Context) -> str:
+    return '- find lines, as grep -n: search_fd(fd="fd:1", pattern="ERROR", context=2)'
+
+
+TOOL = Tool(
+    name="search_fd",
+    title="Search a stored text",
+    position=20,
+    works_on="descriptors",
+    effect="reads",
+    permission="read",
+    held_back=True,
+    shown_again=True,
+    preloaded=True,
+    arguments=SearchFD,
+    describe=describe,
+    explain=explain,
+    run=run,
+    makes=makes,
+)

@@ -25,6 +25,7 @@ from fdstore.store.processes import tool_calls
 from fdstore.store.trees.export_quota import Allowance
 from fdstore.text.selection import parse_request
 from fdstore.tools.arguments import Arguments, Fd, WriteMode
+from fdstore.tools.needs import EXPORT_ROOT
 from fdstore.tools.tool import Tool
 from fdstore.wire.operation import Disk, Operation
 
@@ -95,4 +96,20 @@ def describe(context: Context) -> str:
     )
 
 
-TOOL = Tool(name="fd_to_file", arguments=FDToFile, describe=describe, run=run)
+def explain(context: Context) -> str:
+    return '- save it exactly as it is: fd_to_file(fd="fd:1", file_path="out.txt")'
+
+
+TOOL = Tool(
+    name="fd_to_file",
+    title="Save a stored text",
+    position=60,
+    works_on="descriptors",
+    effect="destroys",
+    permission="export",
+    needs=EXPORT_ROOT,
+    arguments=FDToFile,
+    describe=describe,
+    explain=explain,
+    run=run,
+)

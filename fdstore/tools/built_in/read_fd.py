@@ -112,4 +112,29 @@ def makes(arguments: ReadFD) -> bool:
     return arguments.extract_to_new_fd
 
 
-TOOL = Tool(name="read_fd", arguments=ReadFD, describe=describe, run=run, makes=makes)
+def explain(context: Context) -> str:
+    return (
+        '- the next page: read_fd(fd="fd:1", start=2)\n'
+        '- lines 120 to 139: read_fd(fd="fd:1", mode="line", start=120, count=20) '
+        'or read_fd(fd="fd:1#L120-139")\n'
+        "- keep a part, to hand it on, without reading it: "
+        'read_fd(fd="fd:1#L120-139", extract_to_new_fd=true)'
+    )
+
+
+TOOL = Tool(
+    name="read_fd",
+    title="Read a stored text",
+    position=10,
+    works_on="descriptors",
+    effect="reads",
+    permission="read",
+    held_back=True,
+    shown_again=True,
+    preloaded=True,
+    arguments=ReadFD,
+    describe=describe,
+    explain=explain,
+    run=run,
+    makes=makes,
+)
