@@ -146,7 +146,7 @@ def store_bytes(
     descriptor = yield from contents.create(
         context.handle, data, source, media_type=media_type, name=name, call_id=call_id
     )
-    message = stored_message(descriptor, context.enabled)
+    message = stored_message(descriptor, context.offers)
     return Wrapped(fd_result_of_bytes(descriptor, message), descriptor)
 
 

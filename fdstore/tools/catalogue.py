@@ -10,10 +10,11 @@ from collections.abc import Collection, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
+from fdstore.elements.stored_message import Offer
 from fdstore.errors import InvalidArgument, quoted
 from fdstore.results.context import Context
 from fdstore.tools import built_in
-from fdstore.tools.tool import Tool
+from fdstore.tools.tool import EFFECTS, Tool
 
 if TYPE_CHECKING:
     from fdstore.results.config import FDSection
@@ -62,3 +63,10 @@ def usable_tools(context: Context) -> dict[str, Tool]:
     return {
         name: tool for name, tool in BUILT_IN.items() if name in context.enabled and tool.is_usable(context)
     }
+
+
+def offers_of(names: Collection[str]) -> tuple[Offer, ...]:
+    """Return how these tools offer themselves for a stored result: those that change least first."""
+    tools = [tool for name, tool in BUILT_IN.items() if name in names]
+    tools.sort(key=lambda tool: EFFECTS.index(tool.effect))
+    return tuple(tool.offer for tool in tools if tool.offer is not None)

@@ -16,10 +16,11 @@ with an effect declares it (`makes`), and the result of a call is stored under t
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import msgspec
 
+from fdstore.elements.stored_message import Offer
 from fdstore.msgspec_types import prepare
 from fdstore.results.context import Context
 from fdstore.results.tool_outcome import ToolOutcome
@@ -33,6 +34,8 @@ Run: TypeAlias = Callable[[Context, Any, str | None], Operation[ToolOutcome]]
 Effect: TypeAlias = Literal["reads", "adds", "destroys"]
 """The most that a call changes. A part that a reading tool stores on request does not count: no host asks
 about it."""
+
+EFFECTS: tuple[Effect, ...] = get_args(Effect)
 
 
 def always(_: Any) -> bool:
@@ -66,6 +69,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     describe     its description. It receives the context, since some list what is available
     explain      what the system prompt says of it: of a tool on descriptors lines with examples, of one on
                  processes a paragraph, shared by the tools that name the same `section`
+    offer        how a model continues with it after an `fd_result`, as `read on with ...`
     makes        whether a call with these arguments has an effect (creates a descriptor, a process, a file):
                  a repeated call then returns the first one's result
     """
@@ -86,6 +90,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     arguments: type[Arguments]
     describe: Callable[[Context], str]
     explain: Callable[[Context], str] = say_nothing
+    offer: Offer | None = None
     section: str = ""
     run: Run
     makes: Callable[[Any], bool] = always

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from fdstore.elements.render import Rendered, fd_error, process_result
-from fdstore.elements.stored_message import not_text_advice
+from fdstore.elements.stored_message import advise
 from fdstore.errors import (
     CallInterrupted,
     FDStoreError,
@@ -46,7 +46,7 @@ from fdstore.store.views import worker_check
 from fdstore.telemetry.counts import count
 from fdstore.text.selection import selector
 from fdstore.tools.arguments import convert
-from fdstore.tools.catalogue import BUILT_IN, usable_tools
+from fdstore.tools.catalogue import BUILT_IN, offers_of, usable_tools
 from fdstore.tools.functions.python_tool import PythonTool, call_function, expand_placeholders, python_tool
 from fdstore.tools.instructions import instructions
 from fdstore.tools.observed_call import UNKNOWN, ObservedCall, UnobservedCall, observed_call
@@ -72,7 +72,9 @@ class Toolbox:
 
     def __init__(self, context: Context, python: Sequence[Callable[..., Any]] = ()) -> None:
         self._tools = usable_tools(context)
-        self.context = msgspec.structs.replace(context, enabled=frozenset(self._tools))
+        self.context = msgspec.structs.replace(
+            context, enabled=frozenset(self._tools), offers=offers_of(self._tools)
+        )
         self._python: dict[str, PythonTool] = {}
         for function in python:
             tool = python_tool(function)
@@ -184,7 +186,7 @@ class Toolbox:
                 raise
             fd = _fd_of(error, arguments)
             if isinstance(error, NotText):
-                advice = not_text_advice(error, self.context.enabled - self.context.refused)
+                advice = advise(error, self.context.offers)
                 error = NotText(error.fd, error.media_type, error.size_bytes, error.problem, advice)
             return ToolResult(fd_error(error, fd, MAX_ERROR_CHARS), is_error=True)
 

@@ -14,6 +14,7 @@ from typing import Annotated
 import msgspec
 
 from fdstore.elements.render import fd_file_result
+from fdstore.elements.stored_message import StoredResult
 from fdstore.errors import CallInterrupted, quoted
 from fdstore.files.target import Target, TargetIdentity
 from fdstore.msgspec_types import prepare
@@ -100,6 +101,10 @@ def explain(context: Context) -> str:
     return '- save it exactly as it is: fd_to_file(fd="fd:1", file_path="out.txt")'
 
 
+def offer(stored: StoredResult) -> str:
+    return f'save it with fd_to_file(fd="{stored.fd}", file_path="...")'
+
+
 TOOL = Tool(
     name="fd_to_file",
     title="Save a stored text",
@@ -111,5 +116,6 @@ TOOL = Tool(
     arguments=FDToFile,
     describe=describe,
     explain=explain,
+    offer=offer,
     run=run,
 )

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from fdstore.elements.render import process_result
+from fdstore.elements.stored_message import StoredResult
 from fdstore.results.context import Context
 from fdstore.results.tool_outcome import ToolOutcome
 from fdstore.store.processes import pipelines, process_records
@@ -96,6 +97,12 @@ def explain(context: Context) -> str:
     return " ".join(parts)
 
 
+def offer(stored: StoredResult) -> str:
+    if stored.shows != "nothing":
+        return ""
+    return f'pass it to a command with pipe(commands=["..."], in_fd="{stored.fd}")'
+
+
 TOOL = Tool(
     name="pipe",
     title="Run programs over a stored text",
@@ -108,6 +115,7 @@ TOOL = Tool(
     arguments=Pipe,
     describe=describe,
     explain=explain,
+    offer=offer,
     section="pipelines",
     run=run,
 )

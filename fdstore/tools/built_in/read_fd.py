@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 
 from fdstore.elements.render import fd_content, fd_extraction
+from fdstore.elements.stored_message import StoredResult
 from fdstore.errors import InvalidArgument, NotText
 from fdstore.results import pictures
 from fdstore.results.context import Context
@@ -122,6 +123,19 @@ def explain(context: Context) -> str:
     )
 
 
+def offer(stored: StoredResult) -> str:
+    match stored.shows:
+        case "nothing":
+            return f'look at it with read_fd(fd="{stored.fd}")' if stored.is_viewable else ""
+        case "all":
+            return ""
+    if stored.is_open:
+        return f'wait for more with read_fd(fd="{stored.fd}", start={stored.pages}, wait_seconds=10)'
+    if stored.shows == "part":
+        return f'read it with read_fd(fd="{stored.fd}")'
+    return f'read on with read_fd(fd="{stored.fd}", start=2)' if stored.pages > 1 else ""
+
+
 TOOL = Tool(
     name="read_fd",
     title="Read a stored text",
@@ -135,6 +149,7 @@ TOOL = Tool(
     arguments=ReadFD,
     describe=describe,
     explain=explain,
+    offer=offer,
     run=run,
     makes=makes,
 )

@@ -8,6 +8,7 @@ import msgspec
 
 from fdstore.elements.render import fd_extraction
 from fdstore.elements.render_search import LINE_CHARS, fd_search
+from fdstore.elements.stored_message import StoredResult
 from fdstore.records import Hit, SearchResult
 from fdstore.results.context import Context
 from fdstore.results.tool_outcome import ToolOutcome
@@ -135,6 +136,12 @@ def explain(context: Context) -> str:
     return '- find lines, as grep -n: search_fd(fd="fd:1", pattern="ERROR", context=2)'
 
 
+def offer(stored: StoredResult) -> str:
+    if stored.shows in ("all", "nothing"):
+        return ""
+    return f'find lines with search_fd(fd="{stored.fd}", pattern="...")'
+
+
 TOOL = Tool(
     name="search_fd",
     title="Search a stored text",
@@ -148,6 +155,7 @@ TOOL = Tool(
     arguments=SearchFD,
     describe=describe,
     explain=explain,
+    offer=offer,
     run=run,
     makes=makes,
 )

@@ -52,6 +52,7 @@ def main(directory: Path, url: str) -> dict[str, object]:
         tools = fdstore.Toolset(proc, enabled=[NAME, "list_fds", "read_fd"])
         found["toolset"] = [each["name"] for each in tools.definitions]
         found["instructions"] = tools.instructions.splitlines()
+        found["message"] = tools.offload("a line\n" * 2000, "log", "c1").content
         found["result"] = str(tools.call(NAME, {"fd": 1}).content)
 
         program = directory / "counter.toml"

@@ -30,6 +30,7 @@ TOOL = Tool(
     name="count_lines", title="Count lines", position=25, works_on="descriptors", effect="reads", run=run,
     permission="read", held_back=True, preloaded=True, makes=never, arguments=CountLines,
     describe=lambda _: "Count the lines of a text.", explain=lambda _: "- its lines: count_lines(fd=3)",
+    offer=lambda stored: f"count its lines with count_lines({stored.fd})",
 )
 '''
 
@@ -61,6 +62,7 @@ def test_a_file_in_the_package_is_all_that_a_tool_needs(found: dict[str, Any]) -
     lines = found["instructions"]
     assert lines.index("- its lines: count_lines(fd=3)") == lines.index("- what is stored: list_fds()") - 1
     assert found["held_back"]
+    assert "start=2), or count its lines with count_lines(fd:2)." in found["message"]
 
     # MCP offers it at its permission with its hints, the gateway because it reads
     assert found["mcp"]["title"] == "Count lines"
