@@ -35,7 +35,9 @@ def schema(tools: Toolset, name: str) -> dict[str, Any]:
 
 def test_only_enabled_tools_are_offered(proc: Process) -> None:
     assert [each["name"] for each in Toolset(proc).definitions] == ["read_fd", "list_fds"]
-    assert {each["name"] for each in Toolset(proc, enabled=ALL, export_root=".").definitions} == FD_TOOLS
+    assert {
+        each["name"] for each in Toolset(proc, enabled=list(FD_TOOLS), export_root=".").definitions
+    } == FD_TOOLS
 
 
 def test_definitions_follow_the_messages_api_schema(proc: Process, spawning: Toolset) -> None:
