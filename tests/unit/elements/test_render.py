@@ -99,6 +99,14 @@ def test_the_message_names_only_enabled_tools():
     )
 
 
+def test_the_message_offers_the_tools_that_change_least_first():
+    d = descriptor(kind="bytes", media_type="image/png", bytes=3, chars=0, lines=0)
+
+    message = stored_message(d, offers_of({"fd_to_file", "pipe", "read_fd"}))
+
+    assert message.index("read_fd") < message.index("pipe") < message.index("fd_to_file")
+
+
 def test_the_message_of_a_stream_says_whether_more_may_come():
     growing = descriptor(state="open", pages=1)
     broken = descriptor(state="broken", pages=1, reason="writer_lost")
