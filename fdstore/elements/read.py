@@ -35,6 +35,8 @@ def describe_element(name: str, attributes: dict[str, str]) -> str:
     'fd:3, page 2 of 2549, lines 81-160'
     >>> describe_element("fd_extraction", {"source_fd": "fd:2", "new_fd": "fd:3", "content_size": "78000"})
     'fd:3, a part of fd:2, 78,000 characters'
+    >>> describe_element("fd_diff", {"a": "fd:1", "b": "fd:2", "removed": "1", "added": "2"})
+    'fd:1 to fd:2, +2 -1 lines'
     >>> describe_element("process_result", {"process": "triage.1", "state": "exited", "exit_code": "0"})
     'triage.1 exited with code 0'
     """
@@ -58,6 +60,11 @@ def describe_element(name: str, attributes: dict[str, str]) -> str:
         case "fd_content":
             page = f"page {get('page')} of {get('pages', '?')}" if get("page") else ""
             parts = [fd, page, f"lines {get('lines')}" if get("lines") else "", get("media_type", "")]
+        case "fd_diff":
+            parts = [
+                f"{get('a', '?')} to {get('b', '?')}",
+                f"+{get('added', '?')} -{get('removed', '?')} lines",
+            ]
         case "process_result":
             code = f" with code {get('exit_code')}" if get("exit_code") else ""
             parts = [f"{get('process', '?')} {get('state', '')}{code}", get("reason", ""), fd]

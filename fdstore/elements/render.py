@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Literal, NewType
 
 from fdstore.elements.look_alikes import LIKE_LESS_THAN, escape_look_alikes
 from fdstore.errors import FDStoreError, quoted
-from fdstore.records import Descriptor, Export, Mode, ProcessRecord, Record, Slice
+from fdstore.records import Comparison, Descriptor, Export, Mode, ProcessRecord, Record, Slice
 from fdstore.text.layout import characters, matching, show_controls
 
 if TYPE_CHECKING:
@@ -231,6 +231,14 @@ def fd_extraction(
         ],
         children=[_message(f"{new.fd} holds {what} {source_fd} ({characters(new.chars)}).{offer}")],
     )
+
+
+def fd_diff(found: Comparison, diff: str) -> Rendered:
+    """Render the unified diff of two texts, or that they are equal."""
+    attributes: list[tuple[str, Attribute]] = [("a", found.a), ("b", found.b)]
+    attributes += [("removed", found.removed), ("added", found.added)]
+    body = f"{found.a} and {found.b} are equal." if found.is_equal else diff.removesuffix("\n")
+    return element("fd_diff", attributes, body)
 
 
 def fd_list(

@@ -10,6 +10,7 @@ from typing import Literal
 ToolName = Literal[
     "read_fd",
     "search_fd",
+    "diff_fd",
     "list_fds",
     "write_fd",
     "put_fd",
