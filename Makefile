@@ -151,10 +151,11 @@ chaos: $(READY)
 		tests/on_redis/doctor/test_damaged_records.py -m "long or not long" --hypothesis-profile=thorough \
 		-n 2 -vv -rP
 
-# The blocking client is made of the awaiting one, pages of docs/reference/ of the code, and the table of
-# look-alikes of the Unicode standard's.
+# The blocking client is made of the awaiting one, the names of tools and pages of docs/reference/ of the code,
+# and the table of look-alikes of the Unicode standard's.
 generate: $(READY)
 	$(BIN)/python .ci/generate_blocking.py
+	$(BIN)/python .ci/generate_tool_names.py
 	$(BIN)/python .ci/generate_reference.py
 	$(BIN)/python .ci/generate_confusables.py
 
@@ -173,6 +174,7 @@ $(DOCS_READY): $(READY)
 
 lint: $(READY)
 	$(BIN)/python .ci/generate_blocking.py --check
+	$(BIN)/python .ci/generate_tool_names.py --check
 	$(BIN)/python .ci/generate_reference.py --check
 	$(BIN)/python .ci/generate_confusables.py --check
 	$(BIN)/ruff check .

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     )
     from fdstore.result_facts import ResultFacts
     from fdstore.results.config import FDConfig
-    from fdstore.results.tool_names import ToolName
     from fdstore.results.tool_outcome import Offloaded, ToolResult
     from fdstore.results.tool_policy import ToolPolicy
     from fdstore.store.contents.naming import ABSENT
@@ -48,6 +47,7 @@ if TYPE_CHECKING:
     from fdstore.tools.clearing import ClearingConfig
     from fdstore.tools.definition_shapes import DefinitionShape
     from fdstore.tools.functions.python_tool import tool
+    from fdstore.tools.tool_names import ToolName
     from fdstore.toolset import Toolset
 
 __version__ = "0.1.0"
@@ -75,7 +75,7 @@ _HOMES = {
     "fdstore.tools.clearing": ("ClearingConfig",),
     "fdstore.results.config": ("FDConfig",),
     "fdstore.tools.definition_shapes": ("DefinitionShape",),
-    "fdstore.results.tool_names": ("ToolName",),
+    "fdstore.tools.tool_names": ("ToolName",),
     "fdstore.tools.functions.python_tool": ("tool",),
     "fdstore.results.tool_outcome": ("Offloaded", "ToolResult"),
     "fdstore.results.tool_policy": ("ToolPolicy",),

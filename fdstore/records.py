@@ -143,6 +143,20 @@ class SearchResult(Record, frozen=True, kw_only=True):
     lines_searched: int
 
 
+class Comparison(Record, frozen=True, kw_only=True):
+    """A comparison of two texts: how many lines of `a` are removed, and how many added, to make it `b`."""
+
+    a: str
+    b: str
+    removed: int
+    added: int
+
+    @property
+    def is_equal(self) -> bool:
+        """Return whether the texts are the same."""
+        return not self.removed and not self.added
+
+
 class Export(Record, frozen=True, kw_only=True):
     """A finished export: `char_count` characters were written (0 of bytes); the file now has `size_bytes`."""
 

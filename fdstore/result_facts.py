@@ -1,4 +1,4 @@
-"""What the result of a tool call is about, as values: what it stored, which part it shows, what failed.
+"""Facts about the result of a tool call, as values: what it stored, which part it shows, what failed.
 
 The functions that render results for models fill these in where they are known, and the journal keeps them
 beside the text. So a rendered text is never read again to learn what a call did. Models never see them.
@@ -17,7 +17,16 @@ from typing import Literal
 import msgspec
 
 from fdstore.lifecycle import ProcessState
-from fdstore.records import ContentKind, Descriptor, Export, ProcessRecord, Record, SearchResult, Slice
+from fdstore.records import (
+    Comparison,
+    ContentKind,
+    Descriptor,
+    Export,
+    ProcessRecord,
+    Record,
+    SearchResult,
+    Slice,
+)
 from fdstore.text.layout import show_controls
 
 Interval = tuple[int, int]
@@ -91,6 +100,16 @@ class Extraction(_Facts, frozen=True, kw_only=True):
     what: ExtractionKind = "part"
 
 
+class ComparisonSummary(_Facts, frozen=True, kw_only=True):
+    """A comparison of two texts: their selectors, and how many lines of `a` are removed, and how many added,
+    to make it `b`."""
+
+    a: str
+    b: str
+    removed: int
+    added: int
+
+
 class FileExport(_Facts, frozen=True, kw_only=True):
     """A content that was written to a file, or appended to it."""
 
@@ -119,13 +138,14 @@ class ErrorSummary(_Facts, frozen=True, kw_only=True):
 
 
 class ResultFacts(_Facts, frozen=True, kw_only=True):
-    """What a result of a tool call is about.
+    """Facts about a result of a tool call.
 
     stored     contents that are shown as an element in place of the whole
     shown      parts of contents that are shown as they are
     search     a search whose hits are shown
     listed     the number of descriptors of which a part is listed
     extraction a part that was stored as a new descriptor
+    compared   two texts whose differences are shown
     written    the descriptor that was written to
     closed     the descriptor that was closed
     export     a file that was written
@@ -142,6 +162,7 @@ class ResultFacts(_Facts, frozen=True, kw_only=True):
     search: SearchSummary | None = None
     listed: int | None = None
     extraction: Extraction | None = None
+    compared: ComparisonSummary | None = None
     written: str = ""
     closed: str = ""
     export: FileExport | None = None
@@ -154,6 +175,8 @@ class ResultFacts(_Facts, frozen=True, kw_only=True):
         """The descriptors that the result is about, each once."""
         one = (self.search, self.extraction, self.export, self.error)
         named = [each.fd for each in (*self.processes, *self.stored, *self.shown, *one) if each is not None]
+        if self.compared is not None:
+            named += [self.compared.a.partition("#")[0], self.compared.b.partition("#")[0]]
         return tuple(dict.fromkeys(fd for fd in (*named, self.written, self.closed) if fd))
 
     @property
@@ -211,6 +234,13 @@ def of_search(result: SearchResult) -> ResultFacts:
     """Return the facts of a search."""
     pattern = _printable(result.pattern)
     return ResultFacts(search=SearchSummary(fd=result.fd, pattern=pattern, matches=result.matches))
+
+
+def of_comparison(found: Comparison) -> ResultFacts:
+    """Return the facts of a comparison."""
+    return ResultFacts(
+        compared=ComparisonSummary(a=found.a, b=found.b, removed=found.removed, added=found.added)
+    )
 
 
 def of_export(export: Export) -> ResultFacts:

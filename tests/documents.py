@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from fdstore.testing import ScriptedModel, call, say, turn
 from fdstore.testing.requests import Request
-from fdstore.tools.toolbox import BUILT_IN
+from fdstore.tools.catalogue import BUILT_IN
 
 LOG_LINES = 5000
 _FENCE = re.compile(r"^(```+)(\w*)[^\n`]*\n(.*?)^\1$\n?(\s*^```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)

@@ -13,7 +13,7 @@ import pytest
 from fdstore.cli import VERBS
 from fdstore.local.redis_server import PrivateServer
 from fdstore.testing import ScriptedModel
-from fdstore.tools.toolbox import BUILT_IN
+from fdstore.tools.catalogue import BUILT_IN
 from tests.documents import answers, blocks_of, environment, write_files
 from tests.waiting import PATIENCE_S
 from tests.worker_process import running_worker

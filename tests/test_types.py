@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import get_args
 
 import fdstore
-from fdstore.tools.toolbox import BUILT_IN
+from fdstore.tools.catalogue import BUILT_IN
 from tests.documents import blocks_of
 from tests.waiting import PATIENCE_S
 

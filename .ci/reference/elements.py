@@ -53,6 +53,10 @@ ELEMENTS: Mapping[str, About] = {
         "Lines as `grep -n` prints them: `120:a match`, `121-context`, `--` between groups. A line of more "
         "than 400 characters is cut around the match, and says so.",
     ),
+    "fd_diff": About(
+        "What differs between two texts; a long diff is an `fd_result`.",
+        "The diff in the unified format, without the line feed at its end, or that the texts are equal.",
+    ),
     "fd_list": About(
         "The descriptors of the process.",
         "A line for each: id, state, sizes, `read` (pages read of all, if that is known), source, the "
@@ -76,6 +80,9 @@ ELEMENTS: Mapping[str, About] = {
 }
 
 ATTRIBUTES: Mapping[str, str] = {
+    "a": "the old text, or part of it",
+    "added": "lines that `b` has instead of them",
+    "b": "the new one",
     "chain": "how the stages of a pipeline ended",
     "char_count": "characters written by this call",
     "chars": "the characters shown, `first-last`",
@@ -113,6 +120,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "program": "its program, or the commands of a pipeline",
     "reason": "why the stream broke",
     "process_result.reason": "why the process ended as it did",
+    "removed": "lines of `a` that `b` does not have",
     "shown": "matches shown",
     "size_bytes": "bytes of the whole content",
     "fd_file_result.size_bytes": "bytes of the file afterwards",
@@ -224,6 +232,7 @@ def make(made: Example) -> dict[str, list[str]]:
         "fd_search": [
             ("search_fd", {"fd": "fd:1", "pattern": "FAILED", "context": 1, "max_matches": 3}),
         ],
+        "fd_diff": [("diff_fd", {"a": "fd:1#L1-50", "b": "fd:1#L11-60", "context": 0})],
         "fd_file_result": [("fd_to_file", {"fd": "fd:1", "file_path": "log.txt"})],
         "fd_write": [
             ("write_fd", {"data": "1. Read the log.\n"}),

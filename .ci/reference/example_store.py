@@ -17,7 +17,8 @@ from fdstore.records import TreeLimits
 from fdstore.results.context import Context, Linked
 from fdstore.results.tool_outcome import ToolResult
 from fdstore.store.processes.processes import Program
-from fdstore.tools.toolbox import BUILT_IN, Toolbox
+from fdstore.tools.catalogue import BUILT_IN
+from fdstore.tools.toolbox import Toolbox
 from fdstore.toolset.build import DEFAULT_TOOLS, context_for, do_nothing
 
 LOG = "".join(f"test {each} {'FAILED' if each % 40 == 0 else 'passed'}\n" for each in range(1, 2001))

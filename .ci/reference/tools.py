@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
-from fdstore.results.tool_names import FD_TOOLS
-from fdstore.tools.toolbox import BUILT_IN, STOPPING
+from fdstore.results.tool_outcome import ToolResult
+from fdstore.tools.catalogue import BUILT_IN
+from fdstore.tools.toolbox import STOPPING
 from reference import markdown
 from reference.example_store import LOG, Example, example
 
@@ -32,58 +35,9 @@ Redis refuses its user. See [Errors](errors.md).
 """
 
 
-class Case(NamedTuple):
-    """A call that fails. `full`: in a tree that has reached its limits."""
-
-    tool: str
-    arguments: Mapping[str, Any]
-    full: bool = False
-
-
-CASES = [
-    Case("read_fd", {"fd": "fd:9"}),
-    Case("read_fd", {"fd": "fd:1", "start": 99}),
-    Case("read_fd", {"fd": "fd:1", "mode": "line", "start": 9000}),
-    Case("read_fd", {"fd": "fd:1", "start": 0}),
-    Case("read_fd", {"fd": "fd:2", "read_all": True}),
-    Case("read_fd", {"fd": "fd:3"}),
-    Case("search_fd", {"fd": "fd:9", "pattern": "FAILED"}),
-    Case("search_fd", {"fd": "fd:1", "pattern": "(?=FAILED)"}),
-    Case("search_fd", {"fd": "fd:1#L9000", "pattern": "FAILED"}),
-    Case("search_fd", {"fd": "fd:3", "pattern": "FAILED"}),
-    Case("list_fds", {"start": 99}),
-    Case("write_fd", {"fd": "fd:9", "data": "more"}),
-    Case("write_fd", {"fd": "fd:1", "data": "more"}),
-    Case("write_fd", {"data": "text", "eof": "yes"}),
-    Case("write_fd", {"data": "more"}, full=True),
-    Case("put_fd", {}),
-    Case("put_fd", {"file": "../secret"}),
-    Case("put_fd", {"file": "absent.md"}),
-    Case("put_fd", {"text": "more"}, full=True),
-    Case("fd_to_file", {"fd": "fd:9", "file_path": "a.txt"}),
-    Case("fd_to_file", {"fd": "fd:1", "file_path": "../a.txt"}),
-    Case("fd_to_file", {"fd": "fd:1", "file_path": "old.txt", "exist_ok": False}),
-    Case("fd_to_file", {"fd": "fd:1", "file_path": "new.txt", "create": False}),
-    Case("fd_to_file", {"fd": "fd:1#P99", "file_path": "new.txt"}),
-    Case("close_fd", {"fd": "fd:9"}),
-    Case("spawn", {"program_name": "expret", "query": "Is it legal?"}),
-    Case("spawn", {"program_name": "expert", "query": "Is it legal?", "additional_preload_fds": ["fd:9"]}),
-    Case(
-        "spawn",
-        {"program_name": "expert", "query": "Is it legal?", "additional_preload_files": ["absent.md"]},
-    ),
-    Case("spawn", {"program_name": "expert", "query": ""}),
-    Case("spawn", {"program_name": "expert", "query": "Is it legal?"}, full=True),
-    Case("fork", {"prompts": []}),
-    Case("pipe", {"commands": ["rm -r ."]}),
-    Case("pipe", {"commands": []}),
-    Case("pipe", {"commands": ["sort"], "in_fd": "fd:9"}),
-    Case("pipe", {"commands": ["sort"]}, full=True),
-    Case("wait", {"target": "triage.9"}),
-    Case("wait", {"target": "triage.1", "seconds": -1}),
-    Case("kill", {"target": "triage.9"}),
-    Case("kill", {"target": "other.1"}),
-]
+FAILING_CALLS = Path(__file__).parent / "failing_calls"
+"""Arguments of calls that fail. TOOL.toml has `calls`, and calls `in_full_tree`: in one that has reached its
+limits. A tool without such a file has no table of errors."""
 
 _ERROR = re.compile(r'<fd_error type="([a-z_]+)"[^>]*>\n<message>\n(.*)\n</message>', re.DOTALL)
 
@@ -95,7 +49,7 @@ def page() -> str:
 
 
 def prepare(made: Example) -> None:
-    """Make what the cases name: fd:1, a text; fd:2, a long one; fd:3, bytes; out/old.txt; triage.1."""
+    """Make what the calls name: fd:1, a text; fd:2, a long one; fd:3, bytes; out/old.txt; triage.1."""
     made.process.create(LOG, source="build.log")
     made.process.create(LOG * 4, source="all.log")
     made.process.create(b"PK\x03\x04", media_type="application/zip", source="logs.zip")
@@ -107,13 +61,11 @@ def blocks(made: Example) -> Iterator[str]:
     yield markdown.paragraphs(INTRODUCTION)
     types = ", ".join(f"`{each}`" for each in sorted(STOPPING))
     yield markdown.paragraphs(STOPPED.format(types=types))
-    for title, names in {
-        "On descriptors": [name for name in BUILT_IN if name in FD_TOOLS],
-        "On processes": [name for name in BUILT_IN if name not in FD_TOOLS],
-    }.items():
-        yield f"## {title}"
-        for name in names:
-            yield from tool(made, name)
+    for works_on in ("descriptors", "processes"):
+        yield f"## On {works_on}"
+        for name, each in BUILT_IN.items():
+            if each.works_on == works_on:
+                yield from tool(made, name)
 
 
 def tool(made: Example, name: str) -> Iterator[str]:
@@ -128,8 +80,13 @@ def tool(made: Example, name: str) -> Iterator[str]:
     yield markdown.table(["argument", "type", "default", "description"], rows)
     shown = json.dumps(definition, indent=2, ensure_ascii=False)
     yield markdown.details("The definition in the Messages API", markdown.fence(shown, "json"))
-    errors = [row(made, case) for case in CASES if case.tool == name]
-    yield markdown.table(["error", "after", "message"], errors)
+    file = FAILING_CALLS / f"{name}.toml"
+    failing = tomllib.loads(file.read_text("utf-8")) if file.exists() else {}
+    errors = [row(made.call, name, arguments) for arguments in failing.get("calls", [])]
+    for arguments in failing.get("in_full_tree", []):
+        errors.append(row(made.call_in_full_tree, name, arguments, " in a tree that is full"))
+    if errors:
+        yield markdown.table(["error", "after", "message"], errors)
 
 
 def kind(about: Mapping[str, Any]) -> str:
@@ -151,12 +108,12 @@ def default(key: str, about: Mapping[str, Any], schema: Mapping[str, Any]) -> st
     return f"`{json.dumps(about['default'])}`" if about.get("default") is not None else ""
 
 
-def row(made: Example, case: Case) -> list[str]:
+def row(
+    run: Callable[..., ToolResult], name: str, arguments: Mapping[str, Any], where: str = ""
+) -> list[str]:
     """Return what a call that fails returns."""
-    run = made.call_in_full_tree if case.full else made.call
-    result = run(case.tool, **case.arguments)
+    result = run(name, **arguments)
     found = _ERROR.search(result.text)
-    assert found, f"{case} does not fail: {result.text}"
+    assert found, f"{name} with {arguments} does not fail: {result.text}"
     kind, message = found.groups()
-    after = f"`{json.dumps(case.arguments)}`" + (" in a tree that is full" if case.full else "")
-    return [f"[`{kind}`](errors.md)", after, markdown.literal(message)]
+    return [f"[`{kind}`](errors.md)", f"`{json.dumps(arguments)}`{where}", markdown.literal(message)]

@@ -22,7 +22,8 @@ from fdstore.agent.program_limits import Limits
 from fdstore.errors import InvalidProgram, NewerFormat, quoted
 from fdstore.msgspec_types import prepare
 from fdstore.records import ModelPrice, TreeLimits
-from fdstore.results.config import FDConfig, has_descriptors
+from fdstore.results.config import FDConfig
+from fdstore.tools.catalogue import has_descriptors
 from fdstore.tools.clearing import ClearingConfig
 
 _NEWER = ("Object contains unknown field", "Invalid enum value")

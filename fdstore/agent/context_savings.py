@@ -15,13 +15,13 @@ from fdstore.agent.history import History, read_history
 from fdstore.errors import NotFound
 from fdstore.records import ProcessRecord
 from fdstore.result_facts import ResultFacts
-from fdstore.results.tool_names import FD_TOOLS
 from fdstore.results.wrapping import block_text
 from fdstore.store.keys import process_keys
 from fdstore.store.processes import journal, process_records
 from fdstore.store.processes.savings import Saved, Savings, day_of, label
 from fdstore.store.record_format import SKIPPABLE, unreadable
 from fdstore.text.tokens import estimate_tokens
+from fdstore.tools.catalogue import FD_TOOLS
 from fdstore.wire.operation import Operation
 
 SESSION = "agent"

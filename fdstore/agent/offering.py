@@ -24,12 +24,13 @@ import msgspec
 from fdstore.agent.conversation import Conversation, Offered
 from fdstore.store.contents import descriptors
 from fdstore.text.tokens import estimate_tokens
+from fdstore.tools.catalogue import BUILT_IN
 from fdstore.tools.toolbox import Toolbox
 from fdstore.wire.operation import Operation
 
 LONG_PROMPT_TOKENS = 12_000
 
-READERS = frozenset({"read_fd", "search_fd", "list_fds", "close_fd"})
+HELD_BACK = frozenset(name for name, tool in BUILT_IN.items() if tool.held_back)
 """The tools that may be held back. Any other has a use without descriptors."""
 
 
@@ -39,7 +40,7 @@ def may_hold_back(toolbox: Toolbox, prompt: object) -> Operation[bool]:
     context = toolbox.context
     if context.config.hold_back_tools is False or not toolbox.has_functions:
         return False
-    if not context.fds_on or not context.enabled <= READERS:
+    if not context.fds_on or not context.enabled <= HELD_BACK:
         return False
     sent = msgspec.json.encode([prompt, toolbox.definitions]).decode()
     if estimate_tokens(sent) >= LONG_PROMPT_TOKENS:
@@ -57,4 +58,4 @@ def offered_tools(definitions: list[dict[str, Any]], conversation: Conversation)
     """Return those of an agent's tools that are offered with its next request."""
     if not conversation.is_held_back:
         return definitions
-    return [each for each in definitions if each["name"] not in READERS]
+    return [each for each in definitions if each["name"] not in HELD_BACK]

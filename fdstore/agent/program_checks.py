@@ -12,10 +12,10 @@ import re
 from collections.abc import Mapping, Sequence
 
 from fdstore.errors import quoted
-from fdstore.results.tool_names import FD_TOOLS, PROCESS_TOOLS
 from fdstore.text.numbers import MAX_INTEGER
+from fdstore.tools.catalogue import BUILT_IN
 
-BUILT_IN_TOOLS = tuple(sorted(FD_TOOLS | PROCESS_TOOLS))
+BUILT_IN_TOOLS = tuple(sorted(BUILT_IN))
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,47}")
 """The form of the name of a program and of an alias; a process is named after its program."""

@@ -34,8 +34,8 @@ from fdstore.errors import quoted
 from fdstore.msgspec_types import prepare
 from fdstore.records import ModelPrice
 from fdstore.results.config import FDSection
-from fdstore.results.tool_names import FD_TOOLS, PROCESS_TOOLS
 from fdstore.text.numbers import MAX_INTEGER
+from fdstore.tools.catalogue import FD_TOOLS, PROCESS_TOOLS
 from fdstore.tools.clearing import ClearingConfig
 
 DEFAULT_MAX_TOKENS = 8192

@@ -27,7 +27,7 @@ from fdstore.agent.program_limits import Limits
 from fdstore.agent.program_parser import SHOWN_PATH, ProgramSource
 from fdstore.errors import InvalidArgument, InvalidProgram, TargetMissing, quoted
 from fdstore.results.config import FDConfig
-from fdstore.results.tool_names import FD_TOOLS
+from fdstore.tools.catalogue import BUILT_IN, FD_TOOLS
 
 __all__ = ["Bundle", "Limits", "LinkedProgram", "LoadedFile", "Program", "load", "load_files"]
 
@@ -202,11 +202,10 @@ def _warnings(source: ProgramSource, program: Program) -> list[str]:
         names = ", ".join(source.fd_settings)
         off = "descriptors are off; use enabled = true or enable an FD tool"
         warnings.append(f"[file_descriptor] sets {names}, but {off}")
-    if "fd_to_file" in program.tools and program.export_root is None:
-        unnamed = "[export] root names no directory to write below: there is no such tool"
-        warnings.append(f"[tools] enables fd_to_file, but {unnamed}, except on workers with --export-root")
-    if "spawn" in program.tools and not source.file.linked_programs:
-        warnings.append("[tools] enables spawn, but [linked_programs] names no program to spawn")
-    if "pipe" in program.tools and not program.commands:
-        warnings.append("[tools] enables pipe, but [commands] allow names no command to run")
+    # as the program will be: where links lead is known once their files are loaded
+    links = {alias: LinkedProgram(key=alias) for alias in source.file.linked_programs}
+    configured = msgspec.structs.replace(program, linked=links)
+    for tool in (BUILT_IN[name] for name in program.tools):
+        if tool.needs is not None and not tool.needs.is_met(configured):
+            warnings.append(f"[tools] enables {tool.name}, but {tool.needs.warning}")
     return warnings

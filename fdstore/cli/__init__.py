@@ -27,8 +27,8 @@ from fdstore.url_arguments import exit_code_of
 
 READER_GONE = 141
 INTERRUPTED = 130
-FAILED_SEARCH = 2
-"""As for grep, whose exit code 1 means no match."""
+FAILED_COMPARISON = 2
+"""As for grep and diff, whose exit code 1 means no match and a difference."""
 
 VERBS: dict[str, dict[str, tuple[str, str]]] = {
     "Content": {
@@ -39,6 +39,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "read": ("fdstore.cli.reading:read", "Print pages, lines or characters of a content."),
         "cat": ("fdstore.cli.reading:cat", "Print a content of any size, text or bytes."),
         "search": ("fdstore.cli.search:search", "Print the lines that match a pattern."),
+        "diff": ("fdstore.cli.diff:diff", "Print what differs between two texts."),
         "tail": ("fdstore.cli.tail:tail", "Print the end of a content; -f follows it as it grows."),
         "export": ("fdstore.cli.export:export", "Write a content to a file, atomically."),
         "rm": ("fdstore.cli.room:rm", "Drop descriptors, or remove a whole tree."),
@@ -117,7 +118,9 @@ class Verbs(click.Group):
             return result
         except FDStoreError as error:
             output.report(error, as_json=session.as_json)
-            ctx.exit(FAILED_SEARCH if ctx.invoked_subcommand == "search" else exit_code_of(error))
+            ctx.exit(
+                FAILED_COMPARISON if ctx.invoked_subcommand in ("search", "diff") else exit_code_of(error)
+            )
         except BrokenPipeError:
             output.abandon()
             ctx.exit(READER_GONE)

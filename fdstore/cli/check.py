@@ -118,7 +118,7 @@ def _without_mistake(file: LoadedFile, imports: bool) -> CheckedFile:
 def _warnings(file: LoadedFile, imports: bool) -> tuple[str, ...]:
     """Return what is wrong with the functions of a program, and with policies for tools that it lacks."""
     from fdstore.errors import InvalidArgument, quoted
-    from fdstore.results.tool_names import FD_TOOLS, PROCESS_TOOLS
+    from fdstore.tools.catalogue import BUILT_IN
     from fdstore.tools.functions.python_tool import import_tool, python_tool
 
     warnings = []
@@ -131,8 +131,8 @@ def _warnings(file: LoadedFile, imports: bool) -> tuple[str, ...]:
             warnings.append(f"[tools] python: {error.problem}")
     for name in file.program.file_descriptor.policies:
         where = f"file_descriptor.tool.{name if name.isidentifier() else quoted(name)}"
-        if name in FD_TOOLS | PROCESS_TOOLS:
-            warnings.append(f"{where}: has no effect; the results of {name} are never stored")
+        if name in BUILT_IN:
+            warnings.append(f"{where}: has no effect on {name}, which is no function of yours")
         elif name not in names:
             warnings.append(f"{where}: [tools] python names no function called so")
     return tuple(warnings)

@@ -49,6 +49,7 @@ def run(
     from fdstore.local.redis_server import is_embedded
     from fdstore.permissions import Permissions
     from fdstore.runtime.waker import waker
+    from fdstore.tools.catalogue import BUILT_IN
 
     require()
     if prompt is not None and file is not None:
@@ -63,8 +64,10 @@ def run(
         wake = waker(store.url, store.prefix)
         root_program = bundle.programs[bundle.root]
         on_workers = detach or on_interrupt == "leave"
-        agents = on_workers or bool(root_program.linked) or "fork" in root_program.tools
-        if agents or "pipe" in root_program.tools:
+        tools = [BUILT_IN[name] for name in root_program.tools]
+        starts = {tool.starts for tool in tools if tool.works_with(root_program)}
+        agents = on_workers or "agents" in starts
+        if agents or "commands" in starts:
             _workers_for(session, store, bundle, agents=agents)
         if not detach:
             load_runner()

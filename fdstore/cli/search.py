@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fdstore.text.search import Matcher
 
 NOTHING_FOUND = 1
-"""grep's exit code for no match. For errors see `fdstore.cli.FAILED_SEARCH`."""
+"""grep's exit code for no match. For errors see `fdstore.cli.FAILED_COMPARISON`."""
 
 AROUND = click.IntRange(0, 100)
 

@@ -40,7 +40,7 @@ class Rendered(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """What the model sees."""
+        """Return what the model sees."""
         return self._marked(_ESCAPED if self.is_escaped else "")
 
     @property

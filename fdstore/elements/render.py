@@ -23,7 +23,7 @@ import msgspec
 from fdstore import result_facts
 from fdstore.elements.build import Attribute, Rendered, element, escape_attribute
 from fdstore.errors import FDStoreError, quoted
-from fdstore.records import Descriptor, Export, Mode, ProcessRecord, Record, Slice
+from fdstore.records import Comparison, Descriptor, Export, Mode, ProcessRecord, Record, Slice
 from fdstore.result_facts import ResultFacts
 from fdstore.text.layout import characters, matching, show_controls
 
@@ -192,6 +192,14 @@ def fd_extraction(
         children=[_message(f"{new.fd} holds {what} {source_fd} ({characters(new.chars)}).{offer}")],
         facts=result_facts.of_extraction(source_fd, new, kind),
     )
+
+
+def fd_diff(found: Comparison, diff: str) -> Rendered:
+    """Render the unified diff of two texts, or that they are equal."""
+    attributes: list[tuple[str, Attribute]] = [("a", found.a), ("b", found.b)]
+    attributes += [("removed", found.removed), ("added", found.added)]
+    body = f"{found.a} and {found.b} are equal." if found.is_equal else diff.removesuffix("\n")
+    return element("fd_diff", attributes, body, facts=result_facts.of_comparison(found))
 
 
 def fd_list(

@@ -46,17 +46,17 @@ class NotEncoded(InvalidArgument):
 
 
 class TooLarge(FDStoreError):
-    """The result would exceed the limit; nothing was returned."""
+    """The result would exceed the limit, of characters or of another `unit`; nothing was returned."""
 
     type = "too_large"
 
-    def __init__(self, what: str, size: int, limit: int, advice: str = "") -> None:
-        super().__init__(what, size, limit, advice)
-        self.what, self.size, self.limit, self.advice = what, size, limit, advice
+    def __init__(self, what: str, size: int, limit: int, advice: str = "", unit: str = "characters") -> None:
+        super().__init__(what, size, limit, advice, unit)
+        self.what, self.size, self.limit, self.advice, self.unit = what, size, limit, advice, unit
 
     def __str__(self) -> str:
         advice = f"; {self.advice}" if self.advice else ""
-        return f"{self.what} has {self.size} characters, more than the limit of {self.limit}{advice}"
+        return f"{self.what} has {self.size} {self.unit}, more than the limit of {self.limit}{advice}"
 
 
 class NotText(FDStoreError):

@@ -1,4 +1,4 @@
-"""What the result of a tool call is about, in words for people."""
+"""Results of tool calls in words for people."""
 
 from __future__ import annotations
 
@@ -31,6 +31,8 @@ def _words(facts: ResultFacts) -> list[str]:
     if (made := facts.extraction) is not None:
         what = {"part": "a part of", "all": "all of", "hits": "hits of a search in"}[made.what]
         return [made.fd, f"{what} {made.source_fd}", f"{made.chars:,} characters"]
+    if (compared := facts.compared) is not None:
+        return [f"{compared.a} to {compared.b}", f"+{compared.added} -{compared.removed} lines"]
     if (export := facts.export) is not None:
         done = "appended to" if export.appended else "written to"
         return [f"{export.fd} {done} {export.file_path}", f"{export.size_bytes:,} bytes"]

@@ -32,13 +32,14 @@ from fdstore.integrations.process_name import process_name_of_thread
 from fdstore.results.config import FDConfig
 from fdstore.results.context import Context
 from fdstore.results.offloading import offload, offload_parts
-from fdstore.results.tool_names import READING_TOOLS, ToolName
 from fdstore.results.tool_outcome import Offloaded, ToolResult, element_result
 from fdstore.results.wrapping import wrap_input
 from fdstore.store.keys import check_root
 from fdstore.store.recent import Recent
 from fdstore.text.layout import show_controls
+from fdstore.tools.catalogue import READING_TOOLS
 from fdstore.tools.definition_shapes import DefinitionShape, in_shape
+from fdstore.tools.tool_names import ToolName
 from fdstore.tools.toolbox import Toolbox
 from fdstore.toolset import Toolset
 from fdstore.toolset.build import described_context

@@ -8,14 +8,12 @@ older workers run them.
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from fdstore.errors import InvalidArgument, quoted
-from fdstore.results.tool_names import FD_TOOLS
 from fdstore.results.tool_policy import ToolPolicy, check_size
 from fdstore.text.numbers import MAX_INTEGER
 
@@ -32,11 +30,6 @@ DIRECT_CHARS = 8000
 WHOLE_CHARS = 0
 """What `whole_chars` is where it is not set."""
 FLAGS = ("page_user_input", "enable_references", "json_pretty_print")
-
-
-def has_descriptors(config: FDSection, tools: Collection[str]) -> bool:
-    """Return whether an agent has descriptors: as `config` says, else if one of its tools works on them."""
-    return config.enabled if config.enabled is not None else not FD_TOOLS.isdisjoint(tools)
 
 
 def _size(description: str, minimum: int = 1, default: int | None = None) -> msgspec.Meta:

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from fdstore.elements.stored_message import Offer
 from fdstore.files.paths import Root
 from fdstore.permissions import Permissions
 from fdstore.pipeline_limits import DEFAULTS, PipelineLimits
@@ -55,6 +56,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     read_parts        returns what the agent has read of each descriptor; None: it has no journal
     user_code         returns a context manager around each run of a user's function
     is_new_call       whether the call cannot have begun before
+    offers            how the usable tools continue with a stored result; the toolbox sets them
     """
 
     handle: ProcessHandle
@@ -80,6 +82,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     read_parts: Callable[[], Mapping[str, ReadParts]] | None = None
     user_code: UserCode = nullcontext
     is_new_call: bool = False
+    offers: tuple[Offer, ...] = ()
 
     def policy_of(self, tool: str) -> ToolPolicy:
         """Return what becomes of the results of a tool, by its name or by a source: `Bash: make test`."""

@@ -81,7 +81,7 @@ def render_fd(
         first = first or (yield from reading.read_page(context.handle, fd, 1))
     except NotText:
         descriptor = yield from _descriptor(context, fd)
-        return fd_result_of_bytes(descriptor, stored_message(descriptor, context.enabled))
+        return fd_result_of_bytes(descriptor, stored_message(descriptor, context.offers))
     descriptor = yield from _descriptor(context, fd)
     if _is_whole(context, descriptor, display):
         text = first.text
@@ -135,7 +135,7 @@ def _render(context: Context, ends: _Ends, display: Display) -> Rendered:
     tokens = _tokens(ends)
     if _is_whole(context, d, display):
         whole = Head(text=ends.head, lines=f"1-{d.lines}" if d.lines else "0-0", truncated=False)
-        return fd_result(d, whole, None, stored_message(d, context.enabled, shows="all"), tokens)
+        return fd_result(d, whole, None, stored_message(d, context.offers, shows="all"), tokens)
     if _may_be_described(d, display) and ends.last_line == d.lines:
         # imported here, since most programs store nothing that is rendered
         from fdstore.text.previews import preview_of, sample_ends, sample_text
@@ -147,7 +147,7 @@ def _render(context: Context, ends: _Ends, display: Display) -> Rendered:
         found = preview_of(sample, _room(display))
         if found is not None:
             tail = _tail(ends, found.tail_chars) if found.tail_chars else None
-            message = stored_message(d, context.enabled, shows="part")
+            message = stored_message(d, context.offers, shows="part")
             return fd_result(d, found, tail, message, tokens)
     head_chars, tail_chars = _chars(d, display)
     if head_chars is None and len(first.text) > context.config.max_read_chars:
@@ -159,7 +159,7 @@ def _render(context: Context, ends: _Ends, display: Display) -> Rendered:
     elif head_chars:
         head = _head(ends, head_chars)
         shows = "first page" if len(head.text) >= len(first.text) else "part"
-    message = stored_message(d, context.enabled, shows=shows)
+    message = stored_message(d, context.offers, shows=shows)
     return fd_result(d, head, _tail(ends, tail_chars) if tail_chars else None, message, tokens)
 
 

@@ -167,7 +167,7 @@ def store_bytes(
     descriptor = yield from contents.create(
         context.handle, data, source, media_type=media_type, name=name, call_id=call_id
     )
-    rendered = fd_result_of_bytes(descriptor, stored_message(descriptor, context.enabled))
+    rendered = fd_result_of_bytes(descriptor, stored_message(descriptor, context.offers))
     return _Stored(rendered, descriptor).wrapped
 
 

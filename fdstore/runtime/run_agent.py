@@ -25,11 +25,15 @@ from fdstore.runtime.claim import Lease, WorkerStopping
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import processes, waiting
 from fdstore.store.record_format import decoding
+from fdstore.tools.catalogue import BUILT_IN
 from fdstore.tools.functions.python_tool import defining_module, import_tool
+from fdstore.tools.needs import EXPORT_ROOT
 from fdstore.tools.process_task import ForkTask, Task
-from fdstore.tools.toolbox import BUILT_IN, Toolbox
+from fdstore.tools.toolbox import Toolbox
 
 log = logging.getLogger("fdstore.agent")
+
+_STARTING_AGENTS = frozenset(name for name, tool in BUILT_IN.items() if tool.starts == "agents")
 
 
 def run_agent(
@@ -130,19 +134,20 @@ def make_toolbox(
     permissions: Permissions,
     user_code: UserCode = nullcontext,
 ) -> Toolbox:
-    """Return the tools of a program for its process, limited by `permissions`. A fork is refused `fork` and
-    `spawn` unless its task allows them. Raises `NotAllowed`, `PathRefused`, `InvalidArgument`."""
+    """Return the tools of a program for its process, limited by `permissions`. A fork is refused those that
+    start agents unless its task allows them. Raises `NotAllowed`, `PathRefused`, `InvalidArgument`."""
     permissions.check_python(program.python)
     export_root = permissions.resolve_export_root(program.export_root)
-    if "fd_to_file" in program.tools and export_root is None:
-        log.warning("%s has no fd_to_file: this worker has no export root (--export-root)", handle.id)
+    for name in program.tools if export_root is None else ():
+        if BUILT_IN[name].needs is EXPORT_ROOT:
+            log.warning("%s has no %s: this worker has no export root (--export-root)", handle.id, name)
     is_leaf = isinstance(birth, ForkTask) and not birth.may_spawn
     context = Context(
         handle=handle,
         prefix=prefix,
         config=program.file_descriptor,
         enabled=frozenset(program.tools),
-        refused=frozenset({"fork", "spawn"}) if is_leaf else frozenset(),
+        refused=_STARTING_AGENTS if is_leaf else frozenset(),
         fds_on=program.fds_on,
         export_root=export_root,
         preload_root=permissions.resolve_preload_root(program.preload_root),

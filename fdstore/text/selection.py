@@ -53,10 +53,19 @@ FIRST_PAGE = Part("page", 1, 1)
 
 
 class Selector(msgspec.Struct, frozen=True):
-    """A descriptor id in its canonical form, and a part, if any."""
+    """A descriptor id in its canonical form, and a part, if any.
+
+    >>> str(selector("3#L120-180")), str(selector(3))
+    ('fd:3#L120-180', 'fd:3')
+    """
 
     fd: str
     part: Part | None = None
+
+    def __str__(self) -> str:
+        if self.part is None:
+            return self.fd
+        return f"{self.fd}#{self.part.mode[0].upper()}{self.part.start}-{self.part.last}"
 
 
 def fd_ids(values: Iterable[object]) -> list[str]:

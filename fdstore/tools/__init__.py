@@ -1,1 +1,2 @@
-"""The tools a model may call, one per file; `toolbox` combines them."""
+"""The tools that a model may call: those of `built_in`, found by `catalogue`, and functions of the user.
+`toolbox` combines them."""

@@ -153,7 +153,7 @@ def _clearable(result: ShownResult) -> _Clearable | None:
 
 
 def _is_all_stored(result: ShownResult) -> bool:
-    """Whether each block of a result shows a stored content, and nothing else."""
+    """Return whether each block of a result shows a stored content, and nothing else."""
     blocks = len(result.content) if isinstance(result.content, list) else 1
     shown = [stored.block for stored in result.facts.stored]
     return bool(shown) and not result.facts.processes and shown == list(range(blocks))

@@ -1,4 +1,8 @@
-"""The definition of a tool: a typed set of arguments, a description, and an operation.
+"""A tool: its arguments, its operation, and every fact about it that other parts of fdstore use.
+
+Each file of `tools.built_in` defines one, and `tools.catalogue` finds it there. Whoever needs a fact (which
+tools read, what a permission of MCP offers, what the system prompt says) asks the tools, so nothing else
+lists them.
 
 The arguments are a msgspec Struct. The schema that the model sees is generated from it, and the model's
 arguments are validated against it, so the two cannot differ. Models are loose with numbers, so `"3"` and
@@ -12,17 +16,26 @@ with an effect declares it (`makes`), and the result of a call is stored under t
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import msgspec
 
+from fdstore.elements.stored_message import Offer
 from fdstore.msgspec_types import prepare
 from fdstore.results.context import Context
 from fdstore.results.tool_outcome import ToolOutcome
+from fdstore.store.tokens import Permission
 from fdstore.tools.arguments import Arguments, schema_of
+from fdstore.tools.needs import Configuration, Need
 from fdstore.wire.operation import Operation
 
 Run: TypeAlias = Callable[[Context, Any, str | None], Operation[ToolOutcome]]
+
+Effect: TypeAlias = Literal["reads", "adds", "destroys"]
+"""The most that a call changes. A part that a reading tool stores on request does not count: no host asks
+about it."""
+
+EFFECTS: tuple[Effect, ...] = get_args(Effect)
 
 
 def always(_: Any) -> bool:
@@ -33,22 +46,72 @@ def never(_: Any) -> bool:
     return False
 
 
-class Tool(msgspec.Struct, frozen=True, kw_only=True):
-    """One tool: its name, arguments, description and operation.
+def say_nothing(_: Context) -> str:
+    return ""
 
-    `describe` receives the context, since some descriptions list what is available. `makes` returns whether a
-    call with these arguments has an effect (creates a descriptor, a process, a file): a repeated call then
-    returns the first one's result.
+
+class Tool(msgspec.Struct, frozen=True, kw_only=True):
+    """One tool and its facts.
+
+    name         as models call it
+    title        for people, a few words
+    position     its place among the others, wherever several are listed
+    works_on     "descriptors": enabling it turns descriptors on, without them it is not offered; "processes"
+    effect       the most that a call changes
+    repeatable   whether a second call with the same arguments changes nothing more; if it reads, it is
+    permission   of callers of MCP, which offers it to them; None: they are never offered it
+    needs        what must be configured; None: nothing
+    agents_only  why only agents of program files may have it; "": own loops may too
+    starts       what it starts on a worker; "": nothing
+    held_back    whether it may be held back until there is a descriptor, since it has no use before
+    preloaded    whether hosts load it from the first turn, instead of behind their search for tools
+    describe     its description. It receives the context, since some list what is available
+    explain      what the system prompt says of it: of a tool on descriptors lines with examples, of one on
+                 processes a paragraph, shared by the tools that name the same `section`
+    offer        how a model continues with it after an `fd_result`, as `read on with ...`
+    makes        whether a call with these arguments has an effect (creates a descriptor, a process, a file):
+                 a repeated call then returns the first one's result
     """
 
     name: str
+    title: str
+    position: int
+    works_on: Literal["descriptors", "processes"]
+    effect: Effect
+    repeatable: bool = False
+    permission: Permission | None = None
+    needs: Need | None = None
+    agents_only: str = ""
+    starts: Literal["", "agents", "commands"] = ""
+    held_back: bool = False
+    preloaded: bool = False
     arguments: type[Arguments]
     describe: Callable[[Context], str]
+    explain: Callable[[Context], str] = say_nothing
+    offer: Offer | None = None
+    section: str = ""
     run: Run
     makes: Callable[[Any], bool] = always
 
     def __post_init__(self) -> None:
         prepare(self.arguments)
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Return whether a second call with the same arguments changes nothing more."""
+        return self.repeatable or self.effect == "reads"
+
+    def works_with(self, configuration: Configuration) -> bool:
+        """Return whether everything that it needs is configured."""
+        return self.needs is None or self.needs.is_met(configuration)
+
+    def is_usable(self, context: Context) -> bool:
+        """Return whether it can work in this context."""
+        if self.works_on == "descriptors" and not context.fds_on:
+            return False
+        if self.agents_only and not context.own_program.name:
+            return False
+        return self.works_with(context)
 
     def definition(self, context: Context) -> dict[str, Any]:
         """Return the Messages API tool dict."""

@@ -19,7 +19,7 @@ import msgspec
 
 from fdstore.elements.build import Rendered
 from fdstore.elements.render import fd_error, process_result
-from fdstore.elements.stored_message import not_text_advice
+from fdstore.elements.stored_message import advise
 from fdstore.errors import (
     CallInterrupted,
     FDStoreError,
@@ -39,7 +39,6 @@ from fdstore.result_facts import NO_FACTS, join_facts
 from fdstore.results.context import Context, Progress
 from fdstore.results.fd_results import Display, render_fd
 from fdstore.results.offloading import wrap_output
-from fdstore.results.tool_names import FD_TOOLS, PROCESS_TOOLS
 from fdstore.results.tool_outcome import Started, ToolResult, element_result, has_failed
 from fdstore.results.tool_policy import NO_POLICY
 from fdstore.results.wrapping import store_answer, wrap_error
@@ -48,20 +47,8 @@ from fdstore.store.record_format import decoding
 from fdstore.store.views import worker_check
 from fdstore.telemetry.counts import count
 from fdstore.text.selection import selector
-from fdstore.tools import (
-    close_fd,
-    fd_to_file,
-    fork,
-    list_fds,
-    pipe,
-    put_fd,
-    read_fd,
-    search_fd,
-    spawn,
-    wait,
-    write_fd,
-)
 from fdstore.tools.arguments import convert
+from fdstore.tools.catalogue import BUILT_IN, offers_of, usable_tools
 from fdstore.tools.functions.python_tool import PythonTool, call_function, expand_placeholders, python_tool
 from fdstore.tools.instructions import instructions
 from fdstore.tools.observed_call import UNKNOWN, ObservedCall, UnobservedCall, observed_call
@@ -69,14 +56,6 @@ from fdstore.tools.tool import Tool
 from fdstore.wire.operation import Batch, Disk, Operation
 
 log = logging.getLogger("fdstore.tools")
-
-BUILT_IN: dict[str, Tool] = {
-    module.TOOL.name: module.TOOL
-    for module in (
-        *(read_fd, search_fd, list_fds, write_fd, put_fd, fd_to_file, close_fd),
-        *(spawn, fork, pipe),
-    )
-} | {tool.name: tool for tool in (wait.WAIT, wait.KILL)}
 
 MAX_ERROR_CHARS = 4000
 """How much of an error is shown. Those of users' functions are stored if they are long."""
@@ -90,44 +69,18 @@ STOPPING = frozenset(
 """Types of errors that a model cannot correct: `start` raises them instead of returning a result."""
 
 
-def check_enabled(enabled: Sequence[str]) -> frozenset[str]:
-    """Return a set of built-in tool names. Raises `InvalidArgument` for an unknown one, listing them all."""
-    if isinstance(enabled, str):
-        raise InvalidArgument("enabled", 'a list of names is needed, as ["read_fd"]')
-    for name in enabled:
-        if name not in BUILT_IN:
-            raise InvalidArgument(
-                "enabled", f"there is no tool {quoted(name)}; there are: {', '.join(BUILT_IN)}"
-            )
-    return frozenset(enabled)
-
-
-def usable_tools(context: Context) -> frozenset[str]:
-    """Return the enabled tools that can work in this context."""
-    names = context.enabled & BUILT_IN.keys()
-    if not context.fds_on:
-        names -= FD_TOOLS
-    if context.export_root is None:
-        names -= {"fd_to_file"}
-    if not context.linked:
-        names -= {"spawn"}
-    if not context.own_program.name:
-        names -= {"fork"}
-    if not context.commands:
-        names -= {"pipe"}
-    return frozenset(names)
-
-
 class Toolbox:
     """The tools of one agent: built-in ones that are usable in `context`, and the user's functions."""
 
     def __init__(self, context: Context, python: Sequence[Callable[..., Any]] = ()) -> None:
-        self.context = msgspec.structs.replace(context, enabled=usable_tools(context))
-        self._tools = {name: tool for name, tool in BUILT_IN.items() if name in self.context.enabled}
+        self._tools = usable_tools(context)
+        self.context = msgspec.structs.replace(
+            context, enabled=frozenset(self._tools), offers=offers_of(self._tools)
+        )
         self._python: dict[str, PythonTool] = {}
         for function in python:
             tool = python_tool(function)
-            if tool.name in FD_TOOLS | PROCESS_TOOLS or tool.name in self._python:
+            if tool.name in BUILT_IN or tool.name in self._python:
                 raise InvalidArgument("python", f"there is a tool {tool.name} already; rename the function")
             self._python[tool.name] = tool
         configured = self.context.config.policies
@@ -150,7 +103,7 @@ class Toolbox:
             there_are = f"there are: {', '.join(known) or 'none'}"
             problem = f"there is no function {quoted(name)} among the tools; {there_are}"
             if name in BUILT_IN:
-                problem = f"the results of {name} are never stored; name functions of yours"
+                problem = f"{name} is no function of yours; name one of them"
             raise InvalidArgument("config.tool", problem)
 
     @property
@@ -235,7 +188,7 @@ class Toolbox:
                 raise
             fd = _fd_of(error, arguments)
             if isinstance(error, NotText):
-                advice = not_text_advice(error, self.context.enabled - self.context.refused)
+                advice = advise(error, self.context.offers)
                 error = NotText(error.fd, error.media_type, error.size_bytes, error.problem, advice)
             return element_result(fd_error(error, fd, MAX_ERROR_CHARS), is_error=True)
 
@@ -291,16 +244,16 @@ class Toolbox:
     def _run(
         self, context: Context, tool: Tool, arguments: Any, call_id: str | None
     ) -> Operation[ToolResult | Started]:
-        if tool.name in ("spawn", "pipe") and not context.wait_for_workers:
-            yield from worker_check.require_worker(context.prefix, for_agents=tool.name == "spawn")
+        if tool.starts and not context.wait_for_workers:
+            yield from worker_check.require_worker(context.prefix, for_agents=tool.starts == "agents")
         outcome = yield from tool.run(context, arguments, call_id)
         if isinstance(outcome, Started):
             return outcome
         result = outcome if isinstance(outcome, ToolResult) else element_result(outcome)
-        if tool.name in FD_TOOLS:
+        if tool.works_on == "descriptors":
             count("fdstore_read_chars_total", by=len(result.text))
-        if context.meter is not None and tool.name in FD_TOOLS:
-            yield from savings.count_read(context.handle, context.meter, tool.name, result.text)
+            if context.meter is not None:
+                yield from savings.count_read(context.handle, context.meter, tool.name, result.text)
         return result
 
     def _run_python(self, tool: PythonTool, arguments: object, call_id: str | None) -> Operation[ToolResult]:

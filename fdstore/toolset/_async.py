@@ -14,12 +14,12 @@ from fdstore.results.config import FDConfig
 from fdstore.results.context import Progress
 from fdstore.results.offload_file import offload_file
 from fdstore.results.offloading import offload, offload_parts, wrap
-from fdstore.results.tool_names import ToolName
 from fdstore.results.tool_outcome import Offloaded, ToolResult
 from fdstore.results.wrapping import store_references, wrap_input
 from fdstore.tools.clear_messages import clear_messages
 from fdstore.tools.clearing import ClearingConfig
 from fdstore.tools.definition_shapes import DefinitionShape, in_shape
+from fdstore.tools.tool_names import ToolName
 from fdstore.tools.toolbox import Toolbox
 from fdstore.toolset.build import DEFAULT_TOOLS, context_for, linked_programs, waker_for
 

@@ -9,15 +9,14 @@ from pathlib import Path
 from fdstore.errors import InvalidArgument
 from fdstore.files.paths import Root
 from fdstore.records import TreeLimits
-from fdstore.results.config import FDConfig, has_descriptors
+from fdstore.results.config import FDConfig
 from fdstore.results.context import Context, Linked
 from fdstore.results.token_counter import TokenCounter
-from fdstore.results.tool_names import FD_TOOLS, PROCESS_TOOLS, ToolName
 from fdstore.runtime.waker import waker
 from fdstore.store.keys import process_keys
 from fdstore.store.process_handle import ProcessHandle
-from fdstore.tools import fork
-from fdstore.tools.toolbox import check_enabled
+from fdstore.tools.catalogue import BUILT_IN, FD_TOOLS, PROCESS_TOOLS, check_enabled, has_descriptors
+from fdstore.tools.tool_names import ToolName
 
 DEFAULT_TOOLS: tuple[ToolName, ...] = ("read_fd", "list_fds")
 
@@ -62,20 +61,10 @@ def context_for(
     names = check_enabled(enabled)
     if isinstance(commands, str):
         raise InvalidArgument("commands", 'a list of programs is needed, as ["grep"]')
-    if "pipe" in names and not commands:
-        raise InvalidArgument("commands", "pipe is enabled, so name the programs that it may run")
-    if "fd_to_file" in names and export_root is None:
-        raise InvalidArgument(
-            "export_root", 'fd_to_file is enabled, so name the directory that it may write below, as "out"'
-        )
-    if "spawn" in names and not linked:
-        raise InvalidArgument("programs", "spawn is enabled, so name the programs that it may start")
-    if "fork" in names:
-        raise InvalidArgument("enabled", fork.NO_CONVERSATION)
     chosen = config or FDConfig()
     if chosen.enabled and FD_TOOLS.isdisjoint(names):
         names |= {"read_fd"}  # descriptors that the model cannot read would be useless
-    return Context(
+    context = Context(
         handle=handle,
         prefix=prefix,
         config=chosen,
@@ -92,6 +81,12 @@ def context_for(
         wait_for_workers=wait_for_workers,
         meter=meter,
     )
+    for tool in (BUILT_IN[name] for name in enabled):
+        if tool.agents_only:
+            raise InvalidArgument("enabled", tool.agents_only)
+        if tool.needs is not None and not tool.needs.is_met(context):
+            raise InvalidArgument(tool.needs.argument, f"{tool.name} is enabled, so {tool.needs.remedy}")
+    return context
 
 
 def described_context(

@@ -147,6 +147,7 @@ WORDS = {
     "read": "p 1",
     "cat": "p 1",
     "search": "p 1 x",
+    "diff": "p 1 2",
     "tail": "p 1",
     "export": "p 1 out",
     "rm": "p 1",

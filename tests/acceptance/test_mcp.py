@@ -8,6 +8,7 @@ import socket
 from typing import Any
 
 import fdstore
+from fdstore.integrations.mcp.access import DEFAULT_PERMISSIONS, tools_of
 from fdstore.integrations.process_name import process_name_of
 from tests.acceptance.conftest import Command
 from tests.children import Child
@@ -55,7 +56,7 @@ def test_a_host_starts_it_stores_a_text_and_ends_it(command: Command, store: fds
         stored = ask(server, 3, "tools/call", name="put_fd", arguments={"file": "build.log"})
         rest, said = server.communicate(timeout=PATIENCE_S)
 
-    assert tools == ["read_fd", "search_fd", "list_fds", "write_fd", "put_fd", "close_fd"]
+    assert tools == tools_of(DEFAULT_PERMISSIONS)
     assert 'source="build.log"' in stored["content"][0]["text"]
     assert (server.returncode, rest) == (0, b"")
     assert b"Traceback" not in said

@@ -22,7 +22,7 @@ from fdstore.agent.editor_schema import editor_schema
 from fdstore.cli import VERBS, load_verb
 from fdstore.errors import FDStoreError
 from fdstore.store import keys
-from fdstore.tools.toolbox import BUILT_IN
+from fdstore.tools.catalogue import BUILT_IN
 from fdstore_workers.__main__ import worker
 from tests.docs.site import ROOT, page_of, pages
 

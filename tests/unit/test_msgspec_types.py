@@ -22,8 +22,8 @@ from fdstore.records import TreeLimits
 from fdstore.lifecycle import ProcessState
 from fdstore.store.content_info import descriptor_of
 from fdstore.tools.process_task import PipeTask, encode_task
-from fdstore.tools.fd_to_file import Plan
-from fdstore.tools.toolbox import BUILT_IN
+from fdstore.tools.built_in.fd_to_file import Plan
+from fdstore.tools.catalogue import BUILT_IN
 from fdstore.tools.arguments import convert
 
 met = []

@@ -15,7 +15,16 @@ from fdstore.client._async.writer import StreamWriter
 from fdstore.files.source import open_source, source_name
 from fdstore.files.target import Target
 from fdstore.records import Descriptor, Export, Mode, SearchResult, Slice
-from fdstore.store.contents import byte_reading, contents, descriptors, exporting, naming, reading, searching
+from fdstore.store.contents import (
+    byte_reading,
+    comparing,
+    contents,
+    descriptors,
+    exporting,
+    naming,
+    reading,
+    searching,
+)
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import processes
 from fdstore.store.streams import completion, streams
@@ -338,6 +347,31 @@ class Process:
             ignore_case=ignore_case,
         )
         return await self._run(found)
+
+    async def diff(self, a: FdLike, b: FdLike, context: int = 3) -> str:
+        r"""Return the unified diff that makes text `a` into text `b`, with `context` lines (0-100) around
+        each change; "" if they are equal. Both may be parts that selectors name; lines are numbered as in the
+        whole texts. Apart from the diff itself, memory is bounded: 16 bytes for each line, of which each
+        text may have 2 000 000, and 200 000 from the first to the last that differs. Of what would take
+        longer than some seconds to compare, more lines than necessary are shown as replaced.
+
+        Raises `TooLarge` beyond these limits (compare parts), `NotText`, `InvalidArgument`, `NotFound`,
+        `PageOutOfRange`, `PositionOutOfRange`.
+
+        >>> a, b = await proc.create("one\ntwo\n"), await proc.create("one\n2\n")
+        >>> print(await proc.diff(a.fd, b.fd, context=0), end="")
+        --- fd:1
+        +++ fd:2
+        @@ -2 +2 @@
+        -two
+        +2
+        """
+        pieces: list[bytes] = []
+        operation = comparing.compare(
+            self.handle, parse_request(a), parse_request(b), context=context, write=pieces.append
+        )
+        await self._run(operation)
+        return b"".join(pieces).decode("utf-8")
 
     async def export(
         self,

@@ -13,8 +13,8 @@ from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fdstore.errors import FDStoreError, StoreUnavailable, UnknownOutcome
-from fdstore.results.tool_names import READING_TOOLS
 from fdstore.settings import HOST_READ_CHARS
+from fdstore.tools.catalogue import READING_TOOLS
 
 if TYPE_CHECKING:
     from fdstore.client._sync.process import Process
@@ -74,7 +74,7 @@ class Descriptors:
 
     @property
     def is_away(self) -> bool:
-        """Whether the store did not answer when it was needed last, or was never reached."""
+        """Return whether the store did not answer when it was needed last, or was never reached."""
         return self._is_away
 
     def on_return(self, call: Callable[[], None]) -> None:

@@ -17,7 +17,7 @@ from fdstore.integrations.gateway.json_parts import (
     string_of,
     value_of,
 )
-from fdstore.results.tool_names import READING_TOOLS
+from fdstore.tools.catalogue import READING_TOOLS
 
 PREFIX = "fdstore_"
 

@@ -1,5 +1,6 @@
-"""What hooks remember of a store that is away. A hook is a new process for each event, so a small file in the
-data directory has the outage (see `wire.breaker`): one event waits for the store, the following ones do not.
+"""The memory of hooks about a store that is away. A hook is a new process for each event, so a small file in
+the data directory has the outage (see `wire.breaker`): one event waits for the store, the following ones do
+not.
 
 The file is a hint. It may be missing, damaged or of another time; then the store is tried.
 """

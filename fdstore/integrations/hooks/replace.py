@@ -17,8 +17,8 @@ from fdstore.errors import InvalidArgument, PathRefused, StoreUnavailable, Targe
 from fdstore.integrations.hooks.output import Answer, Output
 from fdstore.integrations.hooks.persisted_file import open_persisted, value_of_json
 from fdstore.integrations.project import Project
-from fdstore.results.tool_names import READING_TOOLS
 from fdstore.results.tool_outcome import Offloaded
+from fdstore.tools.catalogue import READING_TOOLS
 from fdstore.toolset import Toolset
 
 PATIENCE_S = 2.0

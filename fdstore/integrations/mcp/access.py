@@ -8,19 +8,12 @@ from typing import cast
 import msgspec
 
 from fdstore.errors import InvalidArgument, quoted
-from fdstore.results.tool_names import ToolName
 from fdstore.store.keys import check_process
 from fdstore.store.tokens import PERMISSIONS, Permission
+from fdstore.tools.catalogue import BUILT_IN
+from fdstore.tools.tool_names import ToolName
 
 DEFAULT_PERMISSIONS: frozenset[Permission] = frozenset({"read", "write"})
-
-TOOLS: dict[Permission, tuple[ToolName, ...]] = {
-    "read": ("read_fd", "search_fd", "list_fds"),
-    "write": ("put_fd", "write_fd", "close_fd"),
-    "pipe": ("pipe", "wait", "kill"),
-    "export": ("fd_to_file",),
-}
-"""The tools that a permission offers."""
 
 
 class Access(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,13 +40,13 @@ def _tree(process: str) -> str:
 
 
 def tools_of(permissions: Iterable[Permission]) -> list[ToolName]:
-    """Return the tools that some permissions offer, in the order of `PERMISSIONS`.
+    """Return the tools that some permissions offer.
 
     >>> tools_of({"export", "read"})
     ['read_fd', 'search_fd', 'list_fds', 'fd_to_file']
     """
     held = frozenset(permissions)
-    return [tool for permission in PERMISSIONS if permission in held for tool in TOOLS[permission]]
+    return cast("list[ToolName]", [name for name, tool in BUILT_IN.items() if tool.permission in held])
 
 
 def parse_permissions(words: str) -> frozenset[Permission]:

@@ -8,7 +8,7 @@ from typing import Any
 import mcp_types as types
 
 from fdstore.errors import FDStoreError
-from fdstore.integrations.mcp.access import TOOLS, Access
+from fdstore.integrations.mcp.access import Access
 from fdstore.integrations.mcp.content import call_result, error_result
 from fdstore.integrations.mcp.host_tools import HostTool
 from fdstore.integrations.mcp.progress import Report, reported
@@ -16,7 +16,7 @@ from fdstore.integrations.mcp.refusals import NotPermitted
 from fdstore.integrations.mcp.tool_list import STORES_A_PART
 from fdstore.integrations.mcp.toolsets import Toolsets
 from fdstore.results.tool_outcome import ToolResult
-from fdstore.store.tokens import PERMISSIONS
+from fdstore.tools.catalogue import BUILT_IN
 
 
 async def call_tool(
@@ -48,8 +48,8 @@ async def call_tool(
 
 def _check(access: Access, name: str, arguments: dict[str, Any]) -> None:
     """Raise `NotPermitted` for a tool, or a use of one, that needs another permission."""
-    for permission in PERMISSIONS:
-        if name in TOOLS[permission] and permission not in access.permissions:
-            raise NotPermitted(name, permission)
+    permission = BUILT_IN[name].permission if name in BUILT_IN else None
+    if permission is not None and permission not in access.permissions:
+        raise NotPermitted(name, permission)
     if arguments.get(STORES_A_PART) not in (None, False) and "write" not in access.permissions:
         raise NotPermitted(f"{name} with {STORES_A_PART}", "write")

@@ -12,8 +12,8 @@ import mcp_types as types
 import msgspec
 
 from fdstore.errors import InvalidArgument
-from fdstore.results.tool_names import FD_TOOLS, PROCESS_TOOLS
 from fdstore.results.tool_outcome import ToolResult
+from fdstore.tools.catalogue import BUILT_IN
 
 HostContent: TypeAlias = str | list[Any] | ToolResult
 """A text, content blocks of the Messages API or of MCP, or either with an error flag."""
@@ -37,7 +37,7 @@ def by_name(tools: Iterable[HostTool]) -> dict[str, HostTool]:
     """Return tools by their names. Raises `InvalidArgument` for a name that is taken."""
     found: dict[str, HostTool] = {}
     for tool in tools:
-        if tool.name in found or tool.name in FD_TOOLS | PROCESS_TOOLS:
+        if tool.name in found or tool.name in BUILT_IN:
             raise InvalidArgument("host_tools", f"there is a tool {tool.name} already")
         found[tool.name] = tool
     return found

@@ -12,30 +12,8 @@ import mcp_types as types
 
 from fdstore.integrations.mcp.access import Access
 from fdstore.integrations.mcp.toolsets import Toolsets
+from fdstore.tools.catalogue import BUILT_IN
 from fdstore.tools.definition_shapes import in_shape
-
-TITLES = {
-    "read_fd": "Read a stored text",
-    "search_fd": "Search a stored text",
-    "list_fds": "List stored texts",
-    "put_fd": "Store a text",
-    "write_fd": "Write a stored text",
-    "close_fd": "Drop a stored text",
-    "fd_to_file": "Save a stored text",
-    "pipe": "Run programs over a stored text",
-    "wait": "Wait for a process",
-    "kill": "Cancel a process",
-}
-
-READING = frozenset({"read_fd", "search_fd", "list_fds", "wait"})
-"""Tools that change nothing. A part that they store on request is an addition, which no host asks about."""
-
-DESTROYING = frozenset({"close_fd", "fd_to_file", "kill"})
-
-REPEATABLE = READING | {"close_fd", "kill"}
-
-ALWAYS_LOADED = frozenset({"read_fd", "search_fd"})
-"""Tools that Claude Code offers from the first turn, instead of behind its search for tools."""
 
 FRAME_CHARS = 10_000
 """Room for the frame of a result."""
@@ -57,18 +35,20 @@ def _described(definition: dict[str, Any], access: Access, result_chars: int) ->
     if "write" not in access.permissions:
         properties = {key: each for key, each in schema["properties"].items() if key != STORES_A_PART}
         schema = {**schema, "properties": properties}
+    tool = BUILT_IN.get(name)  # a function of the user has no facts
     meta: dict[str, Any] = {}
-    if name in ALWAYS_LOADED:
+    if tool is not None and tool.preloaded:
+        # Claude Code offers it from the first turn
         meta = {"anthropic/alwaysLoad": True, "anthropic/maxResultSizeChars": result_chars}
     return types.Tool(
         name=name,
-        title=TITLES.get(name),
+        title=None if tool is None else tool.title,
         description=definition["description"],
         input_schema=schema,
         annotations=types.ToolAnnotations(
-            read_only_hint=name in READING,
-            destructive_hint=name in DESTROYING,
-            idempotent_hint=name in REPEATABLE,
+            read_only_hint=tool is not None and tool.effect == "reads",
+            destructive_hint=tool is not None and tool.effect == "destroys",
+            idempotent_hint=tool is not None and tool.is_repeatable,
             open_world_hint=False,
         ),
         _meta=meta or None,

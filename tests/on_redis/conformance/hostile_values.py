@@ -154,6 +154,7 @@ FIELDS: dict[str, dict[str, Any]] = {
         "max_matches": [1, 5, "7", 10_000, 10_001],
         **every([True, False], "ignore_case", "extract_to_new_fd"),
     },
+    "diff_fd": {**every(IDS, "a", "b"), "context": [0, "3", 100, 101]},
     "list_fds": every([1, 2, "3", 2.0], "start", "count"),
     "write_fd": {"data": ["a note\n", *TEXTS]},
     "put_fd": {"text": ["a note\n", *TEXTS]},

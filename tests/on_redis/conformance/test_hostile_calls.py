@@ -32,7 +32,7 @@ TYPES = {
     if isinstance(kind, type) and issubclass(kind, errors.FDStoreError)
 }
 BUILT_IN = ["read_fd", "search_fd", "list_fds", "write_fd", "put_fd", "fd_to_file", "close_fd", "spawn"]
-BUILT_IN += ["pipe", "wait", "kill"]
+BUILT_IN += ["pipe", "wait", "kill", "diff_fd"]
 MANY_KEYS = 60
 
 

@@ -13,8 +13,8 @@ import fdstore
 from fdstore import FDConfig, Toolset
 from fdstore.client import Process, Store
 from fdstore.errors import InvalidArgument
-from fdstore.results.tool_names import FD_TOOLS
 from fdstore.testing.rules import check_creation
+from fdstore.tools.catalogue import FD_TOOLS
 from tests.elements import Element, only
 
 ALL = ["read_fd", "search_fd", "list_fds", "write_fd", "put_fd", "fd_to_file", "close_fd"]
@@ -35,7 +35,9 @@ def schema(tools: Toolset, name: str) -> dict[str, Any]:
 
 def test_only_enabled_tools_are_offered(proc: Process) -> None:
     assert [each["name"] for each in Toolset(proc).definitions] == ["read_fd", "list_fds"]
-    assert {each["name"] for each in Toolset(proc, enabled=ALL, export_root=".").definitions} == FD_TOOLS
+    assert {
+        each["name"] for each in Toolset(proc, enabled=list(FD_TOOLS), export_root=".").definitions
+    } == FD_TOOLS
 
 
 def test_definitions_follow_the_messages_api_schema(proc: Process, spawning: Toolset) -> None:

@@ -14,10 +14,12 @@ from mcp_types import EmbeddedResource, ImageContent
 from fdstore import aio
 from fdstore.client import Process, Store
 from fdstore.errors import InvalidArgument
+from fdstore.integrations.mcp.access import tools_of
 from fdstore.integrations.mcp.host_tools import HostTool
 from fdstore.integrations.mcp.server import build_server
 from fdstore.integrations.mcp.toolsets import ToolOptions
 from fdstore.local.redis_server import PrivateServer
+from fdstore.tools.catalogue import BUILT_IN
 from tests.elements import only
 from tests.on_redis.mcp.sessions import ERAS, talk, text_of, toolsets_at
 from tests.outages import SilentServer
@@ -52,10 +54,7 @@ def test_the_tools_are_described_without_an_output_schema(redis_url: str) -> Non
     options = ToolOptions(export_root="out", commands=("grep",))
     tools = {tool.name: tool for tool in talk(redis_url, work, permissions=everything, options=options)}
 
-    assert list(tools) == [
-        *("read_fd", "search_fd", "list_fds", "write_fd", "put_fd", "fd_to_file", "close_fd"),
-        *("pipe", "wait", "kill"),
-    ]
+    assert list(tools) == [name for name, tool in BUILT_IN.items() if tool.permission]
     assert all(tool.output_schema is None for tool in tools.values())
     assert all(tool.annotations.open_world_hint is False for tool in tools.values())
     hints = {
@@ -220,7 +219,11 @@ def test_a_store_that_is_down_is_an_error_of_each_call_until_it_is_back(tmp_path
             return offered, only(text_of(down))["type"], only(text_of(up))["fd"]
 
     with PrivateServer() as server:
-        assert asyncio.run(main(server)) == (6, "store_unavailable", "fd:1")
+        assert asyncio.run(main(server)) == (
+            len(tools_of(["read", "write"])),
+            "store_unavailable",
+            "fd:1",
+        )
 
 
 def test_a_store_that_never_answers_delays_no_list_and_one_call() -> None:
@@ -234,7 +237,7 @@ def test_a_store_that_never_answers_delays_no_list_and_one_call() -> None:
             return [text_of(await client.call_tool("list_fds", {})) for _ in range(5)]
 
     with SilentServer() as silent:
-        assert asyncio.run(lists(silent.url)) == (6, 0)
+        assert asyncio.run(lists(silent.url)) == (len(tools_of(["read", "write"])), 0)
     with SilentServer() as silent:
         errors = asyncio.run(calls(silent.url))
         assert all("it is tried again in" in error for error in errors[1:])

@@ -12,12 +12,18 @@ from fdstore.agent.conversation import (
     decode_entry,
     encode_entry,
 )
-from fdstore.agent.offering import offered_tools
+from fdstore.agent.offering import HELD_BACK, offered_tools
+from fdstore.tools.catalogue import FD_TOOLS
 
 YOURS = {"name": "fetch", "description": "Fetch."}
 TOOLS = [{"name": "read_fd", "description": "Read. " * 500}, YOURS]
 HELD = Start(system="You read.", content="word " * 500, held_back=True)
 ANSWER = Assistant(content=[], stop_reason="pause_turn", input_tokens=700)
+
+
+def test_only_tools_without_a_use_before_the_first_descriptor_are_held_back() -> None:
+    assert {"read_fd", "search_fd", "list_fds", "close_fd"} <= HELD_BACK <= FD_TOOLS
+    assert HELD_BACK.isdisjoint({"write_fd", "put_fd", "fd_to_file"})
 
 
 def test_tools_are_held_back_until_the_record_that_offers_them() -> None:

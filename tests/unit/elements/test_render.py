@@ -9,6 +9,7 @@ from fdstore.elements.render import Tail
 from fdstore.elements.stored_message import stored_message
 from fdstore.errors import InvalidArgument, NotFound
 from fdstore.records import ContextLine, Export, Hit, SearchResult
+from fdstore.tools.catalogue import offers_of
 from tests.unit.rendering import descriptor, make_slice, parse_frame, process
 
 
@@ -89,24 +90,32 @@ def test_the_message_names_only_enabled_tools():
     d = descriptor("fd:3")
 
     assert stored_message(d) == "The text is stored as fd:3 (12 pages of at most 4000 characters)."
-    assert stored_message(d, frozenset({"read_fd", "spawn"})).endswith(
+    assert stored_message(d, offers_of({"read_fd", "spawn"})).endswith(
         ' Read on with read_fd(fd="fd:3", start=2).'
     )
-    assert stored_message(d, frozenset({"read_fd", "search_fd", "fd_to_file"})).endswith(
+    assert stored_message(d, offers_of({"read_fd", "search_fd", "fd_to_file"})).endswith(
         ' Read on with read_fd(fd="fd:3", start=2), find lines with search_fd(fd="fd:3", pattern="..."),'
         ' or save it with fd_to_file(fd="fd:3", file_path="...").'
     )
+
+
+def test_the_message_offers_the_tools_that_change_least_first():
+    d = descriptor(kind="bytes", media_type="image/png", bytes=3, chars=0, lines=0)
+
+    message = stored_message(d, offers_of({"fd_to_file", "pipe", "read_fd"}))
+
+    assert message.index("read_fd") < message.index("pipe") < message.index("fd_to_file")
 
 
 def test_the_message_of_a_stream_says_whether_more_may_come():
     growing = descriptor(state="open", pages=1)
     broken = descriptor(state="broken", pages=1, reason="writer_lost")
 
-    assert stored_message(growing, frozenset({"read_fd"})) == (
+    assert stored_message(growing, offers_of({"read_fd"})) == (
         "fd:1 is still being written (1 page so far)."
         ' Wait for more with read_fd(fd="fd:1", start=1, wait_seconds=10).'
     )
-    assert stored_message(broken, frozenset({"read_fd"})) == (
+    assert stored_message(broken, offers_of({"read_fd"})) == (
         "fd:1 broke off (writer_lost); what came before is stored (1 page)."
     )
 
@@ -287,7 +296,7 @@ def test_an_error_has_its_type_and_the_existing_ids():
 def test_stored_bytes_say_what_can_be_done_with_them(media_type, state, ways):
     d = descriptor(kind="bytes", media_type=media_type, state=state, bytes=3, chars=0, lines=0)
 
-    message = stored_message(d, frozenset({"read_fd", "search_fd", "pipe"}))
+    message = stored_message(d, offers_of({"read_fd", "search_fd", "pipe"}))
 
     assert ways in message
     shown = render.fd_result_of_bytes(d, message).text

@@ -8,12 +8,13 @@ from fdstore.elements import render, render_search
 from fdstore.elements.build import Rendered
 from fdstore.errors import NotFound
 from fdstore.inspection.describe_result import describe_result
-from fdstore.records import Export, SearchResult
+from fdstore.records import Comparison, Export, SearchResult
 from fdstore.result_facts import NO_FACTS, ResultFacts, in_block, join_facts
 from tests.unit.rendering import descriptor, make_slice, process
 
 STORED = render.fd_result(descriptor("fd:3", pages=1), None, None, "Stored.", 7)
 PICTURE = descriptor(kind="bytes", bytes=12345, media_type="image/png")
+DIFF = Comparison(a="fd:1#L1-9", b="fd:2", removed=1, added=2)
 EXPORT = Export(fd="fd:1", file_path="a.txt", mode="append", char_count=3, size_bytes=1234)
 SEARCH = SearchResult(fd="fd:1", pattern="a|b", hits=(), shown=0, matches=12, lines_searched=99)
 
@@ -22,6 +23,7 @@ SEARCH = SearchResult(fd="fd:1", pattern="a|b", hits=(), shown=0, matches=12, li
     ("rendered", "words"),
     [
         (STORED, "fd:3, stored: 1 page, 48,000 characters"),
+        (render.fd_diff(DIFF, "@@"), "fd:1#L1-9 to fd:2, +2 -1 lines"),
         (render.fd_result_of_bytes(PICTURE, "Stored."), "fd:1, stored: 12,345 bytes of image/png"),
         (render.fd_content(make_slice("x")), "fd:1, page 2 of 3, lines 41-80"),
         (render.fd_content(make_slice("x", page="all")), "fd:1, page all of 3, lines 41-80"),

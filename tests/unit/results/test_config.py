@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from fdstore.errors import InvalidArgument
 from fdstore.results.config import FLAGS, OPTIONAL_SIZES, SIZES, FDConfig
-from fdstore.results.tool_names import FD_TOOLS, PROCESS_TOOLS
 from fdstore.text.numbers import MAX_INTEGER
 
 
@@ -31,11 +30,6 @@ def test_every_field_is_checked_as_a_flag_or_as_a_size():
     with_checks_of_their_own = {*("enabled", "tool", "count_tokens", "hold_back_tools"), *OPTIONAL_SIZES}
 
     assert {*FLAGS, *SIZES} | with_checks_of_their_own == set(FDConfig.__struct_fields__)
-
-
-def test_the_tool_names_are_those_a_model_sees():
-    assert {"read_fd", "search_fd", "list_fds", "fd_to_file", "write_fd", "put_fd", "close_fd"} == FD_TOOLS
-    assert {"spawn", "fork", "pipe", "wait", "kill"} == PROCESS_TOOLS
 
 
 @pytest.mark.parametrize("name", [*SIZES, *OPTIONAL_SIZES])

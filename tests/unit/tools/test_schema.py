@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fdstore.errors import InvalidArgument
-from fdstore.tools import close_fd, fd_to_file, list_fds, put_fd, read_fd, spawn
 from fdstore.tools.arguments import Arguments, Number, convert, schema_of
+from fdstore.tools.built_in import close_fd, fd_to_file, list_fds, put_fd, read_fd, spawn
+from fdstore.tools.built_in.read_fd import ReadFD
+from fdstore.tools.built_in.spawn import Spawn
 from fdstore.tools.functions.python_tool import python_tool
-from fdstore.tools.read_fd import ReadFD
-from fdstore.tools.spawn import Spawn
 
 MODULES = [read_fd, list_fds, put_fd, fd_to_file, close_fd, spawn]
 

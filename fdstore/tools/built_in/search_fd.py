@@ -8,6 +8,7 @@ import msgspec
 
 from fdstore.elements.render import fd_extraction
 from fdstore.elements.render_search import LINE_CHARS, fd_search
+from fdstore.elements.stored_message import StoredResult
 from fdstore.records import Hit, SearchResult
 from fdstore.results.context import Context
 from fdstore.results.tool_outcome import ToolOutcome
@@ -131,4 +132,29 @@ def makes(arguments: SearchFD) -> bool:
     return arguments.extract_to_new_fd
 
 
-TOOL = Tool(name="search_fd", arguments=SearchFD, describe=describe, run=run, makes=makes)
+def explain(context: Context) -> str:
+    return '- find lines, as grep -n: search_fd(fd="fd:1", pattern="ERROR", context=2)'
+
+
+def offer(stored: StoredResult) -> str:
+    if stored.shows in ("all", "nothing"):
+        return ""
+    return f'find lines with search_fd(fd="{stored.fd}", pattern="...")'
+
+
+TOOL = Tool(
+    name="search_fd",
+    title="Search a stored text",
+    position=20,
+    works_on="descriptors",
+    effect="reads",
+    permission="read",
+    held_back=True,
+    preloaded=True,
+    arguments=SearchFD,
+    describe=describe,
+    explain=explain,
+    offer=offer,
+    run=run,
+    makes=makes,
+)

@@ -14,6 +14,7 @@ from typing import Annotated
 import msgspec
 
 from fdstore.elements.render import fd_file_result
+from fdstore.elements.stored_message import StoredResult
 from fdstore.errors import CallInterrupted, quoted
 from fdstore.files.target import Target, TargetIdentity
 from fdstore.msgspec_types import prepare
@@ -25,6 +26,7 @@ from fdstore.store.processes import tool_calls
 from fdstore.store.trees.export_quota import Allowance
 from fdstore.text.selection import parse_request
 from fdstore.tools.arguments import Arguments, Fd, WriteMode
+from fdstore.tools.needs import EXPORT_ROOT
 from fdstore.tools.tool import Tool
 from fdstore.wire.operation import Disk, Operation
 
@@ -95,4 +97,25 @@ def describe(context: Context) -> str:
     )
 
 
-TOOL = Tool(name="fd_to_file", arguments=FDToFile, describe=describe, run=run)
+def explain(context: Context) -> str:
+    return '- save it exactly as it is: fd_to_file(fd="fd:1", file_path="out.txt")'
+
+
+def offer(stored: StoredResult) -> str:
+    return f'save it with fd_to_file(fd="{stored.fd}", file_path="...")'
+
+
+TOOL = Tool(
+    name="fd_to_file",
+    title="Save a stored text",
+    position=60,
+    works_on="descriptors",
+    effect="destroys",
+    permission="export",
+    needs=EXPORT_ROOT,
+    arguments=FDToFile,
+    describe=describe,
+    explain=explain,
+    offer=offer,
+    run=run,
+)

@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 
 from fdstore.elements.render import fd_content, fd_extraction
+from fdstore.elements.stored_message import StoredResult
 from fdstore.errors import InvalidArgument, NotText
 from fdstore.results import pictures
 from fdstore.results.context import Context
@@ -112,4 +113,42 @@ def makes(arguments: ReadFD) -> bool:
     return arguments.extract_to_new_fd
 
 
-TOOL = Tool(name="read_fd", arguments=ReadFD, describe=describe, run=run, makes=makes)
+def explain(context: Context) -> str:
+    return (
+        '- the next page: read_fd(fd="fd:1", start=2)\n'
+        '- lines 120 to 139: read_fd(fd="fd:1", mode="line", start=120, count=20) '
+        'or read_fd(fd="fd:1#L120-139")\n'
+        "- keep a part, to hand it on, without reading it: "
+        'read_fd(fd="fd:1#L120-139", extract_to_new_fd=true)'
+    )
+
+
+def offer(stored: StoredResult) -> str:
+    match stored.shows:
+        case "nothing":
+            return f'look at it with read_fd(fd="{stored.fd}")' if stored.is_viewable else ""
+        case "all":
+            return ""
+    if stored.is_open:
+        return f'wait for more with read_fd(fd="{stored.fd}", start={stored.pages}, wait_seconds=10)'
+    if stored.shows == "part":
+        return f'read it with read_fd(fd="{stored.fd}")'
+    return f'read on with read_fd(fd="{stored.fd}", start=2)' if stored.pages > 1 else ""
+
+
+TOOL = Tool(
+    name="read_fd",
+    title="Read a stored text",
+    position=10,
+    works_on="descriptors",
+    effect="reads",
+    permission="read",
+    held_back=True,
+    preloaded=True,
+    arguments=ReadFD,
+    describe=describe,
+    explain=explain,
+    offer=offer,
+    run=run,
+    makes=makes,
+)

@@ -26,4 +26,21 @@ def describe(context: Context) -> str:
     return "Drop a stored text you no longer need. Others who hold it keep it."
 
 
-TOOL = Tool(name="close_fd", arguments=CloseFD, describe=describe, run=run)
+def explain(context: Context) -> str:
+    return '- drop what you no longer need: close_fd(fd="fd:1")'
+
+
+TOOL = Tool(
+    name="close_fd",
+    title="Drop a stored text",
+    position=70,
+    works_on="descriptors",
+    effect="destroys",
+    repeatable=True,
+    permission="write",
+    held_back=True,
+    arguments=CloseFD,
+    describe=describe,
+    explain=explain,
+    run=run,
+)

@@ -7,12 +7,14 @@ from typing import Annotated, Literal
 import msgspec
 
 from fdstore.elements.render import process_result
+from fdstore.elements.stored_message import StoredResult
 from fdstore.results.context import Context
 from fdstore.results.tool_outcome import ToolOutcome
 from fdstore.store.processes import pipelines, process_records
 from fdstore.text.commands import check_tees, parse
 from fdstore.text.selection import fd_id
 from fdstore.tools.arguments import Arguments
+from fdstore.tools.needs import COMMANDS
 from fdstore.tools.process_task import PipeTask, encode_task
 from fdstore.tools.tool import Tool
 from fdstore.wire.operation import Disk, Operation
@@ -77,4 +79,43 @@ def describe(context: Context) -> str:
     )
 
 
-TOOL = Tool(name="pipe", arguments=Pipe, describe=describe, run=run)
+def explain(context: Context) -> str:
+    on = context.enabled
+    programs = ", ".join(context.commands)
+    commands = ", ".join(f'"{each}"' for each in dict.fromkeys((context.commands[0], context.commands[-1])))
+    in_fd = ', in_fd="fd:1"' if context.fds_on else ""
+    parts = [
+        "# Programs over stored texts\n"
+        f"pipe runs programs ({programs}) in the background: pipe(commands=[{commands}]{in_fd}). There is no "
+        "shell: no variables, redirections or globs. You get the process, the fd of its output, and the fd "
+        "of its error output" + ("; read them now or later." if "read_fd" in on else ".")
+    ]
+    if context.fds_on:
+        parts.append("The output of one pipeline may be the in_fd of another, also while it is written.")
+    if "write_fd" in on:
+        parts.append('With in_fd="new" you write its input yourself with write_fd, and end it with eof=true.')
+    return " ".join(parts)
+
+
+def offer(stored: StoredResult) -> str:
+    if stored.shows != "nothing":
+        return ""
+    return f'pass it to a command with pipe(commands=["..."], in_fd="{stored.fd}")'
+
+
+TOOL = Tool(
+    name="pipe",
+    title="Run programs over a stored text",
+    position=130,
+    works_on="processes",
+    effect="adds",
+    permission="pipe",
+    needs=COMMANDS,
+    starts="commands",
+    arguments=Pipe,
+    describe=describe,
+    explain=explain,
+    offer=offer,
+    section="pipelines",
+    run=run,
+)

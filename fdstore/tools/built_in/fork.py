@@ -80,4 +80,25 @@ def describe(context: Context) -> str:
     )
 
 
-TOOL = Tool(name="fork", arguments=Fork, describe=describe, run=run)
+def explain(context: Context) -> str:
+    return (
+        "# Copies of yourself\n"
+        "fork runs copies of you at once, each with this whole conversation and its own task: "
+        'fork(prompts=["Check the first half.", "Check the second half."]). Their last messages are your '
+        "result, in this order."
+    )
+
+
+TOOL = Tool(
+    name="fork",
+    title="Run copies of this agent",
+    position=120,
+    works_on="processes",
+    effect="adds",
+    agents_only=NO_CONVERSATION,
+    starts="agents",
+    arguments=Fork,
+    describe=describe,
+    explain=explain,
+    run=run,
+)

@@ -102,4 +102,22 @@ def describe(context: Context) -> str:
     return "Store a text of your own, or a file without reading it, as a new fd."
 
 
-TOOL = Tool(name="put_fd", arguments=PutFD, describe=describe, run=run)
+def explain(context: Context) -> str:
+    text = '- store a text that is complete: put_fd(text="...")'
+    if context.preload_root is None:
+        return text
+    return f'{text}\n- store a file without reading it: put_fd(file="build.log")'
+
+
+TOOL = Tool(
+    name="put_fd",
+    title="Store a text",
+    position=50,
+    works_on="descriptors",
+    effect="adds",
+    permission="write",
+    arguments=PutFD,
+    describe=describe,
+    explain=explain,
+    run=run,
+)

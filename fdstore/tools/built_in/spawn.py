@@ -21,6 +21,7 @@ from fdstore.store.processes import process_records, processes
 from fdstore.text.media_types import is_binary
 from fdstore.text.selection import selector
 from fdstore.tools.arguments import Arguments, Fd, check_message
+from fdstore.tools.needs import LINKED_PROGRAMS
 from fdstore.tools.process_task import SpawnTask, encode_task
 from fdstore.tools.tool import Tool
 from fdstore.wire.operation import Disk, Operation
@@ -192,4 +193,39 @@ def describe(context: Context) -> str:
     )
 
 
-TOOL = Tool(name="spawn", arguments=Spawn, describe=describe, run=run)
+def explain(context: Context) -> str:
+    programs = ", ".join(context.linked)
+    example = f'spawn(program_name="{next(iter(context.linked))}", query="..."'
+    text = (
+        "# Other agents\n"
+        f"spawn starts one of these programs: {programs}. The new agent knows only your query and what you "
+        "preload, and its last message is your result. Spawn several in one turn to run them at once."
+    )
+    if not context.fds_on:
+        return f"{text} Example: {example})"
+    text = (
+        f"{text} Hand texts on by id, whole or in part, instead of repeating them; they are read under "
+        f'the same ids: {example}, additional_preload_fds=["fd:1", "fd:1#L120-139"]). A part gets an id '
+        "of its own."
+    )
+    if not _can_be_followed(context):
+        return text
+    return (
+        f"{text} With background=true you continue immediately with the fd of its text, which grows as it "
+        f"works: {example}, background=true)."
+    )
+
+
+TOOL = Tool(
+    name="spawn",
+    title="Start another agent",
+    position=110,
+    works_on="processes",
+    effect="adds",
+    needs=LINKED_PROGRAMS,
+    starts="agents",
+    arguments=Spawn,
+    describe=describe,
+    explain=explain,
+    run=run,
+)

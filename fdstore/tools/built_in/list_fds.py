@@ -77,4 +77,21 @@ def describe(context: Context) -> str:
     return "List the stored texts you can read, with their sizes and where they came from."
 
 
-TOOL = Tool(name="list_fds", arguments=ListFDs, describe=describe, run=run, makes=never)
+def explain(context: Context) -> str:
+    return "- what is stored: list_fds()"
+
+
+TOOL = Tool(
+    name="list_fds",
+    title="List stored texts",
+    position=30,
+    works_on="descriptors",
+    effect="reads",
+    permission="read",
+    held_back=True,
+    arguments=ListFDs,
+    describe=describe,
+    explain=explain,
+    run=run,
+    makes=never,
+)

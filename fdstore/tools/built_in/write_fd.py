@@ -124,4 +124,22 @@ def describe(context: Context) -> str:
     )
 
 
-TOOL = Tool(name="write_fd", arguments=WriteFD, describe=describe, run=run)
+def explain(context: Context) -> str:
+    return (
+        '- store a text of your own: write_fd(data="...")\n'
+        '- begin one that others read while you write it: write_fd(data="...", eof=false)'
+    )
+
+
+TOOL = Tool(
+    name="write_fd",
+    title="Write a stored text",
+    position=40,
+    works_on="descriptors",
+    effect="adds",
+    permission="write",
+    arguments=WriteFD,
+    describe=describe,
+    explain=explain,
+    run=run,
+)

@@ -1,0 +1,54 @@
+"""Configuration that some tools need: a directory to write below, programs, commands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+import msgspec
+
+
+class Configuration(Protocol):
+    """The configuration that a `Need` looks at: the context of the tools, or a program before it runs."""
+
+    @property
+    def export_root(self) -> object: ...
+    @property
+    def linked(self) -> Mapping[str, object]: ...
+    @property
+    def commands(self) -> Sequence[str]: ...
+
+
+class Need(msgspec.Struct, frozen=True, kw_only=True):
+    """Configuration that a tool needs; without it the tool is not offered.
+
+    is_met     whether it is configured
+    argument   of `Toolset`, which refuses a tool that lacks it, and `remedy`, the end of that error
+    warning    the end of the warning about a program file that lacks it
+    """
+
+    is_met: Callable[[Configuration], bool]
+    argument: str
+    remedy: str
+    warning: str
+
+
+EXPORT_ROOT = Need(
+    is_met=lambda configuration: configuration.export_root is not None,
+    argument="export_root",
+    remedy='name the directory that it may write below, as "out"',
+    warning="[export] root names no directory to write below: there is no such tool, except on workers with "
+    "--export-root",
+)
+LINKED_PROGRAMS = Need(
+    is_met=lambda configuration: bool(configuration.linked),
+    argument="programs",
+    remedy="name the programs that it may start",
+    warning="[linked_programs] names no program to spawn",
+)
+COMMANDS = Need(
+    is_met=lambda configuration: bool(configuration.commands),
+    argument="commands",
+    remedy="name the programs that it may run",
+    warning="[commands] allow names no command to run",
+)
