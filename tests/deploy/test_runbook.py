@@ -45,7 +45,7 @@ def test_the_durations_in_the_runbook_match_the_code() -> None:
     [doublings] = re.findall(r"^local MAX_DOUBLINGS = (\d+)$", lapse, re.M)
     said = " ".join(RUNBOOK.split())
 
-    assert f"after {leases.WAKE_AGAIN_S:g} s at first, then after pauses that double" in said
+    assert f"after {leases.WAKE_AGAIN_S:g} s three times, then after pauses that double" in said
     assert f"up to {leases.WAKE_AGAIN_S * 2 ** int(doublings):g} s." in said
     assert f"{leases.LEASE_S:g} s until the lease is over" in said
     assert f"for up to {claim.STOP_GRACE_S:g} s, gives it back" in said

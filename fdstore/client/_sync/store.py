@@ -164,7 +164,7 @@ class Store:
         same keys, with connections of its own, which is closed with this one.
 
         >>> patient = store.with_patience(0.5)
-        >>> patient.where == store.where, patient.with_patience(2) is patient
+        >>> patient.processes() == store.processes(), patient.with_patience(2) is patient
         (True, True)
         """
         if self._runner.patience_s is not None:

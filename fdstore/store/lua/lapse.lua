@@ -1,7 +1,7 @@
 -- Decides what to do about a process whose lease may have expired or whose wake-up may be lost.
 -- KEYS  1 tree  2 process
--- ARGV  1 process id  2 how many losses are too many  3 seconds until the sweep checks again, at first:
---       they double each time no worker has claimed it, or a busy day would fill the queue with repeats
+-- ARGV  1 process id  2 how many losses are too many  3 seconds until the sweep checks again, at first: after
+--       some equal pauses they double while no worker claims it, or a busy day would fill the queue with repeats
 --       4 '1' if its worker returns it, which is not a loss; '3' if its worker returns it before it has begun,
 --       even a pipeline; '2' if its worker is known to be dead; '4' if it is known to have crashed its worker
 --       5 the attempt that returns it, or the id of the dead worker's claim
@@ -14,6 +14,7 @@
 -- Every loss is counted in `losses`. Only those that it caused, counted in `crashes`, make it poison: workers and
 -- machines die for other reasons too. A process that takes its supervisor down with it, as a full container does,
 -- cannot be told from an innocent one, but it is lost at the same point again and again (`lost_here`).
+local EQUAL_PAUSES = 3 -- workers that die one after the other may each have received a wake-up
 local MAX_DOUBLINGS = 6
 local LOST_HERE = 10 -- losses in a row at one point of the journal that weigh as much as one crash
 local now = seconds_now()
@@ -66,9 +67,9 @@ if state == 'waiting' and due then
 end
 if state == 'ready' then
   -- a worker that cannot run it passes on how often its wake-up was sent in vain
-  wakes = math.min(counted(ARGV[8] or wakes), MAX_DOUBLINGS)
+  wakes = math.min(counted(ARGV[8] or wakes), EQUAL_PAUSES - 1 + MAX_DOUBLINGS)
   redis.call('HSET', KEYS[2], 'wakes', wakes + 1)
-  local pause = ARGV[3] * 2 ^ wakes
+  local pause = ARGV[3] * 2 ^ math.max(0, wakes - EQUAL_PAUSES + 1)
   redis.call('ZADD', KEYS[1] .. ':leases', stamp(now + pause), ARGV[1])
   return { 'ok', 'wake', attempt, lost and '1' or '0' }
 end

@@ -14,6 +14,7 @@ from tests.waiting import PATIENCE_S
 
 TOOL = '''
 """`count_lines`: count the lines of a text."""
+from fdstore.results.tool_outcome import ToolResult
 from fdstore.store.contents import descriptors
 from fdstore.text.selection import fd_id
 from fdstore.tools.arguments import Arguments, WholeFd
@@ -24,7 +25,7 @@ class CountLines(Arguments, frozen=True, kw_only=True):
 
 def run(context, arguments, call_id):
     found = yield from descriptors.stat(context.handle, fd_id(arguments.fd))
-    return f"{found.fd} has {found.lines} lines"
+    return ToolResult(f"{found.fd} has {found.lines} lines")
 
 TOOL = Tool(
     name="count_lines", title="Count lines", position=25, works_on="descriptors", effect="reads", run=run,

@@ -9,6 +9,8 @@ import pytest
 from fdstore.client import Process, Store
 from fdstore.store.processes import leases, processes
 
+PAUSES_S = [3, 3, 3, 6, 12, 24, 48, 96, 192, 192]
+
 
 def test_wake_ups_of_an_unclaimed_process_become_less_frequent(
     store: Store, proc: Process, execute: Any
@@ -21,7 +23,7 @@ def test_wake_ups_of_an_unclaimed_process_become_less_frequent(
         due = float(execute("ZSCORE", "fdstore:{triage}:leases", child.id))
         return due - int(seconds) - int(micros) / 1e6
 
-    assert [pause_s() for _ in range(9)] == pytest.approx([3, 6, 12, 24, 48, 96, 192, 192, 192], abs=1)
+    assert [pause_s() for _ in range(10)] == pytest.approx(PAUSES_S, abs=1)
 
     claimed = store.run(leases.claim(child.keys, "w"))
     assert claimed

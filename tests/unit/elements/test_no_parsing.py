@@ -16,7 +16,6 @@ NAMED = {
     "tools/instructions.py": "the system prompt explains what an `fd_result` is",
     "integrations/mcp/guide.py": "the same, for clients of MCP",
     "integrations/hooks/host_tool.py": "the description of a tool names what its output becomes",
-    "bench/tasks/plans.py": "plays a model, which knows only what is shown to it",
 }
 """Modules that may name elements, by their paths in `fdstore/`, and why."""
 
