@@ -45,9 +45,9 @@ log = logging.getLogger("fdstore.sweeper")
 SIGN_OF_LIFE_S = 10.0
 """How long the registration of a worker lasts."""
 
-SWEEPER_S = 5.0
-"""How long the active sweeper holds its key. Shorter than a lease, so that the death of its worker causes no
-delay."""
+SWEEPER_S = 4.0
+"""How long the active sweeper holds its key: little longer than the pause between sweeps, since another
+worker takes over when that time ends, and until then nobody sweeps if it was killed."""
 
 COLLECT_EVERY_S = 60.0
 
@@ -263,17 +263,18 @@ class Sweeper:
         self._store.run(check_server(self._store.where))
         if observed.left_s > 0:
             return min(observed.left_s, leases.SWEEP_EVERY_S)
-        if self._is_active():
-            if time.monotonic() >= self._forget_at:
-                self._forget_at = time.monotonic() + REMEMBER_S
-                self._over.clear()
-            started = time.monotonic()
-            swept = sweep(self._store, self._wake, moment, self._over, self._report, self._has_moved)
-            if time.monotonic() >= self._collect_at:
-                self._collect_at = time.monotonic() + COLLECT_EVERY_S
-                collect_due(self._store, self._report, self._has_moved)
-            self._store_totals(swept, moment + time.monotonic() - started)
-            self._store.run(leases.observe(self._store.prefix))  # a long sweep is no gap
+        if other_s := self._other_is_active_s():
+            return min(other_s, leases.SWEEP_EVERY_S)
+        if time.monotonic() >= self._forget_at:
+            self._forget_at = time.monotonic() + REMEMBER_S
+            self._over.clear()
+        started = time.monotonic()
+        swept = sweep(self._store, self._wake, moment, self._over, self._report, self._has_moved)
+        if time.monotonic() >= self._collect_at:
+            self._collect_at = time.monotonic() + COLLECT_EVERY_S
+            collect_due(self._store, self._report, self._has_moved)
+        self._store_totals(swept, moment + time.monotonic() - started)
+        self._store.run(leases.observe(self._store.prefix))  # a long sweep is no gap
         return leases.SWEEP_EVERY_S
 
     def _store_totals(self, swept: Swept, swept_at: float) -> None:
@@ -297,9 +298,10 @@ class Sweeper:
         except DamagedRecord as error:
             self._report(error.what, error.problem)
 
-    def _is_active(self) -> bool:
+    def _other_is_active_s(self) -> float:
+        """Return for how many seconds another worker has the right to sweep, 0.0 if this one has it."""
         try:
             return self._store.run(worker_registry.acquire_sweep(self._store.prefix, self._worker, SWEEPER_S))
         except DamagedRecord as error:
             self._report(error.what, error.problem)
-            return True  # two active sweepers do no harm
+            return 0.0  # two active sweepers do no harm

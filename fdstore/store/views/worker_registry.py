@@ -101,14 +101,15 @@ def workers(prefix: str) -> Operation[list[str]]:
     return [show_bytes(worker) for worker in found]
 
 
-def acquire_sweep(prefix: str, worker: str, seconds: float) -> Operation[bool]:
-    """Acquire or renew the right to sweep for `seconds`. Return False if another worker holds it. Two that
-    hold it do no harm."""
+def acquire_sweep(prefix: str, worker: str, seconds: float) -> Operation[float]:
+    """Acquire or renew the right to sweep for `seconds`, and return 0.0; if another worker holds it, return
+    in how many seconds its right ends. Two that hold it do no harm."""
     key, ttl_ms = f"{prefix}:sweeper", int(seconds * 1000)
     taken, holder, left_ms = yield [("SET", key, worker, "NX", "PX", ttl_ms), ("GET", key), ("PTTL", key)]
     if taken is None and holder == worker.encode():
         yield [("PEXPIRE", key, ttl_ms)]
     elif taken is None and left_ms > 2 * ttl_ms:  # the clock was set back, and its holder may be dead
         yield [("SET", key, worker, "PX", ttl_ms)]
-        return True
-    return taken is not None or holder == worker.encode()
+        return 0.0
+    is_ours = taken is not None or holder == worker.encode()
+    return 0.0 if is_ours else max(left_ms, 1) / 1000

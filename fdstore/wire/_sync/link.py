@@ -228,11 +228,13 @@ def _polling_reader(
             left -= 1
             return sock.recv_into(buffer)
         end = now() + longest
-        while now() < end:
+        while True:
             try:
                 received = poll()
             except BlockingIOError:
-                continue
+                if now() < end:
+                    continue
+                break
             unpolled = MIN_UNPOLLED
             until_check -= 1
             if not until_check:

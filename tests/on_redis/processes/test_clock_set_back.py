@@ -104,7 +104,7 @@ def test_after_the_clock_went_back_work_of_dead_workers_is_taken_over_within_two
     stream = store.run(streams.open_stream(proc.handle, "a test", 4096, lease_s=1)).fd
     store.run(leases.observe("fdstore"))
     store.run(worker_registry.register_worker("fdstore", "dead:1", 10, store.run(redis_now())))
-    assert store.run(worker_registry.acquire_sweep("fdstore", "dead:1", 5))
+    assert store.run(worker_registry.acquire_sweep("fdstore", "dead:1", 5)) == 0
 
     store = replicated.fail_over()
     woken: list[str] = []
