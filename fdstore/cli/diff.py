@@ -6,7 +6,7 @@ import click
 
 from fdstore.cli import output
 from fdstore.cli.colours import paint
-from fdstore.cli.session import Session, raw_option, run_on, verb
+from fdstore.cli.session import Session, colour_option, raw_option, run_on, verb
 from fdstore.text.layout import show_controls
 
 DIFFERENT = 1
@@ -28,13 +28,7 @@ _HEADING_LINES = 2
     show_default=True,
     help="Lines around each change, at most 100.",
 )
-@click.option(
-    *("--color", "--colour", "colour"),
-    type=click.Choice(["auto", "always", "never"]),
-    default="auto",
-    show_default=True,
-    help="Colours. auto: on a terminal, without NO_COLOR.",
-)
+@colour_option
 @raw_option
 def diff(session: Session, process: str, a: str, b: str, context: int, colour: str, raw: bool) -> None:
     """Print which lines differ between two texts, as `diff -u` does.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fdstore.cli import output
-from fdstore.cli.session import Session, raw_option, run_on, verb
+from fdstore.cli.session import Session, colour_option, raw_option, run_on, verb
 
 if TYPE_CHECKING:
     from fdstore.client import Process
@@ -40,13 +40,7 @@ AROUND = click.IntRange(0, 100)
 @click.option(
     "-n/-N", "--line-number/--no-line-number", default=True, help="Print line numbers. [default: -n]"
 )
-@click.option(
-    *("--color", "--colour", "colour"),
-    type=click.Choice(["auto", "always", "never"]),
-    default="auto",
-    show_default=True,
-    help="Colours. auto: on a terminal, without NO_COLOR.",
-)
+@colour_option
 @raw_option
 def search(
     session: Session,

@@ -193,4 +193,11 @@ def verb(body: Callable[..., None]) -> click.Command:
     return command
 
 
+colour_option = click.option(
+    *("--color", "--colour", "colour"),
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    show_default=True,
+    help="Colours. auto: on a terminal, without NO_COLOR.",
+)
 raw_option = click.option("--raw", is_flag=True, help="Do not escape control characters on a terminal.")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from fdstore.errors import FDStoreError, LookingOnly
+from fdstore.errors import LookingOnly
 from fdstore.wire.operation import (
     Abandon,
     Alongside,
@@ -16,6 +16,7 @@ from fdstore.wire.operation import (
     Receive,
     Request,
     Send,
+    served,
 )
 from fdstore.wire.scripts import is_read, name_of
 
@@ -25,23 +26,13 @@ T = TypeVar("T")
 def read_only(operation: Operation[T], where: str) -> Operation[T]:
     """Run an operation that may only read. A request that contains a write is not sent; `LookingOnly` is
     raised in the operation instead."""
-    try:
-        request = next(operation)
-        while True:
-            write = _write_in(request)
-            try:
-                if write is not None:
-                    raise LookingOnly(where, write)
-                reply = yield request
-            except FDStoreError as error:
-                request = operation.throw(error)
-            else:
-                request = operation.send(reply)
-    except StopIteration as done:
-        result: T = done.value
-        return result
-    finally:
-        operation.close()
+
+    def serve(request: Request) -> Operation[Any]:
+        if (write := _write_in(request)) is not None:
+            raise LookingOnly(where, write)
+        return (yield request)
+
+    return served(operation, serve)
 
 
 def _write_in(request: Request) -> str | None:

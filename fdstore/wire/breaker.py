@@ -26,7 +26,7 @@ from redis.exceptions import ConnectionError as LostConnection
 from redis.exceptions import TimeoutError as LostReply
 
 from fdstore.errors import FDStoreError, StoreUnavailable, UnknownOutcome
-from fdstore.wire.operation import Abandon, Disk, Operation, Receive, Request, Send
+from fdstore.wire.operation import Abandon, Disk, Operation, Receive, Request, Send, served
 
 T = TypeVar("T")
 
@@ -106,21 +106,12 @@ class Breaker:
         returns for a request."""
         in_flight: dict[str, Attempt] = {}
         try:
-            request = next(operation)
-            while True:
-                try:
-                    reply = yield from self._request(request, in_flight, server_of)
-                except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  thrown into the operation
-                    request = operation.throw(error)
-                else:
-                    request = operation.send(reply)
-        except StopIteration as done:
-            result: T = done.value
-            return result
+            return (
+                yield from served(operation, lambda request: self._request(request, in_flight, server_of))
+            )
         finally:
             for attempt in in_flight.values():
                 attempt.release()
-            operation.close()
 
     def _request(
         self, request: Request, in_flight: dict[str, Attempt], server_of: Callable[[Any], Hashable]

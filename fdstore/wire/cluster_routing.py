@@ -39,6 +39,7 @@ from fdstore.wire.operation import (
     Receive,
     Request,
     Send,
+    served,
 )
 from fdstore.wire.redis_errors import error_in, raise_error, translate, without_errors
 from fdstore.wire.retry import MIN_WAIT_S, NOT_ON_THIS_NODE, RetryState
@@ -124,20 +125,7 @@ class Router:
     def routed(self, operation: Operation[T]) -> Routed[T]:
         """Adapt an operation to the nodes of a Cluster."""
         lanes: dict[str, Lane] = {}
-        try:
-            request = next(operation)
-            while True:
-                try:
-                    reply = yield from self._serve(request, lanes)
-                except (FDStoreError, KeyboardInterrupt) as error:
-                    request = operation.throw(error)
-                else:
-                    request = operation.send(reply)
-        except StopIteration as done:
-            result: T = done.value
-            return result
-        finally:
-            operation.close()
+        return served(operation, lambda request: self._serve(request, lanes))
 
     def nodes_of(self, request: Any) -> tuple[Address, ...]:
         """Return the nodes that a request needs, as far as is known; () if any will do."""

@@ -145,3 +145,24 @@ class NumberedFields:
 def new_op() -> str:
     """Return a new operation id."""
     return os.urandom(8).hex()
+
+
+def served(
+    operation: Operation[T], serve: Callable[[Any], Generator[Any, Any, Any]]
+) -> Generator[Any, Any, T]:
+    """Run an operation whose requests are served by `serve`, which yields other requests: its result is the
+    reply, and what it raises is raised in the operation."""
+    try:
+        request = next(operation)
+        while True:
+            try:
+                reply = yield from serve(request)
+            except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  thrown into the operation
+                request = operation.throw(error)
+            else:
+                request = operation.send(reply)
+    except StopIteration as done:
+        result: T = done.value
+        return result
+    finally:
+        operation.close()
