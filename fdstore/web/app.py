@@ -61,12 +61,12 @@ def view_of(request: Request) -> View:
 def _routes_of(page: Page) -> list[BaseRoute]:
     async def show_html(request: Request) -> Response:
         view = view_of(request)
-        data = await view.inspector.load(page, view)
+        data = await page.data(view)
         return as_html(view, page, data, seen(data))
 
     async def show_json(request: Request) -> Response:
         view = view_of(request)
-        return as_json(await view.inspector.load(page, view))
+        return as_json(await page.data(view))
 
     async def show_live(request: Request) -> Response:
         view = view_of(request)

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from fdstore.client._async.store import Store
 from fdstore.errors import StoreUnavailable, UnknownOutcome
-from fdstore.web.page import Page, View
 from fdstore.web.rendering import make_environment
 
 T = TypeVar("T")
@@ -49,10 +48,6 @@ class Inspector:
         self.stopping = asyncio.Event()
         self.templates = make_environment()
         self.live = 0
-
-    async def load(self, page: Page, view: View) -> Any:
-        """Return the data of a page. Raises `StoreUnavailable` soon, and what the page raises."""
-        return await self.within(page.timeout_s, lambda: page.load(view))
 
     async def within(self, seconds: float, call: Callable[[], Awaitable[T]]) -> T:
         """Call something that uses the store. Raises `StoreUnavailable` if it takes longer, too."""

@@ -68,7 +68,7 @@ async def changes(page: Page, view: View) -> AsyncIterator[bytes]:
     while not inspector.stopping.is_set():
         began = time.monotonic()
         try:
-            data = await inspector.load(page, view)
+            data = await page.data(view)
         except StoreUnavailable as error:
             if not is_away:
                 yield event("outage", str(error))

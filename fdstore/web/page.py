@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -12,9 +12,7 @@ from starlette.requests import Request
 from fdstore.client._async.store import Store
 from fdstore.errors import InvalidArgument, quoted
 from fdstore.text.numbers import MAX_INTEGER
-
-if TYPE_CHECKING:
-    from fdstore.web.inspector import Inspector
+from fdstore.web.inspector import Inspector
 
 MAX_QUERY_CHARS = 1024
 
@@ -74,6 +72,10 @@ class Page(msgspec.Struct, frozen=True):
     load: Callable[[View], Awaitable[Any]]
     live_s: float | None = None
     timeout_s: float = 5.0
+
+    async def data(self, view: View) -> Any:
+        """Return its data. Raises `StoreUnavailable` soon, and what `load` raises."""
+        return await view.inspector.within(self.timeout_s, lambda: self.load(view))
 
     @property
     def base(self) -> str:
