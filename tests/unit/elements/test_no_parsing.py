@@ -36,9 +36,10 @@ def modules_with_elements() -> set[str]:
         root = Path(package.__file__).parent
         for module in root.rglob("*.py"):
             path = module.relative_to(root).as_posix()
-            if path.startswith("elements/") or not any(map(ELEMENT.search, literals(module))):
+            if path.startswith("elements/") or not ELEMENT.search(module.read_text()):
                 continue
-            found.add(path)
+            if any(map(ELEMENT.search, literals(module))):
+                found.add(path)
     return found
 
 
