@@ -6,12 +6,17 @@ would continue on a worker.
 
 from __future__ import annotations
 
+import os
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
 SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+
+AGAIN_S = 0.05
+"""After this time a signal that arrived in a destructor is sent again."""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -28,7 +33,10 @@ def as_interrupts() -> Iterator[None]:
     come in pairs, and the second would interrupt the clean-up. A signal that is already ignored, as under
     nohup, stays ignored. Only for the main thread."""
 
-    def interrupt(number: int, _: FrameType | None) -> None:
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        if _is_in_destructor(frame):
+            threading.Timer(AGAIN_S, os.kill, (os.getpid(), number)).start()
+            return
         for each in before:
             signal.signal(each, signal.SIG_IGN)
         raise Interrupted(number)
@@ -42,3 +50,10 @@ def as_interrupts() -> Iterator[None]:
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
+
+
+def _is_in_destructor(frame: FrameType | None) -> bool:
+    """Return whether a `__del__` runs, where Python prints exceptions and ignores them."""
+    while frame is not None and frame.f_code.co_name != "__del__":
+        frame = frame.f_back
+    return frame is not None

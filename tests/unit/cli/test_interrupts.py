@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 
 import pytest
 
 from fdstore.cli.interrupts import Interrupted, as_interrupts
+from tests.waiting import PATIENCE_S
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
@@ -37,3 +39,20 @@ def test_an_ignored_signal_stays_ignored() -> None:
             os.kill(os.getpid(), signal.SIGHUP)
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+class Dying:
+    def __del__(self) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def test_a_signal_that_arrives_in_a_destructor_is_not_lost() -> None:
+    def run() -> None:
+        with as_interrupts():
+            Dying()
+            threading.Event().wait(PATIENCE_S)
+
+    with pytest.raises(Interrupted) as raised:
+        run()
+
+    assert raised.value.number == signal.SIGTERM
