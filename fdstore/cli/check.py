@@ -132,7 +132,7 @@ def _warnings(file: LoadedFile, imports: bool) -> tuple[str, ...]:
     for name in file.program.file_descriptor.policies:
         where = f"file_descriptor.tool.{name if name.isidentifier() else quoted(name)}"
         if name in BUILT_IN:
-            warnings.append(f"{where}: has no effect on {name}, which is no function of yours")
+            warnings.append(f"{where}: has no effect: {name} is a built-in tool, not one of your functions")
         elif name not in names:
             warnings.append(f"{where}: [tools] python names no function called so")
     return tuple(warnings)

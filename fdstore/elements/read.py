@@ -45,8 +45,8 @@ def read_facts(text: str) -> ResultFacts:
 
 
 def split_message(text: str) -> tuple[str, str]:
-    r"""Return the beginning of an element to the end of its message, which is in words of fdstore alone, and
-    the rest, which may be anything. The beginning is "" if there is no message.
+    r"""Split an element after its message, which fdstore wrote. What follows may be stored text. Without a
+    message the first part is "".
 
     >>> split_message("<fd_close>\n<message>\nClosed.\n</message>\n</fd_close>")
     ('<fd_close>\n<message>\nClosed.\n</message>', '\n</fd_close>')

@@ -1,11 +1,10 @@
 """The lines that differ between two texts, from a digest of each line, in bounded time.
 
 Lines that occur once in both texts are anchors (Cohen's patience diff): the longest run of them that is in
-order in both stays, and the same is done between them. Where there is no anchor, the shortest edit is looked
-for (Myers' O(ND) algorithm). Both count their work; once `WORK` is done, what is left counts as replaced as a
-whole: the difference is still true, only longer than it needs to be. `difflib` has no such bound: it is
-quadratic, and cubic for texts of few different lines.
-"""
+order in both is kept, and the lines between two anchors are compared in the same way. Lines without an
+anchor are compared by Myers' O(ND) algorithm, which finds the shortest edit. Both count their steps; after
+`WORK` steps, the remaining lines are reported as replaced: a correct difference, but not the shortest.
+`difflib` has no such bound: it is quadratic, and cubic for texts of few different lines."""
 
 from __future__ import annotations
 

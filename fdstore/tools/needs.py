@@ -37,8 +37,7 @@ EXPORT_ROOT = Need(
     is_met=lambda configuration: configuration.export_root is not None,
     argument="export_root",
     remedy='name the directory that it may write below, as "out"',
-    warning="[export] root names no directory to write below: there is no such tool, except on workers with "
-    "--export-root",
+    warning="it needs a directory to write below: set [export] root, or start the workers with --export-root",
 )
 LINKED_PROGRAMS = Need(
     is_met=lambda configuration: bool(configuration.linked),

@@ -103,7 +103,7 @@ class Toolbox:
             there_are = f"there are: {', '.join(known) or 'none'}"
             problem = f"there is no function {quoted(name)} among the tools; {there_are}"
             if name in BUILT_IN:
-                problem = f"{name} is no function of yours; name one of them"
+                problem = f"{name} is a built-in tool; name one of your functions"
             raise InvalidArgument("config.tool", problem)
 
     @property

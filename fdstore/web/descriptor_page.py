@@ -122,7 +122,7 @@ class DescriptorPage(Record, frozen=True, kw_only=True):
 
     @property
     def came(self) -> str:
-        """Return how the content came to a process that did not make it."""
+        """Return how the process received a content that another one created."""
         return "Handed to" if self.descriptor.producer.startswith(f"{self.process}.") else "Shared with"
 
     # --- URLs

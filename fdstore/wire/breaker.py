@@ -8,8 +8,8 @@ server fail without a connection. Then one call probes, while the others still f
         |                            +--- no answer: 2, 4, 8 ... 30 s -----+         |
         +------------------------------- any answer, an error too -------------------+
 
-There is no I/O here. `guarded` adapts an operation, so one breaker serves both runners. A server is whatever
-the runner names so: the one of a plain Redis, in a Cluster the nodes that a request needs.
+Pure: `guarded` adapts an operation, so the blocking and the asyncio runner share the breaker. The key of a
+server is None for a single Redis, and in a Cluster the nodes that a request needs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PAUSES_S = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
 """Pauses after the first failure of an outage and after each failed probe; the last one is repeated."""
 
 NO_ANSWER = (LostConnection, LostReply, ClusterDownError)
-"""Causes of a failed call that got no answer, or only that the server is loading or serves nobody."""
+"""Errors that mean an outage: no answer, or the reply that the server is loading or down."""
 
 
 class Outage(msgspec.Struct, frozen=True):

@@ -186,5 +186,5 @@ def test_check_warns_of_a_policy_for_a_tool_that_the_program_lacks(offline_comma
 
     assert json.loads(checked.out)["warnings"] == [
         "file_descriptor.tool.b: [tools] python names no function called so",
-        "file_descriptor.tool.read_fd: has no effect on read_fd, which is no function of yours",
+        "file_descriptor.tool.read_fd: has no effect: read_fd is a built-in tool, not one of your functions",
     ]

@@ -39,10 +39,10 @@ async def connect(
     With `looking` the store is read-only: an unsafe Redis is accepted too, and every write raises
     `UnsafeStore`.
 
-    `patience` is how many seconds a call may take while Redis does not answer, with the look-up of its name,
-    connecting and retries. After a call that failed so, calls raise `StoreUnavailable` at once, without a
+    `patience` limits the time of a call while Redis does not answer, in seconds, including name resolution,
+    connecting and retries. After a call that timed out, calls raise `StoreUnavailable` at once, without a
     connection; after 1 s one of them tries Redis again, then after 2, 4 ... 30 s, until it answers. By
-    default a call is retried for 10 s, and each call tries anew.
+    default every call is retried for 10 s.
 
     Raises `StoreUnavailable` if Redis does not answer, `UnsafeStore` if it is older than 6.2 or evicts keys,
     `InvalidArgument` for an invalid URL, prefix or patience.

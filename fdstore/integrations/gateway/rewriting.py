@@ -159,8 +159,8 @@ _message = msgspec.json.Decoder(_Message)
 
 class Rewriter:
     """The decisions about the messages of one connection; texts of more than `limit` characters are stored.
-    Connections to the same server may share an `offer`. `announces`: the host is told when the list of tools
-    has changed, so the answer to `initialize` says that this may be."""
+    Connections to the same server may share an `offer`. With `announces`, the answer to
+    `initialize` declares that the list of tools may change."""
 
     def __init__(self, limit: int, offer: ToolOffer | None = None, *, announces: bool = False) -> None:
         self._limit = limit

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from time import sleep
 from typing import Any
 
@@ -35,6 +36,7 @@ def connect_within(connection: Any, seconds: float) -> None:
     The first of these cannot be interrupted, so it runs on a thread. If the time is over, the thread closes
     the connection when it has one.
     """
+    until = time.monotonic() + seconds
     ended: queue.SimpleQueue[Exception | None] = queue.SimpleQueue()
     turn, is_given_up = threading.Lock(), False
 
@@ -62,5 +64,7 @@ def connect_within(connection: Any, seconds: float) -> None:
                 is_given_up = True
                 if not ended.empty():
                     connection.disconnect()
+    if isinstance(problem, LostReply) and time.monotonic() >= until:
+        raise LostReply(f"no connection within {seconds:g} s") from problem
     if problem is not None:
         raise problem

@@ -156,7 +156,7 @@ def test_a_missing_export_directory_is_a_warning(write):
     without = load(write("agent.toml", '[tools]\nenabled = ["fd_to_file"]')).warnings
     named = load(write("agent.toml", '[tools]\nenabled = ["fd_to_file"]\n[export]\nroot = "out"')).warnings
 
-    assert "[export] root names no directory to write below: there is no such tool" in without[0]
+    assert "it needs a directory to write below: set [export] root" in without[0]
     assert named == ()
 
 

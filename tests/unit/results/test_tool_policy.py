@@ -111,7 +111,7 @@ def test_a_short_error_stays_inline_though_results_never_do(store: Store) -> Non
 
 def test_a_policy_for_a_tool_that_is_not_there_is_refused(store: Store) -> None:
     proc = store.process("triage")
-    for name, problem in (("grep", "there are: build"), ("read_fd", "read_fd is no function of yours")):
+    for name, problem in (("grep", "there are: build"), ("read_fd", "read_fd is a built-in tool")):
         config = FDConfig(tool={name: ToolPolicy(inline="never")})
         with pytest.raises(InvalidArgument, match=problem) as caught:
             Toolset(proc, python=[build], config=config)
