@@ -4,7 +4,8 @@ Lines that occur once in both texts are anchors (Cohen's patience diff): the lon
 order in both is kept, and the lines between two anchors are compared in the same way. Lines without an
 anchor are compared by Myers' O(ND) algorithm, which finds the shortest edit. Both count their steps; after
 `WORK` steps, the remaining lines are reported as replaced: a correct difference, but not the shortest.
-`difflib` has no such bound: it is quadratic, and cubic for texts of few different lines."""
+`difflib` has no such bound: it is quadratic, and cubic for texts of few different lines.
+"""
 
 from __future__ import annotations
 
