@@ -23,6 +23,7 @@ Request = Callable[[Callable[[str], None]], Coroutine[Any, Any, T]]
 
 CHECK_EVERY_S = 0.1
 """How often a waiting caller checks whether to give up."""
+CLOSED = "the client of the model was closed"
 
 
 class _RequestThread:
@@ -53,6 +54,8 @@ class Requests:
     """The requests of one client."""
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._closed = False
         self._pending: set[Future[Any]] = set()
 
     def run(
@@ -60,10 +63,13 @@ class Requests:
     ) -> T:
         """Run a request, and return its result. Calls `on_text`, on this thread, with each text that the
         request passes on, and `check` at least every `CHECK_EVERY_S`; an exception of either ends the request
-        and is raised. Raises `ModelFailed` when the client is closed meanwhile."""
+        and is raised. Raises `ModelFailed` when the client is closed, before or meanwhile."""
         arrived: SimpleQueue[str | None] = SimpleQueue()
-        pending = asyncio.run_coroutine_threadsafe(request(arrived.put), _thread.loop())
-        self._pending.add(pending)
+        with self._lock:  # a request that has begun is one that `close` ends
+            if self._closed:
+                raise ModelFailed(CLOSED)
+            pending = asyncio.run_coroutine_threadsafe(request(arrived.put), _thread.loop())
+            self._pending.add(pending)
         pending.add_done_callback(lambda _: arrived.put(None))
         try:
             while True:
@@ -77,13 +83,17 @@ class Requests:
                 if on_text is not None:
                     on_text(text)
         except CancelledError as error:
-            raise ModelFailed("the client of the model was closed") from error
+            raise ModelFailed(CLOSED) from error
         finally:
             pending.cancel()
-            self._pending.discard(pending)
+            with self._lock:
+                self._pending.discard(pending)
 
     def close(self, client_close: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """End all requests, then run `client_close` on their event loop."""
-        for pending in list(self._pending):
-            pending.cancel()
+        """End all requests and refuse new ones, then run `client_close` on their event loop."""
+        with self._lock:
+            self._closed = True
+            pending = list(self._pending)
+        for request in pending:
+            request.cancel()
         asyncio.run_coroutine_threadsafe(client_close(), _thread.loop()).result()

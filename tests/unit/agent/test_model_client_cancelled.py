@@ -133,3 +133,11 @@ def test_closing_the_client_ends_its_requests() -> None:
 
         assert failed == ["the client of the model was closed"]
         wait_until(server.hung_up.is_set, what="the end of the connection")
+
+
+def test_a_closed_client_refuses_requests_at_once() -> None:
+    client = AnthropicModel(api_key="k", base_url="http://127.0.0.1:9")
+    client.close()
+
+    with pytest.raises(ModelFailed, match="the client of the model was closed"):
+        ClientUnderTest(client).query()
