@@ -15,7 +15,7 @@ import msgspec
 
 from fdstore.client._async.store import Store
 from fdstore.errors import StoreUnavailable, UnknownOutcome
-from fdstore.web.rendering import make_environment
+from fdstore.web.rendering import page_templates
 
 T = TypeVar("T")
 
@@ -46,7 +46,7 @@ class Inspector:
         self.options = options
         self.connect_to_kill = connect_to_kill
         self.stopping = asyncio.Event()
-        self.templates = make_environment()
+        self.templates = page_templates()
         self.live = 0
 
     async def within(self, seconds: float, call: Callable[[], Awaitable[T]]) -> T:

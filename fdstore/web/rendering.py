@@ -47,8 +47,9 @@ def show(value: object) -> object:
     return show_controls(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def make_environment() -> Environment:
-    """Return the environment of all templates."""
+@cache
+def page_templates() -> Environment:
+    """Return the environment of all templates, which compiles each on its first use."""
     environment = Environment(
         loader=FileSystemLoader(FOLDER / "templates"),
         autoescape=True,

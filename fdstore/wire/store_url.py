@@ -43,7 +43,7 @@ from fdstore.url_options import (
     sentinel_login,
     split_url,
 )
-from fdstore.wire.connection_options import CONNECT_TIMEOUT_S, connection_options
+from fdstore.wire.connection_options import CONNECT_TIMEOUT_S, UNNAMED, connection_options
 from fdstore.wire.redis_errors import translate
 
 FORMS = "redis://, rediss://, unix://, sentinel://, rediss+sentinel://, redis+cluster:// or rediss+cluster://"
@@ -103,7 +103,7 @@ def _try_options(place: StoreUrl) -> None:
     options = _parse_options(place.url)
     connection_class = options.pop("connection_class", redis.Connection)
     try:
-        connection_class(**options)
+        connection_class(**{**options, **UNNAMED})  # for its name redis-py would read its package's metadata
     except TypeError as error:  # an option that this version of redis-py does not have
         raise ValueError(error) from None
 

@@ -16,6 +16,7 @@ import redis
 
 from fdstore.client import Process, Store
 from fdstore.store import keys
+from fdstore.wire.connection_options import UNNAMED
 from tests.children import Child
 from tests.stored_keys import Stored
 from tests.waiting import wait_until
@@ -26,7 +27,7 @@ Execute = Callable[..., Any]
 @pytest.fixture
 def execute(redis_url: str) -> Iterator[Execute]:
     """Return a function that sends one command and returns the raw reply of Redis."""
-    with redis.Redis.from_url(redis_url, protocol=2) as client:
+    with redis.Redis.from_url(redis_url, protocol=2, **UNNAMED) as client:
         connection = client.connection_pool.get_connection()
 
         def send(*command: Any) -> Any:

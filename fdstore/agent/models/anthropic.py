@@ -12,7 +12,9 @@ to do. A caller that gives up ends its request at once (see `request_loop`).
 
 from __future__ import annotations
 
+import functools
 import random
+import ssl
 import time
 from collections.abc import Callable
 from typing import Any
@@ -50,6 +52,12 @@ class _LastEvent:
         self.at = time.monotonic()
 
 
+@functools.cache
+def _ssl_context() -> ssl.SSLContext:
+    """The one of all clients: each would read the certificates anew, which takes some 30 ms."""
+    return httpx2.create_ssl_context()
+
+
 class AnthropicModel:
     """A client of the Messages API. Reads `$ANTHROPIC_API_KEY` and `$ANTHROPIC_BASE_URL`, as the SDK does.
 
@@ -58,7 +66,12 @@ class AnthropicModel:
 
     def __init__(self, *, api_key: str | None = None, base_url: str | None = None) -> None:
         try:
-            self._client = anthropic.AsyncAnthropic(api_key=api_key, base_url=base_url, max_retries=0)
+            self._client = anthropic.AsyncAnthropic(
+                api_key=api_key,
+                base_url=base_url,
+                max_retries=0,
+                http_client=anthropic.DefaultAsyncHttpxClient(verify=_ssl_context()),
+            )
         except anthropic.AnthropicError as error:
             raise ModelFailed(str(error)) from error
         # checked here, because the SDK would raise a bare TypeError at the first request
