@@ -195,7 +195,7 @@ def store_status(session: Session, url: str) -> StoreStatus:
     from fdstore.store.doctor.check import primaries
     from fdstore.store.record_format import unreadable
     from fdstore.store.trees import ceilings
-    from fdstore.store.views import worker_registry
+    from fdstore.store.views.worker_registry import Worker, read_workers
     from fdstore.wire.server_info import software, software_version
     from fdstore.wire.store_url import parse_store_url
 
@@ -204,17 +204,11 @@ def store_status(session: Session, url: str) -> StoreStatus:
         infos = [each.info for each in nodes if not each.error]
         survey = store.survey()
         trees, damaged = survey.trees, survey.unreadable
-        workers: list[str] = []
-        commands: list[str] = []
-        no_agents: list[str] = []
+        workers: list[Worker] = []
         try:
-            workers = store.run(worker_registry.workers(store.prefix))
-            commands = store.run(worker_registry.sandboxes_of(store.prefix, workers))
-            no_agents = store.run(worker_registry.agent_refusals_of(store.prefix, workers))
+            workers = store.run(read_workers(store.prefix)).alive
         except DamagedRecord as error:
             damaged.append(unreadable(error))
-            commands = [""] * len(workers)
-            no_agents = [""] * len(workers)
         return StoreStatus(
             url=store.where,
             kind=parse_store_url(url).kind,
@@ -231,9 +225,9 @@ def store_status(session: Session, url: str) -> StoreStatus:
             live=sum(tree.live for tree in trees),
             contents=sum(tree.fds for tree in trees),
             bytes=sum(tree.bytes for tree in trees),
-            workers=workers,
-            commands=dict(zip(workers, commands, strict=True)),
-            no_agents=dict(zip(workers, no_agents, strict=True)),
+            workers=[each.name for each in workers],
+            commands={each.name: each.commands for each in workers},
+            no_agents={each.name: each.no_agents for each in workers},
             ceilings=store.run(ceilings.written(store.prefix)),
             budgets=[each for tree in trees if tree.live for each in budgets_of_tree(tree)],
             unreadable=damaged,

@@ -17,8 +17,9 @@ from fdstore.permissions import Permissions
 from fdstore.records import ProcessRecord
 from fdstore.store.keys import ProcessKeys, process_keys
 from fdstore.store.record_format import replies_or_damage, show_bytes
-from fdstore.store.views import worker_check, worker_registry
+from fdstore.store.views import worker_check
 from fdstore.store.views.live import LiveSnapshot, live
+from fdstore.store.views.worker_registry import Worker, read_workers
 from fdstore.tools.process_task import PipeTask
 from fdstore.wire.operation import Batch, Operation
 
@@ -71,35 +72,20 @@ def _parse(text: bytes, is_pipeline: bool, program: str) -> Needs:
         return Needs()
 
 
-class LiveWorker(msgspec.Struct, frozen=True):
-    """A live worker: why it runs no agents ("" if it does), and what its operator allows."""
-
-    name: str
-    no_agents: str
-    permissions: Permissions
-
-    def refusal(self, needs: Needs) -> str:
-        """Return why it does not run a process with these needs; "" if it does."""
-        if self.no_agents and not needs.is_pipeline:
-            return self.no_agents
-        try:
-            needs.check(self.permissions)
-        except (NotAllowed, PathRefused) as error:
-            return str(error)
-        return ""
-
-
-def live_workers(prefix: str) -> Operation[list[LiveWorker]]:
-    """Return the live workers. Four round trips."""
-    names = yield from worker_registry.workers(prefix)
-    refusals = yield from worker_registry.agent_refusals_of(prefix, names)
-    permissions = yield from worker_registry.permissions_of(prefix, names)
-    return [LiveWorker(*each) for each in zip(names, refusals, map(_permissions, permissions), strict=True)]
-
-
-def _permissions(text: bytes | None) -> Permissions:
+def refusal(worker: Worker, needs: Needs) -> str:
+    """Return why a worker does not run a process with these needs; "" if it does."""
+    if worker.no_agents and not needs.is_pipeline:
+        return worker.no_agents
     try:
-        return msgspec.json.decode(text or b"{}", type=Permissions)
+        needs.check(_permissions(worker.permissions))
+    except (NotAllowed, PathRefused) as error:
+        return str(error)
+    return ""
+
+
+def _permissions(text: str) -> Permissions:
+    try:
+        return msgspec.json.decode(text or "{}", type=Permissions)
     except (msgspec.MsgspecError, UnicodeError):
         return Permissions()  # unknown, as of an older worker: it decides by itself
 
@@ -117,38 +103,39 @@ def describe_permissions(permissions: Permissions) -> str:
 
 
 def eligible_elsewhere(prefix: str, worker: str, processes: Iterable[str]) -> Operation[list[str]]:
-    """Return those of these processes that a live worker other than `worker` may run. At most six round
-    trips."""
+    """Return those of these processes that a live worker other than `worker` may run. At most three
+    round trips."""
     names = list(processes)
-    others = [each for each in (yield from live_workers(prefix)) if each.name != worker]
+    others = [each for each in (yield from read_workers(prefix)).alive if each.name != worker]
     if not others:
         return []
     needs = yield from read_needs([process_keys(prefix, name) for name in names])
     return [
         name
         for name, need in zip(names, needs, strict=True)
-        if any(not each.refusal(need) for each in others)
+        if any(not refusal(each, need) for each in others)
     ]
 
 
 def why_ineligible(prefix: str, processes: list[str]) -> Operation[dict[str, str]]:
     """Return the processes that no live worker accepts, and why. None if no worker lives: that is another
-    reason. At most six round trips."""
-    living = (yield from live_workers(prefix)) if processes else []
+    reason. At most three round trips."""
+    living = (yield from read_workers(prefix)).alive if processes else []
     if not living:
         return {}
     needs = yield from read_needs([process_keys(prefix, process) for process in processes])
     found = {}
     for process, need in zip(processes, needs, strict=True):
-        refusals = [each.refusal(need) for each in living]
+        refusals = [refusal(each, need) for each in living]
         if all(refusals):
             found[process] = f"no live worker accepts it; {living[0].name} says: {refusals[0]}"
     return found
 
 
 def explained(prefix: str, processes: Sequence[ProcessRecord]) -> Operation[list[ProcessRecord]]:
-    """Return these processes; the trouble of a ready one that no live worker accepts says so. At most six
-    round trips, and none if no process is ready. Of thousands, the first `MAX_EXPLAINED` are examined."""
+    """Return these processes; the trouble of a ready one that no live worker accepts says so. At most
+    three round trips, and none if no process is ready. Of thousands, the first `MAX_EXPLAINED` are
+    examined."""
     ready = [process.id for process in processes if process.state == "ready"]
     why = yield from why_ineligible(prefix, ready[:MAX_EXPLAINED])
     return [

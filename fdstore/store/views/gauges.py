@@ -25,7 +25,7 @@ from fdstore.store.doctor.check import eviction, primaries, version
 from fdstore.store.keys import process_keys
 from fdstore.store.processes.process_records import TreeHoldings
 from fdstore.store.record_format import UNREADABLE, replies_or_damage, timestamp, whole_number
-from fdstore.store.views.worker_registry import workers_key
+from fdstore.store.views.worker_registry import decode_workers, worker_reads
 from fdstore.wire.operation import Operation
 
 KEPT_S = 86400
@@ -77,13 +77,12 @@ def store_totals(prefix: str, usage: Iterable[TreeHoldings], swept_at: float) ->
 
 def read_gauges(prefix: str) -> Operation[StoreGauges]:
     """Return the state of a store. Two round trips. Raises `StoreUnavailable`."""
-    flat, registered, time = yield from replies_or_damage(
-        [("HGETALL", totals_key(prefix)), ("ZRANGE", workers_key(prefix), 0, -1, "WITHSCORES"), ("TIME",)]
-    )
+    flat, *registered = yield from replies_or_damage([("HGETALL", totals_key(prefix)), *worker_reads(prefix)])
     servers = yield from primaries("server", "memory")
-    now_s = seconds_of(time)
+    now_s = seconds_of(registered[0])
     totals = {} if isinstance(flat, DamagedRecord) else pairs(flat)
-    deadlines = [] if isinstance(registered, DamagedRecord) else registered[1::2]
+    is_damaged = any(isinstance(reply, DamagedRecord) for reply in registered)
+    alive = [] if is_damaged else decode_workers(registered).alive
 
     def total(name: str) -> int | None:
         with suppress(*UNREADABLE):
@@ -101,7 +100,7 @@ def read_gauges(prefix: str) -> Operation[StoreGauges]:
         text_bytes=total("bytes"),
         open_streams=total("open_streams"),
         sweep_lag_s=lag_s,
-        workers=sum(float(deadline) >= now_s for deadline in deadlines),
+        workers=len(alive),
         used_memory_bytes=sum(int(info.get("used_memory", 0)) for info in infos),
         max_memory_bytes=sum(int(info.get("maxmemory", 0)) for info in infos),
         unsafe="; ".join(unsafe),

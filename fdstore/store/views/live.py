@@ -10,7 +10,6 @@ from __future__ import annotations
 from fdstore.errors import DamagedRecord
 from fdstore.lifecycle import ENDED
 from fdstore.records import ProcessRecord, Record, Unreadable
-from fdstore.store.clock import seconds_of
 from fdstore.store.content_info import descriptor_of, pairs
 from fdstore.store.keys import ProcessKeys, TreeKeys, content_keys, is_content, is_root, member_of
 from fdstore.store.processes.process_records import decode_reply
@@ -21,12 +20,11 @@ from fdstore.store.record_format import (
     damage,
     decoding,
     replies_or_damage,
-    show_bytes,
     timestamp,
     unreadable,
     whole_number,
 )
-from fdstore.store.views.worker_registry import ACCEPTS_AGENTS, agents_key, commands_key, workers_key
+from fdstore.store.views.worker_registry import Workers, decode_workers, worker_reads
 from fdstore.text.numbers import MAX_INTEGER
 from fdstore.wire.operation import Batch, Operation
 from fdstore.wire.scripts import text
@@ -40,7 +38,6 @@ MAX_MEMBERS = 1000
 
 MAX_PROCESSES = 4000
 MAX_STREAMS = 200
-MAX_WORKERS = 500
 
 _FIELDS = ("format", "created_at", "used_at", "bytes", "fds", "processes", "live")
 
@@ -104,15 +101,12 @@ def live(prefix: str, *, ended: bool = False) -> Operation[LiveSnapshot]:
     ['triage']
     """
     index = TreeKeys(prefix, "").trees
-    time, entries, total, beats, agents, commands = yield [
-        ("TIME",),
+    entries, total, *replies = yield [
         ("ZRANGE", index, -MAX_NAMES, -1),
         ("ZCARD", index),
-        ("ZRANGE", workers_key(prefix), 0, MAX_WORKERS - 1, "WITHSCORES"),
-        ("HGETALL", agents_key(prefix)),
-        ("HGETALL", commands_key(prefix)),
+        *worker_reads(prefix),
     ]
-    now = seconds_of(time)
+    workers = decode_workers(replies)
     damaged: list[Unreadable] = []
     left_out = [f"{total - len(entries)} trees used longer ago"] if total > len(entries) else []
     names = [text(entry) for entry in reversed(entries) if is_root(entry)]
@@ -122,12 +116,12 @@ def live(prefix: str, *, ended: bool = False) -> Operation[LiveSnapshot]:
         del trees[MAX_TREES:]
     processes, streams = yield from _members(prefix, trees, damaged, left_out, ended=ended)
     return LiveSnapshot(
-        now=now,
+        now=workers.now_s,
         total_trees=total,
         trees=tuple(trees),
         processes=tuple(processes),
         streams=tuple(streams),
-        workers=tuple(_workers(beats, agents, commands, processes, now)),
+        workers=tuple(_workers(workers, processes)),
         left_out=tuple(left_out),
         unreadable=tuple(damaged),
     )
@@ -229,41 +223,30 @@ def _stream(content: str, flat: list[bytes]) -> LiveStream | None:
         return LiveStream(content=content, process=found.producer, **shared)
 
 
-def _workers(
-    beats: list[bytes],
-    agents: list[bytes],
-    commands: list[bytes],
-    processes: list[ProcessRecord],
-    now: float,
-) -> list[LiveWorker]:
-    accepts = dict(zip(agents[::2], agents[1::2], strict=True))
-    sandboxes = dict(zip(commands[::2], commands[1::2], strict=True))
+def _workers(registered: Workers, processes: list[ProcessRecord]) -> list[LiveWorker]:
     runs: dict[str, list[str]] = {}
     for process in processes:
         if process.worker and process.state == "running":
             runs.setdefault(process.worker, []).append(process.id)
-    found = []
-    for name, until in zip(beats[::2], beats[1::2], strict=True):
-        try:
-            moment = timestamp(until)
-        except ValueError:
-            continue
-        refusal = accepts.get(name, ACCEPTS_AGENTS.encode())
-        shown = show_bytes(name)
-        if moment < now:
-            continue  # it died, or was stopped, up to a minute ago
-        found.append(
-            LiveWorker(
-                name=shown,
-                until=moment,
-                commands=show_bytes(sandboxes.get(name, b"")),
-                no_agents="" if refusal == ACCEPTS_AGENTS.encode() else show_bytes(refusal),
-                runs=tuple(runs.pop(shown, ())),
-            )
+    found = [
+        LiveWorker(
+            name=each.name,
+            until=each.alive_until,
+            commands=each.commands,
+            no_agents=each.no_agents,
+            runs=tuple(runs.pop(each.name, ())),
         )
+        for each in registered.alive
+    ]
     # a program that runs its root itself, such as `fdstore run`, is not registered
     found += [
-        LiveWorker(name=name, until=now, commands="", no_agents="it runs its own agent", runs=tuple(of))
+        LiveWorker(
+            name=name,
+            until=registered.now_s,
+            commands="",
+            no_agents="it runs its own agent",
+            runs=tuple(of),
+        )
         for name, of in sorted(runs.items())
     ]
     return found

@@ -16,15 +16,15 @@ PATIENCE_S = 3.0
 
 
 def no_worker(prefix: str, *, for_agents: bool) -> Operation[str]:
-    """Return why no worker can claim an agent (or a pipeline) now; "" if one can. Two or three round
-    trips."""
-    living = yield from worker_registry.workers(prefix)
+    """Return why no worker can claim an agent (or a pipeline) now; "" if one can. One round trip."""
+    living = (yield from worker_registry.read_workers(prefix)).alive
     if not living:
         return "no worker takes processes of this store; start one with: fdstore worker, or fdstore up"
     if not for_agents:
         return ""
-    reasons = yield from worker_registry.agent_refusals_of(prefix, living)
-    return "" if "" in reasons else f"no worker of this store takes agents; {living[0]} says: {reasons[0]}"
+    if any(not each.no_agents for each in living):
+        return ""
+    return f"no worker of this store takes agents; {living[0].name} says: {living[0].no_agents}"
 
 
 def require_worker(prefix: str, *, for_agents: bool) -> Operation[None]:

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from fdstore.store.clock import redis_now
-from fdstore.store.record_format import show_bytes
+from typing import Any
+
+from fdstore.records import Record
+from fdstore.store.clock import seconds_of
+from fdstore.store.record_format import show_bytes, timestamp
+from fdstore.text.layout import show_controls
 from fdstore.wire.operation import Batch, Operation, Value
 
 LONGEST_S = 60.0
 """The longest registration. One that lasts longer was made before the Redis clock was set back."""
+
+MAX_WORKERS = 1000
+"""The registered workers that are read: those that reported last."""
+
+MAX_SENTENCE = 2000
+"""Bytes that are shown of what a worker says of itself."""
 
 ACCEPTS_AGENTS = "taken"
 """The value of a worker that accepts agents, in `agents_key`."""
@@ -64,41 +74,82 @@ def _removal(prefix: str, *workers: Value) -> Batch:
     return [("ZREM", workers_key(prefix), *workers), *(("HDEL", key, *workers) for key in hashes)]
 
 
-def sandboxes_of(prefix: str, workers: list[str]) -> Operation[list[str]]:
-    """Return a description of each worker's sandbox for commands; "" if it registered none."""
-    if not workers:
-        return []
-    [found] = yield [("HMGET", commands_key(prefix), *workers)]
-    return [show_bytes(each or b"") for each in found]
+class Worker(Record, frozen=True, kw_only=True):
+    """A registered worker: until when its heartbeat counts, its sandbox for commands, why it accepts no
+    agents ("" if it does), and what its operator allows, as JSON ("" if that is not known)."""
+
+    name: str
+    alive_until: float
+    commands: str
+    no_agents: str
+    permissions: str
 
 
-def agent_refusals_of(prefix: str, workers: list[str]) -> Operation[list[str]]:
-    """Return why each of these workers accepts no agents; "" for one that does."""
-    if not workers:
-        return []
-    [found] = yield [("HMGET", agents_key(prefix), *workers)]
-    return ["" if each in (None, ACCEPTS_AGENTS.encode()) else show_bytes(each) for each in found]
+class Workers(Record, frozen=True, kw_only=True):
+    """The registered workers by name, at the Redis time `now_s`, and the one that sweeps."""
+
+    workers: tuple[Worker, ...]
+    sweeper: str | None
+    now_s: float
+
+    @property
+    def alive(self) -> list[Worker]:
+        """Those whose heartbeat counts."""
+        return [each for each in self.workers if self.now_s <= each.alive_until <= self.now_s + LONGEST_S]
 
 
-def permissions_of(prefix: str, workers: list[str]) -> Operation[list[bytes | None]]:
-    """Return what the operator of each of these workers allows, as JSON; None or empty if it is not known."""
-    if not workers:
-        return []
-    [found] = yield [("HMGET", permissions_key(prefix), *workers)]
-    return list(found)
-
-
-def has_agent_worker(prefix: str) -> Operation[bool]:
-    """Return whether a live worker accepts agents. Three round trips."""
-    living = yield from workers(prefix)
-    return "" in (yield from agent_refusals_of(prefix, living))
+def read_workers(prefix: str) -> Operation[Workers]:
+    """Return the registered workers. One round trip."""
+    return decode_workers((yield worker_reads(prefix)))
 
 
 def workers(prefix: str) -> Operation[list[str]]:
-    """Return the live workers, by the Redis clock. Two round trips."""
-    now_s = yield from redis_now()
-    [found] = yield [("ZRANGEBYSCORE", workers_key(prefix), f"{now_s:.3f}", f"{now_s + LONGEST_S:.3f}")]
-    return [show_bytes(worker) for worker in found]
+    """Return the names of the live workers. One round trip."""
+    return [each.name for each in (yield from read_workers(prefix)).alive]
+
+
+def worker_reads(prefix: str) -> Batch:
+    """Return the requests whose replies `decode_workers` takes."""
+    return [
+        ("TIME",),
+        ("GET", f"{prefix}:sweeper"),
+        ("ZRANGE", workers_key(prefix), 0, MAX_WORKERS - 1, "REV", "WITHSCORES"),
+        *(("HGETALL", key(prefix)) for key in (commands_key, agents_key, permissions_key)),
+    ]
+
+
+def decode_workers(replies: list[Any]) -> Workers:
+    """Return the workers that these replies describe."""
+    time, sweeper, beats, *tables = replies
+    commands, agents, permissions = (dict(zip(flat[::2], flat[1::2], strict=True)) for flat in tables)
+    found = []
+    for name, until in zip(beats[::2], beats[1::2], strict=True):
+        refusal = agents.get(name, b"")
+        found.append(
+            Worker(
+                name=show_bytes(name),
+                alive_until=_moment(until),
+                commands=_sentence(commands.get(name, b"")),
+                no_agents="" if refusal == ACCEPTS_AGENTS.encode() else _sentence(refusal),
+                permissions=permissions.get(name, b"").decode("utf-8", "backslashreplace"),
+            )
+        )
+    return Workers(
+        workers=tuple(sorted(found, key=lambda each: each.name)),
+        sweeper=None if sweeper is None else show_bytes(sweeper),
+        now_s=seconds_of(time),
+    )
+
+
+def _sentence(value: bytes) -> str:
+    return show_controls(value[:MAX_SENTENCE].decode("utf-8", "backslashreplace"), keep="")
+
+
+def _moment(score: bytes) -> float:
+    try:
+        return timestamp(score)
+    except ValueError:
+        return 0.0
 
 
 def acquire_sweep(prefix: str, worker: str, seconds: float) -> Operation[float]:

@@ -9,14 +9,12 @@ from __future__ import annotations
 from fdstore.errors import DamagedRecord, StoreRefused
 from fdstore.records import Record
 from fdstore.settings import queue_prefix
-from fdstore.store.clock import seconds_of
 from fdstore.store.keys import ProcessKeys, TreeKeys, member_of
 from fdstore.store.record_format import UNREADABLE, replies_or_damage, show_bytes, timestamp
 from fdstore.store.views.overview import recent_names
-from fdstore.store.views.worker_registry import ACCEPTS_AGENTS, agents_key, commands_key, workers_key
+from fdstore.store.views.worker_registry import read_workers
 from fdstore.wire.operation import Operation
 
-MAX_WORKERS = 200
 MAX_TREES = 500
 """Trees whose leases are read: those used last."""
 
@@ -66,43 +64,29 @@ _FIELDS = ("state", "program", "worker", "attempt", "trouble", "started_at", "le
 
 
 def workers_now(prefix: str, *, has_queue: bool = True) -> Operation[WorkersNow]:
-    """Return the workers and their work. Seven round trips at most, of which each is bounded."""
-    entries, sweeper, time = yield [
-        ("ZRANGE", workers_key(prefix), 0, MAX_WORKERS - 1, "WITHSCORES"),
-        ("GET", f"{prefix}:sweeper"),
-        ("TIME",),
-    ]
+    """Return the workers and their work. Six round trips at most, of which each is bounded."""
+    registered = yield from read_workers(prefix)
     queued, taken = (yield from _queue(prefix)) if has_queue else (None, None)
     jobs, trees = yield from _jobs(prefix)
-    scores = [(name, score) for name, score in zip(entries[::2], entries[1::2], strict=True)]
-    known = []
-    if scores:
-        names = [name for name, _ in scores]
-        sandboxes, refusals = yield [
-            ("HMGET", commands_key(prefix), *names),
-            ("HMGET", agents_key(prefix), *names),
-        ]
-        for (name, score), sandbox, refusal in zip(scores, sandboxes, refusals, strict=True):
-            shown = show_bytes(name)
-            known.append(
-                Worker(
-                    name=shown,
-                    alive_until=_moment(score) or 0.0,
-                    commands=_sentence(sandbox),
-                    no_agents="" if refusal == ACCEPTS_AGENTS.encode() else _sentence(refusal),
-                    jobs=tuple(job for job in jobs if job.worker == shown and job.state == "running"),
-                )
-            )
-    registered = {worker.name for worker in known}
+    names = {each.name for each in registered.workers}
     return WorkersNow(
-        workers=sorted(known, key=lambda each: each.name),
-        strays=[job for job in jobs if job.state == "running" and job.worker not in registered],
+        workers=[
+            Worker(
+                name=each.name,
+                alive_until=each.alive_until,
+                commands=each.commands,
+                no_agents=each.no_agents,
+                jobs=tuple(job for job in jobs if job.worker == each.name and job.state == "running"),
+            )
+            for each in registered.workers
+        ],
+        strays=[job for job in jobs if job.state == "running" and job.worker not in names],
         ready=[job for job in jobs if job.state == "ready"],
-        sweeper=None if sweeper is None else show_bytes(sweeper),
+        sweeper=registered.sweeper,
         queued=queued,
         taken=taken,
         trees=trees,
-        now_s=seconds_of(time),
+        now_s=registered.now_s,
     )
 
 
@@ -151,10 +135,6 @@ def _job(process: str, fields: list[bytes | None]) -> Job:
         started_at=_moment(started_at),
         lease_until=_moment(lease_until),
     )
-
-
-def _sentence(value: bytes | None) -> str:
-    return (value or b"")[:2000].decode("utf-8", "backslashreplace")
 
 
 def _moment(value: bytes | None) -> float | None:

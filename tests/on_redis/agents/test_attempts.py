@@ -91,18 +91,10 @@ def test_a_worker_registers_whether_it_runs_agents(store: Store) -> None:
     now_s = store.run(redis_now())
 
     store.run(worker_registry.register_worker("fdstore", "keyless:1", 10, now_s, no_agents="there is no key"))
-    without = store.run(worker_registry.has_agent_worker("fdstore"))
     store.run(worker_registry.register_worker("fdstore", "keyed:2", 10, now_s))
-    refusals = dict(
-        zip(
-            living := store.run(worker_registry.workers("fdstore")),
-            store.run(worker_registry.agent_refusals_of("fdstore", living)),
-            strict=True,
-        )
-    )
+    found = store.run(worker_registry.read_workers("fdstore")).alive
 
-    assert refusals == {"keyless:1": "there is no key", "keyed:2": ""}
-    assert (without, store.run(worker_registry.has_agent_worker("fdstore"))) == (False, True)
+    assert {each.name: each.no_agents for each in found} == {"keyless:1": "there is no key", "keyed:2": ""}
 
 
 def test_the_end_of_a_process_is_one_log_line_with_program_duration_turns_and_reason(
