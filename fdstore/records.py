@@ -284,13 +284,9 @@ class TreeLimits(Record, frozen=True, kw_only=True):
     tree_model_calls: int | msgspec.UnsetType = msgspec.UNSET
 
 
-class TreeRecord(Record, frozen=True, kw_only=True):
-    """One tree: its usage and limits, and its processes by creation time. `fds` counts contents, as the limit
-    does, `bytes` their UTF-8 bytes, `processes` all processes and `live` those that have not ended.
-    `export_bytes` is the total that `fd_to_file` has written; `model_calls` and `tokens` are those of the UTC
-    day `usage_day` (days since 1970, by the Redis clock), the last day with a model call; `all_model_calls`
-    and `all_tokens` those of all days. `unreadable` lists the processes missing in `members` because their
-    records are damaged."""
+class TreeCounts(Record, frozen=True, kw_only=True):
+    """The times and counts of a tree. `fds` counts contents, as the limit does, `bytes` their UTF-8 bytes,
+    `processes` all processes and `live` those that have not ended."""
 
     id: str
     created_at: float
@@ -299,6 +295,15 @@ class TreeRecord(Record, frozen=True, kw_only=True):
     fds: int
     processes: int
     live: int
+
+
+class TreeRecord(TreeCounts, frozen=True, kw_only=True):
+    """One tree: its counts, as in `TreeCounts`, its usage and limits, and its processes by creation time.
+    `export_bytes` is the total that `fd_to_file` has written; `model_calls` and `tokens` are those of the UTC
+    day `usage_day` (days since 1970, by the Redis clock), the last day with a model call; `all_model_calls`
+    and `all_tokens` those of all days. `unreadable` lists the processes missing in `members` because their
+    records are damaged."""
+
     limits: TreeLimits
     export_bytes: int = 0
     usage_day: int = 0

@@ -16,6 +16,7 @@ from fdstore.records import TOKEN_COUNTS, ModelPrice, ProcessRecord, Survey, Tre
 from fdstore.store.clock import seconds_of
 from fdstore.store.content_info import pairs
 from fdstore.store.keys import (
+    AT_ONCE,
     ProcessKeys,
     TreeKeys,
     check_process,
@@ -25,19 +26,16 @@ from fdstore.store.keys import (
     process_keys,
 )
 from fdstore.store.record_format import (
-    MAX_MOMENT_S,
     SKIPPABLE,
     UNREADABLE,
-    check_format,
     decoding,
-    limits_of,
     replies_or_damage,
     show_bytes,
     timestamp,
     unreadable,
     whole_number,
 )
-from fdstore.store.tree_limits import DAY_S
+from fdstore.store.tree_facts import decode_tree
 from fdstore.text.numbers import MAX_INTEGER
 from fdstore.wire.operation import Operation
 from fdstore.wire.scripts import text
@@ -131,74 +129,71 @@ def answer_of(prefix: str, process: str) -> Operation[Answer]:
 
 def tree_record(prefix: str, tree: str, start: int = 0, count: int | None = None) -> Operation[TreeRecord]:
     """Return a tree with its processes, or `count` of them from the `start`-th (from 0) on, by creation;
-    `unreadable` lists the damaged ones. Raises `NotFound`, `NewerFormat`, and `DamagedRecord` for the record
-    of the tree itself."""
+    `unreadable` lists the damaged ones. Two round trips. Raises `NotFound`, `NewerFormat`, and
+    `DamagedRecord` for the record of the tree itself."""
     keys = TreeKeys(prefix, check_root(tree))
     last = -1 if count is None else start + count - 1
     flat, names = yield [("HGETALL", keys.record), ("ZRANGE", keys.processes, start, last)]
     if not flat:
         [trees] = yield [("ZRANGE", keys.trees, 0, 50)]
         raise NotFound(f"tree {tree}", tuple(map(show_bytes, trees)))
-    with decoding(f"the record of tree {tree}"):
-        fields = pairs(flat)
-        check_format(tree, fields.get("format"))
-        found = TreeRecord(
-            id=tree,
-            created_at=timestamp(fields["created_at"]),
-            used_at=timestamp(fields["used_at"]),
-            bytes=whole_number(fields["bytes"], -MAX_INTEGER),
-            fds=whole_number(fields["fds"], -MAX_INTEGER),
-            processes=whole_number(fields["processes"]),
-            live=whole_number(fields["live"], -MAX_INTEGER),
-            limits=limits_of(tree, fields["limits"]),
-            export_bytes=whole_number(fields.get("export_bytes", "0")),
-            usage_day=whole_number(fields.get("usage_day", "0"), 0, MAX_MOMENT_S // DAY_S - 1),
-            model_calls=whole_number(fields.get("model_calls", "0")),
-            tokens=whole_number(fields.get("tokens", "0")),
-            all_model_calls=whole_number(fields.get("all_model_calls", "0")),
-            all_tokens=whole_number(fields.get("all_tokens", "0")),
-        )
-    members, damaged = yield from _members(keys, names)
-    return msgspec.structs.replace(found, members=tuple(members), unreadable=tuple(damaged))
+    [found] = yield from _with_members([(keys, decode_tree(tree, flat), names)])
+    return found
 
 
-def _members(keys: TreeKeys, names: list[bytes]) -> Operation[tuple[list[ProcessRecord], list[Unreadable]]]:
-    """Return the records of a tree's processes, and descriptions of the unreadable ones."""
-    members: list[ProcessRecord] = []
-    damaged: list[Unreadable] = []
-    known: list[ProcessKeys] = []
-    for name in names:
-        process = member_of(keys, name)
-        if process is not None:
-            known.append(process)
-        else:
-            problem = f"{show_bytes(name)} is not a process of this tree"
-            damaged.append(Unreadable(what=keys.processes, problem=problem))
-    replies = yield from replies_or_damage([("HGETALL", process.record) for process in known])
-    for process, reply in zip(known, replies, strict=True):
-        try:
-            if isinstance(reply, DamagedRecord):
-                raise reply
-            if reply:
-                members.append(decode_reply(process.process, reply)[0])
-        except DamagedRecord as error:
-            damaged.append(unreadable(error))
-    return members, damaged
+def _with_members(trees: list[tuple[TreeKeys, TreeRecord, list[bytes]]]) -> Operation[list[TreeRecord]]:
+    """Return these trees with the records of their processes, given by name. One round trip for some hundred
+    processes."""
+    damaged: list[list[Unreadable]] = [[] for _ in trees]
+    wanted: list[tuple[int, ProcessKeys]] = []
+    for number, (keys, _, names) in enumerate(trees):
+        for name in names:
+            process = member_of(keys, name)
+            if process is not None:
+                wanted.append((number, process))
+            else:
+                problem = f"{show_bytes(name)} is not a process of this tree"
+                damaged[number].append(Unreadable(what=keys.processes, problem=problem))
+    members: list[list[ProcessRecord]] = [[] for _ in trees]
+    for start in range(0, len(wanted), AT_ONCE):
+        some = wanted[start : start + AT_ONCE]
+        replies = yield from replies_or_damage([("HGETALL", process.record) for _, process in some])
+        for (number, process), reply in zip(some, replies, strict=True):
+            try:
+                if isinstance(reply, DamagedRecord):
+                    raise reply
+                if reply:
+                    members[number].append(decode_reply(process.process, reply)[0])
+            except DamagedRecord as error:
+                damaged[number].append(unreadable(error))
+    return [
+        msgspec.structs.replace(record, members=tuple(of_one), unreadable=tuple(problems))
+        for (_, record, _), of_one, problems in zip(trees, members, damaged, strict=True)
+    ]
 
 
 def survey(prefix: str) -> Operation[Survey]:
-    """Return all trees; those that are damaged or of a newer format are listed as unreadable."""
+    """Return all trees; those that are damaged or of a newer format are listed as unreadable. Three round
+    trips for some hundred trees and processes."""
     found = Survey(trees=[], unreadable=[])
-    for name in (yield from tree_names(prefix, found.unreadable)):
-        try:
-            tree = yield from tree_record(prefix, name)
-        except NotFound:
-            continue  # a listed tree may just have been removed, or not be created yet
-        except SKIPPABLE as error:
-            found.unreadable.append(unreadable(error))
-        else:
-            found.trees.append(tree)
-            found.unreadable.extend(tree.unreadable)
+    names = yield from tree_names(prefix, found.unreadable)
+    for start in range(0, len(names), AT_ONCE):
+        trees = [TreeKeys(prefix, name) for name in names[start : start + AT_ONCE]]
+        records = yield from replies_or_damage([("HGETALL", keys.record) for keys in trees])
+        members = yield from replies_or_damage([("ZRANGE", keys.processes, 0, -1) for keys in trees])
+        readable: list[tuple[TreeKeys, TreeRecord, list[bytes]]] = []
+        for keys, flat, names_of in zip(trees, records, members, strict=True):
+            try:
+                for reply in (flat, names_of):
+                    if isinstance(reply, DamagedRecord):
+                        raise reply
+                if flat:  # else it has just been removed, or is not created yet
+                    readable.append((keys, decode_tree(keys.tree, flat), names_of))
+            except SKIPPABLE as error:
+                found.unreadable.append(unreadable(error))
+        found.trees.extend((yield from _with_members(readable)))
+    for tree in found.trees:
+        found.unreadable.extend(tree.unreadable)
     return found
 
 

@@ -9,23 +9,13 @@ from __future__ import annotations
 
 from fdstore.errors import DamagedRecord
 from fdstore.lifecycle import ENDED
-from fdstore.records import ProcessRecord, Record, Unreadable
+from fdstore.records import ProcessRecord, Record, TreeCounts, Unreadable
 from fdstore.store.content_info import descriptor_of, pairs
 from fdstore.store.keys import ProcessKeys, TreeKeys, content_keys, is_content, is_root, member_of
 from fdstore.store.processes.process_records import decode_reply
-from fdstore.store.record_format import (
-    SKIPPABLE,
-    UNREADABLE,
-    check_format,
-    damage,
-    decoding,
-    replies_or_damage,
-    timestamp,
-    unreadable,
-    whole_number,
-)
+from fdstore.store.record_format import decoding, replies_or_damage, unreadable
+from fdstore.store.tree_facts import COUNTED, counts_or_damage
 from fdstore.store.views.worker_registry import Workers, decode_workers, worker_reads
-from fdstore.text.numbers import MAX_INTEGER
 from fdstore.wire.operation import Batch, Operation
 from fdstore.wire.scripts import text
 
@@ -38,20 +28,6 @@ MAX_MEMBERS = 1000
 
 MAX_PROCESSES = 4000
 MAX_STREAMS = 200
-
-_FIELDS = ("format", "created_at", "used_at", "bytes", "fds", "processes", "live")
-
-
-class LiveTree(Record, frozen=True, kw_only=True):
-    """One tree: its times, its bytes, how many contents and processes it has, and how many have not ended."""
-
-    id: str
-    created_at: float
-    used_at: float
-    bytes: int
-    fds: int
-    processes: int
-    live: int
 
 
 class LiveStream(Record, frozen=True, kw_only=True):
@@ -84,7 +60,7 @@ class LiveSnapshot(Record, frozen=True, kw_only=True):
 
     now: float
     total_trees: int
-    trees: tuple[LiveTree, ...]
+    trees: tuple[TreeCounts, ...]
     processes: tuple[ProcessRecord, ...]
     streams: tuple[LiveStream, ...]
     workers: tuple[LiveWorker, ...]
@@ -127,40 +103,15 @@ def live(prefix: str, *, ended: bool = False) -> Operation[LiveSnapshot]:
     )
 
 
-def _trees(prefix: str, names: list[str], damaged: list[Unreadable]) -> Operation[list[LiveTree]]:
-    keys = [TreeKeys(prefix, name) for name in names]
-    requests: Batch = [("HMGET", each.record, *_FIELDS) for each in keys]
-    found = []
-    for each, reply in zip(keys, (yield from replies_or_damage(requests)), strict=True):
-        try:
-            if isinstance(reply, DamagedRecord):
-                raise reply
-            version, *facts = reply
-            if facts[0] is None:
-                continue  # it was just removed, or is not created yet
-            check_format(each.tree, None if version is None else text(version))
-            created_at, used_at, *counts = facts
-            size, fds, processes, alive = (whole_number(value or b"", -MAX_INTEGER) for value in counts)
-            found.append(
-                LiveTree(
-                    id=each.tree,
-                    created_at=timestamp(text(created_at)),
-                    used_at=timestamp(text(used_at or b"")),
-                    bytes=size,
-                    fds=fds,
-                    processes=processes,
-                    live=alive,
-                )
-            )
-        except SKIPPABLE as error:
-            damaged.append(unreadable(error))
-        except UNREADABLE as error:
-            damaged.append(unreadable(damage(f"the record of tree {each.tree}", error)))
-    return found
+def _trees(prefix: str, names: list[str], damaged: list[Unreadable]) -> Operation[list[TreeCounts]]:
+    reads: Batch = [("HMGET", TreeKeys(prefix, name).record, *COUNTED) for name in names]
+    replies = yield from replies_or_damage(reads)
+    found = (counts_or_damage(name, reply, damaged) for name, reply in zip(names, replies, strict=True))
+    return [tree for tree in found if tree is not None]
 
 
 def _members(
-    prefix: str, trees: list[LiveTree], damaged: list[Unreadable], left_out: list[str], *, ended: bool
+    prefix: str, trees: list[TreeCounts], damaged: list[Unreadable], left_out: list[str], *, ended: bool
 ) -> Operation[tuple[list[ProcessRecord], list[LiveStream]]]:
     """Return the processes and the open streams of these trees. Two round trips."""
     keys = [TreeKeys(prefix, tree.id) for tree in trees]

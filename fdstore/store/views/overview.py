@@ -12,20 +12,10 @@ from functools import lru_cache
 import msgspec
 
 from fdstore.errors import DamagedRecord
-from fdstore.records import Record, Unreadable
+from fdstore.records import Record, TreeCounts, Unreadable
 from fdstore.store.keys import TreeKeys, is_root, member_of
-from fdstore.store.record_format import (
-    SKIPPABLE,
-    UNREADABLE,
-    check_format,
-    damage,
-    replies_or_damage,
-    show_bytes,
-    timestamp,
-    unreadable,
-    whole_number,
-)
-from fdstore.text.numbers import MAX_INTEGER
+from fdstore.store.record_format import replies_or_damage, show_bytes
+from fdstore.store.tree_facts import COUNTED, counts_or_damage
 from fdstore.wire.operation import Operation
 from fdstore.wire.scripts import text
 
@@ -35,7 +25,6 @@ MAX_NAMES = 20_000
 MAX_MEMBERS = 1_000
 """Processes of one tree that are counted by state."""
 
-_TREE_FIELDS = ("created_at", "used_at", "bytes", "fds", "processes", "live", "format")
 _PROCESS_FIELDS = ("state", "program", "input_tokens", "output_tokens", "losses")
 
 
@@ -85,7 +74,7 @@ def summaries(
             read
             for tree in trees
             for read in (
-                ("HMGET", tree.record, *_TREE_FIELDS),
+                ("HMGET", tree.record, *COUNTED),
                 ("ZRANGE", tree.processes, 0, MAX_MEMBERS - 1),
             )
         ]
@@ -101,24 +90,12 @@ def summaries(
     for tree, facts, of_one in zip(trees, replies[::2], members, strict=True):
         processes = states[start : start + len(of_one)]
         start += len(of_one)
-        try:
-            if isinstance(facts, DamagedRecord):
-                raise facts
-            if facts[0] is not None:  # else it was just removed, or is not created yet
-                check_format(tree.tree, facts[-1])
-                found.append(_summary(tree.tree, facts, processes))
-        except SKIPPABLE as error:
-            damaged.append(unreadable(error))
-        except UNREADABLE as error:
-            damaged.append(unreadable(damage(f"the record of tree {tree.tree}", error)))
+        if (counts := counts_or_damage(tree.tree, facts, damaged)) is not None:
+            found.append(_summary(counts, processes))
     return found
 
 
-def _summary(
-    name: str, facts: list[bytes | None], processes: list[list[bytes | None] | DamagedRecord]
-) -> TreeSummary:
-    created_at, used_at, *counts, _ = (each or b"" for each in facts)
-    size, contents, total, live = (whole_number(each or b"0", -MAX_INTEGER) for each in counts)
+def _summary(tree: TreeCounts, processes: list[list[bytes | None] | DamagedRecord]) -> TreeSummary:
     states: dict[str, int] = {}
     programs: dict[str, None] = {}
     tokens = losses = 0
@@ -136,20 +113,20 @@ def _summary(
         if number == 0:
             root_state, root_program = state, program
     return TreeSummary(
-        tree=name,
+        tree=tree.id,
         program=root_program,
         state=root_state,
         states=states,
         programs=tuple(programs),
         counted=len(processes),
-        processes=total,
-        live=live,
-        contents=contents,
-        bytes=size,
+        processes=tree.processes,
+        live=tree.live,
+        contents=tree.fds,
+        bytes=tree.bytes,
         tokens=tokens,
         losses=losses,
-        created_at=timestamp(created_at),
-        used_at=timestamp(used_at),
+        created_at=tree.created_at,
+        used_at=tree.used_at,
     )
 
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 import msgspec
 
 from fdstore.errors import DamagedRecord, NotFound
-from fdstore.records import Record, TreeRecord, Unreadable
+from fdstore.records import Record, TreeCounts, Unreadable
 from fdstore.store.content_info import pairs
 from fdstore.store.contents.descriptors import is_renamed
 from fdstore.store.contents.resolving import resolve
@@ -22,18 +22,16 @@ from fdstore.store.keys import AT_ONCE, ProcessKeys, TreeKeys, content_keys, is_
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes.process_records import missing, tree_names, tree_record
 from fdstore.store.record_format import (
-    SKIPPABLE,
     UNREADABLE,
     check_format,
     damage,
     decoding,
     replies_or_damage,
     show_bytes,
-    timestamp,
     unreadable,
     whole_number,
 )
-from fdstore.text.numbers import MAX_INTEGER
+from fdstore.store.tree_facts import COUNTED, counts_or_damage
 from fdstore.wire.operation import Batch, Operation
 
 T = TypeVar("T")
@@ -102,36 +100,12 @@ def usage_of_trees(prefix: str) -> Operation[Usage]:
     names = yield from tree_names(prefix, found.unreadable)
     for piece in _pieces(names):
         trees = [TreeKeys(prefix, name) for name in piece]
-        reads: Batch = [
-            ("HMGET", tree.record, "bytes", "fds", "processes", "live", "used_at", "format") for tree in trees
-        ]
-        replies = yield from replies_or_damage(reads)
+        replies = yield from replies_or_damage([("HMGET", tree.record, *COUNTED) for tree in trees])
         for tree, reply in zip(trees, replies, strict=True):
-            try:
-                if isinstance(reply, DamagedRecord):
-                    raise reply
-                if reply[0] is not None:  # else it was just collected
-                    found.trees.append(_tree_usage(tree, reply))
-            except SKIPPABLE as error:
-                found.unreadable.append(unreadable(error))
+            if (counts := counts_or_damage(tree.tree, reply, found.unreadable)) is not None:
+                found.trees.append(_usage_of(counts))
         found.staged += yield from _staged(trees)
     return _sorted(found)
-
-
-def _tree_usage(tree: TreeKeys, reply: list[bytes | None]) -> TreeUsage:
-    *counts, used_at, form = reply
-    check_format(tree.tree, form)
-    with decoding(f"the record of tree {tree.tree}"):
-        size, fds, processes, live = (whole_number(each or b"", -MAX_INTEGER) for each in counts)
-        return TreeUsage(
-            tree=tree.tree,
-            bytes=size,
-            staged=0,
-            contents=fds,
-            processes=processes,
-            live=live,
-            used_at=timestamp(used_at or b""),
-        )
 
 
 def _staged(trees: list[TreeKeys]) -> Operation[list[Staged]]:
@@ -162,7 +136,7 @@ def usage_of_tree(prefix: str, name: str, tell: Tell = lambda done: None) -> Ope
     record = yield from tree_record(prefix, name)
     tree = TreeKeys(prefix, name)
     found = Usage(unreadable=list(record.unreadable), staged=(yield from _staged([tree])))
-    found.trees.append(_summary(record))
+    found.trees.append(_usage_of(record))
     tables, contents = yield from read_tables(tree, [member.id for member in record.members], found, tell)
     for member in record.members:
         of_one = [contents[content] for content in tables[member.id].values() if content in contents]
@@ -179,15 +153,15 @@ def usage_of_tree(prefix: str, name: str, tell: Tell = lambda done: None) -> Ope
     return _sorted(found)
 
 
-def _summary(record: TreeRecord) -> TreeUsage:
+def _usage_of(tree: TreeCounts) -> TreeUsage:
     return TreeUsage(
-        tree=record.id,
-        bytes=record.bytes,
+        tree=tree.id,
+        bytes=tree.bytes,
         staged=0,
-        contents=record.fds,
-        processes=record.processes,
-        live=record.live,
-        used_at=record.used_at,
+        contents=tree.fds,
+        processes=tree.processes,
+        live=tree.live,
+        used_at=tree.used_at,
     )
 
 

@@ -1,0 +1,80 @@
+"""Decode the record of a tree: its times, its counts, its limits.
+
+The commands that list trees read the counts, `COUNTED`; what is about one tree reads the whole hash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from fdstore.errors import DamagedRecord
+from fdstore.records import TreeCounts, TreeRecord, Unreadable
+from fdstore.store.content_info import pairs
+from fdstore.store.record_format import (
+    MAX_MOMENT_S,
+    SKIPPABLE,
+    check_format,
+    decoding,
+    limits_of,
+    timestamp,
+    unreadable,
+    whole_number,
+)
+from fdstore.store.tree_limits import DAY_S
+from fdstore.text.numbers import MAX_INTEGER
+
+COUNTED = ("format", "created_at", "used_at", "bytes", "fds", "processes", "live")
+"""The fields that `decode_counts` takes."""
+
+
+def decode_counts(tree: str, values: Sequence[bytes | str | None]) -> TreeCounts:
+    """Decode the fields `COUNTED` of a tree. Raises `DamagedRecord`, `NewerFormat`, `OlderFormat`."""
+    fields = {name: value for name, value in zip(COUNTED, values, strict=True) if value is not None}
+    check_format(tree, fields.get("format"))
+    with decoding(f"the record of tree {tree}"):
+        return TreeCounts(
+            id=tree,
+            created_at=timestamp(fields["created_at"]),
+            used_at=timestamp(fields["used_at"]),
+            bytes=whole_number(fields["bytes"], -MAX_INTEGER),
+            fds=whole_number(fields["fds"], -MAX_INTEGER),
+            processes=whole_number(fields["processes"], -MAX_INTEGER),
+            live=whole_number(fields["live"], -MAX_INTEGER),
+        )
+
+
+def counts_or_damage(
+    tree: str, reply: Sequence[bytes | None] | DamagedRecord, damaged: list[Unreadable]
+) -> TreeCounts | None:
+    """Decode the reply to an HMGET of `COUNTED`. None for a tree that was just removed or is not created yet,
+    and for a damaged one, which is added to `damaged`."""
+    try:
+        if isinstance(reply, DamagedRecord):
+            raise reply
+        return None if not any(reply) else decode_counts(tree, reply)
+    except SKIPPABLE as error:
+        damaged.append(unreadable(error))
+        return None
+
+
+def decode_tree(tree: str, flat: list[bytes]) -> TreeRecord:
+    """Decode the whole hash of a tree, without its processes. Raises as `decode_counts`."""
+    with decoding(f"the record of tree {tree}"):
+        fields = pairs(flat)
+        counts = decode_counts(tree, [fields.get(name) for name in COUNTED])
+
+        def number(name: str, most: int = MAX_INTEGER) -> int:
+            return whole_number(fields.get(name, "0"), 0, most)
+
+        return TreeRecord(
+            **msgspec.structs.asdict(counts),
+            limits=limits_of(tree, fields.get("limits")),
+            export_bytes=number("export_bytes"),
+            usage_day=number("usage_day", MAX_MOMENT_S // DAY_S - 1),
+            model_calls=number("model_calls"),
+            tokens=number("tokens"),
+            all_model_calls=number("all_model_calls"),
+            all_tokens=number("all_tokens"),
+        )
