@@ -21,14 +21,12 @@ import msgspec
 from fdstore.agent.answer_stream import AnswerStream, RunOperation, StreamListener
 from fdstore.agent.calibration import Calibration
 from fdstore.agent.conversation import Assistant, Cleared, Note, Result, Start, ToolCall, encode_entry
+from fdstore.agent.ends import Finished, Outcome, Waiting, end_after, reached_limit, store_long_answer
 from fdstore.agent.first_prompt import first_messages
 from fdstore.agent.history import History
-from fdstore.agent.last_answer import store_long_answer
 from fdstore.agent.models.base import Model, ModelFailed, Retry
 from fdstore.agent.offering import explain_tools, offered_tools
-from fdstore.agent.outcome import Finished, Outcome, Waiting, end_after
 from fdstore.agent.program_loader import Program
-from fdstore.agent.reached_limit import reached_limit
 from fdstore.agent.record_facts import FactCollector, answer_age_s, begin_attempt
 from fdstore.elements.render import fd_error
 from fdstore.errors import STORE_FAILURES, InvalidArgument, NotFound, QuotaExceeded

@@ -9,10 +9,10 @@ from contextlib import nullcontext
 
 from fdstore.agent.agent import Agent
 from fdstore.agent.answer_stream import open_answer_stream
+from fdstore.agent.ends import Finished, Waiting
 from fdstore.agent.history import read_history
 from fdstore.agent.models.base import Model
 from fdstore.agent.models.observed import ObservedModel
-from fdstore.agent.outcome import Finished, Waiting
 from fdstore.agent.program_loader import Bundle, Program
 from fdstore.client import Store
 from fdstore.errors import NewerFormat, quoted

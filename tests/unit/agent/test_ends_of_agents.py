@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from fdstore.agent.conversation import Assistant, Conversation, Start
-from fdstore.agent.outcome import Finished, end_after
+from fdstore.agent.ends import Finished, end_after, reached_limit
 from fdstore.agent.program_limits import Limits
-from fdstore.agent.reached_limit import reached_limit
 from fdstore.tools.process_task import SpawnTask
 
 LIMITS = Limits(max_turns=2, wall_seconds=60, token_budget=100)
