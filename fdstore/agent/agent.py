@@ -241,14 +241,15 @@ class Agent:
     def _await(self, started: list[tuple[ToolCall, Started]], unsent: Batch) -> Waiting | None:
         """Write the results of those calls whose processes have ended. Return what the others wait for."""
         processes = [process for _, each in started for process in each.processes]
-        now_s, ended = self._run(waiting.look_at(self._handle, processes, unsent))
+        now = self._run(waiting.look_at(self._handle, processes, unsent))
         live: list[str] = []
         waits: list[float] = []
         for call, children in started:
-            running = [child for child in children.processes if child not in ended]
-            left_s = children.left_s(now_s)
+            running = [child for child in children.processes if child not in now.ended]
+            left_s = children.left_s(now.now_s)
             if not running or (left_s is not None and left_s <= 0):
-                self._write_result(call, self._run(self._toolbox.finished(children)), self._answered_at)
+                result = self._run(self._toolbox.finished(children, now.records))
+                self._write_result(call, result, self._answered_at)
                 continue
             live += running
             if left_s is not None:

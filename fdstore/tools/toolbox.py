@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -192,13 +192,15 @@ class Toolbox:
                 error = NotText(error.fd, error.media_type, error.size_bytes, error.problem, advice)
             return element_result(fd_error(error, fd, MAX_ERROR_CHARS), is_error=True)
 
-    def finished(self, started: Started) -> Operation[ToolResult]:
-        """Return the result of a call whose processes have ended: one `process_result` each, in order."""
+    def finished(
+        self, started: Started, read: Mapping[str, list[bytes]] | None = None
+    ) -> Operation[ToolResult]:
+        """Return the result of a call whose processes have ended: one `process_result` each, in order.
+        `read`: their hashes, if they were read already."""
         parts: list[Rendered] = []
         failed = 0
         left = self.context.config.max_read_chars
-        for process in started.processes:
-            ended = yield from process_records.answer_of(self.context.prefix, process)
+        for ended in (yield from process_records.answers_of(self.context.prefix, started.processes, read)):
             failed += has_failed(ended.record)
             if ended.record.kind == "pipeline":
                 parts.append(process_result(ended.record))

@@ -6,6 +6,7 @@ Nothing here writes; `processes` and `leases` change processes, `waiting` waits 
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 import msgspec
@@ -118,13 +119,28 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 def answer_of(prefix: str, process: str) -> Operation[Answer]:
-    """Return the result of a process; before its end, with an empty answer."""
-    keys = process_keys(prefix, process)
-    [flat] = yield [("HGETALL", keys.record)]
-    if not flat:
-        raise (yield from missing(keys))
-    found, fields = decode_reply(process, flat)
-    return Answer(found, fields.get("answer", ""), fields.get("answer_fd") or None)
+    """Return the result of a process; before its end, with an empty answer. Raises as `answers_of`."""
+    [answer] = yield from answers_of(prefix, [process])
+    return answer
+
+
+def answers_of(
+    prefix: str, processes: Sequence[str], read: Mapping[str, list[bytes]] | None = None
+) -> Operation[list[Answer]]:
+    """Return the results of these processes; before its end, one with an empty answer. `read`: their hashes,
+    if they were read already. One round trip, or none. Raises `NotFound`, `DamagedRecord`."""
+    keys = [process_keys(prefix, process) for process in processes]
+    if read is None:
+        replies = yield [("HGETALL", each.record) for each in keys]
+    else:
+        replies = [read[process] for process in processes]
+    answers = []
+    for each, flat in zip(keys, replies, strict=True):
+        if not flat:
+            raise (yield from missing(each))
+        found, fields = decode_reply(each.process, flat)
+        answers.append(Answer(found, fields.get("answer", ""), fields.get("answer_fd") or None))
+    return answers
 
 
 def tree_record(prefix: str, tree: str, start: int = 0, count: int | None = None) -> Operation[TreeRecord]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 from fdstore.lifecycle import ENDED
 from fdstore.store.clock import seconds_of
@@ -26,20 +26,33 @@ def park(handle: ProcessHandle, children: list[str], seconds: float | None = Non
     return text(outcome(reply, handle.id)[0]) == "waiting"
 
 
-def look_at(
-    handle: ProcessHandle, processes: list[str], results: Batch
-) -> Operation[tuple[float, frozenset[str]]]:
-    """Return the Redis time, and which of these processes of the tree have ended or are gone. In the same
-    round trip, before that, store these `results` of calls (see `tool_calls`)."""
+class Looked(NamedTuple):
+    """Processes at the Redis time `now_s`: their hashes, and which of them have ended or are gone."""
+
+    now_s: float
+    records: dict[str, list[bytes]]
+    ended: frozenset[str]
+
+
+def look_at(handle: ProcessHandle, processes: list[str], results: Batch) -> Operation[Looked]:
+    """Read these processes of the tree. In the same round trip, before that, store these `results` of calls
+    (see `tool_calls`)."""
     keys = [process_keys(handle.keys.tree.prefix, each) for each in processes]
 
     def look(first: Batch) -> Operation[list[Any]]:
-        replies: list[Any] = yield [*first, ("TIME",), *[("HGET", each.record, "state") for each in keys]]
+        replies: list[Any] = yield [*first, ("TIME",), *[("HGETALL", each.record) for each in keys]]
         return replies
 
-    now, *states = yield from tool_calls.run_beside(handle, results, look)
-    found = zip(processes, states, strict=True)
-    return seconds_of(now), frozenset(each for each, state in found if not state or _is_end(state))
+    now, *replies = yield from tool_calls.run_beside(handle, results, look)
+    records = dict(zip(processes, replies, strict=True))
+    return Looked(
+        seconds_of(now), records, frozenset(each for each, flat in records.items() if _has_ended(flat))
+    )
+
+
+def _has_ended(flat: list[bytes]) -> bool:
+    state = dict(zip(flat[::2], flat[1::2], strict=True)).get(b"state")
+    return not state or _is_end(state)
 
 
 def _is_end(state: bytes) -> bool:
