@@ -23,8 +23,9 @@ from fdstore.store.contents.page_windows import Side
 from fdstore.store.views.descriptor_facts import content_of
 from fdstore.web.descriptor_data import Reader
 from fdstore.web.descriptor_download import download, picture
+from fdstore.web.descriptor_drawn import draw_part, draw_step, rest_of_page
 from fdstore.web.descriptor_follow import follow
-from fdstore.web.descriptor_page import DescriptorPage
+from fdstore.web.descriptor_page import DescriptorPage, Look
 from fdstore.web.descriptor_query import MAX_HITS, parse_go, parse_query
 from fdstore.web.descriptor_url import fd_of
 from fdstore.web.live import stream
@@ -59,7 +60,11 @@ async def _window(request: Request) -> Response:
         if query.go:
             position = parse_go(query.go, now, is_hex=is_hex)
         side = SIDES[view.choice("side", (*SIDES,), "after")]
-        return await reader.part(position, is_hex=is_hex, side=side)
+        shown = await reader.part(position, is_hex=is_hex, side=side)
+        if query.more:
+            shown = rest_of_page(shown)
+        look = Look.of(reader.process, reader.fd, query, shown.descriptor)
+        return draw_part(view.inspector.templates, look, shown)
 
     return as_json(await view.inspector.within(5.0, read))
 
@@ -68,10 +73,13 @@ async def _search(request: Request) -> Response:
     view = _view(request)
 
     async def step() -> object:
-        query, limit = parse_query(request.query_params).search, view.number("limit", MAX_HITS, 1, MAX_HITS)
-        if query is None:
+        query, limit = parse_query(request.query_params), view.number("limit", MAX_HITS, 1, MAX_HITS)
+        if query.search is None:
             raise InvalidArgument("q", "a text to search for is needed")
-        return await (await _reader(view)).step(query, limit)
+        reader = await _reader(view)
+        now, _ = await reader.store.run(content_of(reader.handle, reader.fd))
+        look = Look.of(reader.process, reader.fd, query, now)
+        return draw_step(view.inspector.templates, look, await reader.step(query.search, limit))
 
     return as_json(await view.inspector.within(10.0, step))
 
@@ -90,7 +98,7 @@ async def _reading(request: Request) -> Response:
 async def _follow(request: Request) -> Response:
     view = _view(request)
     reader = await view.inspector.within(5.0, lambda: _reader(view))
-    return stream(view.inspector, follow(view.inspector, reader))
+    return stream(view.inspector, follow(view.inspector, reader, parse_query(request.query_params)))
 
 
 async def _download(request: Request) -> Response:

@@ -41,6 +41,10 @@ class Reader:
         self.handle = handle
         self.fd = fd
 
+    @property
+    def process(self) -> str:
+        return self.handle.id
+
     @classmethod
     async def open(cls, store: Store, process: str, fd: str) -> Reader:
         """Open an existing process. Raises `NotFound`, `InvalidArgument`."""
@@ -122,9 +126,7 @@ class Reader:
         return await self.store.run(found)
 
     async def _first_hits(self, query: SearchQuery, descriptor: Descriptor) -> Search:
-        asked = Search(
-            q=query.q, regex=query.regex, case=query.case, context=query.context, start=query.start
-        )
+        asked = Search.of(query)
         if descriptor.kind == "bytes":
             return msgspec.structs.replace(asked, problem="these are bytes; only text can be searched")
         try:

@@ -13,7 +13,9 @@ from fdstore.errors import FDStoreError, StoreUnavailable
 from fdstore.records import Descriptor
 from fdstore.store.streams.completion import wait_for_change
 from fdstore.web.descriptor_data import Reader, ShownPart
-from fdstore.web.descriptor_query import Position
+from fdstore.web.descriptor_drawn import draw_part
+from fdstore.web.descriptor_page import Look
+from fdstore.web.descriptor_query import PageQuery, Position
 from fdstore.web.inspector import Inspector
 from fdstore.web.live import event, pause
 
@@ -27,9 +29,9 @@ WAIT_S = 5.0
 """How long one wait in Redis lasts; then a comment is sent, so that a browser that left is noticed."""
 
 
-async def follow(inspector: Inspector, reader: Reader) -> AsyncIterator[bytes]:
-    """Yield `part` events with the end of the stream whenever it has changed, `outage` while Redis is away;
-    after its end `end`, for another error `gone`."""
+async def follow(inspector: Inspector, reader: Reader, query: PageQuery) -> AsyncIterator[bytes]:
+    """Yield `part` events with the end of the stream, shown as `query` says, whenever it has changed,
+    `outage` while Redis is away; after its end `end`, for another error `gone`."""
     seen: Descriptor | None = None
     yield b"retry: 1000\n\n"
     while not inspector.stopping.is_set():
@@ -40,6 +42,8 @@ async def follow(inspector: Inspector, reader: Reader) -> AsyncIterator[bytes]:
                 continue
             began = time.monotonic()
             part = await _end_of(reader, found)
+            look = Look.of(reader.process, reader.fd, query, part.descriptor)
+            drawn = draw_part(inspector.templates, look, part)
         except StoreUnavailable as error:
             yield event("outage", str(error))
             seen = None
@@ -49,7 +53,7 @@ async def follow(inspector: Inspector, reader: Reader) -> AsyncIterator[bytes]:
             yield event("gone", str(error))
             return
         seen = found
-        yield event("part", part)
+        yield event("part", drawn)
         if found.state != "open":
             yield event("end", found)
             return

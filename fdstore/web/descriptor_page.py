@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 from markupsafe import Markup, escape
 
-from fdstore.records import Descriptor, Hit, ProcessRecord, Record
+from fdstore.records import ContextLine, Descriptor, Hit, ProcessRecord, Record
 from fdstore.store.contents.page_windows import PageText
 from fdstore.store.views.usage import Holder
 from fdstore.text.media_types import IMAGE_TYPES, PDF_TYPE
-from fdstore.web.descriptor_query import Position
+from fdstore.web.descriptor_query import PageQuery, Position, SearchQuery, marked
 from fdstore.web.descriptor_reading import Reading
 from fdstore.web.descriptor_rows import Row, Segment, rows_of, segments_of
 from fdstore.web.descriptor_url import descriptor_url
@@ -74,6 +74,11 @@ class Search(Record, frozen=True, kw_only=True):
     total: int = 0
     problem: str | None = None
 
+    @classmethod
+    def of(cls, query: SearchQuery) -> Search:
+        """Return a search that has not begun."""
+        return cls(q=query.q, regex=query.regex, case=query.case, context=query.context, start=query.start)
+
 
 class Sibling(Record, frozen=True, kw_only=True):
     """Another stream of the pipeline that writes this one: "output", "stderr" or "tee"."""
@@ -87,43 +92,32 @@ class Sibling(Record, frozen=True, kw_only=True):
         return descriptor_url(self.process, self.fd)
 
 
-class DescriptorPage(Record, frozen=True, kw_only=True):
-    """A descriptor of a process, and the part of it that is shown: `text` or `bytes`. `role` is what it is
-    of a pipeline; `siblings` are the others."""
+class Look(Record, frozen=True, kw_only=True):
+    """How a part of a descriptor is shown: what its rows and their links need. `position` is marked."""
 
     process: str
     fd: str
     descriptor: Descriptor
-    content: str
-    producer: ProcessRecord | None
-    holder_count: int
-    holders: tuple[Holder, ...]
-    role: str | None
-    siblings: tuple[Sibling, ...]
     position: Position | None
     wrap: bool
     raw: bool
     hex: bool
-    text: TextPart | None = None
-    bytes: HexPart | None = None
     search: Search | None = None
-    reading: Reading | None = None
-    now_s: float
 
-    @property
-    def tree(self) -> str:
-        return self.process.partition(".")[0]
-
-    @property
-    def picture(self) -> str | None:
-        """The media type of bytes that are shown as a picture, or opened as a PDF."""
-        found = self.descriptor.media_type.partition(";")[0]
-        return found if self.descriptor.kind == "bytes" and found in (*IMAGE_TYPES, PDF_TYPE) else None
-
-    @property
-    def came(self) -> str:
-        """Return how the process received a content that another one created."""
-        return "Handed to" if self.descriptor.producer.startswith(f"{self.process}.") else "Shared with"
+    @classmethod
+    def of(cls, process: str, fd: str, query: PageQuery, descriptor: Descriptor) -> Look:
+        """Return the look that a query asks for. Raises `InvalidArgument`."""
+        is_hex = query.hex or descriptor.kind == "bytes"
+        return cls(
+            process=process,
+            fd=fd,
+            descriptor=descriptor,
+            position=marked(query, descriptor, is_hex=is_hex),
+            wrap=query.wrap,
+            raw=query.raw,
+            hex=is_hex,
+            search=None if query.search is None else Search.of(query.search),
+        )
 
     # --- URLs
 
@@ -136,17 +130,6 @@ class DescriptorPage(Record, frozen=True, kw_only=True):
         if not {"page", "lines", "chars", "offset"} & changes.keys():
             state |= self._position
         return self.url(**(state | changes))
-
-    @property
-    def kept(self) -> list[tuple[str, Markup]]:
-        """The fields of a form that keep how the page looks, and its name."""
-        kind, _, key = self.fd.partition(":")
-        named = {} if kind == "fd" else {"key": key}
-        return [(name, escape(value)) for name, value in (named | self._look).items()]
-
-    @property
-    def kept_search(self) -> list[tuple[str, Markup]]:
-        return [(name, escape(value)) for name, value in self._search.items()]
 
     @property
     def _look(self) -> dict[str, Any]:
@@ -173,6 +156,91 @@ class DescriptorPage(Record, frozen=True, kw_only=True):
             return {}
         name = {"page": "page", "line": "lines", "char": "chars", "offset": "offset"}[asked.unit]
         return {name: asked.first if asked.first == asked.last else f"{asked.first}-{asked.last}"}
+
+    def hit_url(self, hit: Hit) -> str:
+        """Return the URL that shows a hit in the text."""
+        part = {"lines": hit.line} if hit.chars == "0-0" else {"chars": hit.chars}
+        return self.url(**(self._look | self._search | part))
+
+    # --- what is shown
+
+    def rows(self, page: PageText) -> list[Row]:
+        """Return the rows of a page, with what was asked for marked."""
+        asked = self.position
+        range_ = (asked.first, asked.last) if asked else None
+        return rows_of(
+            page.text,
+            page.first_line,
+            page.first_char,
+            continued=page.continued,
+            lines=range_ if asked and asked.unit == "line" else None,
+            chars=range_ if asked and asked.unit == "char" else None,
+            raw=self.raw,
+        )
+
+    def hit_segments(self, hit: Hit) -> list[Segment]:
+        """Return the text of a hit around its match, which is marked."""
+        start = hit.column - 1
+        first, _, last = hit.chars.partition("-")
+        end = start + (0 if hit.chars == "0-0" else int(last) - int(first) + 1)
+        begin = max(0, start - AROUND_CHARS // 4)
+        is_cut = begin > 0 or hit.left_out[0] > 0
+        before = hit.text[begin:start]
+        found = [Segment("gap", "…")] if is_cut else []
+        found += segments_of(before if is_cut else before.lstrip())
+        found += [
+            Segment(f"{each.kind} mark".strip(), each.text)
+            for each in segments_of(hit.text[start : min(end, start + AROUND_CHARS)])
+        ]
+        return [*found, *segments_of(hit.text[end : end + AROUND_CHARS])]
+
+    def near_segments(self, line: ContextLine) -> list[Segment]:
+        """Return the text of a line near a hit."""
+        return list(segments_of(line.text[: 2 * AROUND_CHARS]))
+
+
+class DescriptorPage(Look, frozen=True, kw_only=True):
+    """A descriptor of a process, and the part of it that is shown: `text` or `bytes`. `role` is what it is
+    of a pipeline; `siblings` are the others."""
+
+    content: str
+    producer: ProcessRecord | None
+    holder_count: int
+    holders: tuple[Holder, ...]
+    role: str | None
+    siblings: tuple[Sibling, ...]
+    text: TextPart | None = None
+    bytes: HexPart | None = None
+    reading: Reading | None = None
+    now_s: float
+
+    @property
+    def tree(self) -> str:
+        return self.process.partition(".")[0]
+
+    @property
+    def picture(self) -> str | None:
+        """The media type of bytes that are shown as a picture, or opened as a PDF."""
+        found = self.descriptor.media_type.partition(";")[0]
+        return found if self.descriptor.kind == "bytes" and found in (*IMAGE_TYPES, PDF_TYPE) else None
+
+    @property
+    def came(self) -> str:
+        """Return how the process received a content that another one created."""
+        return "Handed to" if self.descriptor.producer.startswith(f"{self.process}.") else "Shared with"
+
+    # --- URLs
+
+    @property
+    def kept(self) -> list[tuple[str, Markup]]:
+        """The fields of a form that keep how the page looks, and its name."""
+        kind, _, key = self.fd.partition(":")
+        named = {} if kind == "fd" else {"key": key}
+        return [(name, escape(value)) for name, value in (named | self._look).items()]
+
+    @property
+    def kept_search(self) -> list[tuple[str, Markup]]:
+        return [(name, escape(value)) for name, value in self._search.items()]
 
     def _at(self, number: int) -> str | None:
         """Return the URL of a page, or of a block of bytes, by its number from 0; None past the ends."""
@@ -221,40 +289,7 @@ class DescriptorPage(Record, frozen=True, kw_only=True):
     def holder_url(self, holder: Holder) -> str:
         return descriptor_url(holder.process, holder.fd or self.fd)
 
-    def hit_url(self, hit: Hit) -> str:
-        """Return the URL that shows a hit in the text."""
-        part = {"lines": hit.line} if hit.chars == "0-0" else {"chars": hit.chars}
-        return self.url(**(self._look | self._search | part))
-
-    # --- what is shown
-
-    def rows(self, page: PageText) -> list[Row]:
-        """Return the rows of a page, with what was asked for marked."""
-        asked = self.position
-        range_ = (asked.first, asked.last) if asked else None
-        return rows_of(
-            page.text,
-            page.first_line,
-            page.first_char,
-            continued=page.continued,
-            lines=range_ if asked and asked.unit == "line" else None,
-            chars=range_ if asked and asked.unit == "char" else None,
-            raw=self.raw,
-        )
-
-    def hit_segments(self, hit: Hit) -> list[Segment]:
-        """Return the text of a hit around its match, which is marked."""
-        start = hit.column - 1
-        first, _, last = hit.chars.partition("-")
-        end = start + (0 if hit.chars == "0-0" else int(last) - int(first) + 1)
-        begin = max(0, start - AROUND_CHARS // 4)
-        found = [Segment("gap", "…")] if begin or hit.left_out[0] else []
-        found += segments_of(hit.text[begin:start])
-        found += [
-            Segment(f"{each.kind} mark".strip(), each.text)
-            for each in segments_of(hit.text[start : min(end, start + AROUND_CHARS)])
-        ]
-        return [*found, *segments_of(hit.text[end : end + AROUND_CHARS])]
+    # --- for scripts
 
     @property
     def position_json(self) -> Markup:

@@ -5,6 +5,8 @@
     ?q=error&re=1&case=1&context=2&from=1                       a search, from a character on
     ?wrap=0   ?raw=1   ?view=hex                                how it is shown
     ?reading=1                                                  with what the process's agent has read
+    ?mark=l7-9   ?mark=c500-520   ?mark=none                    what is marked in other pages (for scripts)
+    ?more=1                                                     the rest of a page, from `chars` on (the same)
 
 All of them are optional and every URL can be shared. Empty values, which forms send, count as absent.
 """
@@ -71,6 +73,8 @@ class PageQuery(Record, frozen=True, kw_only=True):
     raw: bool = False
     hex: bool = False
     reading: bool = False
+    mark: str | None = None
+    more: bool = False
 
 
 def parse_query(values: Mapping[str, str]) -> PageQuery:
@@ -90,6 +94,8 @@ def parse_query(values: Mapping[str, str]) -> PageQuery:
         raw=_is_on(values, "raw"),
         hex=values.get("view") == "hex",
         reading=_is_on(values, "reading"),
+        mark=values.get("mark", "").strip() or None,
+        more=_is_on(values, "more"),
     )
 
 
@@ -146,6 +152,16 @@ def parse_go(text: str, descriptor: Descriptor, *, is_hex: bool = False) -> Posi
     first = max(1, min(first, totals[unit]))
     last = min(_number(found["last"]), totals[unit]) if found["last"] else first
     return Position(unit, first, max(first, last))
+
+
+def marked(query: PageQuery, descriptor: Descriptor, *, is_hex: bool = False) -> Position | None:
+    """Return what is marked: what was asked for, unless `mark` names something else. Raises
+    `InvalidArgument`."""
+    if query.mark == "none":
+        return None
+    if typed := query.mark or query.go:
+        return parse_go(typed, descriptor, is_hex=is_hex)
+    return query.position
 
 
 def _number(text: str) -> int:

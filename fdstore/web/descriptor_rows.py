@@ -1,8 +1,7 @@
 r"""Cut stored text into rows for display, with what a screen would hide or obey made visible.
 
-Control characters, ANSI escapes, bidirectional controls and characters of no width become marked segments;
-`static/descriptor-rows.js` does the same in the browser, and a test compares them. Nothing here is HTML:
-templates and scripts insert segments as text.
+Control characters, ANSI escapes, bidirectional controls and characters of no width become marked segments.
+Nothing here is HTML: `templates/descriptor_rows.html` inserts segments as text, for the page and its scripts.
 
     "a\x1b[31mb\u202ec"  ->  ("", "a") ("ansi", "ESC[31m") ("", "b") ("bidi", "U+202E") ("", "c")
 """
@@ -36,8 +35,8 @@ class Segment(Record, frozen=True):
 
     @property
     def markup(self) -> Markup:
-        """The text, escaped for HTML and otherwise exact."""
-        return escape(self.text)
+        """The text, escaped for HTML and otherwise exact: a parser would read a CR as LF."""
+        return Markup(str(escape(self.text)).replace("\r", "&#13;"))
 
 
 class Row(Record, frozen=True):

@@ -2,14 +2,13 @@
 // that nobody waits for: the next step is requested by the page that shows it, until there are enough hits.
 "use strict";
 (() => {
-  const { element, spaced, append, cut, length } = globalThis.descriptor;
+  const { spaced, drawn } = globalThis.descriptor;
   const AT_A_TIME = 50;
-  const AROUND = 160; // characters shown around a match
 
   class Searcher {
     // `jump(hit, index)` shows a hit in the text; `get(part, parameters, signal)` requests data.
-    constructor({ form, panel, get, url, jump, changed }) {
-      Object.assign(this, { form, panel, get, url, jump, changed });
+    constructor({ form, panel, get, jump, changed }) {
+      Object.assign(this, { form, panel, get, jump, changed });
       this.list = panel.querySelector("ol");
       this.summary = panel.querySelector(".summary");
       this.progress = panel.querySelector("progress");
@@ -117,7 +116,9 @@
         if (this.seen.has(known)) continue; // pieces of a very long line overlap
         this.seen.add(known);
         this.hits.push(hit);
-        this.list.append(this.item(hit, this.hits.length - 1));
+        const item = drawn(hit);
+        item.dataset.index = this.hits.length - 1;
+        this.list.append(item);
       }
       this.tell("");
       this.changed();
@@ -135,49 +136,6 @@
       const found = count ? `${matches}${isAll ? "" : " so far"}` : isAll && !word ? "Nothing found" : this.running ? "Searching" : "";
       const searched = isAll || !this.total ? "" : `${share} % searched`;
       this.summary.textContent = [found, searched, word].filter(Boolean).join(" · ");
-    }
-
-    item(hit, index) {
-      const item = element("li");
-      item.dataset.index = index;
-      const link = element("a", "hit");
-      link.href = this.href(hit);
-      for (const line of hit.before) link.append(this.context(line));
-      const row = element("span", "at");
-      row.append(element("span", "no", String(hit.line)), this.match(hit));
-      link.append(row);
-      for (const line of hit.after) link.append(this.context(line));
-      item.append(link);
-      return item;
-    }
-
-    href(hit) {
-      const part = hit.chars === "0-0" ? { lines: hit.line } : { chars: hit.chars };
-      return this.url({ ...this.query, ...part }) + "#L" + hit.line;
-    }
-
-    context(line) {
-      const row = element("span", "near");
-      const text = element("span", "tx");
-      append(text, cut(line.text, AROUND * 2, Infinity)[0], false, "");
-      row.append(element("span", "no", String(line.line)), text);
-      return row;
-    }
-
-    match(hit) {
-      const shown = element("span", "tx");
-      const start = hit.column - 1;
-      const [first, last] = hit.chars.split("-").map(Number);
-      const size = hit.chars === "0-0" ? 0 : Math.min(last - first + 1, length(hit.text) - start);
-      const from = Math.max(0, start - AROUND / 4);
-      const [, before] = cut(hit.text, from, start);
-      const [, marked] = cut(hit.text, start, start + Math.min(size, AROUND));
-      const [, after] = cut(hit.text, start + size, start + size + AROUND);
-      if (from > 0 || hit.left_out[0] > 0) shown.append(element("i", "gap", "…"));
-      append(shown, from === 0 && hit.left_out[0] === 0 ? before.trimStart() : before, false, "");
-      append(shown, marked, false, "mark");
-      append(shown, after, false, "");
-      return shown;
     }
 
     go(index) {

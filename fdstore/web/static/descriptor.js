@@ -2,7 +2,7 @@
 // in the URL. Everything here is done by links and forms, too, where scripts do not run.
 "use strict";
 (() => {
-  const { element, spaced, drawText, drawBytes, showReading, drawMarks, Follower, Scroller, Searcher } = globalThis.descriptor;
+  const { spaced, drawn, showReading, drawMarks, Follower, Scroller, Searcher } = globalThis.descriptor;
   const BLOCK_BYTES = 4096;
   const root = document.getElementById("reader");
   const box = root.querySelector(".text");
@@ -54,21 +54,11 @@
 
   // --- the text
 
-  const options = { url: (parameters) => url({ ...searched(), ...parameters }) };
-  Object.defineProperties(options, {
-    raw: { get: () => now.raw },
-    lines: { get: () => now.lines },
-    chars: { get: () => now.chars },
-    offset: { get: () => now.offset },
-  });
-
-  function blocks(bytes) {
-    const found = [];
-    for (let at = 0; at < bytes.hex.length; at += 2 * BLOCK_BYTES) {
-      const offset = bytes.offset + at / 2;
-      found.push({ page: offset / BLOCK_BYTES, offset, hex: bytes.hex.slice(at, at + 2 * BLOCK_BYTES) });
-    }
-    return found.length ? found : [{ page: 0, offset: 0, hex: "" }];
+  // What is marked, for pages that are loaded beside the one that was asked for.
+  function marked() {
+    if (now.lines) return `l${now.lines.join("-")}`;
+    if (now.chars) return `c${now.chars.join("-")}`;
+    return now.offset === undefined ? "none" : `o${now.offset}`;
   }
 
   function total(descriptor) {
@@ -77,7 +67,7 @@
 
   const source = {
     least: isHex ? 0 : 1,
-    draw: (item) => (isHex ? drawBytes(item, options) : drawText(item, options)),
+    draw: drawn,
     label(share) {
       const d = now.descriptor;
       if (isHex) return "0x" + Math.floor(share * d.bytes).toString(16);
@@ -85,12 +75,12 @@
       return `page ${spaced(page)} of ${spaced(d.pages)}`;
     },
     async load({ index, side, ...where }) {
-      const place = index === undefined ? where : isHex ? { offset: index * BLOCK_BYTES } : { page: index };
-      const found = await get("window.json", { ...place, side });
+      const beside = isHex ? { offset: index * BLOCK_BYTES, mark: marked() } : { page: index, mark: marked() };
+      const found = await get("window.json", { ...searched(), ...(index === undefined ? where : beside), side });
       if (found?.error) tell(found.error);
       if (!found || found.error) return null;
       learn(found.descriptor);
-      return { ...found, items: isHex ? blocks(found.bytes) : found.text.pages };
+      return found;
     },
   };
 
@@ -114,7 +104,7 @@
     if (!found || epoch !== scroller.epoch) return false; // gone elsewhere since
     mark(found.position);
     scroller.show(found.items, (inside) => rowOf(found, inside), align);
-    target = isHex ? `O${rowOffset(found)}` : `L${found.text.line}`;
+    target = isHex ? `O${rowOffset(found)}` : `L${found.line}`;
     if (push) remember(positionOf(found.position), true);
     return true;
   }
@@ -127,16 +117,16 @@
   }
 
   function rowOffset(found) {
-    return Math.floor(found.bytes.at / 16) * 16;
+    return Math.floor(found.at / 16) * 16;
   }
 
   function rowOf(found, inside) {
     if (isHex) return inside.querySelector("#O" + rowOffset(found));
     const marked = inside.querySelector("mark")?.closest(".row");
     if (marked) return marked;
-    const page = inside.querySelector(`.page[data-page="${found.text.page}"]`);
+    const page = inside.querySelector(`.page[data-page="${found.page}"]`);
     if (found.position?.unit === "page") return page;
-    return page?.querySelector(`[data-line="${found.text.line}"]`) ?? page;
+    return page?.querySelector(`[data-line="${found.line}"]`) ?? page;
   }
 
   function positionOf(position) {
@@ -224,15 +214,9 @@
   // More of a page that is larger than what is shown of one.
   async function more(link) {
     const page = link.closest(".page");
-    const found = await source.load({ chars: link.dataset.char, side: "after" });
-    const part = found?.items.find((each) => each.page === Number(page.dataset.page));
-    if (!part) return;
-    const piece = element("div");
-    const at = Number(link.dataset.char) - part.first_char;
-    const rest = at > 0 ? globalThis.descriptor.cut(part.text, at, Infinity)[1] : part.text;
-    const drawn = drawText({ ...part, text: rest, first_line: found.text.line, first_char: found.text.char, continued: true, left_before: 0 }, options);
-    piece.append(...drawn.childNodes);
-    link.closest(".left").replaceWith(...piece.childNodes);
+    const found = await source.load({ chars: link.dataset.char, side: "after", mark: marked(), more: 1 });
+    if (found?.items[0]?.page !== Number(page.dataset.page)) return;
+    link.closest(".left").replaceWith(...drawn(found.items[0]).childNodes);
     scroller.moved();
   }
 
@@ -261,6 +245,8 @@
     link.setAttribute("aria-pressed", String(now.raw));
     const shown = scroller.pages.find((each) => Number(each.dataset.page) === page);
     if (shown) box.scrollTop = shown.offsetTop + part * shown.offsetHeight;
+    follower.close(); // what it draws is raw now, too, or no more
+    follower.listen();
   });
 
   // --- search
@@ -271,7 +257,6 @@
         form: searchForm,
         panel: document.getElementById("hits"),
         get,
-        url,
         jump: (hit) => jump(hit.chars === "0-0" ? { lines: hit.line } : { chars: hit.chars }),
         changed: ticks,
       })
@@ -296,7 +281,7 @@
     const found = isHex ? null : await get("reading.json", {});
     if (!found || found.error || !found.length) return;
     read = found.pages;
-    showReading(found, (page) => options.url({ page }));
+    showReading(found, (page) => url({ ...searched(), page }));
     ticks();
   }
   function ticks() {
@@ -312,8 +297,8 @@
     now,
     tell,
     learn,
-    open: () => new EventSource(url({}, "follow.live")),
-    grown: (part) => [isHex ? blocks(part.bytes) : part.text.pages, total(part.descriptor)],
+    open: () => new EventSource(url({ mark: marked() }, "follow.live")),
+    grown: (part) => [part.items, total(part.descriptor)],
   });
 
   // --- keys

@@ -13,6 +13,7 @@ import fdstore.aio
 from fdstore.aio import StreamWriter
 from fdstore.web.descriptor_data import Reader
 from fdstore.web.descriptor_follow import follow
+from fdstore.web.descriptor_query import PageQuery
 from fdstore.web.inspector import Inspector, Options
 
 Test = Callable[[StreamWriter, AsyncIterator[bytes]], Awaitable[None]]
@@ -28,7 +29,7 @@ def with_follower(redis_url: str, test: Test, page_size: int = 4000) -> None:
         ):
             writer = await (await store.process("triage")).open_stream(page_size=page_size)
             reader = await Reader.open(looking, "triage", writer.fd)
-            await test(writer, follow(Inspector(looking, Options()), reader))
+            await test(writer, follow(Inspector(looking, Options()), reader, PageQuery()))
             await writer.end()
 
     asyncio.run(main())
@@ -42,7 +43,8 @@ async def next_event(events: AsyncIterator[bytes]) -> tuple[str, Any]:
 
 
 def shown(part: Any) -> str:
-    return "".join(page["text"] for page in part["text"]["pages"])
+    rows = re.findall(r'<span class="tx">([^<]*)</span>', "".join(page["html"] for page in part["items"]))
+    return "" if rows == [""] else "".join(f"{row}\n" for row in rows)
 
 
 def test_a_follower_gets_what_is_there_then_each_change_then_the_end(redis_url: str) -> None:
@@ -71,7 +73,7 @@ def test_of_a_fast_stream_its_end_is_sent_not_all_of_its_text(redis_url: str) ->
             assert len(shown(part)) <= 30_000
             if part["descriptor"]["lines"] == 60_000:
                 break
-        assert part["text"]["pages"][-1]["page"] == part["descriptor"]["pages"]
+        assert part["items"][-1]["page"] == part["descriptor"]["pages"]
 
     with_follower(redis_url, test)
 
@@ -105,7 +107,8 @@ def test_a_stream_of_bytes_is_followed_as_a_dump(redis_url: str) -> None:
         await writer.write(b"\x89PNG" * 3000)
         await writer.flush()
         _, part = await next_event(events)
-        assert part["bytes"]["hex"].endswith(b"\x89PNG".hex())
-        assert part["bytes"]["offset"] + len(part["bytes"]["hex"]) // 2 == 12_000
+        rows = part["items"][-1]["html"]
+        assert rows.endswith('<span class="asc">.PNG.PNG.PNG.PNG</span></div></div>')
+        assert f'id="O{12_000 - 16}"' in rows
 
     with_follower(redis_url, test)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from typing import Any
 
 import pytest
@@ -146,7 +147,9 @@ def test_a_search_is_in_the_page_and_in_its_twin_and_goes_on_by_a_link(redis_url
     assert page.text.count('<a class="hit"') == 50
     hits = step.json()["hits"]
     assert [hit["line"] for hit in hits] == list(range(7, 71, 7))
-    assert [line["line"] for line in hits[0]["before"] + hits[0]["after"]] == [6, 8]
+    assert re.findall(r'<span class="no">(\d+)</span>', hits[0]["html"]) == ["6", "7", "8"]
+    first = hits[0]["html"].replace("?q=error&amp;context=1&amp;", "?q=error&amp;")
+    assert re.sub(r'<span class="near">.*?</span></span>', "", first) in page.text
 
 
 def test_a_bad_pattern_is_explained_beside_the_text(redis_url: str, proc: Process) -> None:
@@ -160,3 +163,41 @@ def test_a_bad_pattern_is_explained_beside_the_text(redis_url: str, proc: Proces
     assert "pattern" in page.text
     assert [hit["line"] for hit in literal.json()["search"]["hits"]] == [1]
     assert (step.status_code, step.json()["error"]["type"]) == (400, "invalid_argument")
+
+
+def test_rows_that_are_loaded_later_are_those_of_the_page_with_what_is_marked(
+    redis_url: str, proc: Process
+) -> None:
+    proc.create("".join(f"<b>line</b> {number}\x1b[0m\n" for number in range(1, 401)))
+
+    page, window, plain, bad = get(
+        redis_url,
+        f"{FD}1?lines=3-5",
+        f"{FD}1/window.json?page=1&mark=l3-5",
+        f"{FD}1/window.json?page=1&mark=none",
+        f"{FD}1/window.json?page=1&mark=nowhere",
+    )
+
+    first = window.json()["items"][0]
+    assert first["html"] in page.text
+    assert first["html"].count('class="row on"') == 3
+    assert "<b>" not in first["html"]
+    assert '<i class="ansi">ESC[0m</i>' in first["html"]
+    assert plain.json()["items"][0]["html"].count('class="row on"') == 0
+    assert (bad.status_code, bad.json()["error"]["type"]) == (400, "invalid_argument")
+
+
+@pytest.mark.parametrize(("text", "number"), [("x" * 300_000, "↳"), ("a\n" * 150_000, None)])
+def test_the_rest_of_a_large_page_begins_where_what_is_shown_ends(
+    redis_url: str, proc: Process, text: str, number: str | None
+) -> None:
+    proc.create(text, page_size=1_000_000)
+    shown = get(redis_url, f"{FD}1/window.json?page=1").json()["items"][0]["html"]
+    at = int(re.findall(r'data-char="(\d+)"', shown)[0])
+
+    rest = get(redis_url, f"{FD}1/window.json?chars={at}&more=1&mark=none").json()["items"][0]["html"]
+
+    assert "Show more" in rest
+    name, row = re.findall(r">([^<]+)</(?:a|span)><span class=\"tx\">([^<]*)</span>", rest)[0]
+    assert name == (number or str(1 + text.count("\n", 0, at - 1)))
+    assert text.startswith(row, at - 1)
