@@ -30,6 +30,9 @@ from fdstore_workers.pipeline.command_limits import CommandLimits
 ROOT = Path(__file__).parents[2]
 TREE, COMMAND, PIPELINE, HTTP = TreeLimits(), CommandLimits(), PipelineLimits(), HttpLimits()
 MIB, GIB = 1 << 20, 1 << 30
+WORDS = {5: "five", 10: "ten", 15: "fifteen", 20: "twenty", 30: "thirty"}
+TAKEOVER_S = leases.LEASE_S + leases.LEASE_S / 2
+"""A lost lease, and the time that its holder gets before it is judged."""
 
 
 def spaced(number: float) -> str:
@@ -52,13 +55,22 @@ STATED = {
         f"| `tree_tokens_per_day` | {spaced(TREE.tree_tokens_per_day)},",
         f"| `retention_days` | {TREE.retention_days:g};",
         f"one field per {GROUP_PAGES} pages",
+        f"by a lease of {WORDS[leases.LEASE_S]} seconds",
+    ),
+    "docs/tutorial.md": (f"by a lease of {WORDS[leases.LEASE_S]} seconds",),
+    "deploy/runbook.md": (
+        f"`lease_until` is at most {leases.LEASE_S:g} s ahead",
+        f"for up to {TAKEOVER_S:g} s: {leases.LEASE_S:g} s until the lease is over",
     ),
     "docs/explanation/exactly-once.md": (
+        f"this takes up to {TAKEOVER_S:g} s",
         f"has a lease of {leases.LEASE_S:g} s, which",
         f"a thread of its own renews every {leases.RENEW_EVERY_S:g} s",
         f"runs every {leases.SWEEP_EVERY_S:g} s",
     ),
     "docs/explanation/loss.md": (
+        f"another worker continues, within {TAKEOVER_S:g} s",
+        f"also this is judged after {leases.LEASE_S / 2:g} s",
         f"for up to {claim.STOP_GRACE_S:g} s, and gives the agent back",
         f"its lease of {streams.LEASE_S:g} s",
         f"expire within {staging.STAGING_TTL_S // 60} minutes",
