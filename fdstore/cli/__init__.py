@@ -20,7 +20,7 @@ import click
 from fdstore import __version__
 from fdstore.cli import output
 from fdstore.cli.interrupts import Interrupted
-from fdstore.cli.session import Session, common_options
+from fdstore.cli.session import COMPLETE_VARIABLE, Session, common_options
 from fdstore.errors import FDStoreError
 from fdstore.optional_packages import how_to_install
 from fdstore.url_arguments import exit_code_of
@@ -185,10 +185,6 @@ command starts. `fdstore VERB --help` describes a verb."""
 @click.version_option(__version__, prog_name="fdstore", message="%(prog)s %(version)s")
 def cli() -> None:
     """File descriptors for LLM agents: large text lives once in Redis and is read by reference."""
-
-
-COMPLETE_VARIABLE = "_FDSTORE_COMPLETE"
-"""The environment variable that a shell sets for completion."""
 
 
 def main() -> None:

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.shell_completion import BashComplete, CompletionItem, ZshComplete, add_completion_class
 
-from fdstore.cli.session import Session, common_options
+from fdstore.cli import output
+from fdstore.cli.session import COMPLETE_VARIABLE, Session, common_options
 from fdstore.errors import FDStoreError
 
 if TYPE_CHECKING:
@@ -53,12 +54,11 @@ def completion(shell: str) -> None:
     """
     from click.shell_completion import get_completion_class
 
-    from fdstore.cli import COMPLETE_VARIABLE, cli, output
-
     register()
+    verbs = click.get_current_context().find_root().command
     shell_class = get_completion_class(shell)
     assert shell_class is not None
-    output.content(shell_class(cli, {}, "fdstore", COMPLETE_VARIABLE).source().encode(), raw=True)
+    output.content(shell_class(verbs, {}, "fdstore", COMPLETE_VARIABLE).source().encode(), raw=True)
 
 
 BASH = r"""%(complete_func)s() {

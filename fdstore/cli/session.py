@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+COMPLETE_VARIABLE = "_FDSTORE_COMPLETE"
+"""The environment variable that a shell sets for completion."""
+
 Use: TypeAlias = Literal["make", "remove", "look"]
 """How a verb uses a store: "make" creates or runs something, "remove" only removes, "look" only reads."""
 
