@@ -32,7 +32,7 @@ _THROWN = re.compile(
 )
 _CAUSE = "Caused by: "
 _FRAME_CHARS = 1000
-_GO = re.compile(r"(?:panic: |fatal error: )")
+_GO = ("panic: ", "fatal error: ")
 _GO_FRAME = re.compile(r"\t[^\t ]+\.go:\d+")
 _DEEPER = re.compile(r"\s+(?:at |\.\.\. \d+ (?:more|lines)|\[)")
 
@@ -95,7 +95,7 @@ def _begins(line: FoundLine) -> bool:
     """Return whether a traceback begins with a line."""
     if line.text.rstrip("\r") == _PYTHON:
         return bool(_PYTHON_FRAME.match(line.following(1)[0]))
-    if _GO.match(line.text):
+    if line.text.startswith(_GO):
         return any(each.startswith("goroutine ") for each in line.following(3))
     if _THROWN.match(line.text) and not line.text.startswith(_CAUSE):
         frame = line.following(1)[0]
@@ -108,7 +108,7 @@ def _describe_at(line: FoundLine) -> list[str]:
     lines = [line.text, *line.following(MAX_LINES)]
     if lines[0].rstrip("\r") == _PYTHON:
         found = _python_at(lines, 0)
-    elif _GO.match(lines[0]):
+    elif lines[0].startswith(_GO):
         found = _go(lines[: _end_of_goroutines(lines)])
     else:
         found = cause = _thrown_at(lines, 0)
@@ -136,7 +136,14 @@ def _describe(found: _Traceback, lines: Sequence[str], number: int) -> list[str]
 
 def _python(lines: Sequence[str]) -> _Traceback | None:
     """Find Python's last traceback: its innermost frame is the last one, its message follows."""
-    first = next((at for at in range(len(lines) - 1, -1, -1) if lines[at].rstrip("\r") == _PYTHON), None)
+    first = next(
+        (
+            at
+            for at in range(len(lines) - 1, -1, -1)
+            if lines[at].startswith(_PYTHON) and lines[at].rstrip("\r") == _PYTHON
+        ),
+        None,
+    )
     if first is None:
         return None
     return _python_at(lines, first)
@@ -160,7 +167,9 @@ def _python_at(lines: Sequence[str], first: int) -> _Traceback | None:
 
 def _java_or_node(lines: Sequence[str]) -> _Traceback | None:
     """Find the last stack: the message stands before it, the innermost frame is its first."""
-    last = next((at for at in range(len(lines) - 1, -1, -1) if _language(lines[at])), None)
+    last = next(
+        (at for at in range(len(lines) - 1, -1, -1) if "at " in lines[at] and _language(lines[at])), None
+    )
     if last is None:
         return None
     start = last
@@ -204,7 +213,7 @@ def _end_of_goroutines(lines: Sequence[str]) -> int:
 
 def _go(lines: Sequence[str]) -> _Traceback | None:
     """Find a panic: the message, and below the goroutine that panicked its innermost frame, in two lines."""
-    first = next((at for at, line in enumerate(lines) if _GO.match(line)), None)
+    first = next((at for at, line in enumerate(lines) if line.startswith(_GO)), None)
     if first is None:
         return None
     start = next((at for at in range(first, len(lines)) if lines[at].startswith("goroutine ")), len(lines))
