@@ -193,6 +193,7 @@ def store_status(session: Session, url: str) -> StoreStatus:
     """Return the status of the store at `url`. Raises `StoreUnavailable`."""
     from fdstore.errors import DamagedRecord
     from fdstore.store.doctor.check import primaries
+    from fdstore.store.processes import process_records
     from fdstore.store.record_format import unreadable
     from fdstore.store.trees import ceilings
     from fdstore.store.views.worker_registry import Worker, read_workers
@@ -202,7 +203,7 @@ def store_status(session: Session, url: str) -> StoreStatus:
     with session.store(url, use="look") as store:
         nodes = store.run(primaries("server", "memory", "persistence"))
         infos = [each.info for each in nodes if not each.error]
-        survey = store.survey()
+        survey = store.run(process_records.survey(store.prefix, with_processes=False))
         trees, damaged = survey.trees, survey.unreadable
         workers: list[Worker] = []
         try:

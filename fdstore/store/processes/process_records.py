@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 
 import msgspec
 
@@ -188,15 +189,17 @@ def _with_members(trees: list[tuple[TreeKeys, TreeRecord, list[bytes]]]) -> Oper
     ]
 
 
-def survey(prefix: str) -> Operation[Survey]:
+def survey(prefix: str, *, with_processes: bool = True) -> Operation[Survey]:
     """Return all trees; those that are damaged or of a newer format are listed as unreadable. Three round
-    trips for some hundred trees and processes."""
+    trips for some hundred trees and processes, one for 500 trees without their processes."""
     found = Survey(trees=[], unreadable=[])
     names = yield from tree_names(prefix, found.unreadable)
     for start in range(0, len(names), AT_ONCE):
         trees = [TreeKeys(prefix, name) for name in names[start : start + AT_ONCE]]
         records = yield from replies_or_damage([("HGETALL", keys.record) for keys in trees])
-        members = yield from replies_or_damage([("ZRANGE", keys.processes, 0, -1) for keys in trees])
+        members: list[Any] = [[]] * len(trees)
+        if with_processes:
+            members = yield from replies_or_damage([("ZRANGE", keys.processes, 0, -1) for keys in trees])
         readable: list[tuple[TreeKeys, TreeRecord, list[bytes]]] = []
         for keys, flat, names_of in zip(trees, records, members, strict=True):
             try:
