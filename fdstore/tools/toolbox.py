@@ -26,13 +26,9 @@ from fdstore.errors import (
     InvalidArgument,
     NotFound,
     NotText,
-    PageOutOfRange,
-    PositionOutOfRange,
     QuotaExceeded,
     StoreFull,
     StoreRefused,
-    StreamBroken,
-    StreamClosed,
     quoted,
 )
 from fdstore.result_facts import NO_FACTS, join_facts
@@ -292,14 +288,13 @@ _decoder: msgspec.json.Decoder[ToolResult | Started] = msgspec.json.Decoder(Tool
 
 
 def _fd_of(error: FDStoreError, arguments: object) -> str | None:
-    """Return the id of the descriptor that an error concerns, or None."""
-    match error:
-        case NotFound():
-            named: object = error.what
-        case NotText() | PageOutOfRange() | PositionOutOfRange() | StreamBroken() | StreamClosed():
-            named = error.fd
-        case _:
-            named = arguments.get("fd") if isinstance(arguments, dict) else None
+    """Return the id of the descriptor that an error concerns, which it names itself or the call named; or
+    None."""
+    if isinstance(error, NotFound):
+        named: object = error.what
+    else:
+        called = arguments.get("fd") if isinstance(arguments, dict) else None
+        named = getattr(error, "fd", called)
     try:
         return selector(named).fd
     except InvalidArgument:
