@@ -17,7 +17,7 @@ from reference.example_store import LOG, Example, example
 
 INTRODUCTION = """
 The tools that a model calls, with the names, descriptions and JSON schemas that it gets. A program enables
-them in [`[tools] enabled`](programs.md#tools), an own loop with `fdstore.Toolset(proc, enabled=[...])`;
+them in [`[tools] enabled`](programs.md#tools), your own loop with `fdstore.Toolset(proc, enabled=[...])`;
 `fdstore mcp` offers those that its `--allow` permits, the adapters of frameworks the reading tools. A tool
 is offered only where it can work: `spawn` where programs are linked, `pipe` where commands are allowed,
 `fd_to_file` where an export root is named, `fork` to agents of program files only.

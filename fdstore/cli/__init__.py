@@ -61,7 +61,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "demo": ("fdstore.cli.demo:demo", "Show a complete example in a minute."),
     },
     "Hosts": {
-        "mcp": ("fdstore.cli.mcp:mcp", "Serve a process to a host of MCP."),
+        "mcp": ("fdstore.cli.mcp:mcp", "Serve a process to an MCP host."),
         "gateway": ("fdstore.cli.gateway:gateway", "Put descriptors between a host and any MCP server."),
         "token": ("fdstore.cli.token:token", "Add, list or remove tokens of callers on the network."),
         "claude-plugin": ("fdstore.cli.claude_plugin:claude_plugin", "Print the plugin for Claude Code."),

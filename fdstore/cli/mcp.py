@@ -1,4 +1,4 @@
-"""The verb mcp: serve the descriptors of a process to a host of MCP."""
+"""The verb mcp: serve the descriptors of a process to an MCP host."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def mcp(
     log_level: str,
     log_format: Literal["text", "json"],
 ) -> None:
-    """Serve the descriptors of a process to a host of MCP (Model Context Protocol), on standard input and
+    """Serve the descriptors of a process to an MCP host (Model Context Protocol), on standard input and
     output.
 
     The model of the host gets the tools read_fd, search_fd and list_fds, with write also put_fd, write_fd and

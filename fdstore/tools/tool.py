@@ -59,7 +59,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     works_on     "descriptors": enabling it turns descriptors on, without them it is not offered; "processes"
     effect       the most that a call changes
     repeatable   whether a second call with the same arguments changes nothing more; if it reads, it is
-    permission   of callers of MCP, which offers it to them; None: they are never offered it
+    permission   of MCP callers, which offers it to them; None: they are never offered it
     needs        what must be configured; None: nothing
     agents_only  why only agents of program files may have it; "": own loops may too
     starts       what it starts on a worker; "": nothing

@@ -1,4 +1,4 @@
-"""`Toolset`: the tools of one process, for a loop of your own."""
+"""`Toolset`: the tools of one process, for your own loop."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from fdstore.toolset.build import DEFAULT_TOOLS, context_for, linked_programs, w
 
 
 class Toolset:
-    r"""The tools of one process, for a loop of your own.
+    r"""The tools of one process, for your own loop.
 
     enabled      names of built-in tools (default: read_fd and list_fds): read_fd search_fd list_fds
-                 write_fd put_fd fd_to_file close_fd spawn pipe wait kill; a loop of your own has no fork
+                 write_fd put_fd fd_to_file close_fd spawn pipe wait kill; your own loop has no fork
     config       sizes and switches (`FDConfig`)
     python       functions offered as tools, with typed parameters and a docstring, or made with the SDK's
                  `beta_tool`. They may be coroutine functions; each call runs to its end, or in a thread

@@ -1,6 +1,6 @@
 """`diff_fd`: show what differs between two texts, as `diff -u` does.
 
-A long diff is stored, as the long result of any function is. That is an addition, so callers of MCP need the
+A long diff is stored, as the long result of any function is. That is an addition, so MCP callers need the
 permission to write.
 """
 

@@ -24,7 +24,7 @@ from fdstore.wire.operation import Disk, Operation
 MAX_COPIES = 10
 
 NO_CONVERSATION = (
-    "fork copies an agent together with its conversation, and the conversation of a loop of your own is "
+    "fork copies an agent together with its conversation, and the conversation of your own loop is "
     "not stored here; run the agent with `fdstore run`, or copy its descriptors with proc.fork()"
 )
 

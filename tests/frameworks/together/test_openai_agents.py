@@ -221,7 +221,7 @@ def test_a_long_value_is_stored_as_json(store: Store) -> None:
 
 
 class LogServer(MCPServer):
-    """A server of MCP in this program, with one tool."""
+    """An MCP server in this program, with one tool."""
 
     name = "logs"
 

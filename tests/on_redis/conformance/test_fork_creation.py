@@ -57,5 +57,5 @@ def test_a_repeated_fork_call_creates_no_further_forks(store: Store, proc: Proce
 
 
 def test_a_custom_agent_loop_cannot_fork_and_gets_the_reason(proc: Process) -> None:
-    with pytest.raises(InvalidArgument, match="the conversation of a loop of your own is not stored here"):
+    with pytest.raises(InvalidArgument, match="the conversation of your own loop is not stored here"):
         Toolset(proc, enabled=["read_fd", "fork"])

@@ -1,4 +1,4 @@
-"""A server of MCP over HTTP in this process, and clients that call it over loopback."""
+"""An MCP server over HTTP in this process, and clients that call it over loopback."""
 
 from __future__ import annotations
 
