@@ -298,9 +298,18 @@ def test_a_worker_recovers_when_a_queue_key_of_the_wrong_type_is_removed(
     wait_for_valid_message(durable_server, ledger, worker)
 
 
-@pytest.mark.parametrize("started", thorough("it waits for pauses that grow", "before", "after"))
-def test_a_string_in_place_of_the_queue_is_said_once_and_asked_for_ever_less_often(
-    durable_server: PrivateServer, ledger: Ledger, start_worker: StartWorker, started: str
+@pytest.mark.parametrize(
+    ("key", "started"),
+    thorough(
+        "it waits for pauses that grow",
+        (QUEUE, "before"),
+        (QUEUE, "after"),
+        (UNACKED, "before"),
+        (UNACKED, "after"),
+    ),
+)
+def test_a_string_in_place_of_a_queue_key_is_said_once_and_asked_for_ever_less_often(
+    durable_server: PrivateServer, ledger: Ledger, start_worker: StartWorker, key: str, started: str
 ) -> None:
     with redis.Redis.from_url(durable_server.url) as client:
 
@@ -308,17 +317,21 @@ def test_a_string_in_place_of_the_queue_is_said_once_and_asked_for_ever_less_oft
             return int(client.info("errorstats").get("errorstat_WRONGTYPE", {}).get("count", 0))
 
         if started == "after":
-            client.set(QUEUE, "a string")
+            client.set(key, "a string")
         worker = start_worker(durable_server.url)
         if started == "before":
             wait_for_valid_message(durable_server, ledger, worker)
-            client.set(QUEUE, "a string")
+            client.set(key, "a string")
         before = len(worker.log.splitlines())
+        if key == UNACKED:
+            client.lpush(QUEUE, *(json.dumps(message()) for _ in range(3)))
 
         wait_until(lambda: refusals() >= 5 or not worker.is_alive, what="five refusals")
 
         assert worker.log.count("refused: WRONGTYPE") == 1
         assert len(worker.log.splitlines()) <= before + 2, worker.log
-        client.delete(QUEUE)
+        if key == UNACKED:
+            assert client.llen(QUEUE) == 3  # none is lost
+        client.delete(key)
         ledger.forget()
         wait_for_valid_message(durable_server, ledger, worker)

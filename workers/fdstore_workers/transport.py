@@ -6,11 +6,11 @@ same happens to entries of `unacked` that return to the queue.
 
 **Size.** Replies of Redis are bounded: a message of 512 MB is dropped together with its connection.
 
-**Errors of Redis.** Any client with write access to the queue can replace the list by a string. While Redis
-refuses to take messages from it (WRONGTYPE, NOPERM), the worker asks again at growing intervals, and says so
-once: a new connection would be refused at once, again and again. Other errors (OOM, a replica) are raised as
-a ConnectionError, so that Celery reconnects with back-off while the running tasks continue. Otherwise kombu's
-main loop would end, and all tasks with it.
+**Errors of Redis.** Any client with write access to the queue can replace the list, or `unacked`, by a
+string. While Redis refuses to take messages or to note them as taken (WRONGTYPE, NOPERM), the worker asks
+again at growing intervals, and says so once: a new connection would be refused at once, again and again.
+Other errors (OOM, a replica) are raised as a ConnectionError, so that Celery reconnects with back-off while
+the running tasks continue. Otherwise kombu's main loop would end, and all tasks with it.
 
 **Lost connections.** The defect (kombu 5.7): when Redis goes away, Celery closes the consumer's connection
 twice. The first close stops at the first channel that raises, as a pub/sub channel does, and clears the
@@ -77,6 +77,13 @@ class _Refused(Exception):
     """Redis refuses to take messages from the queue, on a new connection, too."""
 
 
+def _refusal(error: Exception) -> Exception:
+    """Return what an error of Redis means: `_Refused` if a new connection would get it, too."""
+    if "WRONGTYPE" in str(error) or isinstance(error, NoPermission):
+        return _Refused(str(error).rpartition("caused error: ")[2])
+    return error
+
+
 class _CountedSocket:
     """A socket that counts received bytes."""
 
@@ -128,7 +135,10 @@ class QoS(redis.QoS):
 
     def append(self, message: Any, delivery_tag: str) -> None:
         with _expected_errors():
-            super().append(message, delivery_tag)
+            try:
+                super().append(message, delivery_tag)
+            except ResponseError as error:
+                raise _refusal(error) from error
 
     def ack(self, delivery_tag: str) -> None:
         with _expected_errors():
@@ -217,7 +227,6 @@ class _Guarded:
             try:
                 with _expected_errors():
                     reply = self._read_reply()
-                self._pause_s = 0.0
             except _Refused as refused:
                 self._pause(refused)
                 raise Empty from None
@@ -225,6 +234,7 @@ class _Guarded:
                 connection.disconnect()
                 raise
             if not reply:
+                self._pause_s = 0.0
                 raise Empty
             _, message = reply
             self._queue_cycle.rotate(QUEUE)
@@ -233,7 +243,14 @@ class _Guarded:
             except messages.Refused as reason:
                 log.warning("dropped a message of %d bytes: %s", len(message), reason)
                 raise Empty from None
-            self.connection._deliver(messages.envelope(process), QUEUE)
+            try:
+                self.connection._deliver(messages.envelope(process), QUEUE)
+            except _Refused as refused:  # it cannot be noted as taken
+                with _expected_errors():
+                    self.client.rpush(QUEUE, message)
+                self._pause(refused)
+                raise Empty from None
+            self._pause_s = 0.0
             return True
         finally:
             self._in_poll = None
@@ -244,9 +261,7 @@ class _Guarded:
         try:
             return self.client.parse_response(connection, "BRPOP")
         except ResponseError as error:
-            if str(error).startswith("WRONGTYPE") or isinstance(error, NoPermission):
-                raise _Refused(str(error)) from error
-            raise
+            raise _refusal(error) from error
         except ReplyTooLong:
             # the rest of the reply is still in transit: the next BRPOP opens a new connection
             connection.disconnect()
