@@ -33,36 +33,41 @@ def outcome(reply: list[Any], process: str) -> list[Any]:
 def _error(kind: str, facts: list[Any], process: str) -> FDStoreError:
     match kind:
         case "not_found":
-            name, *known = map(text, facts)
+            name, *known = map(_text, facts)
             return NotFound(name, tuple(sorted(known, key=_by_number)))
         case "lost_data":
-            problem = f"the stream has {text(facts[1])} whole pages, fewer than its metadata says"
-            return StoreLostData(text(facts[0]), problem)
+            problem = f"the stream has {_text(facts[1])} whole pages, fewer than its metadata says"
+            return StoreLostData(_text(facts[0]), problem)
         case "conflict":
-            return Conflict(*map(text, facts))
+            return Conflict(*map(_text, facts))
         case "gone":
             return NotFound(f"process {process}")
         case "fenced":
-            return Fenced(process, text(facts[0]))
+            return Fenced(process, _text(facts[0]))
         case "spawn_limit":
-            return SpawnLimit(text(facts[0]), int(facts[1]))
+            return SpawnLimit(_text(facts[0]), int(facts[1]))
         case "quota_exceeded":
-            return QuotaExceeded(text(facts[0]), int(facts[1]))
+            return QuotaExceeded(_text(facts[0]), int(facts[1]))
         case "stream_closed":
-            return StreamClosed(text(facts[0]), text(facts[1]))
+            return StreamClosed(_text(facts[0]), _text(facts[1]))
         case "in_use":
-            return TreeInUse(process, *map(text, facts))
+            return TreeInUse(process, *map(_text, facts))
         case "format":
-            return format_error(process.partition(".")[0], text(facts[0]))
+            return format_error(process.partition(".")[0], facts[0])
         case "damaged":
-            return DamagedRecord(f"tree {process.partition('.')[0]}", text(facts[0]))
+            return DamagedRecord(f"tree {process.partition('.')[0]}", _text(facts[0]))
         case "unsafe":
-            problem = f"its maxmemory-policy was set to {text(facts[0])}, which drops content"
+            problem = f"its maxmemory-policy was set to {_text(facts[0])}, which drops content"
             return UnsafeStore("FDSTORE_URL", f"{problem}; `fdstore doctor` says what to do")
         case _:  # "lost"
             return StoreUnavailable(
                 "FDSTORE_URL", "it lost staged pages, so it was restarted; repeat the call"
             )
+
+
+def _text(value: Any) -> str:
+    """Return a fact as text, also if it comes from a damaged record."""
+    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
 
 
 def _by_number(fd: str) -> tuple[int, str]:
