@@ -46,8 +46,8 @@ SIGN_OF_LIFE_S = 10.0
 """How long the registration of a worker lasts."""
 
 SWEEPER_S = 4.0
-"""How long the active sweeper holds its key: little longer than the pause between sweeps, since another
-worker takes over when that time ends, and until then nobody sweeps if it was killed."""
+"""How long the active sweeper holds its key. A little longer than the pause between sweeps: after the
+sweeper was killed, no worker sweeps until the key expires."""
 
 COLLECT_EVERY_S = 60.0
 
@@ -274,7 +274,7 @@ class Sweeper:
             self._collect_at = time.monotonic() + COLLECT_EVERY_S
             collect_due(self._store, self._report, self._has_moved)
         self._store_totals(swept, moment + time.monotonic() - started)
-        self._store.run(leases.observe(self._store.prefix))  # a long sweep is no gap
+        self._store.run(leases.observe(self._store.prefix))  # else a long sweep would count as a gap
         return leases.SWEEP_EVERY_S
 
     def _store_totals(self, swept: Swept, swept_at: float) -> None:

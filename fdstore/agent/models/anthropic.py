@@ -54,7 +54,7 @@ class _LastEvent:
 
 @functools.cache
 def _ssl_context() -> ssl.SSLContext:
-    """The one of all clients: each would read the certificates anew, which takes some 30 ms."""
+    """Return the SSL context that all clients share: to create one reads the certificates, some 30 ms."""
     return httpx2.create_ssl_context()
 
 

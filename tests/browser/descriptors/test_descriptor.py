@@ -150,7 +150,7 @@ def test_hostile_content_is_shown_and_never_runs(new_page: NewPage, inspected: I
     assert page.locator(".text").locator("img, svg, script").count() == 0
     assert "ran" not in page.title()
     expect(page.locator(".fd-head .source")).to_have_text("<b onclick=alert(1)>source</b>")
-    # what the server wrote and what the script wrote is the same
+    # rows in the page and rows loaded by its script are the same
     page.goto(inspected.fd("2"))
     first = page.locator(".text").inner_html()
     page.locator("#raw").click()
