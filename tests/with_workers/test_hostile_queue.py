@@ -321,6 +321,7 @@ def test_a_string_in_place_of_a_queue_key_is_said_once_and_asked_for_ever_less_o
         worker = start_worker(durable_server.url)
         if started == "before":
             wait_for_valid_message(durable_server, ledger, worker)
+            wait_until(lambda: not client.exists(UNACKED), what="the acknowledgement")
             client.set(key, "a string")
         before = len(worker.log.splitlines())
         if key == UNACKED:
@@ -331,7 +332,31 @@ def test_a_string_in_place_of_a_queue_key_is_said_once_and_asked_for_ever_less_o
         assert worker.log.count("refused: WRONGTYPE") == 1
         assert len(worker.log.splitlines()) <= before + 2, worker.log
         if key == UNACKED:
-            assert client.llen(QUEUE) == 3  # none is lost
+            wait_until(lambda: client.llen(QUEUE) == 3, what="the return of each message")
         client.delete(key)
         ledger.forget()
         wait_for_valid_message(durable_server, ledger, worker)
+
+
+def test_a_refused_acknowledgement_frees_the_place_of_its_message(
+    durable_server: PrivateServer, ledger: Ledger, start_worker: StartWorker
+) -> None:
+    worker = start_worker(durable_server.url)
+    dispatcher = Dispatcher(durable_server.url)
+    with redis.Redis.from_url(durable_server.url) as client:
+        held = {"hold-1", "hold-2"}  # as many as the worker takes at a time
+        for process in held:
+            dispatcher.wake(process)
+        wait_until(lambda: set(ledger.started_ids) == held)
+        client.delete(UNACKED)
+        client.set(UNACKED, "a string")
+
+        for process in held:
+            ledger.release(process)
+
+        wait_until(lambda: worker.log.count("refused to forget a taken message: WRONGTYPE") == 2)
+        client.delete(UNACKED)
+        ledger.forget()
+        wait_for_valid_message(durable_server, ledger, worker)
+    dispatcher.close()
+    assert "Traceback" not in worker.log

@@ -77,10 +77,15 @@ class _Refused(Exception):
     """Redis refuses to take messages from the queue, on a new connection, too."""
 
 
+def _reason(error: Exception) -> str:
+    """Return what Redis said; for a pipelined command it follows a copy of the command."""
+    return str(error).rpartition("caused error: ")[2][:200]
+
+
 def _refusal(error: Exception) -> Exception:
     """Return what an error of Redis means: `_Refused` if a new connection would get it, too."""
     if "WRONGTYPE" in str(error) or isinstance(error, NoPermission):
-        return _Refused(str(error).rpartition("caused error: ")[2])
+        return _Refused(_reason(error))
     return error
 
 
@@ -125,9 +130,7 @@ def _expected_errors() -> Iterator[None]:
     except ReplyTooLong:
         raise ConnectionError("a reply of the queue's Redis was too long") from None
     except ResponseError as error:
-        # for a pipelined command the reason follows a copy of the command
-        reason = str(error).rpartition("caused error: ")[2]
-        raise ConnectionError(f"the queue's Redis refused: {reason[:200]}") from error
+        raise ConnectionError(f"the queue's Redis refused: {_reason(error)}") from error
 
 
 class QoS(redis.QoS):
@@ -141,12 +144,25 @@ class QoS(redis.QoS):
                 raise _refusal(error) from error
 
     def ack(self, delivery_tag: str) -> None:
-        with _expected_errors():
+        with self._ending(delivery_tag):
             super().ack(delivery_tag)
 
     def reject(self, delivery_tag: str, requeue: bool = False) -> None:
-        with _expected_errors():
+        with self._ending(delivery_tag):
             super().reject(delivery_tag, requeue)
+
+    @contextmanager
+    def _ending(self, delivery_tag: str) -> Iterator[None]:
+        """Free the place of a message whose task has ended, also if Redis refuses to forget the message.
+
+        Otherwise the worker would wait for that place for ever. The message may be delivered again.
+        """
+        with _expected_errors():
+            try:
+                yield
+            except ResponseError as error:
+                log.warning("the queue's Redis refused to forget a taken message: %s", _reason(error))
+                super(redis.QoS, self).ack(delivery_tag)
 
     def restore_visible(self, *arguments: Any, **options: Any) -> None:
         with _expected_errors():
@@ -214,7 +230,7 @@ class _Guarded:
         if not self._pause_s:
             log.warning(
                 "the queue's Redis refused: %s; asking again, at intervals that grow to %d s",
-                str(error)[:200],
+                error,
                 LONGEST_PAUSE_S,
             )
         self._pause_s = min(2 * self._pause_s or FIRST_PAUSE_S, LONGEST_PAUSE_S)

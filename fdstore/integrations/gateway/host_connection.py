@@ -112,9 +112,9 @@ class HostConnection:
                     self._jobs.discard(threading.current_thread())
 
         thread = background_thread(run, "job")
-        with self._lock:
+        with self._lock:  # whoever sees the job can join it, and it cannot end before it is noted
+            thread.start()
             self._jobs.add(thread)
-        thread.start()
 
     def finish_jobs(self) -> None:
         """Wait for the jobs that have begun."""
