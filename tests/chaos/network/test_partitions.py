@@ -85,22 +85,31 @@ def inject(network: Network, faults: Faults, planned: list[Fault]) -> None:
 
 
 def seconds_until_ended(store: Store, clients: Child[str]) -> dict[str, float]:
-    """Wait for the ends of all agents and of the clients' calls; return how long after now they were."""
+    """Wait for the ends of all agents and of the clients' calls; return how long after now they were.
+    Prints what the last agents went through."""
     began_s = time.monotonic()
     took_s: dict[str, float] = {}
+    waits: dict[str, list[str]] = {}
 
     def look() -> bool:
         now_s = time.monotonic() - began_s
         if clients.poll() is not None:
             took_s.setdefault("clients", now_s)
         members = [member for tree in store.trees() for member in tree.members if member.id != ROOT]
-        if all(member.state in ENDED or member.state == "open" for member in members):
+        left = [member for member in members if member.state not in ENDED and member.state != "open"]
+        for member in left:
+            seen = f"{member.state} attempt {member.attempt} on {member.worker or '-'}"
+            if not (known := waits.setdefault(member.id, [])) or not known[-1].endswith(seen):
+                known.append(f"{now_s:.1f} s {seen}")
+        if not left:
             took_s.setdefault("agents", now_s)
         else:
             took_s.pop("agents", None)  # a launch was under way
         return len(took_s) == 2 and "clients" in took_s
 
     wait_until(look, PATIENCE_S, "the end of all agents and calls")
+    for agent, seen in sorted(waits.items(), key=lambda item: float(item[1][-1].split()[0]))[-3:]:
+        print(f"{agent} after the network healed: {', '.join(seen)}")
     return took_s
 
 
