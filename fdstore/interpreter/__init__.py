@@ -1,0 +1,16 @@
+"""An interpreter for programs of models: a session is fed with code, answered, dumped and loaded.
+
+    session.py         a session: what callers use
+    events.py          its events, answers, limits and errors
+    values.py          arguments of host calls and answers to them
+    dumps.py           a session as bytes
+    prelude.py         the names that programs see, written in the interpreter's own Python
+    rewrite.py         code that the interpreter lacks and that has an exact equivalent
+    failures.py        errors in words that a model can act on
+    pool.py            the processes in which programs run
+    processor_time.py  the processor time of these processes, and its limit
+    confinement.py     the sandbox around them
+
+The interpreter is Monty (`pydantic-monty`, of the extra `python`), which is imported with the first session.
+There is no store here and no network: what a program wants from outside is a `Call` that the caller answers.
+"""

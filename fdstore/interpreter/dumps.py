@@ -1,0 +1,85 @@
+"""A session as bytes: a header of ours, then the interpreter's own dump.
+
+    "fdpy1"  length of the header, 4 bytes  header, msgpack  dump, compressed up to 16 MiB
+
+Of a snapshot, the dump of a suspended call, the header has what the interpreter does not know: our numbers of
+its pending calls, what was printed, the processor time used, the code for tracebacks. A dump is of one
+version of the interpreter, and no other reads it.
+"""
+
+from __future__ import annotations
+
+import zlib
+
+import msgspec
+
+from fdstore.interpreter.events import UnreadableState
+
+_MAGIC = b"fdpy1"
+
+COMPRESSED_BYTES = 16 << 20
+"""Up to this size a dump is compressed: two thirds of a small one are the prelude's compiled code."""
+
+
+class Header(msgspec.Struct, omit_defaults=True, kw_only=True):
+    """What is known of a dump beside the interpreter's bytes.
+
+    interpreter  its version
+    prelude      the version of the prelude
+    functions    the user's functions
+    feeds        pieces of code fed so far; `own_feeds` are the numbers of those that are ours
+    entropy      how often `os.urandom` was called
+    code         a snapshot's program; None between calls. What follows is of this call.
+    has_repr     the program's value will be the repr of its last expression
+    seed         of `os.urandom`
+    number       of the next call
+    pending      the interpreter's ids of calls answered later, and our numbers of them
+    blocked      the number of the call for which the whole program waits
+    """
+
+    interpreter: str
+    prelude: str
+    functions: list[str]
+    feeds: int
+    own_feeds: list[int]
+    entropy: int = 0
+    compressed: bool = False
+    code: str | None = None
+    has_repr: bool = False
+    seed: int = 0
+    number: int = 0
+    pending: dict[int, int] = {}
+    blocked: int | None = None
+    printed: str = ""
+    used_s: float = 0.0
+
+
+_encoder, _decoder = msgspec.msgpack.Encoder(), msgspec.msgpack.Decoder(Header)
+
+
+def join(header: Header, payload: bytes) -> bytes:
+    """Return the dump of a session."""
+    if len(payload) <= COMPRESSED_BYTES:
+        payload, header.compressed = zlib.compress(payload, 1), True
+    head = _encoder.encode(header)
+    return b"".join([_MAGIC, len(head).to_bytes(4, "big"), head, payload])
+
+
+def split(dump: bytes, *, interpreter: str, snapshot: bool) -> tuple[Header, bytes]:
+    """Return the header and the interpreter's bytes. Raises `UnreadableState`."""
+    if not dump.startswith(_MAGIC):
+        raise UnreadableState("these bytes are not a session")
+    start = len(_MAGIC) + 4
+    end = start + int.from_bytes(dump[len(_MAGIC) : start], "big")
+    try:
+        header = _decoder.decode(dump[start:end])
+        payload = zlib.decompress(dump[end:]) if header.compressed else dump[end:]
+    except (msgspec.MsgspecError, zlib.error) as error:
+        raise UnreadableState(f"the session is damaged: {error}") from error
+    if header.interpreter != interpreter:
+        raise UnreadableState(
+            f"the session is of version {header.interpreter} of the interpreter, and this is {interpreter}"
+        )
+    if (header.code is not None) != snapshot:
+        raise UnreadableState("a snapshot was expected" if snapshot else "this is the snapshot of a call")
+    return header, payload

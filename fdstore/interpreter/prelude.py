@@ -1,0 +1,382 @@
+"""The names that programs see, in the interpreter's own Python.
+
+    fd fds create ask spawn pipe Text Hit      and the user's functions
+    _fdstore_...                               what the host adds to code, and the host's functions
+
+The source is one function, so that its names are closures: a program that assigns `str`, `list` or `Text`
+changes nothing here. Methods of a `Text` call the host and wait; `ask`, `spawn`, `pipe` and the user's
+functions are coroutines, since a host call that is awaited in a later call of the same session would never
+return.
+
+Arguments are checked here, because the interpreter passes functions and other objects to the host as text.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import keyword
+from collections.abc import Sequence
+
+HOST = "_fdstore_"
+"""Names of host functions begin with it; the rest of the name, with one underscore, is that of the `Call`."""
+
+NAMES = ("fd", "fds", "create", "ask", "spawn", "pipe", "Text", "Hit")
+"""The names of every program, beside the user's functions."""
+
+SOURCE = r"""
+def _fdstore_prelude(
+    isinstance=isinstance, type=type, repr=repr, len=len, any=any,
+    str=str, int=int, bool=bool, float=float, list=list, tuple=tuple, dict=dict, set=set,
+    TypeError=TypeError, ValueError=ValueError, Exception=Exception, AttributeError=AttributeError,
+):
+    def kind(value):
+        if value is None:
+            return "None"
+        return type(value).__name__
+
+    def whole(what, value):
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise TypeError(what + " is an int, not " + kind(value))
+        return value
+
+    def words(what, value):
+        if not isinstance(value, str):
+            hint = ""
+            if isinstance(value, Text):
+                hint = "; pass its text(), or the Text where texts are taken"
+            raise TypeError(what + " is a str, not " + kind(value) + hint)
+        return value
+
+    def reference(what, value):
+        if isinstance(value, Text):
+            return value.ref
+        if isinstance(value, str):
+            for start in ("fd:", "name:", "ref:"):
+                if value.startswith(start):
+                    return value
+            raise ValueError(
+                what + " takes a Text or a reference like 'fd:1', not " + repr(value[:80])
+                + "; create(text) makes a Text of a str"
+            )
+        raise TypeError(what + " takes a Text or a reference like 'fd:1', not " + kind(value))
+
+    class Hit:
+        def __init__(self, facts):
+            self.line = facts["line"]
+            self.text = facts["text"]
+            self.chars = facts["chars"]
+            self.groups = facts["groups"]
+
+        def __repr__(self):
+            text = self.text
+            if len(text) > 200:
+                text = text[:200] + "..."
+            return f"Hit(line={self.line!r}, text={text!r}, groups={self.groups!r})"
+
+    class Text:
+        def __init__(self, facts):
+            if not isinstance(facts, dict):
+                raise TypeError("Text(...) is not called: fd('fd:1') returns one, create(text) makes one")
+            self.ref = facts["ref"]
+            self.fd = facts["fd"]
+            self.total_chars = facts["total_chars"]
+            self.total_lines = facts["total_lines"]
+            self.total_pages = facts["total_pages"]
+            self.source = facts["source"]
+            self.kind = facts["kind"]
+            self.state = facts["state"]
+
+        def page(self, number):
+            whole("page(number): the number", number)
+            return _fdstore_read(self.ref, "pages", number, number)
+
+        def line(self, number):
+            whole("line(number): the number", number)
+            return _fdstore_read(self.ref, "lines", number, number)
+
+        def lines(self, first, last=None):
+            whole("lines(first, last): first", first)
+            if last is None:
+                last = first
+            return _fdstore_read(self.ref, "lines", first, whole("lines(first, last): last", last))
+
+        def chars(self, first, last=None):
+            whole("chars(first, last): first", first)
+            if last is None:
+                last = first
+            return _fdstore_read(self.ref, "chars", first, whole("chars(first, last): last", last))
+
+        def text(self):
+            return _fdstore_read(self.ref, "all", None, None)
+
+        def search(self, pattern, max_matches=1000, ignore_case=False, context=0):
+            words("search(pattern): the pattern", pattern)
+            whole("search(..., max_matches=): the number", max_matches)
+            whole("search(..., context=): the number of lines", context)
+            found = _fdstore_search(self.ref, pattern, max_matches, bool(ignore_case), context)
+            return [Hit(facts) for facts in found]
+
+        def split(self, *positional, chars=None, lines=None, pages=None):
+            if positional and isinstance(positional[0], str):
+                raise TypeError(
+                    "Text.split takes chars=, lines= or pages=, the size of a part; "
+                    "to split the characters: text().split(" + repr(positional[0][:20]) + ")"
+                )
+            given = (("chars", chars), ("lines", lines), ("pages", pages))
+            sizes = [(unit, size) for unit, size in given if size is not None]
+            if positional or len(sizes) != 1:
+                raise TypeError("Text.split takes one of chars=, lines= or pages=, the size of a part")
+            unit, size = sizes[0]
+            whole("split(" + unit + "=): the size", size)
+            return [Text(facts) for facts in _fdstore_split(self.ref, unit, size)]
+
+        def __repr__(self):
+            chars = "" if self.total_chars is None else f", {self.total_chars} chars"
+            lines = "" if self.total_lines is None else f", {self.total_lines} lines"
+            return f'Text("{self.ref}"{chars}{lines})'
+
+        def __iter__(self):
+            raise TypeError(
+                "a Text is not iterated: text().splitlines() has its lines, split(lines=1000) its parts"
+            )
+
+        def __getitem__(self, key):
+            raise TypeError(
+                "a Text is not indexed: use text()[...], or line(5), lines(1, 9), chars(1, 500), from 1 on"
+            )
+
+        def __contains__(self, item):
+            raise TypeError("a Text is not searched with `in`: use search(pattern), or `in` with its text()")
+
+    class Spawned:
+        def __init__(self, facts):
+            self.answer = facts["answer"]
+            self.fd = text_of(facts)
+            self.state = facts["state"]
+            self.exit_code = facts["exit_code"]
+
+        def __repr__(self):
+            answer = self.answer
+            if isinstance(answer, str) and len(answer) > 200:
+                answer = answer[:200] + "..."
+            outcome = f"state={self.state!r}, exit_code={self.exit_code!r}"
+            return f"Spawned(answer={answer!r}, fd={self.fd!r}, {outcome})"
+
+    class Piped:
+        def __init__(self, facts):
+            self.fd = text_of(facts)
+            self.exit_code = facts["exit_code"]
+
+        def __repr__(self):
+            return f"Piped(fd={self.fd!r}, exit_code={self.exit_code!r})"
+
+    def text_of(facts):
+        ref = facts["ref"]
+        if ref is None:
+            return None
+        return Text(ref if isinstance(ref, dict) else _fdstore_fd(ref))
+
+    def fd(reference_or_number):
+        ref = reference_or_number
+        if isinstance(ref, Text):
+            return ref
+        if isinstance(ref, bool) or not isinstance(ref, (int, str)):
+            raise TypeError("fd() takes a number or a reference like 'fd:1' or 'name:KEY', not " + kind(ref))
+        return Text(_fdstore_fd(ref))
+
+    def fds():
+        return [Text(facts) for facts in _fdstore_fds()]
+
+    def create(text, name=None):
+        words("create(text): the text", text)
+        if name is not None:
+            words("create(..., name=): the name", name)
+        return Text(_fdstore_create(text, name))
+
+    def flat(values):
+        for value in values:
+            if isinstance(value, (list, tuple)):
+                return [x for v in values for x in (flat(v) if isinstance(v, (list, tuple)) else [v])]
+        return values
+
+    def part(value):
+        if isinstance(value, Text):
+            return {"ref": value.ref}
+        if isinstance(value, str):
+            return value
+        raise TypeError("ask(question, *texts): a text is a Text or a str, not " + kind(value))
+
+    async def ask(question, *texts):
+        if isinstance(question, Text):
+            raise TypeError("ask(question, *texts): the question comes first and is a str")
+        words("ask(question, *texts): the question", question)
+        return await _fdstore_ask(question, [part(value) for value in flat(texts)])
+
+    async def spawn(program, query, *texts):
+        words("spawn(program, query, *texts): the program's name", program)
+        words("spawn(program, query, *texts): the query", query)
+        refs = [reference("spawn(program, query, *texts)", value) for value in flat(texts)]
+        return Spawned(await _fdstore_spawn(program, query, refs))
+
+    async def pipe(commands, text=None):
+        form = "pipe(commands, text): commands is a list of lists of str, as [['sort'], ['uniq', '-c']]"
+        if not isinstance(commands, (list, tuple)) or not commands:
+            raise TypeError(form + "; there is no shell")
+        checked = []
+        for command in commands:
+            if not isinstance(command, (list, tuple)) or not command:
+                raise TypeError(form + "; there is no shell")
+            for word in command:
+                if not isinstance(word, str):
+                    raise TypeError(form + "; a word is a " + kind(word))
+            checked.append(list(command))
+        ref = None
+        if text is not None:
+            ref = reference("pipe(commands, text)", text)
+        return Piped(await _fdstore_pipe(checked, ref))
+
+    def plain(what, value, depth=0):
+        if value is None or isinstance(value, (bool, str)):
+            return value
+        if isinstance(value, int):
+            if -9223372036854775808 <= value <= 18446744073709551615:
+                return value
+            raise ValueError(what + " takes ints of 64 bits; pass a larger one as str")
+        if isinstance(value, float):
+            if value != value or value - value != 0:
+                raise ValueError(what + " does not take " + repr(value) + "; pass None or a str")
+            return value
+        if isinstance(value, Text):
+            return value.ref
+        if depth == 50:
+            raise ValueError(what + " takes no values nested more than 50 deep")
+        if isinstance(value, (list, tuple)):
+            return [plain(what, item, depth + 1) for item in value]
+        if isinstance(value, dict):
+            copied = {}
+            for key, item in value.items():
+                if not isinstance(key, str):
+                    raise TypeError(what + " takes dicts with keys that are str, not " + kind(key))
+                copied[key] = plain(what, item, depth + 1)
+            return copied
+        raise TypeError(what + " takes None, bool, int, float, str, list, dict and Text, not " + kind(value))
+
+    def function(name):
+        what = name + "()"
+
+        async def tool(*args, **kwargs):
+            answer = await _fdstore_tool(name, plain(what, args), plain(what, kwargs))
+            if "fd" in answer:
+                return Text(answer["fd"])
+            return answer["value"]
+
+        return tool
+
+    def gone(name):
+        def removed(*args, **kwargs):
+            raise ValueError("the function " + name + " is not there any more")
+
+        return removed
+
+    class Namespace:
+        def __init__(self, name):
+            self.name = name
+
+        def __repr__(self):
+            return "<functions of " + self.name + ">"
+
+    def namespace(name, names):
+        made = Namespace(name)
+        for attribute in names:
+            setattr(made, attribute, function(name + "." + attribute))
+        return made
+
+    def settled(return_exceptions, *awaitables):
+        async def settle(awaitable):
+            try:
+                return await awaitable
+            except Exception as error:
+                return error
+
+        return [settle(a) for a in awaitables] if return_exceptions else awaitables
+
+    def shown(value, limit):
+        if value is None:
+            return None
+        text = repr(value)
+        if len(text) > limit:
+            return text[:limit] + "... (" + str(len(text)) + " characters in all)"
+        if text.startswith("<coroutine object "):
+            text += " (not run: write await before the call)"
+        return text
+
+    def length(value, depth=0):
+        if isinstance(value, (str, tuple, list, dict, set)) or type(value).__name__ in ("bytes", "frozenset"):
+            size = 50 + len(value)
+            if isinstance(value, str) or type(value).__name__ == "bytes" or depth == 3 or not value:
+                return size
+            items = [*(value.values() if isinstance(value, dict) else value)]
+            step = 1 + len(items) // 100
+            sample = [length(item, depth + 1) for item in items[::step]]
+            return size + len(items) * sum(sample) // len(sample)
+        return 50
+
+    def largest(variables, count):
+        sizes = [(length(v), name) for name, v in variables.items() if not name.startswith("_fdstore_")]
+        sizes.sort(reverse=True)
+        return [[name, size] for size, name in sizes[:count]]
+
+    names = (fd, fds, create, ask, spawn, pipe, Text, Hit)
+    return names, (function, gone, namespace, settled, shown, largest)
+
+
+(
+    (fd, fds, create, ask, spawn, pipe, Text, Hit),
+    (
+        _fdstore_function,
+        _fdstore_gone,
+        _fdstore_namespace,
+        _fdstore_settled,
+        _fdstore_shown,
+        _fdstore_largest,
+    ),
+) = _fdstore_prelude()
+"""
+
+VERSION = hashlib.sha256(SOURCE.encode()).hexdigest()[:16]
+
+
+def check_functions(functions: Sequence[str]) -> None:
+    """Raise `ValueError` for a name that is none of Python's, or one of the prelude's.
+
+    >>> check_functions(["read_log", "github.list_issues"])
+    >>> check_functions(["ask"])
+    Traceback (most recent call last):
+    ValueError: 'ask' cannot be the name of a function of a program
+    """
+    for name in functions:
+        parts = name.split(".")
+        valid = len(parts) <= 2 and all(part.isidentifier() and not keyword.iskeyword(part) for part in parts)
+        if not valid or parts[0] in NAMES or parts[0].startswith(HOST):
+            raise ValueError(f"{name!r} cannot be the name of a function of a program")
+
+
+def define(functions: Sequence[str], before: Sequence[str] = ()) -> str:
+    """Return the code that defines functions of the user, and that ends those of `before` that are gone.
+
+    A name with a dot is a function of an object, so that the tools of a server have its name in common.
+
+    >>> define(["read_log"], before=["old"])
+    "old = _fdstore_gone('old')\\nread_log = _fdstore_function('read_log')"
+    """
+    roots = {name.partition(".")[0] for name in functions}
+    lines = []
+    for root in sorted({name.partition(".")[0] for name in before} - roots):
+        lines.append(f"{root} = {HOST}gone({root!r})")
+    for root in sorted(roots):
+        attributes = sorted(name.partition(".")[2] for name in functions if name.startswith(f"{root}."))
+        if attributes:
+            lines.append(f"{root} = {HOST}namespace({root!r}, {attributes!r})")
+        else:
+            lines.append(f"{root} = {HOST}function({root!r})")
+    return "\n".join(lines)

@@ -1,0 +1,506 @@
+"""One session of the interpreter: fed with code, answered, dumped and loaded.
+
+    feed(code) -> Call      a function of the host was called         resume(answer), or resume(LATER)
+               -> Waiting   every task awaits calls answered LATER    settle({number: answer}), or dump
+               -> Finished  the code has ended                        feed, or dump
+               -> Failed    it raised, or passed a limit              feed or dump, if keeps_session
+
+The interpreter runs one task at a time, so the same code from the same state, with the same answers, makes
+the same calls in the same order. They are numbered 0, 1, 2... in it, over all snapshots of a call: the
+interpreter's own numbers do not go on. "The same answers" includes which numbers each `settle` had. Reading
+the clock and sleeping are calls too, and random numbers follow the seed. `events.py` lists the calls.
+
+Any call can be answered `LATER`. If it is not of those that programs await, the whole program waits for it.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+from fdstore.interpreter import dumps, failures, pool, prelude, processor_time
+from fdstore.interpreter.events import (
+    LATER,
+    Answer,
+    Call,
+    Event,
+    Failed,
+    Finished,
+    Later,
+    Limit,
+    Limits,
+    Raise,
+    StateTooLarge,
+    UnreadableState,
+    Waiting,
+)
+from fdstore.interpreter.rewrite import rewrite
+from fdstore.interpreter.values import NotTaken, to_json, to_result, without_surrogates
+
+__all__ = [
+    "AWAITED",
+    "LATER",
+    "Answer",
+    "Call",
+    "Event",
+    "Failed",
+    "Finished",
+    "Later",
+    "Limits",
+    "Raise",
+    "Session",
+    "StateTooLarge",
+    "UnreadableState",
+    "Waiting",
+]
+
+AWAITED = frozenset({"_ask", "_spawn", "_pipe", "_tool"})
+"""The host calls that programs await, so that other tasks run meanwhile; `asyncio.sleep` is one, too."""
+
+CLOCKS = frozenset({"time.time", "datetime.now", "date.today"})
+SLEEPS = frozenset({"time.sleep", "asyncio.sleep"})
+
+MAX_SUSPENSIONS = 1 << 40
+"""The interpreter's own limit of calls begins again with a snapshot; `Limits.calls` is ours."""
+
+LOOKUPS_PER_CALL = 20
+"""Programs may look up so many unknown names for each of their `calls`: a look-up asks the host, too."""
+
+MAX_ENTROPY = 1 << 20
+"""Bytes that one `os.urandom` returns at most."""
+
+Step = Callable[[], Any]
+"""What the interpreter does next; returns where it stops."""
+
+
+class Session:
+    """One interpreter process, until `close`. For one thread at a time, except `kill`.
+
+    functions  names of further awaitable functions, Python names or `object.name`; a call of one is `_tool`
+    state      a dump between calls
+    snapshot   a dump in a `Waiting`, which `restored` returns; functions are those of its session
+    seed       of random numbers, if the session has drawn none yet; a snapshot has its own
+
+    Raises `UnreadableState`, `MissingExtra`, and ValueError for names in `functions` that cannot be such.
+    """
+
+    def __init__(
+        self,
+        limits: Limits | None = None,
+        *,
+        functions: Sequence[str] = (),
+        state: bytes | None = None,
+        snapshot: bytes | None = None,
+        seed: int = 0,
+    ) -> None:
+        prelude.check_functions(functions)
+        self.limits = limits or Limits()
+        self._seed = seed
+        self._suspended: Any = None
+        self._ended: Limit | None = None
+        self._over = self._running = False
+        self._ending = threading.Lock()
+        self._feeds, self._own_feeds, self._entropy = 0, set[int](), 0
+        self._functions: list[str] = []
+        self._pending: dict[int, int] = {}
+        self._ready: dict[int, Any] = {}
+        self._blocked: int | None = None
+        self._calling = False
+        self._output: list[str] = []
+        self._clock: processor_time.ProcessorClock | None = None
+        self._begin_call("")
+        self._process = self._start()
+        try:
+            self._load(state, snapshot, functions)
+            self._watch_time()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the interpreter process. Idempotent."""
+        self._over = True
+        self._suspended = None
+        self._process.close()
+
+    def kill(self) -> None:
+        """End the interpreter process, from any thread; what it runs ends with `Failed(limit="killed")`."""
+        self._end("killed")
+
+    @property
+    def printed(self) -> str:
+        """What the call has printed so far, with what it had printed before its snapshot."""
+        if len(self._output) > 1:
+            self._output = ["".join(self._output)]
+        return self._output[0] if self._output else ""
+
+    @property
+    def calls(self) -> int:
+        """How many calls of the host the call has made, those before a snapshot included."""
+        return self._number
+
+    @property
+    def used_s(self) -> float:
+        """The processor time that the call has used, in seconds."""
+        running = self._clock.read() - self._clock_began if self._clock else 0.0
+        return self._used_s + running
+
+    def feed(self, code: str) -> Event:
+        """Begin a call."""
+        self._require(suspended=False)
+        code = without_surrogates(code)
+        self._begin_call(code)
+        self._feeds += 1
+        changed, self._has_repr = rewrite(code, self.limits.max_output)
+        return self._run(lambda: self._process.session.feed_start(changed, print_callback=self._print))
+
+    def restored(self) -> Event:
+        """Return the `Waiting` in which the snapshot was taken."""
+        self._require(suspended=True)
+        return self._waiting()
+
+    def resume(self, answer: Answer | Later) -> Event:
+        """Answer the `Call`. Raises TypeError for an answer of a type that code cannot have."""
+        self._require(suspended=True)
+        if not self._calling:
+            raise RuntimeError("there is no call to answer; settle() answers those of a Waiting")
+        call, number = self._suspended, self._number - 1
+        if call.function_name != "asyncio.sleep" and _name(call) not in AWAITED:
+            if answer is LATER:
+                self._blocked, self._calling = number, False
+                return self._waiting()
+            return self._run(_answering(call, answer))
+        # the interpreter takes the results of awaited calls where every task waits
+        if answer is not LATER:
+            self._ready[call.call_id] = to_result(answer)
+        self._pending[call.call_id] = number
+        return self._run(lambda: call.resume({"future": ...}))
+
+    def settle(self, answers: Mapping[int, Answer]) -> Event:
+        """Answer some or all calls of a `Waiting`, by number. Others than these are ignored."""
+        self._require(suspended=True)
+        if self._calling:
+            raise RuntimeError("a Call is answered with resume()")
+        if self._blocked is not None:
+            if self._blocked not in answers:
+                return self._waiting()
+            step = _answering(self._suspended, answers[self._blocked])
+            self._blocked = None
+            return self._run(step)
+        results = {
+            call_id: to_result(answers[self._pending[call_id]])
+            for call_id in self._suspended.pending_call_ids
+            if self._pending[call_id] in answers
+        }
+        return self._run(self._settling(self._suspended, results)) if results else self._waiting()
+
+    def dump(self) -> bytes:
+        """Return the state between calls; in a `Waiting` a snapshot of the call.
+
+        Raises `StateTooLarge`: the dump is made beside the variables, and both count as memory. RuntimeError
+        after `kill`.
+        """
+        import pydantic_monty
+
+        if self._suspended is None:
+            self._require(suspended=False)
+        suspended = self._suspended
+        if suspended is not None and self._calling:
+            raise RuntimeError("a session is dumped between calls or in a Waiting")
+        largest = self.largest_variables() if suspended is None else []
+        used_s, payload = self.used_s, b""
+        try:
+            payload = self._process.session.dump() if suspended is None else suspended.dump()
+        except (pydantic_monty.MontyError, RuntimeError) as error:
+            self.close()
+            if not self._ended:
+                raise StateTooLarge(largest) from error
+        if self._ended:
+            raise RuntimeError("the session was killed")
+        self._count_time_from(used_s)
+        header = dumps.Header(
+            interpreter=pydantic_monty.__version__,
+            prelude=prelude.VERSION,
+            functions=self._functions,
+            feeds=self._feeds,
+            own_feeds=sorted(self._own_feeds),
+            entropy=self._entropy,
+        )
+        if suspended is not None:
+            header.code, header.has_repr, header.seed = self._code, self._has_repr, self._seed
+            header.number, header.pending, header.blocked = self._number, self._pending, self._blocked
+            header.printed, header.used_s = self.printed, used_s
+        return dumps.join(header, payload)
+
+    def largest_variables(self, count: int = 5) -> list[tuple[str, int]]:
+        """Return the names of the largest variables and about how many bytes each takes, largest first.
+
+        Between calls only. Empty if the interpreter has no memory left to measure them.
+        """
+        import pydantic_monty
+
+        self._require(suspended=False)
+        try:
+            sizes = self._feed_own(f"{prelude.HOST}largest(locals(), {count})")
+        except (pydantic_monty.MontyError, RuntimeError):
+            return []
+        return [(name, size) for name, size in sizes]
+
+    def _start(self) -> pool.InterpreterProcess:
+        limits = self.limits
+        return pool.start(
+            limits.memory_bytes,
+            limits={
+                "max_feed_duration_secs": processor_time.wall_limit(limits.seconds),
+                "max_memory": limits.memory_bytes,
+                "max_recursion_depth": limits.recursion,
+                "max_suspensions": MAX_SUSPENSIONS,
+            },
+            os_policy={
+                "datetime": "call_host",
+                "sleep": "call_host",
+                "random_start": {"seed": self._seed},
+            },
+        )
+
+    def _load(self, state: bytes | None, snapshot: bytes | None, functions: Sequence[str]) -> None:
+        import pydantic_monty
+
+        try:
+            if snapshot is not None:
+                self._take(self._load_dump(snapshot, is_snapshot=True))
+                return
+            header = self._load_dump(state, is_snapshot=False) if state is not None else None
+            if header is not None:
+                self._take(header)
+            if header is None or header.prelude != prelude.VERSION:
+                self._feed_own(prelude.SOURCE)
+            wanted = sorted(set(functions))
+            if wanted != self._functions:
+                self._feed_own(prelude.define(wanted, self._functions))
+                self._functions = wanted
+        except (pydantic_monty.MontyError, RuntimeError) as error:
+            raise UnreadableState(f"the interpreter cannot load the session: {error}") from error
+
+    def _load_dump(self, dump: bytes, *, is_snapshot: bool) -> dumps.Header:
+        import pydantic_monty
+
+        header, payload = dumps.split(dump, interpreter=pydantic_monty.__version__, snapshot=is_snapshot)
+        session = self._process.session
+        if is_snapshot:
+            self._suspended = session.load_snapshot(payload, print_callback=self._print)
+        else:
+            session.load_session(payload)
+        return header
+
+    def _take(self, header: dumps.Header) -> None:
+        self._functions, self._entropy = header.functions, header.entropy
+        self._feeds, self._own_feeds = header.feeds, set(header.own_feeds)
+        if header.code is not None:
+            self._code, self._has_repr, self._seed = header.code, header.has_repr, header.seed
+            self._number, self._pending, self._blocked = header.number, header.pending, header.blocked
+            self._output, self._output_chars = [header.printed], len(header.printed)
+            self._used_s = header.used_s
+
+    def _begin_call(self, code: str) -> None:
+        self._code, self._has_repr = code, False
+        self._number = self._lookups = 0
+        self._calling = False
+        self._pending, self._ready, self._blocked = {}, {}, None
+        self._output, self._output_chars = [], 0
+        self._count_time_from(0.0)
+
+    def _count_time_from(self, used_s: float) -> None:
+        self._used_s = used_s
+        self._clock_began = self._clock.read() if self._clock else 0.0
+
+    def _watch_time(self) -> None:
+        self._clock = self._process.find_clock()
+        self._count_time_from(self._used_s)
+        own = weakref.ref(self)
+
+        def check() -> bool:
+            session = own()
+            return session is not None and session._check_time()
+
+        if self._clock is not None:
+            processor_time.watch.add(check)
+
+    def _check_time(self) -> bool:
+        with self._ending:
+            # a suspended program uses no time; one past its limit is ended when it goes on
+            if self._running and self.used_s > self.limits.seconds:
+                self._end("seconds")
+        return not self._over
+
+    def _end(self, limit: Limit) -> None:
+        if not self._over:
+            self._ended = self._ended or limit
+            self._process.kill()
+
+    def _step(self, step: Step) -> Any:
+        """Let the interpreter run, within its time."""
+        with self._ending:
+            if self.used_s > self.limits.seconds:
+                self._end("seconds")
+            self._running = True
+        began = time.monotonic()
+        try:
+            return step()
+        finally:
+            with self._ending:
+                self._running = False
+            if self._clock is None:
+                self._used_s += time.monotonic() - began
+
+    def _feed_own(self, code: str) -> Any:
+        self._own_feeds.add(self._feeds)
+        self._feeds += 1
+        return self._process.session.feed_run(code)
+
+    def _require(self, *, suspended: bool) -> None:
+        if self._over:
+            raise RuntimeError("the session is over")
+        if self._process.inherited:
+            raise RuntimeError("the session belongs to the process of which this is a fork")
+        if (self._suspended is not None) != suspended:
+            raise RuntimeError("no call is suspended" if suspended else "a call of this session is suspended")
+
+    def _print(self, _: str, text: str) -> None:
+        room = self.limits.max_output - self._output_chars
+        self._output.append(text[:room])
+        self._output_chars += len(text)
+        if len(text) > room:
+            self._ended = "output"
+            # ends the code: it cannot catch what its print callback raises
+            raise OverflowError("the limit of printed characters is passed")
+
+    def _waiting(self) -> Waiting:
+        if self._blocked is not None:
+            return Waiting((self._blocked,))
+        return Waiting(tuple(sorted(self._pending[call_id] for call_id in self._suspended.pending_call_ids)))
+
+    def _settling(self, suspended: Any, results: dict[int, Any]) -> Step:
+        # tasks go on in the order of their calls, in whatever order the answers came
+        ordered = {call_id: results[call_id] for call_id in sorted(results, key=self._pending.__getitem__)}
+        for call_id in ordered:
+            del self._pending[call_id]
+        return lambda: suspended.resume(ordered)
+
+    def _run(self, step: Step) -> Event:
+        """Let the interpreter go on to the next event."""
+        import pydantic_monty
+
+        self._suspended, self._calling = None, False
+        while True:
+            try:
+                stop = self._step(step)
+            except (pydantic_monty.MontyError, RuntimeError) as error:
+                return self._failed(error)
+            if self._ended:
+                return self._stopped(self._ended)
+            if self._lookups > LOOKUPS_PER_CALL * self.limits.calls:
+                return self._stopped("calls")
+            match stop:
+                case pydantic_monty.MontyComplete():
+                    return Finished(self._value(stop.output))
+                case pydantic_monty.FutureSnapshot(pending_call_ids=pending):
+                    ready = {
+                        call_id: self._ready.pop(call_id) for call_id in pending if call_id in self._ready
+                    }
+                    if ready:
+                        step = self._settling(stop, ready)
+                    elif pending:
+                        self._suspended = stop
+                        return self._waiting()
+                    else:
+                        # nothing will ever come; told so, the interpreter raises
+                        step = self._settling(stop, {})
+                case pydantic_monty.NameLookupSnapshot():
+                    self._lookups += 1
+                    step = stop.resume
+                case _:
+                    called = self._called(stop)
+                    if isinstance(called, Call | Failed):
+                        return called
+                    step = called
+
+    def _called(self, call: Any) -> Call | Failed | Step:
+        """Return the event of a call, or how the interpreter goes on without the host."""
+        name = call.function_name
+        if not call.is_os_function:
+            if not name.startswith(prelude.HOST):
+                self._lookups += 1
+                return lambda: call.resume(failures.unknown_function(name, call.args))
+            try:
+                args, kwargs = to_json(list(call.args)), to_json(call.kwargs)
+            except NotTaken as error:
+                self._lookups += 1
+                return _answering(call, Raise("TypeError", str(error)))
+            return self._host_call(call, _name(call), tuple(args), kwargs)
+        if name in CLOCKS:
+            return self._host_call(call, "clock", (), {})
+        if name in SLEEPS:
+            return self._host_call(call, "sleep", (float(call.args[0]),), {})
+        self._lookups += 1
+        if name == "os.urandom":
+            self._entropy += 1
+            size = min(int(call.args[0]), MAX_ENTROPY)
+            data = random.Random(f"{self._seed} {self._entropy}").randbytes(size)
+            return lambda: call.resume({"return_value": data})
+        if name == "import":
+            return lambda: call.resume_not_handled()
+        return _answering(call, Raise("PermissionError", failures.NO_SYSTEM))
+
+    def _host_call(
+        self, call: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Call | Failed:
+        if self._number == self.limits.calls:
+            return self._stopped("calls")
+        self._suspended, self._calling = call, True
+        self._number += 1
+        return Call(self._number - 1, name, args, kwargs)
+
+    def _value(self, output: Any) -> str | None:
+        if output is None or self._has_repr:
+            return None if output is None else str(output)
+        return failures.host_repr(output, self.limits.max_output)
+
+    def _failed(self, error: Exception) -> Event:
+        limit = self._ended or failures.limit_of(error)
+        if limit is not None or failures.is_crash(error) or self._process.ended:
+            return self._stopped(limit or "", error)
+        program = failures.Program(self._code, self._feeds - 1, self._own_feeds, self._functions)
+        ended, text = failures.describe(error, program)
+        return Finished(None) if ended else Failed(text, keeps_session=True)
+
+    def _stopped(self, limit: Limit, error: Exception | None = None) -> Failed:
+        self.close()
+        program = failures.Program(self._code, self._feeds - 1, self._own_feeds, self._functions)
+        return Failed(failures.describe_stop(limit, self.limits, program, error), False, limit)
+
+
+def _name(call: Any) -> str:
+    return "_" + str(call.function_name).removeprefix(prelude.HOST)
+
+
+def _answering(call: Any, answer: Answer) -> Step:
+    if call.is_os_function:
+        zone = call.args[0] if call.function_name == "datetime.now" else None
+        result = to_result(answer, call.function_name, zone)
+    else:
+        result = to_result(answer)
+    return lambda: call.resume(result)

@@ -1,0 +1,122 @@
+"""Code is rewritten only where the result means the same, and keeps its lines."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fdstore.interpreter.rewrite import blank_f_strings, parse, rewrite
+
+
+@pytest.mark.parametrize(
+    ("code", "fed"),
+    [
+        (
+            "asyncio.gather(*t, return_exceptions=True)\n0",
+            "asyncio.gather(*_fdstore_settled(True, *t, *()))\n0",
+        ),
+        ("gather(a, return_exceptions=x,)\n0", "gather(*_fdstore_settled(x, a, *(),))\n0"),
+        ("gather(return_exceptions=True, *t)\n0", "gather(*_fdstore_settled(True, *(), *t))\n0"),
+        ("gather(*t)\n0", "gather(*t)\n0"),
+        ("é = gather(a,\n  return_exceptions=True)\n0", "é = gather(*_fdstore_settled(True, a,\n  *()))\n0"),
+        (
+            "gather(gather(a, return_exceptions=True), return_exceptions=True)\n0",
+            "gather(*_fdstore_settled(True, gather(*_fdstore_settled(True, a, *())), *()))\n0",
+        ),
+        ("sys.exit('é')\n0", "exit('é')\n0"),
+        ("try: f()\nexcept asyncio.TimeoutError: pass\n0", "try: f()\nexcept TimeoutError: pass\n0"),
+        ("x = datetime.utcnow()\n0", "x = datetime.now()\n0"),
+        ("del d['x']\n0", "d.pop('x')\n0"),
+        ("if x:\n    del d[f(1)]['x']; y\n0", "if x:\n    d[f(1)].pop('x'); y\n0"),
+        ("from fdstore import fd, ask\n0", "pass\n0"),
+    ],
+)
+def test_what_the_interpreter_lacks_is_replaced(code: str, fed: str):
+    assert rewrite(code, 9) == (fed.removesuffix("0") + "_fdstore_shown((0), 9)", True)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "del x",
+        "del d[1:2]",
+        "del d['a'], d['b']",
+        "del d[1, 2]",
+        "from fdstore import fd as f",
+        "import fdstore",
+    ],
+)
+def test_what_has_no_equivalent_is_left(code: str):
+    assert rewrite(f"{code}\nx = 1", 9) == (f"{code}\nx = 1", True)
+
+
+@pytest.mark.parametrize(
+    ("code", "fed"),
+    [
+        ("x", "_fdstore_shown((x), 9)"),
+        ("x;", "_fdstore_shown((x), 9);"),
+        ("(x) # why", "_fdstore_shown(((x)), 9) # why"),
+        ("(y := 5)", "_fdstore_shown(((y := 5)), 9)"),
+        ("*a, b", "_fdstore_shown((*a, b), 9)"),
+        ("'é'; f(\n 1\n)", "'é'; _fdstore_shown((f(\n 1\n)), 9)"),
+        ("await x", "_fdstore_shown((await x), 9)"),
+        ("a = 1\r\na", "a = 1\r\n_fdstore_shown((a), 9)"),
+        ("'''a\f\x1c\u2028b'''; x", "'''a\f\x1c\u2028b'''; _fdstore_shown((x), 9)"),
+        ("if x:\n  x", "if x:\n  x"),
+        ("", ""),
+    ],
+)
+def test_the_last_expression_becomes_its_repr(code: str, fed: str):
+    assert rewrite(code, 9) == (fed, True)
+
+
+@pytest.mark.parametrize("code", ["x = = 1", "(" * 5000 + ")" * 5000, "x\0", "for"])
+def test_code_with_errors_is_fed_as_it_is(code: str):
+    assert rewrite(code, 9) == (code, False)
+
+
+@pytest.mark.parametrize(
+    "string",
+    [
+        "f'{d['a']}'",
+        'f"{d["a"]}"',
+        "f'{x!r:>{width}}'",
+        "f'{{}} {x}'",
+        "rf'\\{x}'",
+        "f'{f'{1}'}'",
+        "f'{x:%Y-%m-%d}'",
+        "f'''{\nx\n}'''",
+        "f'{\nx\n}'",
+        "f'{d[\":\"]}'",
+        "f'{(lambda x: 1)(2)}'",
+        "f'{x:'>10}'",
+        "F\"{'}'}\"",
+        "'f{' \"f'\" '''f\"'''",
+        "fr'{x}' # f'",
+    ],
+)
+def test_f_strings_of_newer_pythons_are_read_by_all(string: str):
+    blank = blank_f_strings(f"é = {string}\nx")
+    parsed = parse(f"é = {string}\nx")
+
+    assert len(blank) == len(f"é = {string}\nx")
+    assert blank.endswith("\nx")
+    assert blank.count("\n") == string.count("\n") + 1
+    assert parsed is not None
+    assert rewrite(f"é = {string}\nx", 9) == (f"é = {string}\n_fdstore_shown((x), 9)", True)
+
+
+@given(st.text(alphabet="f'\"{}\\\nax:#! ", max_size=30))
+def test_any_text_is_blanked_to_as_many_characters_and_lines(code: str):
+    blank = blank_f_strings(code)
+
+    assert len(blank) == len(code)
+    assert [at for at, char in enumerate(blank) if char == "\n"] == [
+        at for at, char in enumerate(code) if char == "\n"
+    ]
+
+
+@given(st.text(alphabet="f'\"{}\\\n()ax:#=.[] ", max_size=30))
+def test_rewriting_keeps_the_number_of_lines(code: str):
+    assert rewrite(code, 9)[0].count("\n") == code.count("\n")
