@@ -16,7 +16,7 @@ import unicodedata
 from confusable_homoglyphs.confusables import confusables_data
 from generated_files import update
 
-CHARACTERS = "</_acdefgilmnoprstvw"
+CHARACTERS = "</_acdefghilmnoprstvwy"
 """The characters of a tag of ours; n, since rn looks like m."""
 
 MODULE = "fdstore/elements/confusables.py"

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     )
     from fdstore.result_facts import ResultFacts
     from fdstore.results.config import FDConfig
+    from fdstore.results.python_config import AskConfig
     from fdstore.results.tool_outcome import Offloaded, ToolResult
     from fdstore.results.tool_policy import ToolPolicy
     from fdstore.store.contents.naming import ABSENT
@@ -74,6 +75,7 @@ _HOMES = {
     "fdstore.text.selection": ("FdLike",),
     "fdstore.tools.clearing": ("ClearingConfig",),
     "fdstore.results.config": ("FDConfig",),
+    "fdstore.results.python_config": ("AskConfig",),
     "fdstore.tools.definition_shapes": ("DefinitionShape",),
     "fdstore.tools.tool_names": ("ToolName",),
     "fdstore.tools.functions.python_tool": ("tool",),
@@ -85,6 +87,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "ABSENT",
+    "AskConfig",
     "ClearingConfig",
     "ContentState",
     "ContextLine",

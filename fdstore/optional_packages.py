@@ -35,13 +35,17 @@ def how_to_install(extra: str | None = None, *options: str) -> str:
 def require(packages: Sequence[str] = AGENTS, extra: str = "agents") -> None:
     """Check that packages of an extra are installed, without importing them. Raises `MissingExtra`."""
     for package in packages:
-        try:
-            # kombu replaces itself in sys.modules by a module without a spec
-            found = package in sys.modules or find_spec(package) is not None
-        except ImportError:
-            found = False
-        if not found:
+        if not is_installed(package):
             raise MissingExtra(package, how_to_install(extra))
+
+
+def is_installed(package: str) -> bool:
+    """Return whether a package can be imported, without importing it."""
+    try:
+        # kombu replaces itself in sys.modules by a module without a spec
+        return package in sys.modules or find_spec(package) is not None
+    except ImportError:
+        return False
 
 
 @contextmanager

@@ -217,13 +217,28 @@ class ModelPrice(Record, frozen=True, kw_only=True):
         return round(total / 1_000_000, 6)
 
 
+class AskCounts(Record, frozen=True, kw_only=True):
+    """The asks of a tool call of a process: how many there are, how many have an answer, and how many of
+    these have an error as their answer."""
+
+    total: int = 0
+    done: int = 0
+    failed: int = 0
+
+    def __str__(self) -> str:
+        failed = f", {self.failed} failed" if self.failed else ""
+        return f"asks {self.done} of {self.total}{failed}"
+
+
 class ProcessRecord(TokenUsage, frozen=True, kw_only=True):
     """One process as stored in Redis. `program` is an agent's program, or the commands of a pipeline.
     `attempt` counts the claims by workers, `losses` those that were lost; `lease_until` is when the current
     lease expires, `trouble` what blocks the process, such as errors of the model. `outputs` are the
     descriptors, in its parent's table, of the streams it was created to write: an agent's text; for a
-    pipeline (`kind`) output, stderr, and each tee. The tokens are those of an agent's own answers, `price` is
-    what its program says of the model."""
+    pipeline (`kind`) output, stderr, and each tee; a process of kind `asks` asks a model for its parent, and
+    is not counted in the processes of its tree: `call` is the tool call whose questions it asks. Views show
+    all such processes of a call as one, with the counts of its `asks`. The tokens are those of an agent's own
+    answers, `price` is what its program says of the model."""
 
     id: str
     state: ProcessState
@@ -235,7 +250,7 @@ class ProcessRecord(TokenUsage, frozen=True, kw_only=True):
     lease_until: float | None = None
     trouble: str | None = None
     waiting_for: tuple[str, ...] = ()
-    kind: Literal["pipeline"] | None = None
+    kind: Literal["pipeline", "asks"] | None = None
     outputs: tuple[str, ...] = ()
     exit_code: int | None = None
     reason: str | None = None
@@ -244,6 +259,8 @@ class ProcessRecord(TokenUsage, frozen=True, kw_only=True):
     started_at: float | None = None
     ended_at: float | None = None
     price: ModelPrice | None = None
+    call: str | None = None
+    asks: AskCounts | None = None
 
     @property
     def cost(self) -> float | None:
@@ -263,7 +280,8 @@ class TreeLimits(Record, frozen=True, kw_only=True):
     have not ended, `tree_processes` ended ones too; `tree_fds` counts contents, however many descriptors
     share one, and `tree_bytes` their UTF-8 bytes. `retention_days` is how long the tree is kept after its
     last use, 0 for ever. `tree_token_budget` and `tree_model_calls` are of all its agents from its beginning
-    on; left out, they have no limit.
+    on; `python_seconds`, `python_memory` (bytes) and `python_calls` bound each call of run_python. Left out,
+    these have no limit.
 
     >>> proc = store.process("small", limits=fdstore.TreeLimits(tree_bytes=1 << 20))
     >>> store.tree("small").limits.tree_bytes
@@ -282,11 +300,14 @@ class TreeLimits(Record, frozen=True, kw_only=True):
     # stored only where they are given, so that programs keep their digests
     tree_token_budget: int | msgspec.UnsetType = msgspec.UNSET
     tree_model_calls: int | msgspec.UnsetType = msgspec.UNSET
+    python_seconds: int | msgspec.UnsetType = msgspec.UNSET
+    python_memory: int | msgspec.UnsetType = msgspec.UNSET
+    python_calls: int | msgspec.UnsetType = msgspec.UNSET
 
 
 class TreeCounts(Record, frozen=True, kw_only=True):
     """The times and counts of a tree. `fds` counts contents, as the limit does, `bytes` their UTF-8 bytes,
-    `processes` all processes and `live` those that have not ended."""
+    `processes` all processes and `live` those that have not ended, without those of kind `asks`."""
 
     id: str
     created_at: float

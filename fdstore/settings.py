@@ -6,6 +6,8 @@ FDSTORE_BROKER_URL  the workers' queue (default: the same Redis; needed when tha
 FDSTORE_DATA_DIR    the embedded server's files (default: fdstore/ under the XDG data home)
 FDSTORE_PREFIX      prefix of every key (default: fdstore)
 FDSTORE_REDIS_SERVER  the program of the embedded server (default: the newest Redis or Valkey found)
+FDSTORE_MODEL, FDSTORE_ASK_MODEL  the model of the agent of `fdstore ask`, and of the questions of its code
+FDSTORE_PRICES      what a million tokens of models cost, as "MODEL=INPUT,OUTPUT,CURRENCY ..."
 XDG_RUNTIME_DIR     directory of a short link to the embedded server's socket, used if the data directory's
                     path is too long for a socket address (default: the temporary directory)
 CLAUDE_CONFIG_DIR   where Claude Code keeps its files (default: ~/.claude); CODEX_HOME the same for Codex
@@ -29,6 +31,7 @@ from pathlib import Path
 import msgspec
 
 from fdstore.errors import InvalidArgument, quoted
+from fdstore.records import ModelPrice
 
 DEFAULT_PREFIX = "fdstore"
 
@@ -61,6 +64,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     gateway_headers: str | None = None
     gateway_entry: str | None = None
     colours: bool = True
+    model: str | None = None
+    ask_model: str | None = None
+    prices: str = ""
 
 
 def read(environ: Mapping[str, str] | None = None) -> Settings:
@@ -85,7 +91,32 @@ def read(environ: Mapping[str, str] | None = None) -> Settings:
         gateway_headers=env.get("FDSTORE_GATEWAY_HEADERS") or None,
         gateway_entry=env.get("FDSTORE_GATEWAY_ENTRY") or None,
         colours=not env.get("NO_COLOR") and env.get("TERM") != "dumb",
+        model=env.get("FDSTORE_MODEL") or None,
+        ask_model=env.get("FDSTORE_ASK_MODEL") or None,
+        prices=env.get("FDSTORE_PRICES", ""),
     )
+
+
+def parse_prices(prices: str) -> dict[str, ModelPrice]:
+    """Return what a million tokens of each model cost, by the value of FDSTORE_PRICES. Raises
+    `InvalidArgument`.
+
+    >>> parse_prices("claude-haiku-4-5=1,5,USD")["claude-haiku-4-5"]
+    ModelPrice(input=1.0, output=5.0, cache_read=None, cache_write=None, currency='USD')
+    """
+    found: dict[str, ModelPrice] = {}
+    for word in prices.split():
+        model, _, values = word.rpartition("=")
+        paid, _, rest = values.partition(",")
+        got, _, currency = rest.partition(",")
+        try:
+            found[model] = ModelPrice(input=float(paid), output=float(got), currency=currency)
+        except ValueError:
+            found[""] = ModelPrice(input=0, output=0)
+        if "" in found or not all(0 <= each <= 1e9 for each in (found[model].input, found[model].output)):
+            problem = f"{quoted(word)} is not a price; write it as MODEL=INPUT,OUTPUT,CURRENCY"
+            raise InvalidArgument("FDSTORE_PRICES", problem)
+    return found
 
 
 class OtelSettings(msgspec.Struct, frozen=True):

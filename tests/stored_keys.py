@@ -5,6 +5,7 @@ Needs only a function that sends one command, so it runs on fakes and real serve
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from typing import Any
@@ -90,8 +91,9 @@ def _check_tree(execute: Execute, tree: str, keys: set[str], trees: str) -> None
     assert execute("ZSCORE", trees, tree.partition("{")[2].rstrip("}")) is not None
     assert _members(execute("SMEMBERS", f"{tree}:contents")) == stored
     assert {content for table in tables.values() for content in table.values()} == stored
-    assert int(counted["processes"]) == len(processes)
-    assert int(counted["live"]) == sum(record["state"] not in ENDED for record in records.values())
+    agents = [record for record in records.values() if record.get("kind") != "asks"]
+    assert int(counted["processes"]) == len(agents)
+    assert int(counted["live"]) == sum(record["state"] not in ENDED for record in agents)
     assert int(counted["fds"]) == len(stored)
     states = {
         content: execute("HGET", f"{tree}:{content.replace('/', ':fd:')}", "state") for content in stored
@@ -99,6 +101,7 @@ def _check_tree(execute: Execute, tree: str, keys: set[str], trees: str) -> None
     for process in processes:
         names = {fd.removeprefix("name:") for fd in tables[process] if fd.startswith("name:")}
         assert _members(execute("ZRANGE", f"{tree}:{process}:names", 0, -1)) == names
+        _check_programs(execute, f"{tree}:{process}:python")
         numbers = _members(execute("SMEMBERS", f"{tree}:{process}:writes"))
         written = {f"{process}/{number}" for number in numbers}
         assert written == {
@@ -116,6 +119,16 @@ def _check_tree(execute: Execute, tree: str, keys: set[str], trees: str) -> None
         f"{tree}:{name}{part}" for name in born for part in ("", ":pages", ":index", ":holders", ":events")
     }
     assert {key for key in keys if re.search(r":fd:\d+", key)} <= parts
+
+
+def _check_programs(execute: Execute, key: str) -> None:
+    """Check that every piece of a session and a snapshot is there."""
+    if (head := execute("HGET", key, "head")) is None:
+        return
+    state = json.loads(head)
+    for name in ("session", "snapshot"):
+        for number in range(int(state.get(f"{name}_chunks", 0))):
+            assert execute("HGET", key, f"{state[name]}/{number}") is not None
 
 
 def whole_pages(execute: Execute, record: str) -> dict[int, bytes]:

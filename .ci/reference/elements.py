@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from fdstore.elements import render, render_search
-from fdstore.elements.render import process_result
+from fdstore.elements.render import process_result, python_result
 from fdstore.records import ProcessRecord
 from reference import markdown
 from reference.example_store import LOG, Example, example
@@ -68,6 +68,11 @@ ELEMENTS: Mapping[str, About] = {
     "process_result": About(
         "A process that another one started: its state, and its answer once it has ended.",
         "The answer if it is short, an `fd_result` if it is long; empty for a pipeline, and while it runs.",
+    ),
+    "python_result": About(
+        "What code of `run_python` did. With an error the result of the call has `is_error`.",
+        "What it printed, then the value of its last expression, or the traceback of its own lines and what "
+        "to do about it.",
     ),
     "fd_error": About(
         "A call that failed. The result of the call has `is_error`.",
@@ -128,6 +133,8 @@ ATTRIBUTES: Mapping[str, str] = {
     "source_fd": "the descriptor that the part was taken from",
     "start": "the first unit",
     "state": "of a stream: `open`, `sealed` or `broken`",
+    "python_result.calls": "how often the code read, searched, asked and so on",
+    "python_result.seconds": "its own processor time",
     "process_result.state": "`ready`, `running`, `waiting`, `exited`, `failed` or `cancelled`",
     "stderr_fd": "the descriptor of the error output of a pipeline",
     "success": "always true; a failure is an `fd_error`",
@@ -252,5 +259,6 @@ def make(made: Example) -> dict[str, list[str]]:
         id="triage.2", state="running", program="grep ERROR | sort", kind="pipeline", outputs=("fd:8", "fd:9")
     )
     ended = process_result(child, "Yes, by section 12.")
+    samples["python_result"] = [python_result("12 parts\n4711", calls=14, seconds=0.2).text]
     samples["process_result"] = [ended.text, process_result(pipeline).text]
     return samples

@@ -247,6 +247,8 @@ class Agent:
         for call, children in started:
             running = [child for child in children.processes if child not in now.ended]
             left_s = children.left_s(now.now_s)
+            if not running and children.resumes:
+                continue  # the next step makes the call again
             if not running or (left_s is not None and left_s <= 0):
                 result = self._run(self._toolbox.finished(children, now.records))
                 self._write_result(call, result, self._answered_at)
@@ -308,6 +310,8 @@ class Agent:
             else:
                 size, limit = self._program.file_descriptor.default_page_size, self.birth.answer_limit
                 fd, answer = self._run(store_long_answer(self._handle, answer, size, limit))
+        if isinstance(self.birth, SpawnTask) and self.birth.hands_back is True:
+            self._run(processes.hand_back(self._handle))  # first: the end releases its descriptors
         woken: tuple[str, ...] = self._run(
             processes.end(
                 self._handle,

@@ -23,6 +23,8 @@ from fdstore.errors import InvalidProgram, NewerFormat, quoted
 from fdstore.msgspec_types import prepare
 from fdstore.records import ModelPrice, TreeLimits
 from fdstore.results.config import FDConfig
+from fdstore.results.python_config import PythonSection
+from fdstore.store.processes.asks import AskSettings
 from fdstore.tools.catalogue import has_descriptors
 from fdstore.tools.clearing import ClearingConfig
 
@@ -71,6 +73,26 @@ class Program(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     prompt_cache: PromptCache | msgspec.UnsetType = msgspec.UNSET
     context: ClearingConfig | msgspec.UnsetType = msgspec.UNSET
     price: ModelPrice | msgspec.UnsetType = msgspec.UNSET
+    programs: PythonSection | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def python_limits(self) -> PythonSection:
+        """Return the limits of run_python."""
+        return PythonSection() if isinstance(self.programs, msgspec.UnsetType) else self.programs
+
+    @property
+    def ask(self) -> AskSettings:
+        """Return the model that its code may ask: by default its own, at its price."""
+        section = self.python_limits.ask
+        own_price = self.model_price if section.model in ("", self.model) else None
+        return AskSettings(
+            model=section.model or self.model,
+            max_tokens=section.max_tokens,
+            system=section.system,
+            at_once=section.at_once,
+            max_chars=section.max_chars,
+            price=section.price.as_record() if section.price is not None else own_price,
+        )
 
     @property
     def cache(self) -> PromptCache:

@@ -124,5 +124,6 @@ def _toml(value: object) -> str:
         case list():
             return f"[{', '.join(map(_toml, value))}]"
         case dict():
-            return f"{{ {', '.join(f'{key} = {_toml(item)}' for key, item in value.items())} }}"
+            items = [f"{key} = {_toml(item)}" for key, item in value.items() if item is not None]
+            return f"{{ {', '.join(items)} }}"
     raise TypeError(f"{type(value).__name__} is not used in a program file")

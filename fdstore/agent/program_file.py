@@ -32,8 +32,8 @@ from fdstore.agent.program_checks import (
 from fdstore.agent.program_limits import LimitsSection, Seconds, Section, about
 from fdstore.errors import quoted
 from fdstore.msgspec_types import prepare
-from fdstore.records import ModelPrice
 from fdstore.results.config import FDSection
+from fdstore.results.python_config import PriceSection, PythonSection
 from fdstore.text.numbers import MAX_INTEGER
 from fdstore.tools.catalogue import FD_TOOLS, PROCESS_TOOLS
 from fdstore.tools.clearing import ClearingConfig
@@ -64,28 +64,6 @@ class ProgramSection(Section, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if self.name is not None:
             check_name("name", self.name, subject=f"{quoted(self.name)} ")
-
-
-Price = Annotated[float, Meta(ge=0, le=1e9)]
-
-
-class PriceSection(Section, frozen=True, kw_only=True):
-    """The price of a million tokens of the model, also as [model.price]: then screens show what agents
-    cost."""
-
-    input: Annotated[Price, about("The price of input. Required.", 3.0)]
-    output: Annotated[Price, about("The price of output. Required.", 15.0)]
-    cache_read: Annotated[
-        Price | None, about("The price of input read from the prompt cache. Default: that of input.", 0.3)
-    ] = None
-    cache_write: Annotated[
-        Price | None, about("The price of input written to the cache. Default: that of input.", 3.75)
-    ] = None
-    currency: Annotated[str, about("Shown behind amounts.", "USD", maxLength=12)] = ""
-
-    def as_record(self) -> ModelPrice:
-        """Return the price as it is stored with the program."""
-        return ModelPrice(**msgspec.structs.asdict(self))
 
 
 class ModelSection(Section, frozen=True, kw_only=True):
@@ -295,6 +273,7 @@ class ProgramFile(Section, frozen=True, kw_only=True):
     ] = msgspec.field(default_factory=dict)
     tools: ToolsSection = ToolsSection()
     file_descriptor: FDSection = FDSection()
+    python: PythonSection = PythonSection()
     context: ContextSection = ContextSection()
     preload: PreloadSection = PreloadSection()
     linked_programs: Annotated[

@@ -87,5 +87,6 @@ class LimitsSection(Limits, frozen=True, kw_only=True):
 
     @property
     def of_tree(self) -> TreeLimits:
-        values = {name: getattr(self, name) for name in TreeLimits.__struct_fields__}
+        # those of run_python are operators' alone; programs have [python]
+        values = {name: getattr(self, name, None) for name in TreeLimits.__struct_fields__}
         return TreeLimits(**{name: value for name, value in values.items() if value is not None})

@@ -27,6 +27,7 @@ from fdstore.agent.program_limits import Limits
 from fdstore.agent.program_parser import SHOWN_PATH, ProgramSource
 from fdstore.errors import InvalidArgument, InvalidProgram, TargetMissing, quoted
 from fdstore.results.config import FDConfig
+from fdstore.results.python_config import PythonSection
 from fdstore.tools.catalogue import BUILT_IN, FD_TOOLS
 
 __all__ = ["Bundle", "Limits", "LinkedProgram", "LoadedFile", "Program", "load", "load_files"]
@@ -121,6 +122,7 @@ def _load_file(source: ProgramSource) -> LoadedFile:
         prompt_cache=msgspec.UNSET if file.model.prompt_cache is True else file.model.prompt_cache,
         price=msgspec.UNSET if file.model.price is None else file.model.price.as_record(),
         context=msgspec.UNSET if file.context == ContextSection() else file.context,
+        programs=msgspec.UNSET if file.python == PythonSection() else file.python,
         give_up_seconds=file.model.give_up_seconds,
         description=file.program.description,
         system=_system_prompt(file.prompt, path),

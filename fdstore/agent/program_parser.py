@@ -92,7 +92,9 @@ def convert(document: dict[str, Any]) -> ProgramFile:
     except msgspec.ValidationError as error:
         raise _explain(error, document, ProgramFile) from error
     except InvalidArgument as error:
-        # of the two sections that check themselves for Python callers, too
+        # of the sections that check themselves for Python callers, too
+        if error.argument.startswith("python."):
+            raise InvalidKey(error.argument, error.problem) from error
         section = "context" if error.argument in ClearingConfig.__struct_fields__ else "file_descriptor"
         raise InvalidKey(f"{section}.{error.argument}", error.problem) from error
 

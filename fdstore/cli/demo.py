@@ -6,8 +6,8 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ from fdstore.cli.interrupts import as_interrupts
 from fdstore.cli.run_here import load_runner
 from fdstore.cli.session import Session, verb
 from fdstore.cli.tables import format_size
-from fdstore.optional_packages import require
+from fdstore.optional_packages import is_installed, require
 
 if TYPE_CHECKING:
     from fdstore.cli.watch import Watch
@@ -39,10 +39,12 @@ COMMANDS = ("grep", "sort", "uniq", "head", "cut")
     "-o", "--out", metavar="DIR", default="fdstore-demo", show_default=True, help="Directory for the report."
 )
 def demo(session: Session, file: str | None, live: bool, out: str) -> None:
-    """Show a complete example: a large tool result becomes a descriptor, child agents read it by reference.
+    """Show a complete example: a large tool result becomes a descriptor, child agents read it by reference;
+    then a program asks a model about 40 parts of it, while a process of the worker is killed.
 
     Without FILE the text is the result of a search through Python's standard library. Unless --live is given,
-    the model is a scripted server on this machine; Redis and the worker are real.
+    the model is a scripted server on this machine; Redis and the worker are real. With --live there is no
+    second act: its questions would cost some dollars.
     """
     require()
     if live and not os.environ.get("ANTHROPIC_API_KEY"):
@@ -62,14 +64,26 @@ def demo(session: Session, file: str | None, live: bool, out: str) -> None:
             environment = model.environ
             output.line("The model is a scripted server on this machine. Redis and the worker are real.")
         output.line(f"Redis: {store.where}\n")
-        held.enter_context(_worker(store, environment, out_dir / "worker.log"))
-        process, watch = _play(store, environment, out_dir, file)
+        worker_pid = held.enter_context(_worker(store, environment, out_dir / "worker.log"))
+
+        def run(
+            program: str, query: str, during: Callable[[str], AbstractContextManager[object]] = nullcontext
+        ) -> tuple[str, Watch]:
+            return _play(store, environment, out_dir, program, query, during)
+
+        process, watch = run("triage.toml", brief_of(file))
         _account(store, process, watch, out_dir)
+        if not live and is_installed("pydantic_monty"):
+            from fdstore.cli.demo_asks import play
+
+            question = f"How many functions does {_about(file)} define?"
+            play(store, lambda *given: run(*given)[0], lambda: model.requests, worker_pid, question)
+        _inspect(store, process)
 
 
 @contextmanager
-def _worker(store: Store, environment: Mapping[str, str], log: Path) -> Iterator[None]:
-    """Run a worker for the demo as a child process."""
+def _worker(store: Store, environment: Mapping[str, str], log: Path) -> Iterator[int]:
+    """Run a worker for the demo as a child process. Yields its id."""
     from fdstore.errors import StartFailed
     from fdstore.local.server_process import wait_until
     from fdstore.local.worker import READY_S, worker_command, worker_environment
@@ -90,13 +104,20 @@ def _worker(store: Store, environment: Mapping[str, str], log: Path) -> Iterator
             last_lines = log.read_text("utf-8", "replace").strip().splitlines()[-2:] or ["no output"]
             raise StartFailed(store.where, f"the demo's worker did not start: {' / '.join(last_lines)}")
         output.line(f"A worker is running (pid {worker.pid}).\n")
-        yield
+        yield worker.pid
     finally:
         worker.terminate()
         worker.wait()
 
 
-def _play(store: Store, environment: Mapping[str, str], out_dir: Path, file: str | None) -> tuple[str, Watch]:
+def _play(
+    store: Store,
+    environment: Mapping[str, str],
+    out_dir: Path,
+    program: str,
+    query: str,
+    during: Callable[[str], AbstractContextManager[object]],
+) -> tuple[str, Watch]:
     from fdstore.agent.launch import launch_root
     from fdstore.agent.program_loader import load
     from fdstore.cli.watch import Watch
@@ -113,11 +134,11 @@ def _play(store: Store, environment: Mapping[str, str], out_dir: Path, file: str
         )
 
     programs = resources.files("fdstore.demo") / "programs"
-    with resources.as_file(programs / "triage.toml") as path:
+    with resources.as_file(programs / program) as path:
         bundle = load(path)
-    root = launch_root(store, bundle, brief_of(file))
+    root = launch_root(store, bundle, query)
     watch = Watch(store, root.id, output.line)
-    with watch.kept():
+    with watch.kept(), during(root.id):
         run_process(
             store,
             root.id,
@@ -131,9 +152,13 @@ def _play(store: Store, environment: Mapping[str, str], out_dir: Path, file: str
     return root.id, watch
 
 
+def _about(file: str | None) -> str:
+    return f"the file {os.path.abspath(file)}" if file else "the source of Python's standard library"
+
+
 def brief_of(file: str | None) -> str:
     """Return a long user input of the kind people paste: a question, then pages of rules."""
-    about = f"the file {os.path.abspath(file)}" if file else "the source of Python's standard library"
+    about = _about(file)
     rules = "".join(
         f"Rule {number}: in part {number} of the report, name the line before you name the reason.\n"
         for number in range(1, 321)
@@ -142,10 +167,7 @@ def brief_of(file: str | None) -> str:
 
 
 def _account(store: Store, process: str, watch: Watch, out_dir: Path) -> None:
-    from fdstore import settings
-    from fdstore.local.redis_server import is_embedded
     from fdstore.store.processes.process_records import answer_of
-    from fdstore.url_options import hide_password
 
     tree = store.tree(process)
     ended = store.run(answer_of(store.prefix, process))
@@ -153,15 +175,21 @@ def _account(store: Store, process: str, watch: Watch, out_dir: Path) -> None:
     if ended.record.state != "exited":
         output.line(f"reason: {ended.record.reason}")
         sys.exit(1)
-    held = store.process(process).list()
-    largest = max(held, key=lambda each: each.bytes)
     output.line(
         f"\nStored once in Redis   {format_size(tree.bytes)} in {tree.fds} contents,"
         f" read by {tree.processes} processes"
         f"\nShown to the models    {format_size(watch.chars_shown)} in all"
         f"\nThe report             {out_dir / 'report.txt'}"
-        "\n\nInspect it yourself:"
     )
+
+
+def _inspect(store: Store, process: str) -> None:
+    from fdstore import settings
+    from fdstore.local.redis_server import is_embedded
+    from fdstore.url_options import hide_password
+
+    largest = max(store.process(process).list(), key=lambda each: each.bytes)
+    output.line("\nInspect it yourself:")
     record = f"'{store.prefix}:{{{process}}}"
     fdstore = "fdstore" if shutil.which("fdstore") else sys.argv[0]
     is_default = is_embedded(store.url) or store.url == settings.read().url

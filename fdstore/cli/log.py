@@ -37,9 +37,16 @@ delays it."""
 @click.option(
     "--since", "since_s", type=DURATION, metavar="TIME", help="Only the last TIME: 90s, 30m, 12h, 7d."
 )
+@click.option("--asks", is_flag=True, help="Only what its programs asked a model, and the answers.")
 @click.option("--full", is_flag=True, help="Print texts whole; by default long ones are cut.")
 def log(
-    session: Session, process: str, follow: bool, last: int | None, since_s: float | None, full: bool
+    session: Session,
+    process: str,
+    follow: bool,
+    last: int | None,
+    since_s: float | None,
+    asks: bool,
+    full: bool,
 ) -> None:
     """Print the conversation of a process: prompts, answers, tool calls, results, workers, retries.
 
@@ -51,10 +58,13 @@ def log(
     fdstore log triage
     fdstore log triage.1 -f -n 20
     fdstore log triage --since 10m --json
+    fdstore log triage --asks --full
     """
     from fdstore.inspection.since import position_since
     from fdstore.store.clock import redis_now
 
+    if asks and follow:
+        raise click.UsageError("--asks and --follow exclude each other")
     with session.store(use="look") as store:
         start, oldest = 0 if last is None else -last, 0.0
         if since_s is not None:
@@ -62,6 +72,9 @@ def log(
             if last is None:
                 start = store.run(position_since(store.prefix, process, oldest))
         printer = _Printer(session, full=full)
+        if asks:
+            _print_asks(store, printer, process, last, oldest, full=full)
+            return
         newest: deque[ConversationEntry] | None = None if last is None else deque(maxlen=last)
         for page in _pages(store, process, start, follow=follow, full=full):
             entries = [each for each in page.entries if each.at is None or each.at >= oldest]
@@ -72,6 +85,26 @@ def log(
                 entries, newest = list(newest), None  # what follows is new
             printer.print(page, entries)
         printer.finish()
+
+
+def _print_asks(
+    store: Store, printer: _Printer, process: str, last: int | None, oldest: float, *, full: bool
+) -> None:
+    """Print the asks of a process, by call and number."""
+    from fdstore.inspection.ask_entries import ASKS_AT_ONCE, read_entries
+    from fdstore.inspection.build_entries import MAX_TEXT_CHARS
+    from fdstore.store.processes.asks import list_asks
+    from fdstore.store.processes.process_records import record
+
+    store.run(record(store.prefix, process))  # or else it does not exist
+    which = store.run(list_asks(store.prefix, process))[-(last or 0) :]
+    for start in range(0, len(which), ASKS_AT_ONCE):
+        some, chars = which[start : start + ASKS_AT_ONCE], FULL_CHARS if full else MAX_TEXT_CHARS
+        for entry in store.run(read_entries(store.prefix, process, some, chars)):
+            if entry.at is None or entry.at >= oldest:
+                printer.print_entry(entry)
+    if not which:
+        output.say(f"fdstore: the programs of {process} have asked a model nothing")
 
 
 def _pages(store: Store, process: str, start: int, *, follow: bool, full: bool) -> Iterator[ConversationPage]:
@@ -106,23 +139,15 @@ class _Printer:
 
     def print(self, page: ConversationPage, entries: Iterable[ConversationEntry]) -> None:
         """Print entries of a page, and what is pending if it has lasted."""
-        from fdstore.cli.log_lines import entry_lines
-
         self._page = page
         for entry in entries:
             self._pending_said = ""
             if entry.kind == "task":
                 self._task = entry.text
-            if self._as_json:
-                output.document(entry)
+            if entry.kind == "prompt" and entry.text == self._task and not self._as_json:
                 continue
-            if entry.kind == "prompt" and entry.text == self._task:
-                continue
-            for line in entry_lines(
-                entry, columns=output.columns(), coloured=output.use_colours(), full=self._full
-            ):
-                output.print_painted(line)
-            if entry.kind == "end":
+            self.print_entry(entry)
+            if entry.kind == "end" and not self._as_json:
                 self._print_totals(page)
         pending = page.pending
         if pending is not None and pending.since is not None:
@@ -130,6 +155,17 @@ class _Printer:
             patience_s = QUIET_S if is_usual and not pending.is_overdue else PENDING_S
             if page.now - pending.since >= patience_s:
                 self._print_pending(page, pending)
+
+    def print_entry(self, entry: ConversationEntry) -> None:
+        """Print one entry."""
+        from fdstore.cli.log_lines import entry_lines
+
+        if self._as_json:
+            output.document(entry)
+            return
+        columns, coloured = output.columns(), output.use_colours()
+        for line in entry_lines(entry, columns=columns, coloured=coloured, full=self._full):
+            output.print_painted(line)
 
     def finish(self) -> None:
         """Print what the process waits for, or that it has no conversation."""

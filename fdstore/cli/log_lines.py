@@ -42,6 +42,8 @@ LABELS: dict[str, tuple[str, str]] = {
     "answer": ("answer", "good"),
     "call": ("call", "mark"),
     "result": ("result", "mark"),
+    "ask": ("ask", "mark"),
+    "asks": ("asks", "mark"),
     "note": ("note", "busy"),
     "cleared": ("cleared", "faint"),
     "block": ("block", "faint"),
@@ -51,7 +53,16 @@ LABELS: dict[str, tuple[str, str]] = {
 }
 """Kind of an entry -> its label and its style."""
 
-MAX_LINES = {"system": 2, "prompt": 4, "result": 4, "thinking": 4, "task": 6, "cleared": 4, "note": 4}
+MAX_LINES = {
+    "ask": 4,
+    "system": 2,
+    "prompt": 4,
+    "result": 4,
+    "thinking": 4,
+    "task": 6,
+    "cleared": 4,
+    "note": 4,
+}
 """How many lines of a text are shown of some kinds; of others `DEFAULT_LINES`."""
 
 DEFAULT_LINES = 40
@@ -91,8 +102,8 @@ def entry_lines(
 ) -> Iterator[str]:
     """Yield the lines of an entry. `full` shows all its text; `columns` wraps it; `coloured` adds colours."""
     label, style = LABELS[entry.kind]
-    if entry.kind == "result" and entry.is_error:
-        label, style = "error", "bad"
+    if entry.kind in ("result", "ask") and entry.is_error:
+        label, style = "failed" if entry.kind == "ask" else "error", "bad"
     if entry.kind == "attempt" and entry.before in ("loss", "return"):
         label, style = "takeover", "bad" if entry.before == "loss" else "busy"
     if entry.kind == "end" and entry.state == "failed":
@@ -138,6 +149,10 @@ def _said(entry: ConversationEntry) -> tuple[str, str]:
             return f"{entry.text} for {precise_duration(entry.duration_s or 0)}", ""
         case "task" if entry.process:
             return f"a copy of {entry.process}", entry.text
+        case "ask":
+            return f"{entry.number}: {_question(entry.arguments)}", entry.text
+        case "asks":
+            return f"{entry.text}; `fdstore log --asks` shows each", ""
         case "unknown":
             return f"a record of a newer kind: {entry.text}", ""
         case "block":
@@ -157,19 +172,26 @@ def _said(entry: ConversationEntry) -> tuple[str, str]:
     return "", entry.text
 
 
+def _question(arguments: Any) -> str:
+    """Return the question of an ask, and its texts."""
+    found = arguments if isinstance(arguments, dict) else {}
+    texts = ", ".join(map(str, found.get("parts") or ()))
+    return f"{' '.join(str(found.get('question', '')).split())}{f' ({texts})' if texts else ''}"
+
+
 def _details(entry: ConversationEntry) -> str:
     """Return durations, tokens and marks of an entry."""
     parts = []
     if entry.kind == "result":
         parts.append(entry.tool)
-    if entry.kind in ("result", "answer") and entry.duration_s is not None:
+    if entry.kind in ("result", "answer", "ask") and entry.duration_s is not None:
         parts.append(precise_duration(entry.duration_s))
     if entry.usage is not None:
         parts.append(format_tokens(entry.usage))
     if entry.kind == "answer" and entry.stop_reason not in ("tool_use", "end_turn", None):
         parts.append(f"stop reason {entry.stop_reason}")
     if entry.pending:
-        parts.append("no result yet")
+        parts.append("no answer yet" if entry.kind == "ask" else "no result yet")
     if entry.cleared:
         parts.append("cleared later")
     return show_controls(f"({', '.join(filter(None, parts))})", keep="") if any(parts) else ""

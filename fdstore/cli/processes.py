@@ -113,6 +113,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 def _find(store: Store, query: Query) -> Found:
     from fdstore.runtime.eligibility import explained
     from fdstore.store.clock import redis_now
+    from fdstore.store.processes.asks import fold_lanes
 
     one = None if query.tree is None else store.tree(query.tree)
     if one is None:
@@ -122,7 +123,8 @@ def _find(store: Store, query: Query) -> Found:
     else:
         members, damaged = list(one.members), list(one.unreadable)
     now = store.run(redis_now())
-    found = store.run(explained(store.prefix, [each for each in members if query.selects(each, now)]))
+    folded = store.run(fold_lanes(store.prefix, members))
+    found = store.run(explained(store.prefix, [each for each in folded if query.selects(each, now)]))
     sizes = _sizes(store, found) if query.order == "bytes" else {}
     ordered = [("", process) for process in sorted(found, key=lambda each: _rank(each, query.order, sizes))]
     return Found(

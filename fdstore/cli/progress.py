@@ -38,12 +38,12 @@ def progress(label: str, total: int | None, noun: str = "") -> Iterator[Callable
         if now - shown < PAUSE_S:
             return
         shown = now
-        _draw(f"{show_controls(label, keep='')}  {format_progress(done, total, now - began, noun)}")
+        draw(f"{show_controls(label, keep='')}  {format_progress(done, total, now - began, noun)}")
 
     try:
         yield tell
     finally:
-        _draw("")
+        draw("")
 
 
 def format_progress(done: int, total: int | None, seconds: float, noun: str = "") -> str:
@@ -68,6 +68,6 @@ def format_progress(done: int, total: int | None, seconds: float, noun: str = ""
     return f"[{bar:.<{BAR_COLUMNS}}] {int(part * 100):3}%  {amount(done)} of {amount(total)}  {speed}"
 
 
-def _draw(text: str) -> None:
+def draw(text: str) -> None:
     sys.stderr.write(ERASE + text)
     sys.stderr.flush()

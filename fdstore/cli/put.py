@@ -13,7 +13,7 @@ import click
 from fdstore.cli import output
 from fdstore.cli.interrupts import Interrupted, as_interrupts
 from fdstore.cli.names import KEY
-from fdstore.cli.put_file import Errors, PutOptions, explain, put_file, report_bytes, source_of
+from fdstore.cli.put_file import Errors, PutOptions, explain_options, put_file, report_bytes, source_of
 from fdstore.cli.session import Session, verb
 from fdstore.errors import FDStoreError, InvalidArgument, NotEncoded, PathRefused, TargetMissing
 
@@ -107,7 +107,7 @@ def put(
     )
     with ExitStack() as held, as_interrupts():
         # open the files first: a wrong file name must not leave an empty process behind
-        sources = [(file, held.enter_context(_to_store(file, last=len(files) == 1))) for file in files]
+        sources = [(file, held.enter_context(open_to_store(file, last=len(files) == 1))) for file in files]
         opened = held.enter_context(session.process_or_new(process))
         if stream:
             _put_live(session, opened, files[0], sources[0][1], options)
@@ -148,7 +148,7 @@ def _check_encoding(name: str) -> None:
         raise click.BadParameter(error.problem, param_hint="--encoding") from error
 
 
-def _to_store(file: str, *, last: bool) -> AbstractContextManager[BinaryIO | None]:
+def open_to_store(file: str, *, last: bool) -> AbstractContextManager[BinaryIO | None]:
     """Open a file; None for a regular one among several, which is only opened as a check: there may be more
     files than descriptors."""
     from fdstore.files.source import open_source
@@ -198,7 +198,7 @@ def _put_live(
         out.end()
     except BaseException as error:
         if isinstance(error, NotEncoded):
-            error = explain(error, opened.id, file, head)
+            error = explain_options(error, opened.id, file, head)
         match error:
             case Interrupted(number=number):
                 reason = f"signal {number}"

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from fdstore.store.contents.contents import IngestErrors
 
     Ingest = Callable[[object, IngestErrors], Descriptor]
+    Explain = Callable[[NotEncoded, str, str, bytes, str | None], InvalidArgument]
 
 Errors = Literal["strict", "backslashreplace"]
 
@@ -52,10 +53,28 @@ def put_file(
 ) -> None:
     """Store a file, opened here if `binary` is None, and print its descriptor. Say on stderr if it is stored
     as bytes because it is not UTF-8."""
-    from fdstore.files.source import open_source
-
     if options.if_absent:
         _require_absent(opened, str(options.key))  # before a long file is read; storing it checks again
+    made, head = store_file(opened, file, binary, options)
+    is_unexpected = made.kind == "bytes" and options.kind is None
+    _print_made(session, made, quietly=is_unexpected)
+    if is_unexpected:
+        report_bytes(made, opened.id, file, head, options.key)
+    elif made.kind == "text" and options.encoding is None:
+        _warn_of_other_encodings(file, head, options.errors)
+
+
+def store_file(
+    opened: Process,
+    file: str,
+    binary: BinaryIO | None,
+    options: PutOptions,
+    explain: Explain | None = None,
+) -> tuple[Descriptor, bytes]:
+    """Store a file, opened here if `binary` is None. Return its descriptor and its first bytes. `explain`
+    makes the error for a file that is not the text that it must be."""
+    from fdstore.files.source import open_source
+
     source = source_of(file, options.source)
     with (
         nullcontext(binary) if binary else open_source(file) as found,
@@ -79,13 +98,7 @@ def put_file(
             )
             return run_on(opened, operation)
 
-        made, head = _store(found, opened.id, file, options, ingest)
-    is_unexpected = made.kind == "bytes" and options.kind is None
-    _print_made(session, made, quietly=is_unexpected)
-    if is_unexpected:
-        report_bytes(made, opened.id, file, head, options.key)
-    elif made.kind == "text" and options.encoding is None:
-        _warn_of_other_encodings(file, head, options.errors)
+        return _store(found, opened.id, file, options, ingest, explain or explain_options)
 
 
 def _require_absent(opened: Process, key: str) -> None:
@@ -94,7 +107,12 @@ def _require_absent(opened: Process, key: str) -> None:
 
 
 def _store(
-    found: BinaryIO, process: str, file: str, options: PutOptions, ingest: Ingest
+    found: BinaryIO,
+    process: str,
+    file: str,
+    options: PutOptions,
+    ingest: Ingest,
+    explain: Explain,
 ) -> tuple[Descriptor, bytes]:
     """Store an open file as text or bytes. Return its descriptor and its first bytes."""
     from fdstore.files.source import ReadAhead, TextFile
@@ -157,7 +175,7 @@ def _unpacking(command: str, process: str, file: str, key: str | None) -> str:
     return f"{way} | {shlex.join(words)}"
 
 
-def explain(
+def explain_options(
     error: NotEncoded, process: str, file: str, head: bytes, key: str | None = None
 ) -> InvalidArgument:
     """Return an error that names the likely format of the bytes, and the way to store them. `head` is the

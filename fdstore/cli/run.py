@@ -66,9 +66,10 @@ def run(
         on_workers = detach or on_interrupt == "leave"
         tools = [BUILT_IN[name] for name in root_program.tools]
         starts = {tool.starts for tool in tools if tool.works_with(root_program)}
-        agents = on_workers or "agents" in starts
+        # code of run_python asks models, on workers
+        agents = on_workers or "agents" in starts or "run_python" in root_program.tools
         if agents or "commands" in starts:
-            _workers_for(session, store, bundle, agents=agents)
+            workers_for(session, store, bundle, agents=agents)
         if not detach:
             load_runner()
         root = launch_root(store, bundle, query, name)
@@ -118,7 +119,7 @@ def _read(file: str) -> str:
         return binary.read().decode("utf-8", "backslashreplace")
 
 
-def _workers_for(session: Session, store: Store, bundle: Bundle, *, agents: bool) -> None:
+def workers_for(session: Session, store: Store, bundle: Bundle, *, agents: bool) -> None:
     """Provide a worker for agents, or for pipelines alone: on the embedded store, start one with this
     command's environment; on another store, warn if no worker runs them."""
     from fdstore.cli.services import background_worker, renew_if_idle, warn_of_misfits

@@ -40,9 +40,23 @@ def run_here(
     quiet: bool,
     on_interrupt: str,
 ) -> None:
-    """Run an agent in this program until it ends, and print its answer.
+    """Run an agent in this program until it ends, and print its answer, see `run_until_ended`."""
+    with _watched(store, process, quiet=quiet):
+        run_until_ended(store, process, permissions=permissions, own=own, on_interrupt=on_interrupt)
+    _exit_as(session, store, process, quiet=quiet)
 
-    `own` is the bundle of a root that was launched here; by default the program comes from the store. If a
+
+def run_until_ended(
+    store: Store,
+    process: str,
+    *,
+    permissions: Permissions,
+    own: Bundle | None = None,
+    on_interrupt: str = "cancel",
+) -> None:
+    """Run an agent in this program until it ends.
+
+    `own` is the bundle of a process that was launched here; by default the program comes from the store. If a
     worker has taken the agent over, for example because this machine slept, wait for its end.
     """
     load_runner()
@@ -53,7 +67,7 @@ def run_here(
 
     leave = on_interrupt == "leave"
     try:
-        with as_interrupts(), _watched(store, process, quiet=quiet):
+        with as_interrupts():
             ending = run_process(
                 store,
                 process,
@@ -79,7 +93,6 @@ def run_here(
             # already cancelled if it ran here
             store.run(processes.cancel(store.prefix, process, "interrupted"))
         raise
-    _exit_as(session, store, process, quiet=quiet)
 
 
 def _watched(store: Store, process: str, *, quiet: bool) -> AbstractContextManager[object]:

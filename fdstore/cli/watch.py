@@ -24,6 +24,7 @@ from fdstore.runtime.periodic import run_periodically
 from fdstore.store.contents.descriptors import list_fds
 from fdstore.store.keys import AT_ONCE
 from fdstore.store.processes import journal
+from fdstore.store.processes.asks import fold_lanes
 from fdstore.store.processes.processes import open_child
 from fdstore.store.views import worker_check
 from fdstore.text.layout import show_controls
@@ -59,6 +60,10 @@ class _Quiet:
         return quiet_s
 
 
+ASKS_EVERY_S = 2.0
+"""How often the progress of asks is reported."""
+
+
 class Watch:
     """Reports the events of a tree, line by line, from a thread."""
 
@@ -74,6 +79,8 @@ class Watch:
         self._left: set[str] = set()
         self._ready_since: dict[str, float | None] = {}
         self._quiet: dict[str, _Quiet] = {}
+        self._asks: dict[str, tuple[str, float]] = {}
+        """The last line about the asks of a call, and when the next one is due."""
         self._tries: defaultdict[str, set[int]] = defaultdict(set)
         """The tries for the next answer of each process that were reported while they were pending."""
         self._attempts: defaultdict[str, int] = defaultdict(int)
@@ -126,9 +133,12 @@ class Watch:
 
     def look(self) -> None:
         """Report the events since the last call."""
-        members = self._store.tree(self._tree).members
+        members = self._store.run(fold_lanes(self._store.prefix, self._store.tree(self._tree).members))
         parents = {member.parent for member in members if member.state not in ENDED}
         for member in members:
+            if member.kind == "asks":
+                self._asked(member)
+                continue
             before = self._states.get(member.id)
             if before is None:
                 program = f" runs {member.program}" if member.program else ""
@@ -149,6 +159,19 @@ class Watch:
                 self._ready_since.pop(member.id, None)
             if member.state == "running" and member.kind is None and member.id not in parents:
                 self._pending(member)
+
+    def _asked(self, lanes: ProcessRecord) -> None:
+        """Report how many asks of a call are done: now and then, and at their end."""
+        now = time.monotonic()
+        self._new_trouble(lanes)
+        said, due = self._asks.get(lanes.id, ("", now))
+        if lanes.program and lanes.program != said and (now >= due or lanes.state in ENDED):
+            self._asks[lanes.id] = (lanes.program, now + ASKS_EVERY_S)
+            self._report(lanes.parent or lanes.id, lanes.program)
+        if lanes.state == "ready":
+            self._unclaimed(lanes.id)
+        else:
+            self._ready_since.pop(lanes.id, None)
 
     def _new_trouble(self, member: ProcessRecord) -> None:
         before = self._known.get(member.id, member)

@@ -6,8 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from fdstore.testing import Request, call, element, say, turn
-from fdstore.testing.replies import Turn
+from fdstore.testing import Request, Slow, Turn, call, element, say, slow, turn
 
 PATTERN = r"\b(def|class|import|return|raise|if)\b"
 """Matches a few hundred thousand lines of any Python's standard library."""
@@ -15,16 +14,38 @@ PATTERN = r"\b(def|class|import|return|raise|if)\b"
 COUNTS = ["cut -d/ -f1", "sort", "uniq -c", "sort -rn", "head -n 10"]
 """Pipeline that counts the lines of each directory in the text."""
 
+COUNTED = "def "
+"""What the second act counts."""
+
+ASKS = 40
+ASKED_S = 0.2
+"""How long the model thinks about one of them."""
+
+PROGRAM = f"""\
+import asyncio
+log = await {{get}}
+log = create(log) if isinstance(log, str) else log
+size = max(1000, min(350_000, -(-log.total_chars // {ASKS - 1})))
+parts = log.split(chars=size)[:{ASKS}]
+question = "How often does {COUNTED!r} occur in this text?"
+answers = await asyncio.gather(*[ask(question, part) for part in parts])
+asked = sum(int(answer) for answer in answers)
+counted = sum(part.text().count({COUNTED!r}) for part in parts)
+print(f"{{{{len(answers)}}}} asks: {{{{asked}}}}; counted: {{{{counted}}}}")
+"""
+
 CUT_LINES = 1200
 """Number of lines that the root passes to the quoter."""
 
 
-def script_for(file: str | None) -> dict[str, Callable[[Request], Turn]]:
+def script_for(file: str | None) -> dict[str, Callable[[Request], Turn | Slow]]:
     """Return the script of each program, by its system prompt."""
     return {
         "You are triage.": lambda request: triage(request, file),
         "You are surveyor.": surveyor,
         "You are quoter.": quoter,
+        "You are counter.": lambda request: counter(request, file),
+        "You are asked.": asked,
     }
 
 
@@ -126,6 +147,20 @@ def quoter(request: Request) -> Turn:
     text = element(request.last_text(), "fd_content").body
     quoted = [f"{number}: {line}" for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     return turn(say("\n".join(quoted)))
+
+
+def counter(request: Request, file: str | None) -> Turn:
+    """Play the agent of the second act: write a program, and say what it printed."""
+    if request.turn_number == 0:
+        get = f"load_file(path={file!r})" if file else f"search_source(pattern={PATTERN!r})"
+        return turn(say("I ask about all parts at once."), call("run_python", code=PROGRAM.format(get=get)))
+    return turn(say(element(request.last_text(), "python_result").body))
+
+
+def asked(request: Request) -> Slow:
+    """Play the model that is asked about one part."""
+    text = "".join(block["text"] for block in request.messages[0]["content"][:-1])
+    return slow(say(str(text.count(COUNTED))), ASKED_S)
 
 
 def first_id(request: Request) -> str:

@@ -27,6 +27,11 @@ CONFUSABLES = {
         "\uab35\U00010287\U000102a5\U00010525\U000118a2\U000118c2\U0001d213\U0001d7ca"
     ),
     "g": "\u018d\u0261\u050c\u050d\u0551\u0581\u13c0\u13f3\u13fb\u1d83\ua4d6\ua7ac\uab90",
+    "h": (
+        "\u0397\u03b7\u041d\u043d\u04ba\u04bb\u0540\u0570\u13bb\u13c2"
+        "\u157c\u2c8e\u2c8f\ua4e7\uab8b\uab92\U000102cf\U0001d6ae\U0001d6e8\U0001d722"
+        "\U0001d75c\U0001d796"
+    ),
     "i": (
         "1Ll|\u0131\u0196\u01c0\u0269\u026a\u02db"
         "\u037a\u0399\u03b9\u0406\u0456\u04c0\u04cf\u05c0\u05d5\u05df"
@@ -96,5 +101,12 @@ CONFUSABLES = {
     "w": (
         "\u019c\u026f\u0460\u0461\u051c\u051d\u0531\u0561\u13b3\u13d4"
         "\u1d21\ua4ea\uab83\uaba4\U0001170a\U0001170e\U0001170f\U000118e6\U000118ef"
+    ),
+    "y": (
+        "\u0194\u0263\u028f\u0393\u03a5\u03b3\u03c5\u03d2\u0423\u0443"
+        "\u04ae\u04af\u10e7\u13a9\u13bd\u1ca7\u1d8c\u1efe\u1eff\u213d"
+        "\u2ca8\u2ca9\ua4ec\uab5a\uab79\uab8d\U000102b2\U000118a4\U000118bc\U000118c4"
+        "\U000118dc\U00016f43\U0001d6bc\U0001d6c4\U0001d6f6\U0001d6fe\U0001d730\U0001d738\U0001d76a\U0001d772"
+        "\U0001d7a4\U0001d7ac"
     ),
 }

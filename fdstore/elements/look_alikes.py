@@ -23,7 +23,7 @@ from functools import cache
 
 from fdstore.elements.confusables import CONFUSABLES
 
-TAG_STARTS = ("fd_", "process_", "preview", "tail", "message")
+TAG_STARTS = ("fd_", "process_", "python_", "preview", "tail", "message")
 """The beginnings of the names of our elements."""
 
 _SPELLINGS = (*TAG_STARTS, *(start.replace("m", "rn") for start in TAG_STARTS if "m" in start))

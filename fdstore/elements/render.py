@@ -301,6 +301,12 @@ def process_result(
     )
 
 
+def python_result(text: str, *, calls: int, seconds: float) -> Rendered:
+    """Render what code of run_python printed and the value of its last expression, with the number of its
+    calls and its own processor time."""
+    return element("python_result", [("calls", calls), ("seconds", f"{seconds:.1f}")], text)
+
+
 def fd_error(error: FDStoreError, fd: str | None = None, max_chars: int | None = None) -> Rendered:
     """Render an error with its message, of which at most `max_chars` are shown."""
     said = str(error)

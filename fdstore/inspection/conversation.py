@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fdstore.inspection.ask_entries import entries_of_lane, with_counts
 from fdstore.inspection.build_entries import MAX_TEXT_CHARS, build_entries, end_entry
 from fdstore.inspection.entries import ConversationEntry
 from fdstore.inspection.pending import Pending, mark_pending, what_pends
@@ -54,7 +55,8 @@ def conversation(
     `start` counts from the end. Texts are cut to `max_chars` characters.
 
     Fewer records if they are large (`journal.MAX_WINDOW_BYTES`), whatever the length of the journal. One
-    round trip for 25 records, at most two more. Raises `NotFound`, `DamagedRecord`.
+    round trip for 25 records, at most three more, and one for each record of a lane of asks. Raises
+    `NotFound`, `DamagedRecord`.
 
     >>> from fdstore.inspection.conversation import conversation
     >>> page = store.run(conversation(store.prefix, proc.id))
@@ -63,12 +65,16 @@ def conversation(
     """
     window = yield from journal.read_window(prefix, process, start, max(1, min(count, MAX_RECORDS)))
     record = window.process
-    entries = build_entries(window.records, window.first, max_chars=max_chars, begun=record.started_at)
+    if record.kind == "asks":
+        entries = yield from entries_of_lane(prefix, record, window.records, window.first, max_chars)
+    else:
+        entries = build_entries(window.records, window.first, max_chars=max_chars, begun=record.started_at)
+        entries = yield from with_counts(prefix, process, entries)
     after = window.first + len(window.records)
     pending = None
     if after >= window.length:
         last, has_answer = entries, any(each.kind == "answer" for each in entries)
-        if record.state in ("running", "waiting") and not has_answer and after:
+        if record.state in ("running", "waiting") and not has_answer and after and record.kind is None:
             # the calls of the last answer are before this page
             earlier = max(0, after - LAST_RECORDS)
             before = yield from journal.read_window(prefix, process, earlier, after - earlier)

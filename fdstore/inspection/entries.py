@@ -20,6 +20,8 @@ EntryKind = Literal[
     "answer",
     "call",
     "result",
+    "ask",
+    "asks",
     "note",
     "cleared",
     "block",
@@ -45,6 +47,9 @@ class ConversationEntry(Record, frozen=True, kw_only=True, omit_defaults=True):
         answer      the model's answer; may be ""     number: its turn, usage, stop_reason, duration_s
         call        ""                                tool, arguments, call, pending
         result      the result of a tool call         tool, call, is_error, fds, cleared, duration_s
+        ask         the answer, or the error          number, call, arguments: question and parts, is_error,
+                                                      pending, duration_s, usage, process: its lane
+        asks        how many asks of a call are done  call
         note        a message of fdstore to the model
         cleared     the lines that replace results    calls: those whose results were replaced
         block       the type of another block

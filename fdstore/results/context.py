@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -15,13 +15,20 @@ from fdstore.pipeline_limits import DEFAULTS, PipelineLimits
 from fdstore.records import ModelPrice
 from fdstore.results.config import FDConfig
 from fdstore.results.coverage import ReadParts
+from fdstore.results.python_config import PythonSection
 from fdstore.results.token_counter import TokenCounter
 from fdstore.results.tool_policy import NO_POLICY, ToolPolicy
 from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.processes.asks import AskSettings
 from fdstore.store.processes.processes import NO_PROGRAM, Program
+from fdstore.wire.operation import Operation
 
 Progress: TypeAlias = Callable[[int, int | None], None]
 UserCode: TypeAlias = Callable[[], AbstractContextManager[None]]
+Watch: TypeAlias = Callable[[Callable[[], None]], AbstractContextManager[Any]]
+"""Returns a context manager in whose block the function, which ends what runs, may be called."""
+Function: TypeAlias = Callable[[dict[str, Any], str], Operation[Any]]
+"""A function of the user's for code: its arguments and the id of the call, to its `FunctionOutcome`."""
 
 
 class Linked(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,9 +61,13 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     policies          what becomes of the results of single tools, by name
     count_tokens      counts tokens for thresholds that are given in tokens
     read_parts        returns what the agent has read of each descriptor; None: it has no journal
+    watch             ends the code of run_python when its attempt is lost, or a person wants it
     user_code         returns a context manager around each run of a user's function
     is_new_call       whether the call cannot have begun before
     offers            how the usable tools continue with a stored result; the toolbox sets them
+    python            the limits of run_python
+    ask               the model that code may ask, and how; None: it may ask none
+    functions         the user's functions that code may call, by name; the toolbox sets them
     """
 
     handle: ProcessHandle
@@ -80,9 +91,13 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     policies: dict[str, ToolPolicy] = {}
     count_tokens: TokenCounter = TokenCounter()
     read_parts: Callable[[], Mapping[str, ReadParts]] | None = None
+    watch: Watch = nullcontext
     user_code: UserCode = nullcontext
     is_new_call: bool = False
     offers: tuple[Offer, ...] = ()
+    python: PythonSection = PythonSection()
+    ask: AskSettings | None = None
+    functions: Mapping[str, Function] = {}
 
     def policy_of(self, tool: str) -> ToolPolicy:
         """Return what becomes of the results of a tool, by its name or by a source: `Bash: make test`."""

@@ -62,11 +62,13 @@ def element_result(rendered: Rendered, *, is_error: bool = False) -> ToolResult:
 
 class Started(msgspec.Struct, frozen=True, tag="started", tag_field="kind"):
     """A call whose result is the end of other processes, in this order, or their state at `until_s` (seconds
-    since the epoch by Redis's clock) if that is earlier, `seconds` after the call began."""
+    since the epoch by Redis's clock) if that is earlier, `seconds` after the call began. `resumes`: the call
+    has more to do when they have ended, and is to be made again."""
 
     processes: tuple[str, ...]
     until_s: float | None = None
     seconds: float | None = None
+    resumes: bool = False
 
     def left_s(self, now_s: float) -> float | None:
         """Return for how long the call may still wait, None for any time. If the clock was set back, it

@@ -46,7 +46,9 @@ class Attempt:
         self.wake = wake
         self.handle = ProcessHandle(process_keys(store.prefix, process), claim.limits, claim.attempt)
         self.lease = Lease(store, self.handle, stopping, wake)
-        self.log = AttemptLog(process, claim.program or "pipeline", claim.age_s, claim.attempt)
+        self.log = AttemptLog(
+            process, claim.program or ("asks" if claim.is_lane else "pipeline"), claim.age_s, claim.attempt
+        )
 
     def run(self, work: Callable[[Attempt], Ending], *, wait_here: bool, leave_on_interrupt: bool) -> Ending:
         """Run `work` under the lease, and end or return the process when it raises. Raises what

@@ -13,8 +13,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
 from fdstore.client import Store
@@ -34,6 +34,9 @@ log = logging.getLogger("fdstore.agent")
 
 POLL_S = 0.5
 """How often waiting code checks whether the worker stops, and whether the lease is still held."""
+
+WATCH_S = 0.1
+"""How long work that is watched goes on after its lease was lost."""
 
 STOP_GRACE_S = 20.0
 """How long the current step may continue after the worker was asked to stop. A model's answer or a user's
@@ -93,6 +96,25 @@ class Lease:
         """Return a context manager that renews the lease while its block runs."""
         every_s = min(POLL_S, leases.RENEW_EVERY_S)
         return run_periodically(every_s, self._renew, f"lease {self._handle.id}")
+
+    @contextmanager
+    def watched(self, end: Callable[[], None]) -> Iterator[None]:
+        """Call `end` when the lease is lost during the block: for work that checks nothing itself."""
+        over = threading.Event()
+
+        def watch() -> None:
+            while not over.wait(WATCH_S):
+                if self.lost.is_set():
+                    end()
+                    return
+
+        thread = threading.Thread(target=watch, name=f"watch {self._handle.id}", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
 
     def check_held(self) -> None:
         """Raise `Fenced` if the lease is lost."""

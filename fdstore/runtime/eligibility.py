@@ -16,6 +16,7 @@ from fdstore.errors import DamagedRecord, InvalidProgram, NewerFormat, NotAllowe
 from fdstore.permissions import Permissions
 from fdstore.records import ProcessRecord
 from fdstore.store.keys import ProcessKeys, process_keys
+from fdstore.store.processes.asks import fold_lanes
 from fdstore.store.record_format import replies_or_damage, show_bytes
 from fdstore.store.views import worker_check
 from fdstore.store.views.live import LiveSnapshot, live
@@ -145,9 +146,10 @@ def explained(prefix: str, processes: Sequence[ProcessRecord]) -> Operation[list
 
 
 def live_explained(prefix: str, *, ended: bool = False) -> Operation[LiveSnapshot]:
-    """Return `live(prefix)`, its processes `explained`."""
+    """Return `live(prefix)`, its processes `explained`, and the lanes of a call as one (`fold_lanes`)."""
     found = yield from live(prefix, ended=ended)
-    processes = yield from explained(prefix, found.processes)
+    folded = yield from fold_lanes(prefix, found.processes)
+    processes = yield from explained(prefix, folded)
     return msgspec.structs.replace(found, processes=tuple(processes))
 
 

@@ -19,7 +19,7 @@ from fdstore.errors import NewerFormat, quoted
 from fdstore.lifecycle import ProcessEnd
 from fdstore.permissions import Permissions
 from fdstore.pipeline_limits import PipelineLimits
-from fdstore.results.context import Context, Linked, UserCode
+from fdstore.results.context import Context, Linked, UserCode, Watch
 from fdstore.runtime.attempt import Attempt, Ending
 from fdstore.runtime.claim import Lease, WorkerStopping
 from fdstore.store.process_handle import ProcessHandle
@@ -66,6 +66,7 @@ def run_agent(
         wake=attempt.wake,
         permissions=permissions,
         user_code=user_code,
+        watch=attempt.lease.watched,
     )
     agent = Agent(
         store.run,
@@ -133,6 +134,7 @@ def make_toolbox(
     wake: Callable[[str], None],
     permissions: Permissions,
     user_code: UserCode = nullcontext,
+    watch: Watch = nullcontext,
 ) -> Toolbox:
     """Return the tools of a program for its process, limited by `permissions`. A fork is refused those that
     start agents unless its task allows them. Raises `NotAllowed`, `PathRefused`, `InvalidArgument`."""
@@ -160,6 +162,9 @@ def make_toolbox(
         commands=program.commands,
         pipeline_limits=PipelineLimits.of(program.limits),
         user_code=user_code,
+        watch=watch,
+        python=program.python_limits,
+        ask=program.ask,
     )
     tools_path = program.tools_path if permissions.all_allowed else None
     with user_code() if program.python else nullcontext():

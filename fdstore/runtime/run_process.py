@@ -1,4 +1,4 @@
-"""Run one process: claim it, and run its agent or its pipeline.
+"""Run one process: claim it, and run its agent, its pipeline or its asks.
 
 Used by a worker, which releases its slot while children run, and by a program that runs a root process
 itself, which waits for them.
@@ -24,6 +24,7 @@ from fdstore.runtime.claim import Flag, claim_process
 from fdstore.runtime.eligibility import eligible_elsewhere, read_needs
 from fdstore.runtime.pipeline_attempt import RunCommands, run_pipeline
 from fdstore.runtime.run_agent import run_agent
+from fdstore.runtime.run_asks import run_asks
 from fdstore.store.keys import process_keys
 from fdstore.store.processes import leases
 from fdstore.telemetry import tracing
@@ -123,6 +124,8 @@ def run_process(
             return run_pipeline(attempt, pipeline)
         assert model is not None, "an agent was claimed where none is run"
         alone_until = claim.alone_until if company == "none for long" else None
+        if claim.is_lane:
+            return run_asks(attempt, model, alone_until=alone_until)
         return run_agent(
             attempt,
             model,

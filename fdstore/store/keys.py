@@ -30,6 +30,11 @@
     {triage}:triage.1:calls              hash    tool-call id -> idempotency record   collect
     {triage}:triage.1:journal            list    its conversation, one JSON a record  collect
     {triage}:triage.1:saved              hash    kept out, read back (savings)        collect; expires (365 d)
+    {triage}:triage.1:python             hash    variables of its programs, the call  collect
+                                                 that runs (`python_state`)
+    {triage}:triage.1:asks               hash    questions of its programs to a model,  collect
+                                                 and the answers (`asks`)
+    {triage}:triage.1:asks:queue         zset    those that no lane has taken          collect
     {triage}:triage.1:events             stream  its end, for waiting clients         expires (60 s after)
     {triage}:triage:fd:3                 hash    a content's metadata                 last release
     {triage}:triage:fd:3:pages           hash    page number -> text; the rest of a   last release
@@ -93,6 +98,11 @@ def check_process(name: object) -> str:
     if isinstance(name, str) and _PROCESS_ID.fullmatch(name):
         return name
     raise InvalidArgument("process", f"{quoted(name)} is not a process id, e.g. triage or triage.1.2")
+
+
+def is_process(name: str) -> bool:
+    """Return whether `name` is a valid process id."""
+    return _PROCESS_ID.fullmatch(name) is not None
 
 
 def check_prefix(prefix: object) -> str:
@@ -196,6 +206,20 @@ class ProcessKeys(msgspec.Struct, frozen=True, dict=True):
     def saved(self) -> str:
         """Return what was kept out of a context and read back, see `savings`."""
         return f"{self.record}:saved"
+
+    @property
+    def python(self) -> str:
+        """Return the key of the session of its programs, see `python_state`."""
+        return f"{self.record}:python"
+
+    @property
+    def asks(self) -> str:
+        """Return the key of the questions of its programs to a model, see `asks`."""
+        return f"{self.record}:asks"
+
+    @property
+    def asks_queue(self) -> str:
+        return f"{self.asks}:queue"
 
     @property
     def events(self) -> str:

@@ -22,6 +22,7 @@ byte.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import re2
@@ -182,10 +183,26 @@ def _unquoted(pattern: str) -> str:
     return rf"{pattern}\E" if last and last[0].startswith(r"\Q") and not last[0].endswith(r"\E") else pattern
 
 
-def _compiled(pattern: str, ignore_case: bool) -> Any:
+def groups_in(pattern: str, *, ignore_case: bool = False) -> Callable[[str], list[str | None]]:
+    r"""Return the function that says what the groups of the pattern match first in a line; None for a group
+    that matches nothing there. Raises `InvalidArgument`.
+
+    >>> groups_in(r"(\w+)=(\d+)?")("size=12"), groups_in("x")("x")
+    (['size', '12'], [])
+    """
+    compiled = _compiled(check_pattern(pattern), ignore_case, capture=True)
+
+    def groups(line: str) -> list[str | None]:
+        match = compiled.search(line)
+        return [] if match is None else list(match.groups())
+
+    return groups
+
+
+def _compiled(pattern: str, ignore_case: bool, *, capture: bool = False) -> Any:
     options = re2.Options()
     options.never_nl = True
-    options.never_capture = True  # groups cost a second, slower pass over each match
+    options.never_capture = not capture  # groups cost a second, slower pass over each match
     options.case_sensitive = not ignore_case
     options.max_mem = MAX_MEMORY
     options.log_errors = False

@@ -25,8 +25,8 @@ def instructions(context: Context, python: tuple[str, ...] = ()) -> str:
             parts.append(_references(context))
         if python:
             parts.append(_arguments(python))
-    on_processes = [tool for tool in usable_tools(context).values() if tool.works_on == "processes"]
-    for _, tools in groupby(on_processes, lambda tool: tool.section or tool.name):
+    in_paragraphs = [tool for tool in usable_tools(context).values() if tool.has_paragraph]
+    for _, tools in groupby(in_paragraphs, lambda tool: tool.section or tool.name):
         parts.append(" ".join(tool.explain(context) for tool in tools))
     return "\n\n".join(part for part in parts if part)
 
@@ -62,8 +62,8 @@ def _descriptors(context: Context) -> str:
 
 def uses(context: Context) -> str:
     """Return what the enabled tools on descriptors are for, a line and an example each."""
-    on_descriptors = [tool for tool in usable_tools(context).values() if tool.works_on == "descriptors"]
-    lines = [line for tool in on_descriptors if (line := tool.explain(context))]
+    in_lines = [tool for tool in usable_tools(context).values() if not tool.has_paragraph]
+    lines = [line for tool in in_lines if (line := tool.explain(context))]
     if "read_fd" in context.enabled:
         lines.append("Read what you need; do not read everything when a part will do.")
     return "\n".join(lines)

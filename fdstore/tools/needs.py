@@ -7,6 +7,8 @@ from typing import Protocol
 
 import msgspec
 
+from fdstore.optional_packages import how_to_install, is_installed
+
 
 class Configuration(Protocol):
     """The configuration that a `Need` looks at: the context of the tools, or a program before it runs."""
@@ -44,6 +46,12 @@ LINKED_PROGRAMS = Need(
     argument="programs",
     remedy="name the programs that it may start",
     warning="[linked_programs] names no program to spawn",
+)
+PYTHON = Need(
+    is_met=lambda _: is_installed("pydantic_monty"),
+    argument="enabled",
+    remedy=f"its interpreter is needed: {how_to_install('python')}",
+    warning=f"its interpreter is not installed here: {how_to_install('python')}",
 )
 COMMANDS = Need(
     is_met=lambda configuration: bool(configuration.commands),

@@ -18,13 +18,15 @@ from fdstore.pipeline_limits import PipelineLimits
 
 class SpawnTask(msgspec.Struct, frozen=True, kw_only=True, tag="brief", tag_field="kind"):
     """Task of an agent. `query` is the user's text or blocks; `preload` the ids of shared descriptors, in
-    order; an answer longer than `answer_limit` characters is passed on as a descriptor (None: never), or
-    one of more than `answer_limit_tokens`, if that is given."""
+    order; an answer longer than `answer_limit` characters is passed on as a descriptor (None: never), or one
+    of more than `answer_limit_tokens`, if that is given. With `hands_back` the parent gets all descriptors of
+    the agent at its end, and the session of its programs."""
 
     query: str | list[Any]
     preload: list[str] = []
     answer_limit: int | None = None
     answer_limit_tokens: int | UnsetType = UNSET
+    hands_back: bool | UnsetType = UNSET
 
 
 class ForkTask(msgspec.Struct, frozen=True, kw_only=True, tag="fork", tag_field="kind"):

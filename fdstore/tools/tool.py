@@ -67,8 +67,9 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     preloaded    whether hosts load it from the first turn, instead of behind their search for tools
     describe     its description. It receives the context, since some list what is available
     explain      what the system prompt says of it: of a tool on descriptors lines with examples, of one on
-                 processes a paragraph, shared by the tools that name the same `section`
+                 processes or with a `section` a paragraph, which the tools of a section share
     offer        how a model continues with it after an `fd_result`, as `read on with ...`
+    resumes      whether a call may have to be made again after processes that it waits for have ended
     makes        whether a call with these arguments has an effect (creates a descriptor, a process, a file):
                  a repeated call then returns the first one's result
     """
@@ -91,10 +92,16 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     offer: Offer | None = None
     section: str = ""
     run: Run
+    resumes: bool = False
     makes: Callable[[Any], bool] = always
 
     def __post_init__(self) -> None:
         prepare(self.arguments)
+
+    @property
+    def has_paragraph(self) -> bool:
+        """Return whether the system prompt has a paragraph about it, instead of lines."""
+        return self.works_on == "processes" or bool(self.section)
 
     @property
     def is_repeatable(self) -> bool:

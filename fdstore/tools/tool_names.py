@@ -15,6 +15,7 @@ ToolName = Literal[
     "write_fd",
     "put_fd",
     "fd_to_file",
+    "run_python",
     "close_fd",
     "spawn",
     "pipe",

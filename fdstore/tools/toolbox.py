@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -38,6 +39,7 @@ from fdstore.results.offloading import wrap_output
 from fdstore.results.tool_outcome import Started, ToolResult, element_result, has_failed
 from fdstore.results.tool_policy import NO_POLICY
 from fdstore.results.wrapping import store_answer, wrap_error
+from fdstore.store.contents import contents
 from fdstore.store.processes import process_records, processes, savings, tool_calls, waiting
 from fdstore.store.record_format import decoding
 from fdstore.store.views import worker_check
@@ -45,11 +47,12 @@ from fdstore.telemetry.counts import count
 from fdstore.text.selection import selector
 from fdstore.tools.arguments import convert
 from fdstore.tools.catalogue import BUILT_IN, offers_of, usable_tools
+from fdstore.tools.functions.function_values import FunctionOutcome, call_for_value
 from fdstore.tools.functions.python_tool import PythonTool, call_function, expand_placeholders, python_tool
 from fdstore.tools.instructions import instructions
 from fdstore.tools.observed_call import UNKNOWN, ObservedCall, UnobservedCall, observed_call
 from fdstore.tools.tool import Tool
-from fdstore.wire.operation import Batch, Disk, Operation
+from fdstore.wire.operation import Batch, Disk, Operation, new_op
 
 log = logging.getLogger("fdstore.tools")
 
@@ -84,8 +87,11 @@ class Toolbox:
         merged = {
             name: own.get(name, NO_POLICY).under(configured.get(name, NO_POLICY)) for name in own | configured
         }
-        policies = {name: policy for name, policy in merged.items() if policy != NO_POLICY}
-        self.context = msgspec.structs.replace(self.context, policies=policies)
+        self.context = msgspec.structs.replace(
+            self.context,
+            policies={name: policy for name, policy in merged.items() if policy != NO_POLICY},
+            functions={name: partial(self._value_of, tool) for name, tool in self._python.items()},
+        )
 
     def require_tools(self, others: Collection[str] = ()) -> None:
         """Raise `InvalidArgument` if the configuration has a policy for a tool that is neither a function nor
@@ -126,12 +132,20 @@ class Toolbox:
         progress: Progress | None = None,
     ) -> Operation[ToolResult]:
         """Run a call to its end, and wait for the processes it starts. Raises as `start` does."""
-        outcome = yield from self.start(name, arguments, call_id, progress)
-        if not isinstance(outcome, Started):
-            return outcome
-        seconds = math.inf if outcome.seconds is None else outcome.seconds
-        yield from self._wait(list(outcome.processes), seconds)
-        return (yield from self.finished(outcome))
+        call_id = call_id or self._fresh_id(name)
+        while True:
+            outcome = yield from self.start(name, arguments, call_id, progress)
+            if not isinstance(outcome, Started):
+                return outcome
+            seconds = math.inf if outcome.seconds is None else outcome.seconds
+            yield from self._wait(list(outcome.processes), seconds)
+            if not outcome.resumes:
+                return (yield from self.finished(outcome))
+
+    def _fresh_id(self, name: object) -> str | None:
+        """Return an id for a call that has none and may have to be made again."""
+        tool = self._tools.get(name) if isinstance(name, str) else None
+        return new_op() if tool is not None and tool.resumes else None
 
     def _wait(self, started: list[str], left_s: float) -> Operation[None]:
         """Wait until all processes end or `left_s` pass. Log a warning if no worker claims them."""
@@ -172,6 +186,8 @@ class Toolbox:
                     with decoding(f"the calls of process {handle.id}"):
                         return _decoder.decode(before)
             outcome = yield from work
+            if isinstance(outcome, Started) and outcome.resumes:
+                return outcome
             result = msgspec.json.encode(outcome).decode("utf-8")
             if unsent is None:
                 yield from tool_calls.store_result(handle, call_id, result)
@@ -253,6 +269,32 @@ class Toolbox:
             if context.meter is not None:
                 yield from savings.count_read(context.handle, context.meter, tool.name, result.text)
         return result
+
+    def _value_of(
+        self, tool: PythonTool, arguments: dict[str, Any], call_id: str
+    ) -> Operation[FunctionOutcome]:
+        """Call a function for code. A call is run once, as those of models. Raises `InvalidArgument`,
+        `CallInterrupted`."""
+        handle = self.context.handle
+        known = yield from tool_calls.identify(handle, call_id, tool_calls.request_of(tool.name, arguments))
+        if known is not None:
+            with decoding(f"the calls of process {handle.id}"):
+                return msgspec.json.decode(known, type=FunctionOutcome)
+        values = tool.convert(arguments)
+        if not tool.repeatable and not (yield from tool_calls.begin(handle, call_id)):
+            raise CallInterrupted(f"this call of {tool.name}")
+
+        def run() -> FunctionOutcome:
+            with self.context.user_code():
+                return call_for_value(tool, values)
+
+        outcome: FunctionOutcome = yield Disk(run)
+        if (large := outcome.large_text) is not None:
+            size = self.context.config.default_page_size
+            stored = yield from contents.create(handle, large, tool.name, size, call_id=f"{call_id}/value")
+            outcome = FunctionOutcome(fd=stored.fd)
+        yield from tool_calls.store_result(handle, call_id, msgspec.json.encode(outcome).decode("utf-8"))
+        return outcome
 
     def _run_python(self, tool: PythonTool, arguments: object, call_id: str | None) -> Operation[ToolResult]:
         context, expanded = self.context, NO_FACTS

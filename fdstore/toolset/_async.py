@@ -14,6 +14,7 @@ from fdstore.results.config import FDConfig
 from fdstore.results.context import Progress
 from fdstore.results.offload_file import offload_file
 from fdstore.results.offloading import offload, offload_parts, wrap
+from fdstore.results.python_config import AskConfig
 from fdstore.results.tool_outcome import Offloaded, ToolResult
 from fdstore.results.wrapping import store_references, wrap_input
 from fdstore.tools.clear_messages import clear_messages
@@ -28,7 +29,8 @@ class Toolset:
     r"""The tools of one process, for your own loop.
 
     enabled      names of built-in tools (default: read_fd and list_fds): read_fd search_fd list_fds
-                 write_fd put_fd fd_to_file close_fd spawn pipe wait kill; your own loop has no fork
+                 write_fd put_fd fd_to_file run_python close_fd spawn pipe wait kill; your own loop has no
+                 fork
     config       sizes and switches (`FDConfig`)
     python       functions offered as tools, with typed parameters and a docstring, or made with the SDK's
                  `beta_tool`. They may be coroutine functions; each call runs to its end, or in a thread
@@ -40,6 +42,7 @@ class Toolset:
                  True: the process waits for a worker, and a warning is logged after 3 s
     meter        name of a session: under it is counted, in Redis, what is kept out of the context and what is
                  read back, for `fdstore saved`. Each costs one round trip more. None: nothing is counted
+    ask          the model that code of `run_python` may ask on the workers (`AskConfig`)
     outside      names of tools that something else runs, whose results are given to `wrap` and `offload` with
                  the name as `source`: `config` may have policies for them
 
@@ -70,6 +73,7 @@ class Toolset:
         wait_for_workers: bool = True,
         meter: str | None = None,
         outside: Sequence[str] = (),
+        ask: AskConfig | None = None,
     ) -> None:
         self.process = process
         self._store = process.store
@@ -81,10 +85,16 @@ class Toolset:
             linked=linked_programs(programs or {}),
             export_root=export_root,
             preload_root=preload_root,
-            wake=waker_for(enabled, process.store.url, process.store.prefix),
+            wake=waker_for(
+                enabled,
+                process.store.url,
+                process.store.prefix,
+                code_starts=bool(ask or programs or commands),
+            ),
             commands=commands,
             wait_for_workers=wait_for_workers,
             meter=meter,
+            ask=ask,
         )
         self._toolbox = Toolbox(context, python)
         self._toolbox.require_tools(outside)

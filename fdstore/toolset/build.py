@@ -11,6 +11,7 @@ from fdstore.files.paths import Root
 from fdstore.records import TreeLimits
 from fdstore.results.config import FDConfig
 from fdstore.results.context import Context, Linked
+from fdstore.results.python_config import AskConfig
 from fdstore.results.token_counter import TokenCounter
 from fdstore.runtime.waker import waker
 from fdstore.store.keys import process_keys
@@ -54,6 +55,7 @@ def context_for(
     commands: Sequence[str] = (),
     wait_for_workers: bool = True,
     meter: str | None = None,
+    ask: AskConfig | None = None,
 ) -> Context:
     """Build the context for a process and its enabled tools. Raises `InvalidArgument`."""
     if meter is not None and not isinstance(meter, str):
@@ -80,6 +82,7 @@ def context_for(
         count_tokens=TokenCounter(chosen.count_tokens or None),
         wait_for_workers=wait_for_workers,
         meter=meter,
+        ask=None if ask is None else ask.settings,
     )
     for tool in (BUILT_IN[name] for name in enabled):
         if tool.agents_only:
@@ -112,10 +115,14 @@ def described_context(
     )
 
 
-def waker_for(enabled: Sequence[str], store_url: str, prefix: str) -> Callable[[str], None]:
+def waker_for(
+    enabled: Sequence[str], store_url: str, prefix: str, *, code_starts: bool
+) -> Callable[[str], None]:
     """Return the function that wakes the workers; a no-op if none of the enabled tools needs a worker.
-    Raises `InvalidArgument`."""
-    return do_nothing if PROCESS_TOOLS.isdisjoint(check_enabled(enabled)) else waker(store_url, prefix)
+    `code_starts`: code of run_python may ask models or start processes. Raises `InvalidArgument`."""
+    names = check_enabled(enabled)
+    needed = not PROCESS_TOOLS.isdisjoint(names) or (code_starts and "run_python" in names)
+    return waker(store_url, prefix) if needed else do_nothing
 
 
 def do_nothing(process: str) -> None:

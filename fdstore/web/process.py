@@ -62,7 +62,9 @@ async def load(view: View) -> ProcessPage:
         later=page.next if page.next < page.length else None,
         entries=page.entries,
         pending=page.pending,
-        pipeline=await store.run(pipeline_of(store.prefix, page)) if page.process.kind else None,
+        pipeline=await store.run(pipeline_of(store.prefix, page))
+        if page.process.kind == "pipeline"
+        else None,
         descriptors=await store.run(descriptor_window(keys, before=before)),
         children=await store.run(children_of(keys, page.process.next_child)),
         now_s=page.now,

@@ -6,6 +6,7 @@ from fdstore.inspection.build_entries import build_entries
 from fdstore.records import ProcessRecord, Record, TokenUsage, TreeRecord
 from fdstore.runtime.eligibility import explained
 from fdstore.store.clock import redis_now
+from fdstore.store.processes.asks import fold_lanes
 from fdstore.store.processes.journal import read_tails
 from fdstore.store.processes.process_records import tree_record
 from fdstore.store.trees.limit_usage import LimitStatus, limits_of_tree
@@ -50,7 +51,8 @@ async def load(view: View) -> TreePage:
     store, name = view.store, view.argument("name")
     start = view.number("from", 0, most=1_000_000)
     tree = await store.run(tree_record(store.prefix, name, start, ROWS))
-    processes = await store.run(explained(store.prefix, sorted(tree.members, key=order)))
+    folded = await store.run(fold_lanes(store.prefix, sorted(tree.members, key=order)))
+    processes = await store.run(explained(store.prefix, folded))
     tails = await store.run(
         read_tails(store.prefix, [each.id for each in processes[:MAX_ROWS]], TAIL_RECORDS, TAIL_BYTES)
     )

@@ -34,7 +34,7 @@ CONSTANTS = "\n\n".join(
 )
 """What the scripts share with Python, for those that use it."""
 
-_READING_SCRIPTS = frozenset({"names", "resolve"})
+_READING_SCRIPTS = frozenset({"names", "python_read", "resolve"})
 _by_sha: dict[Value, Script] = {}
 
 

@@ -157,6 +157,8 @@ WORDS = {
     "top": "--once",
     "resume": "p",
     "kill": "p",
+    "ask": "Why? agent.toml",
+    "python": "p -c 1",
     "run": "agent.toml",
     "holders": "p 1",
     "find": "x",

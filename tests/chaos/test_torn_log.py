@@ -19,7 +19,10 @@ import fdstore
 from fdstore.client import Store
 from fdstore.errors import FDStoreError
 from fdstore.local.redis_server import PrivateServer
-from fdstore.store.processes import leases, pipelines, processes
+from fdstore.store.keys import process_keys
+from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.processes import asks, leases, pipelines, processes, python_state
+from fdstore.store.processes.asks import Answered, Ask, AskAnswer, AskPart, AskSettings
 from fdstore.store.streams import streams
 from fdstore.store.streams.streams import StreamAppender
 from tests.chaos import torn_log
@@ -79,7 +82,36 @@ def seal(store: Store) -> None:
     store.run(store.run(streams.resume(store.process("t").handle, STREAM)).seal(0))
 
 
+def run_call(store: Store, call: str, session: bytes) -> None:
+    """Run a call of a program that leaves this session."""
+    handle = store.process("t").handle
+    store.run(python_state.begin(handle, call, 1))
+    store.run(python_state.record(handle, call, {0: b"zero"}))
+    store.run(python_state.suspend(handle, call, session * 2))
+    store.run(python_state.end(handle, call, session, result="{}"))
+
+
+def start_asks(store: Store, call: str, count: int) -> tuple[str, ...]:
+    asked = [Ask(number, "Which dates?", [AskPart("fd:1")]) for number in range(count)]
+    return store.run(asks.start(store.process("t").handle, call, asked, AskSettings(model="any")))
+
+
+def answer_asks(store: Store) -> None:
+    """Take asks in the first lane, and answer some."""
+    keys = process_keys(store.prefix, start_asks(store, "call", 60)[0])
+    claimed = store.run(leases.claim(keys, "a worker"))
+    handle = ProcessHandle(keys, claimed.limits, claimed.attempt)
+    parent = store.process("t").handle
+    found = store.run(asks.take_next(handle, parent, "call", width=9, running=[], answered=[]))
+    answered = [Answered(number=number, answer=AskAnswer(text="None.")) for number in found.asks]
+    store.run(asks.take_next(handle, parent, "call", width=9, running=[], answered=answered))
+
+
 WRITES: dict[str, Write] = {
+    "run a call": lambda store: run_call(store, "call", b"variables" * 100),
+    "run a call with a large session": lambda store: run_call(store, "call", b"variables" * 70_000),
+    "start asks": lambda store: start_asks(store, "call", 60),
+    "answer asks": answer_asks,
     "append a little": lambda store: append(store, STREAM, SHORT),
     "append a long text": lambda store: append(store, STREAM, LONG),
     "append a long text to little": lambda store: append(store, DRAFT, LONG),
@@ -112,6 +144,8 @@ WRITES: dict[str, Write] = {
 """What is done last, and torn."""
 
 AFTER: dict[str, Write] = {
+    "run a call": lambda store: run_call(store, "other", b"other"),
+    "start asks": lambda store: start_asks(store, "call", 30),
     "elsewhere": lambda store: store.process("u").create("in another tree"),
     "a little": lambda store: append(store, STREAM, "other"),
     "little to the draft": lambda store: append(store, DRAFT, "other"),
@@ -133,8 +167,8 @@ AFTER: dict[str, Write] = {
 SAME = ["a little", "little to the draft", "create", "child", "pages", "launch"]
 AFTERWARDS = [
     ["elsewhere"],
-    [*SAME, "put", "first text"],
-    ["agent", "long", "open", "claim", "first bytes", "bytes"],
+    [*SAME, "put", "first text", "run a call"],
+    ["agent", "long", "open", "claim", "first bytes", "bytes", "start asks"],
 ]
 
 
@@ -151,6 +185,7 @@ def history(store: Store) -> None:
     append(store, TINY, "xy")
     append(store, RAW, b"\xff" * 70)
     root.put("kept", "under a name\n")
+    run_call(store, "first", b"of the first call")
     root.child(["fd:1"])
     root.fork()
     store.process("u").create("stands by itself")

@@ -41,6 +41,7 @@ PROSE = {
     "how-to/observability.md": "its commands are workers, which run until a signal",
     "how-to/watching.md": "shows output with times",
     "explanation/compatibility.md": "states a policy",
+    "explanation/programs.md": "its block is code of a model; tests/on_redis/programs runs such",
     "explanation/speed.md": "shows figures of one machine; tests/bench runs the benchmark",
     "explanation/upstream.md": "its block crashes an interpreter",
 }

@@ -15,12 +15,13 @@ from typing import Any
 
 from fdstore.errors import DamagedRecord, FDStoreError
 from fdstore.lifecycle import ENDED
-from fdstore.records import Record
+from fdstore.records import ProcessRecord, Record
 from fdstore.store.content_info import pairs
 from fdstore.store.contents.descriptors import is_renamed
 from fdstore.store.doctor.audit_content import Damage, Progress, Tell, check_content, in_pieces
 from fdstore.store.doctor.in_step import in_step
 from fdstore.store.keys import AT_ONCE, ProcessKeys, TreeKeys, content_keys, is_content, is_root, member_of
+from fdstore.store.processes import python_state
 from fdstore.store.processes.process_records import decode_process
 from fdstore.store.record_format import (
     UNREADABLE,
@@ -86,7 +87,7 @@ def _look(tree: TreeKeys, tell: Tell) -> Operation[list[Damage]]:
         said = f"the tree cannot be read: {_describe(error)}"
         found.append(Damage(key=tree.record, said=said, advice=UNREADABLE_TREE))
         return found
-    seen, states = yield from _processes(tree, found)
+    seen, records = yield from _processes(tree, found)
     contents = yield from _members(tree.contents, "SCARD", "SMEMBERS", found)
     listed: list[str] = []
     for content in sorted(contents | set(seen.holders)):
@@ -110,8 +111,9 @@ def _look(tree: TreeKeys, tell: Tell) -> Operation[list[Damage]]:
             found += damage
             size += stored
     found += yield from _strays(tree, contents, seen)
-    live = sum(state not in ENDED for state in states.values())
-    actual = {"bytes": size, "fds": len(listed), "processes": len(states), "live": live}
+    agents = [record for record in records.values() if record.kind != "asks"]
+    live = sum(record.state not in ENDED for record in agents)
+    actual = {"bytes": size, "fds": len(listed), "processes": len(agents), "live": live}
     [now] = yield from replies_or_damage([("HMGET", tree.record, *counted, "used_at")])
     if now == [
         fields.get(name, "").encode() for name in (*counted, "used_at")
@@ -171,10 +173,10 @@ def _members(key: str, count: str, read: str, found: list[Damage]) -> Operation[
     return set(map(show_bytes, members))
 
 
-def _processes(tree: TreeKeys, found: list[Damage]) -> Operation[tuple[Found, dict[str, str]]]:
-    """Read all processes and their tables. Return the contents they name, and the state of each process."""
+def _processes(tree: TreeKeys, found: list[Damage]) -> Operation[tuple[Found, dict[str, ProcessRecord]]]:
+    """Read all processes and their tables. Return the contents they name, and the record of each process."""
     names = yield from _members(tree.processes, "ZCARD", "ZRANGE", found)
-    states: dict[str, str] = {}
+    records: dict[str, ProcessRecord] = {}
     numbers: dict[str, range] = {}
     holders: dict[str, set[str]] = {}
     pending, met = sorted(names), set(names)
@@ -188,15 +190,16 @@ def _processes(tree: TreeKeys, found: list[Damage]) -> Operation[tuple[Found, di
             keys = [ProcessKeys(tree, name) for name in some]
             replies = yield from replies_or_damage([("HGETALL", each.record) for each in keys])
             for each, flat in zip(keys, replies, strict=True):
-                children = _process(each, flat, names, states, numbers, found)
+                children = _process(each, flat, names, records, numbers, found)
                 below = (f"{each.process}.{number}" for number in range(1, children))
                 pending += [name for name in below if name not in met]
             for few in in_pieces(keys, CHECKED_AT_ONCE):
                 yield from in_step(_table(each, holders, found) for each in few)
+            yield from _programs(keys, found)
         pending = yield from _existing(tree, pending)
         met |= set(pending)
-    ended = frozenset(name for name, state in states.items() if state in ENDED)
-    return Found(holders=holders, numbers=numbers, ended=ended), states
+    ended = frozenset(name for name, record in records.items() if record.state in ENDED)
+    return Found(holders=holders, numbers=numbers, ended=ended), records
 
 
 def _existing(tree: TreeKeys, names: Iterable[str]) -> Operation[list[str]]:
@@ -212,7 +215,7 @@ def _process(
     keys: ProcessKeys,
     flat: Any,
     names: set[str],
-    states: dict[str, str],
+    records: dict[str, ProcessRecord],
     numbers: dict[str, range],
     found: list[Damage],
 ) -> int:
@@ -242,7 +245,7 @@ def _process(
         advice = f"fdstore kill {keys.process}; then fdstore redis-cli UNLINK '{keys.record}' '{keys.fds}'"
         found.append(Damage(key=keys.record, said=said, advice=advice))
         return 1
-    states[keys.process] = record.state
+    records[keys.process] = record
     # a child goes on with the numbers of its parent: those before its first one are not its own, and
     # looking for them would take as long as processes times contents
     numbers[keys.process] = range(_first_fd(fields), min(record.next_fd, MAX_INTEGERS))
@@ -279,6 +282,23 @@ def _table(keys: ProcessKeys, holders: dict[str, set[str]], found: list[Damage])
         elif not is_renamed(fd.encode(), content.encode()):
             said = f"{show_bytes(fd)} names {show_bytes(content)}, which is not a content"
             found.append(Damage(key=keys.fds, said=said, advice=REMOVE_MEMBER))
+
+
+def _programs(keys: list[ProcessKeys], found: list[Damage]) -> Operation[None]:
+    """Check the states of the processes' programs."""
+    heads = yield from replies_or_damage([("HGET", each.python, "head") for each in keys])
+    for each, head in zip(keys, heads, strict=True):
+        try:
+            if isinstance(head, DamagedRecord):
+                raise head
+            problem = (yield from python_state.problem_of(each.python, head)) if head else ""
+        except (FDStoreError, *UNREADABLE) as error:
+            problem = f"it cannot be read: {_describe(error)}"
+        if problem:
+            found.append(Damage(key=each.python, said=problem, advice=LOST_SESSION.format(each.python)))
+
+
+LOST_SESSION = "its programs begin without variables after fdstore redis-cli UNLINK '{}'"
 
 
 def _strays(tree: TreeKeys, contents: set[str], seen: Found) -> Operation[list[Damage]]:

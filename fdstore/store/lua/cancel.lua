@@ -10,13 +10,13 @@ local cancelled, ended = {}, {}
 local function cancel(member)
   local record = process_record(tree, member)
   local state = redis.call('HGET', record, 'state')
+  ended[member] = true -- also a lane that ended with its parent just now
   if redis.call('EXISTS', record) == 0 or ENDED[state] then
     return
   end
   -- write_end begins with a removal, which a full Redis allows: a kill frees memory
   write_end(tree, member, 'cancelled', now, 'cancelled', '', ARGV[2], '', '')
   cancelled[#cancelled + 1] = member
-  ended[member] = true
 end
 
 -- use the tree's list of processes, not numbers up to `next_child`, which may be damaged and huge

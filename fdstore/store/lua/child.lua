@@ -56,6 +56,7 @@ if ARGV[16] == '*' then
   for i = 1, #held, 2000 do -- Lua's stack holds a few thousand values
     redis.call('HSET', process .. ':fds', unpack(held, i, math.min(i + 1999, #held)))
   end
+  copy_python(KEYS[2], process)
 end
 for fd, content in pairs(shared) do
   hold(tree, id, fd, content, parent)

@@ -139,12 +139,13 @@ local function not_found(fds, name)
   return { 'not_found', name, unpack(all and redis.call('HKEYS', fds) or redis.call('HRANDFIELD', fds, 1000)) }
 end
 
--- Empties the table and the journal of a process that is about to be created. UNLINK alone is not logged if it
+-- Empties the table, the state of programs and the journal of a process that is about to be created. UNLINK alone is not logged if it
 -- finds no key, and half of another script may be there when the log is replayed, see above.
 local function clear(process)
   redis.call('HSET', process .. ':fds', '', '')
+  redis.call('HSET', process .. ':python', '', '')
   redis.call('RPUSH', process .. ':journal', '')
-  redis.call('UNLINK', process .. ':fds', process .. ':journal')
+  redis.call('UNLINK', process .. ':fds', process .. ':python', process .. ':journal')
 end
 
 -- The same for the record of a content, some of whose fields are written only if they say something.
@@ -313,7 +314,8 @@ end
 local function remove_process(tree, id)
   local process = process_record(tree, id)
   redis.call('UNLINK', process, process .. ':fds', process .. ':calls', process .. ':journal', process .. ':events',
-    process .. ':writes', process .. ':names', process .. ':saved')
+    process .. ':writes', process .. ':names', process .. ':saved', process .. ':python', process .. ':asks',
+    process .. ':asks:queue')
 end
 
 -- Removes a tree and its processes, and renames the set of its contents: `remove_contents` removes them in pieces,
@@ -402,19 +404,42 @@ local function break_streams(tree, process, reason)
   end
 end
 
-local function count_end(tree, now)
-  redis.call('HSET', tree, 'live', redis.call('HGET', tree, 'live') - 1, 'used_at', now)
+local function count_end(tree, now, kind)
+  local live = redis.call('HGET', tree, 'live') - (kind == 'asks' and 0 or 1) -- lanes are not counted (asks.py)
+  redis.call('HSET', tree, 'live', live, 'used_at', now)
+end
+
+-- Removes a lane that ends from the live ones of its parent.
+local function forget_lane(tree, id)
+  local key_asks, left = process_record(tree, string.match(id, '^(.+)%.') or '') .. ':asks', {}
+  for lane in string.gmatch(redis.call('HGET', key_asks, 'lanes') or '', '%S+') do
+    left[#left + 1] = lane ~= id and lane or nil
+  end
+  if #left > 0 then
+    redis.call('HSET', key_asks, 'lanes', table.concat(left, ' '))
+  else
+    redis.call('HDEL', key_asks, 'lanes')
+  end
 end
 
 -- Writes the end of a process: its state and its results ('' for none), and removes obsolete fields. Its open
--- streams break with the reason `why`.
+-- streams break with the reason `why`, and its lanes are cancelled.
 local function write_end(tree, id, state, now, why, exit_code, reason, answer_text, answer_fd)
   local process = process_record(tree, id)
+  local kind = redis.call('HGET', process, 'kind')
+  local function end_lanes()
+    for lane in string.gmatch(redis.call('HGET', process .. ':asks', 'lanes') or '', '%S+') do
+      local lane_state = redis.call('HGET', process_record(tree, lane), 'state')
+      if lane_state and not ENDED[lane_state] then
+        write_end(tree, lane, 'cancelled', now, 'cancelled', '', 'cancelled', '', '')
+      end
+    end
+  end
   -- remove first: a full Redis refuses a script that begins with an addition, and an end frees memory
   redis.call('HDEL', process, 'lease_until', 'waiting_for', 'trouble')
   redis.call('HSET', process, 'state', state, 'ended_at', now, 'exit_code', exit_code, 'reason', reason,
     'answer', answer_text, 'answer_fd', answer_fd)
-  if redis.call('HGET', process, 'kind') == 'pipeline' then
+  if kind == 'pipeline' then
     -- release its input: holding it would keep a source running that has no other reader
     despite_damage('the table of ' .. id, release_all, tree, id)
   end
@@ -422,7 +447,12 @@ local function write_end(tree, id, state, now, why, exit_code, reason, answer_te
   despite_damage('the streams of ' .. id, break_streams, tree, id, why)
   despite_damage('the events of ' .. id, redis.call, 'XADD', process .. ':events', 'MAXLEN', 1, '*', 'state', state)
   redis.call('EXPIRE', process .. ':events', LAST_EVENT_S)
-  despite_damage('tree ' .. tree, count_end, tree, now)
+  despite_damage('tree ' .. tree, count_end, tree, now, kind)
+  if kind == 'asks' then
+    despite_damage('the asks of ' .. id, forget_lane, tree, id)
+  else
+    despite_damage('the asks of ' .. id, end_lanes)
+  end
 end
 
 -- Removes ended processes (a set of ids) from what an ancestor waits for. Returns whether that made it ready.
@@ -506,6 +536,16 @@ local function count_answers(tree, answers, tokens)
   redis.call('HINCRBY', tree, 'all_tokens', tokens)
 end
 
+-- Adds tokens to the record of a process: input, output, of the input those read from a cache, written to one.
+local function count_tokens(record, counts)
+  local names = { 'input_tokens', 'output_tokens', 'cache_read_tokens', 'cache_write_tokens' }
+  local fields = {}
+  for i, value in ipairs(redis.call('HMGET', record, unpack(names))) do
+    fields[2 * i - 1], fields[2 * i] = names[i], string.format('%.0f', counted(value) + counts[i])
+  end
+  redis.call('HSET', record, unpack(fields))
+end
+
 -- The name and value of a limit of all its answers that a tree has reached, and how much it has used; nothing if
 -- there is none.
 local function budget_reached(tree)
@@ -532,6 +572,15 @@ local function day_limit(tree)
   if tokens >= (limits.tree_tokens_per_day or math.huge) then
     return 'tree_tokens_per_day', limits.tree_tokens_per_day, tokens
   end
+end
+
+-- How many answers of models the limits of a tree leave.
+local function calls_left(tree)
+  local limits = limits_of(tree)
+  local day, today_, all = unpack(redis.call('HMGET', tree, 'usage_day', 'model_calls', 'all_model_calls'))
+  today_ = tonumber(day or 0) == today() and counted(today_) or 0
+  return math.min((limits.tree_model_calls or math.huge) - counted(all),
+    (limits.tree_model_calls_per_day or math.huge) - today_)
 end
 
 -- Adds a new process to its tree. Its record is written afterwards, and makes it visible.
@@ -584,4 +633,84 @@ local function unused_number(process_key, now)
     number = number + 1
   end
   return string.format('%.0f', number)
+end
+
+-- The head of the state of a process's programs (python_state.py): strings by name.
+local function python_head(key)
+  local head = redis.call('HGET', key, 'head')
+  return head and cjson.decode(head) or {}
+end
+
+local function put_python_head(key, state)
+  redis.call('HSET', key, 'head', cjson.encode(state))
+end
+
+-- With what the names of the recorded answers begin. Those before the last snapshot have another version.
+local function python_answers(state)
+  return (state.snapshot or state.run or '') .. '/answer/'
+end
+
+-- Removes the fields that belong to no part of the current state.
+local function remove_old_python_fields(key, state)
+  local current, old = { head = true }, {}
+  for _, version in ipairs({ state.session or '', state.snapshot or state.run or '' }) do
+    current[version] = version ~= ''
+  end
+  for _, name in ipairs(redis.call('HKEYS', key)) do
+    if not current[string.match(name, '^[^/]*')] then
+      old[#old + 1] = name
+    end
+  end
+  for i = 1, #old, 2000 do -- Lua's stack holds a few thousand values
+    redis.call('HDEL', key, unpack(old, i, math.min(i + 1999, #old)))
+  end
+end
+
+-- Gives a copy of a process the session of its parent, without the call that runs there.
+local function copy_python(key_parent, key_child)
+  if redis.call('COPY', key_parent .. ':python', key_child .. ':python', 'REPLACE') == 1 then
+    local state = python_head(key_child .. ':python')
+    local session = { session = state.session, session_chunks = state.session_chunks }
+    put_python_head(key_child .. ':python', session)
+    remove_old_python_fields(key_child .. ':python', session)
+  end
+end
+
+-- The member of the queue that stands for an ask: those of a call are in the order of their numbers.
+local function queued_ask(call, number)
+  return call .. '/' .. string.format('%016.0f', number)
+end
+
+-- The lanes of a call (asks.py), and the lane that has taken each ask that was not answered, by number.
+local function lanes_of_call(tree, key_asks, call)
+  local lanes, taken = {}, {}
+  for id in string.gmatch(redis.call('HGET', key_asks, 'lanes/' .. call) or '', '%S+') do
+    local state, reason = unpack(redis.call('HMGET', process_record(tree, id), 'state', 'reason'))
+    local lane = { id = id, state = state or 'cancelled', reason = reason or '' }
+    lane.ended = not state or ENDED[state] or false
+    for number in string.gmatch(redis.call('HGET', key_asks, 'taken/' .. id) or '', '%S+') do
+      taken[number] = lane
+    end
+    lanes[#lanes + 1] = lane
+  end
+  return lanes, taken
+end
+
+-- Counts the asks of a call for people: how many there are, have an answer, have an error as their answer.
+local function count_asks(key_asks, call, total, done, failed)
+  if total + done > 0 then
+    local counts = redis.call('HGET', key_asks, 'counts/' .. call) or ''
+    local all, done_, failed_ = string.match(counts, '^(%d+) (%d+) (%d+)$')
+    redis.call('HSET', key_asks, 'counts/' .. call, string.format('%.0f %.0f %.0f', counted(all) + total,
+      counted(done_) + done, counted(failed_) + failed))
+  end
+end
+
+local function milliseconds_now()
+  return string.format('%.0f', math.floor(seconds_now() * 1000))
+end
+
+-- A JSON object with the time of its writing.
+local function stamped(record, at_ms)
+  return #record > 2 and string.sub(record, 1, -2) .. ',"at_ms":' .. at_ms .. '}' or record
 end

@@ -61,8 +61,14 @@ if ARGV[3] == 'exited' and outputs and kind ~= 'pipeline' then
     despite_damage('content ' .. id .. '/' .. fd, seal, id .. '/' .. fd)
   end
 end
+local ended = { [id] = true }
+despite_damage('the asks of ' .. id, function()
+  for lane in string.gmatch(redis.call('HGET', process .. ':asks', 'lanes') or '', '%S+') do
+    ended[lane] = true -- its end cancels them
+  end
+end)
 write_end(tree, id, ARGV[3], now, ARGV[9], ARGV[4], ARGV[5], ARGV[7], answer_fd)
-local wake = notify_ancestors(tree, id, { [id] = true }, now)
+local wake = notify_ancestors(tree, id, ended, now)
 if piece > 0 then
   despite_damage('the table of ' .. id, release_all, tree, id)
 end

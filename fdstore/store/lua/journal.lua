@@ -7,20 +7,6 @@
 --       8.. records (JSON)
 -- ->    ok length [name limit used: a limit of model calls or tokens that the tree has reached] | gone
 --       | fenced why
-local COUNTS = { 'input_tokens', 'output_tokens', 'cache_read_tokens', 'cache_write_tokens' }
-
-local function count_tokens(record, counts)
-  local fields = {}
-  for i, value in ipairs(redis.call('HMGET', record, unpack(COUNTS))) do
-    fields[2 * i - 1], fields[2 * i] = COUNTS[i], string.format('%.0f', counted(value) + counts[3 + i])
-  end
-  redis.call('HSET', record, unpack(fields))
-end
-
-local function stamped(record, at)
-  return #record > 2 and string.sub(record, 1, -2) .. ',"at_ms":' .. at .. '}' or record
-end
-
 -- Whether this is what `stamped` made of the record, at any time.
 local function is_stored(stored, record)
   return stored == stamped(record, string.match(string.sub(stored, -24), '"at_ms":(%d+)}$') or '')
@@ -40,9 +26,9 @@ end
 if not repeated and #ARGV > 7 then
   if ARGV[3] ~= '0' then
     count_answers(KEYS[3], ARGV[3], ARGV[4] + ARGV[5])
-    count_tokens(KEYS[1], ARGV)
+    count_tokens(KEYS[1], { unpack(ARGV, 4, 7) })
   end
-  local now = string.format('%.0f', math.floor(seconds_now() * 1000))
+  local now = milliseconds_now()
   for i = 8, #ARGV do
     ARGV[i] = stamped(ARGV[i], now)
   end

@@ -52,7 +52,8 @@ MAX_LOSSES = 3
 """How many workers a process may crash."""
 
 Kind = Literal["agents", "pipelines", "neither"]
-"""The only kind of process that a worker runs; "neither" only finds out the kind of a process."""
+"""The only kind of process that a worker runs; "neither" only finds out the kind of a process. A lane of asks
+counts as an agent: it needs the model."""
 
 ClaimRefusal = Literal["pipeline", "agent", "alone"]
 """Why a ready process was not claimed: its kind, or that it must run alone."""
@@ -77,6 +78,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     bundle: str
     parent: str
     is_pipeline: bool
+    is_lane: bool
     age_s: float
     wakes: int
     outputs: tuple[str, ...]
@@ -128,6 +130,7 @@ def claim(
             bundle=text(bundle),
             parent=text(parent),
             is_pipeline=kind == b"pipeline",
+            is_lane=kind == b"asks",
             age_s=max(0.0, float(now) - timestamp(started_at)),
             wakes=_count(wakes),
             outputs=tuple(text(outputs).split()),

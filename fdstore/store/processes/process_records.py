@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -44,6 +44,8 @@ from fdstore.wire.scripts import text
 
 log = logging.getLogger("fdstore.store")
 
+KINDS: dict[str, Literal["pipeline", "asks"]] = {"pipeline": "pipeline", "asks": "asks"}
+
 
 def decode_process(process: str, fields: dict[str, str]) -> ProcessRecord:
     """Decode the record of a process from its hash. Raises one of `record_format.UNREADABLE`."""
@@ -65,7 +67,7 @@ def decode_process(process: str, fields: dict[str, str]) -> ProcessRecord:
         lease_until=moment("lease_until"),
         trouble=fields.get("trouble") or None,
         waiting_for=tuple(fields.get("waiting_for", "").split()),
-        kind="pipeline" if fields.get("kind") == "pipeline" else None,
+        kind=KINDS.get(fields.get("kind", "")),
         outputs=tuple(fields.get("outputs", "").split()),
         exit_code=number("exit_code", -MAX_INTEGER),
         reason=fields.get("reason") or None,
@@ -74,6 +76,8 @@ def decode_process(process: str, fields: dict[str, str]) -> ProcessRecord:
         started_at=moment("started_at"),
         ended_at=moment("ended_at"),
         price=msgspec.json.decode(fields["price"], type=ModelPrice) if fields.get("price") else None,
+        call=fields.get("call"),
+        asks=None,
         **{name: number(name) or 0 for name in TOKEN_COUNTS},
     )
 

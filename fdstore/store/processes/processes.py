@@ -307,6 +307,20 @@ def end(
             return tuple(woken[0].split())
 
 
+def hand_back(handle: ProcessHandle) -> Operation[None]:
+    """Give the parent all descriptors of this process that it lacks, by reference, and the session of its
+    programs. A repeat changes nothing; a parent that has ended is left as it is. Raises `Fenced`, `NotFound`.
+    """
+    parent = process_keys(handle.keys.tree.prefix, handle.id.rpartition(".")[0])
+    [reply] = yield [
+        script("hand_back")(
+            (handle.keys.tree.record, handle.keys.record, parent.record),
+            *(handle.attempt, handle.id, parent.process),
+        )
+    ]
+    outcome(reply, handle.id)
+
+
 class Cancellation(msgspec.Struct, frozen=True):
     """The result of a cancellation: the state of the process, the ancestors that need a wake-up, the
     processes that were cancelled, and the damaged records that were skipped."""

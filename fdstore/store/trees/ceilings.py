@@ -13,11 +13,9 @@ tree is created.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from decimal import Decimal
 from typing import Any, Literal
 
 import msgspec
@@ -35,7 +33,7 @@ from fdstore.records import Record, TreeLimits
 from fdstore.store.keys import TreeKeys, is_root
 from fdstore.store.process_handle import CEILINGS_EVERY_S, ProcessHandle
 from fdstore.store.record_format import decoding, limits_of, replies_or_damage, show_bytes, whole_number
-from fdstore.text.numbers import MAX_INTEGER
+from fdstore.text.numbers import BYTE_UNITS, COUNT_UNITS, MAX_INTEGER, parse_number
 from fdstore.wire.operation import Alongside, Batch, Command, Operation
 from fdstore.wire.scripts import script, text
 
@@ -77,17 +75,12 @@ CEILINGS = {
         Ceiling(name="tree_token_budget", unit="tokens", of="tokens of models in a tree, in all"),
         Ceiling(name="tree_model_calls_per_day", of="answers of models in a tree, a day"),
         Ceiling(name="tree_tokens_per_day", unit="tokens", of="tokens of models in a tree, a day"),
+        Ceiling(name="python_seconds", least=1, of="seconds of processor time of a call of run_python"),
+        Ceiling(name="python_memory", unit="bytes", least=16 << 20, of="memory of a call of run_python"),
+        Ceiling(name="python_calls", of="what a call of run_python may read, ask and so on"),
     )
 }
 """Every ceiling, in the order in which people read them. Those of a tree have the names of its limits."""
-
-_VALUE = re.compile(r"([0-9]{1,16}(?:\.[0-9]{1,6})?) ?([A-Za-z]*)")
-_BYTES = {"": 1, "b": 1} | {
-    f"{letter}{kind}b": base**power
-    for power, letter in enumerate("kmgt", 1)
-    for kind, base in (("", 1000), ("i", 1024))
-}
-_COUNTS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
 
 
 class Ceilings(msgspec.Struct, frozen=True):
@@ -136,13 +129,8 @@ def parse_value(name: str, value_text: str) -> int | None:
     if value_text.lower() == NONE:
         return None
     in_bytes = ceiling.unit == "bytes"
-    units = _BYTES if in_bytes else _COUNTS
-    found = _VALUE.fullmatch(value_text)
-    factor = units.get(found[2].lower()) if found else None
-    # refuse fractions of a byte or a process
-    fits = found and factor is not None and (factor > 1 or "." not in found[1])
-    value = int(Decimal(found[1]) * factor) if found and factor is not None and fits else -1
-    if not ceiling.least <= value <= MAX_INTEGER:
+    value = parse_number(value_text, BYTE_UNITS if in_bytes else COUNT_UNITS)
+    if value is None or not ceiling.least <= value <= MAX_INTEGER:
         forms = "a number of bytes, as 4GiB or 500MB," if in_bytes else "a whole number, as 64 or 20k,"
         raise InvalidArgument(name, f"{quoted(value_text)} is not {forms} {ceiling.least} or more, or {NONE}")
     return value
@@ -231,6 +219,19 @@ def apply_to_tree(tree: TreeKeys) -> Operation[TreeLimits | None]:
     """Apply the ceilings to one tree now. Return its limits, None if it is gone."""
     flat, record = yield [("HGETALL", tree.ceilings), _record_of(tree)]
     return (yield from _obey(tree, parse(flat), record))
+
+
+def request(tree: TreeKeys, **limits: int) -> Operation[None]:
+    """Replace limits that a tree has requested; the ceilings still apply. Nothing happens if it is gone.
+    Raises `InvalidArgument`, `DamagedRecord`."""
+    flat, (held, requested, *room) = yield [("HGETALL", tree.ceilings), _record_of(tree)]
+    if held is None:
+        return
+    with decoding(f"the limits of tree {tree.tree}"):
+        fields = msgspec.json.decode(requested or held, type=dict[str, Any]) | limits
+    command, _ = _obeying(tree, [held, msgspec.json.encode(fields), *room], parse(flat), None)
+    if command:
+        yield [command]
 
 
 def _obey(tree: TreeKeys, ceilings: Ceilings, record: list[bytes | None]) -> Operation[TreeLimits | None]:

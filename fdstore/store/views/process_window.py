@@ -12,6 +12,7 @@ from fdstore.store.contents.descriptors import listing
 from fdstore.store.contents.naming import look_up
 from fdstore.store.keys import ProcessKeys
 from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.processes.asks import fold_lanes
 from fdstore.store.processes.process_records import decode_reply
 from fdstore.store.record_format import replies_or_damage, unreadable, whole_number
 from fdstore.wire.operation import Operation
@@ -78,7 +79,8 @@ class Children(Record, frozen=True, kw_only=True):
 
 
 def children_of(keys: ProcessKeys, next_child: int) -> Operation[Children]:
-    """Return the last children of a process whose next child has this number. One round trip."""
+    """Return the last children of a process whose next child has this number, the lanes of a call as one. At
+    most two round trips."""
     numbers = range(max(1, next_child - MAX_CHILDREN), next_child)
     ids = [f"{keys.process}.{number}" for number in numbers]
     found: list[ProcessRecord] = []
@@ -91,4 +93,5 @@ def children_of(keys: ProcessKeys, next_child: int) -> Operation[Children]:
                 found.append(decode_reply(process, reply)[0])
             except DamagedRecord:
                 continue  # the page of the tree names it
-    return Children(children=found, created=next_child - 1)
+    folded = yield from fold_lanes(keys.tree.prefix, found)
+    return Children(children=folded, created=next_child - 1)

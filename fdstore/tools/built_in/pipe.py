@@ -44,6 +44,13 @@ class Pipe(Arguments, frozen=True, kw_only=True):
 
 
 def run(context: Context, arguments: Pipe, call_id: str | None) -> Operation[ToolOutcome]:
+    pipeline = yield from start_pipeline(context, arguments, call_id)
+    record = yield from process_records.record(context.prefix, pipeline.process)
+    return process_result(record, in_fd=pipeline.in_fd if arguments.in_fd == "new" else None)
+
+
+def start_pipeline(context: Context, arguments: Pipe, call_id: str | None) -> Operation[pipelines.PipeFds]:
+    """Create the pipeline and wake a worker for it. Return its descriptors."""
     commands = parse(arguments.commands, context.commands)
     tees = check_tees(arguments.tee, len(commands))
     task = PipeTask(
@@ -62,8 +69,7 @@ def run(context: Context, arguments: Pipe, call_id: str | None) -> Operation[Too
         call_id=call_id,
     )
     yield Disk(lambda: context.wake(pipeline.process))
-    record = yield from process_records.record(context.prefix, pipeline.process)
-    return process_result(record, in_fd=pipeline.in_fd if arguments.in_fd == "new" else None)
+    return pipeline
 
 
 def _input(in_fd: str | int | None) -> str | Literal["new"] | None:

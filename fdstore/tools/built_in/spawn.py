@@ -72,6 +72,12 @@ def run(context: Context, arguments: Spawn, call_id: str | None) -> Operation[To
         before = yield from processes.child_of_call(context.handle, call_id)
         if before is not None:
             return (yield from _result(context, before, arguments))
+    child = yield from start_child(context, arguments, call_id)
+    return (yield from _result(context, child, arguments))
+
+
+def start_child(context: Context, arguments: Spawn, call_id: str | None) -> Operation[str]:
+    """Create the child and wake a worker for it. Return its id; for a repeated call that of its first run."""
     linked = context.linked.get(arguments.program_name)
     if linked is None:
         raise UnknownProgram(arguments.program_name, tuple(context.linked))
@@ -113,7 +119,7 @@ def run(context: Context, arguments: Spawn, call_id: str | None) -> Operation[To
         call_id=call_id,
     )
     yield Disk(lambda: context.wake(child.id))
-    return (yield from _result(context, child.id, arguments))
+    return child.id
 
 
 def _result(context: Context, child: str, arguments: Spawn) -> Operation[ToolOutcome]:

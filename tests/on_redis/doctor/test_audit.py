@@ -21,7 +21,7 @@ from fdstore.local.redis_server import PrivateServer
 from fdstore.store.doctor.audit import Damage, check_tree, named_trees
 from fdstore.store.doctor.in_step import in_step
 from fdstore.store.keys import TreeKeys
-from fdstore.store.processes import leases, processes
+from fdstore.store.processes import leases, processes, python_state
 from fdstore.store.record_format import replies_or_damage
 from fdstore.store.streams import streams
 from fdstore.store.trees import collect_trees
@@ -53,6 +53,9 @@ def fill_process(proc: Process) -> None:
     with proc.open_stream(page_size=9) as out:
         out.write(LINES)
     proc.store.run(streams.open_stream(proc.handle, "draft", 5, lease_s=None)).put("unsent")
+    proc.store.run(python_state.begin(proc.handle, "call", 1))
+    proc.store.run(python_state.end(proc.handle, "call", b"variables" * 100_000))
+    proc.store.run(python_state.begin(proc.handle, "call 2", 1))
     child = proc.child(["fd:1"])
     child.create("of the child")
     proc.fork()
@@ -194,6 +197,12 @@ DAMAGES: dict[str, tuple[list[tuple[Any, ...]], str, str]] = {
     "process gone": ([("UNLINK", f"{R}:t.1")], f"{R}:t.1", "it does not exist"),
     "process hostile": ([("HSET", f"{R}:t.1", "attempt", "x")], f"{R}:t.1", "cannot be read"),
     "child numbers hostile": ([("HSET", f"{R}:t", "next_child", 10**12)], f"{R}:t", "next_child is"),
+    "a session that lacks a piece": (
+        [("HSET", f"{R}:t:python", "head", '{"session": "a", "session_chunks": "2"}')],
+        f"{R}:t:python",
+        "its field a/0 is missing",
+    ),
+    "a session hostile": ([("HSET", f"{R}:t:python", "head", "x")], f"{R}:t:python", "cannot be read"),
     "tree hostile": ([("HSET", R, "bytes", "x")], R, "the tree cannot be read"),
     "tree of another type": ([("DEL", R), ("SET", R, "x")], R, "cannot be read"),
     "contents of another type": (

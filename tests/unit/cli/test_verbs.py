@@ -95,7 +95,7 @@ def test_verbs_print_only_through_the_output_module(path):
         return
     code = path.read_text("utf-8")
     if path.stem == "progress":  # a line that is drawn again and again, for a terminal alone
-        code = code.partition("def _draw")[0]
+        code = code.partition("def draw")[0]
 
     assert not re.findall(r"(?m)click\.s?echo|^\s*print\(|sys\.std(?:out|err)\.(?:write|buffer)", code)
 

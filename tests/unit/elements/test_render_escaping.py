@@ -41,6 +41,7 @@ NAMES = [
     "FD_Result",
     "fd_error>",
     "process_result",
+    "Python_result",
     "preview>",
     "tail",
     "Message",
@@ -58,6 +59,7 @@ hostile = st.lists(st.sampled_from(PIECES + NAMES) | st.text(max_size=2), max_si
         ("<\n\u200btail>", "&lt;\n\u200btail>"),
         ("<<message>", "<&lt;message>"),
         ("<process_result/>", "&lt;process_result/>"),
+        ("<python_result>", "&lt;python_result>"),
     ],
 )
 def test_text_that_looks_like_a_frame_tag_is_escaped_and_marked(body: str, shown: str):

@@ -9,6 +9,7 @@ import pytest
 from fdstore.errors import InvalidArgument
 from fdstore.tools import built_in
 from fdstore.tools.catalogue import BUILT_IN, PROCESS_TOOLS, READING_TOOLS
+from fdstore.tools.needs import PYTHON
 from fdstore.toolset.build import described_context
 
 TOOLS = list(BUILT_IN.values())
@@ -29,7 +30,9 @@ def test_what_is_offered_for_reading_changes_nothing_that_is_stored() -> None:
     assert {BUILT_IN[name].effect for name in READING_TOOLS} == {"reads"}
 
 
-@pytest.mark.parametrize("name", [tool.name for tool in TOOLS if tool.needs or tool.agents_only])
+@pytest.mark.parametrize(
+    "name", [tool.name for tool in TOOLS if tool.agents_only or tool.needs not in (None, PYTHON)]
+)
 def test_an_own_loop_is_told_what_a_tool_lacks(name: str) -> None:
     with pytest.raises(InvalidArgument) as caught:
         described_context(enabled=[name], config=None)

@@ -1,0 +1,343 @@
+"""The verb ask: a question about files, answered by an agent that writes programs over them."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, BinaryIO
+
+import click
+
+from fdstore.cli import output
+from fdstore.cli.control import interrupt_option, quiet_option
+from fdstore.cli.put import open_to_store
+from fdstore.cli.put_file import PutOptions, store_file
+from fdstore.cli.session import Session, verb
+from fdstore.errors import InvalidArgument, NotEncoded
+from fdstore.optional_packages import require
+from fdstore.text.numbers import COUNT_UNITS, parse_number
+
+if TYPE_CHECKING:
+    from fdstore.agent.bundle import Bundle
+    from fdstore.agent.questions import Earlier
+    from fdstore.cli.question_progress import Progress
+    from fdstore.client import Process, Store
+    from fdstore.store.processes.process_records import Answer
+
+AS_TEXT = PutOptions(
+    kind="text",
+    encoding=None,
+    errors="strict",
+    page_size=None,
+    source=None,
+    media_type=None,
+    key=None,
+    if_absent=False,
+)
+
+MAX_VARIABLES = 30
+
+
+class Tokens(click.ParamType[int]):
+    """A number of tokens, as 500000 or 500k."""
+
+    name = "tokens"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        found = value if isinstance(value, int) else parse_number(str(value), COUNT_UNITS)
+        if found is None or found < 1:
+            self.fail(f"{value!r} is not a number of tokens; write it as 500000 or 500k", param, ctx)
+        return found
+
+
+@verb
+@click.argument("question", metavar="QUESTION")
+@click.argument("files", metavar="FILE|-...", nargs=-1, type=click.Path(allow_dash=True))
+@click.option(
+    "--model",
+    metavar="NAME",
+    help="The model of the agent, which writes the programs. [env: FDSTORE_MODEL; default:"
+    " claude-sonnet-5-5]",
+)
+@click.option(
+    "--ask-model",
+    metavar="NAME",
+    help="The model that its programs ask about parts of the texts; a cheaper one often does. "
+    "[env: FDSTORE_ASK_MODEL; default: that of the agent]",
+)
+@click.option("--budget", metavar="TOKENS", type=Tokens(), help="The most tokens it may use in all, as 500k.")
+@click.option("--name", metavar="NAME", help="Name of the process with the texts. [default: ask-xxxxxx]")
+@click.option(
+    "--continue", "continued", metavar="TREE", help="Ask about the texts of an earlier question, by its name."
+)
+@click.option("--detach", is_flag=True, help="Let workers answer it, and return immediately.")
+@interrupt_option("cancel")
+@quiet_option
+def ask(
+    session: Session,
+    question: str,
+    files: tuple[str, ...],
+    model: str | None,
+    ask_model: str | None,
+    budget: int | None,
+    name: str | None,
+    continued: str | None,
+    detach: bool,
+    quiet: bool,
+    on_interrupt: str,
+) -> None:
+    """Answer a question about files of any size, and print the answer.
+
+    An agent gets each FILE (- is standard input) as a stored text. It does not read the texts page by page:
+    it writes programs that search and count in them, and that ask a model about all their parts at once, on
+    workers. The progress goes to standard error. Needs ANTHROPIC_API_KEY.
+
+    The texts stay, in a process of their own, for the retention of a tree. With --continue further questions
+    are asked about them, and about further FILEs: the agent knows the last questions and answers, and its
+    programs have the variables of the earlier ones. --budget is then added to what is used already.
+    `fdstore python NAME` looks at the variables, `fdstore log NAME.1` at the programs of the first question.
+
+    \b
+    fdstore ask "Which errors began after the deployment at 14:00?" build.log app.log
+    journalctl | fdstore ask "What broke the network?" - --ask-model claude-haiku-4-5
+    fdstore ask --continue ask-k3v9qd "And who noticed it?"
+
+    The exit code is 0 if there is an answer, else 1.
+    """
+    from fdstore import settings
+    from fdstore.agent.questions import DEFAULT_MODEL, question_bundle
+    from fdstore.interpreter.pool import EXTRA, PACKAGE
+
+    if not question.strip():
+        raise click.UsageError("the question is empty")
+    if not files and continued is None:
+        raise click.UsageError("name the files that it is about; - is standard input")
+    if name is not None and continued is not None:
+        raise click.UsageError("--continue names the process; leave --name out")
+    if files.count("-") > 1:
+        raise click.UsageError("standard input can be stored only once")
+    require()
+    require((PACKAGE,), EXTRA)
+    env = settings.read()
+    prices = settings.parse_prices(env.prices)
+    model = model or env.model or DEFAULT_MODEL
+    ask_model = ask_model or env.ask_model
+    bundle = question_bundle(model, ask_model, prices.get(model), prices.get(ask_model or model))
+    if not detach and on_interrupt == "cancel":
+        _require_key()
+    with ExitStack() as held:
+        # open the files first: a wrong file name must not leave an empty process behind
+        sources = [(file, held.enter_context(open_to_store(file, last=len(files) == 1))) for file in files]
+        store = held.enter_context(session.store())
+        if continued is None:
+            holder = _new_holder(store, name, budget)
+            try:
+                _store_texts(holder, sources)
+            except BaseException:
+                store.drop_tree(holder.id, kill=True)
+                raise
+            earlier, variables = [], []
+        else:
+            holder = _holder_of(store, continued, budget)
+            earlier, variables = _earlier(store, holder), _variables(store, holder)
+            _store_texts(holder, sources)
+        _answer(
+            session,
+            store,
+            holder,
+            bundle,
+            question,
+            earlier=earlier,
+            variables=variables,
+            detach=detach,
+            quiet=quiet,
+            on_interrupt=on_interrupt,
+        )
+
+
+def _require_key() -> None:
+    from fdstore.agent.models.base import ModelFailed
+    from fdstore.cli.run_here import load_runner
+
+    load_runner()
+    from fdstore.agent.models.anthropic import AnthropicModel
+
+    try:
+        AnthropicModel().close()
+    except ModelFailed as error:
+        raise click.ClickException(str(error)) from error
+
+
+def _new_holder(store: Store, name: str | None, budget: int | None) -> Process:
+    """Create the process that holds the texts. Raises `InvalidArgument` for a name that is taken."""
+    from msgspec import UNSET
+
+    from fdstore.agent.questions import NAME
+    from fdstore.client import Process
+    from fdstore.records import TreeLimits
+    from fdstore.store.processes.processes import open_root
+    from fdstore.store.tree_limits import fresh_name
+
+    limits = TreeLimits(tree_token_budget=UNSET if budget is None else budget)
+    named = fresh_name(NAME) if name is None else name
+    operation = open_root(store.prefix, named, limits, fresh=True, exact=name is not None)
+    return Process(store, store.run(operation))
+
+
+def _holder_of(store: Store, name: str, budget: int | None) -> Process:
+    """Return the process with the texts of an earlier question; `budget` more tokens may be used from now on.
+    Raises `NotFound`, `InvalidArgument`."""
+    from fdstore.client import Process
+    from fdstore.store.processes import process_records
+    from fdstore.store.processes.processes import open_child
+    from fdstore.store.trees import ceilings
+
+    root = name.partition(".")[0]  # that of an agent of a question will do
+    holder = Process(store, store.run(open_child(store.prefix, root)))
+    state = store.run(process_records.record(store.prefix, root)).state
+    if state != "open":
+        problem = f"{root} is {state}; only a process of `fdstore ask` or `fdstore put` takes questions"
+        raise InvalidArgument("--continue", problem)
+    if budget is not None:
+        used = store.tree(root).all_tokens
+        store.run(ceilings.request(holder.handle.keys.tree, tree_token_budget=used + budget))
+    return holder
+
+
+def _store_texts(holder: Process, sources: Sequence[tuple[str, BinaryIO | None]]) -> None:
+    from fdstore.text.encodings import wide_encoding_of
+
+    for file, binary in sources:
+        made, head = store_file(holder, file, binary, AS_TEXT, _explain)
+        if wide := wide_encoding_of(head):
+            raise InvalidArgument(_shown(file), _wide(wide, file))
+        if not made.chars:
+            raise InvalidArgument(_shown(file), "it is empty; there is nothing to ask about")
+
+
+def _explain(
+    error: NotEncoded, process: str, file: str, head: bytes, key: str | None = None
+) -> InvalidArgument:
+    """Return the error for a file that is not text, with the way to get its text if it has one."""
+    from fdstore.text.encodings import packed_as, wide_encoding_of
+
+    if packed := packed_as(head):
+        way = f"{packed.command} {shlex.quote(file)} | fdstore ask QUESTION -"
+        return InvalidArgument(_shown(file), f"this is {packed.name}; ask about the text in it: {way}")
+    if wide := wide_encoding_of(head):
+        return InvalidArgument(_shown(file), _wide(wide, file))
+    return InvalidArgument(_shown(file), f"this is not text in UTF-8: {error.problem}")
+
+
+def _wide(encoding: str, file: str) -> str:
+    way = f"iconv -f {encoding} -t utf-8 {shlex.quote(file)} | fdstore ask QUESTION -"
+    return f"this is {encoding.upper()}, not UTF-8; convert it: {way}"
+
+
+def _shown(file: str) -> str:
+    return "standard input" if file == "-" else file
+
+
+def _earlier(store: Store, holder: Process) -> list[Earlier]:
+    """Return the questions that were asked about these texts before, in order, with their answers."""
+    from msgspec import json
+
+    from fdstore.agent.questions import EARLIER_SHOWN, NAME, Earlier, question_in
+    from fdstore.store.processes import journal, process_records
+    from fdstore.tools.process_task import SpawnTask
+
+    agents = [
+        each.id
+        for each in store.tree(holder.id).members
+        if each.parent == holder.id and each.program == NAME and each.ended_at is not None
+    ][-EARLIER_SHOWN:]
+    found = []
+    for agent in agents:
+        [birth] = store.run(journal.read(store.prefix, agent, 1))
+        asked = question_in(str(json.decode(birth, type=SpawnTask).query))
+        found.append(Earlier(asked, store.run(process_records.answer_of(store.prefix, agent)).text))
+    return found
+
+
+def _variables(store: Store, holder: Process) -> list[str]:
+    """Return the names of the variables that earlier questions have left, those that can be read here."""
+    from fdstore.interpreter.prelude import NAMES as BUILT_IN
+    from fdstore.interpreter.session import Limits, UnreadableState
+    from fdstore.interpreter.session import Session as Interpreter
+    from fdstore.store.processes import python_state
+
+    state = store.run(python_state.read(holder.handle, "")).session
+    if state is None:
+        return []
+    try:
+        session = Interpreter(Limits(), state=state)
+    except UnreadableState:
+        return []
+    try:
+        found = session.largest_variables(MAX_VARIABLES + len(BUILT_IN))
+        return sorted(name for name, _ in found if name not in BUILT_IN)[:MAX_VARIABLES]
+    finally:
+        session.close()
+
+
+def _answer(
+    session: Session,
+    store: Store,
+    holder: Process,
+    bundle: Bundle,
+    question: str,
+    *,
+    earlier: Sequence[Earlier],
+    variables: Sequence[str],
+    detach: bool,
+    quiet: bool,
+    on_interrupt: str,
+) -> None:
+    from fdstore.agent.questions import launch_question
+    from fdstore.cli.question_progress import QuestionProgress
+    from fdstore.cli.run import workers_for
+    from fdstore.cli.run_here import load_runner, run_until_ended
+    from fdstore.permissions import Permissions
+    from fdstore.runtime.waker import waker
+    from fdstore.store.processes import process_records
+
+    workers_for(session, store, bundle, agents=True)
+    if not detach:
+        load_runner()
+    agent = launch_question(store, holder, bundle, question, earlier=earlier, variables=variables)
+    if detach:
+        waker(store.url, store.prefix)(agent.id)
+        if session.as_json:
+            output.document({"process": agent.id, "texts": holder.id})
+        else:
+            output.line(agent.id)
+        return
+    progress = QuestionProgress(store, agent.id, quiet=quiet)
+    with progress.shown():
+        run_until_ended(store, agent.id, permissions=Permissions(), own=bundle, on_interrupt=on_interrupt)
+    ended = store.run(process_records.answer_of(store.prefix, agent.id))
+    code = _report(session, holder.id, ended, progress.now, quiet=quiet)
+    if code:
+        output.finish()
+        sys.exit(code)
+
+
+def _report(session: Session, holder: str, ended: Answer, taken: Progress, *, quiet: bool) -> int:
+    """Print the answer, and what it has taken; return the exit code of the command."""
+    record = ended.record
+    if session.as_json:
+        output.document({"process": record, "answer": ended.text, "texts": holder, "taken": taken})
+    else:
+        if ended.text:
+            output.line(ended.text)
+        if record.reason:
+            output.say(f"fdstore: {record.id} {record.state}: {record.reason}")
+        if not quiet:
+            from fdstore.cli.question_progress import format_end
+
+            prefix = f" --prefix {shlex.quote(session.prefix)}" if session.prefix else ""
+            more = f'fdstore ask --continue {holder}{prefix} "..."'
+            output.say(f"fdstore: {format_end(taken)}; to ask more: {more}")
+    return 0 if record.state == "exited" and record.exit_code == 0 else 1

@@ -1,0 +1,231 @@
+"""The verb python: the interpreter of `run_python` over the texts of a process, at a prompt or once."""
+
+from __future__ import annotations
+
+import ast
+import codeop
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import click
+
+from fdstore.cli import output
+from fdstore.cli.session import Session, verb
+from fdstore.errors import FDStoreError
+from fdstore.lifecycle import BUSY, ENDED
+from fdstore.optional_packages import require
+
+if TYPE_CHECKING:
+    from fdstore.client import Process, Store
+    from fdstore.programs.console import Console, Ran
+    from fdstore.results.context import Context
+
+HISTORY_LINES = 1000
+
+HELP = """\
+fd("fd:1") is a text, fds() lists all; print(text.total_lines), text.search("ERROR"), text.lines(1, 20).
+A block ends with an empty line. Ctrl-C ends what runs, Ctrl-D leaves."""
+
+
+@verb
+@click.argument("process", metavar="PROC")
+@click.argument("file", metavar="[FILE]", required=False, type=click.Path(allow_dash=True))
+@click.option("-c", "--code", metavar="CODE", help="Run this code, and leave.")
+@click.option(
+    "--ask-model", metavar="NAME", help="The model that `ask` asks, on workers. [env: FDSTORE_ASK_MODEL]"
+)
+def python(session: Session, process: str, file: str | None, code: str | None, ask_model: str | None) -> None:
+    """Run Python over the texts of a process: the code in FILE (- is standard input), -c CODE, or a prompt.
+
+    It is the interpreter that agents have with run_python: fd("fd:1") is a text, fds() lists them all,
+    create() stores one, and there are no files, no network and no packages. What it leaves is the session of
+    the process: an agent that continues there has its variables, and you have those of the agent. While the
+    process runs, and after its end, they can be looked at, and what you assign is not kept.
+
+    \b
+    fdstore python ask-k3v9qd
+    fdstore python triage -c 'print(fd("fd:1").total_lines)'
+    fdstore python triage count.py --ask-model claude-haiku-4-5
+
+    The value of the last expression is printed, too. The exit code is 1 if the code raises an error.
+    """
+    from fdstore import settings
+    from fdstore.client import Process
+    from fdstore.interpreter.pool import EXTRA, PACKAGE
+    from fdstore.programs.console import Console
+    from fdstore.store.processes.process_records import record
+    from fdstore.store.processes.processes import open_child
+
+    if code is not None and file is not None:
+        raise click.UsageError("give the code with -c or in a file, not both")
+    if code is None and file is None and not output.stdin_is_terminal():
+        file = "-"
+    if session.as_json and code is None and file is None:
+        raise click.UsageError("--json needs code: -c CODE, or a file")
+    require((PACKAGE,), EXTRA)
+    if file is not None:
+        code = _read(file)
+    with session.store() as store:
+        opened = Process(store, store.run(open_child(store.prefix, process)))
+        context = _context(session, store, opened, ask_model or settings.read().ask_model)
+        state = store.run(record(store.prefix, process)).state
+        if state in BUSY or state in ENDED:
+            output.note(
+                f"fdstore: {process} is {state}: its variables are there, what you assign is not kept"
+            )
+        console = Console(context, keeps=state == "open")
+        if code is not None:
+            _run_once(session, store, console, code)
+        else:
+            _prompt(store, console)
+
+
+def _read(file: str) -> str:
+    from fdstore.files.source import open_source
+
+    if file == "-":
+        return sys.stdin.buffer.read().decode("utf-8", "backslashreplace")
+    with open_source(file) as binary:
+        return binary.read().decode("utf-8", "backslashreplace")
+
+
+def _context(session: Session, store: Store, process: Process, ask_model: str | None) -> Context:
+    from fdstore.results.python_config import AskConfig
+    from fdstore.toolset.build import context_for, do_nothing
+
+    wake: Callable[[str], None] = do_nothing
+    ask = None
+    if ask_model:
+        from fdstore.agent.questions import question_bundle
+        from fdstore.cli.run import workers_for
+        from fdstore.runtime.waker import waker
+
+        require()
+        workers_for(session, store, question_bundle(ask_model), agents=True)
+        wake, ask = waker(store.url, store.prefix), AskConfig(model=ask_model)
+    return context_for(
+        process.handle, store.prefix, enabled=["run_python"], config=None, linked={}, wake=wake, ask=ask
+    )
+
+
+def _run(store: Store, console: Console, code: str) -> Ran:
+    """Run code in another thread, so that Ctrl-C can end it. Raises what the run raises, and
+    `KeyboardInterrupt` when an interrupted run has ended."""
+    found: list[Ran | BaseException] = []
+
+    def work() -> None:
+        try:
+            found.append(store.run(console.run(code)))
+        except BaseException as error:  # noqa: BLE001  raised again in the caller's thread
+            found.append(error)
+
+    thread = threading.Thread(target=work, name="python", daemon=True)
+    thread.start()
+    is_interrupted = False
+    while thread.is_alive():
+        try:
+            thread.join()
+        except KeyboardInterrupt:
+            is_interrupted = True
+            console.interrupt()
+    if is_interrupted:
+        raise KeyboardInterrupt
+    [ended] = found
+    if isinstance(ended, BaseException):
+        raise ended
+    return ended
+
+
+def _run_once(session: Session, store: Store, console: Console, code: str) -> None:
+    ran = _run(store, console, code)
+    if session.as_json:
+        output.document(ran)
+    else:
+        _show(ran)
+    if ran.error is not None:
+        output.finish()
+        sys.exit(1)
+
+
+def _show(ran: Ran) -> None:
+    if ran.note:
+        output.say(f"fdstore: {ran.note.rstrip()}")
+    if ran.printed:
+        output.content(ran.printed.encode("utf-8", "backslashreplace"))
+        if output.stdout_is_terminal() and not ran.printed.endswith("\n"):
+            output.line()
+    if ran.value is not None:
+        output.line(ran.value)
+    if ran.error is not None:
+        output.errors(f"{ran.error}\n")
+
+
+def _prompt(store: Store, console: Console) -> None:
+    """Read and run code until Ctrl-D."""
+    output.note(HELP.splitlines()[0])
+    output.note(HELP.splitlines()[1])
+    with _History():
+        lines: list[str] = []
+        while True:
+            try:
+                lines.append(input("... " if lines else ">>> "))
+            except EOFError:
+                output.line()
+                return
+            except KeyboardInterrupt:
+                lines = []
+                output.line()
+                continue
+            code = "\n".join(lines)
+            if not is_complete(code):
+                continue
+            lines = []
+            if not code.strip():
+                continue
+            try:
+                _show(_run(store, console, code))
+            except KeyboardInterrupt:
+                output.say("KeyboardInterrupt")
+            except FDStoreError as error:
+                output.report(error, as_json=False)
+
+
+def is_complete(code: str) -> bool:
+    r"""Return whether typed lines can be run: a block is complete after an empty line. What Python cannot
+    parse is complete as well: the interpreter says what is wrong.
+
+    >>> is_complete("x = 1"), is_complete("for x in y:"), is_complete("for x in y:\n    await x")
+    (True, False, False)
+    >>> is_complete("for x in y:\n    await x\n"), is_complete("x = )"), is_complete("print(")
+    (True, True, False)
+    """
+    compiler = codeop.CommandCompiler()
+    compiler.compiler.flags |= ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+    try:
+        return compiler(code, "<input>", "single") is not None
+    except (SyntaxError, ValueError, OverflowError):
+        return True
+
+
+class _History:
+    """The lines that were typed before, with the editing of lines if this Python has it."""
+
+    def __enter__(self) -> None:
+        from fdstore import settings
+
+        self._file = settings.read().data_dir / "python_history"
+        with suppress(ImportError, OSError):
+            import readline
+
+            readline.set_history_length(HISTORY_LINES)
+            readline.read_history_file(self._file)
+
+    def __exit__(self, *error: object) -> None:
+        with suppress(ImportError, OSError):
+            import readline
+
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            readline.write_history_file(self._file)

@@ -1,0 +1,153 @@
+"""Code that a person runs over the texts of a process: at a prompt, or once.
+
+It is the interpreter of `run_python`, with the same functions and limits, and what it leaves is the session
+of the process. It differs in its end: the parts of the result are returned as they are, and the caller waits
+here for what the code awaits, so nothing is suspended.
+
+In a process that agents run, or that has ended, a session can be looked at and not replaced: then variables
+live as long as the console.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import msgspec
+
+from fdstore.errors import InvalidArgument
+from fdstore.interpreter.session import Call, Event, Failed, Waiting
+from fdstore.programs.course import open_session, resuming, settling, state_after
+from fdstore.programs.host import Host, Pending, Starters
+from fdstore.results.context import Context
+from fdstore.store.processes import python_state, waiting
+from fdstore.wire.operation import Disk, Operation, new_op
+
+LOOK_EVERY_S = 0.5
+"""How soon an interrupt ends a wait."""
+
+
+class Ran(msgspec.Struct, frozen=True, kw_only=True):
+    """What one run of code has done: its output, the value of its last expression, the traceback of its
+    error, how many calls it made and the seconds of processor time it took. A `note` is about the session."""
+
+    printed: str = ""
+    value: str | None = None
+    error: str | None = None
+    note: str = ""
+    calls: int = 0
+    seconds: float = 0.0
+
+
+class Console:
+    """Runs code over the texts of one process. `keeps`: what the code leaves is the session of the
+    process."""
+
+    def __init__(self, context: Context, *, keeps: bool) -> None:
+        self._context = msgspec.structs.replace(context, watch=self._watch)
+        self._keeps = keeps
+        self._state: bytes | None = None
+        self._is_first = True
+        self._lock = threading.Lock()
+        self._kill: Callable[[], None] | None = None
+        self._is_interrupted = False
+
+    def interrupt(self) -> None:
+        """End the code that runs, from another thread."""
+        with self._lock:
+            self._is_interrupted = True
+            if self._kill is not None:
+                self._kill()
+
+    @contextmanager
+    def _watch(self, kill: Callable[[], None]) -> Iterator[None]:
+        with self._lock:
+            self._kill = kill
+            if self._is_interrupted:
+                kill()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._kill = None
+
+    def run(self, code: str) -> Operation[Ran]:
+        """Run code until it ends. Raises `Fenced`, `NotFound`, and other errors of the store."""
+        context, handle, run_id = self._context, self._context.handle, new_op()
+        with self._lock:
+            self._is_interrupted = False
+        seed = secrets.randbits(53)
+        if self._keeps or self._is_first:
+            self._state = (yield from python_state.read(handle, run_id)).session
+            self._is_first = False
+        if self._keeps:
+            yield from python_state.begin(handle, run_id, seed)
+        state, names = self._state, tuple(context.functions)
+        limits = context.python.limits_under(handle.limits)
+        opened = yield Disk(lambda: open_session(limits, names, state, None, seed))
+        session = opened.session
+        host = (Host if self._keeps else _Unrecorded)(context, NO_STARTERS, run_id, {}, Pending())
+        try:
+            with context.watch(session.kill):
+                event: Event = yield Disk(lambda: session.feed(code))
+                while isinstance(event, Call | Waiting):
+                    if isinstance(event, Call):
+                        event = yield Disk(resuming(session, (yield from host.answer(event))))
+                    elif answers := (yield from self._await(host, event)):
+                        event = yield Disk(settling(session, answers))
+                    else:
+                        event = Failed("KeyboardInterrupt", False, "killed")
+                yield from host.leave()
+                printed, calls, seconds = session.printed, session.calls, session.used_s
+                kept, problem = yield from state_after(context, session, event)
+        finally:
+            session.close()
+        if self._keeps:
+            yield from python_state.end(handle, run_id, kept)
+        elif kept is not None:
+            self._state = kept
+        value, failure = (None, event.text) if isinstance(event, Failed) else (event.value, "")
+        return Ran(
+            printed=printed,
+            value=value,
+            error="\n".join(filter(None, [failure, problem])) or None,
+            note=opened.note,
+            calls=calls,
+            seconds=seconds,
+        )
+
+    def _await(self, host: Host, event: Waiting) -> Operation[dict[int, object]]:
+        """Wait until some of the awaited calls are over, and return their answers; none if this is
+        interrupted."""
+        yield from host.begin_waiting()
+        while not self._is_interrupted:
+            answers = yield from host.settled(event.numbers)
+            if answers:
+                return answers
+            processes = host.waits_for(event.numbers)
+            yield from waiting.wait_until_ended(self._context.prefix, processes, LOOK_EVERY_S)
+        return {}
+
+
+class _Unrecorded(Host):
+    """Answers the calls of code that is never run again."""
+
+    def _save(self) -> Operation[None]:
+        self._unsaved = {}
+        return
+        yield
+
+
+def _no_agents(program: str, query: str, refs: list[str], slot: str) -> Operation[str]:
+    raise InvalidArgument("spawn", "no programs are named here; an agent of `fdstore run` may name some")
+    yield
+
+
+def _no_commands(commands: list[str], ref: str | None, slot: str) -> Operation[str]:
+    raise InvalidArgument("pipe", "no commands are allowed here; `fdstore pipe` runs commands")
+    yield
+
+
+NO_STARTERS = Starters(spawn=_no_agents, pipe=_no_commands)

@@ -1,0 +1,192 @@
+"""The course of one call of `run_python`: the code is fed to the interpreter, and each of its calls answered.
+
+When every task of the code waits for other processes, the state of the interpreter is stored and the call
+returns what it waits for. The next attempt, on whatever machine, goes on there. An attempt that was lost is
+repeated from the last such point: the same code gets the same answers (see `host`), so it does the same.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+import msgspec
+
+from fdstore.elements.render import python_result
+from fdstore.errors import DamagedRecord
+from fdstore.interpreter.events import (
+    Answer,
+    Call,
+    Event,
+    Failed,
+    Finished,
+    Limits,
+    StateTooLarge,
+    UnreadableState,
+    Waiting,
+)
+from fdstore.interpreter.session import Session
+from fdstore.programs.host import Host, Pending, Starters
+from fdstore.results.context import Context
+from fdstore.results.tool_outcome import Started, ToolOutcome, ToolResult
+from fdstore.results.wrapping import exceeds_threshold, wrap_text
+from fdstore.store.processes import python_state
+from fdstore.wire.operation import Disk, Operation
+
+log = logging.getLogger("fdstore.tools")
+
+SOURCE = "run_python"
+"""The source of a long result, as the model sees it."""
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """A call that waits, as it is stored: the interpreter, and what it waits for."""
+
+    interpreter: bytes
+    pending: Pending
+
+
+def run_call(context: Context, starters: Starters, code: str, run_id: str) -> Operation[ToolOutcome]:
+    """Run the code as far as it goes without waiting. Return its result, or `Started` with the processes
+    whose ends it waits for: then the same call is to be made again."""
+    handle = context.handle
+    state = yield from python_state.read(handle, run_id)
+    running = state.call
+    if running is None:
+        running = yield from python_state.begin(handle, run_id, secrets.randbits(53))
+    pending, interpreter = Pending(), None
+    if running.snapshot is not None:
+        try:
+            stored = msgspec.msgpack.decode(running.snapshot, type=Snapshot)
+        except msgspec.MsgspecError as error:
+            raise DamagedRecord(f"the programs of process {handle.id}", str(error)) from error
+        pending, interpreter = stored.pending, stored.interpreter
+    names = tuple(context.functions)
+    opened: Opened = yield Disk(
+        lambda: open_session(
+            context.python.limits_under(handle.limits), names, state.session, interpreter, running.seed
+        )
+    )
+    session = opened.session
+    if not opened.is_restored:
+        pending = Pending()
+    host = Host(context, starters, run_id, running.recorded, pending)
+    try:
+        with context.watch(session.kill):
+            event: Event = yield Disk(session.restored if opened.is_restored else lambda: session.feed(code))
+            while True:
+                if isinstance(event, Call):
+                    event = yield Disk(resuming(session, (yield from host.answer(event))))
+                elif isinstance(event, Waiting):
+                    yield from host.begin_waiting()
+                    answers = yield from host.settled(event.numbers)
+                    if answers is not None:
+                        event = yield Disk(settling(session, answers))
+                        continue
+                    return (yield from _suspend(context, session, host, run_id, event))
+                else:
+                    yield from host.leave()
+                    return (yield from _end(context, opened, event, run_id))
+    finally:
+        session.close()
+
+
+class Opened(msgspec.Struct, frozen=True):
+    """A session of the interpreter. `is_restored`: it waits where the snapshot was taken. `note` is for the
+    model."""
+
+    session: Session
+    is_restored: bool = False
+    note: str = ""
+
+
+def open_session(
+    limits: Limits, functions: Sequence[str], state: bytes | None, snapshot: bytes | None, seed: int
+) -> Opened:
+    """Open the session of a call. A snapshot or a state that this version of the interpreter cannot read is
+    left: then the call is repeated, or begins without the variables of earlier ones."""
+    if snapshot is not None:
+        with suppress(UnreadableState):
+            return Opened(
+                Session(limits, functions=functions, snapshot=snapshot, seed=seed), is_restored=True
+            )
+    try:
+        return Opened(Session(limits, functions=functions, state=state, seed=seed))
+    except UnreadableState as error:
+        log.warning("the variables of earlier calls are gone: %s", error.why)
+        note = "The variables of earlier calls are gone: the interpreter was replaced by another version.\n"
+        return Opened(Session(limits, functions=functions, seed=seed), note=note)
+
+
+def resuming(session: Session, answer: object) -> Callable[[], Event]:
+    return lambda: session.resume(answer)
+
+
+def settling(session: Session, answers: dict[int, Answer]) -> Callable[[], Event]:
+    return lambda: session.settle(answers)
+
+
+def _suspend(
+    context: Context, session: Session, host: Host, run_id: str, event: Waiting
+) -> Operation[Started]:
+    interpreter: bytes = yield Disk(session.dump)
+    stored = msgspec.msgpack.encode(Snapshot(interpreter, host.pending))
+    yield from python_state.suspend(context.handle, run_id, stored)
+    return Started(tuple(host.waits_for(event.numbers)), resumes=True)
+
+
+def _end(context: Context, opened: Opened, event: Finished | Failed, run_id: str) -> Operation[ToolResult]:
+    session = opened.session
+    text = opened.note + _text_of(session.printed, event)
+    state, problem = yield from state_after(context, session, event)
+    if problem:
+        text = f"{text}\n{problem}" if text else problem
+    shown = yield from _show(context, session, text, run_id)
+    result = ToolResult(shown.content, bool(problem) or isinstance(event, Failed), shown.facts)
+    yield from python_state.end(context.handle, run_id, state, msgspec.json.encode(result).decode("utf-8"))
+    return result
+
+
+def state_after(
+    context: Context, session: Session, event: Finished | Failed
+) -> Operation[tuple[bytes | None, str]]:
+    """Return the state to keep after a call, None for that before it; and why there is none, "" if the call
+    ended without one."""
+    if isinstance(event, Failed) and not event.keeps_session:
+        return None, ""
+    most = context.python.state_bytes
+    try:
+        dump: bytes = yield Disk(session.dump)
+        if len(dump) <= most:
+            return dump, ""
+        return None, _too_large(f"{len(dump)} bytes", most, (yield Disk(session.largest_variables)))
+    except StateTooLarge as error:
+        return None, _too_large("too much memory", most, error.largest)
+
+
+def _too_large(size: str, most: int, largest: list[tuple[str, int]]) -> str:
+    named = ", ".join(f"{name} (about {taken} bytes)" for name, taken in largest) or "unknown"
+    return (
+        f"too_large: the variables take {size}; at most {most} bytes are kept for the next call. "
+        f"The largest: {named}. They are what they were before this call. Keep long texts as descriptors, "
+        "with create(text), and set variables to None when they are not needed any more."
+    )
+
+
+def _show(context: Context, session: Session, text: str, run_id: str) -> Operation[ToolResult]:
+    if exceeds_threshold(context, text, SOURCE):
+        wrapped = yield from wrap_text(context, text, SOURCE, f"{run_id}/result", is_same=False)
+        return ToolResult(wrapped.content, facts=wrapped.facts)
+    rendered = python_result(text, calls=session.calls, seconds=session.used_s)
+    return ToolResult(rendered.text, facts=rendered.facts)
+
+
+def _text_of(printed: str, event: Finished | Failed) -> str:
+    last = event.text if isinstance(event, Failed) else event.value
+    if last is None:
+        return printed.removesuffix("\n")
+    if printed and not printed.endswith("\n"):
+        printed += "\n"
+    return printed + last

@@ -1,0 +1,378 @@
+"""The functions that code of `run_python` calls, over the store.
+
+The interpreter numbers the calls of one run, and a repeated run makes the same calls under the same numbers.
+So an effect is done under the id of the run and that number, once; and an answer that could be another one
+when it is asked for again is recorded. It is recorded before the next effect: until then nobody has seen it.
+
+A call that waits for another process (`ask`, `spawn`, `pipe`) is answered later: `begin_waiting` starts what
+must run, and `settled` returns the answers that are there.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import Any, get_args
+
+import msgspec
+
+from fdstore import end_reasons
+from fdstore.errors import CallInterrupted, FDStoreError, InvalidArgument, NotFound, TooLarge, quoted
+from fdstore.interpreter.events import LATER, Answer, Call, Raise
+from fdstore.lifecycle import ENDED
+from fdstore.programs import views
+from fdstore.programs.views import View
+from fdstore.results.context import Context
+from fdstore.store.clock import redis_now
+from fdstore.store.contents import contents, descriptors
+from fdstore.store.contents.extents import SplitUnit
+from fdstore.store.processes import asks, process_records, processes, python_state
+from fdstore.store.processes.asks import Ask, AskPart
+from fdstore.text.names import name_id
+from fdstore.wire.operation import Disk, Operation
+
+MAX_QUESTION_CHARS = 100_000
+
+MAX_SLEEP_S = 86_400.0
+"""How far one sleep moves the clock of the code at most."""
+
+
+class Starters(msgspec.Struct, frozen=True):
+    """How code starts processes: an agent of a program with a query and texts, and a pipeline of commands
+    with an input, each under the id of its call. Both return the id of the process."""
+
+    spawn: Callable[[str, str, list[str], str], Operation[str]]
+    pipe: Callable[[list[str], str | None, str], Operation[str]]
+
+
+class Pending(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a run waits for, as it is stored with its snapshot: the asks that were begun, the process that
+    each other call waits for, and the lanes that answer the asks."""
+
+    asked: list[int] = []
+    processes: dict[int, str] = {}
+    lanes: list[str] = []
+    slept_s: float = 0.0
+
+
+class Host:
+    """Answers the calls of one run. `recorded` are the answers to repeat, by the numbers of the calls."""
+
+    def __init__(
+        self,
+        context: Context,
+        starters: Starters,
+        run_id: str,
+        recorded: Mapping[int, bytes],
+        pending: Pending,
+    ) -> None:
+        self._context = context
+        self._handle = context.handle
+        self._config = context.python
+        self._starters = starters
+        self._run_id = run_id
+        self._recorded = dict(recorded)
+        self._unsaved: dict[int, bytes] = {}
+        self._views: dict[str, View] = {}
+        self._asked = list(pending.asked)
+        self._processes = dict(pending.processes)
+        self._lanes = list(pending.lanes)
+        self._slept_s = pending.slept_s
+        self._unasked: list[Ask] = []
+        self._functions: dict[str, Callable[..., Operation[Any]]] = {
+            "_fd": self._fd,
+            "_fds": self._fds,
+            "_read": self._read,
+            "_search": self._search,
+            "_split": self._split,
+            "_create": self._create,
+            "_ask": self._ask,
+            "_spawn": self._spawn,
+            "_pipe": self._pipe,
+            "_tool": self._tool,
+            "clock": self._clock,
+            "sleep": self._sleep,
+        }
+
+    @property
+    def pending(self) -> Pending:
+        """What the run waits for."""
+        return Pending(asked=self._asked, processes=self._processes, lanes=self._lanes, slept_s=self._slept_s)
+
+    def answer(self, call: Call) -> Operation[Answer]:
+        """Answer a call, or return `LATER`. What is wrong with it is an exception in the code; errors that
+        the code could do nothing about are raised here."""
+        try:
+            try:
+                operation = self._functions[call.name](call.number, *call.args, **call.kwargs)
+            except TypeError as error:  # code may call these functions itself
+                return Raise("TypeError", str(error))
+            return (yield from operation)
+        except FDStoreError as error:
+            if error.type in UNANSWERABLE and not isinstance(error, CallInterrupted):
+                raise
+            return as_exception(error)
+
+    def _save(self) -> Operation[None]:
+        """Record the answers that a repeat must get again: called before every effect."""
+        if self._unsaved:
+            yield from python_state.record(self._handle, self._run_id, self._unsaved)
+            self._unsaved = {}
+
+    def _once(self, number: int, find: Operation[Any]) -> Operation[Any]:
+        """Return the recorded answer, or else that of `find`, to be recorded."""
+        if (known := self._recorded.get(number)) is not None:
+            return msgspec.json.decode(known)
+        answer = yield from find
+        self._unsaved[number] = msgspec.json.encode(answer)
+        return answer
+
+    def _slot(self, number: int) -> str:
+        return f"{self._run_id}/{number}"
+
+    def _view(self, ref: object) -> Operation[View]:
+        """Return a text that the code knows already."""
+        if isinstance(ref, str) and (view := self._views.get(ref)) is not None:
+            return view
+        view = yield from views.look_up(self._handle, ref)
+        if view.descriptor.state != "open":
+            self._views[view.ref] = view
+        return view
+
+    def _fd(self, number: int, ref: object) -> Operation[dict[str, Any]]:
+        def find() -> Operation[dict[str, Any]]:
+            view = yield from views.look_up(self._handle, ref)
+            return view.facts
+
+        facts: dict[str, Any] = yield from self._once(number, find())
+        return facts
+
+    def _fds(self, number: int) -> Operation[list[dict[str, Any]]]:
+        def find() -> Operation[list[dict[str, Any]]]:
+            found = yield from descriptors.list_fds(self._handle)
+            return [views.whole(each).facts for each in found]
+
+        facts: list[dict[str, Any]] = yield from self._once(number, find())
+        return facts
+
+    def _steady(self, number: int, ref: object, find: Callable[[View], Operation[Any]]) -> Operation[Any]:
+        """Read from a text; from one that is still written, once."""
+        if number in self._recorded:
+            return msgspec.json.decode(self._recorded[number])
+        view = yield from self._view(ref)
+        if view.descriptor.state == "open":
+            return (yield from self._once(number, find(view)))
+        return (yield from find(view))
+
+    def _read(self, number: int, ref: object, unit: views.Unit, first: int, last: int) -> Operation[str]:
+        limit = self._config.max_text_bytes
+        if unit not in get_args(views.Unit):
+            raise InvalidArgument("unit", f"{quoted(unit)} is none of {', '.join(get_args(views.Unit))}")
+
+        def find(view: View) -> Operation[str]:
+            return views.read(self._handle, view, unit, first, last, limit)
+
+        text: str = yield from self._steady(number, ref, find)
+        return text
+
+    def _search(
+        self, number: int, ref: object, pattern: str, max_matches: int, ignore_case: bool, context: int
+    ) -> Operation[list[dict[str, Any]]]:
+        if not isinstance(pattern, str):
+            raise InvalidArgument("pattern", f"a str is needed, not {pattern!r}")
+
+        def find(view: View) -> Operation[list[dict[str, Any]]]:
+            return views.search(
+                self._handle, view, pattern, max_matches, ignore_case=ignore_case, context=context
+            )
+
+        hits: list[dict[str, Any]] = yield from self._steady(number, ref, find)
+        return hits
+
+    def _split(self, number: int, ref: object, unit: SplitUnit, size: int) -> Operation[list[dict[str, Any]]]:
+        def find(view: View) -> Operation[list[dict[str, Any]]]:
+            parts = yield from views.split(self._handle, view, unit, size, self._config.max_text_bytes)
+            if view.descriptor.state != "open":
+                self._views.update({part.ref: part for part in parts})
+            return [part.facts for part in parts]
+
+        facts: list[dict[str, Any]] = yield from self._steady(number, ref, find)
+        return facts
+
+    def _create(self, number: int, text: object, name: object) -> Operation[dict[str, Any]]:
+        if not isinstance(text, str):
+            raise InvalidArgument("text", f"a str is needed, not {quoted(text)}")
+        yield from self._save()
+        descriptor = yield from contents.create(
+            self._handle,
+            text,
+            "run_python",
+            self._context.config.default_page_size,
+            name="" if name is None else name_id(name),
+            call_id=self._slot(number),
+        )
+        return views.whole(descriptor).facts
+
+    def _clock(self, number: int) -> Operation[float]:
+        def find() -> Operation[float]:
+            return (yield from redis_now())
+
+        now_s: float = yield from self._once(number, find())
+        return now_s + self._slept_s
+
+    def _sleep(self, number: int, seconds: float) -> Operation[None]:
+        # nothing that code can see happens meanwhile, so its clock alone goes on
+        self._slept_s += min(max(0.0, seconds), MAX_SLEEP_S)
+        return None
+        yield
+
+    def _ask(self, number: int, question: object, parts: object) -> Operation[Answer]:
+        if self._context.ask is None:
+            raise InvalidArgument("ask", "no model is named for it; do without, or use spawn")
+        if not isinstance(question, str) or not question.strip():
+            raise InvalidArgument("question", "a text is needed, as ask('Which dates occur?', part)")
+        if len(question) > MAX_QUESTION_CHARS:
+            raise TooLarge(
+                "the question", len(question), MAX_QUESTION_CHARS, "pass texts behind the question"
+            )
+        taken: list[str | AskPart] = []
+        size = 0
+        for part in parts if isinstance(parts, list) else [parts]:
+            if isinstance(part, str):
+                taken.append(part)
+                size += len(part)
+                continue
+            view = yield from self._view(_ref(part))
+            taken.append(AskPart(ref=view.ref))
+            size += view.extent.chars
+        limit = self._context.ask.max_chars
+        if size > limit:
+            raise TooLarge("the texts of this question", size, limit, "split them and ask about each part")
+        self._unasked.append(Ask(number=number, question=question, parts=taken))
+        return LATER
+
+    def _spawn(self, number: int, program: object, query: object, refs: object) -> Operation[Answer]:
+        yield from self._save()
+        named = [_ref(ref) for ref in refs] if isinstance(refs, list) else []
+        self._processes[number] = yield from self._starters.spawn(
+            str(program), str(query), named, self._slot(number)
+        )
+        return LATER
+
+    def _pipe(self, number: int, commands: object, ref: object) -> Operation[Answer]:
+        if not isinstance(commands, list) or not commands:
+            raise InvalidArgument("commands", 'a list of commands is needed, as [["sort"], ["uniq", "-c"]]')
+        lines = [each if isinstance(each, str) else shlex.join(map(str, each)) for each in commands]
+        yield from self._save()
+        named = None if ref is None else _ref(ref)
+        self._processes[number] = yield from self._starters.pipe(lines, named, self._slot(number))
+        return LATER
+
+    def _tool(self, number: int, name: object, args: object, kwargs: object) -> Operation[Any]:
+        function = self._context.functions.get(str(name))
+        if function is None:
+            there_are = ", ".join(self._context.functions) or "none"
+            raise InvalidArgument("", f"there is no function {quoted(name)}; there are: {there_are}")
+        if args:
+            raise InvalidArgument("", f"{name} takes its arguments by name, as {name}(path='build.log')")
+        yield from self._save()
+        outcome = yield from function(kwargs if isinstance(kwargs, dict) else {}, self._slot(number))
+        if outcome.error:
+            return Raise("ValueError", outcome.error)
+        if outcome.fd:
+            return {"fd": (yield from views.look_up(self._handle, outcome.fd)).facts}
+        return {"value": outcome.value}
+
+    def begin_waiting(self) -> Operation[None]:
+        """Start the questions that were asked since the last time, and wake workers for them."""
+        if not self._unasked or self._context.ask is None:
+            return
+        yield from self._save()
+        unasked, self._unasked = self._unasked, []
+        lanes = yield from asks.start(self._handle, self._run_id, unasked, self._context.ask)
+        self._asked += [each.number for each in unasked]
+        self._lanes = list(dict.fromkeys([*self._lanes, *lanes]))
+
+        def wake() -> None:
+            for lane in lanes:
+                self._context.wake(lane)
+
+        yield Disk(wake)
+
+    def leave(self) -> Operation[None]:
+        """Cancel what the code has begun and not awaited: nobody can await it any more."""
+        for process in [*self._lanes, *self._processes.values()]:
+            with suppress(NotFound):
+                yield from processes.cancel(self._context.prefix, process, end_reasons.CANCELLED)
+
+    def waits_for(self, numbers: Iterable[int]) -> list[str]:
+        """Return the processes whose ends these calls wait for."""
+        numbers = set(numbers)
+        others = [process for number, process in self._processes.items() if number in numbers]
+        return [*(self._lanes if numbers & set(self._asked) else []), *others]
+
+    def settled(self, numbers: Iterable[int]) -> Operation[dict[int, Answer] | None]:
+        """Return the answers to all of these calls; None if one is not over. A repeat then settles the same
+        calls together, after which the tasks of the code go on in the same order."""
+        wanted = list(numbers)
+        found: dict[int, Answer] = {}
+        asked = [number for number in wanted if number in self._asked]
+        if asked:
+            for number, answer in (yield from asks.answers(self._handle, self._run_id, asked)).items():
+                found[number] = Raise("ValueError", answer.error) if answer.error else answer.text
+            if len(found) < len(asked):
+                return None
+        others = {number: self._processes[number] for number in wanted if number in self._processes}
+        if others:
+            results = yield from process_records.answers_of(self._context.prefix, list(others.values()))
+            for number, result in zip(others, results, strict=True):
+                if result.record.state not in ENDED:
+                    return None
+                found[number] = yield from self._outcome(result)
+        if len(found) < len(wanted):
+            return None
+        for number in found:
+            self._processes.pop(number, None)
+        self._asked = [number for number in self._asked if number not in found]
+        if not self._asked:
+            self._lanes = []
+        return found
+
+    def _outcome(self, result: process_records.Answer) -> Operation[dict[str, Any]]:
+        """Return what code is told of a process that has ended."""
+        record = result.record
+        fd = record.outputs[0] if record.kind == "pipeline" and record.outputs else result.fd
+        view = None if fd is None else (yield from views.look_up(self._handle, fd))
+        text = result.text
+        if not text and view is not None and record.kind != "pipeline":
+            text = yield from views.read(self._handle, view, "all", 1, 1, self._config.max_text_bytes)
+        return {
+            "answer": text,
+            "ref": None if view is None else view.facts,
+            "state": record.state,
+            "exit_code": record.exit_code,
+            "reason": record.reason,
+            "process": record.id,
+        }
+
+
+UNANSWERABLE = frozenset(
+    {"fenced", "store_unavailable", "store_readonly", "unsafe_store", "unknown_outcome", "store_lost_data"}
+)
+"""Types of errors that end the attempt instead: code could do nothing about them."""
+
+_EXCEPTIONS = {"permission_error": "PermissionError", "path_refused": "PermissionError"}
+
+
+def as_exception(error: FDStoreError) -> Raise:
+    """Return an error as the exception that code sees: its text begins with its type."""
+    kind: Any = _EXCEPTIONS.get(error.type, "ValueError")
+    return Raise(kind, f"{error.type}: {error}")
+
+
+def _ref(part: object) -> str:
+    ref = part.get("ref") if isinstance(part, dict) else part
+    if not isinstance(ref, str):
+        raise InvalidArgument("", f"a text is needed, as fd('fd:1'), not {quoted(part)}")
+    return ref

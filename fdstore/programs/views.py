@@ -1,0 +1,181 @@
+"""What code holds of a text: where it is, and how much of it there is.
+
+fd("fd:1")             the whole text
+fd("fd:1#L1-100")      a part; its positions count from its own beginning
+log.split(chars=9000)  parts, which code passes on as "fd:1#C1-8990"
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from fdstore.errors import InvalidArgument, PositionOutOfRange, TooLarge
+from fdstore.records import Descriptor
+from fdstore.store.contents import extents, reading, searching
+from fdstore.store.contents.extents import Extent, SplitUnit
+from fdstore.store.contents.reading import too_large
+from fdstore.store.process_handle import ProcessHandle
+from fdstore.text.pattern import groups_in
+from fdstore.text.selection import Part, Selector, selector
+from fdstore.wire.operation import Operation
+
+Unit: TypeAlias = Literal["pages", "lines", "chars", "all"]
+
+
+class View(msgspec.Struct, frozen=True):
+    """A text or a part of one: its descriptor, its extent, and the selector that names it."""
+
+    descriptor: Descriptor
+    extent: Extent
+    ref: str
+
+    @property
+    def is_whole(self) -> bool:
+        return self.ref == self.descriptor.fd
+
+    @property
+    def pages(self) -> int:
+        """Its pages; those of a part have as many characters as the pages of its text."""
+        if self.is_whole:
+            return self.descriptor.pages
+        return max(1, -(-self.extent.chars // self.descriptor.page_size))
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What code is told of it."""
+        d = self.descriptor
+        return {
+            "ref": self.ref,
+            "fd": d.fd,
+            "total_chars": self.extent.chars,
+            "total_lines": self.extent.lines,
+            "total_pages": self.pages,
+            "source": d.source,
+            "kind": d.kind,
+            "state": d.state,
+            "first_char": self.extent.first_char,
+            "first_line": self.extent.first_line,
+        }
+
+
+def whole(descriptor: Descriptor) -> View:
+    """Return the view of a whole text, or of bytes, which have no characters to read."""
+    return View(descriptor, extents.whole(descriptor), descriptor.fd)
+
+
+def part_of(descriptor: Descriptor, extent: Extent) -> View:
+    """Return the view of a part."""
+    if extent.chars == descriptor.chars:
+        return whole(descriptor)
+    last = extent.first_char + max(extent.chars, 1) - 1
+    return View(descriptor, extent, f"{descriptor.fd}#C{extent.first_char}-{last}")
+
+
+def look_up(handle: ProcessHandle, ref: object) -> Operation[View]:
+    """Return the text that `ref` names: a number, "fd:1", "name:KEY", "ref:NAME", with a selector too."""
+    named = selector(ref)
+    if named.part is None:
+        return whole((yield from descriptor_of(handle, named)))
+    return part_of(*(yield from extents.measure(handle, named.fd, named.part)))
+
+
+def descriptor_of(handle: ProcessHandle, named: Selector) -> Operation[Descriptor]:
+    """Return the descriptor. Content that is still written is looked up again."""
+    from fdstore.store.contents.descriptors import stat
+
+    return (yield from stat(handle, named.fd))
+
+
+def read(handle: ProcessHandle, view: View, unit: Unit, first: int, last: int, limit: int) -> Operation[str]:
+    """Return the text of these units, inclusive, as they count in the view. An end past its end is clamped.
+
+    Raises `PositionOutOfRange`, `TooLarge` (more than `limit` characters), `NotText`.
+    """
+    fd, extent = view.descriptor.fd, view.extent
+    if unit == "all":
+        if extent.chars == 0:
+            return ""
+        part = None if view.is_whole else extent.part
+        return (yield from reading.read(handle, fd, part, limit)).text
+    total = {"pages": view.pages, "lines": extent.lines, "chars": extent.chars}[unit]
+    first, last = _whole_number("first", first), _whole_number("last", last)
+    if last < first:
+        raise InvalidArgument("last", f"ranges run upwards: {last} is before {first}")
+    if first > total:
+        raise PositionOutOfRange(view.ref, unit.removesuffix("s"), first, total)
+    last = min(last, total)
+    if unit == "pages" and view.is_whole:
+        return (yield from reading.read(handle, fd, Part("page", first, last - first + 1), limit)).text
+    if unit == "lines":
+        begin = extent.first_line + first - 1
+        found = yield from reading.read(handle, fd, Part("line", begin, last - first + 1), limit)
+        return _inside(found.text, found.chars, extent)
+    if unit == "pages":
+        size = view.descriptor.page_size
+        first, last = (first - 1) * size + 1, min(last * size, extent.chars)
+    part = Part("char", extent.first_char + first - 1, last - first + 1)
+    return (yield from reading.read(handle, fd, part, limit)).text
+
+
+def _inside(text: str, chars: str, extent: Extent) -> str:
+    """Cut whole lines to the part that is inside the extent; `chars` says where they are."""
+    begin = int(chars.partition("-")[0])
+    until = extent.first_char + extent.chars - begin
+    return text[max(0, extent.first_char - begin) : max(0, until)]
+
+
+def _whole_number(name: str, value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InvalidArgument(name, f"{value!r} is not a number from 1 on")
+    return value
+
+
+def search(
+    handle: ProcessHandle, view: View, pattern: str, max_matches: int, *, ignore_case: bool, context: int
+) -> Operation[list[dict[str, Any]]]:
+    """Return the matching lines, with what the groups of the pattern match in each. Lines count from the
+    beginning of the view."""
+    if view.extent.chars == 0:
+        return []
+    part = None if view.is_whole else view.extent.part
+    found = yield from searching.search(
+        handle,
+        view.descriptor.fd,
+        part,
+        pattern,
+        context=context,
+        max_matches=max_matches,
+        ignore_case=ignore_case,
+    )
+    groups = groups_in(pattern, ignore_case=ignore_case)
+    lines_before, chars_before = view.extent.first_line - 1, view.extent.first_char - 1
+    hits = []
+    for hit in found.hits:
+        first, _, last = hit.chars.partition("-")
+        hits.append(
+            {
+                "line": hit.line - lines_before,
+                "text": hit.text,
+                "chars": [int(first) - chars_before, int(last) - chars_before] if last != "0" else [0, 0],
+                "groups": groups(hit.text),
+                "before": [near.text for near in hit.before],
+                "after": [near.text for near in hit.after],
+            }
+        )
+    return hits
+
+
+def split(handle: ProcessHandle, view: View, unit: SplitUnit, size: int, limit: int) -> Operation[list[View]]:
+    """Return the view in parts, see `extents.split`."""
+    size = _whole_number(unit, size)
+    found = yield from extents.split(handle, view.descriptor.fd, view.extent, unit, size, limit)
+    return [part_of(view.descriptor, each) for each in found]
+
+
+def check_size(view: View, limit: int) -> None:
+    """Raise `TooLarge` for a view of more than `limit` characters."""
+    if view.extent.chars > limit:
+        error: TooLarge = too_large(view.ref, view.extent.chars, limit)
+        raise error

@@ -1,0 +1,207 @@
+"""The extent of a part of a text, and the cutting of a text into parts, by the index.
+
+A part begins and ends at any character, so its extent says where it is in the text: its first character and
+line, and how many it has. To cut a text into parts, no text is moved: the index has the
+position of every page, and most pages end at line ends. Only parts that are not much longer than a page, or
+that are a number of lines, need the pages at their ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from fdstore.errors import InvalidArgument, quoted
+from fdstore.records import Descriptor
+from fdstore.store.content_info import ContentInfo
+from fdstore.store.contents.locating import collect, cut_head, cut_tail, locate
+from fdstore.store.contents.reading import read_range
+from fdstore.store.contents.resolving import content_info, group_with, reads_content, retry_if_gone
+from fdstore.store.process_handle import ProcessHandle
+from fdstore.text.index import GROUP_PAGES, Group, TextPosition, group_of
+from fdstore.text.paging import count_lines
+from fdstore.text.selection import Part
+from fdstore.wire.operation import Operation
+
+SplitUnit: TypeAlias = Literal["chars", "lines", "pages"]
+
+GROUPS_AT_ONCE = 100
+"""Fields of the index that one request fetches, some 2 KB each."""
+
+MAX_PARTS = 100_000
+
+PAGES_OF_TEXT = 2
+"""Parts of fewer pages than this are cut in the text itself: pages are too coarse for them."""
+
+
+class Extent(msgspec.Struct, frozen=True):
+    """Where a part is in its text, and how many characters and lines it touches. Both count from 1; an empty
+    part has none of either."""
+
+    first_char: int
+    chars: int
+    first_line: int
+    lines: int
+
+    @property
+    def part(self) -> Part:
+        """The characters, as a part that can be read. Not of an empty extent."""
+        return Part("char", self.first_char, self.chars)
+
+
+def whole(descriptor: Descriptor) -> Extent:
+    """Return the extent of a whole text."""
+    return Extent(1, descriptor.chars, 1, descriptor.lines)
+
+
+@reads_content
+def measure(handle: ProcessHandle, fd: str, part: Part | None) -> Operation[tuple[Descriptor, Extent]]:
+    """Return the descriptor of a text and the extent of a part of it, of all of it for None. No round trip
+    if it is cached, else one for the index and one for the pages at the ends.
+
+    Raises `NotFound`, `NotText`, `PageOutOfRange`, `PositionOutOfRange`.
+    """
+    return (yield from retry_if_gone(handle, fd, lambda: _measure(handle, fd, part)))
+
+
+def _measure(handle: ProcessHandle, fd: str, part: Part | None) -> Operation[tuple[Descriptor, Extent]]:
+    if part is None:
+        view = yield from content_info(handle, fd)
+        view.require_text()
+        return view.descriptor, whole(view.descriptor)
+    view, span = yield from locate(handle, fd, part)
+    [head_text] = yield from _texts(view, [span.head.page])
+    [tail_text] = [head_text]
+    if span.tail.page != span.head.page:
+        [tail_text] = yield from _texts(view, [span.tail.page])
+    skipped, kept = head_text[: cut_head(span, head_text)], tail_text[: cut_tail(span, tail_text)]
+    return view.descriptor, _between(_moved(span.head, skipped), _moved(span.tail, kept))
+
+
+def _texts(view: ContentInfo, pages: Iterable[int]) -> Operation[list[str]]:
+    texts = []
+    for page in pages:
+        [data] = yield from collect(view, range(page, page + 1))
+        texts.append(data.decode("utf-8"))
+    return texts
+
+
+def _moved(start: TextPosition, text: str) -> TextPosition:
+    """Return the position behind a text that begins at `start`."""
+    mid_line = not text.endswith("\n") if text else start.mid_line
+    return TextPosition(start.page, start.newlines + text.count("\n"), start.chars + len(text), mid_line)
+
+
+def _between(begin: TextPosition, end: TextPosition) -> Extent:
+    chars = end.chars - begin.chars
+    lines = count_lines(end.newlines - begin.newlines, chars, not end.mid_line)
+    return Extent(begin.chars + 1, chars, begin.newlines + 1, lines)
+
+
+@reads_content
+def split(
+    handle: ProcessHandle, fd: str, extent: Extent, unit: SplitUnit, size: int, limit: int
+) -> Operation[list[Extent]]:
+    """Cut a part of a text into parts of at most `size` units, the last one excepted of exactly as many lines
+    or pages. Those of characters end at line ends where a line is not longer than that; longer lines are cut.
+
+    No text is moved but for parts of lines and for those not much longer than a page, for which the part
+    may have at most `limit` characters. Raises `InvalidArgument`, `TooLarge`.
+    """
+    if unit not in ("chars", "lines", "pages"):
+        raise InvalidArgument("unit", f"{quoted(unit)} is none of chars, lines and pages")
+    if extent.chars == 0:
+        return [extent]
+    if extent.chars > MAX_PARTS * size and unit == "chars":
+        problem = f"{extent.chars} characters in parts of {size} are more than {MAX_PARTS} parts"
+        raise InvalidArgument("chars", f"{problem}; take larger ones")
+    return (yield from retry_if_gone(handle, fd, lambda: _split(handle, fd, extent, unit, size, limit)))
+
+
+def _split(
+    handle: ProcessHandle, fd: str, extent: Extent, unit: SplitUnit, size: int, limit: int
+) -> Operation[list[Extent]]:
+    view, span = yield from locate(handle, fd, extent.part)
+    page_size = view.descriptor.page_size
+    is_fine = unit == "lines" or (unit == "chars" and size < PAGES_OF_TEXT * page_size)
+    if is_fine or view.descriptor.state == "open":
+        found = yield from read_range(handle, fd, extent.part, limit)
+        chars = size * page_size if unit == "pages" else size
+        ends = _line_ends(found.text, size) if unit == "lines" else _ends(found.text, chars)
+        return list(_cut_text(found.text, ends, extent))
+    starts = yield from _page_starts(view, span.pages)
+    begin = TextPosition(span.head.page, extent.first_line - 1, extent.first_char - 1, False)
+    parts = []
+    last_char, last_line = extent.first_char + extent.chars - 1, extent.first_line + extent.lines - 1
+    for cut in starts[size - 1 :: size] if unit == "pages" else _cuts(starts, begin.chars, last_char, size):
+        parts.append(_between(begin, cut))
+        begin = cut
+    left = last_char - begin.chars
+    parts.append(Extent(begin.chars + 1, left, begin.newlines + 1, last_line - begin.newlines))
+    return parts
+
+
+def _page_starts(view: ContentInfo, pages: range) -> Operation[list[TextPosition]]:
+    """Return the positions where these pages begin, but for the first."""
+    starts: list[TextPosition] = []
+    firsts = range(group_of(pages[0]), pages[-1] + 1, GROUP_PAGES)
+    for at in range(0, len(firsts), GROUPS_AT_ONCE):
+        some = firsts[at : at + GROUPS_AT_ONCE]
+        missing = [first for first in some if view.groups.get(first) is None]
+        fetched: dict[int, Group] = {}
+        if len(missing) > 1:
+            values, created = yield [("HMGET", view.keys.index, *missing), view.proof]
+            view.check(created, complete=None not in values)
+            fetched = {first: Group(first, value) for first, value in zip(missing, values, strict=True)}
+        for first in some:
+            group = fetched.get(first) or (yield from group_with(view, first))
+            inside = range(max(first, pages[0] + 1), min(first + GROUP_PAGES - 1, pages[-1]) + 1)
+            starts += [group.before(page) for page in inside]
+    return starts
+
+
+def _cuts(starts: list[TextPosition], begin: int, end: int, size: int) -> Iterator[TextPosition]:
+    """Yield the page starts at which to cut a text between these offsets into parts of `size` characters: the
+    last one that is also the start of a line, else the last one; a page that is longer stays whole."""
+    at = 0
+    while begin + size < end and at < len(starts):
+        fits = at
+        while fits < len(starts) and starts[fits].chars <= begin + size:
+            fits += 1
+        fitting = range(fits - 1, at - 1, -1)
+        chosen = next((i for i in fitting if not starts[i].mid_line), max(fits - 1, at))
+        yield starts[chosen]
+        begin, at = starts[chosen].chars, chosen + 1
+
+
+def _line_ends(text: str, lines: int) -> Iterator[int]:
+    """Yield the offset behind each run of so many lines."""
+    at = 0
+    while at < len(text):
+        for _ in range(lines):
+            at = text.find("\n", at) + 1 or len(text)
+            if at == len(text):
+                break
+        yield at
+
+
+def _ends(text: str, chars: int) -> Iterator[int]:
+    """Yield the offset behind each part of at most so many characters."""
+    at = 0
+    while at < len(text):
+        end = min(at + chars, len(text))
+        if end < len(text):
+            end = text.rfind("\n", at, end) + 1 or end
+        yield end
+        at = end
+
+
+def _cut_text(text: str, ends: Iterable[int], extent: Extent) -> Iterator[Extent]:
+    at, newlines = 0, extent.first_line - 1
+    for end in ends:
+        inside = text.count("\n", at, end)
+        lines = count_lines(inside, end - at, text[end - 1] == "\n")
+        yield Extent(extent.first_char + at, end - at, newlines + 1, lines)
+        at, newlines = end, newlines + inside

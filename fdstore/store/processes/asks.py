@@ -1,0 +1,438 @@
+"""Asks: the questions of a process's programs to a model, their lanes and their answers, in Redis.
+
+    fdstore:{triage}:triage:asks         hash   ask/CALL/7      a question about texts (JSON)
+                                                answer/CALL/7   its answer, or why there is none (JSON)
+                                                settings/ID     how it is asked (JSON)
+                                                lanes/CALL      the lanes that were created for a call
+                                                lanes           those of all calls that have not ended
+                                                taken/LANE      the numbers that a lane has taken
+                                                counts/CALL     how many there are, are answered, failed
+    fdstore:{triage}:triage:asks:queue   zset   CALL/7          those that no lane has taken
+
+An ask is one request to a model, without tools. A call of a program may make thousands; workers run them in
+lanes. A lane is a process of kind `asks`, a child of the process that asks: it is claimed, leased, lost and
+killed like any, but it is not counted in the processes of its tree, and its end wakes its parent. It takes
+asks of its call from the queue, and stores several answers in one step, with what they cost. A lane whose
+worker died has its asks still: the next attempt asks again those without an answer.
+
+Every ask gets an answer or an error. A lane ends when its call has none left that it could take. One that
+ends in another way leaves what it has taken, and `answers` gives those its reason as the error, as it does
+all queued ones once no lane is left. What was answered once stays so, also an error: a program that is run
+again must find the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from fdstore.errors import FDStoreError, TooLarge
+from fdstore.lifecycle import ProcessState
+from fdstore.records import TOKEN_COUNTS, AskCounts, ModelPrice, ProcessRecord, TokenUsage
+from fdstore.store.contents.resolving import content_info
+from fdstore.store.keys import is_process, process_keys
+from fdstore.store.outcomes import outcome
+from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.record_format import decoding, replies_or_damage, whole_number
+from fdstore.store.trees.ceilings import run_with_ceilings
+from fdstore.telemetry.tracing import traceparent
+from fdstore.text.selection import selector
+from fdstore.wire.operation import Batch, Command, Operation, Value
+from fdstore.wire.scripts import script, text
+
+PER_LANE = 25
+"""How many asks one lane runs at once."""
+
+PUT_BYTES = 512 * 1024
+"""After this many bytes of questions, further ones are stored by another command."""
+
+NUMBERS_AT_ONCE = 500
+"""How many answers one command reads, or how many asks it fails."""
+
+
+class AskPart(msgspec.Struct, frozen=True):
+    """A text by reference: a descriptor of the asking process, with a selector or without."""
+
+    ref: str
+
+
+class Ask(msgspec.Struct, frozen=True):
+    """A question about texts. `number` is that of the host call, so it is unique in its call."""
+
+    number: int
+    question: str
+    parts: list[str | AskPart] = []
+
+
+class AskSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How asks are asked: of the texts of one, together, at most `max_chars` characters; up to `at_once` of a
+    call at a time. `price` is that of the model."""
+
+    model: str
+    max_tokens: int = 4096
+    system: str = ""
+    parameters: dict[str, Any] = {}
+    at_once: int = 50
+    max_chars: int = 200_000
+    price: ModelPrice | None = None
+    give_up_seconds: float = 600.0
+
+    @property
+    def id(self) -> str:
+        return hashlib.sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()[:16]
+
+
+class AskAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to an ask, or why there is none: `error` is "type: reason". `seconds` is how long the
+    request took, `tokens` what it used, of them `output_tokens` for the answer. `at_ms` is when it was
+    stored, by Redis, `lane` the lane that did."""
+
+    text: str = ""
+    error: str = ""
+    tokens: int = 0
+    seconds: float = 0.0
+    output_tokens: int = 0
+    lane: str = ""
+    at_ms: int | None = None
+
+
+class StoredAsk(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An ask as it is stored. `is_shared`: other asks begin with the same text."""
+
+    question: str
+    parts: list[str | AskPart]
+    settings: str
+    is_shared: bool = False
+
+
+class LaneTask(msgspec.Struct, frozen=True, tag="asks", tag_field="kind"):
+    """The task of a lane, the first record of its journal: the call whose asks it takes, and how many it runs
+    at once."""
+
+    call: str
+    width: int
+
+
+def check_size(size: int, limit: int) -> None:
+    """Raise `TooLarge` if the texts of an ask are longer than the limit, in characters."""
+    if size > limit:
+        advice = "split the text, as text.split(chars=50_000) does, and ask about each part"
+        raise TooLarge("this ask", size, limit, advice, "characters of text")
+
+
+def failed(error: FDStoreError) -> AskAnswer:
+    """Return the answer that says that an ask failed with this error."""
+    return AskAnswer(error=f"{error.type}: {error}")
+
+
+def start(
+    handle: ProcessHandle, call_id: str, asks: Sequence[Ask], settings: AskSettings
+) -> Operation[tuple[str, ...]]:
+    """Record asks of a call and create the lanes that ask them. Return the live lanes of the call, to wake
+    and to wait for; none if all have their answers. A repeat records nothing twice, and an ask has at most
+    one answer for ever. Raises `Fenced`, `NotFound`, `UnsafeStore`, `StoreFull`."""
+    keys = handle.keys
+    found = yield from answers(handle, call_id, [ask.number for ask in asks])
+    pending = [ask for ask in asks if ask.number not in found]
+    if not pending:
+        return ()
+    there = yield [("HEXISTS", keys.asks, f"ask/{call_id}/{ask.number}") for ask in pending]
+    new = [ask for ask, exists in zip(pending, there, strict=True) if not exists]
+    refused = yield from _too_large(handle, new, settings.max_chars)
+    if new:
+        yield from _put(handle, call_id, new, settings)
+    price = b"" if settings.price is None else msgspec.json.encode(settings.price)
+    failing: list[Value] = []
+    for number, answer in refused.items():
+        failing += (number, msgspec.json.encode(answer))
+    begin = script("asks_start")(
+        (keys.tree.record, keys.record, keys.asks, keys.asks_queue),
+        *(handle.attempt, handle.id, call_id, max(1, settings.at_once), PER_LANE),
+        *(handle.highest_child, traceparent(), price, len(refused), *failing),
+        *(ask.number for ask in pending if ask.number not in refused),
+    )
+    [reply] = yield from run_with_ceilings(handle, [begin])
+    lanes = tuple(map(text, outcome(reply, handle.id)))
+    for lane in lanes:
+        handle.see_child(lane)
+    return lanes
+
+
+def _too_large(handle: ProcessHandle, asks: list[Ask], limit: int) -> Operation[dict[int, AskAnswer]]:
+    """Return the errors of those asks whose texts are known to be too long: whole texts and ranges of
+    characters. No text is read; the length of other parts is checked when they are."""
+    lengths: dict[str, int] = {}
+    refused: dict[int, AskAnswer] = {}
+    for ask in asks:
+        size = 0
+        for part in ask.parts:
+            size += len(part) if isinstance(part, str) else (yield from _length(handle, part.ref, lengths))
+        try:
+            check_size(size, limit)
+        except TooLarge as error:
+            refused[ask.number] = failed(error)
+    return refused
+
+
+def _length(handle: ProcessHandle, ref: str, lengths: dict[str, int]) -> Operation[int]:
+    """Return the length of a text in characters; 0 if it is not known without its index."""
+    try:
+        of = selector(ref)
+        if of.part is not None and of.part.mode != "char":
+            return 0
+        if of.fd not in lengths:
+            lengths[of.fd] = (yield from content_info(handle, of.fd)).descriptor.chars
+    except FDStoreError:
+        return 0  # reading it reports the problem
+    if of.part is None:
+        return lengths[of.fd]
+    return max(0, min(of.part.last, lengths[of.fd]) - of.part.start + 1)
+
+
+def _put(handle: ProcessHandle, call_id: str, asks: list[Ask], settings: AskSettings) -> Operation[None]:
+    keys = handle.keys
+    beginnings = Counter(beginning(ask) for ask in asks)
+    fields: list[tuple[str, bytes]] = [(f"settings/{settings.id}", msgspec.json.encode(settings))]
+    for ask in asks:
+        stored = StoredAsk(
+            ask.question, ask.parts, settings.id, is_shared=bool(ask.parts) and beginnings[beginning(ask)] > 1
+        )
+        fields.append((f"ask/{call_id}/{ask.number}", msgspec.json.encode(stored)))
+    batch: Batch = []
+    pending: list[Value] = []
+    size = 0
+    for name, value in fields:
+        pending += (name, value)
+        size += len(value)
+        if size >= PUT_BYTES or len(pending) >= 2 * NUMBERS_AT_ONCE:
+            batch.append(_put_command(handle, pending))
+            pending, size = [], 0
+    for command in (*batch, *([_put_command(handle, pending)] if pending else [])):
+        [reply] = yield [command]
+        outcome(reply, keys.process)
+
+
+def _put_command(handle: ProcessHandle, fields: list[Value]) -> Command:
+    return script("asks_put")((handle.keys.record, handle.keys.asks), handle.attempt, *fields)
+
+
+def beginning(ask: Ask | StoredAsk) -> str:
+    """Return what identifies the first text of an ask."""
+    first = ask.parts[0] if ask.parts else ""
+    return f"ref {first.ref}" if isinstance(first, AskPart) else f"text {first}"
+
+
+def answers(handle: ProcessHandle, call_id: str, numbers: Sequence[int]) -> Operation[dict[int, AskAnswer]]:
+    """Return the answers to those of these asks that have one. An ask that no lane will answer any more has
+    an error from then on. Raises `Fenced`, `NotFound`, `DamagedRecord`."""
+    keys = handle.keys
+    found: dict[int, AskAnswer] = {}
+    for start in range(0, len(numbers), NUMBERS_AT_ONCE):
+        some = numbers[start : start + NUMBERS_AT_ONCE]
+        [reply] = yield [
+            script("asks_answers")(
+                (keys.tree.record, keys.record, keys.asks, keys.asks_queue), handle.attempt, call_id, *some
+            )
+        ]
+        with decoding(f"the asks of process {handle.id}"):
+            for number, stored in zip(some, outcome(reply, handle.id), strict=True):
+                if stored:
+                    found[number] = msgspec.json.decode(stored, type=AskAnswer)
+    return found
+
+
+def lanes_of(handle: ProcessHandle, call_id: str) -> Operation[tuple[str, ...]]:
+    """Return the lanes that were created for a call, to cancel them if it ends before its asks."""
+    [stored] = yield [("HGET", handle.keys.asks, f"lanes/{call_id}")]
+    return tuple(text(stored or b"").split())
+
+
+# --- as a lane
+
+
+class Answered(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer to store; `usage` is what the model counted, None if it gave none."""
+
+    number: int
+    answer: AskAnswer
+    usage: TokenUsage | None = None
+
+
+class Next(msgspec.Struct, frozen=True, kw_only=True):
+    """What a lane does next: ask these `asks`; `wait`, because it may take none before other lanes get their
+    answers; or nothing, because it has `ended`: then `woken` are the ancestors that need a wake-up. `limit`:
+    the tree has reached this limit (its name, its value, how much is used), and takes none."""
+
+    how: Literal["go", "wait", "ended", "limit"]
+    asks: dict[int, StoredAsk] = {}
+    woken: tuple[str, ...] = ()
+    limit: tuple[str, int, int] = ("", 0, 0)
+
+
+def take_next(
+    lane: ProcessHandle,
+    parent: ProcessHandle,
+    call_id: str,
+    *,
+    width: int,
+    running: Sequence[int],
+    answered: Sequence[Answered],
+) -> Operation[Next]:
+    """Store the answers of a lane and take its next asks, as many as `width` allows beside those that are
+    `running`. 0 takes none. One round trip. Raises `Fenced`, `NotFound`, `DamagedRecord`."""
+    arguments: list[Value] = []
+    for each in answered:
+        counts = [0 if each.usage is None else getattr(each.usage, name) for name in TOKEN_COUNTS]
+        is_error, is_model = int(bool(each.answer.error)), int(each.usage is not None)
+        arguments += (each.number, msgspec.json.encode(each.answer), is_error, is_model, *counts)
+    keys, of = lane.keys, parent.keys
+    command = script("asks_next")(
+        (keys.tree.record, keys.record, of.asks, of.asks_queue, keys.journal),
+        *(lane.attempt, lane.id, call_id, width, " ".join(map(str, running)), *arguments),
+    )
+    [reply] = yield [command]
+    how, *rest = outcome(reply, lane.id)
+    match how:
+        case b"limit":
+            name, limit, used = rest
+            return Next(how="limit", limit=(text(name), int(limit), int(used)))
+        case b"ended":
+            return Next(how="ended", woken=tuple(text(rest[0]).split()))
+    _, *flat = rest
+    with decoding(f"the asks of process {parent.id}"):
+        asks = {
+            int(number): msgspec.json.decode(stored, type=StoredAsk)
+            for number, stored in zip(flat[::2], flat[1::2], strict=True)
+        }
+    return Next(how="wait" if how == b"wait" else "go", asks=asks)
+
+
+def read_settings(parent: ProcessHandle, settings: str) -> Operation[AskSettings]:
+    """Return the settings of an ask. Raises `DamagedRecord`."""
+    [stored] = yield [("HGET", parent.keys.asks, f"settings/{settings}")]
+    with decoding(f"the asks of process {parent.id}"):
+        return msgspec.json.decode(stored or b"", type=AskSettings)
+
+
+def fail_rest(
+    lane: ProcessHandle, parent: ProcessHandle, call_id: str, running: Sequence[int], reason: str
+) -> Operation[None]:
+    """Answer all asks of the call that are not `running` in a lane with this error. Raises `Fenced`,
+    `NotFound`."""
+    answer = msgspec.json.encode(AskAnswer(error=reason))
+    while True:
+        [reply] = yield [
+            script("asks_fail")(
+                (lane.keys.record, parent.keys.asks, parent.keys.asks_queue),
+                *(lane.attempt, lane.id, call_id, " ".join(map(str, running)), answer, NUMBERS_AT_ONCE),
+            )
+        ]
+        [count] = outcome(reply, lane.id)
+        if not count:
+            return
+
+
+# --- for people
+
+
+class AskRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """An ask of a call and its answer, None if it has none yet."""
+
+    call: str
+    number: int
+    ask: StoredAsk
+    answer: AskAnswer | None
+
+
+def read_counts(prefix: str, calls: Sequence[tuple[str, str]]) -> Operation[list[AskCounts | None]]:
+    """Return the counts of these calls, each a process and a call; None for one without asks. One round
+    trip."""
+    replies = yield from replies_or_damage(
+        [("HGET", process_keys(prefix, process).asks, f"counts/{call}") for process, call in calls]
+    )
+    return [_counts(reply) if isinstance(reply, bytes) else None for reply in replies]
+
+
+def _counts(stored: bytes) -> AskCounts | None:
+    try:
+        total, done, failed = map(whole_number, stored.split(b" "))
+    except ValueError:
+        return None
+    return AskCounts(total=total, done=done, failed=failed)
+
+
+def list_asks(prefix: str, process: str) -> Operation[list[tuple[str, int]]]:
+    """Return all asks of a process, by call and number. Raises `DamagedRecord`."""
+    [names] = yield [("HKEYS", process_keys(prefix, process).asks)]
+    found = []
+    with decoding(f"the asks of process {process}"):
+        for name in names:
+            if name.startswith(b"ask/"):
+                call, _, number = text(name)[len("ask/") :].rpartition("/")
+                found.append((call, whole_number(number)))
+    return sorted(found)
+
+
+def read_asks(prefix: str, process: str, which: Sequence[tuple[str, int]]) -> Operation[list[AskRecord]]:
+    """Return these asks of a process, each a call and a number, without those that are gone. One round trip.
+    Raises `DamagedRecord`."""
+    if not which:
+        return []
+    fields = [f"{kind}/{call}/{number}" for call, number in which for kind in ("ask", "answer")]
+    [values] = yield [("HMGET", process_keys(prefix, process).asks, *fields)]
+    with decoding(f"the asks of process {process}"):
+        return [
+            AskRecord(
+                call=call,
+                number=number,
+                ask=msgspec.json.decode(ask, type=StoredAsk),
+                answer=None if answer is None else msgspec.json.decode(answer, type=AskAnswer),
+            )
+            for (call, number), ask, answer in zip(which, values[::2], values[1::2], strict=True)
+            if ask is not None
+        ]
+
+
+def fold_lanes(prefix: str, processes: Sequence[ProcessRecord]) -> Operation[list[ProcessRecord]]:
+    """Return these processes, with one in place of the lanes of each call, where the first one stands: its
+    `program` and `asks` say how many asks are done. One round trip, and none without lanes."""
+    lanes: dict[tuple[str, str], list[ProcessRecord]] = {}
+    for each in processes:
+        if each.kind == "asks":
+            lanes.setdefault((each.parent or "", each.call or ""), []).append(each)
+    if not lanes:
+        return [*processes]
+    known = {key for key in lanes if is_process(key[0])}
+    counts = dict(zip(known, (yield from read_counts(prefix, [*known])), strict=True))
+    found = []
+    for each in processes:
+        if each.kind != "asks":
+            found.append(each)
+        elif group := lanes.pop((each.parent or "", each.call or ""), None):
+            found.append(_fold(group, counts.get((each.parent or "", each.call or ""))))
+    return found
+
+
+def _fold(lanes: list[ProcessRecord], counts: AskCounts | None) -> ProcessRecord:
+    """Return one record for all lanes of a call: of the one that is furthest from its end, with the tokens of
+    all."""
+    shown = min(lanes, key=lambda each: FOLDED.index(each.state))
+    ended = [each.ended_at for each in lanes]
+    used = sum(lanes, start=TokenUsage())
+    return msgspec.structs.replace(
+        shown,
+        id=lanes[0].id,
+        program="asks" if counts is None else str(counts),
+        asks=counts,
+        losses=sum(each.losses for each in lanes),
+        started_at=lanes[0].started_at,
+        ended_at=None if None in ended else max(at for at in ended if at is not None),
+        **{name: getattr(used, name) for name in TOKEN_COUNTS},
+    )
+
+
+FOLDED: tuple[ProcessState, ...] = ("running", "ready", "waiting", "open", "failed", "cancelled", "exited")

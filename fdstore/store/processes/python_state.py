@@ -1,0 +1,216 @@
+"""The state of a process's programs (`run_python`): the session between calls, and the call that runs.
+
+    fdstore:{triage}:triage:python   hash   head         which of the other fields are current (JSON)
+                                            V/0, V/1...  pieces of the session or the snapshot of version V
+                                            V/answer/7   the recorded answer to host call 7 since snapshot V
+
+A session is the variables of the interpreter between two calls, as bytes. A snapshot is those of a call that
+waits. A call that was interrupted goes on from its last snapshot, or from the session before it if there is
+none, with the answers recorded since.
+
+A state is written in pieces under a new version; then one write of `head` makes it the current one, together
+with the end of the call if it is a session. A writer that dies before that has changed nothing: the next one
+removes its pieces. A small state takes one round trip to read, and one to write.
+
+One call runs in a process at a time. The writer of a process that workers run is fenced by its attempt; of
+two clients of another process, the call that begins later replaces the earlier one, which is fenced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from fdstore.errors import DamagedRecord
+from fdstore.store.outcomes import outcome
+from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.record_format import decoding, timestamp, whole_number
+from fdstore.wire.operation import Batch, Operation, Value, new_op
+from fdstore.wire.scripts import script, text
+
+PIECE_BYTES = 512 * 1024
+"""The largest piece of a state that one field holds."""
+
+READ_BYTES = 2 * PIECE_BYTES
+"""After this many bytes, further fields are read by requests of their own."""
+
+PIECES_AT_ONCE = 4
+"""Pieces that one request reads or writes."""
+
+ANSWERS_AT_ONCE = 500
+"""Recorded answers that one request reads or writes."""
+
+MAX_PIECES = 100_000
+"""The number of pieces of a state is below this."""
+
+LOOKS = 5
+"""How often a state that changes while it is read is read again."""
+
+
+class RunningCall(msgspec.Struct, frozen=True, kw_only=True):
+    """A call that has begun and not ended. `snapshot`: its last one. `began_s`: the Redis time of its first
+    begin. `recorded`: the answers to host calls since the snapshot, by their numbers."""
+
+    call_id: str
+    snapshot: bytes | None
+    began_s: float
+    seed: int
+    recorded: dict[int, bytes]
+
+
+class PythonState(msgspec.Struct, frozen=True, kw_only=True):
+    """The session of a process, None before its first one, and the call that was asked for, if it runs."""
+
+    session: bytes | None
+    call: RunningCall | None
+
+
+class _Head(msgspec.Struct, frozen=True):
+    """The current versions, as the scripts store them."""
+
+    session: str = ""
+    session_chunks: str = "0"
+    call: str = ""
+    seed: str = "0"
+    run: str = ""
+    began: str = "0"
+    snapshot: str = ""
+    snapshot_chunks: str = "0"
+
+
+def read(handle: ProcessHandle, call_id: str) -> Operation[PythonState]:
+    """Return the session, and the call `call_id` if it runs. One round trip for up to `READ_BYTES`, and one
+    for each further `PIECES_AT_ONCE` pieces. Raises `DamagedRecord`."""
+    key = handle.keys.python
+    missing = ""
+    for _ in range(LOOKS):
+        [reply] = yield [script("python_read")((key,), call_id, READ_BYTES)]
+        stored, flat, others = outcome(reply, handle.id)
+        found: dict[bytes, bytes | None] = dict(zip(flat[::2], flat[1::2], strict=True))
+        start = 0
+        while start < len(others):
+            is_answer = b"/answer/" in others[start]
+            some = others[start : start + (ANSWERS_AT_ONCE if is_answer else PIECES_AT_ONCE)]
+            [values] = yield [("HMGET", key, *some)]
+            found.update(zip(some, values, strict=True))
+            start += len(some)
+        missing = next((text(name) for name, value in found.items() if value is None), "")
+        if not missing:
+            with decoding(f"the programs of process {handle.id}"):
+                return _decode(call_id, stored, found)
+    raise DamagedRecord(f"the programs of process {handle.id}", f"its field {missing} is missing")
+
+
+def _decode(call_id: str, stored: bytes, found: Mapping[bytes, Any]) -> PythonState:
+    head = msgspec.json.decode(stored, type=_Head) if stored else _Head()
+
+    def whole(version: str, chunks: str) -> bytes | None:
+        pieces = range(whole_number(chunks))
+        return b"".join(found[f"{version}/{number}".encode()] for number in pieces) if version else None
+
+    session = whole(head.session, head.session_chunks)
+    if not head.call or head.call != call_id:
+        return PythonState(session=session, call=None)
+    recorded = {
+        whole_number(name.rpartition(b"/")[2]): value for name, value in found.items() if b"/answer/" in name
+    }
+    return PythonState(
+        session=session, call=_call(head, whole(head.snapshot, head.snapshot_chunks), recorded)
+    )
+
+
+def _call(head: _Head, snapshot: bytes | None, recorded: dict[int, bytes]) -> RunningCall:
+    return RunningCall(
+        call_id=head.call,
+        snapshot=snapshot,
+        began_s=timestamp(head.began),
+        seed=int(head.seed),
+        recorded=dict(sorted(recorded.items())),
+    )
+
+
+def problem_of(key: str, stored: bytes) -> Operation[str]:
+    """Return what is wrong with a state, for `doctor`, by its head; "" for nothing. One round trip."""
+    head = msgspec.json.decode(stored, type=_Head)
+    names = [
+        f"{version}/{number}"
+        for version, chunks in ((head.session, head.session_chunks), (head.snapshot, head.snapshot_chunks))
+        for number in range(whole_number(chunks, most=MAX_PIECES) if version else 0)
+    ]
+    lengths = yield [("HEXISTS", key, name) for name in names]
+    return next(
+        (f"its field {name} is missing" for name, there in zip(names, lengths, strict=True) if not there), ""
+    )
+
+
+def begin(handle: ProcessHandle, call_id: str, seed: int) -> Operation[RunningCall]:
+    """Begin a call, or return when and with which seed it has begun: its first begin wins. The result has no
+    snapshot and no answers; `read` returns them. A call that another one replaces is over: the session before
+    it stays. Raises `Fenced`, `NotFound`."""
+    keys = handle.keys
+    [reply] = yield [
+        script("python_begin")((keys.record, keys.python), handle.attempt, call_id, seed, new_op())
+    ]
+    [stored] = outcome(reply, handle.id)
+    with decoding(f"the programs of process {handle.id}"):
+        return _call(msgspec.json.decode(stored, type=_Head), None, {})
+
+
+def record(handle: ProcessHandle, call_id: str, answers: Mapping[int, bytes]) -> Operation[None]:
+    """Record answers to host calls, which a repeat of the call must get again. Raises `Fenced`,
+    `NotFound`."""
+    keys, fields = handle.keys, list(answers.items())
+    pending: list[Value] = []
+    size = 0
+    for number, value in fields:
+        pending += (number, value)
+        size += len(value)
+        if size >= PIECE_BYTES or len(pending) >= 2 * ANSWERS_AT_ONCE or number == fields[-1][0]:
+            [reply] = yield [
+                script("python_fields")((keys.record, keys.python), handle.attempt, call_id, "", *pending)
+            ]
+            outcome(reply, handle.id)
+            pending, size = [], 0
+
+
+def suspend(handle: ProcessHandle, call_id: str, snapshot: bytes) -> Operation[None]:
+    """Replace the snapshot of a running call, and remove the answers recorded before it. Raises `Fenced`,
+    `NotFound`, `StoreFull`."""
+    yield from _flip(handle, call_id, "snapshot", snapshot, "")
+
+
+def end(handle: ProcessHandle, call_id: str, session: bytes | None, result: str = "") -> Operation[None]:
+    """End a call with a new session, or with None leave the session as it was before the call. In the same
+    step, store the `result` of the call (see `tool_calls.store_result`), so that a call that has changed the
+    session never runs again. Raises `Fenced`, `NotFound`, `StoreFull`."""
+    if session is None:
+        yield from _flip(handle, call_id, "end", b"", result)
+    else:
+        yield from _flip(handle, call_id, "session", session, result)
+
+
+def _flip(handle: ProcessHandle, call_id: str, what: str, state: bytes, result: str) -> Operation[None]:
+    keys, version = handle.keys, new_op()
+    pieces = [state[start : start + PIECE_BYTES] for start in range(0, len(state), PIECE_BYTES)] or [b""]
+    if what == "end":
+        pieces = []
+    beside: list[Value] = [*pieces]
+    if len(pieces) > 1:
+        beside = []
+        for start in range(0, len(pieces), PIECES_AT_ONCE):
+            staged: Batch = [
+                script("python_fields")(
+                    (keys.record, keys.python), handle.attempt, call_id, version, number, pieces[number]
+                )
+                for number in range(start, min(start + PIECES_AT_ONCE, len(pieces)))
+            ]
+            for reply in (yield staged):
+                outcome(reply, handle.id)
+    flip = script("python_flip")(
+        (keys.record, keys.python, keys.calls),
+        *(handle.attempt, call_id, what, version, len(pieces), result, *beside),
+    )
+    [reply] = yield [flip]
+    outcome(reply, handle.id)

@@ -1,0 +1,55 @@
+"""Call a function of the user's for code: with its value instead of a text for a model.
+
+The outcome is stored under the id of the call, so it is JSON: what JSON cannot carry is refused, for the
+first call and for a repeated one alike. A large one becomes a descriptor, which code gets as a text.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import msgspec
+
+from fdstore.errors import FDStoreError
+from fdstore.results.tool_errors import describe_error
+from fdstore.tools.functions.python_tool import PythonTool
+
+MAX_VALUE_CHARS = 1_000_000
+"""A result whose JSON is longer becomes a descriptor."""
+
+
+class FunctionOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a call gave: a value, the id of a descriptor of a large one, or an error."""
+
+    value: Any = None
+    fd: str = ""
+    error: str = ""
+
+    @property
+    def large_text(self) -> str | None:
+        """The text to store as a descriptor: a large text itself, another large value as JSON; else None."""
+        if isinstance(self.value, str):
+            return self.value if len(self.value) > MAX_VALUE_CHARS else None
+        written = msgspec.json.encode(self.value)
+        return written.decode("utf-8") if len(written) > MAX_VALUE_CHARS else None
+
+
+def call_for_value(tool: PythonTool, values: dict[str, Any]) -> FunctionOutcome:
+    """Call a function. What it raises is an error of the outcome."""
+    try:
+        value = tool.function(**values)
+        if inspect.iscoroutine(value):
+            with ThreadPoolExecutor(1) as thread:
+                value = thread.submit(asyncio.run, value).result()
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001  sys.exit must not end the agent
+        typed = f"{error.type}: {error}" if isinstance(error, FDStoreError) else describe_error(error)
+        return FunctionOutcome(error=typed)
+    try:
+        return FunctionOutcome(value=msgspec.to_builtins(value, str_keys=True))
+    except (TypeError, ValueError, RecursionError, UnicodeError) as error:
+        return FunctionOutcome(error=f"its result cannot be passed to code: {error}")

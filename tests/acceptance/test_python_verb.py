@@ -1,0 +1,164 @@
+"""`fdstore python`: the interpreter over the texts of a process, once and at a prompt."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import fdstore
+from fdstore.testing import Request, ScriptedModel, say
+from tests.acceptance.conftest import Command, read_terminal
+from tests.waiting import PATIENCE_S
+
+
+def test_what_is_printed_and_the_last_value_are_shown_and_variables_stay(
+    command: Command, store: fdstore.Store
+) -> None:
+    store.process("triage").create("one\ntwo\n")
+
+    first = command("python", "triage", "-c", "log = fd(1)\nprint(log.line(2), end='')\nlog.total_lines")
+    second = command("python", "triage", "-c", "log.line(1)")
+
+    assert (first.out, first.err, first.code) == ("two\n2\n", "", 0)
+    assert second.out == "'one\\n'\n"
+
+
+def test_an_error_of_the_code_is_on_stderr_and_what_was_assigned_before_it_stays(
+    command: Command, store: fdstore.Store
+) -> None:
+    store.process("triage")
+
+    failed = command("python", "triage", "-c", "x = 4\nprint(x)\nx / 0")
+
+    assert (failed.out, failed.code) == ("4\n", 1)
+    assert "ZeroDivisionError" in failed.err
+    assert "x / 0" in failed.err
+    assert "python_result" not in failed.err
+    assert command("python", "triage", "-c", "x").out == "4\n"
+
+
+def test_code_comes_from_a_file_or_from_standard_input(command: Command, store: fdstore.Store) -> None:
+    store.process("triage")
+    (command.folder / "code.py").write_text("import re\nprint(re.sub('a', 'b', 'aa'))\n")
+
+    assert command("python", "triage", "code.py").out == "bb\n"
+    assert command("python", "triage", "-", stdin=b"print('piped')\n").out == "piped\n"
+    assert command("python", "triage", stdin=b"2 * 21\n").out == "42\n"
+    assert command("python", "triage", "gone.py").err.startswith("fdstore: file_not_found")
+    assert command("python", "triage", "code.py", "-c", "1").code == 2
+
+
+def test_with_json_the_parts_of_the_result_are_apart(command: Command, store: fdstore.Store) -> None:
+    store.process("triage")
+
+    good = json.loads(command("python", "triage", "-c", "print('said')\n7", "--json").out)
+    failed = command("python", "triage", "-c", "print('said')\n1 / 0", "--json")
+
+    assert (good["printed"], good["value"], good["error"]) == ("said\n", "7", None)
+    assert failed.code == 1
+    assert "ZeroDivisionError" in json.loads(failed.out)["error"]
+
+
+def test_a_process_that_has_ended_is_looked_at_and_not_changed(
+    command: Command, store: fdstore.Store
+) -> None:
+    proc = store.process("triage")
+    command("python", "triage", "-c", "x = 1")
+    proc.end()
+
+    changed = command("python", "triage", "-c", "x = x + 1\nx")
+
+    assert changed.out == "2\n"
+    assert command("python", "triage", "-c", "x").out == "1\n"
+    assert command("python", "triage", "-c", "create('text')").code == 1
+    assert command("python", "nowhere", "-c", "1").err.startswith("fdstore: not_found")
+
+
+def test_code_asks_the_model_that_is_named(command: Command, store: fdstore.Store) -> None:
+    store.process("triage").create("a\nb\nc\n")
+    code = (
+        "import asyncio\nawait asyncio.gather(*[ask('Which letter?', part) for part in fd(1).split(lines=1)])"
+    )
+
+    def model(request: Request) -> object:
+        return say(str(request.messages[0]["content"][0]["text"]).split()[-1])
+
+    with ScriptedModel(model) as played:
+        command.environment |= played.environ
+        asked = command("python", "triage", "-c", code, "--ask-model", "small")
+        refused = command("python", "triage", "-c", code)
+
+    assert asked.out == "['a', 'b', 'c']\n", asked.err
+    assert {request.raw["model"] for request in played.requests} == {"small"}
+    assert "no model is named" in refused.err
+
+
+class Prompt:
+    """`fdstore python` on a terminal."""
+
+    def __init__(self, terminal: int, pid: int) -> None:
+        self._terminal = terminal
+        self._pid = pid
+        self.seen = b""
+
+    def type(self, text: str) -> None:
+        os.write(self._terminal, text.encode())
+
+    def interrupt(self) -> None:
+        os.kill(self._pid, signal.SIGINT)
+
+    def shows(self, text: str) -> None:
+        """Read until this text, and forget what was before it."""
+        while text.encode() not in self.seen:
+            more = read_terminal(self._terminal)
+            assert more, f"{text!r} is not shown: {self.seen!r}"
+            self.seen += more
+        self.seen = self.seen.partition(text.encode())[2]
+
+
+@contextmanager
+def prompt(command: Command, *args: str) -> Iterator[Prompt]:
+    terminal, theirs = pty.openpty()
+    command.environment["TERM"] = "dumb"
+    with command.start("python", *args, stdin=theirs, stdout=theirs, stderr=theirs) as process:
+        os.close(theirs)
+        yield Prompt(terminal, process.pid)
+        assert process.wait(PATIENCE_S) == 0
+        os.close(terminal)
+
+
+def test_a_prompt_takes_several_lines_and_survives_ctrl_c(command: Command, store: fdstore.Store) -> None:
+    store.process("triage").create("one\ntwo\n")
+
+    with prompt(command, "triage") as shown:
+        shown.shows(">>> ")
+        shown.type("for number in range(2):\n")
+        shown.shows("... ")
+        shown.type("    print('number', number)\n")
+        shown.shows("... ")
+        shown.type("\n")
+        shown.shows("number 0\r\nnumber 1\r\n")
+        shown.shows(">>> ")
+        shown.type("kept = 3\n")
+        shown.shows(">>> ")
+        shown.type("while True: kept\n")
+        shown.shows("... ")
+        shown.type("\n")
+        shown.shows("\n")
+        shown.interrupt()
+        shown.shows("KeyboardInterrupt")
+        shown.shows(">>> ")
+        shown.type("kept + 1\n")
+        shown.shows("4\r\n")
+        shown.shows(">>> ")
+        shown.type("1 / 0\n")
+        shown.shows("ZeroDivisionError")
+        shown.shows(">>> ")
+        shown.type("\x04")
+
+    assert command("python", "triage", "-c", "kept").out == "3\n"
+    assert "kept = 3" in (command.data_dir / "python_history").read_text()

@@ -1,0 +1,279 @@
+"""`run_python` in a loop of one's own: sessions, results, errors, limits, and what a repeated call does."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+
+import fdstore
+from fdstore import Toolset
+from fdstore.client import Process, Store
+from fdstore.results.python_config import PythonSection
+from tests.on_redis.agents.test_crashes import Crashed, CrashingStore
+
+
+def tools_of(proc: Process, **options: Any) -> Toolset:
+    return Toolset(proc, enabled=["run_python", "read_fd"], **options)
+
+
+def limit_to(tools: Toolset, **limits: Any) -> None:
+    """Run code under the limits of a program file's [python]."""
+    toolbox = tools._toolbox
+    toolbox.context = msgspec.structs.replace(toolbox.context, python=PythonSection(**limits))
+
+
+def run(tools: Toolset, code: str, call_id: str | None = None) -> str:
+    result = tools.call("run_python", {"code": code}, call_id)
+    assert not result.is_error, result.text
+    return body(result.text)
+
+
+def body(text: str) -> str:
+    lines = text.splitlines()
+    assert lines[0].startswith("<python_result calls="), text
+    assert lines[-1] == "</python_result>"
+    return "\n".join(lines[1:-1])
+
+
+def failure(tools: Toolset, code: str) -> str:
+    result = tools.call("run_python", {"code": code})
+    assert result.is_error, result.text
+    return result.text
+
+
+def test_variables_functions_and_imports_stay_for_the_next_call(proc: Process) -> None:
+    run(tools_of(proc), "import re\nn = 4\ndef double(x):\n    return 2 * x")
+
+    assert run(tools_of(proc), "double(n), re.sub('a', 'b', 'aa')") == "(8, 'bb')"
+
+
+def test_a_text_is_read_by_pages_lines_and_characters(proc: Process) -> None:
+    d = proc.create("".join(f"line {number}\n" for number in range(1, 5001)), source="build.log")
+    shown = run(
+        tools_of(proc),
+        "log = fd('fd:1')\n"
+        "print(log.total_chars, log.total_lines, log.total_pages, log.source, log.kind, log.state)\n"
+        "print([log.line(120), log.lines(2, 3), log.chars(1, 4), log.page(2)[:6]])\n"
+        "[hit] = log.search(r'line (4\\d99)', max_matches=1)\n"
+        "print(hit.line, hit.text, hit.chars, hit.groups)\n"
+        "len(log.text()), [t.fd for t in fds()]",
+    )
+    begin = proc.read("fd:1", read_all=True).text.index("line 4099") + 1
+    assert shown.splitlines() == [
+        f"{d.chars} 5000 {d.pages} build.log text sealed",
+        f"['line 120\\n', 'line 2\\nline 3\\n', 'line', {proc.read('fd:1', start=2).text[:6]!r}]",
+        f"4099 line 4099 [{begin}, {begin + 8}] ['4099']",
+        f"({d.chars}, ['fd:1'])",
+    ]
+
+
+def test_parts_are_texts_of_their_own_and_stay_in_the_session(proc: Process) -> None:
+    proc.create("".join(f"line {number}\n" for number in range(1, 50_001)))
+    tools = tools_of(proc)
+    first = run(tools, "parts = fd(1).split(chars=50_000)\nlen(parts), sum(p.total_lines for p in parts)")
+    count_of_parts, lines = eval(first)
+    assert lines == 50_000
+    assert count_of_parts == 12
+    assert (
+        run(tools, "parts[3].line(1) == fd(parts[3].ref).line(1) and len(parts[3].text()) <= 50_000")
+        == "True"
+    )
+
+
+def test_created_texts_are_descriptors(proc: Process) -> None:
+    assert run(
+        tools_of(proc), "t = create('one\\ntwo')\nu = create('x', name='note')\n[t.fd, u.fd, t.line(2)]"
+    )
+    assert [d.fd for d in proc.list()] == ["fd:1", "name:note"]
+    assert proc.read("fd:1").text == "one\ntwo"
+
+
+def test_a_long_result_is_a_descriptor(proc: Process) -> None:
+    result = tools_of(proc).call("run_python", {"code": "for i in range(3000):\n    print('line', i)"})
+    assert result.text.startswith('<fd_result fd="fd:1"')
+    assert proc.read("fd:1#L3000").text == "line 2999"
+
+
+def test_an_error_has_the_lines_of_the_code_and_keeps_what_was_assigned(proc: Process) -> None:
+    tools = tools_of(proc)
+    shown = failure(tools, "print('begun')\nx = 7\ny = x / 0\nz = 1")
+    assert "begun" in shown
+    assert "line 3" in shown
+    assert "y = x / 0" in shown
+    assert "ZeroDivisionError: division by zero" in shown
+    assert run(tools, "x") == "7"
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("fd('fd:9')", "not_found: fd:9"),
+        ("fd('fd:1').line(99)", "invalid_range:"),
+        ("fd('fd:1').search('(')", "invalid_argument:"),
+        ("fd('nonsense')", "fd:"),
+    ],
+)
+def test_errors_of_the_store_can_be_caught(proc: Process, code: str, said: str) -> None:
+    proc.create("one\n")
+    tools = tools_of(proc)
+    assert said in failure(tools, code)
+    assert run(tools, f"try:\n    {code}\nexcept ValueError as error:\n    print('caught')") == "caught"
+
+
+def word_count(text: str, least: int = 0) -> dict[str, int]:
+    """Count words."""
+    words = [word for word in text.split() if len(word) >= least]
+    return {word: words.count(word) for word in words}
+
+
+def fails(why: str) -> str:
+    """Fail."""
+    raise FileNotFoundError(why)
+
+
+def test_functions_are_called_with_names_and_return_their_values(proc: Process) -> None:
+    tools = tools_of(proc, python=[word_count, fails])
+    assert run(tools, "c = await word_count(text='a bb bb', least=2)\nc['bb']") == "2"
+    assert "FileNotFoundError: gone.txt" in failure(tools, "await fails(why='gone.txt')")
+    assert "least" in failure(tools, "await word_count(text='a', least='many')")
+
+
+def large(size: int) -> str:
+    """Return a large text."""
+    return "x" * size
+
+
+def test_a_large_value_of_a_function_is_a_text(proc: Process) -> None:
+    tools = tools_of(proc, python=[large])
+    assert run(tools, "t = await large(size=3_000_000)\nt.total_chars, t.fd") == "(3000000, 'fd:1')"
+
+
+def test_the_same_call_id_is_the_same_result(proc: Process) -> None:
+    tools = tools_of(proc)
+    code = "import time, random\nn = create('x')\nprint(n.fd, time.time(), random.random())"
+    assert run(tools, code, "c1") == run(tools, code, "c1")
+    assert len(proc.list()) == 1
+
+
+SMALL: dict[str, dict[str, Any]] = {
+    "seconds": {"seconds": 0.5},
+    "memory": {"memory": "64MiB"},
+    "max_output": {"max_output": 2000},
+    "calls": {"calls": 100},
+}
+
+
+@pytest.mark.parametrize(
+    ("code", "limit"),
+    [
+        ("while True: pass", "seconds"),
+        ("x = 'a' * 1_000_000_000", "memory"),
+        ("for i in range(300): print('x' * 100)", "max_output"),
+        ("for i in range(200): fd(1)", "calls"),
+    ],
+)
+def test_beyond_a_limit_the_session_before_the_call_stays(proc: Process, code: str, limit: str) -> None:
+    proc.create("x")
+    tools = tools_of(proc)
+    limit_to(tools, **SMALL[limit])
+    run(tools, "kept = 1")
+
+    shown = failure(
+        tools, f"kept = 2\ntry:\n    {code.replace(chr(10), chr(10) + '    ')}\nexcept Exception:\n    pass"
+    )
+
+    assert "variables are as before the call" in shown
+    assert run(tools, "kept") == "1"
+
+
+def test_a_state_that_is_too_large_is_refused_with_the_names(proc: Process) -> None:
+    tools = tools_of(proc)
+    limit_to(tools, state=100_000)
+    run(tools, "a = 1")
+    assert "big (about" in failure(tools, "a = 2\nbig = ''.join(str(i * i) for i in range(50_000))")
+    assert run(tools, "a") == "1"
+
+
+CRASHING = """
+import time, random
+a = create('first ' + str(random.random()))
+began = time.time()
+print('a', a.fd, len(fds()))
+words = await word_count(text='x y x')
+b = create('second')
+print('b', b.fd, words['x'], random.random(), began)
+c = fd(a.ref).text()
+"""
+
+
+def test_a_call_that_is_repeated_after_any_request_does_the_same_once(redis_url: str, store: Store) -> None:
+    for requests in range(1000):
+        name = f"crashed-{requests}"
+        with CrashingStore(redis_url, 10**6) as crashing:
+            tools = tools_of(crashing.process(name), python=[word_count])
+            crashing.left = requests
+            try:
+                whole = tools.call("run_python", {"code": CRASHING}, "c1")
+            except Crashed:
+                whole = None
+        proc = store.process(name)
+        again = tools_of(proc, python=[word_count])
+        result = again.call("run_python", {"code": CRASHING}, "c1")
+        assert not result.is_error, result.text
+        assert [d.fd for d in proc.list()] == ["fd:1", "fd:2"], requests
+        assert "a fd:1 1\n" in result.text
+        assert "b fd:2 2 " in result.text
+        assert body(result.text).count("\n") == 1
+        assert run(again, "c == fd('fd:1').text()") == "True"
+        if whole is not None:
+            assert whole == result
+            assert requests > 5
+            return
+
+
+def test_it_is_awaited_too(redis_url: str, store: Store) -> None:
+    async def main() -> str:
+        async with await fdstore.aio.connect(redis_url) as awaited:
+            proc = await awaited.process("awaited")
+            await proc.create("one\ntwo\n")
+            tools = fdstore.aio.Toolset(proc, enabled=["run_python"])
+            return (await tools.call("run_python", {"code": "fd(1).line(2)"})).text
+
+    assert body(asyncio.run(main())) == r"'two\n'"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "_fdstore_read()",
+        "_fdstore_read('fd:1', 'bytes', 1, 2)",
+        "_fdstore_read('fd:1', 'lines', 'a', None)",
+        "_fdstore_search('fd:1', 7, 'x', None, [])",
+        "_fdstore_search('fd:1', 'x', 'x', False, {})",
+        "_fdstore_split('fd:1', 'words', 3)",
+        "_fdstore_split('fd:1', 'lines', -3)",
+        "_fdstore_split(['fd:1'], 'lines', 3)",
+        "_fdstore_create(3, [])",
+        "_fdstore_create('x', [])",
+        "_fdstore_fd({})",
+        "_fdstore_fd(True)",
+        "_fdstore_fds(1)",
+        "await _fdstore_ask(1, 2)",
+        "await _fdstore_ask('x', [3])",
+        "await _fdstore_pipe('x', 3)",
+        "await _fdstore_pipe([[]], 'fd:1')",
+        "await _fdstore_spawn(3, {}, 7)",
+        "await _fdstore_tool(3, {}, 7)",
+        "import time\ntime.sleep(float('inf'))\ntime.sleep(float('nan'))\ntime.sleep(-1)",
+    ],
+)
+def test_functions_of_the_host_that_code_calls_wrongly_are_exceptions(proc: Process, code: str) -> None:
+    proc.create("x\n")
+    tools = tools_of(proc)
+    before = "import time\nbegan = time.time()\n"
+    indented = code.replace("\n", "\n    ")
+    run(tools, f"{before}try:\n    {indented}\nexcept Exception as error:\n    print(type(error).__name__)")
+    assert [d.fd for d in proc.list()] == ["fd:1"]

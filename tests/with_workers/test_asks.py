@@ -1,0 +1,143 @@
+"""Asks on real workers: all are answered in their order, and once, also when a worker is killed in the
+middle."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from fdstore.client import Process
+from fdstore.runtime.queue import Dispatcher
+from fdstore.store.processes import asks, leases
+from fdstore.store.processes.asks import Ask, AskPart, AskSettings
+from fdstore.testing import Request, ScriptedModel, say, slow
+from tests.waiting import PATIENCE_S, wait_until
+from tests.with_workers.agent_harness import AgentHarness
+from tests.with_workers.conftest import StartAgentWorker
+
+COUNT = 120
+SETTINGS = AskSettings(model="any", system="You are ASKED.")
+
+
+def question_of(request: Request) -> str:
+    return str(request.messages[0]["content"][-1]["text"])
+
+
+def start(harness: AgentHarness, proc: Process, count: int = COUNT) -> tuple[str, ...]:
+    """Ask about a part of `fd:1` each, and wake the workers."""
+    asked = [Ask(n, f"question {n}", [AskPart(f"fd:1#L{n + 1}-{n + 1}")]) for n in range(count)]
+    lanes = harness.store.run(asks.start(proc.handle, "call", asked, SETTINGS))
+    wakes = Dispatcher(harness.url)
+    wakes.wake(*lanes)
+    wakes.close()
+    return lanes
+
+
+def texts(harness: AgentHarness, proc: Process, count: int = COUNT) -> list[str]:
+    found = harness.store.run(asks.answers(proc.handle, "call", range(count)))
+    return [found[number].error or found[number].text for number in range(count)]
+
+
+def answered(harness: AgentHarness, proc: Process) -> int:
+    [counts] = harness.store.run(asks.read_counts("fdstore", [(proc.id, "call")]))
+    return counts.done if counts else 0
+
+
+@pytest.fixture
+def proc(harness: AgentHarness) -> Process:
+    made = harness.store.process("asker")
+    made.create("".join(f"line {number}\n" for number in range(COUNT)))
+    return made
+
+
+@pytest.mark.parametrize("pool", ["threads", "prefork"])
+def test_asks_are_answered_by_several_workers(
+    harness: AgentHarness, start_agent_worker: StartAgentWorker, proc: Process, pool: str
+) -> None:
+    harness.set_script({"ASKED": lambda request: slow(say(f"answer to {question_of(request)}"), 0.05)})
+    workers = [start_agent_worker(harness.url, harness.model, concurrency=1, pool=pool) for _ in range(2)]
+
+    lanes = start(harness, proc)
+    for lane in lanes:
+        harness.wait(lane)
+
+    assert texts(harness, proc) == [f"answer to question {number}" for number in range(COUNT)]
+    assert {harness.record(lane).worker for lane in lanes} == {worker.name for worker in workers}
+    sent = {question_of(r): r.messages[0]["content"][0]["text"] for r in harness.requests}
+    assert sent["question 7"] == "Text 1, fd:1#L8-8:\nline 7\n"
+
+
+def test_what_was_answered_before_a_worker_was_killed_is_not_asked_again(
+    harness: AgentHarness, start_agent_worker: StartAgentWorker, proc: Process
+) -> None:
+    stored: set[str] = set()
+    killed = threading.Event()
+
+    def script(request: Request) -> Any:
+        # a question that was answered is asked again only if the answer was not stored before the kill
+        assert question_of(request) not in stored
+        return slow(say(f"answer to {question_of(request)}"), 0.05 if killed.is_set() else 0.3)
+
+    harness.set_script({"ASKED": script})
+    victim = start_agent_worker(harness.url, harness.model)
+    lanes = start(harness, proc)
+    wait_until(lambda: answered(harness, proc) >= COUNT // 3)
+
+    victim.kill()
+    found = harness.store.run(asks.answers(proc.handle, "call", range(COUNT)))
+    stored |= {f"question {number}" for number in found}
+    killed.set()
+    start_agent_worker(harness.url, harness.model)
+    for lane in lanes:
+        harness.wait(lane, PATIENCE_S + 2 * leases.LEASE_S)
+
+    assert COUNT // 3 <= len(stored) < COUNT
+    assert texts(harness, proc) == [f"answer to question {number}" for number in range(COUNT)]
+    asked = Counter(map(question_of, harness.requests))
+    assert set(asked) == {f"question {number}" for number in range(COUNT)}
+    assert {asked[question] for question in stored} == {1}
+    assert max(asked.values()) <= 2
+    assert [harness.record(lane).losses for lane in lanes] == [1, 1]
+
+
+def test_a_worker_that_is_stopped_hands_its_asks_over(
+    harness: AgentHarness, start_agent_worker: StartAgentWorker, proc: Process
+) -> None:
+    harness.set_script({"ASKED": lambda request: slow(say(f"answer to {question_of(request)}"), 0.2)})
+    first = start_agent_worker(harness.url, harness.model)
+    lanes = start(harness, proc)
+    wait_until(lambda: answered(harness, proc) >= COUNT // 3)
+
+    first.terminate()
+    assert first.process.wait(PATIENCE_S) == 0
+    assert answered(harness, proc) < COUNT
+    start_agent_worker(harness.url, harness.model)
+    for lane in lanes:
+        harness.wait(lane)
+
+    assert texts(harness, proc) == [f"answer to question {number}" for number in range(COUNT)]
+    assert set(Counter(map(question_of, harness.requests)).values()) == {1}
+    assert [harness.record(lane).losses for lane in lanes] == [0, 0]
+
+
+def test_lanes_wait_for_a_worker_with_a_key(
+    harness: AgentHarness, start_agent_worker: StartAgentWorker, proc: Process
+) -> None:
+    class NoModel(ScriptedModel):
+        @property
+        def environ(self) -> dict[str, str]:
+            return {**super().environ, "ANTHROPIC_API_KEY": ""}
+
+    harness.set_script({"ASKED": lambda request: say("Yes.")})
+    with NoModel([]) as none:
+        start_agent_worker(harness.url, none)
+        [lane] = start(harness, proc, 3)
+        wait_until(lambda: harness.redis.llen("fdq:fdstore:queue") == 0)
+        assert harness.record(lane).attempt == 0
+        start_agent_worker(harness.url, harness.model)
+        harness.wait(lane)
+
+    assert texts(harness, proc, 3) == ["Yes."] * 3
