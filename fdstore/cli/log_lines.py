@@ -137,6 +137,8 @@ def _with_details(lines: list[str], details: str, room: int | None, coloured: bo
 def _said(entry: ConversationEntry) -> tuple[str, str]:
     """Return what an entry says in fdstore's own words, and the text of others below it."""
     match entry.kind:
+        case "call" if entry.tool == "run_python" and (code := _code(entry.arguments)):
+            return "run_python", code
         case "call":
             return format_call(entry.tool, entry.arguments), ""
         case "attempt":
@@ -170,6 +172,12 @@ def _said(entry: ConversationEntry) -> tuple[str, str]:
                 return said, entry.facts.error.message
             return said, entry.text if entry.is_error and entry.facts.processes else ""
     return "", entry.text
+
+
+def _code(arguments: Any) -> str:
+    """Return the program that a call runs; "" if it names none."""
+    code = arguments.get("code") if isinstance(arguments, dict) else None
+    return code.strip("\n") if isinstance(code, str) else ""
 
 
 def _question(arguments: Any) -> str:

@@ -172,22 +172,18 @@ def _prompt(store: Store, console: Console) -> None:
         while True:
             try:
                 lines.append(input("... " if lines else ">>> "))
+                code = "\n".join(lines)
+                if not is_complete(code):
+                    continue
+                lines = []
+                if code.strip():
+                    _show(_run(store, console, code))
             except EOFError:
                 output.line()
                 return
             except KeyboardInterrupt:
                 lines = []
                 output.line()
-                continue
-            code = "\n".join(lines)
-            if not is_complete(code):
-                continue
-            lines = []
-            if not code.strip():
-                continue
-            try:
-                _show(_run(store, console, code))
-            except KeyboardInterrupt:
                 output.say("KeyboardInterrupt")
             except FDStoreError as error:
                 output.report(error, as_json=False)

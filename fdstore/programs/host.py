@@ -27,8 +27,8 @@ from fdstore.results.context import Context
 from fdstore.store.clock import redis_now
 from fdstore.store.contents import contents, descriptors
 from fdstore.store.contents.extents import SplitUnit
-from fdstore.store.processes import asks, process_records, processes, python_state
-from fdstore.store.processes.asks import Ask, AskPart
+from fdstore.store.processes import asks, process_records, processes, python_state, waiting
+from fdstore.store.processes.asks import Ask, AskAnswer, AskPart
 from fdstore.text.names import name_id
 from fdstore.wire.operation import Disk, Operation
 
@@ -319,10 +319,15 @@ class Host:
         found: dict[int, Answer] = {}
         asked = [number for number in wanted if number in self._asked]
         if asked:
-            for number, answer in (yield from asks.answers(self._handle, self._run_id, asked)).items():
+            answers = yield from asks.answers(self._handle, self._run_id, asked)
+            if len(answers) < len(asked):
+                if (yield from self._has_live_lanes()):
+                    return None
+                # the last lane may have ended meanwhile; a log of Redis that was torn may have lost some
+                answers = yield from asks.answers(self._handle, self._run_id, asked)
+            for number in asked:
+                answer = answers.get(number, LOST)
                 found[number] = Raise("ValueError", answer.error) if answer.error else answer.text
-            if len(found) < len(asked):
-                return None
         others = {number: self._processes[number] for number in wanted if number in self._processes}
         if others:
             results = yield from process_records.answers_of(self._context.prefix, list(others.values()))
@@ -338,6 +343,10 @@ class Host:
         if not self._asked:
             self._lanes = []
         return found
+
+    def _has_live_lanes(self) -> Operation[bool]:
+        looked = yield from waiting.look_at(self._handle, self._lanes, [])
+        return len(looked.ended) < len(self._lanes)
 
     def _outcome(self, result: process_records.Answer) -> Operation[dict[str, Any]]:
         """Return what code is told of a process that has ended."""
@@ -356,6 +365,8 @@ class Host:
             "process": record.id,
         }
 
+
+LOST = AskAnswer(error="store_lost_data: the question was lost in a crash of Redis; ask again")
 
 UNANSWERABLE = frozenset(
     {"fenced", "store_unavailable", "store_readonly", "unsafe_store", "unknown_outcome", "store_lost_data"}

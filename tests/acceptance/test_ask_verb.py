@@ -129,6 +129,7 @@ def test_a_detached_question_is_answered_by_workers(command: Command, model: Scr
     assert kept.out == "40 counted by part\n"
 
 
+@pytest.mark.thorough("files have tests of their own")
 def test_standard_input_is_a_text_too(command: Command, model: ScriptedModel) -> None:
     ended = command("ask", "Count the errors.", "-", "--name", "manuals", "-q", stdin=LINES.encode())
 
@@ -137,6 +138,7 @@ def test_standard_input_is_a_text_too(command: Command, model: ScriptedModel) ->
     assert json.loads(command("ls", "manuals", "--json").lines[0])["source"] == "stdin"
 
 
+@pytest.mark.thorough("limits of trees have tests of their own")
 def test_a_budget_ends_the_question_and_more_of_it_goes_on(command: Command, model: ScriptedModel) -> None:
     ended = command(
         *("ask", "Count the errors.", "build.log", "--name", "manuals", "--budget", "5k", "--model", "m")
@@ -235,6 +237,7 @@ def test_a_name_that_is_taken_and_one_that_is_not_there_are_errors(
     assert store.process("taken").read("fd:1").text == "text"
 
 
+@pytest.mark.thorough("a process of ask is one, too")
 def test_questions_are_asked_about_texts_that_were_put(
     command: Command, model: ScriptedModel, tmp_path: Path
 ) -> None:

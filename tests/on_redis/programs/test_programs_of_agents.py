@@ -16,6 +16,7 @@ from fdstore.records import TreeLimits
 from fdstore.testing import Reply, Request, call, say
 from tests.on_redis.agents.test_crashes import Crashed, CrashingStore
 from tests.on_redis.running_agents import READER, Agents, ran, running, tool
+from tests.thorough import thorough
 
 TOOLS = ("run_python", "read_fd")
 TEXT = "".join(f"line {number}\n" for number in range(1, 4001))
@@ -178,12 +179,13 @@ print("second", second.fd, seen == [float(x) for x in re.findall(r"[0-9.]+", not
 """.replace("import asyncio,", "import asyncio, re,")
 
 
+@pytest.mark.parametrize("first", [3, *thorough("the requests between", 4, 5)])
 def test_a_program_whose_attempts_crash_at_any_request_does_everything_once(
-    redis_url: str, store: Store, tmp_path: Path
+    redis_url: str, store: Store, tmp_path: Path, first: int
 ) -> None:
-    """Each run has one crash, one request later than the run before."""
+    """Each run has one crash, three requests later than the run before."""
     shown: set[str] = set()
-    for requests in itertools.count(3):
+    for requests in itertools.count(first, 3):
         model = Model(PROGRAM)
         with running(store, model, tmp_path) as agents:
             launch(agents, others=[READER], python=(tool("echo"),))

@@ -13,6 +13,7 @@ from fdstore import Toolset
 from fdstore.client import Process, Store
 from fdstore.results.python_config import PythonSection
 from tests.on_redis.agents.test_crashes import Crashed, CrashingStore
+from tests.thorough import thorough
 
 
 def tools_of(proc: Process, **options: Any) -> Toolset:
@@ -209,8 +210,11 @@ c = fd(a.ref).text()
 """
 
 
-def test_a_call_that_is_repeated_after_any_request_does_the_same_once(redis_url: str, store: Store) -> None:
-    for requests in range(1000):
+@pytest.mark.parametrize("first", [0, *thorough("the requests between", 1, 2)])
+def test_a_call_that_is_repeated_after_any_request_does_the_same_once(
+    redis_url: str, store: Store, first: int
+) -> None:
+    for requests in range(first, 1000, 3):
         name = f"crashed-{requests}"
         with CrashingStore(redis_url, 10**6) as crashing:
             tools = tools_of(crashing.process(name), python=[word_count])

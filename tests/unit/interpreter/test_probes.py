@@ -16,6 +16,7 @@ from fdstore.interpreter.session import (
     StateTooLarge,
     Waiting,
 )
+from tests.thorough import thorough
 from tests.unit.interpreter.host import Host, failure
 
 SHORT = Limits(seconds=0.3, memory_bytes=64 << 20, calls=50, max_output=10_000)
@@ -203,7 +204,7 @@ def test_time_counts_over_snapshots():
         "class A:\n    pass\nx = []\nwhile True:\n    a = A()\n    a.b = 'x' * 1000\n    x.append(a)",
     ],
 )
-@pytest.mark.parametrize("catch", [False, True])
+@pytest.mark.parametrize("catch", [True, *thorough("nothing is caught", False)])
 def test_the_limit_of_memory_holds(code: str, catch: bool):
     failed = failure(caught(code) if catch else code, Limits(seconds=20, memory_bytes=64 << 20))
 
