@@ -263,8 +263,8 @@ def _earlier(store: Store, holder: Process) -> list[Earlier]:
 
 def _variables(store: Store, holder: Process) -> list[str]:
     """Return the names of the variables that earlier questions have left, those that can be read here."""
+    from fdstore.interpreter.events import Limits, UnreadableState
     from fdstore.interpreter.prelude import NAMES as BUILT_IN
-    from fdstore.interpreter.session import Limits, UnreadableState
     from fdstore.interpreter.session import Session as Interpreter
     from fdstore.store.processes import python_state
 

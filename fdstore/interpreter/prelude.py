@@ -322,7 +322,12 @@ def _fdstore_prelude(
         return 50
 
     def largest(variables, count):
-        sizes = [(length(v), name) for name, v in variables.items() if not name.startswith("_fdstore_")]
+        given = ("fd", "fds", "create", "ask", "spawn", "pipe", "Text", "Hit")
+        sizes = [
+            (length(v), name)
+            for name, v in variables.items()
+            if name not in given and not name.startswith("_fdstore_")
+        ]
         sizes.sort(reverse=True)
         return [[name, size] for size, name in sizes[:count]]
 

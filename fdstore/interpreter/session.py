@@ -42,23 +42,6 @@ from fdstore.interpreter.events import (
 from fdstore.interpreter.rewrite import rewrite
 from fdstore.interpreter.values import NotTaken, to_json, to_result, without_surrogates
 
-__all__ = [
-    "AWAITED",
-    "LATER",
-    "Answer",
-    "Call",
-    "Event",
-    "Failed",
-    "Finished",
-    "Later",
-    "Limits",
-    "Raise",
-    "Session",
-    "StateTooLarge",
-    "UnreadableState",
-    "Waiting",
-]
-
 AWAITED = frozenset({"_ask", "_spawn", "_pipe", "_tool"})
 """The host calls that programs await, so that other tasks run meanwhile; `asyncio.sleep` is one, too."""
 

@@ -14,12 +14,13 @@ import secrets
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import msgspec
 
 from fdstore.errors import InvalidArgument
-from fdstore.interpreter.session import Call, Event, Failed, Waiting
-from fdstore.programs.course import open_session, resuming, settling, state_after
+from fdstore.interpreter.events import Answer, Event, Failed, Waiting
+from fdstore.programs.course import drive, open_session, state_after
 from fdstore.programs.host import Host, Pending, Starters
 from fdstore.results.context import Context
 from fdstore.store.processes import python_state, waiting
@@ -92,13 +93,9 @@ class Console:
         try:
             with context.watch(session.kill):
                 event: Event = yield Disk(lambda: session.feed(code))
-                while isinstance(event, Call | Waiting):
-                    if isinstance(event, Call):
-                        event = yield Disk(resuming(session, (yield from host.answer(event))))
-                    elif answers := (yield from self._await(host, event)):
-                        event = yield Disk(settling(session, answers))
-                    else:
-                        event = Failed("KeyboardInterrupt", False, "killed")
+                event = yield from drive(session, host, event, partial(self._settle, host))
+                if isinstance(event, Waiting):
+                    event = Failed("KeyboardInterrupt", False, "killed")
                 yield from host.leave()
                 printed, calls, seconds = session.printed, session.calls, session.used_s
                 kept, problem = yield from state_after(context, session, event)
@@ -118,15 +115,12 @@ class Console:
             seconds=seconds,
         )
 
-    def _await(self, host: Host, event: Waiting) -> Operation[dict[int, object]]:
-        """Wait until some of the awaited calls are over, and return their answers; none if this is
-        interrupted."""
-        yield from host.begin_waiting()
+    def _settle(self, host: Host, event: Waiting) -> Operation[dict[int, Answer]]:
+        """Wait for the awaited calls, and return their answers; none if this is interrupted."""
         while not self._is_interrupted:
-            answers = yield from host.settled(event.numbers)
-            if answers:
+            if answers := (yield from host.settle(event)):
                 return answers
-            processes = host.waits_for(event.numbers)
+            processes = host.waits_for(event)
             yield from waiting.wait_until_ended(self._context.prefix, processes, LOOK_EVERY_S)
         return {}
 

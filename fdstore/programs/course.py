@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 
 import msgspec
 
@@ -76,19 +77,13 @@ def run_call(context: Context, starters: Starters, code: str, run_id: str) -> Op
     try:
         with context.watch(session.kill):
             event: Event = yield Disk(session.restored if opened.is_restored else lambda: session.feed(code))
-            while True:
-                if isinstance(event, Call):
-                    event = yield Disk(resuming(session, (yield from host.answer(event))))
-                elif isinstance(event, Waiting):
-                    yield from host.begin_waiting()
-                    answers = yield from host.settled(event.numbers)
-                    if answers is not None:
-                        event = yield Disk(settling(session, answers))
-                        continue
-                    return (yield from _suspend(context, session, host, run_id, event))
-                else:
-                    yield from host.leave()
-                    return (yield from _end(context, opened, event, run_id))
+            event = yield from drive(session, host, event, host.settle)
+            if isinstance(event, Waiting):
+                return (yield from _suspend(context, session, host, run_id, event))
+            ended = yield from _end(context, opened, event, run_id)
+            # after the end, which a lost attempt cannot write: the next one still needs them
+            yield from host.leave()
+            return ended
     finally:
         session.close()
 
@@ -120,12 +115,19 @@ def open_session(
         return Opened(Session(limits, functions=functions, seed=seed), note=note)
 
 
-def resuming(session: Session, answer: object) -> Callable[[], Event]:
-    return lambda: session.resume(answer)
-
-
-def settling(session: Session, answers: dict[int, Answer]) -> Callable[[], Event]:
-    return lambda: session.settle(answers)
+def drive(
+    session: Session, host: Host, event: Event, settle: Callable[[Waiting], Operation[Mapping[int, Answer]]]
+) -> Operation[Finished | Failed | Waiting]:
+    """Answer the calls of the code until it is over, or waits for what `settle` has no answers to."""
+    while not isinstance(event, Finished | Failed):
+        if isinstance(event, Call):
+            answer = yield from host.answer(event)
+            event = yield Disk(partial(session.resume, answer))
+        elif answers := (yield from settle(event)):
+            event = yield Disk(partial(session.settle, answers))
+        else:
+            return event
+    return event
 
 
 def _suspend(
@@ -134,7 +136,7 @@ def _suspend(
     interpreter: bytes = yield Disk(session.dump)
     stored = msgspec.msgpack.encode(Snapshot(interpreter, host.pending))
     yield from python_state.suspend(context.handle, run_id, stored)
-    return Started(tuple(host.waits_for(event.numbers)), resumes=True)
+    return Started(tuple(host.waits_for(event)), resumes=True)
 
 
 def _end(context: Context, opened: Opened, event: Finished | Failed, run_id: str) -> Operation[ToolResult]:

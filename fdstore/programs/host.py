@@ -1,17 +1,18 @@
 """The functions that code of `run_python` calls, over the store.
 
 The interpreter numbers the calls of one run, and a repeated run makes the same calls under the same numbers.
-So an effect is done under the id of the run and that number, once; and an answer that could be another one
-when it is asked for again is recorded. It is recorded before the next effect: until then nobody has seen it.
+So an effect is done under the id of the run and that number, once. An answer that a repeat could find changed
+is recorded, and so is every error: a name that was not there may be there now. They are recorded before the
+next effect; a run that is lost before that may take another path, since it has changed nothing.
 
-A call that waits for another process (`ask`, `spawn`, `pipe`) is answered later: `begin_waiting` starts what
-must run, and `settled` returns the answers that are there.
+A call that waits for another process (`ask`, `spawn`, `pipe`) is answered later: `settle` starts the
+questions and returns the answers when all are there.
 """
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, get_args
 
@@ -19,7 +20,7 @@ import msgspec
 
 from fdstore import end_reasons
 from fdstore.errors import CallInterrupted, FDStoreError, InvalidArgument, NotFound, TooLarge, quoted
-from fdstore.interpreter.events import LATER, Answer, Call, Raise
+from fdstore.interpreter.events import LATER, Answer, Call, Raise, Waiting
 from fdstore.lifecycle import ENDED
 from fdstore.programs import views
 from fdstore.programs.views import View
@@ -29,6 +30,7 @@ from fdstore.store.contents import contents, descriptors
 from fdstore.store.contents.extents import SplitUnit
 from fdstore.store.processes import asks, process_records, processes, python_state, waiting
 from fdstore.store.processes.asks import Ask, AskAnswer, AskPart
+from fdstore.store.views import worker_check
 from fdstore.text.names import name_id
 from fdstore.wire.operation import Disk, Operation
 
@@ -54,6 +56,13 @@ class Pending(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     processes: dict[int, str] = {}
     lanes: list[str] = []
     slept_s: float = 0.0
+
+
+class _Kept(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A recorded answer: a value, or an exception."""
+
+    value: Any = None
+    error: Raise | None = None
 
 
 class Host:
@@ -103,6 +112,9 @@ class Host:
     def answer(self, call: Call) -> Operation[Answer]:
         """Answer a call, or return `LATER`. What is wrong with it is an exception in the code; errors that
         the code could do nothing about are raised here."""
+        if (known := self._recorded.get(call.number)) is not None:
+            kept = msgspec.json.decode(known, type=_Kept)
+            return kept.error or kept.value
         try:
             try:
                 operation = self._functions[call.name](call.number, *call.args, **call.kwargs)
@@ -112,7 +124,9 @@ class Host:
         except FDStoreError as error:
             if error.type in UNANSWERABLE and not isinstance(error, CallInterrupted):
                 raise
-            return as_exception(error)
+            raised = as_exception(error)
+            self._keep(call.number, _Kept(error=raised))
+            return raised
 
     def _save(self) -> Operation[None]:
         """Record the answers that a repeat must get again: called before every effect."""
@@ -120,50 +134,40 @@ class Host:
             yield from python_state.record(self._handle, self._run_id, self._unsaved)
             self._unsaved = {}
 
-    def _once(self, number: int, find: Operation[Any]) -> Operation[Any]:
-        """Return the recorded answer, or else that of `find`, to be recorded."""
-        if (known := self._recorded.get(number)) is not None:
-            return msgspec.json.decode(known)
-        answer = yield from find
-        self._unsaved[number] = msgspec.json.encode(answer)
-        return answer
+    def _keep(self, number: int, kept: _Kept) -> None:
+        """Note an answer that a repeat must get again. `_save` records it."""
+        self._unsaved[number] = msgspec.json.encode(kept)
 
     def _slot(self, number: int) -> str:
         return f"{self._run_id}/{number}"
 
     def _view(self, ref: object) -> Operation[View]:
-        """Return a text that the code knows already."""
+        """Return a text. One that stays as it is is looked up once."""
         if isinstance(ref, str) and (view := self._views.get(ref)) is not None:
             return view
         view = yield from views.look_up(self._handle, ref)
-        if view.descriptor.state != "open":
+        if view.is_fixed:
             self._views[view.ref] = view
         return view
 
     def _fd(self, number: int, ref: object) -> Operation[dict[str, Any]]:
-        def find() -> Operation[dict[str, Any]]:
-            view = yield from views.look_up(self._handle, ref)
-            return view.facts
-
-        facts: dict[str, Any] = yield from self._once(number, find())
-        return facts
+        view = yield from views.look_up(self._handle, ref)
+        self._keep(number, _Kept(view.facts))
+        return view.facts
 
     def _fds(self, number: int) -> Operation[list[dict[str, Any]]]:
-        def find() -> Operation[list[dict[str, Any]]]:
-            found = yield from descriptors.list_fds(self._handle)
-            return [views.whole(each).facts for each in found]
-
-        facts: list[dict[str, Any]] = yield from self._once(number, find())
+        found = yield from descriptors.list_fds(self._handle)
+        facts = [views.whole(each).facts for each in found]
+        self._keep(number, _Kept(facts))
         return facts
 
-    def _steady(self, number: int, ref: object, find: Callable[[View], Operation[Any]]) -> Operation[Any]:
-        """Read from a text; from one that is still written, once."""
-        if number in self._recorded:
-            return msgspec.json.decode(self._recorded[number])
+    def _from(self, number: int, ref: object, find: Callable[[View], Operation[Any]]) -> Operation[Any]:
+        """Return what `find` reads from a text."""
         view = yield from self._view(ref)
-        if view.descriptor.state == "open":
-            return (yield from self._once(number, find(view)))
-        return (yield from find(view))
+        answer = yield from find(view)
+        if not view.is_fixed:
+            self._keep(number, _Kept(answer))
+        return answer
 
     def _read(self, number: int, ref: object, unit: views.Unit, first: int, last: int) -> Operation[str]:
         limit = self._config.max_text_bytes
@@ -173,7 +177,7 @@ class Host:
         def find(view: View) -> Operation[str]:
             return views.read(self._handle, view, unit, first, last, limit)
 
-        text: str = yield from self._steady(number, ref, find)
+        text: str = yield from self._from(number, ref, find)
         return text
 
     def _search(
@@ -187,17 +191,17 @@ class Host:
                 self._handle, view, pattern, max_matches, ignore_case=ignore_case, context=context
             )
 
-        hits: list[dict[str, Any]] = yield from self._steady(number, ref, find)
+        hits: list[dict[str, Any]] = yield from self._from(number, ref, find)
         return hits
 
     def _split(self, number: int, ref: object, unit: SplitUnit, size: int) -> Operation[list[dict[str, Any]]]:
         def find(view: View) -> Operation[list[dict[str, Any]]]:
             parts = yield from views.split(self._handle, view, unit, size, self._config.max_text_bytes)
-            if view.descriptor.state != "open":
+            if view.is_fixed:
                 self._views.update({part.ref: part for part in parts})
             return [part.facts for part in parts]
 
-        facts: list[dict[str, Any]] = yield from self._steady(number, ref, find)
+        facts: list[dict[str, Any]] = yield from self._from(number, ref, find)
         return facts
 
     def _create(self, number: int, text: object, name: object) -> Operation[dict[str, Any]]:
@@ -215,11 +219,9 @@ class Host:
         return views.whole(descriptor).facts
 
     def _clock(self, number: int) -> Operation[float]:
-        def find() -> Operation[float]:
-            return (yield from redis_now())
-
-        now_s: float = yield from self._once(number, find())
-        return now_s + self._slept_s
+        now_s = (yield from redis_now()) + self._slept_s
+        self._keep(number, _Kept(now_s))
+        return now_s
 
     def _sleep(self, number: int, seconds: float) -> Operation[None]:
         # nothing that code can see happens meanwhile, so its clock alone goes on
@@ -237,18 +239,10 @@ class Host:
                 "the question", len(question), MAX_QUESTION_CHARS, "pass texts behind the question"
             )
         taken: list[str | AskPart] = []
-        size = 0
         for part in parts if isinstance(parts, list) else [parts]:
-            if isinstance(part, str):
-                taken.append(part)
-                size += len(part)
-                continue
-            view = yield from self._view(_ref(part))
-            taken.append(AskPart(ref=view.ref))
-            size += view.extent.chars
-        limit = self._context.ask.max_chars
-        if size > limit:
-            raise TooLarge("the texts of this question", size, limit, "split them and ask about each part")
+            if not isinstance(part, str):
+                part = AskPart(ref=(yield from self._view(_ref(part))).ref)
+            taken.append(part)
         self._unasked.append(Ask(number=number, question=question, parts=taken))
         return LATER
 
@@ -284,10 +278,12 @@ class Host:
             return {"fd": (yield from views.look_up(self._handle, outcome.fd)).facts}
         return {"value": outcome.value}
 
-    def begin_waiting(self) -> Operation[None]:
+    def _begin_asks(self) -> Operation[None]:
         """Start the questions that were asked since the last time, and wake workers for them."""
         if not self._unasked or self._context.ask is None:
             return
+        if not self._context.wait_for_workers:
+            yield from worker_check.require_worker(self._context.prefix, for_agents=True)
         yield from self._save()
         unasked, self._unasked = self._unasked, []
         lanes = yield from asks.start(self._handle, self._run_id, unasked, self._context.ask)
@@ -301,28 +297,29 @@ class Host:
         yield Disk(wake)
 
     def leave(self) -> Operation[None]:
-        """Cancel what the code has begun and not awaited: nobody can await it any more."""
+        """Cancel what the code has begun and not awaited, once the call has ended."""
         for process in [*self._lanes, *self._processes.values()]:
             with suppress(NotFound):
                 yield from processes.cancel(self._context.prefix, process, end_reasons.CANCELLED)
 
-    def waits_for(self, numbers: Iterable[int]) -> list[str]:
-        """Return the processes whose ends these calls wait for."""
-        numbers = set(numbers)
+    def waits_for(self, event: Waiting) -> list[str]:
+        """Return the processes whose ends the awaited calls wait for."""
+        numbers = set(event.numbers)
         others = [process for number, process in self._processes.items() if number in numbers]
         return [*(self._lanes if numbers & set(self._asked) else []), *others]
 
-    def settled(self, numbers: Iterable[int]) -> Operation[dict[int, Answer] | None]:
-        """Return the answers to all of these calls; None if one is not over. A repeat then settles the same
+    def settle(self, event: Waiting) -> Operation[dict[int, Answer]]:
+        """Return the answers to all awaited calls; none if one is not over. A repeat then settles the same
         calls together, after which the tasks of the code go on in the same order."""
-        wanted = list(numbers)
+        yield from self._begin_asks()
+        wanted = event.numbers
         found: dict[int, Answer] = {}
         asked = [number for number in wanted if number in self._asked]
         if asked:
             answers = yield from asks.answers(self._handle, self._run_id, asked)
             if len(answers) < len(asked):
                 if (yield from self._has_live_lanes()):
-                    return None
+                    return {}
                 # the last lane may have ended meanwhile; a log of Redis that was torn may have lost some
                 answers = yield from asks.answers(self._handle, self._run_id, asked)
             for number in asked:
@@ -333,10 +330,10 @@ class Host:
             results = yield from process_records.answers_of(self._context.prefix, list(others.values()))
             for number, result in zip(others, results, strict=True):
                 if result.record.state not in ENDED:
-                    return None
+                    return {}
                 found[number] = yield from self._outcome(result)
         if len(found) < len(wanted):
-            return None
+            return {}
         for number in found:
             self._processes.pop(number, None)
         self._asked = [number for number in self._asked if number not in found]

@@ -11,14 +11,13 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from fdstore.errors import InvalidArgument, PositionOutOfRange, TooLarge
+from fdstore.errors import InvalidArgument, PositionOutOfRange
 from fdstore.records import Descriptor
-from fdstore.store.contents import extents, reading, searching
+from fdstore.store.contents import descriptors, extents, reading, searching
 from fdstore.store.contents.extents import Extent, SplitUnit
-from fdstore.store.contents.reading import too_large
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.text.pattern import groups_in
-from fdstore.text.selection import Part, Selector, selector
+from fdstore.text.selection import Part, selector
 from fdstore.wire.operation import Operation
 
 Unit: TypeAlias = Literal["pages", "lines", "chars", "all"]
@@ -34,6 +33,12 @@ class View(msgspec.Struct, frozen=True):
     @property
     def is_whole(self) -> bool:
         return self.ref == self.descriptor.fd
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether it stays as it is: it is not written any more, and is not reached by a name, which may
+        come to mean another text."""
+        return self.descriptor.state != "open" and self.descriptor.fd.startswith("fd:")
 
     @property
     def pages(self) -> int:
@@ -77,15 +82,8 @@ def look_up(handle: ProcessHandle, ref: object) -> Operation[View]:
     """Return the text that `ref` names: a number, "fd:1", "name:KEY", "ref:NAME", with a selector too."""
     named = selector(ref)
     if named.part is None:
-        return whole((yield from descriptor_of(handle, named)))
+        return whole((yield from descriptors.stat(handle, named.fd)))
     return part_of(*(yield from extents.measure(handle, named.fd, named.part)))
-
-
-def descriptor_of(handle: ProcessHandle, named: Selector) -> Operation[Descriptor]:
-    """Return the descriptor. Content that is still written is looked up again."""
-    from fdstore.store.contents.descriptors import stat
-
-    return (yield from stat(handle, named.fd))
 
 
 def read(handle: ProcessHandle, view: View, unit: Unit, first: int, last: int, limit: int) -> Operation[str]:
@@ -172,10 +170,3 @@ def split(handle: ProcessHandle, view: View, unit: SplitUnit, size: int, limit: 
     size = _whole_number(unit, size)
     found = yield from extents.split(handle, view.descriptor.fd, view.extent, unit, size, limit)
     return [part_of(view.descriptor, each) for each in found]
-
-
-def check_size(view: View, limit: int) -> None:
-    """Raise `TooLarge` for a view of more than `limit` characters."""
-    if view.extent.chars > limit:
-        error: TooLarge = too_large(view.ref, view.extent.chars, limit)
-        raise error

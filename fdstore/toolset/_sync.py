@@ -39,8 +39,8 @@ class Toolset:
     commands     programs that `pipe` may run on the workers, by their bare names
     export_root  directory below which `fd_to_file` writes (required by it); created if missing
     preload_root directory from which `spawn` and `put_fd` may read files, if any
-    wait_for_workers  False: `spawn` and `pipe` raise `NoWorker` if no live worker could run the new process.
-                 True: the process waits for a worker, and a warning is logged after 3 s
+    wait_for_workers  False: `spawn`, `pipe` and the questions of code raise `NoWorker` if no live worker
+                 could run the new process. True: it waits for a worker, and a warning is logged after 3 s
     meter        name of a session: under it is counted, in Redis, what is kept out of the context and what is
                  read back, for `fdstore saved`. Each costs one round trip more. None: nothing is counted
     ask          the model that code of `run_python` may ask on the workers (`AskConfig`)

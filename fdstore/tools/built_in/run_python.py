@@ -6,6 +6,7 @@ from typing import Annotated
 
 import msgspec
 
+from fdstore.errors import InvalidArgument
 from fdstore.programs.course import run_call
 from fdstore.programs.host import Starters
 from fdstore.results.context import Context
@@ -28,6 +29,8 @@ class RunPython(Arguments, frozen=True, kw_only=True):
 
 def run(context: Context, arguments: RunPython, call_id: str | None) -> Operation[ToolOutcome]:
     def start_agent(program: str, query: str, refs: list[str], slot: str) -> Operation[str]:
+        if spawn.TOOL.name in context.refused:
+            raise InvalidArgument("spawn", "a copy cannot start agents; do its task with the other functions")
         yield from _require_worker(context, for_agents=True)
         asked = spawn.Spawn(program_name=program, query=query, additional_preload_fds=refs)
         return (yield from spawn.start_child(context, asked, slot))

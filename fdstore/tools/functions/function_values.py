@@ -6,16 +6,13 @@ first call and for a repeated one alike. A large one becomes a descriptor, which
 
 from __future__ import annotations
 
-import asyncio
-import inspect
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import msgspec
 
 from fdstore.errors import FDStoreError
 from fdstore.results.tool_errors import describe_error
-from fdstore.tools.functions.python_tool import PythonTool
+from fdstore.tools.functions.python_tool import PythonTool, Raised, result_of
 
 MAX_VALUE_CHARS = 1_000_000
 """A result whose JSON is longer becomes a descriptor."""
@@ -39,17 +36,17 @@ class FunctionOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def call_for_value(tool: PythonTool, values: dict[str, Any]) -> FunctionOutcome:
     """Call a function. What it raises is an error of the outcome."""
+    result = result_of(tool, values, _value_of)
+    if not isinstance(result, Raised):
+        return result
+    error = result.error
+    return FunctionOutcome(
+        error=f"{error.type}: {error}" if isinstance(error, FDStoreError) else describe_error(error)
+    )
+
+
+def _value_of(result: Any) -> FunctionOutcome:
     try:
-        value = tool.function(**values)
-        if inspect.iscoroutine(value):
-            with ThreadPoolExecutor(1) as thread:
-                value = thread.submit(asyncio.run, value).result()
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # noqa: BLE001  sys.exit must not end the agent
-        typed = f"{error.type}: {error}" if isinstance(error, FDStoreError) else describe_error(error)
-        return FunctionOutcome(error=typed)
-    try:
-        return FunctionOutcome(value=msgspec.to_builtins(value, str_keys=True))
+        return FunctionOutcome(value=msgspec.to_builtins(result, str_keys=True))
     except (TypeError, ValueError, RecursionError, UnicodeError) as error:
         return FunctionOutcome(error=f"its result cannot be passed to code: {error}")

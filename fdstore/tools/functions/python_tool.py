@@ -14,7 +14,7 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from typing import Any, TypeVar
@@ -46,6 +46,7 @@ _REPEATABLE = "__fdstore_repeatable__"
 _POLICY = "__fdstore_policy__"
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 _tools_paths: list[str] = []
 """Directories from which functions were imported, each appended to `sys.path` once."""
@@ -203,22 +204,37 @@ def call_function(
 ) -> tuple[str | bytes | list[Any] | FDStoreError, bool]:
     """Call a function. Return its result as text, bytes or content blocks, or its error, and whether it
     failed. An error is for the model to read, so its text starts with the exception."""
+    result = result_of(tool, values, _output_of)
+    if not isinstance(result, Raised):
+        return result, False
+    output = error_output(result.error)
+    return (output if isinstance(output, FDStoreError) else _output_of(output)), True
+
+
+class Raised(msgspec.Struct, frozen=True):
+    """What a function has raised."""
+
+    error: BaseException
+
+
+def result_of(tool: PythonTool, values: dict[str, Any], convert: Callable[[Any], T]) -> T | Raised:
+    """Call a function, also a coroutine function. Return its converted result, or what it or the conversion
+    has raised, which is logged unless it is meant for the model."""
     try:
         result = tool.function(**values)
         if inspect.iscoroutine(result):
-            result = _run_coroutine(result)
-        return _output_of(result), False
+            # in a new thread, since this one may have a running event loop, as in a notebook
+            with ThreadPoolExecutor(1) as thread:
+                result = thread.submit(asyncio.run, result).result()
+        return convert(result)
     except KeyboardInterrupt:
         raise
     # sys.exit, a panic of a Rust extension or a CancelledError of the function's own event loop must not
     # end the agent. A cancellation of the task that awaits the call is not raised here.
     except BaseException as error:
-        output = error_output(error)
-        if isinstance(output, FDStoreError):
-            return output, True
-        if not is_tool_error(error):
+        if not isinstance(error, FDStoreError) and not is_tool_error(error):
             log.error("the tool %s failed", tool.name, exc_info=True)
-        return _output_of(output), True
+        return Raised(error)
 
 
 def _output_of(result: Any) -> str | bytes | list[Any]:
@@ -226,13 +242,6 @@ def _output_of(result: Any) -> str | bytes | list[Any]:
         return bytes(result)
     blocks = content_blocks(result)
     return to_text(result) if blocks is None else list(blocks)
-
-
-def _run_coroutine(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    """Run a coroutine and return its result. Uses a new thread, since the caller's may have a running event
-    loop, as in a notebook."""
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(asyncio.run, coroutine).result()
 
 
 def expand_placeholders(

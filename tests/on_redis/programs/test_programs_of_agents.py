@@ -6,6 +6,7 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from fdstore.testing import Reply, Request, call, say
 from tests.on_redis.agents.test_crashes import Crashed, CrashingStore
 from tests.on_redis.running_agents import READER, Agents, ran, running, tool
 from tests.thorough import thorough
+from tests.waiting import wait_until
 
 TOOLS = ("run_python", "read_fd")
 TEXT = "".join(f"line {number}\n" for number in range(1, 4001))
@@ -143,6 +145,36 @@ def test_code_that_ends_before_its_asks_cancels_them(agents: Agents, model: Mode
     launch(agents, others=[READER])
     assert "KeyError" in answer_of(agents)
     assert all(member.state in ENDED for member in agents.store.tree("solo").members)
+
+
+def test_an_attempt_that_was_lost_leaves_what_it_began_to_the_next(agents: Agents, model: Model) -> None:
+    model.codes = (
+        "import asyncio\nasync def forever():\n    while True: pass\n"
+        "await asyncio.gather(spawn('reader', 'Read it.'), forever())",
+    )
+    launch(agents, others=[READER])
+    with ThreadPoolExecutor(1) as thread:
+        lost = thread.submit(agents.attempt, "solo")
+        wait_until(lambda: len(agents.store.tree("solo").members) > 1, what="the child")
+        agents.lose("solo")
+        assert lost.result() == "lost"
+    assert agents.record("solo.1").state == "ready"
+
+
+def test_a_copy_that_may_start_no_agents_starts_none_by_code(store: Store, tmp_path: Path) -> None:
+    def script(request: Request) -> Reply:
+        results = [result.text for result in request.tool_results()]
+        if not results:
+            return call("fork", prompts=["Spawn one."], id="t1")
+        if len(results) == 1 and "Spawn one." in results[0] and "SOLO" in request.system:
+            return call("run_python", code="await spawn('reader', 'Read it.')", id="t2")
+        return say(results[-1])
+
+    with running(store, script, tmp_path) as agents:
+        agents.launch(tools=(*TOOLS, "fork", "spawn"), others=[READER])
+        agents.run_all("solo")
+        assert "a copy cannot" in agents.answer("solo.1"), agents.answer("solo.1")
+        assert len(store.tree("solo").members) == 2
 
 
 def test_a_fork_has_a_copy_of_the_session(store: Store, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 import fdstore
 from fdstore import Toolset
 from fdstore.client import Process, Store
+from fdstore.errors import NoWorker
 from fdstore.results.python_config import PythonSection
 from tests.on_redis.agents.test_crashes import Crashed, CrashingStore
 from tests.thorough import thorough
@@ -147,6 +148,12 @@ def large(size: int) -> str:
     return "x" * size
 
 
+def test_a_client_that_waits_for_no_worker_is_told_that_none_can_ask(proc: Process) -> None:
+    tools = tools_of(proc, ask=fdstore.AskConfig(model="small"), wait_for_workers=False)
+    with pytest.raises(NoWorker):
+        run(tools, "await ask('Which?', 'a text')")
+
+
 def test_a_large_value_of_a_function_is_a_text(proc: Process) -> None:
     tools = tools_of(proc, python=[large])
     assert run(tools, "t = await large(size=3_000_000)\nt.total_chars, t.fd") == "(3000000, 'fd:1')"
@@ -209,6 +216,17 @@ print('b', b.fd, words['x'], random.random(), began)
 c = fd(a.ref).text()
 """
 
+CRASHING_NAMES = """
+try:
+    plan = fd("name:plan")
+except ValueError:
+    plan = create("first", name="plan")
+before = plan.text()
+plan = create(before + " second", name="plan")
+after = plan.text()
+create(f"{before}, then {after}")
+"""
+
 
 @pytest.mark.parametrize("first", [0, *thorough("the requests between", 1, 2)])
 def test_a_call_that_is_repeated_after_any_request_does_the_same_once(
@@ -234,6 +252,30 @@ def test_a_call_that_is_repeated_after_any_request_does_the_same_once(
         assert run(again, "c == fd('fd:1').text()") == "True"
         if whole is not None:
             assert whole == result
+            assert requests > 5
+            return
+
+
+@pytest.mark.parametrize("first", [0, *thorough("the requests between", 1, 2)])
+def test_a_repeated_call_finds_names_as_they_were_when_it_first_looked(
+    redis_url: str, store: Store, first: int
+) -> None:
+    for requests in range(first, 1000, 3):
+        name = f"crashed-{requests}"
+        crashed = False
+        with CrashingStore(redis_url, 10**6) as crashing:
+            tools = tools_of(crashing.process(name))
+            crashing.left = requests
+            try:
+                tools.call("run_python", {"code": CRASHING_NAMES}, "c1")
+            except Crashed:
+                crashed = True
+        proc = store.process(name)
+        result = tools_of(proc).call("run_python", {"code": CRASHING_NAMES}, "c1")
+        assert not result.is_error, result.text
+        assert proc.read("fd:3").text == "first, then first second", requests
+        assert proc.read("name:plan").text == "first second"
+        if not crashed:
             assert requests > 5
             return
 

@@ -5,18 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from fdstore.interpreter.session import (
-    LATER,
-    Answer,
-    Call,
-    Event,
-    Failed,
-    Finished,
-    Limits,
-    Raise,
-    Session,
-    Waiting,
-)
+from fdstore.interpreter.events import LATER, Answer, Call, Event, Failed, Finished, Limits, Raise, Waiting
+from fdstore.interpreter.session import Session
 
 EPOCH_S = 1_700_000_000.0
 

@@ -14,7 +14,8 @@ import pytest
 
 from fdstore.interpreter import confinement, pool
 from fdstore.interpreter.confinement import Engine
-from fdstore.interpreter.session import Finished, Session
+from fdstore.interpreter.events import Finished
+from fdstore.interpreter.session import Session
 from tests.waiting import wait_until
 
 SANDBOXES: tuple[Engine, ...] = ("bubblewrap", "landlock")

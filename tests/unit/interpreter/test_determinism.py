@@ -7,7 +7,8 @@ import random
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fdstore.interpreter.session import Event, Failed, Finished, Limits, Session, Waiting
+from fdstore.interpreter.events import Event, Failed, Finished, Limits, Waiting
+from fdstore.interpreter.session import Session
 from tests.properties import examples
 from tests.unit.interpreter.host import Host
 

@@ -5,15 +5,9 @@ from __future__ import annotations
 import pytest
 
 from fdstore.interpreter import dumps
-from fdstore.interpreter.session import (
-    LATER,
-    Call,
-    Failed,
-    Finished,
-    Limits,
-    Session,
-    UnreadableState,
-)
+from fdstore.interpreter.events import LATER, Call, Failed, Finished, Limits, UnreadableState
+from fdstore.interpreter.prelude import NAMES
+from fdstore.interpreter.session import Session
 from tests.unit.interpreter.host import Host
 
 
@@ -150,9 +144,11 @@ def test_states_and_snapshots_are_told_apart():
 def test_the_largest_variables_are_named(shared: Session):
     shared.feed("big = 'x' * 500_000\nmany = [str(n) for n in range(20_000)]\nsmall = 1")
 
-    (first, size), (second, _), *_ = shared.largest_variables()
+    (first, size), (second, _), *others = shared.largest_variables(20)
 
     assert (first, second) == ("many", "big")
+    assert "small" in dict(others)
+    assert not set(NAMES) & set(dict(others))
     assert 500_000 < size < 2_000_000
     shared.feed("big = many = None")
 

@@ -6,7 +6,8 @@ import threading
 
 import pytest
 
-from fdstore.interpreter.session import Failed, Finished, Session
+from fdstore.interpreter.events import Failed, Finished
+from fdstore.interpreter.session import Session
 from tests.unit.interpreter.host import Host, failure
 
 

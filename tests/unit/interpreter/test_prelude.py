@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fdstore.interpreter.session import Call, Failed, Finished, Session
+from fdstore.interpreter.events import Call, Failed, Finished
+from fdstore.interpreter.session import Session
 from tests.unit.interpreter.host import Host, value
 
 LOG = "one ERROR a\ntwo\nthree ERROR b\n"

@@ -6,16 +6,8 @@ import threading
 
 import pytest
 
-from fdstore.interpreter.session import (
-    LATER,
-    Call,
-    Failed,
-    Finished,
-    Limits,
-    Session,
-    StateTooLarge,
-    Waiting,
-)
+from fdstore.interpreter.events import LATER, Call, Failed, Finished, Limits, StateTooLarge, Waiting
+from fdstore.interpreter.session import Session
 from tests.thorough import thorough
 from tests.unit.interpreter.host import Host, failure
 

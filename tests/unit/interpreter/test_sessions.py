@@ -11,16 +11,8 @@ import threading
 import pytest
 
 from fdstore.interpreter import prelude
-from fdstore.interpreter.session import (
-    LATER,
-    Call,
-    Failed,
-    Finished,
-    Limits,
-    Raise,
-    Session,
-    Waiting,
-)
+from fdstore.interpreter.events import LATER, Call, Failed, Finished, Limits, Raise, Waiting
+from fdstore.interpreter.session import Session
 from tests.unit.interpreter.host import EPOCH_S, Host, value
 from tests.waiting import PATIENCE_S
 
