@@ -18,6 +18,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
+import threading
 import warnings
 from collections.abc import Iterator
 
@@ -25,6 +26,11 @@ from fdstore.interpreter.prelude import HOST, NAMES
 
 Edit = tuple[int, int, str]
 """Replace the characters from the first position to before the second."""
+
+
+_parsing = threading.Lock()
+"""One thread at a time: the filters of warnings are those of the process, and so is the depth at which `ast` is
+in CPython 3.11, which raises SystemError if two threads change it."""
 
 
 def rewrite(code: str, max_value: int) -> tuple[str, bool]:
@@ -48,10 +54,10 @@ def parse(code: str) -> tuple[ast.Module, Offsets] | None:
     """Return the tree of the code and its positions; None if it has errors, or is too deeply nested."""
     for text in (code, blank_f_strings(code)) if sys.version_info < (3, 12) else (code,):
         try:
-            with warnings.catch_warnings():
+            with _parsing, warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 return ast.parse(text), Offsets(text)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
+        except (SyntaxError, ValueError, RecursionError, MemoryError, SystemError):
             pass
     return None
 

@@ -65,8 +65,9 @@ class Bash:
         return found[-1].rstrip()
 
     def close(self) -> None:
-        self._send("\x03\x04exit\n")
-        self.process.end()
+        # at a prompt bash ignores SIGTERM
+        self.process.kill()
+        self.process.wait()
         os.close(self._terminal)
 
 
