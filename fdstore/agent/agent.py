@@ -228,7 +228,8 @@ class Agent:
             with self._toolbox.observed(call.name, call.key) as seen:
                 outcome = seen(self._run(begin), call.input)
             if not isinstance(outcome, Started):
-                self._write_result(call, outcome, began, unsent)
+                # of a call that goes on after a wait, the time since its answer is known
+                self._write_result(call, outcome, began if is_new else None, unsent)
                 unsent = []
                 continue
             started.append((call, outcome))

@@ -29,8 +29,8 @@ Edit = tuple[int, int, str]
 
 
 _parsing = threading.Lock()
-"""One thread at a time: the filters of warnings are those of the process, and so is the depth at which `ast` is
-in CPython 3.11, which raises SystemError if two threads change it."""
+"""One thread at a time: the filters of warnings belong to the process, and so does the depth of recursion
+that `ast` counts in CPython 3.11, where a second thread makes it raise SystemError."""
 
 
 def rewrite(code: str, max_value: int) -> tuple[str, bool]:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from fdstore.errors import InvalidArgument, NotFound
+import msgspec
+
+from fdstore.errors import InvalidArgument, NotFound, quoted
+from fdstore.inspection import ask_entries
 from fdstore.inspection.conversation import ConversationPage, conversation
 from fdstore.inspection.entries import ConversationEntry
 from fdstore.inspection.pending import Pending
 from fdstore.records import ProcessRecord, Record
 from fdstore.runtime.eligibility import explained
+from fdstore.store.clock import redis_now
 from fdstore.store.keys import process_keys
+from fdstore.store.processes import asks, process_records
 from fdstore.store.views.process_window import Children, DescriptorWindow, children_of, descriptor_window
 from fdstore.web.page import Page, View
 from fdstore.web.pipeline import Pipeline, pipeline_of
@@ -18,6 +23,9 @@ RECORDS = 60
 
 MAX_CHARS = 12_000
 """Characters of one text that are in the page; the rest is on the page of its record."""
+
+ASKS = 50
+"""Asks on one page."""
 
 WHOLE_CHARS = 1_000_000
 """Characters of one text on the page of its record."""
@@ -98,7 +106,45 @@ async def load_record(view: View) -> RecordPage:
     )
 
 
+class AsksPage(Record, frozen=True, kw_only=True):
+    """The asks `start` to `start` + `ASKS` - 1 of a call of `run_python`. `earlier` and `later` are where the
+    pages before and after begin (None: there is none)."""
+
+    process: ProcessRecord
+    call: str
+    total: int
+    start: int
+    earlier: int | None
+    later: int | None
+    entries: tuple[ConversationEntry, ...]
+    now_s: float
+
+
+async def load_asks(view: View) -> AsksPage:
+    """Load the asks of the call `call` from `from` on. Raises `NotFound`, `DamagedRecord`."""
+    store, process, call = view.store, view.argument("id"), view.query("call")
+    start = view.number("from", 0, most=MAX_POSITION)
+    record = await store.run(process_records.record(store.prefix, process))
+    found = await store.run(asks.list_asks(store.prefix, process))
+    which = [each for each in found if each[0] == call]
+    if not which:
+        raise NotFound(f"an ask of call {quoted(call)} of process {process}")
+    shown = which[start : start + ASKS]
+    entries = await store.run(ask_entries.read_entries(store.prefix, process, shown, MAX_CHARS))
+    return AsksPage(
+        process=record,
+        call=call,
+        total=len(which),
+        start=start,
+        earlier=max(0, start - ASKS) if start else None,
+        later=start + ASKS if start + ASKS < len(which) else None,
+        entries=tuple(msgspec.structs.replace(entry, part=entry.number) for entry in entries),
+        now_s=await store.run(redis_now()),
+    )
+
+
 PAGES = [
     Page("/process/{id}", "process.html", load, live_s=0.5),
+    Page("/process/{id}/asks", "asks.html", load_asks, live_s=1.0),
     Page("/process/{id}/record/{position:int}", "record.html", load_record),
 ]

@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 from fdstore.client import Process, Store
 from fdstore.store.processes import pipelines, processes
 from fdstore.tools.process_task import PipeTask, encode_task
-from tests.on_redis.web.journals import SHORT, answer, converse
+from tests.on_redis.web.journals import SHORT, answer, ask_about_parts, converse
 
 OpenPage = Callable[..., Page]
 
@@ -28,6 +28,8 @@ PATHS = (
     "/process/triage.1",
     "/process/triage.2",
     "/process/triage/record/1",
+    "/process/triage.3",
+    "/process/triage.3/asks?call=t1",
     "/workers",
     "/health",
 )
@@ -45,6 +47,7 @@ def triage(store: Store) -> Process:
     store.run(processes.end(failed, "failed", exit_code=1, reason="max_turns: " + "many answers " * 30))
     converse(proc, *SHORT, answer("word " * 4000), answer("x" * 10_000))
     store.process("a" * 48)
+    ask_about_parts(proc.child(share=["fd:1"]), 60)
     return proc
 
 

@@ -7,7 +7,8 @@ from typing import Any
 from fdstore.agent.conversation import Assistant, Cleared, Entry, Note, Result, Start, encode_entry
 from fdstore.client import Process
 from fdstore.result_facts import ResultFacts, ShownPart
-from fdstore.store.processes import journal, processes
+from fdstore.store.processes import asks, journal, processes
+from fdstore.store.processes.asks import Ask, AskPart, AskSettings
 from fdstore.tools.process_task import SpawnTask
 
 
@@ -41,3 +42,12 @@ SHORT = (
     Cleared(lines={"turn1:t1": "[cleared: read_fd fd:1]"}),
     answer("A missing comma did."),
 )
+
+
+def ask_about_parts(proc: Process, count: int) -> None:
+    """Write a call of `run_python` to the journal, and `count` asks of it, of which the first has failed."""
+    code = "answers = await asyncio.gather(*[ask('Which?', part) for part in parts])"
+    converse(proc, Start(system="", content="Which?"), answer("", ("t1", "run_python", {"code": code})))
+    asked = [Ask(number, "Which dates occur?", [AskPart(f"fd:1#L{number + 1}")]) for number in range(count)]
+    asked[0] = Ask(0, "Which dates occur?", ["too long " * 100_000])
+    proc.store.run(asks.start(proc.handle, "t1", asked, AskSettings(model="any", system="")))

@@ -13,7 +13,7 @@ from fdstore.store.processes import pipelines
 from fdstore.store.views.process_window import SMALL_TABLE
 from fdstore.tools.process_task import PipeTask, encode_task
 from tests.on_redis.web.inspected import get
-from tests.on_redis.web.journals import SHORT, answer, converse
+from tests.on_redis.web.journals import SHORT, answer, ask_about_parts, converse
 
 
 class Elements(HTMLParser):
@@ -88,6 +88,23 @@ def test_a_long_answer_is_folded_and_whole_on_the_page_of_its_record(redis_url: 
     assert 'href="/process/triage/record/2"' in page.text
     assert "line 2999 of the answer" not in page.text
     assert "line 2999 of the answer" in record.text
+
+
+def test_the_asks_of_a_program_are_pages_of_their_own(redis_url: str, proc: Process) -> None:
+    proc.create("a line\n" * 60)
+    ask_about_parts(proc, 60)
+
+    page = get(redis_url, "/process/triage")
+    [link] = re.findall(r'<a href="(/process/triage/asks[^"]*)">asks 1 of 60, 1 failed</a>', page.text)
+    first, later = get(redis_url, link, f"{link}&from=50")
+
+    assert Elements(first.text).text.count("Which dates occur?") == 50
+    assert "too_large: this ask has 900000 characters of text" in Elements(first.text).text
+    assert "fd:1#L50" in first.text
+    assert "Later asks" in first.text
+    assert Elements(later.text).text.count("no answer yet") == 10
+    missing = get(redis_url, "/process/triage/asks?call=turn9")
+    assert missing.status_code == 404
 
 
 def test_a_long_conversation_is_read_by_its_links(redis_url: str, proc: Process) -> None:
