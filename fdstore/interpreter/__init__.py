@@ -12,5 +12,5 @@
     confinement.py     the sandbox around them
 
 The interpreter is Monty (`pydantic-monty`, of the extra `python`), which is imported with the first session.
-There is no store here and no network: what a program wants from outside is a `Call` that the caller answers.
+This package uses neither the store nor the network: the caller answers each `Call` of a program.
 """
