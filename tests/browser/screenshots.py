@@ -94,10 +94,12 @@ def fill(store: Store) -> dict[str, str]:
     )
     store.run(leases.claim(process_keys(store.prefix, child.id), "build-1:2210", 600))
     triage = next(tree.id for tree in store.trees() if tree.id.startswith("triage-"))
+    counter = next(tree.id for tree in store.trees() if tree.id.startswith("counter-"))
     return {
         "trees": "/",
         "tree": f"/tree/{triage}",
         "process": f"/process/{triage}?from=2",
+        "program": f"/process/{counter}?from=2",
         "pipeline": f"/process/{triage}.1",
         "descriptor": f"/process/{reader.id}/fd/{large.fd[3:]}?q=error",
         "workers": "/workers",
