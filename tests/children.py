@@ -54,13 +54,14 @@ class Child(subprocess.Popen[AnyStr]):
         return code
 
     def end(self) -> int:
-        """Ask the process to end, kill it if it does not, and return its exit code."""
+        """Ask the process to end and return its exit code. One that does not end is killed, and an error."""
         self.terminate()
         try:
             return self.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
             self.kill()
-            return self.wait()
+            self.wait()
+            raise
 
     def __exit__(
         self,
