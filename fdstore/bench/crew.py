@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from fdstore.bench.slow_model import SlowModel
 from fdstore.bench.stage import Stage
 from fdstore.errors import StoreUnavailable
 from fdstore.local.worker import worker_command
@@ -19,7 +20,7 @@ STOP_S = 40.0
 
 @contextmanager
 def run_worker(
-    stage: Stage, model: ScriptedModel, concurrency: int, module: str = "fdstore_workers"
+    stage: Stage, model: ScriptedModel | SlowModel, concurrency: int, module: str = "fdstore_workers"
 ) -> Iterator[int]:
     """Start a worker whose agents use `model`, wait until it is ready, and yield its process id."""
     command = worker_command("--url", stage.url, "-c", str(concurrency), "--allow-python", "*", module=module)

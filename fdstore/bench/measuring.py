@@ -17,7 +17,7 @@ from fdstore.records import Record
 Lap = Callable[[int], float]
 """Do the work so many times, and return the seconds that count."""
 
-Unit = Literal["x", "%", "B", "MB", "MB/s", "ms", "trips"]
+Unit = Literal["x", "%", "B", "KB", "MB", "MB/s", "ms", "s", "trips", "count"]
 
 LAP_S = 0.004
 """Target duration of a lap, if one repetition is shorter."""

@@ -10,6 +10,7 @@ from fdstore.bench import (
     growth,
     memory,
     names,
+    programs,
     reading,
     sharing,
     spawning,
@@ -35,6 +36,7 @@ AREAS: dict[str, Callable[[Stage], Iterator[Row]]] = {
     "spawning": spawning.rows,
     "agents": agents.rows,
     "crowd": crowd.rows,
+    "programs": programs.rows,
     "starting": starting.rows,
 }
 """Area -> its measurements."""
@@ -42,10 +44,10 @@ AREAS: dict[str, Callable[[Stage], Iterator[Row]]] = {
 OPTIONS = {"streams": streams.OPTIONS}
 """Area -> options of its server."""
 
-CROWDED = frozenset({"spawning", "agents", "crowd"})
+CROWDED = frozenset({"spawning", "agents", "crowd", "programs"})
 """Areas with several client processes, which need all CPUs."""
 
-LONG = frozenset({"agents", "growth"})
+LONG = frozenset({"agents", "growth", "programs"})
 """Areas that always take long: `quick` skips them unless they are named."""
 
 
@@ -61,3 +63,9 @@ def measure(areas: Collection[str] = (), *, quick: bool = False) -> Iterator[Row
             own_processor = name not in CROWDED
             with stage(quick=quick, own_processor=own_processor, options=OPTIONS.get(name)) as fresh:
                 yield from rows(fresh)
+
+
+def left_out(areas: Collection[str]) -> Iterator[str]:
+    """Return what these areas could not compare with here, and how it could be."""
+    if "programs" in areas and not programs.peer():
+        yield programs.PEER_MISSING

@@ -27,6 +27,7 @@ AREAS = (
     "spawning",
     "agents",
     "crowd",
+    "programs",
     "starting",
 )
 
@@ -39,14 +40,15 @@ def bench(session: Session, areas: tuple[str, ...], quick: bool) -> None:
 
     Runs on a private server; your data is not touched. Every ratio has a bar; the exit code is 1 if one is
     missed. A wide spread means that the machine was busy. AREAS are reading, bytes, names, writing, trips
-    (round trips), streams, memory, sharing, growth, spawning, agents, crowd and starting. The default is all
-    of them, with --quick all but growth and agents.
+    (round trips), streams, memory, sharing, growth, spawning, agents, crowd, programs and starting. The
+    default is all of them, with --quick all but growth, agents and programs. Where $FDSTORE_BENCH_RLMS names
+    a Python that has rlms, `programs` runs the same plan with it.
 
     \b
     fdstore bench --quick
     fdstore bench reading writing --json
     """
-    from fdstore.bench.suite import measure
+    from fdstore.bench.suite import left_out, measure
 
     rows = []
     for row in measure(list(areas), quick=quick):
@@ -57,6 +59,8 @@ def bench(session: Session, areas: tuple[str, ...], quick: bool) -> None:
             output.note(f"{row.case}: {_number(row, row.value)}")
     if not session.as_json:
         output.line(format_rows(rows))
+    for why in left_out(areas):
+        output.say(why)
     if not all(row.ok for row in rows):
         click.get_current_context().exit(BAR_MISSED)
 
@@ -83,7 +87,7 @@ def _number(row: Row, value: float) -> str:
     match row.bar.unit:
         case "x":
             return f"{value:.2f}x"
-        case "trips":
+        case "trips" | "count":
             return f"{value:.0f}"
         case "%":
             return f"{value:.2g} %" if value < 1 else f"{value:.0f} %" if value >= 10 else f"{value:.1f} %"

@@ -7,15 +7,28 @@ nothing. Round trips and bytes are the same everywhere, so they are held here.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
 
 import pytest
 
-from fdstore.bench import agents, growth, memory, reading, sharing, spawning, streams, texts, writing
+from fdstore.bench import (
+    agents,
+    growth,
+    memory,
+    programs,
+    reading,
+    sharing,
+    spawning,
+    streams,
+    texts,
+    writing,
+)
 from fdstore.bench.following import digest
 from fdstore.bench.measuring import Rounds, Row, at_least, at_most, lap, row, slower, take_turns
+from fdstore.bench.slow_model import Question
 from fdstore.bench.stage import MB, Stage, stage
 from fdstore.store.doctor.check import server_info
 from tests.waiting import PATIENCE_S
@@ -205,6 +218,22 @@ def test_texts_are_what_they_are_called() -> None:
     assert any(ord(character) > 0xFFFF for character in cjk)
 
 
+def test_a_program_splits_its_text_into_exactly_as_many_parts_as_are_measured(brief: Stage) -> None:
+    text = programs.text_of(7, 13)
+
+    with brief.process() as proc:
+        whole = proc.create(text)
+
+    assert whole.pages == 7 * 13
+    assert len(programs.parts_of(text, 13)) == 7
+
+
+def test_answered_asks_that_arrive_after_the_kill_are_asked_again() -> None:
+    questions = [Question(1, 0.0), Question(2, 0.0), Question(3, 1.0), Question(1, 3.0), Question(2, 3.0)]
+
+    assert programs.asked_again(questions, {1, 3}, 2.0) == (1, 1)
+
+
 def test_a_file_of_logs_is_the_text_of_logs() -> None:
     with texts.log_file(5 * MB) as file:
         assert file.read() == texts.of_kind(texts.LOGS, 5 * MB).encode()
@@ -215,7 +244,8 @@ def test_a_file_of_logs_is_the_text_of_logs() -> None:
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     asked = [sys.executable, "-m", "fdstore", "bench", *arguments]
-    return subprocess.run(asked, capture_output=True, text=True, timeout=PATIENCE_S)
+    environ = {name: value for name, value in os.environ.items() if name != programs.PEER}
+    return subprocess.run(asked, capture_output=True, text=True, timeout=PATIENCE_S, env=environ)
 
 
 def test_the_verb_prints_a_table_with_a_verdict_in_each_row(brief: Stage) -> None:
@@ -236,6 +266,21 @@ def test_the_verb_prints_a_document_for_each_measurement(brief: Stage) -> None:
     assert {"case", "value", "low", "high", "bar", "ok"} <= set(measured[0])
     assert done.returncode == (not all(row["ok"] for row in measured))
     assert done.returncode == 0 or not bars_hold(brief)
+
+
+def test_programs_are_measured_on_real_workers_and_a_killed_one_asks_nothing_again() -> None:
+    done = run("programs", "--quick", "--json")
+
+    measured = {row["case"]: row for row in map(json.loads, done.stdout.splitlines())}
+    assert len(measured) == 8, done.stderr
+    exact = [
+        row["ok"]
+        for case, row in measured.items()
+        if "kill -9" in case or case.startswith(("snapshot", "program that waits"))
+    ]
+    assert exact == [True] * 4
+    assert measured["kill -9 of the worker: under way, and asked again"]["value"] > 0
+    assert "rlms was not measured" in done.stderr
 
 
 def test_an_area_that_is_not_there_is_a_usage_error() -> None:

@@ -1,0 +1,118 @@
+"""A scripted model in a process of its own, so that it and what is measured do not share an interpreter.
+
+    python -m fdstore.bench.slow_model ANSWER_S
+
+It plays both models of a program. The one that writes the program finds it in its task, between `<code>` and
+`</code>`, answers at once, and ends with the program's result. The one that is asked answers after
+`ANSWER_S`; its questions end with `(part 17)`. The process prints its address; then `questions` on stdin
+makes it print the questions so far, and a number sets `ANSWER_S`.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import msgspec
+
+from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow
+from fdstore.testing.requests import text_of
+from fdstore.testing.server import API_KEY
+
+CODE = re.compile(r"<code>\n(.*)\n</code>", re.DOTALL)
+PART = re.compile(r"\(part (\d+)\)\s*$")
+
+
+class Question(msgspec.Struct, frozen=True):
+    """A question that arrived: the number of its part, and when, by the monotonic clock."""
+
+    part: int
+    at_s: float
+
+
+class SlowModel:
+    """A running process of this module."""
+
+    def __init__(self, process: subprocess.Popen[str], answer_s: float) -> None:
+        self._process = process
+        self.answer_s = answer_s
+        self.base_url = self._line()
+
+    @property
+    def environ(self) -> Mapping[str, str]:
+        """Environment variables that direct the SDK to this model."""
+        return {"ANTHROPIC_BASE_URL": self.base_url, "ANTHROPIC_API_KEY": API_KEY}
+
+    def answer_after(self, seconds: float) -> None:
+        """Answer further questions after so many seconds."""
+        self._say(str(seconds))
+        self.answer_s = seconds
+
+    def questions(self) -> list[Question]:
+        """Return the questions so far, in order of arrival."""
+        self._say("questions")
+        return msgspec.json.decode(self._line(), type=list[Question])
+
+    def _say(self, line: str) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{line}\n")
+        self._process.stdin.flush()
+
+    def _line(self) -> str:
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().strip()
+
+
+@contextmanager
+def slow_model(answer_s: float) -> Iterator[SlowModel]:
+    """Start a model for the block."""
+    command = [sys.executable, "-m", "fdstore.bench.slow_model", str(answer_s)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield SlowModel(process, answer_s)
+        finally:
+            process.kill()
+
+
+class Script:
+    """The replies of both models."""
+
+    def __init__(self, answer_s: float) -> None:
+        self.answer_s = answer_s
+        self._lock = threading.Lock()
+        self._questions: list[Question] = []
+
+    def reply(self, request: Request) -> Reply:
+        text = request.last_text()
+        if (part := PART.search(text[-100:])) is not None:
+            with self._lock:
+                self._questions.append(Question(int(part[1]), time.monotonic()))
+            return slow(say("There is one date."), self.answer_s)
+        told = "\n".join(text_of(message.get("content")) for message in request.messages)
+        if request.turn_number > 0 or (code := CODE.search(told)) is None:
+            return say(text)
+        return call("run_python", code=code[1]) if request.tools else say(f"```repl\n{code[1]}\n```")
+
+    def questions(self) -> bytes:
+        with self._lock:
+            return msgspec.json.encode(self._questions)
+
+
+def main(answer_s: float) -> None:
+    script = Script(answer_s)
+    with ScriptedModel(script.reply) as model:
+        print(model.base_url, flush=True)
+        for line in sys.stdin:
+            if line == "questions\n":
+                print(script.questions().decode(), flush=True)
+            else:
+                script.answer_s = float(line)
+
+
+if __name__ == "__main__":
+    main(float(sys.argv[1]))
