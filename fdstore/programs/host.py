@@ -196,7 +196,7 @@ class Host:
 
     def _split(self, number: int, ref: object, unit: SplitUnit, size: int) -> Operation[list[dict[str, Any]]]:
         def find(view: View) -> Operation[list[dict[str, Any]]]:
-            parts = yield from views.split(self._handle, view, unit, size, self._config.max_text_bytes)
+            parts = yield from views.split(self._handle, view, unit, size)
             if view.is_fixed:
                 self._views.update({part.ref: part for part in parts})
             return [part.facts for part in parts]

@@ -165,8 +165,8 @@ def search(
     return hits
 
 
-def split(handle: ProcessHandle, view: View, unit: SplitUnit, size: int, limit: int) -> Operation[list[View]]:
+def split(handle: ProcessHandle, view: View, unit: SplitUnit, size: int) -> Operation[list[View]]:
     """Return the view in parts, see `extents.split`."""
     size = _whole_number(unit, size)
-    found = yield from extents.split(handle, view.descriptor.fd, view.extent, unit, size, limit)
+    found = yield from extents.split(handle, view.descriptor.fd, view.extent, unit, size)
     return [part_of(view.descriptor, each) for each in found]

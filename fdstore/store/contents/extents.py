@@ -2,8 +2,8 @@
 
 A part begins and ends at any character, so its extent says where it is in the text: its first character and
 line, and how many it has. To cut a text into parts, no text is moved: the index has the
-position of every page, and most pages end at line ends. Only parts that are not much longer than a page, or
-that are a number of lines, need the pages at their ends.
+position of every page, and most pages end at line ends. Only to cut it into lines, or into parts that are not
+much longer than a page, is it read, some pages at a time.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ import msgspec
 from fdstore.errors import InvalidArgument, quoted
 from fdstore.records import Descriptor
 from fdstore.store.content_info import ContentInfo
-from fdstore.store.contents.locating import collect, cut_head, cut_tail, locate
-from fdstore.store.contents.reading import read_range
+from fdstore.store.contents.locating import collect, cut_head, cut_tail, fetch_part, locate
 from fdstore.store.contents.resolving import content_info, group_with, reads_content, retry_if_gone
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.text.index import GROUP_PAGES, Group, TextPosition, group_of
@@ -102,35 +101,35 @@ def _between(begin: TextPosition, end: TextPosition) -> Extent:
 
 @reads_content
 def split(
-    handle: ProcessHandle, fd: str, extent: Extent, unit: SplitUnit, size: int, limit: int
+    handle: ProcessHandle, fd: str, extent: Extent, unit: SplitUnit, size: int
 ) -> Operation[list[Extent]]:
     """Cut a part of a text into parts of at most `size` units, the last one excepted of exactly as many lines
     or pages. Those of characters end at line ends where a line is not longer than that; longer lines are cut.
 
-    No text is moved but for parts of lines and for those not much longer than a page, for which the part
-    may have at most `limit` characters. Raises `InvalidArgument`, `TooLarge`.
+    The text is read, in little memory, only for parts of lines and those not much longer than a page. Raises
+    `InvalidArgument` for more than `MAX_PARTS`.
     """
     if unit not in ("chars", "lines", "pages"):
         raise InvalidArgument("unit", f"{quoted(unit)} is none of chars, lines and pages")
     if extent.chars == 0:
         return [extent]
-    if extent.chars > MAX_PARTS * size and unit == "chars":
-        problem = f"{extent.chars} characters in parts of {size} are more than {MAX_PARTS} parts"
-        raise InvalidArgument("chars", f"{problem}; take larger ones")
-    return (yield from retry_if_gone(handle, fd, lambda: _split(handle, fd, extent, unit, size, limit)))
+    units = {"chars": extent.chars, "lines": extent.lines, "pages": 0}[unit]
+    if units > MAX_PARTS * size:
+        problem = f"{units} {unit} in parts of {size} are more than {MAX_PARTS} parts"
+        raise InvalidArgument(unit, f"{problem}; take larger ones")
+    return (yield from retry_if_gone(handle, fd, lambda: _split(handle, fd, extent, unit, size)))
 
 
 def _split(
-    handle: ProcessHandle, fd: str, extent: Extent, unit: SplitUnit, size: int, limit: int
+    handle: ProcessHandle, fd: str, extent: Extent, unit: SplitUnit, size: int
 ) -> Operation[list[Extent]]:
     view, span = yield from locate(handle, fd, extent.part)
     page_size = view.descriptor.page_size
     is_fine = unit == "lines" or (unit == "chars" and size < PAGES_OF_TEXT * page_size)
     if is_fine or view.descriptor.state == "open":
-        found = yield from read_range(handle, fd, extent.part, limit)
-        chars = size * page_size if unit == "pages" else size
-        ends = _line_ends(found.text, size) if unit == "lines" else _ends(found.text, chars)
-        return list(_cut_text(found.text, ends, extent))
+        cutter = _Cutter(extent, unit, size * page_size if unit == "pages" else size)
+        yield from fetch_part(view, span, cutter.take)
+        return cutter.finish()
     starts = yield from _page_starts(view, span.pages)
     begin = TextPosition(span.head.page, extent.first_line - 1, extent.first_char - 1, False)
     parts = []
@@ -176,32 +175,50 @@ def _cuts(starts: list[TextPosition], begin: int, end: int, size: int) -> Iterat
         begin, at = starts[chosen].chars, chosen + 1
 
 
-def _line_ends(text: str, lines: int) -> Iterator[int]:
-    """Yield the offset behind each run of so many lines."""
-    at = 0
-    while at < len(text):
-        for _ in range(lines):
-            at = text.find("\n", at) + 1 or len(text)
-            if at == len(text):
-                break
-        yield at
+class _Cutter:
+    """Cuts a text that it takes a run of pages at a time, and keeps none of it. Parts have `size` lines, or at
+    most `size` characters; then they end at a line end where there is one."""
 
+    def __init__(self, extent: Extent, unit: SplitUnit, size: int) -> None:
+        self._of_lines, self._size = unit == "lines", size
+        self._chars, self._newlines = extent.first_char - 1, extent.first_line - 1
+        self._mid_line = False
+        self._begin = self._line_end = self._here()
+        self._parts: list[Extent] = []
 
-def _ends(text: str, chars: int) -> Iterator[int]:
-    """Yield the offset behind each part of at most so many characters."""
-    at = 0
-    while at < len(text):
-        end = min(at + chars, len(text))
-        if end < len(text):
-            end = text.rfind("\n", at, end) + 1 or end
-        yield end
-        at = end
+    def _here(self) -> TextPosition:
+        return TextPosition(0, self._newlines, self._chars, self._mid_line)
 
+    def take(self, run: list[bytes]) -> Operation[None]:
+        text = b"".join(run).decode("utf-8")
+        at = 0
+        while at < len(text):
+            end = text.find("\n", at) + 1
+            self._add((end or len(text)) - at, ends_line=end > 0)
+            at = end or len(text)
+        return
+        yield  # makes this a generator
 
-def _cut_text(text: str, ends: Iterable[int], extent: Extent) -> Iterator[Extent]:
-    at, newlines = 0, extent.first_line - 1
-    for end in ends:
-        inside = text.count("\n", at, end)
-        lines = count_lines(inside, end - at, text[end - 1] == "\n")
-        yield Extent(extent.first_char + at, end - at, newlines + 1, lines)
-        at, newlines = end, newlines + inside
+    def _add(self, chars: int, *, ends_line: bool) -> None:
+        while not self._of_lines and self._chars + chars > self._begin.chars + self._size:
+            if self._line_end.chars > self._begin.chars:
+                self._cut(self._line_end)
+            else:
+                self._cut(TextPosition(0, self._newlines, self._begin.chars + self._size, True))
+        self._chars += chars
+        self._newlines += ends_line
+        self._mid_line = not ends_line
+        if ends_line and self._of_lines and self._newlines == self._begin.newlines + self._size:
+            self._cut(self._here())
+        elif ends_line and not self._of_lines:
+            self._line_end = self._here()
+
+    def _cut(self, at: TextPosition) -> None:
+        self._parts.append(_between(self._begin, at))
+        self._begin = at
+
+    def finish(self) -> list[Extent]:
+        """Return the parts, when all of the text was taken."""
+        if self._chars > self._begin.chars:
+            self._cut(self._here())
+        return self._parts

@@ -62,7 +62,7 @@ def test_parts_are_the_text_again_and_as_large_as_asked(store, lines, ends, page
     last = data.draw(st.integers(first, d.chars))
     _, whole = store.run(extents.measure(proc.handle, d.fd, selector(f"{d.fd}#C{first}-{last}").part))
 
-    parts = store.run(extents.split(proc.handle, d.fd, whole, unit, size, 10**6))
+    parts = store.run(extents.split(proc.handle, d.fd, whole, unit, size))
 
     texts = [text_of(text, each) for each in parts]
     assert "".join(texts) == text[first - 1 : last]
@@ -86,7 +86,7 @@ def test_to_cut_a_large_text_moves_none_of_it(store, execute):
 
     parts, calls, sent = cost_of(
         execute,
-        lambda: store.run(extents.split(again.handle, d.fd, extents.whole(d), "chars", 50_000, 1000)),
+        lambda: store.run(extents.split(again.handle, d.fd, extents.whole(d), "chars", 50_000)),
     )
 
     assert 60 <= len(parts) <= 66
@@ -99,4 +99,7 @@ def test_too_many_parts_are_refused(store):
     proc = store.process()
     d = proc.create("x" * 200_001, page_size=100_000)
     with pytest.raises(InvalidArgument, match="more than 100000 parts"):
-        store.run(extents.split(proc.handle, d.fd, extents.whole(d), "chars", 1, 10**9))
+        store.run(extents.split(proc.handle, d.fd, extents.whole(d), "chars", 1))
+    long = proc.create("\n" * 100_001)
+    with pytest.raises(InvalidArgument, match="more than 100000 parts"):
+        store.run(extents.split(proc.handle, long.fd, extents.whole(long), "lines", 1))

@@ -85,6 +85,15 @@ def test_parts_are_texts_of_their_own_and_stay_in_the_session(proc: Process) -> 
     )
 
 
+def test_a_text_that_is_too_long_to_read_is_split(proc: Process) -> None:
+    proc.create("".join(f"line {number}\n" for number in range(1, 50_001)))
+    tools = tools_of(proc)
+    limit_to(tools, max_text=10_000)
+    assert "too_large" in failure(tools, "fd(1).text()")
+    shown = run(tools, "parts = fd(1).split(lines=700)\nlen(parts), parts[3].line(1)")
+    assert shown == "(72, 'line 2101\\n')"
+
+
 def test_created_texts_are_descriptors(proc: Process) -> None:
     assert run(
         tools_of(proc), "t = create('one\\ntwo')\nu = create('x', name='note')\n[t.fd, u.fd, t.line(2)]"

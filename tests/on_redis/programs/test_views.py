@@ -62,9 +62,9 @@ def test_a_part_of_a_part_is_a_part_of_the_text(store: Store) -> None:
     proc = store.process()
     d = proc.create("".join(f"{number}\n" for number in range(1, 2001)), page_size=100)
     whole = store.run(views.look_up(proc.handle, d.fd))
-    [_, second, *_] = store.run(views.split(proc.handle, whole, "lines", 500, LIMIT))
+    [_, second, *_] = store.run(views.split(proc.handle, whole, "lines", 500))
 
-    [first, *_] = store.run(views.split(proc.handle, second, "chars", 300, LIMIT))
+    [first, *_] = store.run(views.split(proc.handle, second, "chars", 300))
 
     assert store.run(views.read(proc.handle, second, "lines", 1, 1, LIMIT)) == "501\n"
     assert store.run(views.read(proc.handle, first, "lines", 1, 1, LIMIT)) == "501\n"
@@ -107,4 +107,4 @@ def test_an_empty_text_has_nothing_and_is_one_part(store: Store) -> None:
     view = store.run(views.look_up(proc.handle, 1))
     assert store.run(views.read(proc.handle, view, "all", 1, 1, 1)) == ""
     assert store.run(views.search(proc.handle, view, "x", 1, ignore_case=False, context=0)) == []
-    assert store.run(views.split(proc.handle, view, "chars", 10, 1)) == [view]
+    assert store.run(views.split(proc.handle, view, "chars", 10)) == [view]
