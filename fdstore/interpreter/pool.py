@@ -38,6 +38,9 @@ MAX_PROCESSES = 4096
 STARTERS = 4
 """Processes that start at the same time."""
 
+MAX_STARTS = 3
+"""How often a process is started that ends before it serves."""
+
 SMALLEST_BYTES = 256 << 20
 """Sessions of up to so much memory share a pool, those of up to twice as much another, and so on."""
 
@@ -117,7 +120,7 @@ class Pools:
             pool = self._pools.get(size)
             if pool is None:
                 pool = self._pools[size] = _make_pool(size)
-        process = InterpreterProcess(pool.checkout(**settings).__enter__())
+        process = InterpreterProcess(_check_out(pool, settings))
         self._processes.add(process)
         return process
 
@@ -127,6 +130,17 @@ class Pools:
             # one more reference than there is, or the end of this process would close them
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
         return Pools(load_again=self._load_again or bool(self._pools))
+
+
+def _check_out(pool: pydantic_monty.Monty, settings: dict[str, Any]) -> pydantic_monty.MontySession:
+    """Return a session in a new process. One that is killed before it serves has run nothing, so another is
+    started."""
+    import pydantic_monty
+
+    for _ in range(MAX_STARTS - 1):
+        with suppress(pydantic_monty.MontyCrashedError):
+            return pool.checkout(**settings).__enter__()
+    return pool.checkout(**settings).__enter__()
 
 
 def _make_pool(memory_bytes: int) -> pydantic_monty.Monty:

@@ -54,6 +54,9 @@ MAX_SUSPENSIONS = 1 << 40
 LOOKUPS_PER_CALL = 20
 """Programs may look up so many unknown names for each of their `calls`: a look-up asks the host, too."""
 
+MAX_STARTS = 3
+"""How often an interpreter is started whose process ends before it has loaded the session."""
+
 MAX_ENTROPY = 1 << 20
 """Bytes that one `os.urandom` returns at most."""
 
@@ -88,22 +91,21 @@ class Session:
         self._ended: Limit | None = None
         self._over = self._running = False
         self._ending = threading.Lock()
-        self._feeds, self._own_feeds, self._entropy = 0, set[int](), 0
-        self._functions: list[str] = []
         self._pending: dict[int, int] = {}
         self._ready: dict[int, Any] = {}
         self._blocked: int | None = None
         self._calling = False
         self._output: list[str] = []
         self._clock: processor_time.ProcessorClock | None = None
-        self._begin_call("")
-        self._process = self._start()
-        try:
-            self._load(state, snapshot, functions)
-            self._watch_time()
-        except BaseException:
-            self.close()
-            raise
+        for starts in range(1, MAX_STARTS + 1):
+            try:
+                self._open(state, snapshot, functions)
+                break
+            except UnreadableState as error:
+                # one that was killed while it loaded has run nothing, and the session may be good
+                crashed = isinstance(error.__cause__, Exception) and failures.is_crash(error.__cause__)
+                if starts == MAX_STARTS or not crashed:
+                    raise
 
     def __enter__(self) -> Session:
         return self
@@ -241,6 +243,18 @@ class Session:
         except (pydantic_monty.MontyError, RuntimeError):
             return []
         return [(name, size) for name, size in sizes]
+
+    def _open(self, state: bytes | None, snapshot: bytes | None, functions: Sequence[str]) -> None:
+        self._feeds, self._own_feeds, self._entropy = 0, set[int](), 0
+        self._functions: list[str] = []
+        self._begin_call("")
+        self._process = self._start()
+        try:
+            self._load(state, snapshot, functions)
+            self._watch_time()
+        except BaseException:
+            self._process.close()
+            raise
 
     def _start(self) -> pool.InterpreterProcess:
         limits = self.limits

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
 import threading
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -366,3 +371,34 @@ def test_a_killed_session_is_not_dumped():
         session.kill()
         with pytest.raises(RuntimeError, match="killed"):
             session.dump()
+
+
+def interpreters() -> set[int]:
+    """Return the interpreter processes of this one: its children, of whatever thread."""
+    tasks = Path("/proc/self/task").iterdir()
+    return {int(child) for task in tasks for child in (task / "children").read_text().split()}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc lists the children of a process")
+@pytest.mark.parametrize("after_s", [0.0, 0.005, 0.01, 0.015, 0.02, 0.03])
+def test_an_interpreter_that_is_killed_before_it_runs_code_is_started_again(after_s: float):
+    with Session() as session:
+        session.feed("kept = 1")
+        state = session.dump()
+    before = interpreters()
+
+    def kill() -> None:
+        while not (new := interpreters() - before):
+            pass
+        threading.Event().wait(after_s)
+        with suppress(ProcessLookupError):
+            os.kill(min(new), signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    with Session(state=state) as session:
+        killer.join()
+        ended = session.feed("kept")
+
+    # what was killed may have been ready already; then the session before the call stays
+    assert ended == Finished("1") or (isinstance(ended, Failed) and not ended.keeps_session)
