@@ -11,11 +11,14 @@ import pytest
 from click.testing import CliRunner
 
 from fdstore.bench.stage import Stage, stage
-from tests.bench.tasks import counting, texts
+from tests.bench.tasks import counting, long_texts, texts
 from tests.bench.tasks.__main__ import main
 from tests.bench.tasks.counting import Part
 from tests.bench.tasks.hosts import COLUMNS, Host
 from tests.bench.tasks.plans import Hand, Plan
+from tests.bench.tasks.reading import ReadingVerdict, judge_ways, measure
+from tests.bench.tasks.reading_tasks import READING_TASKS
+from tests.bench.tasks.reading_ways import WAYS, Way
 from tests.bench.tasks.results import Verdict, judge
 from tests.bench.tasks.running import run
 from tests.bench.tasks.suite import TASKS
@@ -28,6 +31,7 @@ TEXTS_OF_MEGABYTES = {
     "count rows of a CSV",
     "one item of a 3 MB JSON",
 }
+FAST_READING = "compare all pairs of 60 sections"
 FAST = ["a question on a 3 KB file", "quote a function"]
 
 
@@ -42,9 +46,14 @@ def verdicts(place: Stage) -> dict[str, Verdict]:
     return {name: judge(run(place.store, TASKS[name], column) for column in COLUMNS) for name in FAST}
 
 
-def documented_rows() -> dict[str, list[str]]:
-    """The cells of the documented table, by task."""
-    _, _, table = COSTS.partition("| task | all inline |")
+@pytest.fixture(scope="module")
+def reading(place: Stage) -> ReadingVerdict:
+    return judge_ways(measure(place.store, READING_TASKS[FAST_READING], way) for way in WAYS)
+
+
+def documented_rows(first: str = "| task | all inline |") -> dict[str, list[str]]:
+    """The cells of the documented table that begins so, by task."""
+    _, _, table = COSTS.partition(first)
     rows = [re.split(r" *\| *", line.strip("| ")) for line in table.split("\n\n")[0].splitlines()[2:]]
     return {cells[0]: cells[1:] for cells in rows}
 
@@ -110,6 +119,48 @@ def test_the_truth_of_each_task_is_proved_by_its_texts_and_by_nothing_less(name:
     assert not task.is_proved(task.question)
 
 
+def test_a_program_leaves_its_agent_little_and_reads_everything_once(reading: ReadingVerdict) -> None:
+    of = {each.way: each for each in reading.results}
+
+    assert reading.ok
+    assert [each.why for each in reading.results] == [""] * len(WAYS)
+    assert of["program"].own < 0.2 * of["inline"].total
+    assert of["program"].others < 1.1 * of["inline"].total
+
+
+def test_the_documented_table_of_programs_has_each_task_and_its_figures(reading: ReadingVerdict) -> None:
+    rows = documented_rows("| task | inline | by pages |")
+
+    assert list(rows) == list(READING_TASKS)
+    for cell, result in zip(rows[FAST_READING], reading.results, strict=False):
+        own, _, others = cell.partition(" (")[0].replace(" ", "").partition("+")
+        assert int(own) == pytest.approx(result.own, rel=0.06)
+        assert int(others or 0) == pytest.approx(result.others, rel=0.06)
+        assert f"({result.turns})" in cell
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_no_way_is_right_that_has_not_seen_all_lines(place: Stage, way: Way) -> None:
+    task = READING_TASKS[FAST_READING]
+    shorter = {"handbook": lambda: long_texts.handbook().partition("## Section 43\n")[0]}
+
+    found = measure(place.store, msgspec.structs.replace(task, documents=shorter), way)
+
+    assert found.why == "wrong"
+
+
+@pytest.mark.parametrize("name", READING_TASKS)
+def test_what_is_said_about_the_parts_makes_the_true_answer(name: str) -> None:
+    task = READING_TASKS[name]
+    whole = [text() for text in task.documents.values()]
+    lines = whole[0].splitlines(keepends=True) if len(whole) == 1 else whole
+    half = len(lines) // 2
+    parts = ["".join(lines[:half]), "".join(lines[half:])]
+
+    assert task.merge(list(map(task.read, parts))) == task.truth()
+    assert task.merge([task.read(parts[0])]) != task.truth()
+
+
 def test_a_cache_is_read_where_a_request_begins_with_an_earlier_one() -> None:
     system, question = Part("system", "one two three four"), Part("user", "five six seven eight")
     answer, other = Part("assistant", "nine ten eleven twelve"), Part("tool", "new tool came here")
@@ -149,4 +200,6 @@ def test_the_command_prints_a_table_or_json_and_says_which_tasks_there_are() -> 
     assert (code, msgspec.json.decode(printed)["task"]) == (0, FAST[0])
     code, printed = command("--task", FAST[0], "--markdown")
     assert (code, f"| {FAST[0]} | 1 600 |" in printed) == (0, True)
+    code, printed = command("--task", FAST_READING, "--markdown")
+    assert (code, f"| {FAST_READING} | 53 000 (2) |" in printed) == (0, True)
     assert CliRunner().invoke(main, ["--task", "x"]).output.count(FAST[0]) == 1

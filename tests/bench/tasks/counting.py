@@ -40,7 +40,7 @@ class Tokens(NamedTuple):
 
 def parts_of(request: Request) -> tuple[Part, ...]:
     """Return the parts of a request in the order in which a prompt cache compares them."""
-    tools = [Part("tool", _json(tool)) for tool in request.raw.get("tools", ())]
+    tools = [Part("tool", as_json(tool)) for tool in request.raw.get("tools", ())]
     parts = [*tools, Part("system", request.system)]
     for message in request.messages:
         content = message["content"]
@@ -56,26 +56,28 @@ def _texts(block: Any) -> Iterable[str]:
         case {"type": "text", "text": text}:
             yield text
         case {"type": "tool_use", "name": name, "input": arguments}:
-            yield _json([name, arguments])
+            yield as_json([name, arguments])
         case {"type": "tool_result", "content": content}:
             for inner in [content] if isinstance(content, str) else content:
                 yield from _texts(inner)
         case _:
-            yield _json(block)
+            yield as_json(block)
 
 
-def _json(value: object) -> str:
+def as_json(value: object) -> str:
+    """Return what a model writes of a call."""
     return json.dumps(value, ensure_ascii=False)
 
 
 @lru_cache(1000)
-def _estimate(text: str) -> int:
+def estimate(text: str) -> int:
+    """Return the tokens of a text."""
     return estimate_tokens(text)
 
 
 def total(parts: Sequence[Part]) -> int:
     """Return the tokens of a request."""
-    return sum(_estimate(part.text) for part in parts)
+    return sum(estimate(part.text) for part in parts)
 
 
 def count(requests: Sequence[tuple[Part, ...]]) -> Tokens:

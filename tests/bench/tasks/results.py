@@ -97,7 +97,7 @@ def rows(verdicts: Iterable[Verdict]) -> list[list[str]]:
                     f"{result.cached_tokens:,}",
                     str(result.turns),
                     "right" if result.is_right else f"cannot: {result.why}",
-                    f"{_ratio(verdict.ratio)} {_ratio(verdict.cached_ratio)}" if is_ours else "",
+                    f"{ratio_text(verdict.ratio)} {ratio_text(verdict.cached_ratio)}" if is_ours else "",
                     f"<= {verdict.limit}x" if is_ours else "",
                     ("ok" if verdict.ok else "MISSED") if is_ours else "",
                 ]
@@ -113,17 +113,23 @@ def markdown(verdicts: Iterable[Verdict]) -> str:
     ]
     for verdict in verdicts:
         cells = [_short(result) for result in verdict.results]
-        ratios = f"{_ratio(verdict.ratio)}, {_ratio(verdict.cached_ratio)}"
+        ratios = f"{ratio_text(verdict.ratio)}, {ratio_text(verdict.cached_ratio)}"
         lines.append(f"| {verdict.task} | {' | '.join(cells)} | {ratios} |")
     return "\n".join(lines)
 
 
-def _ratio(value: float | None) -> str:
+def ratio_text(value: float | None) -> str:
+    """Return a ratio with two digits."""
     return "-" if value is None else f"{value:.3f}" if value < 0.1 else f"{value:.2f}"
 
 
+def rounded(tokens: int) -> str:
+    """Return a number of tokens with two digits, in groups of three."""
+    unit = 10 ** max(len(str(tokens)) - 2, 0)
+    return f"{round(tokens / unit) * unit:,}".replace(",", " ")
+
+
 def _short(result: Result) -> str:
-    """Return the tokens of a result with two digits, and whether it cannot be right."""
-    unit = 10 ** max(len(str(result.tokens)) - 2, 0)
-    tokens = f"{round(result.tokens / unit) * unit:,}".replace(",", " ")
+    """Return the tokens of a result, and whether it cannot be right."""
+    tokens = rounded(result.tokens)
     return tokens if result.is_right else f"{tokens}, cannot"

@@ -51,7 +51,7 @@ class Conversation:
         self.requests.append(parts)
         self._print()
         try:
-            reply = self._steps.send(_results(request)) if len(self.requests) > 1 else next(self._steps)
+            reply = self._steps.send(results_of(request)) if len(self.requests) > 1 else next(self._steps)
         except StopIteration as end:
             self.answer = end.value
             reply = say(self.answer or "I cannot tell.")
@@ -69,7 +69,7 @@ class Conversation:
             self.stream.flush()
 
 
-def _results(request: Request) -> list[str]:
+def results_of(request: Request) -> list[str]:
     """Return the results of the last calls."""
     last = request.messages[-1]["content"]
     return [text_of(block.get("content")) for block in blocks_of(last) if block.get("type") == "tool_result"]
@@ -95,7 +95,7 @@ def run(store: Store, task: Task, column: Column) -> Result:
                 )
                 if task.parts and column == "fdstore":
                     conversation.stream = root.open_stream(source="make")
-                _run_all(store, root, client)
+                run_all(store, root, client)
             finally:
                 client.close()
         store.drop_tree(root.id)
@@ -130,7 +130,7 @@ def _bundle(task: Task, column: Column) -> Bundle:
     return Bundle(root="task", programs={"task": root, "reporter": reporter})
 
 
-def _run_all(store: Store, root: Process, client: AnthropicModel) -> None:
+def run_all(store: Store, root: Process, client: AnthropicModel) -> None:
     """Run the ready processes of the tree, as workers would, until none is left."""
     while ready := [member.id for member in store.tree(root.id).members if member.state == "ready"]:
         for process in ready:

@@ -37,6 +37,11 @@ version voucher warehouse window
 _WORDS = _WORDS_TEXT.split()
 
 
+def filler(chance: random.Random, words: int) -> str:
+    """Return words that mean nothing."""
+    return " ".join(chance.choice(_WORDS) for _ in range(words))
+
+
 @cache
 def library(module: str) -> str:
     """Return the source of a module of the standard library."""
