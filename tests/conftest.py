@@ -6,6 +6,7 @@ Without a redis-server its fixtures fail instead of skipping: a green run means 
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import gc
 import os
@@ -83,6 +84,16 @@ def children_of(pid: int) -> list[int]:
         return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except FileNotFoundError:
         return []
+
+
+def descendants_of(pid: int) -> Iterator[int]:
+    """Yield the running descendants of a process that may have several threads, parents first."""
+    with contextlib.suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            for child in map(int, (task / "children").read_text().split()):
+                if is_running(child):
+                    yield child
+                    yield from descendants_of(child)
 
 
 def is_running(pid: int) -> bool:
