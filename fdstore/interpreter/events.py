@@ -90,6 +90,11 @@ class Failed(msgspec.Struct, frozen=True):
     keeps_session: bool
     limit: Limit = ""
 
+    @property
+    def is_crash(self) -> bool:
+        """Whether the interpreter process ended by itself, or was killed from outside."""
+        return not self.keeps_session and not self.limit
+
 
 Event = Call | Waiting | Finished | Failed
 
@@ -113,6 +118,10 @@ LATER: Final = Later()
 
 Answer = Any
 """None, bool, int, float, str, list, tuple or dict, or a `Raise`."""
+
+
+class InterpreterEnded(Exception):
+    """The interpreter process has ended by itself, or was killed from outside."""
 
 
 class UnreadableState(Exception):

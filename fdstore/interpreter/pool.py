@@ -23,6 +23,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from fdstore.interpreter import confinement
+from fdstore.interpreter.events import InterpreterEnded
 from fdstore.interpreter.processor_time import ProcessorClock, find_clock
 from fdstore.optional_packages import require
 
@@ -40,6 +41,9 @@ STARTERS = 4
 
 MAX_STARTS = 3
 """How often a process is started that ends before it serves."""
+
+START_S = 120.0
+"""A process that has not started by then is given up; some 20 ms are usual."""
 
 SMALLEST_BYTES = 256 << 20
 """Sessions of up to so much memory share a pool, those of up to twice as much another, and so on."""
@@ -107,7 +111,12 @@ class Pools:
         self._load_again = load_again
 
     def start(self, memory_bytes: int, settings: dict[str, Any]) -> InterpreterProcess:
-        return self._starters.submit(self._start, memory_bytes, settings).result()
+        """Start a process. Raises `InterpreterEnded`."""
+        try:
+            return self._starters.submit(self._start, memory_bytes, settings).result(START_S)
+        except TimeoutError:
+            # a sandbox that is killed while it is set up may leave a process that holds its pipes open
+            raise InterpreterEnded(f"the interpreter did not start within {START_S:.0f} s") from None
 
     def _start(self, memory_bytes: int, settings: dict[str, Any]) -> InterpreterProcess:
         size = SMALLEST_BYTES

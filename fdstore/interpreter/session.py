@@ -31,6 +31,7 @@ from fdstore.interpreter.events import (
     Event,
     Failed,
     Finished,
+    InterpreterEnded,
     Later,
     Limit,
     Limits,
@@ -195,8 +196,8 @@ class Session:
     def dump(self) -> bytes:
         """Return the state between calls; in a `Waiting` a snapshot of the call.
 
-        Raises `StateTooLarge`: the dump is made beside the variables, and both count as memory. RuntimeError
-        after `kill`.
+        Raises `StateTooLarge`: the dump is made beside the variables, and both count as memory.
+        `InterpreterEnded`; RuntimeError after `kill`.
         """
         import pydantic_monty
 
@@ -211,6 +212,8 @@ class Session:
             payload = self._process.session.dump() if suspended is None else suspended.dump()
         except (pydantic_monty.MontyError, RuntimeError) as error:
             self.close()
+            if not self._ended and failures.is_crash(error) and failures.limit_of(error) is None:
+                raise InterpreterEnded("the interpreter has ended during a dump") from error
             if not self._ended:
                 raise StateTooLarge(largest) from error
         if self._ended:

@@ -19,8 +19,8 @@ from functools import partial
 import msgspec
 
 from fdstore.errors import InvalidArgument
-from fdstore.interpreter.events import Answer, Event, Failed, Waiting
-from fdstore.programs.course import drive, open_session, state_after
+from fdstore.interpreter.events import Answer, Event, Failed, InterpreterEnded, Waiting
+from fdstore.programs.course import ENDED, drive, open_session, state_after
 from fdstore.programs.host import Host, Pending, Starters
 from fdstore.results.context import Context
 from fdstore.store.processes import python_state, waiting
@@ -98,7 +98,10 @@ class Console:
                     event = Failed("KeyboardInterrupt", False, "killed")
                 yield from host.leave()
                 printed, calls, seconds = session.printed, session.calls, session.used_s
-                kept, problem = yield from state_after(context, session, event)
+                try:
+                    kept, problem = yield from state_after(context, session, event)
+                except InterpreterEnded:
+                    kept, problem = None, ENDED
         finally:
             session.close()
         if self._keeps:

@@ -23,6 +23,7 @@ from fdstore.interpreter.events import (
     Event,
     Failed,
     Finished,
+    InterpreterEnded,
     Limits,
     StateTooLarge,
     UnreadableState,
@@ -38,6 +39,15 @@ from fdstore.wire.operation import Disk, Operation
 
 log = logging.getLogger("fdstore.tools")
 
+MAX_RUNS = 3
+"""How often a call is run whose interpreter ends before it."""
+
+NOT_SUSPENDED = (
+    "too_large: the variables take too much memory to wait for an answer; variables are as before the call. "
+    "Keep long texts as descriptors, with create(text), before ask, spawn or pipe is awaited."
+)
+ENDED = "The interpreter ended unexpectedly; variables are as before the call."
+
 SOURCE = "run_python"
 """The source of a long result, as the model sees it."""
 
@@ -51,7 +61,18 @@ class Snapshot(msgspec.Struct, frozen=True):
 
 def run_call(context: Context, starters: Starters, code: str, run_id: str) -> Operation[ToolOutcome]:
     """Run the code as far as it goes without waiting. Return its result, or `Started` with the processes
-    whose ends it waits for: then the same call is to be made again."""
+    whose ends it waits for: then the same call is to be made again.
+
+    A call whose interpreter ended before it is repeated, as after a lost attempt."""
+    for _ in range(MAX_RUNS - 1):
+        with suppress(InterpreterEnded):
+            return (yield from _run(context, starters, code, run_id, is_last=False))
+    return (yield from _run(context, starters, code, run_id, is_last=True))
+
+
+def _run(
+    context: Context, starters: Starters, code: str, run_id: str, *, is_last: bool
+) -> Operation[ToolOutcome]:
     handle = context.handle
     state = yield from python_state.read(handle, run_id)
     running = state.call
@@ -78,9 +99,19 @@ def run_call(context: Context, starters: Starters, code: str, run_id: str) -> Op
         with context.watch(session.kill):
             event: Event = yield Disk(session.restored if opened.is_restored else lambda: session.feed(code))
             event = yield from drive(session, host, event, host.settle)
-            if isinstance(event, Waiting):
-                return (yield from _suspend(context, session, host, run_id, event))
-            ended = yield from _end(context, opened, event, run_id)
+            if isinstance(event, Failed) and event.is_crash and not is_last:
+                raise InterpreterEnded
+            try:
+                if isinstance(event, Waiting):
+                    return (yield from _suspend(context, session, host, run_id, event))
+                ended = yield from _end(context, opened, event, run_id)
+            except StateTooLarge:
+                failed = Failed(NOT_SUSPENDED, keeps_session=False, limit="memory")
+                ended = yield from _end(context, opened, failed, run_id)
+            except InterpreterEnded:
+                if not is_last:
+                    raise
+                ended = yield from _end(context, opened, Failed(ENDED, keeps_session=False), run_id)
             # after the end, which a lost attempt cannot write: the next one still needs them
             yield from host.leave()
             return ended

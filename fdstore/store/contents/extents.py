@@ -176,8 +176,8 @@ def _cuts(starts: list[TextPosition], begin: int, end: int, size: int) -> Iterat
 
 
 class _Cutter:
-    """Cuts a text that it takes a run of pages at a time, and keeps none of it. Parts have `size` lines, or at
-    most `size` characters; then they end at a line end where there is one."""
+    """Cuts a text that it takes a run of pages at a time, and keeps none of it. Parts have `size` lines; or
+    at most `size` characters, with a line end at their end if there is one."""
 
     def __init__(self, extent: Extent, unit: SplitUnit, size: int) -> None:
         self._of_lines, self._size = unit == "lines", size

@@ -36,7 +36,6 @@ def agents(store: Store, model: Model, tmp_path: Path) -> Iterator[Agents]:
         yield agents
 
 
-@pytest.mark.xfail(reason="StateTooLarge of a suspended call ends the agent with `StateTooLarge: []`")
 def test_variables_that_are_too_large_to_be_suspended_are_an_error_of_the_call(
     agents: Agents, model: Model
 ) -> None:
@@ -45,7 +44,6 @@ def test_variables_that_are_too_large_to_be_suspended_are_an_error_of_the_call(
     assert "too_large" in answer_of(agents)
 
 
-@pytest.mark.xfail(reason="the call ends with an error, and another call asks everything again")
 def test_a_program_whose_interpreter_is_killed_from_outside_gives_the_same_result(
     agents: Agents, model: Model
 ) -> None:
