@@ -8,17 +8,16 @@ afterwards.
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 from fdstore.agent.launch import launch_root
 from fdstore.agent.program_loader import Bundle, LinkedProgram, Program
 from fdstore.bench import texts
 from fdstore.bench.crew import run_worker
 from fdstore.bench.measuring import Row, at_least, at_most, format_duration, row
+from fdstore.bench.process_tree import memory_bytes, processor_s
 from fdstore.bench.stage import KB, MB, Stage
 from fdstore.client import Process
 from fdstore.errors import TimedOut
@@ -64,11 +63,11 @@ def running(stage: Stage, agents: int, answer_s: float) -> Iterator[Row]:
         # warm up: the first agents make the worker import its modules
         finish(stage, begin(stage, READERS, query, FEW_PLACES))
         pause_s = answer_s
-        memory, spent_s = resident_bytes(pid), processor_s(pid)
+        memory, spent_s = memory_bytes(pid), processor_s(pid)
         start = time.monotonic()
         roots = begin(stage, READERS, query, agents)
         model.wait_for(TURNS * FEW_PLACES + agents, PATIENCE_S)
-        grown = resident_bytes(pid) - memory
+        grown = memory_bytes(pid) - memory
         beside = [beside_texts(stage, roots[0])]
         finish(stage, roots)
         passed = time.monotonic() - start
@@ -105,13 +104,13 @@ def waiting_agents(stage: Stage, agents: int) -> Iterator[Row]:
 
     with ScriptedModel(reply) as model, run_worker(stage, model, FEW_PLACES) as pid:
         finish(stage, begin(stage, PARENTS, "Have it read.", 2 * FEW_PLACES))
-        memory = resident_bytes(pid)
+        memory = memory_bytes(pid)
         begin_now.clear()
         go_on.clear()
         roots = begin(stage, PARENTS, "Have it read.", agents)
         begin_now.set()
         until(lambda: set(states(stage, roots)) == {"waiting"})
-        grown = resident_bytes(pid) - memory
+        grown = memory_bytes(pid) - memory
         beside = beside_texts(stage, roots[-1])
         go_on.set()
         finish(stage, roots)
@@ -155,14 +154,3 @@ def beside_texts(stage: Stage, root: Process) -> int:
     keys = list(stage.plain.scan_iter(f"{stage.store.prefix}:{{{root.id}}}*", count=10_000))
     own = [key for key in keys if not key.endswith((b":journal", b":pages")) and stage.plain.ttl(key) == -1]
     return sum(stage.plain.memory_usage(key, samples=0) or 0 for key in own)
-
-
-def resident_bytes(pid: int) -> int:
-    [line] = [line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if "VmRSS" in line]
-    return int(line.split()[1]) * 1024
-
-
-def processor_s(pid: int) -> float:
-    """Return the CPU time of a process so far, in seconds."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -5,11 +5,11 @@ Redis. Each run is one agent, whose program prints, creates texts, calls a funct
 and asks forty questions in two rounds. Its questions, texts and parcels carry the number of the run and that
 of the call, so that each can be counted.
 
-Right after a kill, and seen of it, is this alone:
+A kill may have these effects and no others:
 
     a question that was in flight is sent again
     `hand_over` whose worker was killed raises unknown_outcome in the code, and is not run again
-    a call whose interpreter was killed is an error; the model then runs the program again, as another call
+    a call whose interpreter was killed three times is an error; the model then makes another call
 """
 
 from __future__ import annotations
