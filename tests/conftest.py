@@ -96,6 +96,16 @@ def descendants_of(pid: int) -> Iterator[int]:
                     yield from descendants_of(child)
 
 
+def interpreters_of(pid: int) -> set[int]:
+    """Return the interpreters of programs among the descendants of a process, without their sandboxes."""
+    found = set()
+    for each in descendants_of(pid):
+        with contextlib.suppress(OSError):
+            if Path(f"/proc/{each}/cmdline").read_bytes().partition(b"\0")[0].endswith(b"/monty"):
+                found.add(each)
+    return found
+
+
 def is_running(pid: int) -> bool:
     """Return whether the process exists and has not ended."""
     try:

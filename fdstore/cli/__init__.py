@@ -11,6 +11,7 @@ interrupting signal n, as in a shell.
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from importlib import import_module
 from typing import Any
@@ -102,6 +103,13 @@ class Verbs(click.Group):
             with formatter.section(title):
                 formatter.write_dl([(name, line) for name, (_, line) in section.items()])
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args[:1] == ["help"]:
+            args = [*args[1:2], "--help"]
+        elif args == ["version"]:
+            args = ["--version"]
+        return super().parse_args(ctx, args)
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -118,6 +126,8 @@ class Verbs(click.Group):
             result = super().invoke(ctx)
             output.finish()
             return result
+        except click.MissingParameter as error:
+            raise (without_process(error) or error) from error
         except FDStoreError as error:
             output.report(error, as_json=session.as_json)
             ctx.exit(
@@ -159,6 +169,27 @@ def _completing(name: str, known: click.Command, words: list[str]) -> click.Comm
         return known
 
 
+def without_process(error: click.MissingParameter) -> click.UsageError | None:
+    """Return the error for words of which the process is missing; None for others.
+
+    >>> from fdstore.cli.reading import read
+    >>> try: read.make_context("read", ["fd:1"])
+    ... except click.MissingParameter as error: print(without_process(error))
+    PROC is missing before fd:1: fdstore read PROC fd:1. `fdstore ps` lists the processes.
+    """
+    from fdstore.store.keys import is_process
+
+    ctx = error.ctx
+    if ctx is None or all(param.name != "process" for param in ctx.command.params):
+        return None
+    word = ctx.params.get("process") or ""
+    if word and is_process(word) and not os.path.exists(word):
+        return None
+    where = f" before {shlex.quote(word)}" if word else ""
+    line = " ".join(filter(None, ["fdstore", ctx.info_name, "PROC", shlex.quote(word) if word else ""]))
+    return click.UsageError(f"PROC is missing{where}: {line}. `fdstore ps` lists the processes.", ctx)
+
+
 def missing_package(name: str, error: ModuleNotFoundError) -> click.ClickException:
     return click.ClickException(
         f"`fdstore {name}` needs the Python package {error.name!r}; "
@@ -184,7 +215,7 @@ command starts. `fdstore VERB --help` describes a verb."""
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog=EPILOG,
 )
-@click.version_option(__version__, prog_name="fdstore", message="%(prog)s %(version)s")
+@click.version_option(__version__, "-V", "--version", prog_name="fdstore", message="%(prog)s %(version)s")
 def cli() -> None:
     """File descriptors for LLM agents: large text lives once in Redis and is read by reference."""
 

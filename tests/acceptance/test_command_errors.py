@@ -6,6 +6,7 @@ import contextlib
 import re
 import signal
 import time
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -26,6 +27,39 @@ def test_looking_up_a_missing_process_does_not_create_it(command, store, verb):
     assert (ended.code, ended.out) == (1, "")
     assert ended.err == "fdstore: not_found: process tirage does not exist; there are: triage\n"
     assert [process.id for process in store.processes()] == ["triage"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("read fd:1", "PROC is missing before fd:1: fdstore read PROC fd:1."),
+        ("put build.log", "PROC is missing before build.log: fdstore put PROC build.log."),
+        ("search 3#L1-9 ERROR", "PROC is missing before '3#L1-9': fdstore search PROC '3#L1-9'."),
+        ("ls", "PROC is missing: fdstore ls PROC."),
+        ("read triage", "Missing argument 'SELECTOR'."),
+    ],
+)
+def test_a_missing_word_is_named(
+    words: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "build.log").write_text("x")
+
+    ended = CliRunner().invoke(cli, words.split())
+
+    assert ended.exit_code == 2
+    assert said in ended.stderr
+
+
+def test_help_and_version_are_found_by_their_usual_names() -> None:
+    def shown(*words: str) -> str:
+        ended = CliRunner().invoke(cli, words)
+        assert ended.exit_code == 0, ended.output
+        return ended.stdout
+
+    assert shown("help", "read") == shown("read", "--help")
+    assert shown("help") == shown("--help")
+    assert shown("version") == shown("-V") == shown("--version")
 
 
 PYTHON = re.compile(r"\b[a-z]+_[a-z_]+\b|\w=(?:true|false|True|False|\")|\bNone\b|\bstr\b|\bint\b")

@@ -43,7 +43,7 @@ from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow
 from tests.chaos.asked import StoredAsks, read_asks
 from tests.chaos.conftest import Faults
 from tests.chaos.worker_pool import Worker, WorkerPool
-from tests.conftest import children_of, descendants_of
+from tests.conftest import children_of, interpreters_of
 from tests.waiting import LOOK_EVERY_S, PATIENCE_S, wait_until
 
 Kind = Literal["program", "asks", "interpreter", "redis"]
@@ -230,7 +230,7 @@ class Killer:
 
     def _kill_interpreter(self, worker: Worker) -> bool:
         # a process that was lost before runs alone, in another child of the supervisor
-        interpreters = [pid for child in children_of(worker.pid) for pid in descendants_of(child)]
+        interpreters = [pid for child in children_of(worker.pid) for pid in interpreters_of(child)]
         if not interpreters:
             return False
         # the innermost: an outer one of the sandbox, killed while it starts, leaves one that waits for ever

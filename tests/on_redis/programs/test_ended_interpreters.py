@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fdstore.client import Store
-from tests.conftest import descendants_of
+from tests.conftest import interpreters_of
 from tests.on_redis.programs.test_programs_of_agents import Model, answer_of, launch
 from tests.on_redis.running_agents import Agents, ran, running
 
@@ -20,7 +20,7 @@ def kill_interpreter(words: str) -> str:
     """Kill the interpreter of the program that calls this, the first time."""
     ran.append(words)
     if ran.count(words) == 1:
-        os.kill(next(descendants_of(os.getpid())), signal.SIGKILL)
+        os.kill(min(interpreters_of(os.getpid())), signal.SIGKILL)
     return words
 
 

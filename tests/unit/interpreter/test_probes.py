@@ -7,12 +7,12 @@ import signal
 import sys
 import threading
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
 from fdstore.interpreter.events import LATER, Call, Failed, Finished, Limits, StateTooLarge, Waiting
 from fdstore.interpreter.session import Session
+from tests.conftest import interpreters_of
 from tests.thorough import thorough
 from tests.unit.interpreter.host import Host, failure
 
@@ -373,28 +373,22 @@ def test_a_killed_session_is_not_dumped():
             session.dump()
 
 
-def interpreters() -> set[int]:
-    """Return the interpreter processes of this one: its children, of whatever thread."""
-    tasks = Path("/proc/self/task").iterdir()
-    return {int(child) for task in tasks for child in (task / "children").read_text().split()}
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc lists the children of a process")
 @pytest.mark.parametrize("after_s", [0.0, 0.005, 0.01, 0.015, 0.02, 0.03])
 def test_an_interpreter_that_is_killed_before_it_runs_code_is_started_again(after_s: float):
     with Session() as session:
         session.feed("kept = 1")
         state = session.dump()
-    before = interpreters()
+    before = interpreters_of(os.getpid())
 
     def kill() -> None:
-        while not (new := interpreters() - before):
+        while not (new := interpreters_of(os.getpid()) - before):
             pass
         threading.Event().wait(after_s)
         with suppress(ProcessLookupError):
-            os.kill(min(new), signal.SIGKILL)
+            os.kill(max(new), signal.SIGKILL)
 
-    killer = threading.Thread(target=kill)
+    killer = threading.Thread(target=kill, daemon=True)
     killer.start()
     with Session(state=state) as session:
         killer.join()
