@@ -233,7 +233,6 @@ class Killer:
         interpreters = [pid for child in children_of(worker.pid) for pid in interpreters_of(child)]
         if not interpreters:
             return False
-        # the innermost: an outer one of the sandbox, killed while it starts, leaves one that waits for ever
         os.kill(interpreters[-1], signal.SIGKILL)
         self._note("interpreter", frozenset(), ())
         return True

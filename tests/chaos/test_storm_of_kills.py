@@ -54,18 +54,19 @@ class Storm(NamedTuple):
 def kill_oldest(store: Store, tree: str, fleet: Worker) -> list[ProcessRecord]:
     """Kill the oldest worker that runs agents, when there is one, and return the records of those agents."""
     running: dict[str, list[ProcessRecord]] = {}
+    busy: list[int] = []
 
-    def found() -> list[int]:
+    def found() -> bool:
         running.clear()
         for member in store.tree(tree).members:
             if member.state == "running" and member.worker:
                 running.setdefault(member.worker, []).append(member)
-        return [pid for pid in children_of(fleet.pid) if name_of(pid) in running]
+        busy[:] = [pid for pid in children_of(fleet.pid) if name_of(pid) in running]
+        return bool(busy)
 
     wait_until(found, PATIENCE_S, "a worker that runs an agent")
-    victim = found()[0]
-    os.kill(victim, signal.SIGKILL)
-    return running[name_of(victim)]
+    os.kill(busy[0], signal.SIGKILL)
+    return running[name_of(busy[0])]
 
 
 def name_of(pid: int) -> str:
