@@ -358,7 +358,7 @@ def kill_table(kills: list[Kill], sent: Counter[str], takeovers: Takeovers) -> s
 @pytest.mark.parametrize(
     "count",
     [
-        pytest.param(4, id="4-kills"),
+        pytest.param(4, id="4-kills", marks=pytest.mark.thorough("each kind of kill is tested alone")),
         pytest.param(50, id="50-kills", marks=pytest.mark.long),
     ],
 )

@@ -14,6 +14,7 @@ from fdstore.runtime.queue import Dispatcher
 from fdstore.store.processes import asks, leases
 from fdstore.store.processes.asks import Ask, AskPart, AskSettings
 from fdstore.testing import Request, ScriptedModel, say, slow
+from tests.thorough import thorough
 from tests.waiting import PATIENCE_S, wait_until
 from tests.with_workers.agent_harness import AgentHarness
 from tests.with_workers.conftest import StartAgentWorker
@@ -53,7 +54,7 @@ def proc(harness: AgentHarness) -> Process:
     return made
 
 
-@pytest.mark.parametrize("pool", ["threads", "prefork"])
+@pytest.mark.parametrize("pool", ["threads", *thorough("the other pool", "prefork")])
 def test_asks_are_answered_by_several_workers(
     harness: AgentHarness, start_agent_worker: StartAgentWorker, proc: Process, pool: str
 ) -> None:
@@ -103,6 +104,7 @@ def test_what_was_answered_before_a_worker_was_killed_is_not_asked_again(
     assert [harness.record(lane).losses for lane in lanes] == [1, 1]
 
 
+@pytest.mark.thorough("a killed worker is tested")
 def test_a_worker_that_is_stopped_hands_its_asks_over(
     harness: AgentHarness, start_agent_worker: StartAgentWorker, proc: Process
 ) -> None:
