@@ -104,6 +104,7 @@ def test_of_two_jumps_the_later_one_stays(new_page: NewPage, inspected: Inspecte
     """Regression test: the text of the earlier jump, if it came later, replaced that of the later one."""
     page = new_page(inspected.fd("1?q=ERROR"))
     expect(page.locator("#L50000 mark")).to_be_in_viewport()
+    expect(page.locator(".hits .summary")).to_have_text("10 lines")
     held: list[Route] = []
     page.route("**/window.json*", lambda route: route.continue_() if held else held.append(route))
 
