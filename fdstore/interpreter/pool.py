@@ -40,7 +40,7 @@ STARTERS = 4
 """Processes that start at the same time."""
 
 MAX_STARTS = 3
-"""How often a process is started that ends before it serves."""
+"""How often a process is started that ends before it has loaded its session."""
 
 START_S = 120.0
 """A process that has not started by then is given up; some 20 ms are usual."""
@@ -186,7 +186,7 @@ def _load_again() -> None:
     extension = f"{PACKAGE}._monty"
     file = sys.modules[extension].__file__
     if file is None or not hasattr(os, "memfd_create"):
-        raise RuntimeError("a fork of a process that has run programs cannot run any; start it anew")
+        raise RuntimeError("a fork of a process that has run programs cannot run any; start a new process")
     descriptor = os.memfd_create(PACKAGE)
     with open(file, "rb") as source, open(descriptor, "wb") as copy:
         copy.write(source.read())

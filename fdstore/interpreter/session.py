@@ -55,9 +55,6 @@ MAX_SUSPENSIONS = 1 << 40
 LOOKUPS_PER_CALL = 20
 """Programs may look up so many unknown names for each of their `calls`: a look-up asks the host, too."""
 
-MAX_STARTS = 3
-"""How often an interpreter is started whose process ends before it has loaded the session."""
-
 MAX_ENTROPY = 1 << 20
 """Bytes that one `os.urandom` returns at most."""
 
@@ -98,14 +95,14 @@ class Session:
         self._calling = False
         self._output: list[str] = []
         self._clock: processor_time.ProcessorClock | None = None
-        for starts in range(1, MAX_STARTS + 1):
+        for starts in range(1, pool.MAX_STARTS + 1):
             try:
                 self._open(state, snapshot, functions)
                 break
             except UnreadableState as error:
                 # one that was killed while it loaded has run nothing, and the session may be good
                 crashed = isinstance(error.__cause__, Exception) and failures.is_crash(error.__cause__)
-                if starts == MAX_STARTS or not crashed:
+                if starts == pool.MAX_STARTS or not crashed:
                     raise
 
     def __enter__(self) -> Session:
@@ -212,9 +209,9 @@ class Session:
             payload = self._process.session.dump() if suspended is None else suspended.dump()
         except (pydantic_monty.MontyError, RuntimeError) as error:
             self.close()
-            if not self._ended and failures.is_crash(error) and failures.limit_of(error) is None:
-                raise InterpreterEnded("the interpreter has ended during a dump") from error
             if not self._ended:
+                if failures.is_crash(error) and failures.limit_of(error) is None:
+                    raise InterpreterEnded("the interpreter has ended during a dump") from error
                 raise StateTooLarge(largest) from error
         if self._ended:
             raise RuntimeError("the session was killed")

@@ -346,7 +346,7 @@ class Host:
         return len(looked.ended) < len(self._lanes)
 
     def _outcome(self, result: process_records.Answer) -> Operation[dict[str, Any]]:
-        """Return what code is told of a process that has ended."""
+        """Return the result of an ended process, as code gets it."""
         record = result.record
         fd = record.outputs[0] if record.kind == "pipeline" and record.outputs else result.fd
         view = None if fd is None else (yield from views.look_up(self._handle, fd))

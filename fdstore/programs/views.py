@@ -49,7 +49,7 @@ class View(msgspec.Struct, frozen=True):
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What code is told of it."""
+        """Its facts, as code gets them."""
         d = self.descriptor
         return {
             "ref": self.ref,

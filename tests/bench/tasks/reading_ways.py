@@ -110,7 +110,7 @@ def _program(task: ReadingTask) -> Plan:
 
 
 def child_reply(task: ReadingTask, request: Request) -> Turn:
-    """Answer as a child: fetch the texts that the query names, read all that is announced, answer."""
+    """Answer as a child: fetch the texts that the query names, read their pages, answer."""
     query = request.messages[0]["content"]
     words = query if isinstance(query, str) else str(query[0]["text"])
     names = [name for name in task.documents if re.search(rf"(Only|,) {re.escape(name)}\b(?=[.,])", words)]
