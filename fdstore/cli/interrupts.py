@@ -1,7 +1,8 @@
-"""Treat SIGTERM and SIGHUP like Ctrl-C: cancel or leave the agent of a command, as --on-interrupt says.
+"""Signals that end a command, or what it runs.
 
-Otherwise `kill`, a closed terminal or a stopped service would end the command without clean-up, and its agent
-would continue on a worker.
+SIGTERM and SIGHUP are treated like Ctrl-C: the agent of a command is cancelled or left, as --on-interrupt
+says. Otherwise `kill`, a closed terminal or a stopped service would end the command without clean-up, and its
+agent would continue on a worker.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
@@ -50,6 +51,24 @@ def as_interrupts() -> Iterator[None]:
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
+
+
+@contextmanager
+def calling_at_ctrl_c(interrupt: Callable[[], None]) -> Iterator[Callable[[], bool]]:
+    """Call this function at each Ctrl-C in this block, instead of raising `KeyboardInterrupt` at whatever
+    statement runs then. Yield whether there was one. Only for the main thread."""
+    count = 0
+
+    def call(_number: int, _frame: FrameType | None) -> None:
+        nonlocal count
+        count += 1
+        interrupt()
+
+    before = signal.signal(signal.SIGINT, call)
+    try:
+        yield lambda: count > 0
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _is_in_destructor(frame: FrameType | None) -> bool:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fdstore.cli import output
+from fdstore.cli.interrupts import calling_at_ctrl_c
 from fdstore.cli.session import Session, verb
 from fdstore.errors import FDStoreError
 from fdstore.lifecycle import BUSY, ENDED
@@ -115,23 +116,19 @@ def _run(store: Store, console: Console, code: str) -> Ran:
     """Run code in another thread, so that Ctrl-C can end it. Raises what the run raises, and
     `KeyboardInterrupt` when an interrupted run has ended."""
     found: list[Ran | BaseException] = []
+    operation = console.run(code)
 
     def work() -> None:
         try:
-            found.append(store.run(console.run(code)))
+            found.append(store.run(operation))
         except BaseException as error:  # noqa: BLE001  raised again in the caller's thread
             found.append(error)
 
     thread = threading.Thread(target=work, name="python", daemon=True)
-    thread.start()
-    is_interrupted = False
-    while thread.is_alive():
-        try:
-            thread.join()
-        except KeyboardInterrupt:
-            is_interrupted = True
-            console.interrupt()
-    if is_interrupted:
+    with calling_at_ctrl_c(console.interrupt) as is_interrupted:
+        thread.start()
+        thread.join()
+    if is_interrupted():
         raise KeyboardInterrupt
     [ended] = found
     if isinstance(ended, BaseException):

@@ -56,7 +56,7 @@ class Console:
         self._is_interrupted = False
 
     def interrupt(self) -> None:
-        """End the code that runs, from another thread."""
+        """End the code of the last `run`, from another thread, also if it has not begun."""
         with self._lock:
             self._is_interrupted = True
             if self._kill is not None:
@@ -75,10 +75,14 @@ class Console:
                 self._kill = None
 
     def run(self, code: str) -> Operation[Ran]:
-        """Run code until it ends. Raises `Fenced`, `NotFound`, and other errors of the store."""
-        context, handle, run_id = self._context, self._context.handle, new_op()
+        """Return the operation that runs code until it ends. It raises `Fenced`, `NotFound`, and other errors
+        of the store."""
         with self._lock:
             self._is_interrupted = False
+        return self._run(code)
+
+    def _run(self, code: str) -> Operation[Ran]:
+        context, handle, run_id = self._context, self._context.handle, new_op()
         seed = secrets.randbits(53)
         if self._keeps or self._is_first:
             self._state = (yield from python_state.read(handle, run_id)).session
