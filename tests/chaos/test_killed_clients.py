@@ -24,7 +24,7 @@ from tests.waiting import wait_until
 
 PROJECT = Path(__file__).parents[2]
 SHORT = "one\ntwo\nthree\n"
-USUAL = ("append", "rename")
+USUAL = ("rename",)
 """One for each way to store: in pieces, a stream with its call, a child, a name."""
 
 

@@ -27,7 +27,6 @@ COMMANDS = {
     "gateway": ["gateway", "--process", "p", "--http", "http://127.0.0.1:9/mcp", "--listen", "127.0.0.1:0"],
     "worker": ["worker", "-c", "1", "--metrics-port", "0", "--sandbox", "off"],
 }
-THE_OTHERS = thorough("the same server", *(name for name in COMMANDS if name != "worker"))
 END_S = 20
 """How long a server may take to end, on a busy machine: less than clients may take for a request (30 s)."""
 
@@ -36,6 +35,11 @@ UNFINISHED = [
     b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-More: ",
     b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{",
 ]
+
+
+def first(name: str) -> list[object]:
+    """Return this command, and the others for `make test-all`: they serve alike."""
+    return [name, *thorough("the same server", *(other for other in COMMANDS if other != name))]
 
 
 class Server:
@@ -127,7 +131,7 @@ def serve(redis_url: str, tmp_path: Path) -> Callable[..., object]:
     return serve
 
 
-@pytest.mark.parametrize("name", ["worker", *THE_OTHERS])
+@pytest.mark.parametrize("name", first("worker"))
 def test_slow_clients_keep_no_one_out_and_are_disconnected(name: str, serve) -> None:
     limits = {"FDSTORE_HTTP_CONNECTIONS": "16", "FDSTORE_HTTP_REQUEST_S": "1"}
     with serve(name, **limits) as server:
@@ -149,7 +153,7 @@ def is_closed(client: socket.socket) -> bool:
     return True
 
 
-@pytest.mark.parametrize("name", ["worker", *THE_OTHERS])
+@pytest.mark.parametrize("name", first("ui"))
 def test_a_signal_ends_a_server_whatever_its_clients_do(name: str, serve) -> None:
     with serve(name) as server:
         server.add_slow_clients(40)
@@ -160,7 +164,7 @@ def test_a_signal_ends_a_server_whatever_its_clients_do(name: str, serve) -> Non
         assert "Traceback" not in server.log, server.log
 
 
-@pytest.mark.parametrize("name", ["worker", *THE_OTHERS])
+@pytest.mark.parametrize("name", first("mcp"))
 def test_a_server_without_free_file_descriptors_serves_on(name: str, serve) -> None:
     with serve(name) as server:
         assert server.answers()

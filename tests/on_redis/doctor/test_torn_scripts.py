@@ -16,6 +16,7 @@ from fdstore.records import Descriptor
 from fdstore.store.processes import leases, process_records, processes
 from fdstore.store.streams import streams
 from fdstore.store.streams.streams import StreamAppender
+from tests.thorough import thorough
 
 LONG = "".join(f"line {n}\n" for n in range(300))
 """In pages of 10 characters more than the 256 of one field of the index."""
@@ -95,7 +96,7 @@ def assert_reads(store: Store, proc: Process, fd: str, text: str) -> None:
     assert store.process(proc.id).extract(fd).chars == len(text)
 
 
-@pytest.mark.parametrize("index", [False, True], ids=["pages", "pages and index"])
+@pytest.mark.parametrize("index", [True, *thorough("without the index", False)])
 @pytest.mark.parametrize("piece", ["more\nand more\nof it", "a\nb\n" * 200, "x" * 9000])
 @pytest.mark.parametrize("after", ["!", "other\ntext\n", LONG])
 def test_a_writer_overwrites_a_half_stored_piece(

@@ -32,7 +32,7 @@ def embedded(tmp_path: Path, binary: Path) -> Iterator[EmbeddedServer]:
 # --- one server for all
 
 
-def test_ten_concurrent_processes_start_one_server(embedded: EmbeddedServer, binary: Path) -> None:
+def test_five_concurrent_processes_start_one_server(embedded: EmbeddedServer, binary: Path) -> None:
     script = (
         "import sys; from pathlib import Path; from fdstore.local.redis_server import EmbeddedServer\n"
         "server = EmbeddedServer(Path(sys.argv[1]), binary=Path(sys.argv[2]))\n"
@@ -40,7 +40,7 @@ def test_ten_concurrent_processes_start_one_server(embedded: EmbeddedServer, bin
     )
     arguments = [sys.executable, "-W", "error", "-c", script, str(embedded.data_dir), str(binary)]
 
-    commands = [Child(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(10)]
+    commands = [Child(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(5)]
     answers = [command.communicate(timeout=PATIENCE_S) for command in commands]
 
     assert {errors for _, errors in answers} == {b""}

@@ -5,9 +5,11 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.thorough import thorough
 from tests.unit.workers.engines import ENGINES, working
 
 
@@ -19,6 +21,13 @@ def world_readable_dir() -> Iterator[Path]:
         yield Path(name)
 
 
-@pytest.fixture(params=[engine for engine in ENGINES if engine in working()])
+def engines() -> list[Any]:
+    """Return the engines that work here. Of three, the one that joins the ways of the other two can wait."""
+    found = [engine for engine in ENGINES if engine in working()]
+    rest = thorough("Landlock and namespaces, each held by another engine", "sandlock")
+    return [rest[0] if engine == "sandlock" and len(found) == len(ENGINES) else engine for engine in found]
+
+
+@pytest.fixture(params=engines())
 def engine(request: pytest.FixtureRequest) -> str:
     return str(request.param)
