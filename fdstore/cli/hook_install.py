@@ -45,11 +45,15 @@ def install(session: Session, host: str, *, undo: bool, yes: bool, scope: str) -
         if not undo:
             _keep_url(session, chosen)
         change.write(planned, records, undo=undo)
+        if undo and not any(records.glob("*.json")):
+            _url_file(chosen).unlink(missing_ok=True)
     if session.as_json:
         output.document({"path": str(path), "diff": diff, "written": written})
     elif written:
         output.line(f"{path} is written.")
         if not undo:
+            if _has_other_server(host, planned.before or ""):
+                output.line("Your own MCP server fdstore stays as it is; it must serve the same store.")
             output.line(NEXT[host].format(mcp=launch.line("mcp")))
 
 
@@ -68,6 +72,14 @@ def _edits(host: str, launch: Launch) -> tuple[Callable[[str], str], Callable[[s
         lambda text: json_settings.with_hook(text, host, launch),
         lambda text: json_settings.without_hook(text, host),
     )
+
+
+def _has_other_server(host: str, text: str) -> bool:
+    from fdstore.integrations.hooks.install import json_settings, toml_config
+
+    if host == "codex":
+        return toml_config.has_other_server(text)
+    return host == "gemini" and json_settings.has_other_server(text)
 
 
 def _launch(session: Session, chosen: Settings) -> Launch:

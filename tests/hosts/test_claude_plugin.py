@@ -46,7 +46,11 @@ def ask(claude: Path, empty_home: dict[str, str], project: Path, server: Private
     environment = {**empty_home, "FDSTORE_URL": server.url}
 
     def run(
-        script: Callable[[Request], Reply], *, store: str = server.url, plugin: bool = True
+        script: Callable[[Request], Reply],
+        *,
+        store: str = server.url,
+        plugin: bool = True,
+        allowed: str = "Bash,Agent,mcp__reports__report",
     ) -> ScriptedModel:
         environment["FDSTORE_URL"] = store
         directory = subprocess.run(
@@ -56,7 +60,7 @@ def ask(claude: Path, empty_home: dict[str, str], project: Path, server: Private
             text=True,
             check=True,
         ).stdout.strip()
-        options = ["--output-format", "json", "--allowedTools", f"Bash,Agent,{READ_FD},mcp__reports__report"]
+        options = ["--output-format", "json", "--allowedTools", allowed]
         if plugin:
             options += ["--plugin-dir", directory]
         with ScriptedModel(script) as model:
@@ -172,9 +176,55 @@ def test_two_megabytes_of_another_mcp_server_enter_as_a_stub_and_so_do_some_rows
         assert f'total_lines="{lines}"' in stub
 
 
-def test_the_hook_as_a_command_does_the_same_without_the_plugin(
-    ask: Ask, empty_home: dict[str, str], server: PrivateServer
+def test_the_plugin_can_be_installed_for_every_session_and_removed(
+    ask: Ask, claude: Path, empty_home: dict[str, str]
 ) -> None:
+    def plugin(*words: str) -> str:
+        done = subprocess.run(
+            [claude, "plugin", *words],
+            env=empty_home,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    made = [sys.executable, "-m", "fdstore", "claude-plugin"]
+    printed = subprocess.run(made, env=empty_home, capture_output=True, text=True, check=True).stdout
+    counted = steps(call("Bash", command="seq 1 300000", description="count"), call(READ_FD, fd="fd:1#L7"))
+
+    plugin("marketplace", "add", printed.strip())
+    plugin("install", "fdstore@fdstore")
+    stub, line = results(ask(counted, plugin=False))
+    plugin("uninstall", "fdstore@fdstore")
+    plugin("marketplace", "remove", "fdstore")
+
+    assert stub.startswith("<fd_result")
+    assert "\n7\n" in line
+    assert "fdstore" not in plugin("list")
+
+
+def test_a_plugin_lets_the_model_read_without_a_question_and_not_write(ask: Ask) -> None:
+    write = READ_FD.replace("read_fd", "write_fd")
+    counted = call("Bash", command="seq 1 30000", description="count")
+
+    stub, refused, listed = results(
+        ask(steps(counted, call(write, text="x"), call(READ_FD.replace("read_fd", "list_fds"))))
+    )
+
+    assert stub.startswith("<fd_result")
+    assert "permission" in refused
+    assert listed.startswith("<fd_list")
+
+
+def test_the_hook_as_a_command_does_the_same_without_the_plugin(
+    ask: Ask, empty_home: dict[str, str], project: Path, server: PrivateServer
+) -> None:
+    serve = ["-P", "-m", "fdstore", "mcp", "--url", server.url]
+    config = {"mcpServers": {"fdstore": {"command": sys.executable, "args": serve}}}
+    (project / ".mcp.json").write_text(json.dumps(config))
     subprocess.run(
         [sys.executable, "-m", "fdstore", "hook", "install", "claude", "--yes"],
         env={**empty_home, "FDSTORE_URL": server.url},
@@ -182,9 +232,14 @@ def test_the_hook_as_a_command_does_the_same_without_the_plugin(
         check=True,
     )
 
-    [stub] = results(ask(steps(call("Bash", command="seq 1 20001", description="count")), plugin=False))
+    count, read = call("Bash", command="seq 1 20001", description="count"), "mcp__fdstore__search_fd"
+    [first] = results(ask(steps(count), plugin=False))
+    fd = re.match(r'<fd_result fd="(fd:\d+)"', first)
+    assert fd
+    stub, found = results(ask(steps(count, call(read, fd=fd[1], pattern="^20000$")), plugin=False))
 
     assert stub.startswith("<fd_result")
+    assert "20000:20000" in found
     assert 'total_lines="20001"' in stub
 
 

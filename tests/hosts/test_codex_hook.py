@@ -29,6 +29,7 @@ env_key = "SCRIPTED_KEY"
 command = "{python}"
 args = ["{server}"]
 required = true
+default_tools_approval_mode = "approve"
 """
 
 OUR_SERVER = "[mcp_servers.fdstore]\n"
@@ -73,7 +74,6 @@ def ask(codex: Path, empty_home: dict[str, str], tmp_path: Path) -> Ask:
                     "--json",
                     "--skip-git-repo-check",
                     "--dangerously-bypass-hook-trust",
-                    "--dangerously-bypass-approvals-and-sandbox",
                     "go",
                 ],
                 cwd=project,

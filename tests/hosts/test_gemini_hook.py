@@ -19,6 +19,7 @@ SETTINGS = {
     "general": {"enableAutoUpdate": False},
     "privacy": {"usageStatisticsEnabled": False},
     "security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}},
+    "tools": {"allowed": ["run_shell_command"]},
 }
 
 Ask = Callable[..., list[str]]
@@ -51,7 +52,7 @@ def ask(gemini: Path, node: Path, empty_home: dict[str, str], tmp_path: Path) ->
             )
         with ScriptedGemini(*script) as model:
             done = subprocess.run(
-                [node, gemini, "-p", "go", "-m", "gemini-2.5-flash", "--approval-mode", "yolo"],
+                [node, gemini, "-p", "go", "-m", "gemini-2.5-flash"],
                 cwd=project,
                 env={**empty_home, "GEMINI_API_KEY": "x", "GOOGLE_GEMINI_BASE_URL": model.base_url},
                 stdin=subprocess.DEVNULL,

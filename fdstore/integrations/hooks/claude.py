@@ -1,4 +1,4 @@
-"""Claude Code: the hook PostToolUse.
+"""Claude Code: the hooks PostToolUse and, for what our own server reads, PreToolUse.
 
 Claude Code takes a replacement only if it has the shape of the tool's output, and ignores any other
 silently. So the output is copied with one text changed. Bash gives the hook the first 30,000 characters and
@@ -25,7 +25,7 @@ from fdstore.integrations.hooks.output import (
     text_blocks,
     text_field,
 )
-from fdstore.integrations.hooks.own_tools import is_own_tool
+from fdstore.integrations.hooks.own_tools import READING_TOOLS, is_own_tool
 
 TEXTS = {"Bash": "stdout", "BashOutput": "stdout", "Grep": "content", "WebFetch": "result"}
 """Tool -> the field of its output with the text that the model sees."""
@@ -40,6 +40,25 @@ KEPT_IN_FILE = re.compile(
     r"Format: (Plain text|JSON)"
 )
 """What the hook sees of an output of an MCP tool that Claude Code has written to a file."""
+
+
+PLUGIN_TOOL = "mcp__plugin_fdstore_fdstore__"
+"""How Claude Code begins the names of the tools of the plugin's server."""
+
+PLUGIN_READING_TOOLS = tuple(PLUGIN_TOOL + tool for tool in READING_TOOLS)
+
+
+def permission_of(event: Event) -> Answer | None:
+    """Return the answer to a PreToolUse event that lets the model read with the plugin's tools; None for
+    any other event.
+
+    Without it, Claude Code asks, or refuses where it cannot, as with `claude -p`; and a model that cannot
+    read an output which was replaced has less than without the plugin.
+    """
+    tool = text_field(event, "tool_name")
+    if text_field(event, "hook_event_name") != "PreToolUse" or tool not in PLUGIN_READING_TOOLS:
+        return None
+    return {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow"}}
 
 
 def output_of(event: Event, limit: int) -> Output | None:

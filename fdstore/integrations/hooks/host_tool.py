@@ -1,4 +1,5 @@
-"""The hook of the Claude plugin: a tool of its own MCP server, which Claude Code calls after other tools.
+"""The hook of the Claude plugin: a tool of its own MCP server, which Claude Code calls after other tools,
+and before those of the plugin.
 
 No program is started for a call, and the server that stores the output is the one that `read_fd` reads
 from. The arguments are the fields of the hook's event; those that are no texts arrive as JSON. The result
@@ -34,7 +35,7 @@ DEADLINE_S = 20.0
 
 FIELDS = ("hook_event_name", "tool_name", "tool_input", "tool_response", "tool_use_id", "session_id", "cwd")
 
-DESCRIPTION = "Called by Claude Code itself after other tools. Do not call it."
+DESCRIPTION = "Called by Claude Code itself around other tools. Do not call it."
 
 
 def guide(limit: int) -> str:
@@ -50,7 +51,10 @@ def hook_tool(open_tools: Callable[[], Awaitable[Toolset]], limit: int, claude_c
     """Return the tool. `limit` is the longest output, in characters, that stays as it is."""
 
     async def run(arguments: dict[str, Any]) -> str:
-        output = claude.output_of(event_of(arguments), limit)
+        event = event_of(arguments)
+        if (permission := claude.permission_of(event)) is not None:
+            return msgspec.json.encode(permission).decode("utf-8")
+        output = claude.output_of(event, limit)
         if output is None:
             return "{}"
         try:
@@ -67,7 +71,7 @@ def hook_tool(open_tools: Callable[[], Awaitable[Toolset]], limit: int, claude_c
         return msgspec.json.encode(output.answer(offloaded.content)).decode("utf-8")
 
     properties = {name: {"type": "string"} for name in FIELDS}
-    schema = {"type": "object", "properties": properties, "required": ["tool_name", "tool_response"]}
+    schema = {"type": "object", "properties": properties, "required": ["tool_name"]}
     return HostTool(name=HOOK_TOOL, description=DESCRIPTION, run=run, input_schema=schema)
 
 

@@ -7,6 +7,9 @@ import re
 HOOK_TOOL = "offload_output"
 """The tool by which a host hands an output to fdstore's own MCP server."""
 
+READING_TOOLS = ("read_fd", "search_fd", "list_fds")
+"""The tools that change nothing; `fdstore.tools.catalogue` takes long to import."""
+
 _OWN_NAME = re.compile(
     r"(?:.*_)?(?:(?:read|search|put|write|close)_fd|list_fds|fd_to_file|" + HOOK_TOOL + r")"
 )

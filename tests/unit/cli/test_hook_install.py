@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 
 from fdstore import cli
 from fdstore.errors import FDStoreError
+from fdstore.tools.catalogue import READING_TOOLS
 
 CODEX = '# mine\nmodel = "gpt-5.2-codex"\n\n[[hooks.PostToolUse]]\nmatcher = "x"\nhooks = []'
 SETTINGS = '{\n    "theme": "dark",\n    "hooks": {"PostToolUse": [{"matcher": "Edit", "hooks": []}]}\n}'
@@ -137,8 +138,10 @@ def test_a_server_of_the_users_own_with_our_name_stays(home: Path, args: object)
     path = config(home, ".gemini/settings.json", json.dumps({"mcpServers": servers}))
 
     for words in (["--yes"], ["--undo", "--yes"]):
-        assert run("gemini", *words).exit_code == 0
+        done = run("gemini", *words)
+        assert done.exit_code == 0
         assert json.loads(path.read_text())["mcpServers"] == servers
+        assert ("Your own MCP server fdstore stays" in done.output) == (words == ["--yes"])
 
 
 def test_the_password_of_the_store_goes_to_a_private_file(
@@ -153,3 +156,27 @@ def test_the_password_of_the_store_goes_to_a_private_file(
     assert "secret" not in written + done.output
     assert f"--url-file {kept}" in written
     assert (kept.read_text(), kept.stat().st_mode & 0o777) == ("redis://:secret@127.0.0.1:7000\n", 0o600)
+
+    assert run("gemini", "--yes").exit_code == 0
+    assert run("codex", "--undo", "--yes").exit_code == 0
+    assert kept.exists()
+    assert run("gemini", "--undo", "--yes").exit_code == 0
+    assert not kept.exists()
+
+
+def test_our_reading_tools_are_allowed_and_those_that_the_user_allowed_stay(home: Path) -> None:
+    claude = config(home, ".claude/settings.json", '{"permissions": {"allow": ["Bash(ls)"]}}')
+    gemini = config(home, ".gemini/settings.json", "{}")
+    codex = config(home, ".codex/config.toml", "")
+    for host in ("claude", "gemini", "codex"):
+        assert run(host, "--yes").exit_code == 0
+
+    allowed = json.loads(claude.read_text())["permissions"]["allow"]
+    assert allowed == ["Bash(ls)", *(f"mcp__fdstore__{tool}" for tool in READING_TOOLS)]
+    assert json.loads(gemini.read_text())["tools"]["allowed"] == [f"mcp_fdstore_{t}" for t in READING_TOOLS]
+    tools = tomllib.loads(codex.read_text())["mcp_servers"]["fdstore"]["tools"]
+    assert tools == {tool: {"approval_mode": "approve"} for tool in READING_TOOLS}
+
+    claude.write_text(claude.read_text() + "\n")
+    assert run("claude", "--undo", "--yes").exit_code == 0
+    assert json.loads(claude.read_text()) == {"permissions": {"allow": ["Bash(ls)"]}}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib import resources
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from fdstore.integrations.hooks import claude, codex, gemini
 from fdstore.integrations.hooks.host_tool import event_of
 from fdstore.integrations.hooks.hosts import read_event
+from fdstore.tools.catalogue import BUILT_IN, READING_TOOLS
 
 LONG = "x" * 8001
 LIMIT = 8000
@@ -197,3 +199,16 @@ def test_the_arguments_of_the_hook_tool_are_read_as_the_event_they_were() -> Non
     assert event_of(structured) == {"hook_event_name": "PostToolUse", **structured}
     for text in ("[1, 2]", "{no", "[]x", "plain", "[" * 5000):
         assert event_of({"tool_response": text})["tool_response"] == text
+
+
+def test_the_plugin_allows_its_reading_tools_and_nothing_else() -> None:
+    for tool in BUILT_IN:
+        name = f"mcp__plugin_fdstore_fdstore__{tool}"
+        allowed = claude.permission_of({"hook_event_name": "PreToolUse", "tool_name": name})
+        assert (allowed is not None) == (tool in READING_TOOLS)
+    for name in ("Bash", "mcp__other__read_fd", "mcp__plugin_fdstore_fdstore__read_fd2", 7):
+        assert claude.permission_of({"hook_event_name": "PreToolUse", "tool_name": name}) is None
+    assert claude.permission_of(event("mcp__plugin_fdstore_fdstore__read_fd", "x")) is None
+    hooks = resources.files("fdstore.integrations.hooks") / "claude_plugin" / "hooks" / "hooks.json"
+    [before] = json.loads(hooks.read_text("utf-8"))["hooks"]["PreToolUse"]
+    assert before["matcher"] == f"mcp__plugin_fdstore_fdstore__({'|'.join(READING_TOOLS)})"

@@ -11,6 +11,7 @@ from typing import Any
 
 from fdstore.errors import InvalidArgument
 from fdstore.integrations.hooks.install.launch import Launch, is_ours
+from fdstore.integrations.hooks.own_tools import READING_TOOLS
 
 EVENTS = {"claude": "PostToolUse", "gemini": "AfterTool"}
 
@@ -20,10 +21,18 @@ MATCHERS = {
 }
 """Host -> its tools whose outputs may be long. A program is started for each call of them."""
 
+READING = {
+    "claude": ("permissions", "allow", [f"mcp__fdstore__{tool}" for tool in READING_TOOLS]),
+    "gemini": ("tools", "allowed", [f"mcp_fdstore_{tool}" for tool in READING_TOOLS]),
+}
+"""Host -> where it lists what runs without a question, and the names of our reading tools there. A model that
+cannot read an output which was replaced has less than without the hook."""
+
 
 def with_hook(text: str, host: str, launch: Launch) -> str:
-    """Return the settings with the hook; those of Gemini CLI also with fdstore's MCP server, unless they
-    have one. Raises `InvalidArgument` for what is not JSON, or has other types than the host reads."""
+    """Return the settings with the hook, and our reading tools allowed; those of Gemini CLI also with
+    fdstore's MCP server, unless they have one. Raises `InvalidArgument` for what is not JSON, or has other
+    types than the host reads."""
     settings = _without(_parsed(text), host)
     hooks = _child(settings, "hooks", {})
     command: dict[str, Any] = {"type": "command", "command": launch.line("hook", host)}
@@ -34,6 +43,8 @@ def with_hook(text: str, host: str, launch: Launch) -> str:
             server["env"] = launch.environment
         _child(settings, "mcpServers", {}).setdefault("fdstore", server)
     _child(hooks, EVENTS[host], []).append({"matcher": MATCHERS[host], "hooks": [command]})
+    parent, name, names = READING[host]
+    _child(_child(settings, parent, {}), name, []).extend(names)
     return _written(settings, text)
 
 
@@ -43,6 +54,12 @@ def without_hook(text: str, host: str) -> str:
     before = json.dumps(settings)
     changed = _without(settings, host)
     return text if json.dumps(changed) == before else _written(changed, text)
+
+
+def has_other_server(text: str) -> bool:
+    """Return whether the settings have a server called fdstore that is not as we write it: the user's own."""
+    server = _child(_parsed(text), "mcpServers", {}).get("fdstore")
+    return server is not None and not _is_our_server(server)
 
 
 def _without(settings: dict[str, Any], host: str) -> dict[str, Any]:
@@ -57,12 +74,17 @@ def _without(settings: dict[str, Any], host: str) -> dict[str, Any]:
             else:
                 group["hooks"] = kept
     hooks[EVENTS[host]] = [group for group in groups if group != {}]
+    parent, name, names = READING[host]
+    allowing = _child(settings, parent, {})
+    allowing[name] = [each for each in _child(allowing, name, []) if each not in names]
     servers = _child(settings, "mcpServers", {})
     if _is_our_server(servers.get("fdstore")):
         del servers["fdstore"]
     _drop_empty(hooks, EVENTS[host])
     _drop_empty(settings, "hooks")
     _drop_empty(settings, "mcpServers")
+    _drop_empty(allowing, name)
+    _drop_empty(settings, parent)
     return settings
 
 

@@ -7,6 +7,7 @@ import tomllib
 
 from fdstore.errors import InvalidArgument
 from fdstore.integrations.hooks.install.launch import Launch
+from fdstore.integrations.hooks.own_tools import READING_TOOLS
 
 BEGIN = "# >>> fdstore: `fdstore hook install codex --undo` removes this part\n"
 END = "# <<< fdstore\n"
@@ -19,10 +20,10 @@ MATCHER = "^mcp__"
 
 
 def with_hook(text: str, launch: Launch) -> str:
-    """Return the configuration with the hook, and with fdstore's MCP server unless it has one. An older
-    part is replaced. Raises `InvalidArgument` for what is not TOML, or leaves no room for a hook."""
+    """Return the configuration with the hook, and with fdstore's MCP server unless it has one; its reading
+    tools run without a question. An older part is replaced. Raises `InvalidArgument` for what is not TOML,
+    or leaves no room for a hook."""
     text = without_hook(text)
-    servers = _parsed(text).get("mcp_servers")
     part = [
         "[[hooks.PostToolUse]]",
         f"matcher = {json.dumps(MATCHER)}",
@@ -31,7 +32,7 @@ def with_hook(text: str, launch: Launch) -> str:
         'type = "command"',
         f"command = {json.dumps(launch.line('hook', 'codex'))}",
     ]
-    if not (isinstance(servers, dict) and "fdstore" in servers):
+    if not has_other_server(text):
         part += [
             "",
             "[mcp_servers.fdstore]",
@@ -41,10 +42,18 @@ def with_hook(text: str, launch: Launch) -> str:
         if launch.environment:
             pairs = ", ".join(f"{name} = {json.dumps(value)}" for name, value in launch.environment.items())
             part.append(f"env = {{ {pairs} }}")
+        for tool in READING_TOOLS:
+            part += ["", f"[mcp_servers.fdstore.tools.{tool}]", 'approval_mode = "approve"']
     between = "\n" if text and not text.endswith("\n") else ""
     changed = f"{text}{between}{BEGIN}{chr(10).join(part)}\n{END}"
     _parsed(changed)
     return changed
+
+
+def has_other_server(text: str) -> bool:
+    """Return whether the configuration has a server called fdstore beside the marked part: the user's own."""
+    servers = _parsed(without_hook(text)).get("mcp_servers")
+    return isinstance(servers, dict) and "fdstore" in servers
 
 
 def without_hook(text: str) -> str:
