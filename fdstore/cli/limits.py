@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import click
@@ -41,6 +42,14 @@ class CeilingStatus(Record, frozen=True, kw_only=True):
 
 class LimitsCommand(click.Command):
     """A command whose help lists every ceiling, from the table that the store itself uses."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        for word in args:
+            if re.fullmatch(r"-[0-9.].*", word):
+                raise click.UsageError(
+                    f"{word} is no ceiling: 0 allows nothing, `none` means no ceiling", ctx
+                )
+        return super().parse_args(ctx, args)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         from fdstore.store.trees.ceilings import CEILINGS

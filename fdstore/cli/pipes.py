@@ -48,6 +48,7 @@ def pipe(
 
     \b
     fdstore pipe triage -i fd:1 -- grep -n ERROR '|' sort '|' uniq -c
+    fdstore pipe triage -i fd:1 'grep -n ERROR | head'
     fdstore pipe triage -i fd:1 -- gzip -c > log.gz
 
     An output that is not UTF-8 is bytes: they are written as they are, but to a terminal only with --raw.
@@ -63,7 +64,7 @@ def pipe(
     from fdstore.text.selection import fd_id
     from fdstore.tools.process_task import PipeTask, encode_task
 
-    lines = [shlex.join(stage) for stage in _stages(words)]
+    lines = [shlex.join(stage) for stage in _stages(_split(words))]
     named = [shlex.split(line)[0] for line in lines if line]
     commands = parse(lines, named)
     check_tees(tees, len(commands))
@@ -141,6 +142,18 @@ def _report_unclaimed(store: Store, process: str) -> AbstractContextManager[None
         return False
 
     return run_periodically(worker_check.PATIENCE_S, look, "unclaimed")
+
+
+def _split(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the words of a command line that was given as one word, as `grep 5 | head`."""
+    if len(words) > 1 or not any(char.isspace() for char in words[0]):
+        return words
+    lexer = shlex.shlex(words[0], posix=True, punctuation_chars="|")
+    lexer.whitespace_split, lexer.commenters = True, ""
+    try:
+        return tuple(lexer)
+    except ValueError as error:
+        raise click.UsageError(f"{words[0]!r} cannot be split into words: {error}") from error
 
 
 def _stages(words: tuple[str, ...]) -> list[list[str]]:

@@ -10,7 +10,7 @@ from fdstore.cli import output
 from fdstore.cli.durations import DURATION
 from fdstore.cli.session import Session, Use, verb
 from fdstore.cli.tables import ago, moment, table
-from fdstore.errors import InvalidArgument
+from fdstore.errors import InvalidArgument, NotFound
 
 if TYPE_CHECKING:
     from fdstore.store.tokens import Token
@@ -54,6 +54,7 @@ def token(
     from fdstore.integrations.mcp.access import parse_permissions
     from fdstore.store import tokens
     from fdstore.store.clock import redis_now
+    from fdstore.store.processes.process_records import record
 
     if (name is None) != (action == "ls"):
         raise click.UsageError(f"usage: fdstore token {action}{'' if action == 'ls' else ' NAME'}")
@@ -72,6 +73,10 @@ def token(
             found, now_s = store.run(tokens.list_tokens(store.prefix)), store.run(redis_now())
             _show(session, found, now_s)
             return
+        try:
+            store.run(record(store.prefix, str(process)))
+        except NotFound as error:
+            output.say(f"fdstore: {error}; the first call with this token creates it")
         secret = tokens.new_secret()
         added = store.run(
             tokens.add_token(

@@ -35,7 +35,12 @@ class Fenced(FDStoreError):
         self.process, self.problem = process, problem
 
     def __str__(self) -> str:
-        return f"process {self.process} takes no write from here: {self.problem}"
+        said = f"process {self.process} takes no write from here: {self.problem}"
+        if self.problem.startswith("it has ended") and "." not in self.process:
+            said += (
+                f"; it can be read. Write to another one, or free the name: fdstore rm --tree {self.process}"
+            )
+        return said
 
 
 class TreeInUse(FDStoreError):

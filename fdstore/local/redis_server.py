@@ -88,7 +88,8 @@ class EmbeddedServer:
                     self._process.stop(START_DEADLINE_S)
                     self._process.start()
         except OSError as error:
-            raise StartFailed(str(self.data_dir), str(error)) from error
+            problem = f"the data directory cannot be used: {error.strerror or error}; set FDSTORE_DATA_DIR"
+            raise StartFailed(str(self.data_dir), problem) from error
         return self._process.url
 
     @property

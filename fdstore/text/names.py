@@ -16,7 +16,7 @@ from fdstore.errors import InvalidArgument, quoted
 NAME = "name:"
 MAX_KEY_BYTES = 1024
 
-SELECTOR = re.compile(r"([PLC])([0-9]{1,16})(?:-([0-9]{1,16}))?")
+SELECTOR = re.compile(r"([PLC])([0-9]{1,16})(?:(-)([0-9]{1,16})?)?")
 """The part of a selector after its "#"."""
 
 

@@ -4,7 +4,7 @@
     ref:plan                 a passage that a model named
     name:notes/plan.md       a content by its name (see `names`)
     fd:3#P2  fd:3#P2-4       pages           ref:plan#L1-5     any part of either
-    fd:3#L120-180            lines
+    fd:3#L120-180            lines           fd:3#L120-        from line 120 to the end
     fd:3#C100-299            characters
 
 All positions are 1-based and inclusive. A start past the end is an error; an end past it is clamped, and
@@ -33,7 +33,9 @@ _MODES: dict[str, Mode] = {"P": "page", "L": "line", "C": "char"}
 MODES: tuple[Mode, ...] = ("page", "line", "char")
 
 ID_FORMS = "write fd:3, ref:NAME for a named passage, or name:KEY"
-SELECTOR_FORMS = "write fd:3#P2-4 for pages, fd:3#L10-20 for lines, fd:3#C1-99 for characters"
+SELECTOR_FORMS = (
+    "write fd:3#P2-4 for pages, fd:3#L10-20 for lines, fd:3#C1-99 for characters, fd:3#L10- to the end"
+)
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -55,8 +57,8 @@ FIRST_PAGE = Part("page", 1, 1)
 class Selector(msgspec.Struct, frozen=True):
     """A descriptor id in its canonical form, and a part, if any.
 
-    >>> str(selector("3#L120-180")), str(selector(3))
-    ('fd:3#L120-180', 'fd:3')
+    >>> str(selector("3#L120-180")), str(selector("fd:3#P2-")), str(selector(3))
+    ('fd:3#L120-180', 'fd:3#P2-', 'fd:3')
     """
 
     fd: str
@@ -65,7 +67,8 @@ class Selector(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         if self.part is None:
             return self.fd
-        return f"{self.fd}#{self.part.mode[0].upper()}{self.part.start}-{self.part.last}"
+        last = "" if self.part.last == MAX_INTEGER else self.part.last
+        return f"{self.fd}#{self.part.mode[0].upper()}{self.part.start}-{last}"
 
 
 def fd_ids(values: Iterable[object]) -> list[str]:
@@ -126,7 +129,8 @@ def _selector(value: str) -> Selector:
     found = SELECTOR.fullmatch(range_text)
     if not found:
         raise InvalidArgument("fd", f"{quoted(range_text)} is not a part of a content; {SELECTOR_FORMS}")
-    first, end = found[2], found[3] or found[2]
+    first, to_end = found[2], bool(found[3]) and not found[4]
+    end = str(MAX_INTEGER) if to_end else found[4] or first
     if first.startswith("0") or end.startswith("0"):
         problem = "numbers count from 1 and have no leading zeros"
         raise InvalidArgument("fd", f"{quoted(range_text)}: {problem}; {SELECTOR_FORMS}")

@@ -117,7 +117,8 @@ run nope.toml
 run bad.toml
 ps nope
 limits show nope
-limits set trees x"""
+limits set trees x
+limits set trees -5"""
 
 
 def test_no_error_of_a_verb_mentions_python_internals(command, store, tmp_path):

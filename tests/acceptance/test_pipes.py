@@ -53,6 +53,14 @@ def test_a_worker_runs_allowed_commands_and_names_the_option_that_allows_others(
     assert "allowed: grep" in status.out
 
 
+def test_a_command_line_given_as_one_word_is_split(command, store, worker):
+    store.process("triage").create(TEXT)
+
+    found = command("pipe", "triage", "-i", "fd:1", "grep -n 'x a' | cat")
+
+    assert (found.out, found.code) == ("3:x again\n", 0)
+
+
 BWRAP = """#!/bin/bash
 case $1 in
 --version) echo bubblewrap 0.9.0; exit;;

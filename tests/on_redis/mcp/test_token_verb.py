@@ -30,7 +30,7 @@ def token(redis_url: str) -> Run:
 def test_a_token_is_shown_once_and_stored_as_its_hash(token: Run, store: Store, execute: Any) -> None:
     added = token("add", "ada", "--process", "triage", "--allow", "write,read", "--expires", "2h")
 
-    secret = added.output.splitlines()[0]
+    secret = added.stdout.splitlines()[0]
     found = store.run(find_token(store.prefix, secret))
     assert found is not None
     assert (found.name, found.process, found.permissions) == ("ada", "triage", ("read", "write"))
@@ -40,9 +40,21 @@ def test_a_token_is_shown_once_and_stored_as_its_hash(token: Run, store: Store, 
     assert secret not in token("ls").output + token("ls", "--json").output
 
 
+def test_a_token_for_a_process_that_is_not_there_names_those_that_are(token: Run, store: Store) -> None:
+    store.process("triage")
+
+    right, wrong = (token("add", name, "--process", name) for name in ("triage", "triag"))
+
+    assert "no process" not in right.stderr
+    assert (wrong.exit_code, len(wrong.stdout.splitlines())) == (0, 1)
+    assert "triag" in wrong.stderr
+    assert "triage" in wrong.stderr
+    assert "the first call with this token creates it" in wrong.stderr
+
+
 def test_tokens_are_listed_with_their_last_use_and_removed(token: Run, store: Store) -> None:
     token("add", "ada", "--process", "triage")
-    secret = json.loads(token("add", "bob", "--process", "triage.1", "--tree", "--json").output)["token"]
+    secret = json.loads(token("add", "bob", "--process", "triage.1", "--tree", "--json").stdout)["token"]
     store.run(find_token(store.prefix, secret))
 
     ada, bob = [json.loads(line) for line in token("ls", "--json").output.splitlines()]
@@ -72,7 +84,7 @@ def test_mistakes_are_told(token: Run) -> None:
 
 
 def test_a_token_works_on_a_full_store(token: Run, store: Store, fill_redis: Callable[[], None]) -> None:
-    secret = json.loads(token("add", "ada", "--process", "triage", "--json").output)["token"]
+    secret = json.loads(token("add", "ada", "--process", "triage", "--json").stdout)["token"]
     fill_redis()
 
     assert store.run(find_token(store.prefix, secret)) is not None

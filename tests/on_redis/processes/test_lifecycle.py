@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fdstore.client import Process, Store
-from fdstore.errors import FDStoreError
+from fdstore.errors import FDStoreError, Fenced
 from fdstore.lifecycle import CONTENT_MOVES, ENDED, PROCESS_MOVES, ContentState, ProcessState
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import leases, processes, waiting
@@ -141,3 +141,13 @@ def test_operations_make_exactly_the_documented_stream_transitions(store: Store)
                 seen[state].add(after)
 
     assert seen == {state: set(moves) for state, moves in CONTENT_MOVES.items()}
+
+
+def test_a_write_to_an_ended_process_says_what_can_be_done(store: Store) -> None:
+    store.process("fixed").end()
+
+    with pytest.raises(Fenced) as raised:
+        store.process("fixed").create("x")
+
+    assert "it has ended (exited); it can be read." in str(raised.value)
+    assert "fdstore rm --tree fixed" in str(raised.value)

@@ -136,6 +136,15 @@ def test_a_selector_is_inclusive_at_both_ends(start: int, more: int, unit: str) 
     assert (part.start, part.last, part.count) == (start, start + more, more + 1)
 
 
+@pytest.mark.parametrize("mode", "PLC")
+def test_a_range_without_an_end_goes_to_the_end(mode: str) -> None:
+    found = selector(f"fd:3#{mode}7-")
+
+    assert found.part is not None
+    assert (found.part.start, found.part.last) == (7, MAX_INTEGER)
+    assert str(found) == f"fd:3#{mode}7-"
+
+
 @pytest.mark.parametrize(
     "written",
     [
@@ -143,7 +152,8 @@ def test_a_selector_is_inclusive_at_both_ends(start: int, more: int, unit: str) 
             "",
             "P",
             "L-",
-            "C1-",
+            "C1--",
+            "L3- ",
             "-3",
             "P-3",
             "L3-2",
