@@ -9,7 +9,8 @@ from __future__ import annotations
 import keyword
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 
 from fdstore.errors import quoted
 from fdstore.text.numbers import MAX_INTEGER
@@ -57,6 +58,16 @@ def show_key(key: str) -> str:
     return key if re.fullmatch(r"[A-Za-z0-9_-]{1,60}", key) else quoted(key)
 
 
+def meant(word: object, known: Iterable[str]) -> str:
+    """Return the question whether a similar word was meant, if there is one.
+
+    >>> meant("max_turn", ["max_turns", "max_depth"]), meant("x", ["max_turns"])
+    (' (did you mean max_turns?)', '')
+    """
+    close = get_close_matches(word, known, 1) if isinstance(word, str) else []
+    return f" (did you mean {close[0]}?)" if close else ""
+
+
 def check_path(key: str, path: str) -> None:
     """Refuse what `is_path` refuses."""
     if not is_path(path):
@@ -83,7 +94,8 @@ def check_tools(tools: Sequence[str]) -> None:
     for tool in tools:
         if tool not in BUILT_IN_TOOLS:
             allowed = ", ".join(BUILT_IN_TOOLS)
-            raise InvalidKey("enabled", f"there is no tool {quoted(tool)}; the tools are: {allowed}")
+            similar = meant(tool, BUILT_IN_TOOLS)
+            raise InvalidKey("enabled", f"there is no tool {quoted(tool)}{similar}; the tools are: {allowed}")
 
 
 def check_functions(paths: Sequence[str], *, taken: Sequence[str]) -> None:

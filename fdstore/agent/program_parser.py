@@ -16,11 +16,17 @@ from typing import Any, get_args
 
 import msgspec
 
-from fdstore.agent.program_checks import NAME, NAME_RULE, InvalidKey, show_key
+from fdstore.agent.program_checks import NAME, NAME_RULE, InvalidKey, meant, show_key
 from fdstore.agent.program_file import LinkedEntry, ProgramFile
 from fdstore.errors import InvalidArgument, InvalidProgram, TargetMissing, quoted
 from fdstore.results.tool_policy import ToolPolicy
 from fdstore.tools.clearing import ClearingConfig
+
+REQUIRED, MISSING = "model.name", "is required"
+"""The one key that every program file needs, and what is said if it is not there."""
+
+MAX_MISTAKES = 50
+"""How many mistakes of one file are reported."""
 
 SHOWN_PATH = 400
 """How many characters of a path a message shows."""
@@ -84,6 +90,50 @@ def stem_name(path: Path) -> str:
     return path.stem
 
 
+def further_mistakes(path: Path, first: str) -> list[InvalidKey]:
+    """Return the mistakes in the keys of a file besides the one at the key `first`: those that are found when
+    the wrong keys are left out one after the other."""
+    try:
+        document = tomllib.loads(read_text(path, None))
+    except (InvalidProgram, TargetMissing, ValueError, RecursionError):
+        return []
+    found: dict[str, InvalidKey] = {}
+    while len(found) < MAX_MISTAKES:
+        try:
+            convert(document)
+            break
+        except InvalidKey as error:
+            if error.key in found:
+                break
+            found[error.key] = error
+            if error.key == REQUIRED and error.problem == MISSING:
+                document.setdefault("model", {})["name"] = "x"
+            else:
+                _leave_out(document, error.key)
+    left_out = tuple(f"{key}." for key in found)
+    return [each for key, each in found.items() if key != first and not key.startswith(left_out)]
+
+
+def _leave_out(document: dict[str, Any], key: str) -> None:
+    """Remove the value at a key as messages show it, or what it is in."""
+    table, rest = document, key
+    while True:
+        inner = [
+            name
+            for name in table
+            if rest == show_key(name) or rest.startswith((f"{show_key(name)}.", f"{show_key(name)}["))
+        ]
+        if not inner:
+            return
+        name = max(inner, key=len)
+        rest = rest[len(show_key(name)) :].removeprefix(".")
+        value = table[name]
+        if not (rest and isinstance(value, dict) and any(rest.startswith(show_key(each)) for each in value)):
+            del table[name]
+            return
+        table = value
+
+
 def convert(document: dict[str, Any]) -> ProgramFile:
     """Return what a parsed TOML document says. Raises `InvalidKey` with the whole path of the key."""
     try:
@@ -135,7 +185,7 @@ def _explain(error: msgspec.ValidationError, table: dict[str, Any], kind: type[m
     if key.startswith(_POLICY):
         return _wrong_policy(table["file_descriptor"]["tool"])
     if missing := re.fullmatch(r"Object missing required field `(.+)`", problem):
-        return InvalidKey(_joined(key, missing[1]), "is required")
+        return InvalidKey(_joined(key, missing[1]), MISSING)
     if problem.startswith("Invalid enum value"):
         return InvalidKey(key, _not_one_of(key, table, kind))
     if wrong := re.fullmatch(r"Expected `([^`]+)`(?:, got `(.+)`| (.+))", problem):
@@ -162,9 +212,11 @@ def _unknown_key(table: dict[str, Any], kind: type[msgspec.Struct]) -> InvalidKe
     for key in table:
         if key not in fields and kind is ProgramFile:
             allowed = ", ".join(f"[{name}]" for name in fields)
-            return InvalidKey(show_key(key), f"unknown section; the sections are: {allowed}")
+            problem = f"unknown section{meant(key, fields)}; the sections are: {allowed}"
+            return InvalidKey(show_key(key), problem)
         if key not in fields:
-            return InvalidKey(show_key(key), f"unknown key; the keys are: {', '.join(fields)}")
+            problem = f"unknown key{meant(key, fields)}; the keys are: {', '.join(fields)}"
+            return InvalidKey(show_key(key), problem)
     for name, inner in fields.items():
         is_section = isinstance(inner, type) and issubclass(inner, msgspec.Struct)
         if is_section and isinstance(table.get(name), dict) and (found := _unknown_key(table[name], inner)):
@@ -212,4 +264,5 @@ def _not_one_of(key: str, table: dict[str, Any], kind: type[msgspec.Struct]) -> 
     while (allowed := get_args(literal)) and not isinstance(allowed[0], str):
         literal = allowed[0]  # Annotated
     choices = " or ".join(f'"{value}"' for value in allowed)
-    return f"{quoted(table[name])} is not known; it must be {choices}"
+    similar = meant(table[name], allowed)
+    return f"{quoted(table[name])} is not known{similar}; it must be {choices}"

@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 
 class CheckedFile(Record, frozen=True, kw_only=True):
     """The finding of `check` about one file. `key` and `problem` say why it is not ok and are "" if it is;
-    `linked` maps aliases to paths."""
+    `others` maps further wrong keys to their problems, `linked` aliases to paths."""
 
     file: str
     ok: bool
     key: str = ""
     problem: str = ""
+    others: dict[str, str] = field(default_factory=dict)
     name: str = ""
     model: str = ""
     tools: tuple[str, ...] = ()
@@ -45,7 +46,7 @@ def check(
 ) -> None:
     """Check program files and all that they link to, each once.
 
-    Prints a line for each file: what it is, or the first mistake in it with its key; then what is allowed but
+    Prints a line for each file: what it is, or the mistakes in it with their keys; then what is allowed but
     suspicious. Prompts, preload files and directories must exist. Needs no store, network or API key.
 
     Functions of [tools] python are imported with --imports only, since that runs code. One that cannot be
@@ -90,6 +91,7 @@ def check_files(paths: tuple[Path, ...], *, imports: bool) -> list[CheckedFile]:
 
 def _mistake(error: FDStoreError, path: Path, linked_from: Path | None) -> CheckedFile:
     """Return an error as the file, the key and the problem; the library's text has them in one."""
+    from fdstore.agent.program_parser import further_mistakes
     from fdstore.errors import InvalidProgram
 
     if not isinstance(error, InvalidProgram):
@@ -97,7 +99,8 @@ def _mistake(error: FDStoreError, path: Path, linked_from: Path | None) -> Check
     for file in (linked_from, path):
         if file is not None and error.argument.startswith(f"{file}: "):
             key = error.argument.removeprefix(f"{file}: ")
-            return CheckedFile(file=_text(file), ok=False, key=key, problem=error.problem)
+            others = {each.key: each.problem for each in further_mistakes(file, key)}
+            return CheckedFile(file=_text(file), ok=False, key=key, problem=error.problem, others=others)
     return CheckedFile(file=_text(path), ok=False, problem=error.problem)
 
 
@@ -142,6 +145,8 @@ def _print_check(checked: CheckedFile) -> None:
     if not checked.ok:
         where = f"{checked.file}: {checked.key}" if checked.key else checked.file
         output.marked("PROBLEM", "bad", f"{where}: {checked.problem}")
+        for key, problem in checked.others.items():
+            output.marked("PROBLEM", "bad", f"{checked.file}: {key}: {problem}")
         return
     tools = ", ".join((*checked.tools, *checked.python)) or "none"
     links = ", ".join(f"{alias} ({path})" for alias, path in checked.linked.items()) or "none"

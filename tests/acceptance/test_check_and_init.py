@@ -120,6 +120,26 @@ def test_a_mistake_names_file_key_and_reason_and_the_other_files_are_checked_too
     ]
 
 
+def test_all_mistakes_of_a_file_are_reported_with_what_was_meant(offline_command, tmp_path):
+    text = '[model]\nnam = "x"\n[limts]\na = 1\n[limits]\nmax_turn = 3\nmax_turns = 0\n'
+    text += '[tools]\nenabled = ["serch_fd"]\npython = 7\n[file_descriptor.tool.grep]\ninlin = true\n'
+    (tmp_path / "bad.toml").write_text(text)
+
+    ended = offline_command("check", "bad.toml")
+    document = json.loads(offline_command("check", "bad.toml", "--json").out)
+
+    said = dict(line.removeprefix("PROBLEM  bad.toml: ").split(": ", 1) for line in ended.lines)
+    assert set(said) == {
+        *("limts", "model.nam", "model.name", "limits.max_turn", "limits.max_turns", "tools.enabled"),
+        *("tools.python", "file_descriptor.tool.grep.inlin"),
+    }
+    assert "did you mean limits?" in said["limts"]
+    assert "did you mean name?" in said["model.nam"]
+    assert "did you mean max_turns?" in said["limits.max_turn"]
+    assert "did you mean search_fd?" in said["tools.enabled"]
+    assert {document["key"]: document["problem"], **document["others"]} == said
+
+
 def test_check_can_print_json(offline_command, tmp_path):
     write(tmp_path, "agent.toml", '[tools]\nenabled = ["pipe"]\n[linked_programs]\nb = "bad.toml"\n')
     write(tmp_path, "bad.toml", "[tools]\nenabled = 3\n")

@@ -17,9 +17,13 @@ MODEL = '[model]\nname = "claude-x"\n'
 @pytest.mark.parametrize(
     ("text", "key", "problem"),
     [
-        ("[modell]", "modell", "unknown section; the sections are: [program], [model]"),
+        ("[modell]", "modell", "unknown section (did you mean model?); the sections are: [program], [model]"),
         ("['a b']", "'a b'", "unknown section"),
-        ("[limits]\nmax_turn = 1", "limits.max_turn", "unknown key; the keys are: max_turns, wall_seconds"),
+        (
+            "[limits]\nmax_turn = 1",
+            "limits.max_turn",
+            "unknown key (did you mean max_turns?); the keys are: max_turns, wall_seconds",
+        ),
         (
             "[file_descriptor]\npage_size = 1",
             "file_descriptor.page_size",
@@ -200,7 +204,8 @@ def test_the_error_for_an_unknown_tool_lists_the_known_ones(load_error, tool):
     key, problem = load_error(f"[tools]\nenabled = ['{tool}']")
 
     assert key == "tools.enabled"
-    assert problem == f"there is no tool '{tool}'; the tools are: {', '.join(sorted(BUILT_IN))}"
+    similar = " (did you mean read_fd?)" if tool else ""
+    assert problem == f"there is no tool '{tool}'{similar}; the tools are: {', '.join(sorted(BUILT_IN))}"
 
 
 @pytest.mark.parametrize(
