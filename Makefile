@@ -28,8 +28,10 @@ demo: $(READY)
 # Five at a time, even on two processors: the tests with workers wait for most of their time. What takes longest
 # begins, so that no processor is idle at the end. Hundreds of commands and workers are started, which must not
 # compile their source each time, as they would where the environment forbids bytecode.
+LONG_UNIT = tests/unit/workers/ tests/unit/interpreter/ tests/unit/testing/
 TESTED = tests/with_workers tests/chaos tests/on_cluster tests/acceptance tests/deploy tests/test_*.py \
-	tests/bench tests/on_redis tests/unit
+	tests/bench tests/on_redis $(LONG_UNIT) \
+	$(filter-out $(LONG_UNIT) %__pycache__/,$(wildcard tests/unit/*/ tests/unit/test_*.py))
 AT_ONCE = -n 5 --dist loadfile --no-loadscope-reorder
 
 # `make test` leaves out the tests marked thorough and most examples of properties: see tests/thorough.py.

@@ -1,4 +1,4 @@
-"""How many examples a property takes: a sixth in `make test` of what `make test-all` takes.
+"""How many examples a property takes: a tenth in `make test` of what `make test-all` takes.
 
 `make test-all` chooses the profile `thorough`, whose numbers are those of hypothesis itself and of the tests.
 """
@@ -13,7 +13,7 @@ FEWEST = 5
 
 # No deadline per example: the machine may be busy, and the bench measures time.
 settings.register_profile("thorough", deadline=None, max_examples=FULL)
-settings.register_profile("quick", deadline=None, max_examples=FULL // 6)
+settings.register_profile("quick", deadline=None, max_examples=FULL // 10)
 settings.load_profile("quick")
 
 

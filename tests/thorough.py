@@ -47,6 +47,6 @@ def pytest_testnodedown(node: Any) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if count := max([len(_left_out), *_counts]):
         terminalreporter.write_line(
-            f"`make test-all` adds {count} tests marked thorough, takes six times as many examples of each "
+            f"`make test-all` adds {count} tests marked thorough, takes ten times as many examples of each "
             "property, and starts every worker and command as a new interpreter: several times as long"
         )

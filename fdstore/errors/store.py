@@ -43,7 +43,7 @@ class StoreUnavailable(FDStoreError):
         self.where, self.problem = where, problem
 
     def __str__(self) -> str:
-        return f"Redis at {self.where}: {self.problem}; check FDSTORE_URL; without a URL `fdstore up` starts one"
+        return f"Redis at {self.where}: {self.problem}; check FDSTORE_URL, or unset it and run `fdstore up`"
 
 
 class StoreRefused(FDStoreError):

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import children_of
+from tests.thorough import thorough
 from tests.worker_process import WorkerProcess
 
 
-@pytest.mark.parametrize("fresh", [False, True], ids=["forked", "fresh"])
+@pytest.mark.parametrize("fresh", [False, *thorough("without a fork", True)], ids=["forked", "fresh"])
 def test_a_worker_has_its_own_options_output_folder_and_exit_code(tmp_path: Path, fresh: bool) -> None:
     environ = {**os.environ, "FDSTORE_URL": "redis://127.0.0.1:1"}
 

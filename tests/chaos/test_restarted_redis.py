@@ -25,7 +25,7 @@ from tests.chaos.worker_pool import WorkerPool
 from tests.waiting import PATIENCE_S, stretched, wait_until
 
 RESTARTS = 4
-CLIENTS = 3
+CLIENTS = 2
 GOES_ON_WITHIN_S = 10.0
 NEW_PROCESSES = 3
 

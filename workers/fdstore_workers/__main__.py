@@ -126,12 +126,6 @@ def worker(
     require()
     # appended, so that no file there shadows an installed package
     sys.path += map(os.path.abspath, tools_path)
-    with frozen_imports():
-        from fdstore.runtime.broker_url import find_broker
-        from fdstore.wire.store_url import parse_store_url
-        from fdstore_workers.tasks import worker_name
-        from fdstore_workers.worker import Worker
-
     warnings = [
         password_warning(*each) for each in (("--url", url or ""), ("--broker-url", broker_url or ""))
     ]
@@ -142,10 +136,17 @@ def worker(
         click.echo(each, err=True)
     broker_url = broker_url or settings.read().broker_url
     # check the URLs here, to report a usage error: the supervisor only sees that its child did not start
+    from fdstore.runtime.broker_url import find_broker
+    from fdstore.wire.store_url import parse_store_url
+
     if chosen := url or settings.read().url:
         parse_store_url(chosen)
     if chosen or broker_url:
         find_broker(chosen or "", broker_url)
+    with frozen_imports():
+        from fdstore_workers.tasks import worker_name
+        from fdstore_workers.worker import Worker
+
     status = None
     if metrics_port is not None:
         require(("prometheus_client",), "metrics")

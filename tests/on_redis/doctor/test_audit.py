@@ -31,7 +31,7 @@ from tests.servers import values_of
 from tests.waiting import PATIENCE_S
 
 HURT = TreeKeys("fdstore", "t")
-LINES = "".join(f"line {n}, 漢字\n" for n in range(1000))
+LINES = "".join(f"line {n}, 漢字\n" for n in range(400))
 
 
 @pytest.fixture

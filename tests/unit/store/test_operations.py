@@ -272,7 +272,7 @@ def test_a_page_of_the_list_reads_only_its_own_descriptors(proc: Process, runner
 
 def test_an_end_is_one_round_trip_and_one_more_for_each_large_piece(proc: Process, runner: Any) -> None:
     small, large = proc.child(), proc.child()
-    for n in range(2 * processes.RELEASE_PIECE + 1):
+    for n in range(processes.RELEASE_PIECE + 1):
         large.create(str(n))
     commands(runner)
 
@@ -280,7 +280,7 @@ def test_an_end_is_one_round_trip_and_one_more_for_each_large_piece(proc: Proces
     assert commands(runner) == [["finish"]]
 
     large.end()
-    assert commands(runner) == [["finish"]] * 3
+    assert commands(runner) == [["finish"]] * 2
 
 
 def test_the_ceilings_are_read_beside_a_write_once_a_minute_and_never_for_a_read(
