@@ -82,7 +82,8 @@ def translate(error: Exception, where: str) -> FDStoreError:
     if isinstance(error, AuthenticationError):
         return StoreRefused(where, message.rstrip("."), "check the user and the password in the store's URL")
     if isinstance(error, NoPermissionError) or IN_A_SCRIPT.search(message):
-        return StoreRefused(where, message.rstrip("."), "ACL SETUSER grants it, as deploy/users.acl does")
+        advice = "use the operator's URL, or a user as in deploy/users.acl"
+        return StoreRefused(where, message.rstrip("."), advice)
     return StoreUnavailable(where, message.rstrip("."))
 
 

@@ -45,6 +45,7 @@ from fdstore.url_options import (
 )
 from fdstore.wire.connection_options import CONNECT_TIMEOUT_S, UNNAMED, connection_options
 from fdstore.wire.redis_errors import translate
+from fdstore.wire.tls_hints import check_files
 
 FORMS = "redis://, rediss://, unix://, sentinel://, rediss+sentinel://, redis+cluster:// or rediss+cluster://"
 
@@ -154,7 +155,9 @@ def _of_one(parts: SplitResult, host: Address, path: str) -> str:
 
 def make_pool(place: StoreUrl, patience_s: float | None = None) -> redis.ConnectionPool:
     """Return the pool that creates a blocking client's connections; for a Cluster, to its first host. With
-    patience, the Sentinels that are asked in turn share it."""
+    patience, the Sentinels that are asked in turn share it. Raises `InvalidArgument` if a file for TLS is
+    missing."""
+    check_files(place.options)
     if place.kind != "sentinel":
         return redis.ConnectionPool(**place.options)
     sentinels = redis.sentinel.Sentinel(place.hosts, sentinel_kwargs=_sentinel_options(place, patience_s))
@@ -164,6 +167,7 @@ def make_pool(place: StoreUrl, patience_s: float | None = None) -> redis.Connect
 
 def make_async_pool(place: StoreUrl, patience_s: float | None = None) -> redis.asyncio.ConnectionPool:
     """Return the pool that creates an asyncio client's connections, as `make_pool`."""
+    check_files(place.options)
     if place.kind != "sentinel":
         options = _parse_options(place.url, redis.asyncio.connection.parse_url)
         return redis.asyncio.ConnectionPool(**{**connection_options(), **options})

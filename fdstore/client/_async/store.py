@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from fdstore.client._async.process import Process
 from fdstore.client._async.support import find_store
-from fdstore.errors import InvalidArgument, quoted
+from fdstore.errors import InvalidArgument, StoreUnavailable, quoted
 from fdstore.records import DroppedTree, ProcessRecord, Survey, TreeLimits, TreeRecord
 from fdstore.store.doctor.check import check_server
 from fdstore.store.processes import dropping, process_records, processes
@@ -20,6 +20,7 @@ from fdstore.telemetry import tracing
 from fdstore.wire._async.cluster import make_runner
 from fdstore.wire._async.runner import Runner
 from fdstore.wire.operation import Operation
+from fdstore.wire.tls_hints import with_hint
 
 T = TypeVar("T")
 
@@ -99,6 +100,9 @@ async def open_store(
         await store.reach()
         if not await store.run(check_server(store.where, safe=safe)):
             runner.scripts.forget()
+    except StoreUnavailable as error:
+        await store.close()
+        raise with_hint(error) from error
     except BaseException:
         await store.close()
         raise

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from fdstore.client._sync.process import Process
 from fdstore.client._sync.support import find_store
-from fdstore.errors import InvalidArgument, quoted
+from fdstore.errors import InvalidArgument, StoreUnavailable, quoted
 from fdstore.records import DroppedTree, ProcessRecord, Survey, TreeLimits, TreeRecord
 from fdstore.store.doctor.check import check_server
 from fdstore.store.processes import dropping, process_records, processes
@@ -21,6 +21,7 @@ from fdstore.telemetry import tracing
 from fdstore.wire._sync.cluster import make_runner
 from fdstore.wire._sync.runner import Runner
 from fdstore.wire.operation import Operation
+from fdstore.wire.tls_hints import with_hint
 
 T = TypeVar("T")
 
@@ -98,6 +99,9 @@ def open_store(runner: Runner, prefix: str, url: str, *, safe: bool = True, look
         store.reach()
         if not store.run(check_server(store.where, safe=safe)):
             runner.scripts.forget()
+    except StoreUnavailable as error:
+        store.close()
+        raise with_hint(error) from error
     except BaseException:
         store.close()
         raise

@@ -1,0 +1,48 @@
+"""Find mistakes in the TLS of a store's URL: files that are not there, and the wrong scheme for a port."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fdstore.errors import InvalidArgument, StoreUnavailable
+
+FILES = ("ssl_ca_certs", "ssl_ca_path", "ssl_certfile", "ssl_keyfile")
+
+_TLS = "if this port speaks TLS, the URL begins with rediss://"
+_PLAIN = "if this port speaks no TLS, the URL begins with redis://"
+_HINTS = {
+    "redis": {"reset by peer": _TLS, "closed": _TLS},
+    "rediss": {
+        "Timeout": _PLAIN,
+        "no connection within": _PLAIN,
+        "CERTIFICATE_VERIFY_FAILED": "?ssl_ca_certs=FILE names the certificate of its authority",
+    },
+}
+"""What to try for words of an error, by the scheme of the URL."""
+
+
+def check_files(options: Mapping[str, Any]) -> None:
+    """Check that the files that a URL names for TLS can be opened. Raises `InvalidArgument`."""
+    for name in FILES:
+        if path := options.get(name):
+            try:
+                with open(path, "rb"):
+                    pass
+            except IsADirectoryError:
+                continue
+            except OSError as error:
+                raise InvalidArgument("url", f"{name}: {path}: {error.strerror}") from error
+
+
+def with_hint(error: StoreUnavailable) -> StoreUnavailable:
+    """Return the error of a first connection, with what to try if its URL has the wrong scheme.
+
+    >>> with_hint(StoreUnavailable("redis://h:6390", "reset by peer")).problem
+    'reset by peer; if this port speaks TLS, the URL begins with rediss://'
+    """
+    hints = _HINTS.get(error.where.partition(":")[0].partition("+")[0], {})
+    for words, hint in hints.items():
+        if words in error.problem:
+            return StoreUnavailable(error.where, f"{error.problem}; {hint}")
+    return error
