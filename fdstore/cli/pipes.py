@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fdstore.cli import output
+from fdstore.cli.interrupts import as_interrupts
 from fdstore.cli.reading import expect
 from fdstore.cli.session import Session, raw_option, verb
 from fdstore.errors import FDStoreError, StreamBroken
@@ -53,9 +54,12 @@ def pipe(
 
     An output that is not UTF-8 is bytes: they are written as they are, but to a terminal only with --raw.
 
+    On the embedded store a worker is started if none runs.
+
     The exit code is the pipeline's, 128+n if signal n ended it, 125 if the sandbox failed. Ctrl-C leaves it
-    running. With --json each line is a chunk of the output.
+    to the workers. With --json each line is a chunk of the output.
     """
+    from fdstore.runtime.local_worker import ensure_worker
     from fdstore.runtime.waker import waker
     from fdstore.store.contents.staging import DEFAULT_PAGE_SIZE
     from fdstore.store.processes import pipelines, process_records, waiting
@@ -75,6 +79,8 @@ def pipe(
         wake = waker(caller.store.url, caller.store.prefix)
         if no_wait:
             caller.store.run(worker_check.require_worker(caller.store.prefix, for_agents=False))
+        else:
+            ensure_worker(caller.store.url, caller.store.prefix)
         made = caller.store.run(
             pipelines.start(
                 caller.handle,
@@ -92,10 +98,17 @@ def pipe(
         broken = None
         try:
             pieces = output.Pieces(made.fd, as_json=session.as_json, raw=raw)
-            with _report_unclaimed(caller.store, made.process):
+            with as_interrupts(), _report_unclaimed(caller.store, made.process):
                 _print_output(caller, pieces, made.fd, to_terminal=raw or session.as_json)
         except StreamBroken as error:
             broken = error
+        except KeyboardInterrupt:
+            with suppress(OSError):  # the terminal may be gone
+                output.say(
+                    f"fdstore: {made.process} is left to the workers: fdstore tail {process} {made.fd} "
+                    f"follows its output, fdstore kill {made.process} drops it"
+                )
+            raise
         # the process ends a moment after its output, and has the exit code
         caller.store.run(waiting.wait_until_ended(caller.store.prefix, [made.process], END_S))
         errors = caller.read(made.stderr_fd, read_all=True).text

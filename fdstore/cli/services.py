@@ -6,16 +6,18 @@ Redis given by URL is managed by the user; fdstore manages only the background w
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import click
 
 from fdstore.cli import output
+from fdstore.cli.control import cancel_and_wake
 from fdstore.cli.limits import format_budget
 from fdstore.cli.session import Session, verb
 from fdstore.cli.tables import duration, facts, format_count, format_size
 from fdstore.optional_packages import require
-from fdstore.records import Record, Unreadable
+from fdstore.records import ProcessRecord, Record, Unreadable
 from fdstore.store.trees.limit_usage import LimitStatus, budgets_of_tree
 
 if TYPE_CHECKING:
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
 
 MAX_BUDGETS = 5
 """The maximum number of budgets of trees to list."""
+
+MAX_WAITING = 5
+"""The maximum number of waiting processes to name."""
 
 MAX_MISFITS = 5
 """The maximum number of differences to list."""
@@ -72,24 +77,34 @@ class StoreStatus(Record, frozen=True, kw_only=True):
     show_default=True,
     help="Number of agents that run at the same time, if a worker is started.",
 )
-def up(session: Session, concurrency: int) -> None:
+@click.option("--drop", is_flag=True, help="First cancel the processes that wait for a worker.")
+def up(session: Session, concurrency: int, drop: bool) -> None:
     """Start a background worker, and for the embedded store also its server, unless they are running.
 
     With --url or $FDSTORE_URL the worker serves that store, and its programs may not call Python functions or
     run commands: for those, run `fdstore worker` with the options that allow them.
+
+    The worker takes up processes that wait for one since they were started, however long ago; --drop cancels
+    them instead.
     """
     require()
     server = None if session.chosen_url else start_server(session)
     with session.store() as store:
         background = background_worker(store.url, store.prefix)
         renew_if_idle(store, background, for_functions=False)
+        waiting = [] if background.pid() else waiting_for_worker(store)
+        if drop:
+            for each in waiting:
+                cancel_and_wake(store, each.id)
         worker = background.ensure(concurrency)
         where = store.where
     if session.as_json:
-        output.document({"server": server, "store": where, "worker": {"pid": worker}})
+        found = {"dropped" if drop else "taken_up": [each.id for each in waiting]}
+        output.document({"server": server, "store": where, "worker": {"pid": worker}, **found})
         return
     rows = server_facts(server) if server else [("store", where)]
-    output.line(facts([*rows, ("worker", f"running, pid {worker}"), ("log", str(background.log))]))
+    rows += [("worker", f"running, pid {worker}"), ("log", str(background.log))]
+    output.line(facts([*rows, *waiting_facts(waiting, dropped=drop)]))
 
 
 @verb
@@ -131,6 +146,27 @@ def status(session: Session) -> None:
     output.line(facts([*rows, *(held_facts(store) if store else [])]))
     if store:
         output.report_unreadable(store.unreadable, as_json=False)
+
+
+def waiting_for_worker(store: Store) -> list[ProcessRecord]:
+    """Return the processes that no worker has claimed, the oldest first."""
+    members = [member for tree in store.trees() if tree.live for member in store.tree(tree.id).members]
+    return sorted(
+        (each for each in members if each.state == "ready"), key=lambda each: each.started_at or 0.0
+    )
+
+
+def waiting_facts(waiting: list[ProcessRecord], *, dropped: bool) -> list[tuple[str, str]]:
+    """Format the processes that waited when a worker was started."""
+    if not waiting:
+        return []
+    named = ", ".join(each.id for each in waiting[:MAX_WAITING])
+    more = f" and {len(waiting) - MAX_WAITING} more" if len(waiting) > MAX_WAITING else ""
+    if dropped:
+        return [("dropped", named + more)]
+    waited = duration(time.time() - (waiting[0].started_at or time.time()))
+    told = f"{named}{more}, which waited for a worker, up to {waited}; `fdstore kill` drops one"
+    return [("takes up", told)]
 
 
 def start_server(session: Session) -> ServerStatus:

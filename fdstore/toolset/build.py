@@ -13,6 +13,7 @@ from fdstore.results.config import FDConfig
 from fdstore.results.context import Context, Linked
 from fdstore.results.python_config import AskConfig
 from fdstore.results.token_counter import TokenCounter
+from fdstore.runtime.local_worker import after_ensuring_worker
 from fdstore.runtime.waker import waker
 from fdstore.store.keys import process_keys
 from fdstore.store.process_handle import ProcessHandle
@@ -118,11 +119,12 @@ def described_context(
 def waker_for(
     enabled: Sequence[str], store_url: str, prefix: str, *, code_starts: bool
 ) -> Callable[[str], None]:
-    """Return the function that wakes the workers; a no-op if none of the enabled tools needs a worker.
+    """Return the function that wakes the workers, and first starts one for an embedded store without any; a
+    no-op if none of the enabled tools needs a worker.
     `code_starts`: code of run_python may ask models or start processes. Raises `InvalidArgument`."""
     names = check_enabled(enabled)
     needed = not PROCESS_TOOLS.isdisjoint(names) or (code_starts and "run_python" in names)
-    return waker(store_url, prefix) if needed else do_nothing
+    return after_ensuring_worker(store_url, prefix, waker(store_url, prefix)) if needed else do_nothing
 
 
 def do_nothing(process: str) -> None:

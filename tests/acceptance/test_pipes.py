@@ -325,17 +325,35 @@ def test_status_names_the_sandbox_of_commands(command, store, worker):
     assert "commands run " in ended.out
 
 
-def test_pipe_without_a_worker_explains_the_wait_or_is_refused_with_no_wait(command, store):
-    store.process("triage").create(TEXT)
+def test_pipe_without_a_worker_explains_the_wait_or_is_refused_with_no_wait(make_command, redis_url):
+    command = make_command(FDSTORE_URL=redis_url)
+    with fdstore.connect(redis_url) as store:
+        store.process("triage").create(TEXT)
 
-    refused = command("pipe", "triage", "--no-wait", "-i", "fd:1", "--", "cat")
-    made_before = [process.id for process in store.processes()]
+        refused = command("pipe", "triage", "--no-wait", "-i", "fd:1", "--", "cat")
+        made_before = [process.id for process in store.processes()]
     with command.start("pipe", "triage", "-i", "fd:1", "--", "cat") as waiting:
         told = waiting.stderr.readline()
         waiting.send_signal(signal.SIGINT)
-        waiting.communicate()
+        _, left = waiting.communicate()
 
     why = "no worker takes processes of this store; start one with: fdstore worker, or fdstore up"
     assert (refused.code, refused.err) == (1, f"fdstore: no_worker: {why}\n")
     assert made_before == ["triage"]
     assert told.decode() == f"fdstore: triage.1 waits for a worker: {why}\n"
+    assert left.decode() == (
+        "fdstore: triage.1 is left to the workers: fdstore tail triage fd:2 follows its output, "
+        "fdstore kill triage.1 drops it\n"
+    )
+
+
+def test_pipe_starts_a_worker_for_the_embedded_store_if_none_lives(fresh):
+    fresh("put", "triage", "-", stdin=TEXT.encode())
+
+    refused = fresh("pipe", "triage", "--no-wait", "-i", "fd:1", "--", "grep", "x")
+    found = fresh("pipe", "triage", "-i", "fd:1", "--", "grep", "x")
+    again = fresh("pipe", "triage", "--no-wait", "-i", "fd:1", "--", "grep", "-c", "x")
+
+    assert refused.code == 1
+    assert found.out == "an x\nx again\n"
+    assert again.out == "2\n"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import fcntl
 import json
+import re
 from pathlib import Path
 
 import msgspec
 import pytest
 import redis
 
+import fdstore
 from fdstore.local.redis_server import PrivateServer
 from fdstore.local.worker_environment import Surroundings
 from fdstore.testing import Request, ScriptedModel, call, say
@@ -161,6 +163,33 @@ def test_up_with_a_url_starts_a_worker_for_that_store_and_down_ends_it(fresh: Co
     assert not (fresh.data_dir / "redis.log").exists()
 
 
+def test_up_says_what_waited_for_a_worker_and_drops_it_if_asked(fresh: Command) -> None:
+    with PrivateServer() as server, fdstore.connect(server.url) as store:
+        fresh.environment["FDSTORE_URL"] = server.url
+        store.process("triage")
+        fresh("pipe", "triage", "--detach", "--", "seq", "1")
+        dropped = fresh("up", "--drop")
+        fresh("down")
+        fresh("pipe", "triage", "--detach", "--", "seq", "1")
+        taken = fresh("up")
+        fresh("down")
+        states = {each.id: each.state for each in store.processes()}
+    del fresh.environment["FDSTORE_URL"]
+
+    assert dropped.lines[-1].split() == ["dropped", "triage.1"]
+    assert re.fullmatch(
+        r"takes up +triage\.2, which waited for a worker, up to .*; `fdstore kill` drops one", taken.lines[-1]
+    )
+    assert states["triage.1"] == "cancelled"
+
+
+def test_a_toolset_starts_a_worker_for_the_embedded_store_if_none_lives(fresh: Command) -> None:
+    ended = fresh.python(PIPING)
+
+    assert ended.out.split() == ["1", "2", "3"], ended.err
+    assert worker_pid(fresh) is not None
+
+
 def test_up_with_the_url_of_an_unreachable_redis_starts_nothing(fresh: Command) -> None:
     ended = fresh("up", "--url", "redis://127.0.0.1:1")
 
@@ -169,6 +198,14 @@ def test_up_with_the_url_of_an_unreachable_redis_starts_nothing(fresh: Command) 
     assert list(fresh.data_dir.glob("worker*")) == []
 
 
+PIPING = """
+import fdstore
+with fdstore.connect() as store:
+    proc = store.process("caller")
+    tools = fdstore.Toolset(proc, enabled=["pipe", "read_fd"], commands=["seq"])
+    tools.call("pipe", {"commands": ["seq 3"]})
+    print("".join(proc.follow("fd:1")))
+"""
 HIDING = """
 import sys
 
