@@ -121,7 +121,7 @@ def _read(file: str) -> str:
 
 def workers_for(session: Session, store: Store, bundle: Bundle, *, agents: bool) -> None:
     """Provide a worker for agents, or for pipelines alone: on the embedded store, start one with this
-    command's environment; on another store, warn if no worker runs them."""
+    command's environment. Warn if no worker runs them."""
     from fdstore.cli.services import background_worker, renew_if_idle, warn_of_misfits
     from fdstore.store.views import worker_check
 
@@ -130,9 +130,8 @@ def workers_for(session: Session, store: Store, bundle: Bundle, *, agents: bool)
     if session.chosen_url is None:
         renew_if_idle(store, background, for_functions=functions)
         background.ensure()
-        return
     if problem := store.run(worker_check.no_worker(store.prefix, for_agents=agents)):
         waiting = "Agents" if agents else "Pipelines"
         output.say(f"fdstore: {store.where}: {problem}. {waiting} wait for one")
-    else:
+    elif session.chosen_url is not None:
         warn_of_misfits(background, for_functions=functions)

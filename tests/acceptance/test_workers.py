@@ -183,6 +183,17 @@ def test_up_says_what_waited_for_a_worker_and_drops_it_if_asked(fresh: Command) 
     assert states["triage.1"] == "cancelled"
 
 
+def test_a_detached_run_says_at_once_that_the_worker_it_started_has_no_key(fresh: Command) -> None:
+    fresh.environment = keyless(fresh)
+    write_programs(fresh.folder)
+
+    ran = fresh("run", "child.toml", "-p", "go", "--detach", "--name", "alone")
+
+    assert ran.lines == ["alone"]
+    assert "no worker of this store takes agents" in ran.err
+    assert "set ANTHROPIC_API_KEY. Agents wait for one" in ran.err
+
+
 def test_a_toolset_starts_a_worker_for_the_embedded_store_if_none_lives(fresh: Command) -> None:
     ended = fresh.python(PIPING)
 
