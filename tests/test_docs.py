@@ -59,6 +59,8 @@ def test_the_python_of_the_readme_runs_unchanged(place):
 
     assert done.returncode == 0, done.stderr
     assert "line 120 of the build" in done.stdout
+    [shown] = re.findall(r"^```text\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+    assert done.stdout.startswith(shown)
     assert (folder / "part.txt").read_text().count("\n") == 20
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 import math
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -52,6 +53,7 @@ from fdstore.tools.functions.python_tool import PythonTool, call_function, expan
 from fdstore.tools.instructions import instructions
 from fdstore.tools.observed_call import UNKNOWN, ObservedCall, UnobservedCall, observed_call
 from fdstore.tools.tool import Tool
+from fdstore.tools.turn_calls import TurnCall
 from fdstore.wire.operation import Batch, Disk, Operation, new_op
 
 log = logging.getLogger("fdstore.tools")
@@ -133,14 +135,24 @@ class Toolbox:
     ) -> Operation[ToolResult]:
         """Run a call to its end, and wait for the processes it starts. Raises as `start` does."""
         call_id = call_id or self._fresh_id(name)
-        while True:
-            outcome = yield from self.start(name, arguments, call_id, progress)
-            if not isinstance(outcome, Started):
-                return outcome
-            seconds = math.inf if outcome.seconds is None else outcome.seconds
-            yield from self._wait(list(outcome.processes), seconds)
+        began = time.monotonic()
+        outcome = yield from self.start(name, arguments, call_id, progress)
+        return (yield from self.end(TurnCall(str(name), arguments, call_id or ""), outcome, began, progress))
+
+    def end(
+        self, call: TurnCall, outcome: ToolResult | Started, began: float, progress: Progress | None = None
+    ) -> Operation[ToolResult]:
+        """Wait for the processes of a call that was started at `began`, by `time.monotonic`, and return its
+        result. Raises as `start` does."""
+        while isinstance(outcome, Started):
+            left_s = math.inf
+            if outcome.seconds is not None:
+                left_s = max(began + outcome.seconds - time.monotonic(), 0.0)
+            yield from self._wait(list(outcome.processes), left_s)
             if not outcome.resumes:
                 return (yield from self.finished(outcome))
+            outcome = yield from self.start(call.name, call.arguments, call.id, progress)
+        return outcome
 
     def _fresh_id(self, name: object) -> str | None:
         """Return an id for a call that has none and may have to be made again."""

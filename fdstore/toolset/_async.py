@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, BinaryIO, Literal, overload
 
 from fdstore.client._async.process import Process
@@ -22,6 +23,7 @@ from fdstore.tools.clearing import ClearingConfig
 from fdstore.tools.definition_shapes import DefinitionShape, in_shape
 from fdstore.tools.tool_names import ToolName
 from fdstore.tools.toolbox import Toolbox
+from fdstore.tools.turn_calls import calls_in
 from fdstore.toolset.build import DEFAULT_TOOLS, context_for, linked_programs, waker_for
 
 
@@ -182,6 +184,31 @@ class Toolset:
         operation = self._toolbox.call(name, arguments, call_id or None, progress)
         with self._toolbox.observed(name, call_id or None) as seen:
             return seen(await self._store.run(operation), arguments)
+
+    async def call_all(self, blocks: Iterable[Any]) -> list[Any]:
+        """Run the tool calls of one turn together, and return their `tool_result` blocks in the same order:
+        the content of the next message. `blocks` is the content of the model's answer, blocks of the SDK or
+        dicts; what is not a `tool_use` is skipped. The calls begin one after the other, then all are waited
+        for: the agents of several spawns run at the same time.
+
+        A repeated call with the same ids does nothing twice. Raises `InvalidArgument` for two calls of one
+        id, and as `call` does: then call it again with the same blocks.
+
+        >>> d = await proc.create("one")
+        >>> answer = [{"type": "tool_use", "id": "toolu_1", "name": "read_fd", "input": {"fd": "fd:2"}}]
+        >>> await tools.call_all(answer)
+        [{'type': 'tool_result', 'tool_use_id': 'toolu_1', 'content': '<fd_error ...', 'is_error': True}]
+        """
+        begun = []
+        for call in calls_in(blocks):
+            began = time.monotonic()
+            with self._toolbox.observed(call.name, call.id) as seen:
+                outcome = await self._store.run(self._toolbox.start(call.name, call.arguments, call.id))
+                begun.append((call, seen(outcome, call.arguments), began))
+        return [
+            call.result_block(await self._store.run(self._toolbox.end(call, outcome, began)))
+            for call, outcome, began in begun
+        ]
 
     @overload
     async def wrap(self, output: str, source: str = ..., call_id: str | None = ...) -> str: ...

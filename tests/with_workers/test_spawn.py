@@ -190,3 +190,37 @@ def test_an_event_loop_is_not_blocked_while_children_run(shared_harness: AgentHa
     one, two = asyncio.run(main())
 
     assert ("\none\n" in one, "\ntwo\n" in two) == (True, True)
+
+
+@pytest.mark.parametrize("awaited", [False, True], ids=["blocking", "awaiting"])
+def test_the_spawns_of_one_turn_run_at_the_same_time_and_are_answered_in_order(
+    shared_harness: AgentHarness, awaited: bool
+) -> None:
+    shared_harness.program("reader")
+    both = threading.Barrier(2, timeout=PATIENCE_S)
+
+    def reader(request: Request) -> Any:
+        both.wait()
+        return say(request.last_text())
+
+    shared_harness.set_script({"READER": reader})
+    programs = {"reader": shared_harness.folder / "reader.toml"}
+    blocks: list[Any] = [{"type": "text", "text": "I ask two."}]
+    for query in ("one", "two"):
+        asked = {"program_name": "reader", "query": query}
+        blocks.append({"type": "tool_use", "id": f"toolu_{query}", "name": "spawn", "input": asked})
+
+    async def turn() -> list[Any]:
+        async with await fdstore.aio.connect(shared_harness.url) as store:
+            proc = await store.process("one-turn")
+            return await fdstore.aio.Toolset(proc, enabled=["spawn"], programs=programs).call_all(blocks)
+
+    if awaited:
+        answers = asyncio.run(turn())
+    else:
+        proc = shared_harness.store.process("one-turn")
+        answers = fdstore.Toolset(proc, enabled=["spawn"], programs=programs).call_all(blocks)
+
+    assert [each["tool_use_id"] for each in answers] == ["toolu_one", "toolu_two"]
+    assert "\none\n" in answers[0]["content"]
+    assert "\ntwo\n" in answers[1]["content"]

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fdstore.text.previews import Preview, preview_of, sample_text
+from tests.thorough import thorough
 from tests.unit.text.previews import examples
 from tests.unit.text.previews.examples import EXAMPLES, PLAIN
 
@@ -306,7 +307,7 @@ LONG = {
 
 
 @pytest.mark.parametrize("name", LONG)
-@pytest.mark.parametrize("chars", [2_900_000, 10_000_000])
+@pytest.mark.parametrize("chars", [2_900_000, *thorough("a larger one", 10_000_000)])
 def test_the_preview_of_megabytes_costs_some_passes_over_the_bytes(name: str, chars: int) -> None:
     line = LONG[name].format(n=123_456) + "\n"
     text = line * (chars // len(line))
