@@ -35,14 +35,16 @@ def check_files(options: Mapping[str, Any]) -> None:
                 raise InvalidArgument("url", f"{name}: {path}: {error.strerror}") from error
 
 
-def with_hint(error: StoreUnavailable) -> StoreUnavailable:
-    """Return the error of a first connection, with what to try if its URL has the wrong scheme.
+def add_hint(error: StoreUnavailable) -> None:
+    """Add to the error of a first connection what to try if its URL has the wrong scheme.
 
-    >>> with_hint(StoreUnavailable("redis://h:6390", "reset by peer")).problem
+    >>> error = StoreUnavailable("redis://h:6390", "reset by peer")
+    >>> add_hint(error)
+    >>> error.problem
     'reset by peer; if this port speaks TLS, the URL begins with rediss://'
     """
     hints = _HINTS.get(error.where.partition(":")[0].partition("+")[0], {})
-    for words, hint in hints.items():
-        if words in error.problem:
-            return StoreUnavailable(error.where, f"{error.problem}; {hint}")
-    return error
+    hint = next((hint for words, hint in hints.items() if words in error.problem), None)
+    if hint is not None:
+        error.problem = f"{error.problem}; {hint}"
+        error.args = error.where, error.problem

@@ -20,7 +20,7 @@ from fdstore.telemetry import tracing
 from fdstore.wire._async.cluster import make_runner
 from fdstore.wire._async.runner import Runner
 from fdstore.wire.operation import Operation
-from fdstore.wire.tls_hints import with_hint
+from fdstore.wire.tls_hints import add_hint
 
 T = TypeVar("T")
 
@@ -100,11 +100,10 @@ async def open_store(
         await store.reach()
         if not await store.run(check_server(store.where, safe=safe)):
             runner.scripts.forget()
-    except StoreUnavailable as error:
+    except BaseException as error:
         await store.close()
-        raise with_hint(error) from error
-    except BaseException:
-        await store.close()
+        if isinstance(error, StoreUnavailable):
+            add_hint(error)
         raise
     return store
 

@@ -21,7 +21,7 @@ from fdstore.telemetry import tracing
 from fdstore.wire._sync.cluster import make_runner
 from fdstore.wire._sync.runner import Runner
 from fdstore.wire.operation import Operation
-from fdstore.wire.tls_hints import with_hint
+from fdstore.wire.tls_hints import add_hint
 
 T = TypeVar("T")
 
@@ -99,11 +99,10 @@ def open_store(runner: Runner, prefix: str, url: str, *, safe: bool = True, look
         store.reach()
         if not store.run(check_server(store.where, safe=safe)):
             runner.scripts.forget()
-    except StoreUnavailable as error:
+    except BaseException as error:
         store.close()
-        raise with_hint(error) from error
-    except BaseException:
-        store.close()
+        if isinstance(error, StoreUnavailable):
+            add_hint(error)
         raise
     return store
 
