@@ -175,6 +175,7 @@ def test_a_store_that_is_down_does_not_make_a_token_invalid() -> None:
     ("options", "problem"),
     [
         (["--http", "0.0.0.0:0"], "--allow-host"),
+        (["--http", "0.0.0.0:0"], "--require-token is needed; 0.0.0.0 means all interfaces"),
         (["--http", "0.0.0.0:0", "--allow-host", "fd.example.org"], "--require-token is needed"),
         (["--http", "fd.example.org:8000"], "--require-token is needed"),
         (["--http", "127.0.0.1:0", "--require-token", "--process", "triage"], "leave --process out"),
