@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import httpx2
 import pytest
 from click.testing import CliRunner
 from mcp import Client, MCPError
@@ -200,3 +201,17 @@ def test_a_store_that_never_answers_delays_no_list_over_http() -> None:
 
     with SilentServer() as silent:
         assert asyncio.run(main(silent.url)) == (len(tools_of(["read", "write"])), 0)
+
+
+def test_a_request_that_is_too_large_is_answered_with_the_limit_and_the_remedy() -> None:
+    async def main(url: str) -> httpx2.Response:
+        async with serving(toolsets_at(url)) as served_at, httpx2.AsyncClient() as client:
+            return await client.post(served_at, content=b" " * (4 << 20) + b"{}")
+
+    with PrivateServer() as server:
+        response = asyncio.run(main(server.url))
+
+    assert response.status_code == 413
+    assert response.json()["jsonrpc"] == "2.0"
+    assert "4 MiB" in response.json()["error"]["message"]
+    assert "put_fd(file=...)" in response.json()["error"]["message"]
