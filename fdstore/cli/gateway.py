@@ -45,6 +45,12 @@ if TYPE_CHECKING:
     help="With --listen: send the headers with requests for this path too. [default: that of the URL alone]",
 )
 @click.option(
+    "--tools",
+    type=click.Choice(["none", "read", "all"]),
+    help="fdstore's own tools that the host sees beside the server's: all has put_fd, write_fd and close_fd "
+    "too. With --wrap: at one server, and none at the others. [default: read]",
+)
+@click.option(
     "--wrap",
     "wrapped",
     metavar="FILE",
@@ -81,6 +87,7 @@ def gateway(
     listen: str | None,
     headers: tuple[str, ...],
     header_paths: tuple[str, ...],
+    tools: str | None,
     wrapped: Path | None,
     unwrapped: Path | None,
     out: str | None,
@@ -97,7 +104,8 @@ def gateway(
     If the store cannot be reached, everything passes unchanged. The exit code is the server's.
 
     --wrap changes the configuration of a host (mcpServers, or servers in VS Code) so that each server is
-    behind a gateway, and prints what it did; --unwrap undoes it.
+    behind a gateway, and prints what it did; --unwrap undoes it. Comments and format of the file stay. One of
+    the servers gets the tools read_fd, search_fd and list_fds, which read what any of them returned.
 
     \b
     fdstore gateway --wrap .mcp.json
@@ -106,6 +114,7 @@ def gateway(
     fdstore gateway --http http://127.0.0.1:3001/mcp --listen 127.0.0.1:3002
     """
     from fdstore.integrations.gateway.descriptors import Descriptors
+    from fdstore.integrations.gateway.tool_list import CHOICES
     from fdstore.integrations.gateway.wrap import whole_url
     from fdstore.integrations.project import current_project, session_name
 
@@ -121,7 +130,7 @@ def gateway(
             options += [option, str(value)] if value != usual else []
         from fdstore.cli.gateway_wrap import change_file
 
-        change_file(session, file, out, options, unwrap=unwrapped is not None)
+        change_file(session, file, out, options, tools=tools, unwrap=unwrapped is not None)
         return
     if out is not None:
         raise click.UsageError("--out needs --wrap or --unwrap")
@@ -143,6 +152,7 @@ def gateway(
         _say,
         max_read_chars=max_read_chars,
         session=session_name("gateway"),
+        offered=CHOICES[tools or "read"],
     )
     try:
         with as_interrupts():
@@ -197,14 +207,13 @@ def _relay_http(
 
 
 def _wrapped_entry() -> dict[str, Any]:
-    """Return what `--wrap` kept of the entry of this server."""
-    import msgspec
-
+    """Return the entry of this server before `--wrap`."""
     from fdstore import settings
+    from fdstore.integrations.gateway.wrap import parse_entry
 
     try:
-        return msgspec.json.decode(settings.read().gateway_entry or "{}", type=dict[str, Any])
-    except msgspec.MsgspecError as error:
+        return parse_entry(settings.read().gateway_entry or "{}")
+    except ValueError as error:
         raise click.UsageError("FDSTORE_GATEWAY_ENTRY must be a JSON object") from error
 
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
-import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,24 +19,28 @@ if TYPE_CHECKING:
 
 
 def change_file(
-    session: Session, file: Path, out: str | None, options: Sequence[str], *, unwrap: bool
+    session: Session,
+    file: Path,
+    out: str | None,
+    options: Sequence[str],
+    *,
+    tools: str | None = None,
+    unwrap: bool,
 ) -> None:
     """Wrap or unwrap the servers of a configuration, and print what was done to each. Raises
     `InvalidArgument`, `TargetMissing`, `WriteFailed`."""
     if file.exists() and not file.is_file():
         raise InvalidArgument(str(file), "it is not a regular file")
     try:
-        text = file.read_text("utf-8")
-        config = json.loads(text)
+        text = file.read_bytes().decode("utf-8")
     except FileNotFoundError as error:
         raise TargetMissing(str(file), "name the configuration of a host, as .mcp.json") from error
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError) as error:
         raise InvalidArgument(str(file), f"it cannot be read as JSON: {error}") from error
     try:
-        changed, changes = unwrap_config(config) if unwrap else wrap_config(config, launcher(), options)
+        new, changes = unwrap_config(text) if unwrap else wrap_config(text, launcher(), options, tools=tools)
     except InvalidArgument as error:
         raise InvalidArgument(str(file), error.problem) from error
-    new = text if changed == config else json.dumps(changed, indent=_indent(text), ensure_ascii=False) + "\n"
     if out == "-":
         output.content(new.encode("utf-8"))
         _print(session, changes, to_stderr=True)
@@ -51,9 +52,9 @@ def change_file(
 
 
 def launcher() -> list[str]:
-    """Return the words that start this command: its name if it is on PATH, so that a file that a team shares
-    names no directory of this machine."""
-    return ["fdstore"] if shutil.which("fdstore") else [sys.executable, "-m", "fdstore"]
+    """Return the words that start this command wherever the host starts it: this Python, which imports no
+    module of the current directory (`-P`)."""
+    return [sys.executable, "-P", "-m", "fdstore"]
 
 
 def _print(session: Session, changes: Sequence[WrapChange], *, to_stderr: bool = False) -> None:
@@ -66,18 +67,13 @@ def _print(session: Session, changes: Sequence[WrapChange], *, to_stderr: bool =
             output.line(f"{change.action:9}  {change.server}: {change.detail}")
 
 
-def _indent(text: str) -> int | str:
-    found = re.search(r"\n([ \t]+)\S", text)
-    return 2 if found is None else "\t" if "\t" in found[1] else len(found[1])
-
-
 def _write(target: Path, text: str, like: Path) -> None:
     """Replace a file in one step, with the permissions of `like`: it may hold passwords."""
     target = target.resolve()  # a link stays a link
     fresh = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-            file.write(text)
+        with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(text.encode("utf-8"))
         os.chmod(fresh, like.stat().st_mode & 0o777)
         os.replace(fresh, target)
     except (OSError, UnicodeEncodeError) as error:

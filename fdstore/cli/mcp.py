@@ -162,15 +162,21 @@ def _address(
         return None
     from fdstore.http_server import allowed_names, is_loopback, parse_address
 
+    problems = []
     try:
         host, port = parse_address(http)
-        allowed_names(host, hosts)
     except InvalidArgument as error:
         raise click.UsageError(error.problem) from error
     if require_token and process is not None:
         raise click.UsageError("with --require-token the token names the process; leave --process out")
     if not (require_token or is_loopback(host)):
-        raise click.UsageError(f"{host} can be reached from other machines, so --require-token is needed")
+        problems.append(f"{host} can be reached from other machines, so --require-token is needed")
+    try:
+        allowed_names(host, hosts)
+    except InvalidArgument as error:
+        problems.append(error.problem)
+    if problems:
+        raise click.UsageError("; ".join(problems))
     return host, port
 
 

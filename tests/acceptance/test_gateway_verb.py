@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -60,32 +61,71 @@ def test_a_configuration_is_wrapped_in_place_once_and_unwrapped(command):
     file = command.folder / "mcp.json"
     config = {
         "mcpServers": {
+            "fd": {"command": sys.executable, "args": ["-P", "-m", "fdstore", "mcp"]},
             "git": {"command": "git-mcp", "env": {"A": "1"}},
             "docs": {"type": "http", "url": "https://example.com/mcp", "headers": {"Authorization": "s"}},
             "old": {"type": "sse", "url": "https://example.com/sse"},
         }
     }
-    file.write_text(json.dumps(config, indent=4))
+    before = "// of the team\r\n" + json.dumps(config, indent=4)
+    file.write_bytes(before.encode())
     file.chmod(0o600)
 
     assert command("gateway", "--wrap", file).lines == [
+        "left       fd: it is fdstore itself",
         "wrapped    git: git-mcp",
         "wrapped    docs: https://example.com/mcp",
         "left       old: the gateway does not speak its transport, sse",
     ]
-    wrapped = file.read_text()
+    wrapped = file.read_bytes().decode()
     assert '\n    "mcpServers"' in wrapped
     assert file.stat().st_mode & 0o777 == 0o600
     again = command("gateway", "--wrap", file, "--out", "-")
-    assert (again.out, file.read_text()) == (wrapped, wrapped)
+    assert file.read_bytes().decode() == again.out.removesuffix("\n") == wrapped
     options = ("--process", "p", "--max-read-chars", "9000")
     command("gateway", "--unwrap", file)
-    chosen = json.loads(command("gateway", "--wrap", file, "--out", "-", *options).out)
+    chosen = json.loads(command("gateway", "--wrap", file, "--out", "-", *options).out.partition("\n")[2])
     assert chosen["mcpServers"]["git"]["args"][-7:] == ["gateway", *options, "--", "git-mcp"]
+    assert chosen["mcpServers"]["git"]["command"] == sys.executable
     command("gateway", "--wrap", file)
     undone = command("gateway", "--unwrap", file, "--json")
-    assert [json.loads(line)["action"] for line in undone.lines] == ["unwrapped", "unwrapped", "left"]
-    assert json.loads(file.read_text()) == config
+    assert [json.loads(line)["action"] for line in undone.lines] == ["left", "unwrapped", "unwrapped", "left"]
+    assert file.read_bytes().decode() == before
+
+
+def test_a_wrapped_server_does_not_import_a_module_of_the_project(command):
+    (command.folder / "fdstore.py").write_text("raise SystemExit('the project was imported')")
+    file = command.folder / "mcp.json"
+    file.write_text(json.dumps({"mcpServers": {"it": {"command": SERVER[0], "args": SERVER[1:]}}}))
+    command("gateway", "--wrap", file)
+    entry = json.loads(file.read_text())["mcpServers"]["it"]
+
+    ended = subprocess.run(
+        [entry["command"], *entry["args"]],
+        input=request("lines", count=1),
+        cwd=command.folder,
+        capture_output=True,
+        check=False,
+    )
+
+    assert ended.returncode == 0, ended.stderr
+    assert b'"result"' in ended.stdout
+
+
+def listed_tools(command, *options):
+    listing = json.dumps({"id": 1, "method": "tools/list"}).encode() + b"\n"
+    ended = command("gateway", "--process", "p", *options, "--", *SERVER, stdin=listing)
+    tools = json.loads(ended.lines[0])["result"]["tools"]
+    return {tool["name"]: tool["annotations"]["readOnlyHint"] for tool in tools if "_fd" in tool["name"]}
+
+
+def test_the_host_sees_no_tools_of_ours_or_those_that_read_or_all(command):
+    reading = {"read_fd": True, "search_fd": True, "list_fds": True}
+
+    assert listed_tools(command, "--tools", "none") == {}
+    assert listed_tools(command) == listed_tools(command, "--tools", "read") == reading
+    everything = listed_tools(command, "--tools", "all")
+    assert everything == {**reading, "put_fd": False, "write_fd": False, "close_fd": False}
 
 
 def test_wrong_usage_is_refused(command):

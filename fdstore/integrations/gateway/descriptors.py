@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from fdstore.errors import FDStoreError, StoreUnavailable, UnknownOutcome
 from fdstore.settings import HOST_READ_CHARS
 from fdstore.tools.catalogue import READING_TOOLS
+from fdstore.tools.tool_names import ToolName
 
 if TYPE_CHECKING:
     from fdstore.client._sync.process import Process
@@ -43,6 +44,8 @@ class Descriptors:
     max_read_chars   maximum result of one read
     report           called with one line for people
     session          name of the session under which `fdstore saved` counts
+    offered          which of our tools the host is offered; without any, another gateway of the process
+                     offers those that read
     """
 
     def __init__(
@@ -55,7 +58,9 @@ class Descriptors:
         *,
         max_read_chars: int = HOST_READ_CHARS,
         session: str | None = None,
+        offered: Sequence[ToolName] = READING_TOOLS,
     ) -> None:
+        self.offered = offered
         self._url, self._prefix, self._process = url, prefix, process
         self.limit = limit
         self._max_read_chars = max_read_chars
@@ -186,7 +191,8 @@ class Descriptors:
             max_read_chars=self._max_read_chars,
             json_pretty_print=True,
         )
-        tools = fdstore.Toolset(process, enabled=READING_TOOLS, config=config, meter=self._session)
+        enabled = self.offered or READING_TOOLS
+        tools = fdstore.Toolset(process, enabled=enabled, config=config, meter=self._session)
         self._connected = Connected(store, process, tools)
 
     def _reachable(self) -> Connected | None:

@@ -20,6 +20,7 @@ from fdstore.integrations.gateway.rewriting import (
     Rewriter,
     error_answer,
 )
+from fdstore.integrations.gateway.tool_list import ToolOffer
 
 MAX_REWRITES = 4
 """How many answers are stored at the same time; then the server waits."""
@@ -45,7 +46,7 @@ class HostConnection:
         self._descriptors = descriptors
         self._send, self._on_gone = send, on_gone
         self._host_in, self._host_out = host_in, MessageWriter(host_out)
-        self._rewriter = Rewriter(descriptors.limit, announces=True)
+        self._rewriter = Rewriter(descriptors.limit, ToolOffer(descriptors.offered), announces=True)
         self._lock = threading.Lock()
         self._jobs: set[threading.Thread] = set()
         self._rewrites = threading.BoundedSemaphore(MAX_REWRITES)

@@ -67,7 +67,7 @@ class HttpRelay:
         self._trusted_paths = {self._url.path, *header_paths}
         self._descriptors = descriptors
         self._headers = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
-        self._offer = ToolOffer()
+        self._offer = ToolOffer(descriptors.offered)
         self._sessions: OrderedDict[str, Rewriter] = OrderedDict()
         # A tool may take as long as it needs. No limit of connections, since each listener holds one. Clients
         # get redirects and cookies themselves: the next request here may be another client's.

@@ -378,5 +378,6 @@ def _renamed_text(text: str, names: Mapping[str, str]) -> str:
     is stored is never changed: the message precedes it."""
     if all(name == tool for name, tool in names.items()):
         return text
-    message, rest = split_message(text)
-    return rename(message.encode(), names).decode() + rest
+    head, rest = split_message(text)
+    opening, start, message = head.partition("<message>")  # `source` may be a tool of the server
+    return opening + start + rename(message.encode(), names).decode() + rest

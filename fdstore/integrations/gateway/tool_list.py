@@ -17,11 +17,18 @@ from fdstore.integrations.gateway.json_parts import (
     string_of,
     value_of,
 )
-from fdstore.tools.catalogue import READING_TOOLS
+from fdstore.tools.catalogue import BUILT_IN, READING_TOOLS
+from fdstore.tools.tool_names import ToolName
 
 PREFIX = "fdstore_"
 
-_HINTS = {"readOnlyHint": True, "destructiveHint": False, "openWorldHint": False}
+CHOICES: Mapping[str, Sequence[ToolName]] = {
+    "none": (),
+    "read": READING_TOOLS,
+    "all": (*READING_TOOLS, "put_fd", "write_fd", "close_fd"),
+}
+"""Which of our tools a gateway offers, by `--tools`: `all` has those that need no further permission."""
+
 _META = {"anthropic/alwaysLoad": True, "anthropic/maxResultSizeChars": 100_000}
 """Claude Code loads the tools of a server when the model searches for them, and it would not know that it has
 to; and it writes results of more than 50 000 characters to a file, which escaping may exceed."""
@@ -30,15 +37,17 @@ to; and it writes results of more than 50 000 characters to a file, which escapi
 class ToolOffer:
     """The tools of a server as far as they are known, and under which names ours are offered beside them.
 
+    tools           which of ours are offered
     is_left_alone   whether the last tool list passed without our tools, because the store was out of reach.
                     Then results pass too: the model could not read descriptors, and the host holds results
                     against the schemas that it saw
     is_outdated     whether the host is still to be told that the list has changed since then
     """
 
-    def __init__(self) -> None:
+    def __init__(self, tools: Sequence[ToolName] = READING_TOOLS) -> None:
+        self._tools = tools
         self._server_tools: set[str] = set()
-        self.names: Mapping[str, str] = choose_names(())
+        self.names: Mapping[str, str] = choose_names((), tools)
         self.is_left_alone = self.is_outdated = False
 
     def note_list(self, *, is_left_alone: bool) -> None:
@@ -49,7 +58,7 @@ class ToolOffer:
         """Note tools of the server. They are never forgotten: a name of ours does not change back while a
         model may use it."""
         self._server_tools |= set(names)
-        self.names = choose_names(self._server_tools)
+        self.names = choose_names(self._server_tools, self._tools)
 
 
 def tool_names(result: Json) -> list[str]:
@@ -59,7 +68,7 @@ def tool_names(result: Json) -> list[str]:
     return [name for name in names if name is not None]
 
 
-def choose_names(taken: Iterable[str]) -> dict[str, str]:
+def choose_names(taken: Iterable[str], tools: Sequence[ToolName] = READING_TOOLS) -> dict[str, str]:
     """Return our tools by the name that each is offered under: its own, or one with a prefix if the server
     has a tool of that name.
 
@@ -68,7 +77,7 @@ def choose_names(taken: Iterable[str]) -> dict[str, str]:
     """
     used = set(taken)
     chosen: dict[str, str] = {}
-    for tool in READING_TOOLS:
+    for tool in tools:
         name: str = tool
         while name in used:
             name = PREFIX + name
@@ -89,10 +98,21 @@ def with_our_tools(
     if is_null(fields.get("nextCursor", b"null")):
         offered = {tool: name for name, tool in names.items()}
         for definition in definitions:
+            if definition["name"] not in offered:
+                continue
             renamed = value_of(rename(encode(definition), names))
             renamed["name"] = offered[definition["name"]]
-            kept.append(encode({**renamed, "annotations": _HINTS, "_meta": _META}))
+            kept.append(encode({**renamed, "annotations": _hints(definition["name"]), "_meta": _META}))
     return encode({**fields, "tools": kept})
+
+
+def _hints(tool: str) -> dict[str, bool]:
+    effect = BUILT_IN[tool].effect
+    return {
+        "readOnlyHint": effect == "reads",
+        "destructiveHint": effect == "destroys",
+        "openWorldHint": False,
+    }
 
 
 def rename(text: Json, names: Mapping[str, str]) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import httpx2
 import pytest
 from click.testing import CliRunner
 from mcp import Client, MCPError
@@ -175,6 +176,7 @@ def test_a_store_that_is_down_does_not_make_a_token_invalid() -> None:
     ("options", "problem"),
     [
         (["--http", "0.0.0.0:0"], "--allow-host"),
+        (["--http", "0.0.0.0:0"], "--require-token is needed; 0.0.0.0 means all interfaces"),
         (["--http", "0.0.0.0:0", "--allow-host", "fd.example.org"], "--require-token is needed"),
         (["--http", "fd.example.org:8000"], "--require-token is needed"),
         (["--http", "127.0.0.1:0", "--require-token", "--process", "triage"], "leave --process out"),
@@ -199,3 +201,17 @@ def test_a_store_that_never_answers_delays_no_list_over_http() -> None:
 
     with SilentServer() as silent:
         assert asyncio.run(main(silent.url)) == (len(tools_of(["read", "write"])), 0)
+
+
+def test_a_request_that_is_too_large_is_answered_with_the_limit_and_the_remedy() -> None:
+    async def main(url: str) -> httpx2.Response:
+        async with serving(toolsets_at(url)) as served_at, httpx2.AsyncClient() as client:
+            return await client.post(served_at, content=b" " * (4 << 20) + b"{}")
+
+    with PrivateServer() as server:
+        response = asyncio.run(main(server.url))
+
+    assert response.status_code == 413
+    assert response.json()["jsonrpc"] == "2.0"
+    assert "4 MiB" in response.json()["error"]["message"]
+    assert "put_fd(file=...)" in response.json()["error"]["message"]

@@ -19,6 +19,7 @@ from fdstore.integrations.gateway.rewriting import (
     Replace,
     Rewriter,
     StoreTexts,
+    _renamed_text,
     error_answer,
 )
 
@@ -327,3 +328,12 @@ def test_a_host_of_2026_gets_no_note_that_it_did_not_subscribe_to() -> None:
     rewriter.offer.note_list(is_left_alone=True)
 
     assert rewriter.announcement() is None
+
+
+def test_the_source_of_a_result_is_the_name_of_the_servers_own_tool() -> None:
+    shown = '<fd_result fd="fd:1" source="read_fd">\n<message>\nread_fd(fd="fd:1")\n</message>\n</fd_result>'
+
+    renamed = _renamed_text(shown, {"fdstore_read_fd": "read_fd"})
+
+    assert 'source="read_fd"' in renamed
+    assert '<message>\nfdstore_read_fd(fd="fd:1")' in renamed
