@@ -47,6 +47,8 @@ def store(agents_server: PrivateServer) -> Iterator[Store]:
 def test_a_worker_without_a_key_runs_pipelines_and_leaves_agents_to_one_with_a_key(
     keyless: WorkerProcess, store: Store, start_agent_worker: StartAgentWorker, tmp_path: Path
 ) -> None:
+    [listed] = store.run(worker_registry.read_workers(store.prefix)).alive  # as soon as it is ready
+    assert "ANTHROPIC_API_KEY" in listed.no_agents
     (tmp_path / "root.toml").write_text(PROGRAM)
     root = launch_root(store, load(tmp_path / "root.toml"), "Go.").id
     waker(store.url, store.prefix)(root)

@@ -17,7 +17,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import msgspec
 
@@ -227,6 +227,9 @@ class Sweeper:
         return self._thread.is_alive()
 
     def start(self) -> None:
+        """Register the worker, which is listed as soon as it says that it is ready, and start the thread."""
+        with suppress(FDStoreError):  # the thread tries again, and reports it
+            self._register(self._store.run(leases.observe(self._store.prefix)).now)
         self._thread.start()
 
     def stop(self) -> None:
