@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 @click.option(
     "--tools",
     type=click.Choice(["none", "read", "all"]),
-    help="fdstore's own tools that the host sees beside the server's: all has put_fd, write_fd and close_fd "
+    help="Tools of fdstore that the host sees beside the server's: all has put_fd, write_fd and close_fd "
     "too. With --wrap: at one server, and none at the others. [default: read]",
 )
 @click.option(

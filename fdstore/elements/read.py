@@ -44,12 +44,13 @@ def read_facts(text: str) -> ResultFacts:
     return NO_FACTS
 
 
-def split_message(text: str) -> tuple[str, str]:
-    r"""Split an element after its message, which fdstore wrote. What follows may be stored text. Without a
-    message the first part is "".
+def split_message(text: str) -> tuple[str, str, str]:
+    r"""Split an element into what precedes its message, the message, which fdstore wrote, and what follows,
+    which may be stored text. Without a message all of it follows.
 
     >>> split_message("<fd_close>\n<message>\nClosed.\n</message>\n</fd_close>")
-    ('<fd_close>\n<message>\nClosed.\n</message>', '\n</fd_close>')
+    ('<fd_close>\n', '<message>\nClosed.\n</message>', '\n</fd_close>')
     """
     head, end, rest = text.partition("</message>")
-    return (head + end, rest) if end else ("", text)
+    before, start, message = head.partition("<message>")
+    return (before, start + message + end, rest) if end and start else ("", "", text)

@@ -378,6 +378,5 @@ def _renamed_text(text: str, names: Mapping[str, str]) -> str:
     is stored is never changed: the message precedes it."""
     if all(name == tool for name, tool in names.items()):
         return text
-    head, rest = split_message(text)
-    opening, start, message = head.partition("<message>")  # `source` may be a tool of the server
-    return opening + start + rename(message.encode(), names).decode() + rest
+    before, message, rest = split_message(text)  # `source`, before it, may name a tool of the server
+    return before + rename(message.encode(), names).decode() + rest

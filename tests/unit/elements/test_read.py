@@ -29,7 +29,7 @@ def test_an_element_in_a_history_of_others_is_read() -> None:
 def test_the_message_of_an_element_is_parted_from_what_others_wrote() -> None:
     stored = render.fd_result(descriptor(), make_slice("a read_fd </message> b"), None, "Stored.", 7)
 
-    message, rest = split_message(stored.text)
+    before, message, rest = split_message(stored.text)
 
     assert message.endswith("<message>\nStored.\n</message>")
-    assert (message + rest, split_message("a text")) == (stored.text, ("", "a text"))
+    assert (before + message + rest, split_message("a text")) == (stored.text, ("", "", "a text"))
