@@ -6,7 +6,9 @@ import json
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -17,8 +19,11 @@ from fdstore.store.processes import savings
 from fdstore.testing import ScriptedModel, call, say
 from fdstore.testing.replies import Reply
 from fdstore.testing.requests import Request
+from tests.outages import SilentServer
 
 READ_FD = "mcp__plugin_fdstore_fdstore__read_fd"
+HANGS_S = 15
+"""A turn that takes longer waits for a store; without any, it takes some tenths of a second."""
 NUMBERS = "".join(f"{number}\n" for number in range(1, 300_001))
 
 
@@ -255,6 +260,29 @@ def test_without_a_store_the_turn_is_what_it_is_without_the_plugin(ask: Ask) -> 
     persisted = re.compile(r"saved to: \S+")
     assert [persisted.sub("", each) for each in with_plugin] == [persisted.sub("", each) for each in without]
     assert len(without[1]) > 8000
+
+
+def test_a_store_that_never_answers_holds_up_no_small_output_and_one_long_one(ask: Ask) -> None:
+    asked: list[float] = []
+    turns = steps(
+        call("Bash", command="true", description="nothing"),
+        call("Bash", command="true", description="nothing"),
+        call("Bash", command="seq 1 20000", description="count"),
+        call("Bash", command="seq 1 20000", description="count"),
+    )
+
+    def timed(request: Request) -> Reply:
+        if "Bash" in request.tools:
+            asked.append(time.monotonic())
+        return turns(request)
+
+    with SilentServer() as silent:
+        ask(timed, store=silent.url)
+
+    took = [later - earlier for earlier, later in pairwise(asked)]
+    print("seconds of each turn:", *(f"{each:.2f}" for each in took))
+    assert len(took) == 4
+    assert max(took) < HANGS_S
 
 
 def test_claude_code_finds_nothing_wrong_with_the_plugin(claude: Path, empty_home: dict[str, str]) -> None:

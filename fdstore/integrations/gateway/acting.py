@@ -11,7 +11,6 @@ from fdstore.integrations.gateway.rewriting import (
     Expand,
     Forward,
     Incoming,
-    Replace,
     StoreTexts,
 )
 from fdstore.integrations.gateway.tool_list import ToolOffer
@@ -39,12 +38,8 @@ def rewrite(descriptors: Descriptors, offer: ToolOffer, message: bytes, decision
     match decision:
         case Forward():
             return message
-        case Replace(message=changed):
-            return changed
         case AddTools():
-            definitions = descriptors.definitions()
-            listed = None if definitions is None else decision.with_definitions(definitions)
-            offer.note_list(is_left_alone=definitions is None)
+            listed = decision.with_definitions(descriptors.definitions())
             return message if listed is None else listed
         case StoreTexts():
             shown = [descriptors.offload(text, decision.source) for text in decision.texts]

@@ -1,8 +1,9 @@
 """The store of a gateway, connected in the background.
 
-The server is started at once and the store is connected meanwhile. What needs the store waits for the first
-attempt, but not for a store that is away, which changes nothing for the host: texts pass as they are, stderr
-says so once, and a thread tries again until the store answers (see `wire.breaker`).
+The server is started at once and the store is connected meanwhile. Our tools are listed without a store. A
+long text waits for the first attempt, but not for a store that is away, which changes nothing for the host:
+texts pass as they are, stderr says so once, and a thread tries again until the store answers (see
+`wire.breaker`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from fdstore.tools.tool_names import ToolName
 if TYPE_CHECKING:
     from fdstore.client._sync.process import Process
     from fdstore.client._sync.store import Connector, Store
+    from fdstore.results.config import FDConfig
     from fdstore.toolset._sync import Toolset
 
 PATIENCE_S = 2.0
@@ -74,17 +76,7 @@ class Descriptors:
         self._is_looking = False
         self._is_away = True
         self._is_reported = False
-        self._on_return: list[Callable[[], None]] = []
         self._problem: FDStoreError = StoreUnavailable("the store", "it was not reached yet")
-
-    @property
-    def is_away(self) -> bool:
-        """Return whether the store did not answer when it was needed last, or was never reached."""
-        return self._is_away
-
-    def on_return(self, call: Callable[[], None]) -> None:
-        """Have `call` called, on a thread, each time that the store answers again."""
-        self._on_return.append(call)
 
     def start(self) -> None:
         """Begin to look for the store, on a thread."""
@@ -103,10 +95,14 @@ class Descriptors:
         if is_looking:
             self._tried.wait(END_S)
 
-    def definitions(self) -> list[dict[str, Any]] | None:
-        """Return our tools for a tool list of MCP; None if the store cannot be reached."""
-        found = self._reachable()
-        return None if found is None else found.tools.definitions_for("mcp")
+    def definitions(self) -> list[dict[str, Any]]:
+        """Return our tools for a tool list of MCP, whether the store can be reached or not."""
+        from fdstore.tools.definition_shapes import in_shape
+        from fdstore.tools.toolbox import Toolbox
+        from fdstore.toolset.build import described_context
+
+        described = Toolbox(described_context(enabled=self.offered, config=self._config()))
+        return in_shape(described.definitions, "mcp")
 
     def offload(self, text: str, source: str) -> str | None:
         """Store a text and return its `fd_result`; None if it is not to be replaced."""
@@ -180,20 +176,23 @@ class Descriptors:
         """Connect, and open the process: a store that restarted may have lost it. Raises as `connect`."""
         import fdstore
         from fdstore.client._sync.store import Connector
-        from fdstore.results.config import FDConfig
 
         if self._connector is None:
             self._connector = Connector(self._url, self._prefix, patience=PATIENCE_S)
         store = self._connector.connect()
         process = store.process(self._process)
-        config = FDConfig(
+        enabled = self.offered or READING_TOOLS
+        tools = fdstore.Toolset(process, enabled=enabled, config=self._config(), meter=self._session)
+        self._connected = Connected(store, process, tools)
+
+    def _config(self) -> FDConfig:
+        from fdstore.results.config import FDConfig
+
+        return FDConfig(
             max_direct_output_chars=self.limit,
             max_read_chars=self._max_read_chars,
             json_pretty_print=True,
         )
-        enabled = self.offered or READING_TOOLS
-        tools = fdstore.Toolset(process, enabled=enabled, config=config, meter=self._session)
-        self._connected = Connected(store, process, tools)
 
     def _reachable(self) -> Connected | None:
         """Return the store unless it is away, which only the thread that looks for it waits for."""
@@ -213,8 +212,6 @@ class Descriptors:
         if was_away:
             if was_reported:
                 self._report("the store answers again: long results become descriptors")
-            for call in self._on_return:
-                call()
 
     def _report_failure(self, error: FDStoreError) -> None:
         """Report a failure if it is the first in a row."""

@@ -16,7 +16,6 @@ from fdstore.integrations.gateway.rewriting import (
     CallOurTool,
     Expand,
     Forward,
-    Replace,
     Rewriter,
     error_answer,
 )
@@ -46,11 +45,10 @@ class HostConnection:
         self._descriptors = descriptors
         self._send, self._on_gone = send, on_gone
         self._host_in, self._host_out = host_in, MessageWriter(host_out)
-        self._rewriter = Rewriter(descriptors.limit, ToolOffer(descriptors.offered), announces=True)
+        self._rewriter = Rewriter(descriptors.limit, ToolOffer(descriptors.offered))
         self._lock = threading.Lock()
         self._jobs: set[threading.Thread] = set()
         self._rewrites = threading.BoundedSemaphore(MAX_REWRITES)
-        descriptors.on_return(self._announce)
 
     def read(self) -> None:
         """Pass on what the host sends, to the end of its input."""
@@ -66,9 +64,6 @@ class HostConnection:
         if isinstance(decision, Forward):
             self._to_host(line)
             return
-        if isinstance(decision, Replace):
-            self._to_host(decision.message + end)
-            return
         self._rewrites.acquire()
 
         def answer() -> None:
@@ -78,17 +73,8 @@ class HostConnection:
             finally:  # even a defect here must not cost the host its answer
                 self._to_host(shown + end)
                 self._rewrites.release()
-            if not self._descriptors.is_away:  # it may have returned before this answer was passed on
-                self._announce()
 
         self.begin(answer)
-
-    def _announce(self) -> None:
-        """Tell the host that there are more tools, if it got the list while the store was away."""
-        with self._lock:
-            message = self._rewriter.announcement()
-        if message is not None:
-            self._to_host(message + b"\n")
 
     def waits_for_answers(self) -> bool:
         """Return whether the server owes answers to a host that still reads."""

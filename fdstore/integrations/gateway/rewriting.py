@@ -44,12 +44,6 @@ class Forward(msgspec.Struct, frozen=True):
     """Pass the message on as it is."""
 
 
-class Replace(msgspec.Struct, frozen=True):
-    """Pass on this message in its place."""
-
-    message: bytes
-
-
 class CallOurTool(msgspec.Struct, frozen=True):
     """Answer a call of one of our tools; the server does not see it."""
 
@@ -123,17 +117,13 @@ class Batch(msgspec.Struct, frozen=True):
     """Decide about each message of a batch, and pass them on together."""
 
     messages: list[bytes]
-    decisions: list[Forward | Replace | StoreTexts | AddTools]
+    decisions: list[Forward | StoreTexts | AddTools]
 
 
 Outgoing: TypeAlias = Forward | CallOurTool | Expand
-Incoming: TypeAlias = Forward | Replace | StoreTexts | AddTools | Batch
+Incoming: TypeAlias = Forward | StoreTexts | AddTools | Batch
 
 FORWARD = Forward()
-
-TOOLS_CHANGED = b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'
-"""Has a host ask for the tools again."""
-
 
 class Known(msgspec.Struct, frozen=True):
     """A request of the host that was passed on and not answered yet."""
@@ -159,13 +149,10 @@ _message = msgspec.json.Decoder(_Message)
 
 class Rewriter:
     """The decisions about the messages of one connection; texts of more than `limit` characters are stored.
-    Connections to the same server may share an `offer`. With `announces`, the answer to
-    `initialize` declares that the list of tools may change."""
+    Connections to the same server may share an `offer`."""
 
-    def __init__(self, limit: int, offer: ToolOffer | None = None, *, announces: bool = False) -> None:
+    def __init__(self, limit: int, offer: ToolOffer | None = None) -> None:
         self._limit = limit
-        self._announces = announces
-        self._is_initialized = False
         self._known: dict[RequestKey, Known] = {}
         self.offer = offer or ToolOffer()
 
@@ -224,12 +211,8 @@ class Rewriter:
         if known.method == "tools/list" and found.result is not UNSET:
             self.offer.note_tools(tool_names(found.result))
             return AddTools(parts_of(message) or {}, self.offer.names)
-        if known.method == "initialize" and found.result is not UNSET and self._announces:
-            self._is_initialized = True
-            changed = _with_list_changed(parts_of(message) or {})
-            return FORWARD if changed is None else Replace(changed)
         # a text is never longer than its JSON
-        if known.method != "tools/call" or self.offer.is_left_alone or len(message) <= self._limit:
+        if known.method != "tools/call" or len(message) <= self._limit:
             return FORWARD
         if found.result is not UNSET:
             plan = plan_result(found.result, self._limit)
@@ -240,12 +223,6 @@ class Rewriter:
             if len(string_of(error.get("message", b"")) or "") > self._limit:
                 return StoreTexts(known.tool, parts_of(message) or {}, None, error, self.offer.names)
         return FORWARD
-
-    def announcement(self) -> bytes | None:
-        """Return what tells the host, once, that the tools which it was last listed have changed; None if
-        they have not, or it is a host of the eras that subscribe to such notes."""
-        is_due, self.offer.is_outdated = self.offer.is_outdated and self._is_initialized, False
-        return TOOLS_CHANGED if is_due else None
 
     @property
     def owes_answers(self) -> bool:
@@ -296,18 +273,6 @@ class Rewriter:
         key = key_of(params.get("requestId", b"null"))
         if key in self._known:
             self._known[key] = msgspec.structs.replace(self._known[key], is_cancelled=True)
-
-
-def _with_list_changed(fields: Parts) -> bytes | None:
-    """Return an answer to `initialize` that says that the list of tools may change; None if it says so
-    already, or the server has no tools."""
-    result = parts_of(fields["result"]) or {}
-    capabilities = parts_of(result.get("capabilities", b"")) or {}
-    tools = parts_of(capabilities.get("tools", b""))
-    if tools is None or bytes(tools.get("listChanged", b"")) == b"true":
-        return None
-    changed = encode({**capabilities, "tools": encode({**tools, "listChanged": True})})
-    return bytes(encode({**fields, "result": encode({**result, "capabilities": changed})}))
 
 
 def error_answer(id: Raw, message: str) -> bytes:

@@ -37,22 +37,13 @@ to; and it writes results of more than 50 000 characters to a file, which escapi
 class ToolOffer:
     """The tools of a server as far as they are known, and under which names ours are offered beside them.
 
-    tools           which of ours are offered
-    is_left_alone   whether the last tool list passed without our tools, because the store was out of reach.
-                    Then results pass too: the model could not read descriptors, and the host holds results
-                    against the schemas that it saw
-    is_outdated     whether the host is still to be told that the list has changed since then
+    tools   which of ours are offered
     """
 
     def __init__(self, tools: Sequence[ToolName] = READING_TOOLS) -> None:
         self._tools = tools
         self._server_tools: set[str] = set()
         self.names: Mapping[str, str] = choose_names((), tools)
-        self.is_left_alone = self.is_outdated = False
-
-    def note_list(self, *, is_left_alone: bool) -> None:
-        """Note how a tool list was passed on."""
-        self.is_left_alone = self.is_outdated = is_left_alone
 
     def note_tools(self, names: Iterable[str]) -> None:
         """Note tools of the server. They are never forgotten: a name of ours does not change back while a

@@ -33,7 +33,7 @@ DEFAULT_CONFIG = FDConfig(max_read_chars=HOST_READ_CHARS)
 PATIENCE_S = 2.0
 """How long a call may take while the store does not answer."""
 
-LIST_WITHIN_S = 0.2
+LIST_WITHIN_S = 0.1
 """How long the list of resources waits for the first connection."""
 
 MAX_TOOLSETS = 256

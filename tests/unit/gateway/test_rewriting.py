@@ -10,13 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fdstore.integrations.gateway.rewriting import (
-    TOOLS_CHANGED,
     AddTools,
     Batch,
     CallOurTool,
     Expand,
     Forward,
-    Replace,
     Rewriter,
     StoreTexts,
     _renamed_text,
@@ -266,13 +264,6 @@ def test_the_answers_of_a_batch_are_rewritten_one_by_one() -> None:
     assert [type(each) for each in decision.decisions] == [Forward, StoreTexts]
 
 
-def test_a_connection_whose_tool_list_passed_unchanged_is_left_alone() -> None:
-    rewriter = called()
-    rewriter.offer.is_left_alone = True
-
-    assert rewriter.from_server(answer({"content": [text(LONG)]})) == Forward()
-
-
 def test_what_the_server_owes_is_known_at_its_end() -> None:
     rewriter = called(id=1)
     for id in (2, "3"):
@@ -287,47 +278,6 @@ def test_what_the_server_owes_is_known_at_its_end() -> None:
     assert [bytes(each.id) for each in owed] == [b"1", b'"3"']
     assert json.loads(error_answer(owed[1].id, "gone"))["id"] == "3"
     assert not rewriter.owes_answers
-
-
-@pytest.mark.parametrize("tools", [{}, {"listChanged": False}, {"listChanged": True}, None])
-def test_a_host_hears_that_the_list_of_tools_may_change(tools: Any) -> None:
-    rewriter = Rewriter(LIMIT, announces=True)
-    rewriter.to_server(request("initialize", protocolVersion="2025-06-18"))
-    capabilities = {"prompts": {}} if tools is None else {"tools": tools, "prompts": {}}
-
-    decision = rewriter.from_server(answer({"capabilities": capabilities, "serverInfo": {"name": "s"}}))
-
-    if tools is None or tools.get("listChanged"):
-        assert decision == Forward()
-    else:
-        assert isinstance(decision, Replace)
-        changed = {"tools": {"listChanged": True}, "prompts": {}}
-        assert json.loads(decision.message) == json.loads(
-            answer({"capabilities": changed, "serverInfo": {"name": "s"}})
-        )
-
-
-def test_a_change_of_the_tools_is_announced_once_to_a_host_that_was_listed_fewer() -> None:
-    rewriter = Rewriter(LIMIT, announces=True)
-    rewriter.to_server(request("initialize", protocolVersion="2025-06-18"))
-    rewriter.from_server(answer({"capabilities": {"tools": {}}}))
-    assert rewriter.announcement() is None
-
-    rewriter.offer.note_list(is_left_alone=True)
-    assert rewriter.announcement() == TOOLS_CHANGED
-    assert rewriter.announcement() is None
-    assert rewriter.offer.is_left_alone
-
-    rewriter.offer.note_list(is_left_alone=False)
-    assert rewriter.announcement() is None
-
-
-def test_a_host_of_2026_gets_no_note_that_it_did_not_subscribe_to() -> None:
-    rewriter = Rewriter(LIMIT, announces=True)
-
-    rewriter.offer.note_list(is_left_alone=True)
-
-    assert rewriter.announcement() is None
 
 
 def test_the_source_of_a_result_is_the_name_of_the_servers_own_tool() -> None:
