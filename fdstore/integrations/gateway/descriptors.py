@@ -209,9 +209,8 @@ class Descriptors:
     def _worked(self) -> None:
         was_away, self._is_away = self._is_away, False
         was_reported, self._is_reported = self._is_reported, False
-        if was_away:
-            if was_reported:
-                self._report("the store answers again: long results become descriptors")
+        if was_away and was_reported:
+            self._report("the store answers again: long results become descriptors")
 
     def _report_failure(self, error: FDStoreError) -> None:
         """Report a failure if it is the first in a row."""
