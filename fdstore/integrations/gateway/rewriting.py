@@ -125,6 +125,7 @@ Incoming: TypeAlias = Forward | StoreTexts | AddTools | Batch
 
 FORWARD = Forward()
 
+
 class Known(msgspec.Struct, frozen=True):
     """A request of the host that was passed on and not answered yet."""
 
