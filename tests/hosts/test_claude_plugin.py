@@ -27,7 +27,7 @@ HANGS_S = 15
 NUMBERS = "".join(f"{number}\n" for number in range(1, 300_001))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def server() -> Iterator[PrivateServer]:
     with PrivateServer() as started:
         yield started
