@@ -101,7 +101,7 @@ def gateway(
     host also sees the tools read_fd, search_fd and list_fds (named fdstore_read_fd, ... if the server has
     tools of these names). {{fd:3}} in the arguments of any tool stands for the stored content.
 
-    If the store cannot be reached, everything passes unchanged. The exit code is the server's.
+    If the store cannot be reached, results pass unchanged. The exit code is the server's.
 
     --wrap changes the configuration of a host (mcpServers, or servers in VS Code) so that each server is
     behind a gateway, and prints what it did; --unwrap undoes it. Comments and format of the file stay. One of

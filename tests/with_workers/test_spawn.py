@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -166,15 +166,20 @@ def test_a_custom_agent_loop_spawns_once_for_a_call(shared_harness: AgentHarness
     assert shared_harness.store.tree("own-loop").processes == 2
 
 
-def test_an_event_loop_is_not_blocked_while_children_run(shared_harness: AgentHarness) -> None:
-    shared_harness.program("reader")
+def echo_when_two_ask() -> Callable[[Request], Any]:
+    """Return a script that answers a request only while another is asked too."""
     both = threading.Barrier(2, timeout=PATIENCE_S)
 
-    def reader(request: Request) -> Any:
+    def echo(request: Request) -> Any:
         both.wait()
         return say(request.last_text())
 
-    shared_harness.set_script({"READER": reader})
+    return echo
+
+
+def test_an_event_loop_is_not_blocked_while_children_run(shared_harness: AgentHarness) -> None:
+    shared_harness.program("reader")
+    shared_harness.set_script({"READER": echo_when_two_ask()})
 
     async def main() -> list[str]:
         async with await fdstore.aio.connect(shared_harness.url) as store:
@@ -197,13 +202,7 @@ def test_the_spawns_of_one_turn_run_at_the_same_time_and_are_answered_in_order(
     shared_harness: AgentHarness, awaited: bool
 ) -> None:
     shared_harness.program("reader")
-    both = threading.Barrier(2, timeout=PATIENCE_S)
-
-    def reader(request: Request) -> Any:
-        both.wait()
-        return say(request.last_text())
-
-    shared_harness.set_script({"READER": reader})
+    shared_harness.set_script({"READER": echo_when_two_ask()})
     programs = {"reader": shared_harness.folder / "reader.toml"}
     blocks: list[Any] = [{"type": "text", "text": "I ask two."}]
     for query in ("one", "two"):

@@ -13,7 +13,6 @@ from fdstore.integrations.gateway.rewriting import (
     Incoming,
     StoreTexts,
 )
-from fdstore.integrations.gateway.tool_list import ToolOffer
 
 
 def answer_call(descriptors: Descriptors, call: CallOurTool) -> bytes:
@@ -33,7 +32,7 @@ def expand(descriptors: Descriptors, message: bytes, decision: Expand) -> tuple[
     return (message if texts is None else decision.with_texts(texts)), None
 
 
-def rewrite(descriptors: Descriptors, offer: ToolOffer, message: bytes, decision: Incoming) -> bytes:
+def rewrite(descriptors: Descriptors, message: bytes, decision: Incoming) -> bytes:
     """Return an answer of the server as the host is to see it."""
     match decision:
         case Forward():
@@ -46,5 +45,5 @@ def rewrite(descriptors: Descriptors, offer: ToolOffer, message: bytes, decision
             return message if all(text is None for text in shown) else decision.with_shown(shown)
         case Batch():
             pairs = zip(decision.messages, decision.decisions, strict=True)
-            parts = [rewrite(descriptors, offer, part, each) for part, each in pairs]
+            parts = [rewrite(descriptors, part, each) for part, each in pairs]
             return b"[" + b",".join(parts) + b"]"

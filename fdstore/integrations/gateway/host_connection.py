@@ -69,7 +69,7 @@ class HostConnection:
         def answer() -> None:
             shown = message
             try:
-                shown = rewrite(self._descriptors, self._rewriter.offer, message, decision)
+                shown = rewrite(self._descriptors, message, decision)
             finally:  # even a defect here must not cost the host its answer
                 self._to_host(shown + end)
                 self._rewrites.release()

@@ -214,7 +214,7 @@ class HttpRelay:
             session.forget_answered(message)
         if isinstance(decision, Forward):
             return message
-        return await asyncio.to_thread(rewrite, self._descriptors, self._offer, message, decision)
+        return await asyncio.to_thread(rewrite, self._descriptors, message, decision)
 
 
 async def _chunks(response: httpx2.Response) -> AsyncIterator[bytes]:
