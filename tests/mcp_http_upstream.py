@@ -21,14 +21,29 @@ def event(message: Any, id: str = "") -> bytes:
 NOTE = b": alive\n\n" + event({"method": "notifications/message", "params": {"data": "x" * 9000}})
 
 
+UNANSWERED: dict[str, tuple[bytes, bytes] | None] = {
+    "never": None,
+    "endless": (b"text/event-stream", b": begun\n\n"),
+    "endless_json": (b"application/json", b'{"id": '),
+}
+"""Tools that never answer: the media type and the body that the response begins with."""
+
+
 class Upstream:
-    """An ASGI application that records the requests it gets."""
+    """An ASGI application that records the requests it gets. `waiting` and `cancelled` tell of the tools that
+    never answer."""
 
     def __init__(self) -> None:
         self.requests: list[tuple[str, dict[str, str], Any]] = []
         self.session = "s7"
         self.unasked: list[Any] = []
-        self.cancelled = threading.Event()
+        self.waiting, self.cancelled = threading.Event(), threading.Event()
+
+    def forget(self) -> None:
+        """Forget the requests, and what was told of them."""
+        self.requests.clear()
+        self.waiting.clear()
+        self.cancelled.clear()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         request = Request(scope, receive)
@@ -37,11 +52,12 @@ class Upstream:
         path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
         self.requests.append((f"{request.method} {path}", dict(request.headers), message))
         tool = message.get("params", {}).get("name")
-        if tool in ("never", "endless"):
-            if tool == "endless":
-                head = [(b"content-type", b"text/event-stream")]
+        if tool in UNANSWERED:
+            if begun := UNANSWERED[tool]:
+                head = [(b"content-type", begun[0])]
                 await send({"type": "http.response.start", "status": 200, "headers": head})
-                await send({"type": "http.response.body", "body": b": begun\n\n", "more_body": True})
+                await send({"type": "http.response.body", "body": begun[1], "more_body": True})
+            self.waiting.set()
             while (await receive())["type"] != "http.disconnect":
                 pass
             self.cancelled.set()

@@ -27,12 +27,15 @@ FILE = "fdstore.toml"
 
 MAX_FILE_BYTES = 65536
 
+CONFIG = FDConfig(json_pretty_print=True)
+"""The sizes of a project without others. JSON of tools is often one line, which nobody finds anything in."""
+
 
 class Project(msgspec.Struct, frozen=True, kw_only=True):
     """A project: the name of its process, and the sizes of its descriptors."""
 
     process: str
-    config: FDConfig = FDConfig()
+    config: FDConfig = CONFIG
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
@@ -83,5 +86,5 @@ def _read(directory: Path) -> Project:
         raise InvalidArgument(FILE, f"{path} cannot be used: {error}") from error
     return Project(
         process=process_name_of(str(directory)) if found.process is None else check_root(found.process),
-        config=FDConfig(max_direct_output_chars=found.max_direct_output_chars),
+        config=msgspec.structs.replace(CONFIG, max_direct_output_chars=found.max_direct_output_chars),
     )

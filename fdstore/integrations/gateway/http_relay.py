@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Collection, Coroutine, Mapping
 from contextlib import suppress
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 import httpx2
@@ -33,6 +33,8 @@ from fdstore.integrations.gateway.tool_list import ToolOffer
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
+
+T = TypeVar("T")
 
 MAX_SESSIONS = 1000
 CONNECT_S = 10.0
@@ -144,7 +146,7 @@ class HttpRelay:
             headers = [pair for pair in headers if pair[0] != b"content-length"]
         elif rewriter is not None and is_plain and media_type == "application/json":
             try:
-                whole = b"".join([chunk async for chunk in content])
+                whole = await _unless_it_leaves(request, _all_of(content))
             except httpx2.HTTPError as error:
                 return _error(502, f"the connection to the MCP server broke: {type(error).__name__}: {error}")
             answer = await self._rewritten(whole, rewriter, session)
@@ -168,16 +170,7 @@ class HttpRelay:
         built = self._client.build_request(
             request.method, self._target(request), headers=headers, content=body or None
         )
-        sending = asyncio.ensure_future(self._client.send(built, stream=True))
-        leaving = asyncio.ensure_future(_disconnected(request))
-        try:
-            await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
-            if not sending.done():
-                raise ClientDisconnect
-            return sending.result()
-        finally:
-            for task in (sending, leaving):
-                task.cancel()
+        return await _unless_it_leaves(request, self._client.send(built, stream=True))
 
     def _target(self, request: Request) -> httpx2.URL:
         query = request.scope.get("query_string", b"")
@@ -230,6 +223,25 @@ def _is_in_header(request: Request) -> bool:
     """Return whether a header repeats an argument with `{{fd:3}}`, as tools may ask since 2026-07-28. Servers
     refuse a request whose headers and body differ, so it passes as it is."""
     return any(name.startswith("mcp-param-") and "{{" in value for name, value in request.headers.items())
+
+
+async def _all_of(chunks: AsyncIterator[bytes]) -> bytes:
+    return b"".join([chunk async for chunk in chunks])
+
+
+async def _unless_it_leaves(request: Request, awaited: Coroutine[Any, Any, T]) -> T:
+    """Return what is awaited, for a client that waits for it. Raises `ClientDisconnect` after it was given up
+    for one that does not."""
+    working = asyncio.ensure_future(awaited)
+    leaving = asyncio.ensure_future(_disconnected(request))
+    try:
+        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise ClientDisconnect
+        return working.result()
+    finally:
+        for task in (working, leaving):
+            task.cancel()
 
 
 async def _disconnected(request: Request) -> None:

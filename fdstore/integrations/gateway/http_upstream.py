@@ -1,17 +1,21 @@
 """Relay between a host, on standard input and output, and an MCP server by HTTP.
 
-Each message of the host is one POST; requests are sent on threads of their own, since an answer may take as
-long as it needs. Streams that break off before the answer are continued from the last event. In the eras with
-`initialize` the session's id and version are sent along, and a GET listens to what the server says unasked. A
-server that was restarted has lost the session; then a new one is begun with the host's own `initialize`.
+Each message of the host is one POST, and each POST a task, since an answer may take as long as it needs.
+Streams that break off before the answer are continued from the last event. In the eras with `initialize` the
+session's id and version are sent along, and a GET listens to what the server says unasked. A server that was
+restarted has lost the session; then a new one is begun with the host's own `initialize`.
+
+A host takes a request back by `notifications/cancelled`. Since 2026-07-28 servers by HTTP learn it from the
+end of the response stream, and before from the notification; either way nothing waits for the answer.
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, suppress
-from typing import Any
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from concurrent.futures import CancelledError, Future
+from contextlib import AbstractAsyncContextManager, suppress
+from typing import Any, NamedTuple
 
 import httpx2
 import msgspec
@@ -19,7 +23,7 @@ import msgspec
 from fdstore.integrations.gateway.descriptors import Descriptors
 from fdstore.integrations.gateway.host_connection import HostConnection, background_thread
 from fdstore.integrations.gateway.json_parts import parts_of, string_of
-from fdstore.integrations.gateway.rewriting import error_answer
+from fdstore.integrations.gateway.rewriting import RequestKey, error_answer, key_of
 from fdstore.integrations.gateway.sse import EventSplitter, data_of, field_of
 
 CONNECT_S = 10.0
@@ -50,75 +54,105 @@ class HttpUpstream:
         host_out: int = 1,
     ) -> None:
         self._url = url
-        self._gone = threading.Event()
+        self._headers = {**headers, "Accept-Encoding": "identity"}
         self._host = HostConnection(
-            descriptors, self._send, self._gone.set, host_in=host_in, host_out=host_out
+            descriptors, self._send, self._host_has_gone, host_in=host_in, host_out=host_out
         )
-        self._client = httpx2.Client(
-            headers={**headers, "Accept-Encoding": "identity"},
-            timeout=httpx2.Timeout(None, connect=CONNECT_S),
-            limits=httpx2.Limits(),
-            follow_redirects=False,  # the headers are for this server
-        )
+        self._loop: asyncio.AbstractEventLoop
+        self._client: httpx2.AsyncClient
+        self._gone = asyncio.Event()
+        self._requests: dict[RequestKey | None, _Request] = {}
         self._session: dict[str, str] = {}
         self._initialize = b""
-        self._renewing = threading.Lock()
-        self._is_listening = False
+        self._renewing = asyncio.Lock()
+        self._listening: asyncio.Task[None] | None = None
 
     def run(self) -> int:
         """Relay until the host leaves and has its answers. Return the exit code."""
-        background_thread(self._host.read, "host").start()
-        self._gone.wait()
-        while self._host.has_jobs() and self._host.can_answer():
-            self._host.wait_for_a_job(RECONNECT_S)
-        if SESSION in self._session:
-            with suppress(httpx2.HTTPError, UnicodeError):  # the server ends the session by itself
-                self._client.delete(self._url, headers=self._session, timeout=CONNECT_S)
+        relay = background_thread(lambda: asyncio.run(self._relay()), "relay")
+        relay.start()
+        relay.join()
         return 0
+
+    async def _relay(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        async with httpx2.AsyncClient(
+            headers=self._headers,
+            timeout=httpx2.Timeout(None, connect=CONNECT_S),
+            limits=httpx2.Limits(),
+            follow_redirects=False,  # the headers are for this server
+        ) as self._client:
+            background_thread(self._host.read, "host").start()
+            await self._gone.wait()
+            while (self._requests or self._host.has_jobs()) and self._host.can_answer():
+                if self._requests:
+                    tasks = [request.task for request in self._requests.values()]
+                    await asyncio.wait(tasks, timeout=RECONNECT_S, return_when=asyncio.FIRST_COMPLETED)
+                else:
+                    await _on_a_thread(lambda: self._host.wait_for_a_job(RECONNECT_S))
+            if SESSION in self._session:
+                with suppress(httpx2.HTTPError, UnicodeError):  # the server ends the session by itself
+                    await self._client.delete(self._url, headers=self._session, timeout=CONNECT_S)
+
+    def _host_has_gone(self) -> None:
+        with suppress(RuntimeError):  # the relay has ended
+            self._loop.call_soon_threadsafe(self._gone.set)
 
     def _send(self, line: bytes) -> None:
         """Send a message of the host. One that expects no answer is sent before the next one is read."""
         if not line.strip():
             return
-        message = _Sent.of(line)
-        if message.is_request:
-            self._host.begin(lambda: self._post(line, message))
-        else:
-            self._post(line, message)
+        with suppress(RuntimeError, CancelledError):  # the relay has ended
+            asyncio.run_coroutine_threadsafe(self._take(line, _Sent.of(line)), self._loop).result()
 
-    def _post(self, line: bytes, message: _Sent) -> None:
+    async def _take(self, line: bytes, message: _Sent) -> None:
+        if message.is_request:
+            task = asyncio.create_task(self._post(line, message))
+            request = self._requests[message.key] = _Request(message, task)
+            task.add_done_callback(lambda _: self._forget(request))
+            return
+        taken_back = self._requests.get(message.cancelled_key) if message.cancelled_key else None
+        if taken_back is None or taken_back.message.version is None:
+            await self._post(line, message)
+        if taken_back is not None:
+            taken_back.task.cancel()  # which ends the response stream
+
+    def _forget(self, request: _Request) -> None:
+        if self._requests.get(request.message.key) is request:
+            del self._requests[request.message.key]
+
+    async def _post(self, line: bytes, message: _Sent) -> None:
         if message.method == "initialize":
             self._initialize = line
         session = self._session.get(SESSION)
         try:
-            with self._stream(line, message) as response:
+            async with self._stream(line, message) as response:
                 if message.method == "initialize" and SESSION in response.headers:
                     self._session[SESSION] = response.headers[SESSION]
                 is_lost = response.status_code == 404 and session is not None and not message.is_repeated
                 if not response.is_success and not is_lost:
-                    self._refused(response, message)
+                    await self._refused(response, message)
                     return
-                last_event = None if is_lost else self._deliver_all(response, message)
+                last_event = None if is_lost else await self._deliver_all(response, message)
             if is_lost and session is not None:
                 message.is_repeated = True
-                self._renew(session)
-                self._post(line, message)
+                await self._renew(session)
+                await self._post(line, message)
                 return
             while message.is_request and not message.is_answered and last_event is not None:
-                last_event = self._continue(message, last_event)
+                last_event = await self._continue(message, last_event)
         except httpx2.HTTPError as error:
-            self._fail(message, f"the MCP server cannot be reached: {type(error).__name__}: {error}")
+            await self._fail(message, f"the MCP server cannot be reached: {type(error).__name__}: {error}")
             return
         except Exception as error:  # noqa: BLE001  an odd header or id of a server must cost no other message
-            self._fail(message, f"the MCP server cannot be used: {type(error).__name__}: {error}")
+            await self._fail(message, f"the MCP server cannot be used: {type(error).__name__}: {error}")
             return
         if message.is_request and not message.is_answered:
-            self._fail(message, "the MCP server ended the response without an answer")
-        if message.method == "notifications/initialized" and not self._is_listening:
-            self._is_listening = True
-            background_thread(self._listen, "listen").start()
+            await self._fail(message, "the MCP server ended the response without an answer")
+        if message.method == "notifications/initialized" and self._listening is None:
+            self._listening = asyncio.create_task(self._listen())
 
-    def _stream(self, line: bytes, message: _Sent) -> AbstractContextManager[httpx2.Response]:
+    def _stream(self, line: bytes, message: _Sent) -> AbstractAsyncContextManager[httpx2.Response]:
         headers = {
             "Content-Type": "application/json",
             "Accept": "application/json, text/event-stream",
@@ -127,31 +161,31 @@ class HttpUpstream:
         }
         return self._client.stream("POST", self._url, content=line.strip(), headers=headers)
 
-    def _renew(self, lost: str) -> None:
+    async def _renew(self, lost: str) -> None:
         """Begin a new session in place of one that the server does not know any more, as after a restart.
         Raises `httpx2.HTTPError`."""
-        with self._renewing:
+        async with self._renewing:
             if self._session.get(SESSION) != lost:
                 return  # another request has done it
             del self._session[SESSION]
-            with self._stream(self._initialize, _Sent.of(self._initialize)) as response:
-                response.read()
+            async with self._stream(self._initialize, _Sent.of(self._initialize)) as response:
+                await response.aread()
                 if SESSION in response.headers:
                     self._session[SESSION] = response.headers[SESSION]
-            with self._stream(INITIALIZED, _Sent.of(INITIALIZED)) as response:
-                response.read()
+            async with self._stream(INITIALIZED, _Sent.of(INITIALIZED)) as response:
+                await response.aread()
 
-    def _continue(self, message: _Sent, last_event: bytes) -> bytes | None:
+    async def _continue(self, message: _Sent, last_event: bytes) -> bytes | None:
         """Continue a stream that ended before the answer. Return the id of its last event."""
-        self._gone.wait(message.retry_s)
+        await self._pause(message.retry_s)
         headers = {"Accept": "text/event-stream", "Last-Event-ID": last_event.decode(), **self._session}
-        with self._client.stream("GET", self._url, headers=headers) as response:
+        async with self._client.stream("GET", self._url, headers=headers) as response:
             if not response.is_success:
-                self._refused(response, message)
+                await self._refused(response, message)
                 return None
-            return self._deliver_all(response, message) or last_event
+            return await self._deliver_all(response, message) or last_event
 
-    def _listen(self) -> None:
+    async def _listen(self) -> None:
         """Pass on what the server says unasked, until the host leaves; many servers offer no such stream."""
         unasked = _Sent("", None, {})
         last_event: bytes | None = None
@@ -160,33 +194,38 @@ class HttpUpstream:
             if last_event is not None:
                 headers["Last-Event-ID"] = last_event.decode()
             try:
-                with self._client.stream("GET", self._url, headers=headers) as response:
+                async with self._client.stream("GET", self._url, headers=headers) as response:
                     if 400 <= response.status_code < 500:
                         return
                     if response.is_success:
-                        last_event = self._deliver_all(response, unasked) or last_event
+                        last_event = await self._deliver_all(response, unasked) or last_event
             except UnicodeError:  # an id that no header can have
                 return
             except httpx2.HTTPError:
                 pass
-            self._gone.wait(unasked.retry_s)
+            await self._pause(unasked.retry_s)
 
-    def _deliver_all(self, response: httpx2.Response, message: _Sent) -> bytes | None:
+    async def _pause(self, pause_s: float) -> None:
+        """Wait, but no longer than the host is there."""
+        with suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._gone.wait(), pause_s)
+
+    async def _deliver_all(self, response: httpx2.Response, message: _Sent) -> bytes | None:
         """Pass the messages of a response on. Return the id of the last event of a stream."""
         if _media_type(response) != "text/event-stream":
-            body = response.read()
+            body = await response.aread()
             if body.strip():
-                self._deliver(body, message)
+                await self._deliver(body, message)
             return None
         last_event = None
         try:
-            for event in _events(response):
+            async for event in _events(response):
                 last_event = field_of(event, b"id") or last_event
                 retry_ms = field_of(event, b"retry")
                 if retry_ms is not None and retry_ms.isdigit():
                     message.retry_s = min(int(retry_ms[:9]) / 1000, MAX_RECONNECT_S)
                 if data := data_of(event):
-                    self._deliver(data, message)
+                    await self._deliver(data, message)
                 if message.is_answered:
                     break  # a stream that was continued may stay open
         except httpx2.HTTPError:
@@ -194,7 +233,7 @@ class HttpUpstream:
                 raise
         return last_event
 
-    def _deliver(self, data: bytes, message: _Sent) -> None:
+    async def _deliver(self, data: bytes, message: _Sent) -> None:
         """Pass a message on as one line: line breaks outside strings are blanks, and none are in strings."""
         line = data.strip().replace(b"\r", b" ").replace(b"\n", b" ")
         found = parts_of(line) or {}
@@ -204,23 +243,26 @@ class HttpUpstream:
                 version = string_of((parts_of(found.get("result", b"")) or {}).get("protocolVersion", b""))
                 if version is not None:
                     self._session["mcp-protocol-version"] = version
-        self._host.answer(line + b"\n")
+        await self._answer(line + b"\n")
 
-    def _refused(self, response: httpx2.Response, message: _Sent) -> None:
+    async def _refused(self, response: httpx2.Response, message: _Sent) -> None:
         """Pass on the error of the server, else one that names the status."""
-        body = response.read()
+        body = await response.aread()
         error = parts_of(body) or {}
         if "error" in error and message.id is not None and bytes(error.get("id", b"")) == message.id:
-            self._deliver(body, message)
+            await self._deliver(body, message)
             return
         said = string_of((parts_of(error.get("error", b"")) or {}).get("message", b""))
         said = said or response.reason_phrase
-        self._fail(message, f"the MCP server refused the request: HTTP {response.status_code}: {said}")
+        await self._fail(message, f"the MCP server refused the request: HTTP {response.status_code}: {said}")
 
-    def _fail(self, message: _Sent, problem: str) -> None:
+    async def _fail(self, message: _Sent, problem: str) -> None:
         if message.id is not None and not message.is_answered:
             message.is_answered = True
-            self._host.answer(error_answer(msgspec.Raw(message.id), problem) + b"\n")
+            await self._answer(error_answer(msgspec.Raw(message.id), problem) + b"\n")
+
+    async def _answer(self, line: bytes) -> None:
+        await _on_a_thread(lambda: self._host.answer(line))
 
 
 class _Sent:
@@ -242,17 +284,39 @@ class _Sent:
     def is_request(self) -> bool:
         return self.id is not None
 
+    @property
+    def key(self) -> RequestKey | None:
+        return key_of(self.id) if self.id is not None else None
+
+    @property
+    def cancelled_key(self) -> RequestKey | None:
+        """The request that this message takes back."""
+        if self.method != "notifications/cancelled" or "requestId" not in self._params:
+            return None
+        return key_of(self._params["requestId"])
+
+    @property
+    def version(self) -> str | None:
+        """The version of the protocol, which each message names since 2026-07-28."""
+        meta = parts_of(self._params.get("_meta", b"")) or {}
+        return string_of(meta.get(VERSION_META, b""))
+
     def headers(self) -> dict[str, str]:
         """Return the headers of this message: since 2026-07-28 each one has its version, method and name."""
-        meta = parts_of(self._params.get("_meta", b"")) or {}
-        version = string_of(meta.get(VERSION_META, b""))
-        if version is None:
+        if self.version is None:
             return {}
-        headers = {"Mcp-Protocol-Version": version, "Mcp-Method": self.method}
+        headers = {"Mcp-Protocol-Version": self.version, "Mcp-Method": self.method}
         name: Any = string_of(self._params.get(NAME_FIELDS.get(self.method, ""), b""))
         if name is not None:
             headers["Mcp-Name"] = _header_value(name)
         return headers
+
+
+class _Request(NamedTuple):
+    """A request of the host without its answer."""
+
+    message: _Sent
+    task: asyncio.Task[None]
 
 
 def _header_value(text: str) -> str:
@@ -268,7 +332,26 @@ def _media_type(response: httpx2.Response) -> str:
     return str(response.headers.get("content-type", "")).partition(";")[0].strip().lower()
 
 
-def _events(response: httpx2.Response) -> Iterator[bytes]:
+async def _events(response: httpx2.Response) -> AsyncIterator[bytes]:
     splitter = EventSplitter()
-    for chunk in response.iter_bytes():
-        yield from splitter.feed(chunk)
+    async for chunk in response.aiter_bytes():
+        for event in splitter.feed(chunk):
+            yield event
+
+
+async def _on_a_thread(body: Callable[[], None]) -> None:
+    """Run what may wait for the host. The thread is a daemon, so that no host that does not read keeps the
+    program alive."""
+    done: Future[None] = Future()
+    done.set_running_or_notify_cancel()  # one that has begun goes on, whoever waits for it
+
+    def run() -> None:
+        try:
+            body()
+        except BaseException as error:  # noqa: BLE001  it belongs to who waits
+            done.set_exception(error)
+        else:
+            done.set_result(None)
+
+    background_thread(run, "answer").start()
+    await asyncio.wrap_future(done)

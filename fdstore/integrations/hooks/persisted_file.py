@@ -41,15 +41,17 @@ def open_persisted(path: str, session: str, config: Path) -> Iterator[BinaryIO]:
         yield file
 
 
-def value_of_json(file: BinaryIO) -> str | list[Any] | None:
-    """Return the text of a kept output that is JSON (`readable`), or its blocks if it is text blocks; None if
-    it is not UTF-8, or too large for the memory of a hook. The file is then at its beginning."""
-    data = file.read(MAX_JSON_BYTES + 1)
+def value_of_json(file: BinaryIO, *, is_result: bool) -> str | list[Any] | None:
+    """Return a kept output that may be JSON, and is to be stored with lines; of the JSON of a tool's result
+    (`is_result`), the text or the blocks in it. None if it is no JSON object or array, not UTF-8, or too large
+    for the memory of a hook. The file is then at its beginning."""
+    begin = file.read(1)
+    data = begin + file.read(MAX_JSON_BYTES) if is_result or begin in (b"{", b"[") else b""
     file.seek(0)
-    if len(data) > MAX_JSON_BYTES:
+    if not data or len(data) > MAX_JSON_BYTES:
         return None
     try:
         text = data.decode("utf-8")
-        return text_blocks(text) or readable(text)
     except UnicodeDecodeError:
         return None
+    return text_blocks(text) or readable(text) if is_result else text

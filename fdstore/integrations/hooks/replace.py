@@ -62,7 +62,7 @@ def _offload(tools: Toolset, output: Output, claude_config: Path) -> Offloaded:
     if output.file is not None:
         try:
             with open_persisted(output.file, output.session, claude_config) as file:
-                value = value_of_json(file) if output.is_json else None
+                value = value_of_json(file, is_result=output.is_json)
                 if value is None:
                     return tools.offload_file(file, output.source, output.call_id)
             return tools.offload(value, output.source, output.call_id)

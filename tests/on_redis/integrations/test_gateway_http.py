@@ -18,7 +18,7 @@ from fdstore.integrations.gateway.http_relay import HttpRelay
 from fdstore.integrations.gateway.http_server import listening_socket, serve
 from fdstore.integrations.gateway.http_upstream import HttpUpstream
 from fdstore.integrations.gateway.lines import MessageWriter, read_lines
-from tests.mcp_http_upstream import NOTE, Upstream, served
+from tests.mcp_http_upstream import NOTE, UNANSWERED, Upstream, served
 from tests.waiting import PATIENCE_S
 
 
@@ -128,9 +128,9 @@ def test_a_foreign_web_page_reaches_no_server(url: str, upstream: Upstream, head
     assert upstream.requests == []
 
 
-@pytest.mark.parametrize("tool", ["never", "endless"])
+@pytest.mark.parametrize("tool", UNANSWERED)
 def test_a_client_that_leaves_takes_its_request_back(url: str, upstream: Upstream, tool: str) -> None:
-    upstream.cancelled.clear()
+    upstream.forget()
 
     message = {"id": 1, "method": "tools/call", "params": {"name": tool}}
     with pytest.raises(httpx2.ReadTimeout):
@@ -242,11 +242,14 @@ class StdioHost:
         return json.loads(next(self._lines))
 
     def close(self) -> None:
+        """Leave, and wait for the end of the gateway."""
+        if not self._fds:
+            return
         self._writer.close(1)
         self._thread.join(PATIENCE_S)
         assert not self._thread.is_alive()
-        for fd in self._fds:
-            os.close(fd)
+        while self._fds:
+            os.close(self._fds.pop())
 
 
 @pytest.fixture
@@ -354,3 +357,34 @@ def test_a_client_can_connect_when_the_gateway_says_that_it_listens(descriptors:
     with listening_socket("127.0.0.1:0") as listening, pytest.raises(Stop):
         serve(relay, listening, "http://127.0.0.1:9/mcp", connect)
     connected[0].close()
+
+
+@pytest.mark.parametrize("tool", UNANSWERED)
+def test_a_request_that_is_taken_back_ends_the_response_stream_since_2026_07_28(
+    host: StdioHost, upstream: Upstream, tool: str
+) -> None:
+    upstream.forget()
+    meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
+    host.send("tools/call", "a", name=tool, _meta=meta)
+    assert upstream.waiting.wait(PATIENCE_S)
+
+    host.send("notifications/cancelled", requestId="a", _meta=meta)
+
+    assert upstream.cancelled.wait(PATIENCE_S)
+    assert [message.get("method") for _, _, message in upstream.requests] == ["tools/call"]
+
+
+def test_a_request_that_is_taken_back_keeps_no_gateway_alive(host: StdioHost, upstream: Upstream) -> None:
+    upstream.forget()
+    host.ask("initialize")
+    host.send("tools/call", 2, name="never")
+    assert upstream.waiting.wait(PATIENCE_S)
+
+    host.send("notifications/cancelled", requestId=2)
+
+    assert upstream.cancelled.wait(PATIENCE_S)
+    host.send("notifications/cancelled", requestId=77)  # of another request it is only passed on
+    assert host.ask("tools/call", name="other")["result"] == {"n": 1.5}
+    sent = [message.get("method") for _, _, message in upstream.requests]
+    assert sent.count("notifications/cancelled") == 2
+    host.close()  # which waits for the end of the gateway
