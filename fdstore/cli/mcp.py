@@ -126,7 +126,11 @@ def mcp(
         raise click.UsageError(str(error)) from error
     limit = project.config.direct_chars
     options = _options(permissions, export_root, put_root, commands, max_read_chars)
-    config = msgspec.structs.replace(options.config, max_direct_output_chars=limit)
+    config = msgspec.structs.replace(
+        options.config,
+        max_direct_output_chars=limit,
+        json_pretty_print=project.config.json_pretty_print,
+    )
     options = msgspec.structs.replace(options, config=config, meter=session_name("mcp"))
 
     async def serve() -> None:

@@ -138,8 +138,9 @@ def _value_in_file(output: Output, directory: Path) -> str | list[Any] | None:
     assert output.file is not None
     try:
         with open_persisted(output.file, output.session, directory) as file:
-            if output.is_json:
-                return value_of_json(file)
+            value = value_of_json(file, is_result=output.is_json)
+            if value is not None or output.is_json:
+                return value
             data = file.read(MAX_FILE_BYTES + 1)
     except FDStoreError as error:
         log.warning("the output of %s stays as it is: %s", output.source, error)

@@ -40,6 +40,11 @@ MAX_KNOWN = 10_000
 """How many requests without an answer are remembered; then the oldest is forgotten."""
 
 
+OF_TOOLS = ("tools/call", "tasks/result")
+"""Requests that are answered with the result of a tool: a call, and what fetches the result of a call that
+was made a task (2025-11-25)."""
+
+
 class Forward(msgspec.Struct, frozen=True):
     """Pass the message on as it is."""
 
@@ -127,7 +132,7 @@ FORWARD = Forward()
 
 
 class Known(msgspec.Struct, frozen=True):
-    """A request of the host that was passed on and not answered yet."""
+    """A request of the host that was passed on and not answered yet. `tool`: where its result comes from."""
 
     id: Raw
     method: str
@@ -188,7 +193,7 @@ class Rewriter:
             if found.method == "notifications/cancelled":
                 self._cancel(params)
             return FORWARD
-        tool = string_of(params.get("name", b"")) or "" if found.method == "tools/call" else ""
+        tool = _tool_of(found.method, params)
         names = self.offer.names
         if tool in names:
             return CallOurTool(found.id, key, names[tool], _arguments(params), names)
@@ -213,7 +218,7 @@ class Rewriter:
             self.offer.note_tools(tool_names(found.result))
             return AddTools(parts_of(message) or {}, self.offer.names)
         # a text is never longer than its JSON
-        if known.method != "tools/call" or len(message) <= self._limit:
+        if known.method not in OF_TOOLS or len(message) <= self._limit:
             return FORWARD
         if found.result is not UNSET:
             plan = plan_result(found.result, self._limit)
@@ -260,9 +265,7 @@ class Rewriter:
             return
         params = parts_of(found.params) if found.params is not UNSET else None
         if (key := key_of(found.id)) is not None:
-            self._remember(
-                key, Known(found.id, found.method, string_of((params or {}).get("name", b"")) or "")
-            )
+            self._remember(key, Known(found.id, found.method, _tool_of(found.method, params or {})))
 
     def _remember(self, key: RequestKey, known: Known) -> None:
         self._known.pop(key, None)
@@ -305,6 +308,17 @@ def _read(message: bytes) -> tuple[_Message | None, bytes]:
         message = show_lone_surrogates(message)
         found = _parsed(message)
     return found, message
+
+
+def _tool_of(method: str, params: Parts) -> str:
+    """Return the tool that a request calls, or the task whose result it fetches; "" for other requests."""
+    match method:
+        case "tools/call":
+            return string_of(params.get("name", b"")) or ""
+        case "tasks/result":
+            return f"task {string_of(params.get('taskId', b'')) or ''}".rstrip()
+        case _:
+            return ""
 
 
 def _arguments(params: Parts) -> dict[str, Any]:

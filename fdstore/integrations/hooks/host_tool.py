@@ -107,7 +107,7 @@ def _decoded(text: str, blocks_only: bool) -> Any:
 async def _offload(tools: Toolset, output: Output, claude_config: Path) -> Offloaded:
     if output.file is not None:
         with open_persisted(output.file, output.session, claude_config) as file:
-            value = value_of_json(file) if output.is_json else None
+            value = value_of_json(file, is_result=output.is_json)
             if value is None:
                 return await tools.offload_file(file, output.source, output.call_id)
         return await tools.offload(value, output.source, output.call_id)

@@ -42,8 +42,8 @@ def open_persisted(path: str, session: str, config: Path) -> Iterator[BinaryIO]:
 
 
 def value_of_json(file: BinaryIO, *, is_result: bool) -> str | list[Any] | None:
-    """Return a kept output that may be JSON, and is to be stored with lines; of the JSON of a tool's result
-    (`is_result`), the text or the blocks in it. None if it is no JSON object or array, not UTF-8, or too large
+    """Return a kept output that may be JSON and is to be stored with lines; of the JSON of a result
+    (`is_result`), the text or the blocks in it. None if it is no object or array, not UTF-8, or too large
     for the memory of a hook. The file is then at its beginning."""
     begin = file.read(1)
     data = begin + file.read(MAX_JSON_BYTES) if is_result or begin in (b"{", b"[") else b""

@@ -287,3 +287,21 @@ def test_the_source_of_a_result_is_the_name_of_the_servers_own_tool() -> None:
 
     assert 'source="read_fd"' in renamed
     assert '<message>\nfdstore_read_fd(fd="fd:1")' in renamed
+
+
+def test_the_result_of_a_task_is_stored_like_that_of_a_call() -> None:
+    rewriter = Rewriter(LIMIT)
+    rewriter.to_server(request("tasks/result", id=3, taskId="786512e2"))
+
+    decision = rewriter.from_server(answer({"content": [text(LONG)]}, id=3))
+
+    assert isinstance(decision, StoreTexts)
+    assert (decision.source, decision.texts) == ("task 786512e2", [LONG])
+
+
+def test_a_task_that_has_no_tools_result_passes() -> None:
+    rewriter = Rewriter(LIMIT)
+    for id, method in ((1, "tasks/get"), (2, "tasks/list"), (3, "tasks/result")):
+        rewriter.to_server(request(method, id=id, taskId=LONG))
+
+        assert rewriter.from_server(answer({"taskId": LONG, "status": "working"}, id=id)) == Forward()

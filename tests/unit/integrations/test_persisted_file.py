@@ -90,5 +90,18 @@ def test_another_session_and_a_linked_directory_are_refused(kept: Path, tmp_path
 def test_a_kept_json_is_stored_as_a_model_reads_it_best(data: bytes, text: object) -> None:
     file = io.BytesIO(data)
 
-    assert value_of_json(file) == text
+    assert value_of_json(file, is_result=True) == text
+    assert file.read() == data
+
+
+@pytest.mark.parametrize("data", [b'{"rows":[1]}', b"[1]", b'["cut'])
+def test_a_kept_output_of_a_command_stays_as_it_is(data: bytes) -> None:
+    assert value_of_json(io.BytesIO(data), is_result=False) == data.decode()
+
+
+@pytest.mark.parametrize("data", [b"", b"a line of a log", b"[\xff"])
+def test_a_kept_output_of_a_command_that_is_no_json_is_not_in_memory(data: bytes) -> None:
+    file = io.BytesIO(data)
+
+    assert value_of_json(file, is_result=False) is None
     assert file.read() == data

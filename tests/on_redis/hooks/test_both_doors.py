@@ -1,0 +1,129 @@
+"""What a hook stores of a tool's result and what the gateway stores of it: the same texts, cut at the same
+places, with lines."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fdstore
+from fdstore.client import Store
+from fdstore.integrations.gateway.acting import rewrite
+from fdstore.integrations.gateway.descriptors import Descriptors
+from fdstore.integrations.gateway.rewriting import Rewriter
+from fdstore.integrations.hooks.hosts import HOSTS
+from fdstore.integrations.hooks.replace import replaced
+from fdstore.integrations.project import Project
+
+LIMIT = 8000
+CUT = "Error: result (99 characters) exceeds maximum allowed tokens. Output has been saved to {}.\nFormat: {}"
+ROWS = {"rows": [{"id": number, "name": f"name {number}"} for number in range(500)]}
+LINES = "a line of a log\n" * 1000
+INDENTED = json.dumps(ROWS, indent=2)
+
+
+def texts(*given: str) -> list[Any]:
+    return [{"type": "text", "text": text} for text in given]
+
+
+CASES: dict[str, tuple[list[Any], list[str]]] = {
+    "a long text": (texts(LINES), [LINES]),
+    "a short and two long": (texts("short", LINES, LINES + "end"), [LINES, LINES + "end"]),
+    "many short": (texts(*["x" * 500] * 80), ["\n".join(["x" * 500] * 80)]),
+    "few short": (texts(*["x" * 500] * 10), []),
+    "JSON of one line": (texts(json.dumps(ROWS)), [INDENTED]),
+    "JSON with lines": (texts(json.dumps(ROWS, indent=1)), [INDENTED]),
+    "a picture between": (
+        [*texts(LINES), {"type": "image", "data": "AAAA", "mimeType": "image/png"}, *texts("end")],
+        [LINES],
+    ),
+}
+
+
+def contents(store: Store, process: str) -> list[str]:
+    """Return the texts of a process in the order of their descriptors. A hook stores pictures, too."""
+    opened = store.process(process)
+    return [opened.read(each.fd, read_all=True).text for each in opened.list() if each.kind == "text"]
+
+
+def through_the_gateway(redis_url: str, result: Any) -> None:
+    descriptors = Descriptors(redis_url, None, "gateway", LIMIT, print)
+    descriptors.start()
+    rewriter = Rewriter(LIMIT)
+    rewriter.to_server(b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"rows"}}')
+    answer = json.dumps({"jsonrpc": "2.0", "id": 1, "result": result}).encode()
+    rewrite(descriptors, answer, rewriter.from_server(answer))
+    descriptors.finish()
+
+
+def through_the_hook(redis_url: str, response: Any, config: Path, tool: str = "mcp__server__rows") -> None:
+    event = {
+        "hook_event_name": "PostToolUse",
+        "tool_name": tool,
+        "tool_input": {},
+        "tool_response": response,
+        "tool_use_id": "toolu_1",
+        "session_id": "0ab1",
+        "cwd": str(config),
+    }
+    output = HOSTS["claude"](event, LIMIT)
+    if output is not None:
+        replaced(output, Project(process="hook"), lambda: fdstore.connect(redis_url), config)
+
+
+def kept_file(config: Path, name: str, text: str) -> str:
+    """Write what Claude Code keeps of a long output, and return its path."""
+    path = config / "projects" / "shop" / "0ab1" / "tool-results" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return str(path)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_hook_and_gateway_store_the_same_texts(
+    store: Store, redis_url: str, tmp_path: Path, case: str
+) -> None:
+    blocks, stored = CASES[case]
+
+    through_the_gateway(redis_url, {"content": blocks})
+    through_the_hook(redis_url, blocks, tmp_path)
+
+    assert contents(store, "gateway") == stored
+    assert contents(store, "hook") == stored
+
+
+@pytest.mark.parametrize("case", ["a short and two long", "many short"])
+def test_what_claude_code_keeps_of_many_blocks_is_stored_as_the_blocks(
+    store: Store, redis_url: str, tmp_path: Path, case: str
+) -> None:
+    blocks, stored = CASES[case]
+    path = kept_file(tmp_path, "mcp-1.json", json.dumps(blocks))
+
+    through_the_hook(redis_url, CUT.format(path, "JSON array with schema: [...]"), tmp_path)
+
+    assert contents(store, "hook") == stored
+
+
+def test_a_structured_result_is_stored_with_lines_through_both(
+    store: Store, redis_url: str, tmp_path: Path
+) -> None:
+    line = json.dumps(ROWS)
+
+    through_the_gateway(redis_url, {"content": texts(line), "structuredContent": ROWS})
+    through_the_hook(redis_url, line, tmp_path)  # Claude Code shows a hook the structured content alone
+
+    assert contents(store, "gateway") == contents(store, "hook") == [INDENTED]
+
+
+def test_json_of_one_line_that_claude_code_keeps_of_a_command_is_stored_with_lines(
+    store: Store, redis_url: str, tmp_path: Path
+) -> None:
+    line = json.dumps(ROWS)
+    bash = {"stdout": line[:3000], "stderr": "", "persistedOutputPath": kept_file(tmp_path, "b.txt", line)}
+
+    through_the_hook(redis_url, bash, tmp_path, "Bash")
+
+    assert contents(store, "hook") == [INDENTED]
