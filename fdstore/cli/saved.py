@@ -98,7 +98,10 @@ def saved(session: Session, process: str | None, by: By) -> None:
         output.line()
         output.line(_sentence(total, found.rows))
     else:
-        output.say("fdstore: nothing was kept out yet")
+        output.say(
+            "fdstore: nothing was counted. Hooks, `fdstore mcp`, `fdstore gateway` and agents count by "
+            "themselves; your own loop does with Toolset(meter=NAME)"
+        )
     output.report_unreadable(found.unreadable, as_json=session.as_json)
 
 

@@ -104,6 +104,7 @@ def up(session: Session, concurrency: int, drop: bool) -> None:
         return
     rows = server_facts(server) if server else [("store", where)]
     rows += [("worker", f"running, pid {worker}"), ("log", str(background.log))]
+    rows.append(("inspector", "`fdstore ui --open` shows it in a browser"))
     output.line(facts([*rows, *waiting_facts(waiting, dropped=drop)]))
 
 

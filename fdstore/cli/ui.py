@@ -6,6 +6,7 @@ import asyncio
 import os
 import secrets
 import stat
+import threading
 from typing import TYPE_CHECKING
 
 import click
@@ -37,6 +38,7 @@ PACKAGES = ("starlette", "uvicorn", "jinja2")
 @click.option(
     "--allow", "allowed", type=click.Choice(["kill"]), help="With kill, processes may be cancelled."
 )
+@click.option("--open", "is_opened", is_flag=True, help="Open the page in the browser of this machine.")
 @click.option("--token", "new_token", is_flag=True, help="Ask for a token; a new one is made and printed.")
 @click.option(
     "--token-file",
@@ -55,6 +57,7 @@ def ui(
     host: str,
     port: int,
     allowed: str | None,
+    is_opened: bool,
     new_token: bool,
     token_file: str | None,
     names: tuple[str, ...],
@@ -67,7 +70,7 @@ def ui(
     everyone on this machine may look. Beyond it use a token, and a proxy with TLS.
 
     \b
-    fdstore ui
+    fdstore ui --open
     fdstore ui triage.1 --port 8080 --allow kill
     fdstore ui --host 0.0.0.0 --allow-host fd.example.org --token-file token.txt
     """
@@ -89,7 +92,10 @@ def ui(
             inspector = Inspector(store, options, lambda: _connect_to_kill(session))
             app = make_app(inspector)
             with listen(host, port) as listening:
-                _announce(session, f"{origin_of(listening)}{path}", options, is_new=new_token)
+                url = f"{origin_of(listening)}{path}"
+                _announce(session, url, options, is_new=new_token)
+                if is_opened:
+                    threading.Thread(target=_open_browser, args=(url,), daemon=True).start()
                 await HttpServer(app, inspector.stopping).serve(sockets=[listening])
 
     with as_interrupts():
@@ -139,6 +145,14 @@ def _options(host: str, names: tuple[str, ...], token: str | None, *, may_kill: 
         return Options(hosts=tuple(allowed_names(host, names)), token=token, may_kill=may_kill)
     except InvalidArgument as error:
         raise click.UsageError(str(error)) from error
+
+
+def _open_browser(url: str) -> None:
+    """Open a page, which waits until it is served: the socket listens already."""
+    import webbrowser
+
+    if not webbrowser.open(url):
+        output.say(f"fdstore: no browser can be started here; open {url}")
 
 
 async def _connect(session: Session) -> Store:

@@ -20,7 +20,9 @@ def test_saved_shows_each_tool_the_total_and_a_sentence(command, store):
     as_json = command("saved", "triage", "--by", "session", "--json")
     absent = command("saved", "triaje")
 
-    assert (nothing.code, nothing.out, nothing.err) == (0, "", "fdstore: nothing was kept out yet\n")
+    assert (nothing.code, nothing.out) == (0, "")
+    assert "nothing was counted" in nothing.err
+    assert "Toolset(meter=NAME)" in nothing.err  # a loop without it looks as if nothing were saved
     head, *rows, total, empty, sentence = shown.lines
     assert head.split() == ["TOOL", "KEPT", "CHARS", "~TOKENS", "READ", "CHARS", "~TOKENS", "NET", "~TOKENS"]
     assert [row.split()[0] for row in rows] == ["Grep", "Bash", "read_fd"]

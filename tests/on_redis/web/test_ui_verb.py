@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -15,7 +16,7 @@ from click.testing import CliRunner
 
 from fdstore.cli import cli
 from tests.children import Child
-from tests.waiting import PATIENCE_S
+from tests.waiting import PATIENCE_S, wait_until
 
 
 @pytest.mark.parametrize(
@@ -60,3 +61,18 @@ def test_the_inspector_serves_until_it_is_interrupted(redis_url: str) -> None:
     assert "token" not in announced
     assert re.search(r"<h1>Trees</h1>", text)
     assert "read-only" in text
+
+
+def test_the_page_opens_in_the_browser_of_the_machine(redis_url: str, tmp_path: Path) -> None:
+    browser, opened = tmp_path / "browser", tmp_path / "opened"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {opened}.new && mv {opened}.new {opened}\n')
+    browser.chmod(0o755)
+    command = [sys.executable, "-P", "-m", "fdstore", "ui", "--open", "--url", redis_url, "--json"]
+    environ = {**os.environ, "BROWSER": f"{browser} %s"}
+    with Child(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environ) as server:
+        announced = json.loads(server.stdout.readline())
+        wait_until(opened.exists)
+        server.send_signal(signal.SIGINT)
+        server.wait(PATIENCE_S)
+
+    assert opened.read_text() == announced["url"] + "\n"
