@@ -48,7 +48,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "holders": ("fdstore.cli.room:holders", "Show which processes hold a content."),
     },
     "Processes": {
-        "ps": ("fdstore.cli.processes:ps", "Show all processes as trees, ended ones too."),
+        "ps": ("fdstore.cli.processes:ps", "Show processes as trees; -a ended ones, too."),
         "init": ("fdstore.cli.init:init", "Write a commented program file to begin with."),
         "check": ("fdstore.cli.check:check", "Check program files and all that they link to."),
         "ask": ("fdstore.cli.ask:ask", "Answer a question about files of any size."),

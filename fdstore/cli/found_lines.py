@@ -6,6 +6,8 @@ around its first match; otherwise a line is printed as stored. Escaping precedes
 
 from __future__ import annotations
 
+import msgspec
+
 from fdstore.cli.colours import paint
 from fdstore.text.hits import KEPT_LINE_CHARS as SHOWN_CHARS
 from fdstore.text.hits import REACH_BYTES, context_line, excerpt
@@ -13,6 +15,31 @@ from fdstore.text.layout import show_controls
 from fdstore.text.pattern import Found, Pattern
 
 Span = tuple[int, int]
+
+
+class JsonLines:
+    r"""A `Layout` for programs: a JSON document a line, with the whole text. `column` is the 1-based
+    character at which the first match begins; a line of context has none.
+
+    >>> JsonLines("fd:1")(7, b"banana", (1, 2)), JsonLines("fd:1")(8, b"cherry", None)
+    (b'{"fd":"fd:1","line":7,"text":"banana","column":2}\n', b'{"fd":"fd:1","line":8,"text":"cherry"}\n')
+    """
+
+    separator = b""
+
+    def __init__(self, fd: str) -> None:
+        self._fd = fd
+
+    def __call__(self, number: int, line: bytes, match: Span | None) -> bytes:
+        found: dict[str, object] = {"fd": self._fd, "line": number, "text": _decoded(line)}
+        if match is not None:
+            found["column"] = 1 + len(_decoded(line[: match[0]]))
+        return msgspec.json.encode(found) + b"\n"
+
+
+def _decoded(data: bytes) -> str:
+    r"""Return bytes as text. \C matches one byte, possibly a part of a character."""
+    return data.decode("utf-8", "backslashreplace")
 
 
 class FoundLines:
@@ -86,8 +113,7 @@ class FoundLines:
     def _shown(self, data: bytes) -> bytes:
         if not self._escaped:
             return data
-        # \C matches one byte, possibly a part of a character
-        return show_controls(data.decode("utf-8", "backslashreplace"), keep="\t").encode("utf-8")
+        return show_controls(_decoded(data), keep="\t").encode("utf-8")
 
     def _paint(self, text: str, style: str) -> bytes:
         return (paint(text, style) if self._coloured else text).encode()

@@ -13,10 +13,11 @@ import msgspec
 
 from fdstore.cli import output
 from fdstore.cli.durations import DURATION
+from fdstore.cli.elsewhere import where_else
 from fdstore.cli.session import Session, verb
-from fdstore.cli.tables import ago, format_size, table
+from fdstore.cli.tables import ago, format_count, format_size, table
 from fdstore.errors import NotFound
-from fdstore.lifecycle import PROCESS_MOVES
+from fdstore.lifecycle import ENDED, PROCESS_MOVES
 from fdstore.records import ProcessRecord, TokenUsage, Unreadable
 from fdstore.text.quantities import format_costs, format_tokens
 
@@ -34,13 +35,22 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     """The processes to show, and their order."""
 
     tree: str | None
+    with_ended: bool
     states: tuple[str, ...]
     program: str | None
     since_s: float | None
     order: str
 
+    @property
+    def leaves_out_ended(self) -> bool:
+        """Whether processes that have ended are not shown: neither they nor a choice among all were asked
+        for."""
+        return not (self.with_ended or self.tree or self.states or self.program or self.since_s is not None)
+
     def selects(self, process: ProcessRecord, now_s: float) -> bool:
         """Return whether a process is shown."""
+        if self.leaves_out_ended and process.state in ENDED:
+            return False
         times = [at for at in (process.started_at, process.ended_at) if at is not None]
         return (
             (not self.states or process.state in self.states)
@@ -51,6 +61,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
 
 @verb
 @click.argument("tree", metavar="[TREE]", required=False)
+@click.option("-a", "--all", "with_ended", is_flag=True, help="Ended processes, too.")
 @click.option(
     "--state", "states", multiple=True, type=click.Choice(STATES), help="Only in this state; repeatable."
 )
@@ -73,13 +84,17 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
 def ps(
     session: Session,
     tree: str | None,
+    with_ended: bool,
     states: tuple[str, ...],
     program: str | None,
     since_s: float | None,
     order: str,
     watch: bool,
 ) -> None:
-    """Show the processes of TREE, or of all trees, including ended ones; for one tree also its usage.
+    """Show the processes that have not ended, of all trees; with -a all of them.
+
+    Of TREE all are shown, and what it uses of its limits. --state, --program and --since choose among ended
+    ones, too.
 
     Damaged records are left out, with a line on standard error; with --json the last document lists them in
     `unreadable`.
@@ -88,7 +103,9 @@ def ps(
     fdstore ps --state running --state waiting
     fdstore ps --since 1h --sort started
     """
-    query = Query(tree=tree, states=states, program=program, since_s=since_s, order=order)
+    query = Query(
+        tree=tree, with_ended=with_ended, states=states, program=program, since_s=since_s, order=order
+    )
     with session.store(use="look") as store:
         _print(session, _find(store, query))
         while watch:
@@ -100,12 +117,15 @@ def ps(
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
     """The processes to show in order, each with the branch to draw before it. `usage`: of the one tree that
-    was asked for. `is_empty`: no process exists."""
+    was asked for. `ended`: how many ended ones are left out. `is_empty`: no process exists,
+    and `elsewhere` says where some do."""
 
     rows: list[tuple[str, ProcessRecord]]
     sizes: dict[str, int]
     usage: str
+    ended: int
     is_empty: bool
+    elsewhere: str | None
     unreadable: list[Unreadable]
     now_s: float
 
@@ -131,7 +151,9 @@ def _find(store: Store, query: Query) -> Found:
         rows=list(as_trees(found)) if query.order == "id" else ordered,
         sizes=sizes,
         usage="" if one is None else format_usage(one),
+        ended=sum(member.state in ENDED for member in members) if query.leaves_out_ended else 0,
         is_empty=not members,
+        elsewhere=None if members else where_else(store),
         unreadable=damaged,
         now_s=now,
     )
@@ -150,10 +172,16 @@ def _print(session: Session, found: Found) -> None:
         output.print_painted(table(head, rows, cut="DETAIL", columns=columns, coloured=coloured))
         if found.usage:
             output.line(found.usage)
+        if found.ended:
+            output.note(f"{format_count(found.ended, 'process', 'processes')} ended: fdstore ps -a")
+    elif found.ended:
+        output.note(f"all have ended: {format_count(found.ended, 'process', 'processes')}; fdstore ps -a")
     elif not found.is_empty:
         output.note("no process matches")
     elif not found.unreadable:
         output.note("there are no processes yet; `fdstore put PROC FILE` creates the first")
+        if found.elsewhere:
+            output.note(found.elsewhere)
     output.report_unreadable(found.unreadable, as_json=session.as_json)
 
 

@@ -11,7 +11,6 @@ from fdstore.cli.session import Session, colour_option, raw_option, run_on, verb
 
 if TYPE_CHECKING:
     from fdstore.client import Process
-    from fdstore.records import SearchResult
     from fdstore.text.grep import GrepPrinter
     from fdstore.text.search import Matcher
 
@@ -63,93 +62,46 @@ def search(
 
     PATTERN has the syntax of RE2: no look-around and no back-references, so matching takes linear time.
     Lines are printed as they are found, without a limit. On a terminal, a line longer than 2000 characters
-    is shortened to the part around the match. With --json the output is one document with at most 10000
-    lines. The exit code is 0 if a line matches, 1 if none does, 2 after an error.
+    is shortened to the part around the match. With --json each line is a document: a match with the `column`
+    of its first character, context without. The exit code is 0 if a line matches, 1 if none does, 2 after
+    an error.
 
     \b
     fdstore search triage fd:1 'ERROR (\\d+)' -C 2
     fdstore search triage fd:1#L1000-2000 -i timeout
     """
-    from fdstore.cli.found_lines import FoundLines
+    from fdstore.cli.found_lines import FoundLines, JsonLines
     from fdstore.text.grep import GrepPrinter
     from fdstore.text.pattern import Pattern
     from fdstore.text.search import Inverted
+    from fdstore.text.selection import parse_request
 
     if session.as_json and only_matching:
-        raise click.UsageError("--json already contains the positions of matches; leave out -o")
+        raise click.UsageError("--json has the lines and where they match; leave out -o")
     around = 0 if context is None or only_matching else context
     before = around if before_context is None or only_matching else before_context
     after = around if after_context is None or only_matching else after_context
     compiled = Pattern(pattern, ignore_case=ignore_case)
-    with session.process(process) as opened:
-        if session.as_json and not count_only:
-            found = _hits(
-                opened,
-                selector,
-                pattern,
-                before,
-                after,
-                max_count,
-                ignore_case=ignore_case,
-                invert=invert_match,
+    printer = None
+    if not count_only:
+        lines: JsonLines | FoundLines = (
+            JsonLines(parse_request(selector).fd)
+            if session.as_json
+            else FoundLines(
+                compiled,
+                numbered=line_number,
+                only_matching=only_matching,
+                inverted=invert_match,
+                coloured=output.use_colours(colour),
+                escaped=output.stdout_is_terminal() and not raw,
             )
-            output.document(found)
-            matches = found.matches
-        else:
-            printer = None
-            if not count_only:
-                lines = FoundLines(
-                    compiled,
-                    numbered=line_number,
-                    only_matching=only_matching,
-                    inverted=invert_match,
-                    coloured=output.use_colours(colour),
-                    escaped=output.stdout_is_terminal() and not raw,
-                )
-                printer = GrepPrinter(
-                    before, after, max_matches=max_count, layout=lines, separator=lines.separator
-                )
-            matcher = Inverted(compiled) if invert_match else compiled
-            matches = _print(session, opened, selector, matcher, printer, max_count)
+        )
+        printer = GrepPrinter(before, after, max_matches=max_count, layout=lines, separator=lines.separator)
+    matcher = Inverted(compiled) if invert_match else compiled
+    with session.process(process) as opened:
+        matches = _print(session, opened, selector, matcher, printer, max_count)
     if not matches:
         click.get_current_context().exit(NOTHING_FOUND)
-
-
-def _hits(
-    opened: Process,
-    selector: str,
-    pattern: str,
-    before: int,
-    after: int,
-    max_count: int | None,
-    *,
-    ignore_case: bool,
-    invert: bool,
-) -> SearchResult:
-    """Return the first matching lines with their context, and the total number of matches."""
-    from msgspec.structs import replace
-
-    from fdstore.store.contents.searching import search as find
-    from fdstore.text.search import MAX_MATCHES
-    from fdstore.text.selection import parse_request
-
-    request = parse_request(selector)
-    operation = find(
-        opened.handle,
-        request.fd,
-        request.part,
-        pattern,
-        context=max(before, after),
-        max_matches=min(max_count or MAX_MATCHES, MAX_MATCHES),
-        ignore_case=ignore_case,
-        invert=invert,
-    )
-    found = run_on(opened, operation)
-    hits = [
-        replace(hit, before=hit.before[max(0, len(hit.before) - before) :], after=hit.after[:after])
-        for hit in found.hits
-    ]
-    return replace(found, hits=tuple(hits))
 
 
 def _print(

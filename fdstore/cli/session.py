@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 import click
 
 from fdstore.cli import output
-from fdstore.errors import InvalidArgument, UnsafeStore
+from fdstore.errors import InvalidArgument, NotFound, UnsafeStore
 
 if TYPE_CHECKING:
     from fdstore.client import Process, Store
@@ -90,11 +90,18 @@ class Session:
     @contextmanager
     def process(self, name: str, *, use: Use = "look") -> Iterator[Process]:
         """Open an existing process. Raises `NotFound`: a misspelled name must not create a process."""
+        from fdstore.cli.elsewhere import where_else
         from fdstore.client import Process
         from fdstore.store.processes.processes import open_child
 
         with self.store(use=use) as store:
-            yield Process(store, store.run(open_child(store.prefix, name)))
+            try:
+                handle = store.run(open_child(store.prefix, name))
+            except NotFound:
+                if said := where_else(store, name):
+                    output.say(f"fdstore: {said}")
+                raise
+            yield Process(store, handle)
 
     @contextmanager
     def process_or_new(self, name: str) -> Iterator[Process]:

@@ -81,18 +81,18 @@ class Command:
             out, err = process.communicate(timeout=PATIENCE_S)
         return CommandResult(process.returncode, out, err.decode("utf-8"))
 
-    def on_terminal(self, *args: str | Path, columns: int = 80) -> CommandResult:
-        """Run the command with a terminal for its output; `raw` is the output sent to the terminal."""
+    def on_terminal(self, *args: str | Path, columns: int = 80, err_too: bool = False) -> CommandResult:
+        """Run the command with a terminal for its output, or for both outputs; `raw` is what is sent to the
+        terminal."""
         terminal, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        with self.start(*args, stdout=theirs) as process:
+        with self.start(*args, stdout=theirs, stderr=theirs if err_too else subprocess.PIPE) as process:
             os.close(theirs)
             assert process.stdin is not None
-            assert process.stderr is not None
             process.stdin.close()
             sent = b"".join(iter(lambda: read_terminal(terminal), b""))
             os.close(terminal)
-            err = process.stderr.read().decode("utf-8")
+            err = "" if process.stderr is None else process.stderr.read().decode("utf-8")
             process.wait(PATIENCE_S)
         return CommandResult(process.returncode, sent.replace(b"\r\n", b"\n"), err)
 

@@ -71,8 +71,9 @@ def test_ps_selects_by_state_program_and_time(command: Command, trees: fdstore.S
     def ids(*options: str) -> list[str]:
         return [json.loads(line)["id"] for line in command("ps", "--json", *options).lines]
 
-    assert ids() == ["nightly-build", "triage", "triage.1"]
-    assert ids("--state", "exited") == ["nightly-build"]
+    assert ids() == ["triage", "triage.1"]
+    assert ids("-a") == ["nightly-build", "triage", "triage.1"]
+    assert ids("nightly-build") == ids("--state", "exited") == ["nightly-build"]
     assert ids("--state", "exited", "--state", "open") == ["nightly-build", "triage", "triage.1"]
     assert ids("--program", "none-such") == []
     assert ids("--since", "1h", "--sort", "started")[0] == "nightly-build"
@@ -81,6 +82,31 @@ def test_ps_selects_by_state_program_and_time(command: Command, trees: fdstore.S
     wrong = command("ps", "--since", "soon")
     assert wrong.code == 2
     assert "'soon' is not a duration such as 90s, 30m, 12h or 7d" in wrong.err
+
+
+def test_ps_says_on_a_terminal_that_ended_processes_are_left_out(
+    command: Command, trees: fdstore.Store
+) -> None:
+    some = command.on_terminal("ps", err_too=True)
+    assert command("kill", "triage").code == 0
+    none = command.on_terminal("ps", err_too=True)
+
+    assert some.lines[0].startswith("PROCESS")
+    assert some.lines[-1] == "1 process ended: fdstore ps -a"
+    assert none.lines == ["all have ended: 3 processes; fdstore ps -a"]
+
+
+def test_a_tree_of_the_demo_is_named_to_who_looks_for_it_under_another_prefix(fresh: Command) -> None:
+    fresh("put", "monitoring", "-", "--prefix", "fdstore-demo", stdin=b"text")
+
+    missing = fresh("ls", "monitoring")
+
+    assert missing.code == 1
+    assert "the prefix fdstore-demo has a tree monitoring: --prefix fdstore-demo" in missing.err
+    assert "not_found" in missing.err
+    assert "fdstore-demo" not in fresh("ls", "another").err
+    shown = fresh.on_terminal("ps", err_too=True).lines
+    assert shown[-1] == "the prefix fdstore-demo has monitoring: --prefix fdstore-demo"
 
 
 def test_ps_sorted_by_bytes_shows_them(command: Command, trees: fdstore.Store) -> None:

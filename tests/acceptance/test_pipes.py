@@ -183,7 +183,7 @@ def test_ps_shows_the_commands_of_a_pipeline(command, store, worker):
 
     command("pipe", "triage", "-i", "fd:1", "--", "sort", "|", "false")
 
-    [line] = [line for line in command("ps").lines if "triage.1" in line]
+    [line] = [line for line in command("ps", "-a").lines if "triage.1" in line]
     assert "exited" in line
     assert "sort | false" in line
     assert "exit code 1" in line

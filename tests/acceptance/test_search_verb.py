@@ -99,13 +99,29 @@ def test_search_colours_matches_and_escapes_control_characters_on_a_terminal(com
 def test_search_as_json_has_the_requested_context_lines(command, store):
     store.process("triage").create(TEXT)
 
-    found = json.loads(command("search", "triage", "1", "ERROR", "-A1", "-m2", "--json").out)
+    lines = command("search", "triage", "1", "ERROR", "-A1", "-m2", "--json").lines
     counted = json.loads(command("search", "triage", "1", "ERROR", "-v", "-c", "--json").out)
 
-    assert [hit["line"] for hit in found["hits"]] == [1, 3]
-    assert [[near["line"] for near in hit["after"]] for hit in found["hits"]] == [[2], [4]]
-    assert [hit["before"] for hit in found["hits"]] == [[], []]
+    found = [json.loads(line) for line in lines]
+    assert [(each["fd"], each["line"], "column" in each) for each in found] == [
+        *(("fd:1", 1, True), ("fd:1", 2, False)),
+        *(("fd:1", 3, True), ("fd:1", 4, False)),
+    ]
     assert counted == {"fd": "fd:1", "matches": 29, "lines_searched": 59}
+
+
+def test_search_as_json_has_a_line_for_each_of_many_hits(command, store):
+    store.process("triage").create("a hit\n" * 20_000 + "é" * 3000 + "hit\n")
+
+    lines = command("search", "triage", "1", "hit", "--json").lines
+
+    assert len(lines) == 20_001  # whatever a model's search may show
+    assert json.loads(lines[-1]) == {
+        "fd": "fd:1",
+        "line": 20_001,
+        "text": "é" * 3000 + "hit",
+        "column": 3001,
+    }
 
 
 def test_search_stops_reading_at_the_match_limit(command, store):

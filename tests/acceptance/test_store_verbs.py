@@ -221,7 +221,7 @@ def test_ps_draws_each_tree_with_ended_processes(command, store):
     root.child().end()
     store.process("other")
 
-    everything = command("ps")
+    everything = command("ps", "--all")
     one = command("ps", "triage")
 
     state = everything.lines[0].index("STATE")

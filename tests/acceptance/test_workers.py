@@ -282,7 +282,7 @@ def test_without_the_extra_pipe_and_spawn_create_nothing_and_kill_works(
         piped = command_without_agents_extra("pipe", "triage", "-i", "fd:1", "--", "cat")
         killed = command_without_agents_extra("kill", "triage")
         spawned = command_without_agents_extra.python(SPAWNING, server.url)
-        listed = [json.loads(line)["id"] for line in command_without_agents_extra("ps", "--json").lines]
+        listed = [json.loads(line)["id"] for line in command_without_agents_extra("ps", "-a", "--json").lines]
 
     assert piped.err.startswith("fdstore: missing_extra: this needs the Python package 'celery'; ")
     assert (killed.code, killed.out) == (0, "cancelled triage\n")
