@@ -20,9 +20,11 @@ from fdstore.errors import FDStoreError
 from fdstore.local.data_directory import ADVICE, other_owner
 from fdstore.local.redis_conf import binary_version, find_binary
 from fdstore.optional_packages import how_to_install
+from fdstore.store.doctor.accepted import Accepted, apply, read_accepted
 from fdstore.store.doctor.check import examine
 from fdstore.store.doctor.safety import Finding
 from fdstore.wire._sync.cluster import make_runner
+from fdstore.wire._sync.runner import Runner
 
 LOW_DISK_BYTES = 500_000_000
 _REQUIREMENT = re.compile(r"([A-Za-z0-9_-]+)(?:\[[^]]*\])?([^;]*)(?:;.*extra == [\"']([\w-]+)[\"'])?")
@@ -38,7 +40,7 @@ def check_everything(session: Session) -> Iterator[Finding]:
         yield data_directory(settings.read().data_dir)
         yield from embedded(session)
     else:
-        yield from store(url)
+        yield from store(url, session.chosen_prefix)
 
 
 def packages() -> Iterator[Finding]:
@@ -122,22 +124,31 @@ def embedded(session: Session) -> Iterator[Finding]:
         yield Finding(subject="redis-server", ok=True, said=f"{binary} {version}")
     status = session.embedded_server().status()
     if status.running:
-        yield from store(status.url)
+        yield from store(status.url, session.chosen_prefix)
     else:
         yield Finding(subject="store", ok=True, said="not running; the first command starts it")
 
 
-def store(url: str) -> Iterator[Finding]:
-    """Check that a store answers, and the settings on which the safety of content depends."""
+def store(url: str, prefix: str) -> Iterator[Finding]:
+    """Check that a store answers, and the settings on which the safety of content depends. Problems that its
+    operator has accepted are notes."""
     try:
         runner = make_runner(url)
         try:
             runner.reach()
             findings = runner.run(examine(runner.place))
+            accepted = _accepted(runner, prefix)
         finally:
             runner.close()
     except FDStoreError as error:
         yield Finding(subject="store", ok=False, said=str(error))
         return
     yield Finding(subject="store", ok=True, said=f"{runner.where} answers: {runner.place.described}")
-    yield from findings
+    yield from apply(findings, accepted)
+
+
+def _accepted(runner: Runner, prefix: str) -> dict[str, Accepted]:
+    try:
+        return runner.run(read_accepted(prefix))
+    except FDStoreError:  # a user who may not read the key, or a damaged one
+        return {}

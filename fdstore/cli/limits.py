@@ -9,8 +9,9 @@ import click
 
 from fdstore.cli import output
 from fdstore.cli.session import Session, verb
-from fdstore.cli.tables import format_count, format_size, table
+from fdstore.cli.tables import format_count, table
 from fdstore.records import Record, TreeLimits
+from fdstore.text.quantities import format_bound
 
 if TYPE_CHECKING:
     from fdstore.client import Store
@@ -193,7 +194,7 @@ def _default(name: str) -> str:
 def format_value(value: int | None, unit: str) -> str:
     if value is None:
         return "none"
-    return format_size(value) if unit == "bytes" else f"{value:,}".replace(",", " ")
+    return format_bound(value) if unit == "bytes" else f"{value:,}".replace(",", " ")
 
 
 def format_ceiling(name: str, value: int | None) -> str:

@@ -77,8 +77,20 @@ def _explained(item: Collected, dry_run: bool) -> tuple[str, str]:
 
 @verb
 @click.option("--deep", is_flag=True, help="Also read all stored data and report damage.")
+@click.option(
+    "--accept", "accepted", metavar="PROBLEM", help="Accept a problem of this version of the server."
+)
+@click.option("--reason", metavar="TEXT", help="With --accept: why it is none here.")
+@click.option("--withdraw", "withdrawn", metavar="PROBLEM", help="Accept a problem no longer.")
 @click.pass_context
-def doctor(context: click.Context, session: Session, deep: bool) -> None:
+def doctor(
+    context: click.Context,
+    session: Session,
+    deep: bool,
+    accepted: str | None,
+    reason: str | None,
+    withdrawn: str | None,
+) -> None:
     """Check Python, packages, the data directory and the store, and advise on problems.
 
     A problem can lose content or expose it: a network without a password or TLS, an eviction policy, a
@@ -87,9 +99,22 @@ def doctor(context: click.Context, session: Session, deep: bool) -> None:
     that no record names. That takes about as long as reading all data; other clients can work meanwhile.
 
     Nothing is started or changed. The exit code is 1 if there is a problem or damage.
+
+    A problem of the store that is none here, as an old version that the distribution has mended, can be
+    accepted for everyone: it is a note then, until the server is of another version.
+
+    \b
+    fdstore doctor
+    fdstore doctor --accept 'known flaws' --reason 'mended in Debian 5:7.0.15-1~deb12u6'
     """
     from fdstore.cli.doctor_checks import check_everything
 
+    if (accepted is None) != (reason is None):
+        raise click.UsageError("--accept and --reason belong together")
+    if accepted is not None and reason is not None:
+        _accept(session, accepted, reason)
+    if withdrawn is not None:
+        _withdraw(session, withdrawn)
     well = True
     for finding in check_everything(session):
         well = well and finding.ok
@@ -103,6 +128,31 @@ def doctor(context: click.Context, session: Session, deep: bool) -> None:
         well = _check_trees(session) and well
     if not well:
         context.exit(1)
+
+
+def _accept(session: Session, problem: str, reason: str) -> None:
+    """Accept a problem of the store. Raises `UsageError` for what is none."""
+    from fdstore.store.doctor.accepted import accept
+    from fdstore.store.doctor.check import examine
+    from fdstore.wire.store_url import parse_store_url
+
+    if not reason.strip():
+        raise click.UsageError("--reason says why the problem is none here")
+    with session.store(use="remove") as store:
+        findings = store.run(examine(parse_store_url(store.url)))
+        problems = [finding.subject for finding in findings if not finding.ok]
+        if problem not in problems:
+            listed = ", ".join(map(repr, problems)) or "none"
+            raise click.UsageError(f"{problem!r} is no problem of this store; its problems: {listed}")
+        store.run(accept(store.prefix, problem, reason.strip(), findings))
+
+
+def _withdraw(session: Session, problem: str) -> None:
+    from fdstore.store.doctor.accepted import withdraw
+
+    with session.store(use="remove") as store:
+        if not store.run(withdraw(store.prefix, problem)):
+            raise click.UsageError(f"{problem!r} is not accepted")
 
 
 def _marks(ok: bool, note: bool) -> tuple[str, str]:

@@ -5,6 +5,7 @@
     limits                               hash    ceiling -> the operator's value      the operator
     exports                              hash    bytes exported today, by tree        expires (2 days)
     logins                               hash    hash of a token -> what it permits   the operator
+    let_pass                             hash    problem of `doctor` -> why accepted  the operator
     token_uses                           hash    hash of a token -> its last use      the operator
     workers                              zset    worker -> deadline of its heartbeat  the sweep
     workers:commands                     hash    worker -> its sandbox for commands   the sweep

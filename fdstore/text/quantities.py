@@ -29,6 +29,18 @@ def format_size(count: int) -> str:
     return f"{value:.1f} {units[0]}"
 
 
+def format_bound(count: int) -> str:
+    """Format a bound on bytes in the unit in which it was set, if that is whole MiB or GiB.
+
+    >>> format_bound(4 << 30), format_bound(512 << 20), format_bound(1_000_000_000), format_bound(0)
+    ('4 GiB', '512 MiB', '1.0 GB', '0 B')
+    """
+    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20)):
+        if count and count % size == 0:
+            return f"{count // size} {unit}"
+    return format_size(count)
+
+
 def format_count(count: int, noun: str, plural: str = "") -> str:
     """Format a number with its noun.
 

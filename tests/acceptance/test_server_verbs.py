@@ -224,3 +224,31 @@ def test_status_names_the_program_of_the_embedded_server(fresh):
 
     assert os.access(program, os.X_OK)
     assert decoded(fresh("status", "--json").out, dict)["server"]["program"] == program
+
+
+def test_a_problem_that_is_none_here_is_accepted_until_the_server_is_another(fresh):
+    fresh("put", "triage", "-", stdin=b"text")
+    assert fresh("doctor").code == 0
+    fresh("redis-cli", "CONFIG", "SET", "aof-load-truncated", "yes")
+
+    assert fresh("doctor").code == 1
+    without_reason = fresh("doctor", "--accept", "torn log")
+    unknown = fresh("doctor", "--accept", "fsync", "--reason", "we have batteries")
+    accepted = fresh("doctor", "--accept", "torn log", "--reason", "we have batteries")
+    again = fresh("doctor")
+
+    assert without_reason.code == unknown.code == 2
+    assert "its problems: 'torn log'" in " ".join(unknown.err.split())
+    assert accepted.code == again.code == 0
+    [line] = [line for line in again.lines if "torn log" in line]
+    assert line.startswith("note ")
+    assert line.endswith("; accepted: we have batteries")
+    value = fresh("redis-cli", "HGET", "fdstore:let_pass", "torn log").out
+    fresh("redis-cli", "HSET", "fdstore:let_pass", "torn log", value.strip().replace("Valkey", "Redis"))
+    assert fresh("doctor").code == 1
+    fresh("redis-cli", "HSET", "fdstore:let_pass", "torn log", "no JSON")
+    assert fresh("doctor").code == 1
+    fresh("redis-cli", "HSET", "fdstore:let_pass", "torn log", value.strip())
+    assert fresh("doctor").code == 0
+    assert fresh("doctor", "--withdraw", "torn log").code == 1
+    assert fresh("doctor", "--withdraw", "torn log").code == 2

@@ -105,7 +105,10 @@ def test_every_command_in_the_code_is_allowed_for_the_worker_user() -> None:
 def test_the_users_can_access_the_default_keys() -> None:
     prefix, queue = settings.DEFAULT_PREFIX, f"~{settings.queue_prefix(settings.DEFAULT_PREFIX)}*"
     expected = {
-        "worker": [f"~{prefix}:[^l]*", f"%R~{prefix}:limits", f"%R~{prefix}:logins", queue],
+        "worker": [
+            *(f"~{prefix}:[^l]*", f"%R~{prefix}:limits", f"%R~{prefix}:logins", f"%R~{prefix}:let_pass"),
+            queue,
+        ],
         "reader": [f"~{prefix}:*", queue],
     }
     for user, patterns in expected.items():
@@ -137,6 +140,7 @@ def test_the_worker_user_reads_ceilings_and_only_the_operator_sets_them(deployed
                     "DEL fdstore:limits",
                     "UNLINK fdstore:limits",
                     "HSET fdstore:logins digest token",
+                    "HSET fdstore:let_pass problem reason",
                 ):
                     with pytest.raises(redis.exceptions.NoPermissionError):
                         client.execute_command(*command.split())

@@ -28,7 +28,6 @@ NOT_RUN = {
     "how-to/gemini-cli.md": HOSTS,
     "how-to/gateway.md": HOSTS,
     "how-to/mcp.md": HOSTS,
-    "how-to/frameworks.md": "tests/frameworks runs its examples where the frameworks are installed",
 }
 """Pages whose blocks others run, and why."""
 
@@ -37,6 +36,7 @@ STARTS_NO_HOST = re.compile(
 )
 
 PROSE = {
+    "how-to/frameworks.md": "is about what all adapters share; each has a page of its own",
     "how-to/inspector.md": "its command serves a browser until Ctrl-C; tests/browser visits every page",
     "how-to/observability.md": "its commands are workers, which run until a signal",
     "how-to/watching.md": "shows output with times",
@@ -53,6 +53,11 @@ PAGES = {
     if path.parent != DOCS / "reference"
 }
 CLI = (DOCS / "reference" / "cli.md").read_text("utf-8")
+NOT_RUN |= {
+    name: "tests/frameworks runs its example where the framework is installed"
+    for name in PAGES
+    if name.startswith("how-to/frameworks/")
+}
 RUN = [name for name in PAGES if name not in NOT_RUN]
 
 

@@ -1,4 +1,4 @@
-"""docs/how-to/frameworks.md shows every adapter and its example, and says what is so."""
+"""docs/how-to/frameworks.md has a row for every adapter, and a page of its own shows its example."""
 
 from __future__ import annotations
 
@@ -12,24 +12,27 @@ import pytest
 from fdstore.errors import MissingExtra
 from tests import examples
 
-PAGE = (examples.ROOT / "docs" / "how-to" / "frameworks.md").read_text("utf-8")
+HOW_TO = examples.ROOT / "docs" / "how-to"
+TABLE = (HOW_TO / "frameworks.md").read_text("utf-8")
 ADAPTERS = [path.stem for path in examples.adapters()]
 MAX_LINES = 20
 
 
 def row_of(name: str) -> list[str]:
-    [row] = [line for line in PAGE.splitlines() if f"| `{name}` |" in line]
+    [row] = [line for line in TABLE.splitlines() if f"| `{name}` |" in line]
     return [cell.strip() for cell in row.strip("|").split("|")]
 
 
 @pytest.mark.parametrize("name", ADAPTERS)
 def test_the_page_shows_the_example_as_it_is(name: str) -> None:
     example = (examples.ROOT / "examples" / "frameworks" / f"{name}_example.py").read_text("utf-8")
+    page = (HOW_TO / "frameworks" / f"{name.replace('_', '-')}.md").read_text("utf-8")
     code = [line for line in example.splitlines() if line and not line.startswith('"""')]
 
-    assert f"```python\n{example}```" in PAGE
-    assert f"pip install '.[{name.replace('_', '-')}]'" in PAGE
+    assert f"```python\n{example}```" in page
+    assert f"pip install '.[{name.replace('_', '-')}]'" in page
     assert len(code) <= MAX_LINES
+    assert f"](frameworks/{name.replace('_', '-')}.md)" in row_of(name)[0]
 
 
 @pytest.mark.parametrize("name", ADAPTERS)
