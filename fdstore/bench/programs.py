@@ -169,7 +169,7 @@ def snapshot(stage: Stage, model: SlowModel, asks: int) -> Row:
         until(lambda: snapshot_bytes(stage, root) > 0)
         size = snapshot_bytes(stage, root)
     case = f"snapshot of a program that waits for {asks} asks"
-    return row(case, at_most(64 if asks <= 400 else 96, "KB"), size / KB)
+    return row(case, at_most(64, "KB"), size / KB)
 
 
 def large_text(stage: Stage, model: SlowModel, worker: int) -> Row:

@@ -9,6 +9,7 @@ version of the interpreter, and no other reads it.
 
 from __future__ import annotations
 
+import lzma
 import zlib
 
 import msgspec
@@ -19,6 +20,13 @@ _MAGIC = b"fdpy1"
 
 COMPRESSED_BYTES = 16 << 20
 """Up to this size a dump is compressed: two thirds of a small one are the prelude's compiled code."""
+
+PACKED_BYTES = 1 << 20
+"""Up to this size by LZMA, which takes some ten milliseconds and makes a program with a thousand questions
+under way two thirds as large as zlib does."""
+
+_XZ = b"\xfd7zXZ\x00"
+"""The beginning of what LZMA has compressed."""
 
 
 class Header(msgspec.Struct, omit_defaults=True, kw_only=True):
@@ -60,7 +68,7 @@ _encoder, _decoder = msgspec.msgpack.Encoder(), msgspec.msgpack.Decoder(Header)
 def join(header: Header, payload: bytes) -> bytes:
     """Return the dump of a session."""
     if len(payload) <= COMPRESSED_BYTES:
-        payload, header.compressed = zlib.compress(payload, 1), True
+        payload, header.compressed = _compressed(payload), True
     head = _encoder.encode(header)
     return b"".join([_MAGIC, len(head).to_bytes(4, "big"), head, payload])
 
@@ -73,8 +81,8 @@ def split(dump: bytes, *, interpreter: str, snapshot: bool) -> tuple[Header, byt
     end = start + int.from_bytes(dump[len(_MAGIC) : start], "big")
     try:
         header = _decoder.decode(dump[start:end])
-        payload = zlib.decompress(dump[end:]) if header.compressed else dump[end:]
-    except (msgspec.MsgspecError, zlib.error) as error:
+        payload = _decompressed(dump[end:]) if header.compressed else dump[end:]
+    except (msgspec.MsgspecError, zlib.error, lzma.LZMAError) as error:
         raise UnreadableState(f"the session is damaged: {error}") from error
     if header.interpreter != interpreter:
         raise UnreadableState(
@@ -83,3 +91,11 @@ def split(dump: bytes, *, interpreter: str, snapshot: bool) -> tuple[Header, byt
     if (header.code is not None) != snapshot:
         raise UnreadableState("a snapshot was expected" if snapshot else "this is the snapshot of a call")
     return header, payload
+
+
+def _compressed(data: bytes) -> bytes:
+    return lzma.compress(data, preset=1) if len(data) <= PACKED_BYTES else zlib.compress(data, 1)
+
+
+def _decompressed(data: bytes) -> bytes:
+    return lzma.decompress(data) if data.startswith(_XZ) else zlib.decompress(data)

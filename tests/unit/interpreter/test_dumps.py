@@ -157,3 +157,23 @@ def _version() -> str:
     import pydantic_monty
 
     return pydantic_monty.__version__
+
+
+@pytest.mark.parametrize("size", [1, dumps.PACKED_BYTES, dumps.PACKED_BYTES + 1, dumps.COMPRESSED_BYTES + 1])
+def test_a_dump_of_any_size_is_read_as_it_was_written(size: int):
+    payload = bytes(size)
+
+    dump = dumps.join(
+        dumps.Header(interpreter="1", prelude="2", functions=[], feeds=1, own_feeds=[]), payload
+    )
+
+    assert dumps.split(dump, interpreter="1", snapshot=False)[1] == payload
+    assert len(dump) < 1000 + size / 100 or size > dumps.COMPRESSED_BYTES
+
+
+def test_a_program_with_a_thousand_questions_under_way_is_small():
+    with Session() as session:
+        event = session.feed("import asyncio\nawait asyncio.gather(*[ask(f'q {n}') for n in range(1000)])")
+        while isinstance(event, Call):
+            event = session.resume(LATER)
+        assert len(session.dump()) < 64_000
