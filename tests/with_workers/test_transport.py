@@ -273,7 +273,7 @@ def test_on_sigterm_a_worker_finishes_its_task_and_exits_without_taking_another(
     wait_until(lambda: ledger.started_ids == ["hold"])
 
     worker.terminate()
-    wait_until(lambda: "shutdown" in worker.log)
+    wait_until(lambda: "takes nothing more" in worker.log)
     dispatcher.wake("next")
     dispatcher.close()
     ledger.release("hold")

@@ -21,6 +21,8 @@ import multiprocessing
 import os
 import socket
 import tempfile
+import threading
+import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal
@@ -29,6 +31,7 @@ import msgspec
 from celery import signals
 from celery.apps import worker as celery_program
 from celery.concurrency import thread
+from celery.exceptions import SecurityWarning
 from kombu.connection import Connection
 
 from fdstore.logs import LogFormat, formatter
@@ -40,6 +43,8 @@ from fdstore_workers.forks import die_with_parent
 from fdstore_workers.transport import RESTORE_AT_ONCE, quote_url
 
 log = logging.getLogger("fdstore.worker")
+
+ENDING = "ends: takes nothing more, and lets what runs finish its step"
 
 SOCKET_TIMEOUT_S = 10.0
 """How long a worker waits for a reply of the broker before it closes the connection. Without a time-out, a
@@ -114,6 +119,9 @@ def start_worker(app: Any, concurrency: int, pool: Literal["threads", "prefork"]
     Call this in the main thread. Returns an exit status: 0 after SIGTERM.
     """
     signals.setup_logging.connect(log_to_stderr, dispatch_uid="fdstore")
+    # Celery's words of a shutdown and of root name kinds and options that our workers do not have
+    celery_program.safe_say = lambda *_, **__: None
+    warnings.filterwarnings("ignore", category=SecurityWarning)
     if pool == "prefork":
         _share_memory_without_a_directory()
         # an orphaned pool process would go on with what the supervisor has released
@@ -137,12 +145,17 @@ def start_worker(app: Any, concurrency: int, pool: Literal["threads", "prefork"]
         queue = app.conf.broker_transport_options["global_keyprefix"] + app.conf.task_default_queue
         log.info("ready: %d %s take from queue %s at %s", concurrency, pool, queue, where)
 
+    def log_ending(**_: Any) -> None:  # in a signal handler, which may have interrupted a line of the log
+        threading.Thread(target=log.info, args=(ENDING,)).start()
+
     signals.worker_ready.connect(log_ready, dispatch_uid="fdstore")
+    signals.worker_shutting_down.connect(log_ending, dispatch_uid="fdstore")
     traced = untraced()  # here the queue is polled; tasks run in other threads
     try:
         worker.start()
     finally:
         traced()
+        signals.worker_shutting_down.disconnect(dispatch_uid="fdstore")
         signals.worker_ready.disconnect(dispatch_uid="fdstore")
         signals.setup_logging.disconnect(dispatch_uid="fdstore")
     return worker.exitcode or 0
@@ -175,5 +188,3 @@ def log_to_stderr(level: str = "INFO", log_format: LogFormat = "text", **_: Any)
     logging.getLogger("fdstore").setLevel(level)
     if log_format == "json":
         logging.captureWarnings(True)
-        # it prints a line of its own about a shutdown
-        celery_program.safe_say = lambda *_, **__: None

@@ -166,6 +166,8 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
             watch.started(sender.hub)
             shutdown_timer.start()
             reporter.ready()
+            if os.geteuid() == 0:
+                log.warning("runs as root: give it a user of its own, as deploy/fdstore-worker@.service does")
 
         def stop(**_: Any) -> None:
             stopping.set()
