@@ -21,6 +21,8 @@ def event(message: Any, id: str = "") -> bytes:
 NOTE = b": alive\n\n" + event({"method": "notifications/message", "params": {"data": "x" * 9000}})
 
 
+LARGE = 'a "line" of 9 MB \N{GRINNING FACE}\n' * 350_000
+
 UNANSWERED: dict[str, tuple[bytes, bytes] | None] = {
     "never": None,
     "endless": (b"text/event-stream", b": begun\n\n"),
@@ -89,6 +91,10 @@ class Upstream:
                 return Response(found, media_type="application/json", headers={"X-Kept": "1"})
             case "stream":
                 return stream(NOTE + event(answer(id, text("x" * 9000)), "7"))
+            case "large":
+                return Response(json.dumps(answer(id, text(LARGE))), media_type="application/json")
+            case "large_stream":
+                return stream(NOTE + event(answer(id, text(LARGE)), "7") + NOTE)
             case "broken":
                 return stream(b"retry: 1\n\n" + event({"method": "notifications/a"}, json.dumps(id)))
             case "odd_retry":

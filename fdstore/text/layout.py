@@ -84,6 +84,8 @@ _LEGAL: dict[str, frozenset[str]] = {
 }
 """What may come next: the first characters of the tokens that are allowed in each state."""
 _ON_A_NEW_LINE = frozenset({"first item", "item", "first key", "key"})
+MAX_PIECES = 1 << 16
+"""Then they are joined: as pieces they take many times the memory of their characters."""
 
 
 def reindent_json(text: str, indent: int = 2) -> str | None:
@@ -101,6 +103,7 @@ def reindent_json(text: str, indent: int = 2) -> str | None:
       "a": {}
     }
     """
+    done: list[str] = []
     pieces: list[str] = []
     closers: list[str] = []
     breaks = ["\n"]  # by depth: the line break with its indentation
@@ -108,6 +111,9 @@ def reindent_json(text: str, indent: int = 2) -> str | None:
     expected, position = "value", 0
     while token := _TOKEN.match(text, position):
         position = token.end()
+        if len(pieces) > MAX_PIECES:
+            done.append("".join(pieces))
+            pieces.clear()
         word = token[1]
         first = word[0]
         if first not in _LEGAL[expected]:
@@ -143,7 +149,7 @@ def reindent_json(text: str, indent: int = 2) -> str | None:
             expected = "comma or end"
         else:
             whole = first in "]}" and _END.match(text, position)
-            return "".join(pieces) if whole else None
+            return "".join([*done, *pieces]) if whole else None
     return None
 
 

@@ -50,6 +50,21 @@ def test_a_signal_ends_the_server_too(command):
         wait_until(lambda: not is_running(pid), what="the end of the server")
 
 
+def test_a_result_of_sixty_megabytes_takes_at_most_two_and_a_half_times_its_memory(command):
+    with command.start("gateway", "--process", "p", "--", *SERVER) as gateway:
+
+        def peak_mb_after(tool: str, count: int) -> float:
+            gateway.stdin.write(request(tool, count=count))
+            gateway.stdin.flush()
+            assert b"<fd_result" in gateway.stdout.readline()
+            status = Path(f"/proc/{gateway.pid}/status").read_text("ascii")
+            [peak] = [line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:")]
+            return int(peak) / 1024
+
+        idle = peak_mb_after("lines", 5000)
+        assert peak_mb_after("megabytes", 60) - idle < 2.5 * 60
+
+
 def test_a_command_that_does_not_exist_is_named(command):
     ended = command("gateway", "--", "no-such-server")
 

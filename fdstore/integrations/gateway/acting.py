@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fdstore.errors import FDStoreError
 from fdstore.integrations.gateway.descriptors import Descriptors, error_element
+from fdstore.integrations.gateway.long_strings import Buffer, Message
 from fdstore.integrations.gateway.rewriting import (
     AddTools,
     Batch,
@@ -21,7 +22,7 @@ def answer_call(descriptors: Descriptors, call: CallOurTool) -> bytes:
     return call.answer(content, is_error=is_error)
 
 
-def expand(descriptors: Descriptors, message: bytes, decision: Expand) -> tuple[bytes | None, bytes | None]:
+def expand(descriptors: Descriptors, message: Buffer, decision: Expand) -> tuple[Buffer | None, bytes | None]:
     """Return the request for the server with stored content in its arguments, or else the answer for the
     host: a wrong name is a mistake of the model, and the tool does not run."""
     try:
@@ -32,17 +33,20 @@ def expand(descriptors: Descriptors, message: bytes, decision: Expand) -> tuple[
     return (message if texts is None else decision.with_texts(texts)), None
 
 
-def rewrite(descriptors: Descriptors, message: bytes, decision: Incoming) -> bytes:
+def rewrite(descriptors: Descriptors, message: Message, decision: Incoming) -> Buffer:
     """Return an answer of the server as the host is to see it."""
     match decision:
         case Forward():
-            return message
+            return message.whole
         case AddTools():
             listed = decision.with_definitions(descriptors.definitions())
-            return message if listed is None else listed
+            return message.whole if listed is None else message.restored(listed)
         case StoreTexts():
-            shown = [descriptors.offload(text, decision.source) for text in decision.texts]
-            return message if all(text is None for text in shown) else decision.with_shown(shown)
+            texts = [message.to_store(text) for text in decision.texts]
+            shown = [descriptors.offload(text, decision.source) for text in texts]
+            if all(text is None for text in shown):
+                return message.whole
+            return message.restored(decision.with_shown(shown))
         case Batch():
             pairs = zip(decision.messages, decision.decisions, strict=True)
             parts = [rewrite(descriptors, part, each) for part, each in pairs]

@@ -8,10 +8,11 @@ texts pass as they are, stderr says so once, and a thread tries again until the 
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Sequence
 from itertools import chain, repeat
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from fdstore.errors import FDStoreError, StoreUnavailable, UnknownOutcome
 from fdstore.settings import HOST_READ_CHARS
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from fdstore.client._sync.store import Connector, Store
     from fdstore.results.config import FDConfig
     from fdstore.toolset._sync import Toolset
+
+log = logging.getLogger("fdstore.gateway")
 
 PATIENCE_S = 2.0
 FIRST_TRY_S = 5.0
@@ -104,15 +107,20 @@ class Descriptors:
         described = Toolbox(described_context(enabled=self.offered, config=self._config()))
         return in_shape(described.definitions, "mcp")
 
-    def offload(self, text: str, source: str) -> str | None:
-        """Store a text and return its `fd_result`; None if it is not to be replaced."""
+    def offload(self, text: str | BinaryIO, source: str) -> str | None:
+        """Store a text, given as it is or as a file, and return its `fd_result`; None if it is not to be
+        replaced."""
         found = self._reachable()
         if found is None:
             return None
         try:
-            stored = found.tools.offload(text, source=source or "tool_result")
+            offload = found.tools.offload if isinstance(text, str) else found.tools.offload_file
+            stored = offload(text, source=source or "tool_result")
         except FDStoreError as error:
             self._failed(error)
+            return None
+        except ValueError:
+            log.exception("a result that is no valid JSON passes unchanged")
             return None
         self._worked()
         return None if stored.descriptor is None else str(stored.content)

@@ -11,11 +11,13 @@ from collections.abc import Callable
 
 from fdstore.integrations.gateway.acting import answer_call, expand, rewrite
 from fdstore.integrations.gateway.descriptors import Descriptors
-from fdstore.integrations.gateway.lines import MessageWriter, read_lines, split_line
+from fdstore.integrations.gateway.lines import MessageWriter, line_break_of, read_lines
+from fdstore.integrations.gateway.long_strings import LONG_BYTES, Buffer, Message
 from fdstore.integrations.gateway.rewriting import (
     CallOurTool,
     Expand,
     Forward,
+    Incoming,
     Rewriter,
     error_answer,
 )
@@ -36,7 +38,7 @@ class HostConnection:
     def __init__(
         self,
         descriptors: Descriptors,
-        send: Callable[[bytes], object],
+        send: Callable[[Buffer], object],
         on_gone: Callable[[], None],
         *,
         host_in: int,
@@ -56,25 +58,48 @@ class HostConnection:
             self._from_host(line)
         self._on_gone()
 
-    def answer(self, line: bytes) -> None:
-        """Pass on what the server sends."""
-        message, end = split_line(line)
-        with self._lock:
-            decision = self._rewriter.from_server(message)
-        if isinstance(decision, Forward):
-            self._to_host(line)
+    def answer(self, line: Buffer) -> None:
+        """Pass on a line of the server. A long one is looked through on a thread: others follow it."""
+        if len(line) <= LONG_BYTES:
+            self.pass_on(Message.of(line), line_break_of(line))
             return
-        self._rewrites.acquire()
 
         def answer() -> None:
-            shown = message
+            message = Message.of(line)
+            self._rewrite(message, line_break_of(line), self._decide(message))
+
+        self._begin_rewrite(answer)
+
+    def pass_on(self, message: Message, end: bytes) -> None:
+        """Pass on a message of the server as a line that ends with `end`."""
+        decision = self._decide(message)
+        if isinstance(decision, Forward):
+            self._rewrite(message, end, decision)
+        else:
+            self._begin_rewrite(lambda: self._rewrite(message, end, decision))
+
+    def _decide(self, message: Message) -> Incoming:
+        with self._lock:
+            return self._rewriter.from_server(message)
+
+    def _rewrite(self, message: Message, end: bytes, decision: Incoming) -> None:
+        shown = message.whole
+        try:
+            shown = rewrite(self._descriptors, message, decision)
+        finally:  # even a defect here must not cost the host its answer
+            self._to_host(shown, b"" if line_break_of(shown) else end)
+
+    def _begin_rewrite(self, job: Callable[[], None]) -> None:
+        """Run a job that may need memory for its message on a thread of its own."""
+        self._rewrites.acquire()
+
+        def run() -> None:
             try:
-                shown = rewrite(self._descriptors, message, decision)
-            finally:  # even a defect here must not cost the host its answer
-                self._to_host(shown + end)
+                job()
+            finally:
                 self._rewrites.release()
 
-        self.begin(answer)
+        self.begin(run)
 
     def waits_for_answers(self) -> bool:
         """Return whether the server owes answers to a host that still reads."""
@@ -125,29 +150,28 @@ class HostConnection:
         if job is not None:
             job.join(timeout_s)
 
-    def _from_host(self, line: bytes) -> None:
-        message, end = split_line(line)
+    def _from_host(self, line: Buffer) -> None:
         with self._lock:
-            decision = self._rewriter.to_server(message)
+            decision = self._rewriter.to_server(line)
         match decision:
             case Forward():
                 self._send(line)
             case CallOurTool():
                 self.begin(lambda: self._to_host(answer_call(self._descriptors, decision) + b"\n"))
             case Expand():
-                self.begin(lambda: self._expand(message, end, decision))
+                self.begin(lambda: self._expand(line, decision))
 
-    def _expand(self, message: bytes, end: bytes, decision: Expand) -> None:
-        request, answer = expand(self._descriptors, message, decision)
+    def _expand(self, line: Buffer, decision: Expand) -> None:
+        request, answer = expand(self._descriptors, line, decision)
         if request is not None:
-            self._send(request + end)
+            self._send(request if request is line else bytes(request) + line_break_of(line))
         elif answer is not None:
             with self._lock:
                 self._rewriter.forget(decision.call.key)
             self._to_host(answer + b"\n")
 
-    def _to_host(self, message: bytes) -> None:
-        if not self._host_out.write(message):
+    def _to_host(self, *message: Buffer) -> None:
+        if not self._host_out.write(*message):
             self._on_gone()
 
 

@@ -27,6 +27,7 @@ from starlette.responses import Response, StreamingResponse
 from fdstore.integrations.gateway.acting import answer_call, expand, rewrite
 from fdstore.integrations.gateway.descriptors import Descriptors
 from fdstore.integrations.gateway.json_parts import encode
+from fdstore.integrations.gateway.long_strings import LONG_BYTES, Buffer, Message
 from fdstore.integrations.gateway.rewriting import CallOurTool, Expand, Forward, Rewriter
 from fdstore.integrations.gateway.sse import EventSplitter, data_of, with_data
 from fdstore.integrations.gateway.tool_list import ToolOffer
@@ -114,7 +115,7 @@ class HttpRelay:
             expanded, mistake = await asyncio.to_thread(expand, self._descriptors, body, decision)
             if expanded is None:
                 return Response(mistake, media_type="application/json")
-            body = expanded
+            body = bytes(expanded)
         session.to_server(body)
         return await self._pass_on(request, body, rewriter, session)
 
@@ -140,7 +141,7 @@ class HttpRelay:
         headers = [pair for pair in headers if pair[0] not in _OF_THE_CONNECTION]
         media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         is_plain = "content-encoding" not in response.headers
-        content = _chunks(response)
+        content: AsyncIterator[bytes | memoryview] = _chunks(response)
         if rewriter is not None and is_plain and media_type == "text/event-stream":
             content = self._events(content, rewriter, session)
             headers = [pair for pair in headers if pair[0] != b"content-length"]
@@ -150,7 +151,7 @@ class HttpRelay:
             except httpx2.HTTPError as error:
                 return _error(502, f"the connection to the MCP server broke: {type(error).__name__}: {error}")
             answer = await self._rewritten(whole, rewriter, session)
-            shown = Response(answer, status_code=response.status_code)
+            shown = Response(memoryview(answer), status_code=response.status_code)
             shown.raw_headers = [
                 *(pair for pair in headers if pair[0] != b"content-length"),
                 (b"content-length", str(len(answer)).encode()),
@@ -186,31 +187,30 @@ class HttpRelay:
         return self._url.copy_with(query=joined or None)
 
     async def _events(
-        self, chunks: AsyncIterator[bytes], rewriter: Rewriter, session: Rewriter | None
-    ) -> AsyncIterator[bytes]:
+        self, chunks: AsyncIterator[bytes | memoryview], rewriter: Rewriter, session: Rewriter | None
+    ) -> AsyncIterator[bytes | memoryview]:
         splitter = EventSplitter()
         with suppress(httpx2.HTTPError):  # a client continues a stream that broke off
             async for chunk in chunks:
                 for event in splitter.feed(chunk):
-                    message = data_of(event)
-                    if not message:
-                        yield event
-                        continue
-                    shown = await self._rewritten(message, rewriter, session)
-                    yield event if shown is message else with_data(event, shown)
+                    data = data_of(event)
+                    shown = await self._rewritten(data, rewriter, session) if data else data
+                    yield memoryview(event) if shown is data or shown is None else with_data(event, shown)
         if rest := splitter.rest():
             yield rest
 
-    async def _rewritten(self, message: bytes, rewriter: Rewriter, session: Rewriter | None) -> bytes:
+    async def _rewritten(self, data: Buffer, rewriter: Rewriter, session: Rewriter | None) -> Buffer:
+        is_long = len(data) > LONG_BYTES
+        message = await asyncio.to_thread(Message.of, data) if is_long else Message.of(data)
         decision = rewriter.from_server(message)
         if session is not None:
             session.forget_answered(message)
         if isinstance(decision, Forward):
-            return message
+            return data
         return await asyncio.to_thread(rewrite, self._descriptors, message, decision)
 
 
-async def _chunks(response: httpx2.Response) -> AsyncIterator[bytes]:
+async def _chunks(response: httpx2.Response) -> AsyncIterator[bytes | memoryview]:
     """Yield the body as it comes. A server that breaks off ends it, as the client would see it directly."""
     try:
         async for chunk in response.aiter_raw():
@@ -225,8 +225,11 @@ def _is_in_header(request: Request) -> bool:
     return any(name.startswith("mcp-param-") and "{{" in value for name, value in request.headers.items())
 
 
-async def _all_of(chunks: AsyncIterator[bytes]) -> bytes:
-    return b"".join([chunk async for chunk in chunks])
+async def _all_of(chunks: AsyncIterator[bytes | memoryview]) -> bytearray:
+    whole = bytearray()
+    async for chunk in chunks:
+        whole += chunk
+    return whole
 
 
 async def _unless_it_leaves(request: Request, awaited: Coroutine[Any, Any, T]) -> T:

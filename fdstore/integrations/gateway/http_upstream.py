@@ -12,6 +12,7 @@ end of the response stream, and before from the notification; either way nothing
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import CancelledError, Future
 from contextlib import AbstractAsyncContextManager, suppress
@@ -23,6 +24,7 @@ import msgspec
 from fdstore.integrations.gateway.descriptors import Descriptors
 from fdstore.integrations.gateway.host_connection import HostConnection, background_thread
 from fdstore.integrations.gateway.json_parts import parts_of, string_of
+from fdstore.integrations.gateway.long_strings import LONG_BYTES, Buffer, Message
 from fdstore.integrations.gateway.rewriting import RequestKey, error_answer, key_of
 from fdstore.integrations.gateway.sse import EventSplitter, data_of, field_of
 
@@ -31,6 +33,7 @@ RECONNECT_S = 1.0
 """The pause before a broken stream is continued, unless the server asks for another."""
 MAX_RECONNECT_S = 300.0
 SESSION = "mcp-session-id"
+_LINE_BREAK = re.compile(rb"[\r\n]")
 INITIALIZED = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
 VERSION_META = "io.modelcontextprotocol/protocolVersion"
 NAME_FIELDS = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
@@ -98,8 +101,9 @@ class HttpUpstream:
         with suppress(RuntimeError):  # the relay has ended
             self._loop.call_soon_threadsafe(self._gone.set)
 
-    def _send(self, line: bytes) -> None:
+    def _send(self, message: Buffer) -> None:
         """Send a message of the host. One that expects no answer is sent before the next one is read."""
+        line = bytes(message)
         if not line.strip():
             return
         with suppress(RuntimeError, CancelledError):  # the relay has ended
@@ -213,8 +217,10 @@ class HttpUpstream:
     async def _deliver_all(self, response: httpx2.Response, message: _Sent) -> bytes | None:
         """Pass the messages of a response on. Return the id of the last event of a stream."""
         if _media_type(response) != "text/event-stream":
-            body = await response.aread()
-            if body.strip():
+            body = bytearray()
+            async for chunk in response.aiter_bytes():
+                body += chunk
+            if len(body) > LONG_BYTES or body.strip():
                 await self._deliver(body, message)
             return None
         last_event = None
@@ -233,17 +239,18 @@ class HttpUpstream:
                 raise
         return last_event
 
-    async def _deliver(self, data: bytes, message: _Sent) -> None:
-        """Pass a message on as one line: line breaks outside strings are blanks, and none are in strings."""
-        line = data.strip().replace(b"\r", b" ").replace(b"\n", b" ")
-        found = parts_of(line) or {}
+    async def _deliver(self, data: Buffer, message: _Sent) -> None:
+        """Pass a message on as one line."""
+        is_long = len(data) > LONG_BYTES
+        answer = await asyncio.to_thread(_one_line, data) if is_long else _one_line(data)
+        found = parts_of(answer.text) or {}
         if "id" in found and "method" not in found and bytes(found["id"]) == message.id:
             message.is_answered = True
             if message.method == "initialize":
                 version = string_of((parts_of(found.get("result", b"")) or {}).get("protocolVersion", b""))
                 if version is not None:
                     self._session["mcp-protocol-version"] = version
-        await self._answer(line + b"\n")
+        await _on_a_thread(lambda: self._host.pass_on(answer, b"\n"))
 
     async def _refused(self, response: httpx2.Response, message: _Sent) -> None:
         """Pass on the error of the server, else one that names the status."""
@@ -319,6 +326,17 @@ class _Request(NamedTuple):
     task: asyncio.Task[None]
 
 
+def _one_line(data: Buffer) -> Message:
+    """Return a message as one line: line breaks outside strings become blanks, and none are in strings."""
+    view = memoryview(data)
+    while view and view[-1] in b" \t\r\n":
+        view = view[:-1]
+    message = Message.of(view)
+    if not _LINE_BREAK.search(message.text):
+        return message
+    return Message.of(bytes(view).replace(b"\r", b" ").replace(b"\n", b" "))
+
+
 def _header_value(text: str) -> str:
     """Return a text as a value of a header; one with other than printable ASCII is encoded."""
     if text.isascii() and text.isprintable() and text == text.strip():
@@ -332,7 +350,7 @@ def _media_type(response: httpx2.Response) -> str:
     return str(response.headers.get("content-type", "")).partition(";")[0].strip().lower()
 
 
-async def _events(response: httpx2.Response) -> AsyncIterator[bytes]:
+async def _events(response: httpx2.Response) -> AsyncIterator[bytes | bytearray]:
     splitter = EventSplitter()
     async for chunk in response.aiter_bytes():
         for event in splitter.feed(chunk):

@@ -20,7 +20,7 @@ from msgspec import Raw
 
 T = TypeVar("T")
 
-Json: TypeAlias = bytes | Raw
+Json: TypeAlias = bytes | bytearray | memoryview | Raw
 """One JSON value as text."""
 Parts: TypeAlias = dict[str, Raw]
 """The members of a JSON object, each as text."""

@@ -8,27 +8,30 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 
+from fdstore.integrations.gateway.long_strings import Buffer
+
 READ_BYTES = 1 << 18
 
 
-def read_lines(fd: int) -> Iterator[bytes]:
+def read_lines(fd: int) -> Iterator[bytes | bytearray]:
     """Yield each line with its line break, and at the end of the input what follows the last one. A line is
     in memory once; its size is not limited."""
-    begun: list[bytes] = []
+    begun = bytearray()
     with suppress(OSError):  # the other side has closed a terminal or a socket
         while chunk := os.read(fd, READ_BYTES):
             start = 0
             while end := chunk.find(b"\n", start) + 1:
-                begun.append(chunk[start:end])
-                line = b"".join(begun)
-                begun.clear()
-                yield line
-                del line
+                if begun:
+                    begun += memoryview(chunk)[start:end]
+                    line, begun = begun, bytearray()
+                    yield line
+                    del line
+                else:
+                    yield chunk[start:end]
                 start = end
-            if start < len(chunk):
-                begun.append(chunk[start:])
+            begun += memoryview(chunk)[start:]
     if begun:
-        yield b"".join(begun)
+        yield begun
 
 
 class MessageWriter:
@@ -39,13 +42,15 @@ class MessageWriter:
         self._lock = threading.Lock()
         self.is_closed = self._is_released = False
 
-    def write(self, message: bytes) -> bool:
-        """Write a message, waiting for the reader as long as it takes. Return whether there is a reader."""
+    def write(self, *message: Buffer) -> bool:
+        """Write the parts of a message, waiting for the reader as long as it takes. Return whether there is a
+        reader."""
         with self._lock:
-            left = memoryview(message)
             try:
-                while left and not self.is_closed:
-                    left = left[os.write(self._fd, left) :]
+                for part in message:
+                    left = memoryview(part)
+                    while left and not self.is_closed:
+                        left = left[os.write(self._fd, left) :]
             except OSError:
                 self.is_closed = True
             return not self.is_closed
@@ -67,11 +72,11 @@ class MessageWriter:
         return not self.is_closed and not any(events & gone for _, events in poll.poll(0))
 
 
-def split_line(line: bytes) -> tuple[bytes, bytes]:
-    r"""Return a line without its line break, and the line break.
+def line_break_of(line: Buffer) -> bytes:
+    r"""Return the line break at the end of a line.
 
-    >>> split_line(b"one\r\n"), split_line(b"one")
-    ((b'one', b'\r\n'), (b'one', b''))
+    >>> line_break_of(b"one\r\n"), line_break_of(b"one")
+    (b'\r\n', b'')
     """
-    text = line.rstrip(b"\r\n")
-    return text, line[len(text) :]
+    end = bytes(line[-2:])
+    return end[len(end.rstrip(b"\r\n")) :]

@@ -8,6 +8,7 @@ an answer has no method. `acting` carries the decisions out.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -26,6 +27,7 @@ from fdstore.integrations.gateway.json_parts import (
     string_of,
     value_of,
 )
+from fdstore.integrations.gateway.long_strings import Buffer, Message
 from fdstore.integrations.gateway.tool_list import ToolOffer, rename, tool_names, with_our_tools
 from fdstore.integrations.gateway.tool_results import ResultPlan, plan_result
 from fdstore.text.json_surrogates import show_lone_surrogates
@@ -121,7 +123,7 @@ class AddTools(msgspec.Struct, frozen=True):
 class Batch(msgspec.Struct, frozen=True):
     """Decide about each message of a batch, and pass them on together."""
 
-    messages: list[bytes]
+    messages: list[Message]
     decisions: list[Forward | StoreTexts | AddTools]
 
 
@@ -152,6 +154,9 @@ class _Message(msgspec.Struct):
 
 _message = msgspec.json.Decoder(_Message)
 
+_HIGH_OR_LOW = re.compile(rb"\\u[dD]")
+_BRACES = re.compile(rb"\{\{|\\u007[bB]")
+
 
 class Rewriter:
     """The decisions about the messages of one connection; texts of more than `limit` characters are stored.
@@ -162,7 +167,7 @@ class Rewriter:
         self._known: dict[RequestKey, Known] = {}
         self.offer = offer or ToolOffer()
 
-    def to_server(self, message: bytes) -> Outgoing:
+    def to_server(self, message: Buffer) -> Outgoing:
         """Decide about a message of the host. One that is not understood passes."""
         try:
             return self._to_server(message)
@@ -170,7 +175,7 @@ class Rewriter:
             log.exception("a message of the host passes unchanged")
             return FORWARD
 
-    def from_server(self, message: bytes) -> Incoming:
+    def from_server(self, message: Message) -> Incoming:
         """Decide about a message of the server. One that is not understood passes."""
         try:
             return self._from_server(message)
@@ -178,8 +183,8 @@ class Rewriter:
             log.exception("a message of the server passes unchanged")
             return FORWARD
 
-    def _to_server(self, message: bytes) -> Outgoing:
-        found, message = _read(message)
+    def _to_server(self, whole: Buffer) -> Outgoing:
+        found, message = _read(whole)
         if found is None:
             for each in items_of(message) or ():
                 self._remember_each(bytes(each))
@@ -206,10 +211,10 @@ class Rewriter:
                 )
         return FORWARD
 
-    def _from_server(self, message: bytes) -> Incoming:
-        found, message = _read(message)
+    def _from_server(self, whole: Message) -> Incoming:
+        found, message = _read(whole.text)
         if found is None:
-            return self._each_from_server(message)
+            return self._each_from_server(whole.whole)
         key = key_of(found.id) if found.id is not UNSET and found.method is UNSET else None
         known = self._known.pop(key, None) if key is not None else None
         if known is None:
@@ -218,15 +223,16 @@ class Rewriter:
             self.offer.note_tools(tool_names(found.result))
             return AddTools(parts_of(message) or {}, self.offer.names)
         # a text is never longer than its JSON
-        if known.method not in OF_TOOLS or len(message) <= self._limit:
+        if known.method not in OF_TOOLS or len(whole.whole) <= self._limit:
             return FORWARD
         if found.result is not UNSET:
-            plan = plan_result(found.result, self._limit)
+            plan = plan_result(found.result, self._limit, whole.strings)
             if plan is not None:
                 return StoreTexts(known.tool, parts_of(message) or {}, plan, {}, self.offer.names)
         elif found.error is not UNSET:
             error = parts_of(found.error) or {}
-            if len(string_of(error.get("message", b"")) or "") > self._limit:
+            text = string_of(error.get("message", b"")) or ""
+            if len(text) > self._limit or text in whole.strings:
                 return StoreTexts(known.tool, parts_of(message) or {}, None, error, self.offer.names)
         return FORWARD
 
@@ -240,9 +246,9 @@ class Rewriter:
         known, self._known = self._known, {}
         return [each for each in known.values() if not each.is_cancelled]
 
-    def forget_answered(self, message: bytes) -> None:
+    def forget_answered(self, message: Message) -> None:
         """Forget the request that a message answers, if it is an answer: it came another way."""
-        found = _parsed(message)
+        found = _parsed(message.text)
         if found is not None and found.method is UNSET and found.id is not UNSET:
             self._known.pop(key_of(found.id) or (False, None), None)
 
@@ -250,9 +256,9 @@ class Rewriter:
         """Forget a request that is answered without the server."""
         self._known.pop(key, None)
 
-    def _each_from_server(self, message: bytes) -> Incoming:
-        messages = [bytes(each) for each in items_of(message) or ()]
-        decisions = [self.from_server(each) for each in messages if _parsed(each) is not None]
+    def _each_from_server(self, whole: Buffer) -> Incoming:
+        messages = [Message.of(bytes(each)) for each in items_of(whole) or ()]
+        decisions = [self.from_server(each) for each in messages if _parsed(each.text) is not None]
         plain = [each for each in decisions if not isinstance(each, Batch)]
         if len(plain) != len(messages) or all(isinstance(each, Forward) for each in plain):
             return FORWARD
@@ -294,18 +300,18 @@ def key_of(id: Json) -> RequestKey | None:
     return (isinstance(value, str), value) if type(value) in (str, int, float) else None
 
 
-def _parsed(message: bytes) -> _Message | None:
+def _parsed(message: Buffer) -> _Message | None:
     try:
         return _message.decode(message)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
 
-def _read(message: bytes) -> tuple[_Message | None, bytes]:
+def _read(message: Buffer) -> tuple[_Message | None, Buffer]:
     """Return the fields of a message, and the message with halves of characters shown as text."""
     found = _parsed(message)
-    if found is None and b"\\ud" in message.lower():
-        message = show_lone_surrogates(message)
+    if found is None and _HIGH_OR_LOW.search(message):
+        message = show_lone_surrogates(bytes(message))
         found = _parsed(message)
     return found, message
 
@@ -331,8 +337,8 @@ def _arguments(params: Parts) -> dict[str, Any]:
     return found if isinstance(found, dict) else {"arguments": found}
 
 
-def _may_hold_placeholders(message: bytes) -> bool:
-    return b"{{" in message or b"\\u007b" in message.lower()
+def _may_hold_placeholders(message: Buffer) -> bool:
+    return _BRACES.search(message) is not None
 
 
 def _texts_with_placeholders(params: Parts) -> list[str]:

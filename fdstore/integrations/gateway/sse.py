@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
+
+from fdstore.integrations.gateway.long_strings import LONG_BYTES, Buffer
 
 _END = re.compile(rb"\r\n\r\n|\n\r\n|\n\n|\r\r(?!\n)")
 _END_BYTES = 4
-_LINE = re.compile(rb"[^\r\n]*(?:\r\n|\n|\r|\Z)")
 
 
 class EventSplitter:
@@ -22,14 +24,24 @@ class EventSplitter:
     def __init__(self) -> None:
         self._begun = bytearray()
 
-    def feed(self, chunk: bytes) -> Iterator[bytes]:
-        """Yield the events that end in this chunk, each with the empty line after it."""
+    def feed(self, chunk: Buffer) -> Iterator[bytes | bytearray]:
+        """Yield the events that end in this chunk, each with the empty line after it. A long one is handed
+        over rather than copied."""
         searched = max(0, len(self._begun) - _END_BYTES)
         self._begun += chunk
         start = 0
         while end := _END.search(self._begun, max(start, searched)):
-            yield bytes(self._begun[start : end.end()])
-            start = end.end()
+            stop = end.end()
+            if stop - start > LONG_BYTES:
+                event, self._begun = self._begun, self._begun[stop:]
+                del event[stop:]
+                del event[:start]
+                start = searched = 0
+                yield event
+                del event
+            else:
+                yield bytes(memoryview(self._begun)[start:stop])
+                start = stop
         del self._begun[:start]
 
     def rest(self) -> bytes:
@@ -39,34 +51,66 @@ class EventSplitter:
         return rest
 
 
-def field_of(event: bytes, name: bytes) -> bytes | None:
+def field_of(event: Buffer, name: bytes) -> bytes | None:
     """Return the last value of a field of an event, such as b"id"; None if it has none."""
-    values = [value for each, value in _fields(event) if each == name]
-    return values[-1] if values else None
+    values = [event[line.value : line.end] for line in _lines(event) if line.name == name]
+    return bytes(values[-1]) if values else None
 
 
-def data_of(event: bytes) -> bytes | None:
-    """Return the data of an event; None if it has none, as a comment that keeps a connection alive."""
-    data = [value for name, value in _fields(event) if name == b"data"]
+def data_of(event: Buffer) -> bytes | memoryview | None:
+    """Return the data of an event; None if it has none, as a comment that keeps a connection alive. A long
+    one is where it stands in the event."""
+    view = memoryview(event)
+    data = [view[line.value : line.end] for line in _lines(event) if line.name == b"data"]
+    if len(data) == 1 and len(data[0]) > LONG_BYTES:
+        return data[0]
     return b"\n".join(data) if data else None
 
 
-def with_data(event: bytes, data: bytes) -> bytes:
+def with_data(event: Buffer, data: Buffer) -> bytes:
     """Return an event with other data, which is one line, and its other fields as they were."""
-    lines: list[bytes] = []
+    view = memoryview(event)
+    pieces: list[Buffer] = []
     is_written = False
-    for line in _LINE.findall(event):
-        text = line.rstrip(b"\r\n")
-        if text.partition(b":")[0] != b"data":
-            lines.append(line)
+    for line in _lines(event):
+        if line.name != b"data":
+            pieces.append(view[line.start : line.next])
         elif not is_written:
-            lines.append(b"data: " + data + line[len(text) :])
+            pieces += [b"data: ", data, view[line.end : line.next]]
             is_written = True
-    return b"".join(lines)
+    return b"".join(pieces)
 
 
-def _fields(event: bytes) -> Iterator[tuple[bytes, bytes]]:
-    for line in _LINE.findall(event):
-        name, colon, value = line.rstrip(b"\r\n").partition(b":")
-        if name:
-            yield name, value.removeprefix(b" ") if colon else b""
+class _Line(NamedTuple):
+    """A line of an event: its field, and where the line, the value, the line break and the next one begin."""
+
+    name: bytes
+    start: int
+    value: int
+    end: int
+    next: int
+
+
+def _lines(event: Buffer) -> Iterator[_Line]:
+    event = bytes(event) if isinstance(event, memoryview) else event
+    for start, end, next_start in _spans_of_lines(event):
+        colon = event.find(b":", start, end)
+        after = end if colon < 0 else colon
+        value = min(end, after + (2 if event[after : after + 2] == b": " else 1))
+        yield _Line(bytes(event[start:after]), start, value, end, next_start)
+
+
+def _spans_of_lines(event: bytes | bytearray) -> Iterator[tuple[int, int, int]]:
+    """Yield where each line begins and ends, and where the next begins. Each kind of line break is looked for
+    once, as fast as memory is read."""
+    places = dict.fromkeys((b"\n", b"\r"), -1)
+    start = 0
+    while start < len(event):
+        for mark, place in places.items():
+            if place < start:
+                found = event.find(mark, start)
+                places[mark] = found if found >= 0 else len(event)
+        end = min(places.values())
+        next_start = min(len(event), end + (2 if event[end : end + 2] == b"\r\n" else 1))
+        yield start, end, next_start
+        start = next_start

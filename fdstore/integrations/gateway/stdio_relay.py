@@ -89,6 +89,7 @@ class StdioRelay:
     def _read_server(self) -> None:
         for line in read_lines(self._server.stdout):
             self._host.answer(line)
+            del line  # which may be large
         self._ended.put("server")
 
     def _watch_server(self) -> None:

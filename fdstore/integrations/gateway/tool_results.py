@@ -8,7 +8,7 @@ audio and links stay as they are.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import msgspec
@@ -23,6 +23,7 @@ from fdstore.integrations.gateway.json_parts import (
     string_of,
     value_of,
 )
+from fdstore.integrations.gateway.long_strings import LONG_BYTES
 from fdstore.results.block_groups import groups_to_store
 
 
@@ -66,9 +67,9 @@ class ResultPlan(msgspec.Struct, frozen=True):
         return encode(fields)
 
 
-def plan_result(result: Json, limit: int) -> ResultPlan | None:
+def plan_result(result: Json, limit: int, set_aside: Collection[str] = ()) -> ResultPlan | None:
     """Return what to store of a tool's result so that no more than `limit` characters remain of its text
-    blocks and of any other text; None if nothing is longer."""
+    blocks and of any other text; None if nothing is longer. The strings `set_aside` stand for long ones."""
     fields = parts_of(result)
     if fields is None:
         return None
@@ -80,12 +81,12 @@ def plan_result(result: Json, limit: int) -> ResultPlan | None:
     both = [resource if text is None else text for text, resource in zip(texts, resources, strict=True)]
 
     def is_long(text: str) -> bool:
-        return len(text) > limit
+        return len(text) > limit or text in set_aside
 
     long_texts: list[LongText] = []
     is_repeated = False
     structured = bytes(fields.get("structuredContent", b"")).decode("utf-8", "replace")
-    if is_long(structured):
+    if is_long(structured) or any(token in structured for token in set_aside):
         is_repeated = _is_list_of(structured, texts) and bool(groups_to_store(texts, is_long))
         if not is_repeated:
             long = _structured(structured, {n: text for n, text in enumerate(both) if text is not None})
@@ -107,13 +108,16 @@ def plan_result(result: Json, limit: int) -> ResultPlan | None:
 def _is_list_of(structured: str, texts: Sequence[str | None]) -> bool:
     """Return whether the structured content is that which servers make of a list of these texts."""
     try:
-        return bool(value_of(structured.encode()) == {"result": texts})
+        return len(structured) <= LONG_BYTES and bool(value_of(structured.encode()) == {"result": texts})
     except ValueError:
         return False
 
 
 def _structured(structured: str, texts: dict[int, str]) -> LongText:
-    """Return the structured content as a long text, with the blocks that repeat it."""
+    """Return the structured content as a long text, with the blocks that repeat it. A very long one is not
+    compared: its values would take many times its memory."""
+    if len(structured) > LONG_BYTES:
+        return LongText(structured, (), is_structured=True)
     try:
         value = value_of(structured.encode())
     except ValueError:

@@ -13,6 +13,7 @@ import fdstore
 from fdstore.client import Store
 from fdstore.integrations.gateway.acting import rewrite
 from fdstore.integrations.gateway.descriptors import Descriptors
+from fdstore.integrations.gateway.long_strings import Message
 from fdstore.integrations.gateway.rewriting import Rewriter
 from fdstore.integrations.hooks.hosts import HOSTS
 from fdstore.integrations.hooks.replace import replaced
@@ -55,7 +56,8 @@ def through_the_gateway(redis_url: str, result: Any) -> None:
     rewriter = Rewriter(LIMIT)
     rewriter.to_server(b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"rows"}}')
     answer = json.dumps({"jsonrpc": "2.0", "id": 1, "result": result}).encode()
-    rewrite(descriptors, answer, rewriter.from_server(answer))
+    message = Message.of(answer)
+    rewrite(descriptors, message, rewriter.from_server(message))
     descriptors.finish()
 
 

@@ -324,6 +324,62 @@ def test_forty_megabytes_are_stored_in_bounded_memory(host: Host, store: Store) 
     store.drop_tree("triage")
 
 
+def large_answer(*blocks: Any, **fields: Any) -> bytes:
+    """The line that answers the first request of a host."""
+    message = {"jsonrpc": "2.0", "id": 1, "result": {"content": list(blocks), **fields}}
+    return json.dumps(message).encode() + b"\r\n"
+
+
+LARGE = 'a "line" of 9 MB \N{GRINNING FACE}\n' * 350_000
+PICTURE = {"type": "image", "data": "QUJD" * (3 << 20), "mimeType": "image/png"}
+
+
+def test_of_a_large_result_the_text_is_stored_and_a_picture_stays(host: Host, store: Store) -> None:
+    given = large_answer(PICTURE, {"type": "text", "text": LARGE, "annotations": {"a": 1.0}})
+
+    shown = host.call("raw", text=given.decode())
+
+    [picture, text] = shown["content"]
+    assert picture == PICTURE
+    assert text["text"].startswith('<fd_result fd="fd:1" ')
+    assert text["annotations"] == {"a": 1.0}
+    assert store.process("triage").read("fd:1", read_all=True).text == LARGE
+
+
+def test_a_large_text_that_is_there_twice_is_stored_once(host: Host, store: Store) -> None:
+    text = {"type": "text", "text": LARGE}
+
+    shown = host.call("raw", text=large_answer(text, structuredContent={"result": LARGE}).decode())
+
+    assert "structuredContent" not in shown
+    assert [each.chars for each in store.process("triage").list()] == [len(LARGE)]
+
+
+def test_a_large_value_with_long_strings_is_stored_as_json(host: Host, store: Store) -> None:
+    value = {"rows": [LARGE, 1]}
+
+    host.call("raw", text=large_answer(structuredContent=value).decode())
+
+    assert json.loads(store.process("triage").read("fd:1", read_all=True).text) == value
+
+
+def test_a_large_result_passes_byte_for_byte_while_the_store_is_away(make_host: Callable[..., Host]) -> None:
+    host = make_host(url="redis://127.0.0.1:1")
+    given = large_answer(PICTURE, {"type": "text", "text": LARGE})
+
+    host.begin("raw", text=given.decode())
+
+    assert next(host.lines) == given
+
+
+def test_other_calls_are_answered_while_a_large_result_is_stored(host: Host) -> None:
+    host.text("lines", count=5000)
+    host.begin("megabytes", count=40)
+    host.begin("read_fd", fd="fd:1#L7")
+
+    assert [host.read()["id"] for _ in range(2)] == [3, 2]
+
+
 def test_the_end_of_the_program_waits_for_the_first_attempt_to_connect():
     # Python aborts if it exits while a thread imports modules in C++
     said: list[str] = []

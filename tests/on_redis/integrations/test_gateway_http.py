@@ -13,12 +13,14 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 
+from fdstore.client import Store
 from fdstore.integrations.gateway.descriptors import Descriptors
 from fdstore.integrations.gateway.http_relay import HttpRelay
 from fdstore.integrations.gateway.http_server import listening_socket, serve
 from fdstore.integrations.gateway.http_upstream import HttpUpstream
 from fdstore.integrations.gateway.lines import MessageWriter, read_lines
-from tests.mcp_http_upstream import NOTE, UNANSWERED, Upstream, served
+from fdstore.integrations.gateway.sse import EventSplitter, data_of
+from tests.mcp_http_upstream import LARGE, NOTE, UNANSWERED, Upstream, served
 from tests.waiting import PATIENCE_S
 
 
@@ -71,6 +73,32 @@ def test_a_long_result_by_http_is_a_descriptor_that_is_read(url: str) -> None:
     page = post(url, "read_fd", id=2, fd="fd:1#L4321").json()
     assert "\nline 4321\n" in shown(page)
     assert page["id"] == 2
+
+
+@pytest.mark.parametrize("tool", ["large", "large_stream"])
+def test_a_large_result_by_http_is_stored_exactly(url: str, tool: str, store: Store) -> None:
+    response = post(url, tool)
+
+    assert shown(json.loads(data_of_last(response))).startswith('<fd_result fd="fd:1" ')
+    assert store.process("triage").read("fd:1", read_all=True).text == LARGE
+
+
+@pytest.mark.parametrize("tool", ["large", "large_stream"])
+def test_a_large_result_passes_while_the_store_is_away(upstream_url: str, tool: str) -> None:
+    descriptors = Descriptors("redis://127.0.0.1:1", None, "triage", 8000, print)
+    descriptors.start()
+    with served(HttpRelay(upstream_url, descriptors, {})) as url:
+        through = post(url, tool).content
+
+    assert through == post(upstream_url, tool).content
+
+
+def data_of_last(response: httpx2.Response) -> bytes:
+    """The last message with an id: that of a body, or of a stream of events."""
+    if not response.headers["content-type"].startswith("text/event-stream"):
+        return response.content
+    found = [data_of(event) for event in EventSplitter().feed(response.content)]
+    return bytes(next(data for data in reversed(found) if data and b'"id"' in data))
 
 
 def test_a_short_result_by_http_passes_byte_for_byte(url: str, upstream: Upstream) -> None:
@@ -279,6 +307,16 @@ def test_a_host_on_standard_input_uses_a_server_by_http(
     for _, headers, _ in upstream.requests[1:]:
         assert (headers["mcp-session-id"], headers["mcp-protocol-version"]) == ("s7", "2025-11-25")
         assert headers["authorization"] == "Bearer s"
+
+
+@pytest.mark.parametrize("tool", ["large", "large_stream"])
+def test_a_large_result_of_a_server_by_http_is_stored_exactly(
+    host: StdioHost, tool: str, store: Store
+) -> None:
+    answer = host.ask("tools/call", name=tool)
+
+    assert shown(answer).startswith('<fd_result fd="fd:1" ')
+    assert store.process("triage").read("fd:1", read_all=True).text == LARGE
 
 
 def test_what_a_server_says_unasked_reaches_the_host(host: StdioHost, upstream: Upstream) -> None:

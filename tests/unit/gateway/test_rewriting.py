@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fdstore.integrations.gateway.long_strings import Message
 from fdstore.integrations.gateway.rewriting import (
     AddTools,
     Batch,
@@ -66,14 +67,14 @@ def called(tool: str = "grep", id: Any = 1, limit: int = LIMIT) -> Rewriter:
 def test_the_answer_to_a_request_with_any_id_is_recognized(id: Any, fields: Any) -> None:
     rewriter = called(id=id)
 
-    decision = rewriter.from_server(answer({"content": [text(LONG)], "other": fields}, id))
+    decision = rewriter.from_server(Message.of(answer({"content": [text(LONG)], "other": fields}, id)))
 
     assert isinstance(decision, StoreTexts)
     assert (decision.source, decision.texts) == ("grep", [LONG])
     shown = json.loads(decision.with_shown(["<fd_result/>"]))
     assert shown["result"] == {"content": [text("<fd_result/>")], "other": fields}
     assert shown["id"] == id
-    assert rewriter.from_server(answer({"content": [text(LONG)]}, id)) == Forward()
+    assert rewriter.from_server(Message.of(answer({"content": [text(LONG)]}, id))) == Forward()
 
 
 @given(values)
@@ -81,7 +82,7 @@ def test_a_message_without_a_long_text_passes(fields: Any) -> None:
     rewriter = called(limit=10_000)
     result = {"content": [text("short")], "structuredContent": fields}
 
-    assert rewriter.from_server(answer(result)) == Forward()
+    assert rewriter.from_server(Message.of(answer(result))) == Forward()
 
 
 def test_what_is_not_replaced_keeps_its_bytes() -> None:
@@ -89,7 +90,7 @@ def test_what_is_not_replaced_keeps_its_bytes() -> None:
     before = b'{"id":1, "big":12345678901234567890123, "result":{"n":1.50e+05,"content":[{"type":"text",'
     before += b'"text":"%s","a":0.10},{"type":"image","data":"\\u0041"}],"_meta":{"k":1E5}}}'
 
-    decision = rewriter.from_server(before % LONG.encode())
+    decision = rewriter.from_server(Message.of(before % LONG.encode()))
 
     assert isinstance(decision, StoreTexts)
     assert decision.with_shown(["S"]) == (
@@ -102,7 +103,7 @@ def test_a_string_and_a_number_are_two_ids() -> None:
     rewriter = called("one", id=1)
     rewriter.to_server(request("tools/call", "1", name="other", arguments={}))
 
-    decisions = [rewriter.from_server(answer({"content": [text(LONG)]}, id)) for id in ("1", 1)]
+    decisions = [rewriter.from_server(Message.of(answer({"content": [text(LONG)]}, id))) for id in ("1", 1)]
 
     assert [decision.source for decision in decisions if isinstance(decision, StoreTexts)] == ["other", "one"]
 
@@ -110,16 +111,16 @@ def test_a_string_and_a_number_are_two_ids() -> None:
 def test_a_request_of_the_server_is_not_an_answer_to_the_host() -> None:
     rewriter = called(id=1)
 
-    assert rewriter.from_server(request("sampling/createMessage", 1, text=LONG)) == Forward()
+    assert rewriter.from_server(Message.of(request("sampling/createMessage", 1, text=LONG))) == Forward()
     assert rewriter.to_server(answer({"content": [text(LONG)]}, 1)) == Forward()
-    assert isinstance(rewriter.from_server(answer({"content": [text(LONG)]}, 1)), StoreTexts)
+    assert isinstance(rewriter.from_server(Message.of(answer({"content": [text(LONG)]}, 1))), StoreTexts)
 
 
 @pytest.mark.parametrize("line", [b"", b"\xff\xfe", b"Starting...", b"[1, 2", b"null", b"7", b'"id"', b"{}"])
 def test_what_is_no_message_passes(line: bytes) -> None:
     rewriter = called()
 
-    assert rewriter.from_server(line) == Forward()
+    assert rewriter.from_server(Message.of(line)) == Forward()
     assert rewriter.to_server(line) == Forward()
 
 
@@ -127,14 +128,14 @@ def test_other_answers_pass_whatever_their_size() -> None:
     rewriter = Rewriter(LIMIT)
     rewriter.to_server(request("resources/read", 1, uri="a:b"))
 
-    assert rewriter.from_server(answer({"content": [text(LONG)]})) == Forward()
+    assert rewriter.from_server(Message.of(answer({"content": [text(LONG)]}))) == Forward()
 
 
 def test_a_long_error_is_stored() -> None:
     rewriter = called()
     failed = {"jsonrpc": "2.0", "id": 1, "error": {"code": -32603, "message": LONG, "data": {"a": 1}}}
 
-    decision = rewriter.from_server(encoded(failed))
+    decision = rewriter.from_server(Message.of(encoded(failed)))
 
     assert isinstance(decision, StoreTexts)
     assert decision.texts == [LONG]
@@ -146,7 +147,7 @@ def test_a_text_cut_in_the_middle_of_a_character_is_stored() -> None:
     rewriter = called()
     line = b'{"id":1,"result":{"content":[{"type":"text","text":"%s\\ud83d"}]}}' % LONG.encode()
 
-    decision = rewriter.from_server(line)
+    decision = rewriter.from_server(Message.of(line))
 
     assert isinstance(decision, StoreTexts)
     assert decision.texts == [LONG + "\\ud83d"]
@@ -178,7 +179,9 @@ def test_a_call_cut_in_the_middle_of_a_character_is_ours_if_its_tool_is() -> Non
 def test_a_text_that_is_deep_json_ends_no_connection(depth: int) -> None:
     deep = "[" * depth + "]" * depth
 
-    decision = called().from_server(answer({"content": [text(deep)], "structuredContent": {"a": LONG}}))
+    decision = called().from_server(
+        Message.of(answer({"content": [text(deep)], "structuredContent": {"a": LONG}}))
+    )
 
     assert isinstance(decision, StoreTexts)
     assert deep in decision.texts
@@ -191,7 +194,7 @@ def test_our_tools_follow_those_of_the_last_page() -> None:
 
     for number, rest in enumerate([{"nextCursor": "2"}, {"ttlMs": 5}]):
         rewriter.to_server(request("tools/list", number))
-        decision = rewriter.from_server(answer({"tools": [tool], **rest}, number))
+        decision = rewriter.from_server(Message.of(answer({"tools": [tool], **rest}, number)))
         assert isinstance(decision, AddTools)
         pages.append(json.loads(decision.with_definitions(DEFINITIONS) or b"")["result"])
 
@@ -208,7 +211,7 @@ def test_a_tool_with_the_name_of_a_tool_of_the_server_is_renamed() -> None:
     rewriter.to_server(request("tools/list"))
     theirs = [{"name": "search_fd"}, {"name": "fdstore_search_fd"}]
 
-    decision = rewriter.from_server(answer({"tools": theirs}))
+    decision = rewriter.from_server(Message.of(answer({"tools": theirs})))
     assert isinstance(decision, AddTools)
     tools = json.loads(decision.with_definitions(DEFINITIONS) or b"")["result"]["tools"][2:]
 
@@ -258,7 +261,7 @@ def test_the_answers_of_a_batch_are_rewritten_one_by_one() -> None:
     rewriter.to_server(encoded(calls))
     answers = [{"id": id, "result": {"content": [text(long)]}} for id, long in ((1, "short"), (2, LONG))]
 
-    decision = rewriter.from_server(encoded(answers))
+    decision = rewriter.from_server(Message.of(encoded(answers)))
 
     assert isinstance(decision, Batch)
     assert [type(each) for each in decision.decisions] == [Forward, StoreTexts]
@@ -268,7 +271,7 @@ def test_what_the_server_owes_is_known_at_its_end() -> None:
     rewriter = called(id=1)
     for id in (2, "3"):
         rewriter.to_server(request("prompts/list", id))
-    rewriter.from_server(answer({}, 2))
+    rewriter.from_server(Message.of(answer({}, 2)))
     rewriter.to_server(request("ping", 4))
     cancelled = {"method": "notifications/cancelled", "params": {"requestId": 4}}
     rewriter.to_server(encoded(cancelled))
@@ -293,7 +296,7 @@ def test_the_result_of_a_task_is_stored_like_that_of_a_call() -> None:
     rewriter = Rewriter(LIMIT)
     rewriter.to_server(request("tasks/result", id=3, taskId="786512e2"))
 
-    decision = rewriter.from_server(answer({"content": [text(LONG)]}, id=3))
+    decision = rewriter.from_server(Message.of(answer({"content": [text(LONG)]}, id=3)))
 
     assert isinstance(decision, StoreTexts)
     assert (decision.source, decision.texts) == ("task 786512e2", [LONG])
@@ -304,4 +307,7 @@ def test_a_task_that_has_no_tools_result_passes() -> None:
     for id, method in ((1, "tasks/get"), (2, "tasks/list"), (3, "tasks/result")):
         rewriter.to_server(request(method, id=id, taskId=LONG))
 
-        assert rewriter.from_server(answer({"taskId": LONG, "status": "working"}, id=id)) == Forward()
+        assert (
+            rewriter.from_server(Message.of(answer({"taskId": LONG, "status": "working"}, id=id)))
+            == Forward()
+        )
