@@ -97,7 +97,7 @@ def ps(
     ones, too.
 
     Damaged records are left out, with a line on standard error; with --json the last document lists them in
-    `unreadable`.
+    `unreadable`. What TREE uses is a document with `uses`, after those of its processes.
 
     \b
     fdstore ps --state running --state waiting
@@ -122,7 +122,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
     rows: list[tuple[str, ProcessRecord]]
     sizes: dict[str, int]
-    usage: str
+    usage: TreeRecord | None
     ended: int
     is_empty: bool
     elsewhere: str | None
@@ -150,7 +150,7 @@ def _find(store: Store, query: Query) -> Found:
     return Found(
         rows=list(as_trees(found)) if query.order == "id" else ordered,
         sizes=sizes,
-        usage="" if one is None else format_usage(one),
+        usage=one,
         ended=sum(member.state in ENDED for member in members) if query.leaves_out_ended else 0,
         is_empty=not members,
         elsewhere=None if members else where_else(store),
@@ -163,6 +163,8 @@ def _print(session: Session, found: Found) -> None:
     if session.as_json:
         for _, process in found.rows:
             output.document(process)
+        if found.usage is not None:
+            output.document({"uses": usage_of(found.usage)})
     elif found.rows:
         has_tokens = any(process.tokens for _, process in found.rows)
         more = [*(["TOKENS"] if has_tokens else []), *(["BYTES"] if found.sizes else [])]
@@ -171,7 +173,7 @@ def _print(session: Session, found: Found) -> None:
         columns, coloured = output.columns(), output.use_colours()
         output.print_painted(table(head, rows, cut="DETAIL", columns=columns, coloured=coloured))
         if found.usage:
-            output.line(found.usage)
+            output.line(format_usage(found.usage))
         if found.ended:
             output.note(f"{format_count(found.ended, 'process', 'processes')} ended: fdstore ps -a")
     elif found.ended:
@@ -211,6 +213,18 @@ def _rank(process: ProcessRecord, order: str, sizes: dict[str, int]) -> tuple[An
             return (-sizes.get(process.id, 0), process.id)
         case _:
             return (process.program or "", process.id)
+
+
+def usage_of(tree: TreeRecord) -> dict[str, Any]:
+    """Return what a tree has used in all, and what of its limits."""
+    from fdstore.store.trees.limit_usage import limits_of_tree
+
+    return {
+        "tree": tree.id,
+        "tokens": tree.all_tokens,
+        "model_calls": tree.all_model_calls,
+        "limits": limits_of_tree(tree),
+    }
 
 
 def format_usage(tree: TreeRecord) -> str:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from fdstore.agent.program_loader import Bundle
     from fdstore.client import Store
     from fdstore.permissions import Permissions
+    from fdstore.records import TreeRecord
     from fdstore.store.processes.process_records import Answer
 
 
@@ -111,18 +112,20 @@ def _exit_as(session: Session, store: Store, process: str, *, quiet: bool) -> No
     """Print the end of an agent, and exit with 1 if it failed."""
     from fdstore.store.processes import process_records
 
-    code = report_end(session, store.run(process_records.answer_of(store.prefix, process)), quiet=quiet)
+    ended = store.run(process_records.answer_of(store.prefix, process))
+    code = report_end(session, ended, store.tree(process.partition(".")[0]), quiet=quiet)
     if code:
         output.finish()
         sys.exit(code)
 
 
-def report_end(session: Session, ended: Answer, *, quiet: bool) -> int:
-    """Print the end of an agent, its answer on standard output, and unless `quiet` its tokens with the events
-    on standard error; return the exit code of the command."""
+def report_end(session: Session, ended: Answer, tree: TreeRecord, *, quiet: bool) -> int:
+    """Print the end of an agent, its answer on standard output, and unless `quiet` its tokens and its tree's
+    with the events on standard error; return the exit code of the command."""
     record = ended.record
     if session.as_json:
-        output.document({"process": record, "answer": ended.text, "answer_fd": ended.fd})
+        used = {"tree_tokens": tree.all_tokens, "tree_model_calls": tree.all_model_calls}
+        output.document({"process": record, "answer": ended.text, "answer_fd": ended.fd, **used})
     else:
         if ended.text:
             output.line(ended.text)
@@ -135,5 +138,6 @@ def report_end(session: Session, ended: Answer, *, quiet: bool) -> int:
             from fdstore.text.quantities import format_costs, format_tokens
 
             cost = format_costs([record])
-            output.say(f"fdstore: tokens: {format_tokens(record)}{cost and f', cost: {cost}'}")
+            whole = f"; of the whole tree {tree.all_tokens:,}" if tree.all_tokens > record.tokens else ""
+            output.say(f"fdstore: tokens: {format_tokens(record)}{cost and f', cost: {cost}'}{whole}")
     return 0 if record.state == "exited" and record.exit_code == 0 else 1

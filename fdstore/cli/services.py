@@ -41,8 +41,9 @@ class StoreStatus(Record, frozen=True, kw_only=True):
 
     For a Cluster, memory and limits are sums over the reachable `primaries`. `contents` and `bytes` (UTF-8)
     count all trees. `commands` is the sandbox of each worker, `no_agents` the reason why a worker runs no
-    agents ("" if it does). `ceilings` are those that the operator set, `budgets` those of trees that have not
-    ended, with what is used. `unreadable` lists damaged records, which are not counted.
+    agents ("" if it does). `ceilings` are those that the operator set, `tokens` what models have used, by
+    tree, and `budgets` those of trees that have not ended, with what is used. `unreadable` lists damaged
+    records, which are not counted.
     """
 
     url: str
@@ -64,6 +65,7 @@ class StoreStatus(Record, frozen=True, kw_only=True):
     commands: dict[str, str]
     no_agents: dict[str, str]
     ceilings: dict[str, str]
+    tokens: dict[str, int]
     budgets: list[LimitStatus]
     unreadable: list[Unreadable]
 
@@ -267,6 +269,7 @@ def store_status(session: Session, url: str) -> StoreStatus:
             commands={each.name: each.commands for each in workers},
             no_agents={each.name: each.no_agents for each in workers},
             ceilings=store.run(ceilings.written(store.prefix)),
+            tokens={tree.id: tree.all_tokens for tree in trees if tree.all_tokens},
             budgets=[each for tree in trees if tree.live for each in budgets_of_tree(tree)],
             unreadable=damaged,
         )

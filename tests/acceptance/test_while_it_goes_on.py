@@ -104,6 +104,21 @@ def test_run_prints_its_tokens_with_its_events_also_to_a_pipe(
     assert (loud.out, quiet.out, quiet.err) == ("Done.\n", "Done.\n", "")
 
 
+def test_json_of_run_ps_and_status_has_the_tokens_of_the_tree(
+    command: Command, store: fdstore.Store, answer_gate: threading.Event
+) -> None:
+    answer_gate.set()
+
+    ended = json.loads(command("run", "program.toml", "-p", "go", "--name", "triage", "--json").out)
+    *_, last = [json.loads(line) for line in command("ps", "triage", "--json").lines]
+    status = json.loads(command("status", "--json").out)
+
+    used = store.tree("triage").all_tokens
+    assert used > 0
+    assert (ended["tree_tokens"], last["uses"]["tokens"]) == (used, used)
+    assert status["store"]["tokens"] == {"triage": used}
+
+
 def test_run_of_an_agent_killed_from_outside_reports_only_the_cancellation(
     command: Command, store: fdstore.Store, answer_gate: threading.Event
 ) -> None:

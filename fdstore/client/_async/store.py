@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from fdstore.client._async.process import Process
 from fdstore.client._async.support import find_store
-from fdstore.errors import InvalidArgument, StoreUnavailable, quoted
+from fdstore.errors import InvalidArgument, StoreUnavailable, UnknownOutcome, quoted
 from fdstore.records import DroppedTree, ProcessRecord, Survey, TreeLimits, TreeRecord
 from fdstore.store.doctor.check import check_server
 from fdstore.store.processes import dropping, process_records, processes
@@ -202,7 +202,13 @@ class Store:
         >>> proc.id
         'triage'
         """
-        handle = await self.run(processes.open_process(self.prefix, name, limits or TreeLimits()))
+        try:
+            handle = await self.run(processes.open_process(self.prefix, name, limits or TreeLimits()))
+        except UnknownOutcome as error:
+            if name is None:
+                raise
+            # whether it was created needs no look: opening it again opens the same one
+            raise StoreUnavailable(self.where, "it does not answer") from error.__cause__
         return Process(self, handle)
 
     async def processes(self) -> list[ProcessRecord]:

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from fdstore.client._sync.process import Process
 from fdstore.client._sync.support import find_store
-from fdstore.errors import InvalidArgument, StoreUnavailable, quoted
+from fdstore.errors import InvalidArgument, StoreUnavailable, UnknownOutcome, quoted
 from fdstore.records import DroppedTree, ProcessRecord, Survey, TreeLimits, TreeRecord
 from fdstore.store.doctor.check import check_server
 from fdstore.store.processes import dropping, process_records, processes
@@ -201,7 +201,13 @@ class Store:
         >>> proc.id
         'triage'
         """
-        handle = self.run(processes.open_process(self.prefix, name, limits or TreeLimits()))
+        try:
+            handle = self.run(processes.open_process(self.prefix, name, limits or TreeLimits()))
+        except UnknownOutcome as error:
+            if name is None:
+                raise
+            # whether it was created needs no look: opening it again opens the same one
+            raise StoreUnavailable(self.where, "it does not answer") from error.__cause__
         return Process(self, handle)
 
     def processes(self) -> list[ProcessRecord]:

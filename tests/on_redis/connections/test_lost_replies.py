@@ -237,6 +237,17 @@ def test_an_unanswered_write_has_an_unknown_outcome(
         remote_process.create("text")
 
 
+def test_a_process_that_may_have_been_created_can_be_opened_again(
+    proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retry, "DEADLINE_S", 0.3)
+    with fdstore.connect(proxy.url) as store:
+        proxy.lose(10**6)
+
+        with pytest.raises(StoreUnavailable, match="does not answer"):
+            store.process("of-a-host")
+
+
 def test_a_write_that_reads_the_ceilings_is_given_up_at_the_same_deadline(
     remote_process: Process, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
