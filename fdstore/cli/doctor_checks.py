@@ -53,10 +53,12 @@ def packages() -> Iterator[Finding]:
         return
     yield Finding(subject="fdstore", ok=True, said=metadata.version("fdstore"))
     found = [each.groups() for each in map(_REQUIREMENT.match, required) if each]
-    usual = {name for name, _, extra in found if extra in (None, "all")}
+    usual = {name: bounds for name, bounds, extra in found if extra in (None, "all")}
     told = set()
     for name, bounds, extra in found:
         if extra == "all" or name in told:  # that extra only combines the others
+            continue
+        if usual.get(name, bounds) != bounds:  # a framework wants it too, by bounds of its own
             continue
         if name in usual or is_installed(name):  # else that of a framework which is not used here
             told.add(name)
@@ -118,14 +120,16 @@ def embedded(session: Session) -> Iterator[Finding]:
     try:
         binary = find_binary(settings.read().data_dir)
     except FDStoreError as error:
+        can_start = False
         yield Finding(subject="redis-server", ok=False, said=str(error))
     else:
+        can_start = True
         version = ".".join(map(str, binary_version(binary)))
         yield Finding(subject="redis-server", ok=True, said=f"{binary} {version}")
     status = session.embedded_server().status()
     if status.running:
         yield from store(status.url, session.chosen_prefix)
-    else:
+    elif can_start:
         yield Finding(subject="store", ok=True, said="not running; the first command starts it")
 
 

@@ -186,6 +186,14 @@ def test_doctor_suggests_a_remedy_for_each_problem(make_command):
     assert "PROBLEM  durability: the append-only file is off" in ended.out
 
 
+def test_doctor_promises_no_store_where_no_server_can_start(make_command):
+    ended = make_command(FDSTORE_REDIS_SERVER="/no-such-server")("doctor")
+
+    assert ended.code == 1
+    assert "PROBLEM  redis-server: " in ended.out
+    assert "ok       store" not in ended.out
+
+
 def test_doctor_reports_an_unreachable_redis(make_command):
     ended = make_command(FDSTORE_URL=CLOSED_PORT_URL)("doctor")
 
