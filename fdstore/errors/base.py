@@ -88,14 +88,16 @@ class UnknownOutcome(FDStoreError):
         return f"whether {self.what} happened is unknown: the store is out of reach; look before repeating"
 
 
-class MissingExtra(FDStoreError):
-    """A Python package of an extra is required and not installed. Nothing was started."""
+class MissingExtra(FDStoreError, ImportError):
+    """A Python package of an extra is required and not installed. Nothing was started. It is an `ImportError`
+    too, for callers that do without the package."""
 
     type = "missing_extra"
 
     def __init__(self, package: str, how: str) -> None:
         super().__init__(package, how)
         self.package, self.how = package, how
+        self.name = package
 
     def __str__(self) -> str:
         return f"this needs the Python package {self.package!r}; install it with: {self.how}"

@@ -1,7 +1,9 @@
 """Fixtures for tests of agents and tools, in every pytest run where fdstore is installed.
 
-fdstore_store    an empty store of the test's own, on a Redis that is started for the test session
-fdstore_agent    `fdstore_agent(program, script, query)` runs a program on it, see `AgentRun`
+fdstore_store        an empty store of the test's own, on a Redis that is started for the test session;
+                     `fdstore.connect()` of the tested code means it, too
+fdstore_async_store  the same store for asyncio, for async tests of anyio, or of pytest-asyncio's mode auto
+fdstore_agent        `fdstore_agent(program, script, query)` runs a program on it, see `AgentRun`
 
 def test_the_agent_reads_the_page_that_it_needs(fdstore_agent):
     script = [call("read_fd", fd="fd:1#L120"), say("line 120")]
@@ -15,13 +17,14 @@ def test_the_agent_reads_the_page_that_it_needs(fdstore_agent):
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
+    from fdstore import aio
     from fdstore.client import Store
     from fdstore.local.redis_server import PrivateServer
     from fdstore.testing.agent_run import AgentRun
@@ -38,11 +41,24 @@ def fdstore_server() -> Iterator[PrivateServer]:
 
 @pytest.fixture
 def fdstore_store(fdstore_server: PrivateServer) -> Iterator[Store]:
-    """An empty store of the test's own: its keys have a prefix that no other test uses."""
+    """An empty store of the test's own: its keys have a prefix that no other test uses. During the test it is
+    that of the environment, so that code under test starts no server and touches no other store."""
     from fdstore.client import connect
     from fdstore.wire.operation import new_op
 
-    with connect(fdstore_server.url, f"test-{new_op()}") as store:
+    prefix = f"test-{new_op()}"
+    with pytest.MonkeyPatch.context() as environment, connect(fdstore_server.url, prefix) as store:
+        environment.setenv("FDSTORE_URL", fdstore_server.url)
+        environment.setenv("FDSTORE_PREFIX", prefix)
+        yield store
+
+
+@pytest.fixture
+async def fdstore_async_store(fdstore_store: Store) -> AsyncIterator[aio.Store]:
+    """`fdstore_store` for asyncio."""
+    from fdstore import aio
+
+    async with await aio.connect() as store:
         yield store
 
 

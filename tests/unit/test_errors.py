@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fdstore import errors
-from fdstore.errors import FDStoreError, NotFound, quoted
+from fdstore.errors import FDStoreError, MissingExtra, NotFound, quoted
 
 CONTRACT_TYPES = {
     *("not_found", "invalid_page", "invalid_range", "invalid_argument", "too_large", "file_exists"),
@@ -141,3 +141,12 @@ def test_a_message_lists_existing_ids_up_to_a_limit() -> None:
 def test_values_are_quoted_short_and_printable(value: object, shown: str) -> None:
     assert quoted(value) == shown
     assert quoted(value).isprintable()
+
+
+def test_a_missing_package_is_an_import_error_too() -> None:
+    error = MissingExtra("duckdb", "pip install '.[sql]'")
+
+    assert isinstance(error, ImportError)
+    assert (error.name, error.type) == ("duckdb", "missing_extra")
+    assert str(error) == "this needs the Python package 'duckdb'; install it with: pip install '.[sql]'"
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)

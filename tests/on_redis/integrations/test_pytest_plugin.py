@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import fdstore
+import fdstore.aio
 from fdstore.testing import Request, call, fail, say
 
 READER = """
@@ -84,9 +85,28 @@ def test_a_model_that_fails_ends_the_run(fdstore_agent, program: Path) -> None:
     assert run.answer == ""
 
 
-def test_each_test_has_a_store_of_its_own(
-    fdstore_store: fdstore.Store, request: pytest.FixtureRequest
-) -> None:
+@pytest.mark.parametrize("_of_two", [1, 2])
+def test_each_test_has_a_store_of_its_own(fdstore_store: fdstore.Store, _of_two: int) -> None:
     assert fdstore_store.trees() == []
     fdstore_store.process("triage").create("one")
-    assert fdstore_store.prefix != request.getfixturevalue("store").prefix
+
+
+def test_the_tested_code_meets_the_store_of_the_test(fdstore_store: fdstore.Store) -> None:
+    with fdstore.connect() as met:
+        met.process("triage").create("of the tested code")
+
+    assert [tree.id for tree in fdstore_store.trees()] == ["triage"]
+
+
+@pytest.mark.anyio
+async def test_an_awaited_store_is_that_of_the_test(
+    fdstore_store: fdstore.Store, fdstore_async_store: fdstore.aio.Store
+) -> None:
+    await (await fdstore_async_store.process("triage")).create("awaited")
+
+    assert fdstore_store.process("triage").read("fd:1").text == "awaited"
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
