@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,9 @@ from fdstore.settings import HOST_READ_CHARS
 
 if TYPE_CHECKING:
     from fdstore.integrations.gateway.descriptors import Descriptors
+
+SWITCH_S = 0.001
+"""How long a thread that works on a large message keeps others waiting."""
 
 
 @verb
@@ -154,6 +158,7 @@ def gateway(
         session=session_name("gateway"),
         offered=CHOICES[tools or "read"],
     )
+    sys.setswitchinterval(SWITCH_S)
     try:
         with as_interrupts():
             if endpoint is None:

@@ -24,7 +24,7 @@ from fdstore.text.json_surrogates import show_lone_surrogates
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
 LONG_BYTES = 8 << 20
-WINDOW_BYTES = 1 << 19
+WINDOW_BYTES = 1 << 18
 """How much is looked at in one call: other threads run between two of them."""
 QUOTE = ord('"')
 
