@@ -97,7 +97,7 @@ def ps(
     ones, too.
 
     Damaged records are left out, with a line on standard error; with --json the last document lists them in
-    `unreadable`. What TREE uses is a document with `uses`, after those of its processes.
+    `unreadable`. With TREE each process has `tree_tokens` and `tree_model_calls` too, those of all of them.
 
     \b
     fdstore ps --state running --state waiting
@@ -162,9 +162,7 @@ def _find(store: Store, query: Query) -> Found:
 def _print(session: Session, found: Found) -> None:
     if session.as_json:
         for _, process in found.rows:
-            output.document(process)
-        if found.usage is not None:
-            output.document({"uses": usage_of(found.usage)})
+            output.document(process if found.usage is None else with_usage(process, found.usage))
     elif found.rows:
         has_tokens = any(process.tokens for _, process in found.rows)
         more = [*(["TOKENS"] if has_tokens else []), *(["BYTES"] if found.sizes else [])]
@@ -215,16 +213,10 @@ def _rank(process: ProcessRecord, order: str, sizes: dict[str, int]) -> tuple[An
             return (process.program or "", process.id)
 
 
-def usage_of(tree: TreeRecord) -> dict[str, Any]:
-    """Return what a tree has used in all, and what of its limits."""
-    from fdstore.store.trees.limit_usage import limits_of_tree
-
-    return {
-        "tree": tree.id,
-        "tokens": tree.all_tokens,
-        "model_calls": tree.all_model_calls,
-        "limits": limits_of_tree(tree),
-    }
+def with_usage(process: ProcessRecord, tree: TreeRecord) -> dict[str, Any]:
+    """Return the fields of a process, with what its tree has used in all."""
+    used = {"tree_tokens": tree.all_tokens, "tree_model_calls": tree.all_model_calls}
+    return {**msgspec.to_builtins(process), **used}
 
 
 def format_usage(tree: TreeRecord) -> str:

@@ -6,6 +6,9 @@ extension, no other descriptor, and the query cannot change that. The content is
     CSV, TSV and the like    its columns            Parquet              its columns
     JSON, JSON lines         its keys               any other text       line (from 1), text
 
+The result is CSV with a header: structs, lists, maps and booleans as JSON, blobs as hexadecimal digits, times
+in ISO 8601. NULL is an empty field, and an empty text is `""`.
+
     >>> d = proc.create("city,people\nParis,2103778\nLyon,520774\nNice,357737\n", media_type="text/csv")
     >>> found = sql_fd(proc, d.fd, "SELECT city FROM content WHERE people > 400000 ORDER BY city")
     >>> found.fd, found.media_type
@@ -16,12 +19,12 @@ extension, no other descriptor, and the query cannot change that. The content is
 
 from __future__ import annotations
 
-import csv
 import io
+import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time
 from tempfile import SpooledTemporaryFile
 from typing import Annotated, Any, BinaryIO, cast
 
@@ -41,6 +44,7 @@ except ImportError as error:
 TIMEOUT_S = 60
 """How long a query may take, in seconds."""
 
+INTERRUPT_EVERY_S = 0.02
 MEMORY = "512MB"
 THREADS = 2
 ROWS_AT_A_TIME = 10_000
@@ -95,7 +99,7 @@ class _OneFile(AbstractFileSystem):  # type: ignore[misc]
 
 
 def sql_fd(process: Process, fd: str, query: str, *, timeout_s: float = TIMEOUT_S) -> Descriptor:
-    """Run one query over a descriptor, and store the result as CSV with a header.
+    """Run one query over a descriptor, and store the result as CSV with a header, in bounded memory.
 
     Raises `InvalidArgument` (the query is wrong, or asks for more than the descriptor), `TimedOut`, `NotText`
     (bytes that are not Parquet), `NotFound`, `QuotaExceeded`.
@@ -106,7 +110,7 @@ def sql_fd(process: Process, fd: str, query: str, *, timeout_s: float = TIMEOUT_
 
 def sql_tool(process: Process, *, timeout_s: float = TIMEOUT_S) -> Callable[[str, str], str]:
     r"""Return `sql_fd` as a tool of `fdstore.Toolset(process, python=[...])`. A long result becomes a
-    descriptor again, as that of every tool.
+    descriptor again, as that of every tool; one of more than 8 MB is stored from where it is, and named.
 
     >>> d = proc.create("a,b\n1,2\n3,4\n", media_type="text/csv")
     >>> tools = fdstore.Toolset(proc, python=[sql_tool(proc)])
@@ -124,7 +128,12 @@ def sql_tool(process: Process, *, timeout_s: float = TIMEOUT_S) -> Callable[[str
     ) -> str:
         """Run SQL over a file descriptor, and return the result as CSV. It can read that descriptor alone."""
         with _result(process, fd, query, timeout_s) as found:
-            return found.read().decode("utf-8")
+            text = found.read(MEMORY_BYTES + 1)
+            if len(text) <= MEMORY_BYTES:
+                return text.decode("utf-8")
+            found.seek(0)
+            stored = process.ingest(found, source="sql_fd", media_type="text/csv")
+        return f"The result is stored as {stored.fd}: {stored.lines} lines, {stored.chars} characters of CSV."
 
     tool.__name__ = "sql_fd"
     return tool
@@ -195,9 +204,16 @@ def _format_of(process: Process, descriptor: Descriptor) -> str:
 def _interrupted_after(timeout_s: float, connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
     """Interrupt the query of the block when its time is over. Raises `TimedOut`, and `InvalidArgument` for
     the errors of DuckDB."""
-    timer = threading.Timer(timeout_s, connection.interrupt)
-    timer.daemon = True
-    timer.start()
+    is_done, is_late = threading.Event(), threading.Event()
+
+    def interrupt() -> None:
+        if not is_done.wait(timeout_s):
+            is_late.set()
+            while not is_done.wait(INTERRUPT_EVERY_S):  # one before the query has begun is lost
+                connection.interrupt()
+
+    watch = threading.Thread(target=interrupt, name="fdstore-sql", daemon=True)
+    watch.start()
     try:
         yield
     except duckdb.InterruptException as error:
@@ -205,7 +221,10 @@ def _interrupted_after(timeout_s: float, connection: duckdb.DuckDBPyConnection) 
     except duckdb.Error as error:
         raise InvalidArgument("query", str(error)) from error
     finally:
-        timer.cancel()
+        is_done.set()
+        watch.join()
+    if is_late.is_set():  # rows that are missing after an interrupt are no error of every reader
+        raise TimedOut("the end of the query", timeout_s)
 
 
 def _write_result(connection: duckdb.DuckDBPyConnection, query: str, target: Any) -> None:
@@ -214,9 +233,37 @@ def _write_result(connection: duckdb.DuckDBPyConnection, query: str, target: Any
         raise InvalidArgument("query", "it has no result; write a SELECT")
     text = io.TextIOWrapper(target, "utf-8", newline="", write_through=True)
     try:
-        rows = csv.writer(text, lineterminator="\n")
-        rows.writerow(column[0] for column in found.description)
-        while some := found.fetchmany(ROWS_AT_A_TIME):
-            rows.writerows(some)
+        text.write(_line([column[0] for column in found.description]))
+        while rows := found.fetchmany(ROWS_AT_A_TIME):
+            text.writelines(map(_line, rows))
     finally:
         text.detach()
+
+
+def _line(values: Sequence[Any]) -> str:
+    r"""Return a row as a line of CSV.
+
+    >>> _line([1, None, "", True, b"\x0f", "one, two"])
+    '1,,"",true,0f,"one, two"\n'
+    """
+    return ",".join(map(_field, values)) + "\n"
+
+
+def _field(value: Any) -> str:
+    if value is None:
+        return ""
+    text = value if isinstance(value, str) else _text_of(value)
+    is_plain = text and not any(mark in text for mark in ',"\r\n')
+    return text if is_plain else f'"{text.replace(chr(34), chr(34) * 2)}"'
+
+
+def _text_of(value: Any) -> str:
+    match value:
+        case bytes():
+            return value.hex()
+        case bool() | dict() | list() | tuple():
+            return json.dumps(value, ensure_ascii=False, default=_text_of)
+        case date() | time():  # a datetime is a date
+            return value.isoformat()
+        case _:
+            return str(value)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import io
+import json
 from pathlib import Path
 
 import duckdb
@@ -33,7 +35,7 @@ def test_each_format_is_a_table(proc: fdstore.Process, tmp_path: Path) -> None:
         ('{"a": 1}\n{"a": 5}\n', "SELECT max(a) AS a FROM content", "a\n5\n"),
         (parquet(tmp_path), "FROM content", "a,b\n7,x\n"),
         ("", "FROM content", "line,text\n"),
-        ('one, "two\n\n  three\n', "FROM content", 'line,text\n1,"one, ""two"\n2,\n3,  three\n'),
+        ('one, "two\n\n  three\n', "FROM content", 'line,text\n1,"one, ""two"\n2,""\n3,  three\n'),
     ):
         found = sql_fd(proc, proc.create(content).fd, query)
 
@@ -70,6 +72,32 @@ def test_a_query_reaches_nothing_else(proc: fdstore.Process, query: str) -> None
     assert [d.fd for d in proc.list()] == ["fd:1", "fd:2"]
 
 
+def test_each_type_of_a_value_is_told_from_the_others(proc: fdstore.Process) -> None:
+    query = r"""
+        SELECT {'a': [true, NULL], 'd': DATE '2020-01-02'} AS struct, MAP {'k': 'é'} AS map, a = 1 AS bool,
+            NULL AS none, '' AS empty, '\xAA\x00'::BLOB AS blob, TIMESTAMP '2020-01-02 03:04:05' AS at,
+            1.50::DECIMAL(9, 2) AS decimal FROM content
+    """
+
+    found = sql_fd(proc, proc.create('[{"a": 1}]').fd, query)
+
+    [head, row] = proc.read(found.fd).text.splitlines()
+    assert head == "struct,map,bool,none,empty,blob,at,decimal"
+    [struct, pairs] = next(csv.reader([row]))[:2]
+    assert json.loads(struct) == {"a": [True, None], "d": "2020-01-02"}
+    assert json.loads(pairs) == {"k": "é"}
+    assert row.endswith(',true,,"",aa00,2020-01-02T03:04:05,1.50')
+
+
+def test_a_result_of_the_tool_beyond_its_memory_is_stored_and_named(proc: fdstore.Process) -> None:
+    proc.create(TABLE)
+
+    said = sql_tool(proc)("fd:1", "SELECT repeat('x', 999) AS t FROM range(10000)")
+
+    assert said == "The result is stored as fd:2: 10001 lines, 10000002 characters of CSV."
+    assert proc.read("fd:2#L10001").text == "x" * 999 + "\n"
+
+
 def test_what_cannot_be_queried(proc: fdstore.Process) -> None:
     with pytest.raises(NotText):
         sql_fd(proc, proc.create(b"\xff\0").fd, "FROM content")
@@ -77,8 +105,16 @@ def test_what_cannot_be_queried(proc: fdstore.Process) -> None:
         sql_fd(proc, "fd:99", "FROM content")
     with pytest.raises(InvalidArgument, match="cannot be read as a table"):
         sql_fd(proc, proc.create("{not JSON", media_type="application/json").fd, "FROM content")
+
+
+@pytest.mark.parametrize("timeout_s", [0.0001, 0.01, 0.2])
+def test_a_query_is_given_up_whenever_its_time_ends(proc: fdstore.Process, timeout_s: float) -> None:
+    table = proc.create(TABLE)
+
     with pytest.raises(TimedOut):
-        sql_fd(proc, proc.create(TABLE).fd, "FROM range(1000000000000) WHERE range % 7 = 8", timeout_s=0.2)
+        sql_fd(proc, table.fd, "FROM range(1000000000000) WHERE range % 7 = 8", timeout_s=timeout_s)
+
+    assert [d.fd for d in proc.list()] == [table.fd]
 
 
 def test_a_model_gets_a_long_result_as_a_descriptor(proc: fdstore.Process) -> None:
