@@ -162,7 +162,8 @@ def _find(store: Store, query: Query) -> Found:
 def _print(session: Session, found: Found) -> None:
     if session.as_json:
         for _, process in found.rows:
-            output.document(process if found.usage is None else with_usage(process, found.usage))
+            used = {} if found.usage is None else usage_fields(found.usage)
+            output.document({**msgspec.to_builtins(process), **used})
     elif found.rows:
         has_tokens = any(process.tokens for _, process in found.rows)
         more = [*(["TOKENS"] if has_tokens else []), *(["BYTES"] if found.sizes else [])]
@@ -213,10 +214,9 @@ def _rank(process: ProcessRecord, order: str, sizes: dict[str, int]) -> tuple[An
             return (process.program or "", process.id)
 
 
-def with_usage(process: ProcessRecord, tree: TreeRecord) -> dict[str, Any]:
-    """Return the fields of a process, with what its tree has used in all."""
-    used = {"tree_tokens": tree.all_tokens, "tree_model_calls": tree.all_model_calls}
-    return {**msgspec.to_builtins(process), **used}
+def usage_fields(tree: TreeRecord) -> dict[str, int]:
+    """Return what a tree has used in all, as fields of a JSON document about one of its processes."""
+    return {"tree_tokens": tree.all_tokens, "tree_model_calls": tree.all_model_calls}
 
 
 def format_usage(tree: TreeRecord) -> str:

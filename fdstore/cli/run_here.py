@@ -124,8 +124,10 @@ def report_end(session: Session, ended: Answer, tree: TreeRecord, *, quiet: bool
     with the events on standard error; return the exit code of the command."""
     record = ended.record
     if session.as_json:
-        used = {"tree_tokens": tree.all_tokens, "tree_model_calls": tree.all_model_calls}
-        output.document({"process": record, "answer": ended.text, "answer_fd": ended.fd, **used})
+        from fdstore.cli.processes import usage_fields
+
+        document = {"process": record, "answer": ended.text, "answer_fd": ended.fd, **usage_fields(tree)}
+        output.document(document)
     else:
         if ended.text:
             output.line(ended.text)

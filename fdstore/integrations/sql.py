@@ -223,7 +223,7 @@ def _interrupted_after(timeout_s: float, connection: duckdb.DuckDBPyConnection) 
     finally:
         is_done.set()
         watch.join()
-    if is_late.is_set():  # rows that are missing after an interrupt are no error of every reader
+    if is_late.is_set():  # an interrupt may have cut the result
         raise TimedOut("the end of the query", timeout_s)
 
 

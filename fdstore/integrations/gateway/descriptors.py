@@ -120,7 +120,7 @@ class Descriptors:
             self._failed(error)
             return None
         except ValueError:
-            log.exception("a result that is no valid JSON passes unchanged")
+            log.exception("invalid JSON in a result of a tool; it is passed on unchanged")
             return None
         self._worked()
         return None if stored.descriptor is None else str(stored.content)

@@ -33,9 +33,10 @@ RECONNECT_S = 1.0
 """The pause before a broken stream is continued, unless the server asks for another."""
 MAX_RECONNECT_S = 300.0
 SESSION = "mcp-session-id"
-_LINE_BREAK = re.compile(rb"[\r\n]")
 INITIALIZED = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
 VERSION_META = "io.modelcontextprotocol/protocolVersion"
+_LINE_BREAK = re.compile(rb"[\r\n]")
+
 NAME_FIELDS = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 """Methods whose requests name what they want in a header, too, since 2026-07-28."""
 

@@ -15,11 +15,14 @@ import re
 from hashlib import blake2b
 from io import BytesIO, RawIOBase
 from secrets import token_hex
-from typing import BinaryIO, TypeAlias, cast
+from typing import TYPE_CHECKING, BinaryIO, TypeAlias, cast
 
 import msgspec
 
 from fdstore.text.json_surrogates import show_lone_surrogates
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
@@ -92,12 +95,13 @@ class StringReader(RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
-        """Read up to the size of `buffer`. Raises `ValueError` if the literal is none."""
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
+        """Read up to the size of `buffer`. Raises `ValueError` if the literal is not valid JSON."""
+        into = memoryview(buffer)
         if not self._ahead and self._position < len(self._literal):
             self._ahead = memoryview(self._next_window())
-        size = min(len(buffer), len(self._ahead))
-        buffer[:size] = self._ahead[:size]
+        size = min(len(into), len(self._ahead))
+        into[:size] = self._ahead[:size]
         self._ahead = self._ahead[size:]
         return size
 
