@@ -178,17 +178,21 @@ class Watch:
         if member.losses > before.losses:
             # until another worker takes over, the record names no worker
             self._report(member.id, f"was lost by {before.worker or 'its worker'} (loss {member.losses})")
+        if member.kind != "asks":  # its state and attempt are those of one lane now, of another then
+            self._new_attempt(member, before)
+        if member.trouble and (before is member or member.trouble != before.trouble):
+            self._report(member.id, f"  {member.trouble}")
+            if number := re.match(r"try ([0-9]{1,9}): ", member.trouble):
+                self._tries[member.id].add(int(number[1]))
+        self._known[member.id] = member
+
+    def _new_attempt(self, member: ProcessRecord, before: ProcessRecord) -> None:
         if before.state == "running" and member.state == "ready":
             self._left.add(member.id)
         elif member.attempt > before.attempt and (member.id in self._left or before.state == "running"):
             self._left.discard(member.id)
             self._report(member.id, f"continues as attempt {member.attempt}, on {member.worker}")
             self._attempts[member.id] = member.attempt
-        if member.trouble and (before is member or member.trouble != before.trouble):
-            self._report(member.id, f"  {member.trouble}")
-            if number := re.match(r"try ([0-9]{1,9}): ", member.trouble):
-                self._tries[member.id].add(int(number[1]))
-        self._known[member.id] = member
 
     def _unclaimed(self, process: str) -> None:
         since = self._ready_since.setdefault(process, time.monotonic())

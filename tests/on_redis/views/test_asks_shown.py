@@ -165,3 +165,25 @@ def test_run_reports_the_progress_of_asks_in_lines_of_the_process(
     told = "\n".join(lines)
     assert "asks 40 of 40, 1 failed" in told
     assert "triage.1" not in told
+
+
+def test_a_second_lane_that_begins_after_the_first_is_no_takeover(
+    store: Store, proc: Process, tmp_path: Path
+) -> None:
+    proc.create("a\nb\n")
+    lanes = ask(store, proc, 40)
+    lines: list[str] = []
+    watch = Watch(store, "triage", lines.append)
+
+    def look_and_answer(request: Request) -> Reply:
+        watch.look()
+        return script(request)
+
+    with running(store, look_and_answer, tmp_path) as agents:
+        for lane in lanes:
+            agents.attempt(lane)
+            watch.look()
+
+    assert len(lanes) == 2
+    assert "asks 40 of 40, 1 failed" in "\n".join(lines)
+    assert not [line for line in lines if "continues" in line]
