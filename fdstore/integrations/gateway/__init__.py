@@ -10,7 +10,7 @@ the answer to `initialize` (the list of tools may change).
     rewriting        what to do with a message: pure decisions, one `Rewriter` for each connection
     descriptors      the store, connected in the background; a store out of reach changes nothing
     acting           carry the decisions out
-    long_strings     long strings of a message set aside, and stored from where they stand
+    long_values      long values of a message set aside, and stored from where they stand
     lines            read lines of any size, write whole ones
     upstream         the server as a child process
     host_connection  a host on standard input and output

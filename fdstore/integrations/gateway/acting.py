@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fdstore.errors import FDStoreError
 from fdstore.integrations.gateway.descriptors import Descriptors, error_element
-from fdstore.integrations.gateway.long_strings import Buffer, Message
+from fdstore.integrations.gateway.long_values import Buffer, Message
 from fdstore.integrations.gateway.rewriting import (
     AddTools,
     Batch,

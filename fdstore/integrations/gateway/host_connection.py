@@ -12,7 +12,7 @@ from collections.abc import Callable
 from fdstore.integrations.gateway.acting import answer_call, expand, rewrite
 from fdstore.integrations.gateway.descriptors import Descriptors
 from fdstore.integrations.gateway.lines import MessageWriter, line_break_of, read_lines
-from fdstore.integrations.gateway.long_strings import LONG_BYTES, Buffer, Message
+from fdstore.integrations.gateway.long_values import LONG_BYTES, Buffer, Message
 from fdstore.integrations.gateway.rewriting import (
     CallOurTool,
     Expand,

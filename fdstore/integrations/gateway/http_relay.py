@@ -27,7 +27,7 @@ from starlette.responses import Response, StreamingResponse
 from fdstore.integrations.gateway.acting import answer_call, expand, rewrite
 from fdstore.integrations.gateway.descriptors import Descriptors
 from fdstore.integrations.gateway.json_parts import encode
-from fdstore.integrations.gateway.long_strings import LONG_BYTES, Buffer, Message
+from fdstore.integrations.gateway.long_values import LONG_BYTES, Buffer, Message
 from fdstore.integrations.gateway.rewriting import CallOurTool, Expand, Forward, Rewriter
 from fdstore.integrations.gateway.sse import EventSplitter, data_of, with_data
 from fdstore.integrations.gateway.tool_list import ToolOffer

@@ -24,7 +24,7 @@ import msgspec
 from fdstore.integrations.gateway.descriptors import Descriptors
 from fdstore.integrations.gateway.host_connection import HostConnection, background_thread
 from fdstore.integrations.gateway.json_parts import parts_of, string_of
-from fdstore.integrations.gateway.long_strings import LONG_BYTES, Buffer, Message
+from fdstore.integrations.gateway.long_values import LONG_BYTES, Buffer, Message
 from fdstore.integrations.gateway.rewriting import RequestKey, error_answer, key_of
 from fdstore.integrations.gateway.sse import EventSplitter, data_of, field_of
 

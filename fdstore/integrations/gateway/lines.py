@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 
-from fdstore.integrations.gateway.long_strings import Buffer
+from fdstore.integrations.gateway.long_values import Buffer
 
 READ_BYTES = 1 << 18
 

@@ -27,7 +27,7 @@ from fdstore.integrations.gateway.json_parts import (
     string_of,
     value_of,
 )
-from fdstore.integrations.gateway.long_strings import Buffer, Message
+from fdstore.integrations.gateway.long_values import Buffer, Message
 from fdstore.integrations.gateway.tool_list import ToolOffer, rename, tool_names, with_our_tools
 from fdstore.integrations.gateway.tool_results import ResultPlan, plan_result
 from fdstore.text.json_surrogates import show_lone_surrogates
@@ -226,13 +226,13 @@ class Rewriter:
         if known.method not in OF_TOOLS or len(whole.whole) <= self._limit:
             return FORWARD
         if found.result is not UNSET:
-            plan = plan_result(found.result, self._limit, whole.strings)
+            plan = plan_result(found.result, self._limit, whole.long_values)
             if plan is not None:
                 return StoreTexts(known.tool, parts_of(message) or {}, plan, {}, self.offer.names)
         elif found.error is not UNSET:
             error = parts_of(found.error) or {}
             text = string_of(error.get("message", b"")) or ""
-            if len(text) > self._limit or text in whole.strings:
+            if len(text) > self._limit or text in whole.long_values:
                 return StoreTexts(known.tool, parts_of(message) or {}, None, error, self.offer.names)
         return FORWARD
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from fdstore.integrations.gateway.long_strings import LONG_BYTES, Buffer
+from fdstore.integrations.gateway.long_values import LONG_BYTES, Buffer
 
 _END = re.compile(rb"\r\n\r\n|\n\r\n|\n\n|\r\r(?!\n)")
 _END_BYTES = 4

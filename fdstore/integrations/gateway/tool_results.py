@@ -23,7 +23,7 @@ from fdstore.integrations.gateway.json_parts import (
     string_of,
     value_of,
 )
-from fdstore.integrations.gateway.long_strings import LONG_BYTES
+from fdstore.integrations.gateway.long_values import LONG_BYTES
 from fdstore.results.block_groups import groups_to_store
 
 
@@ -69,7 +69,7 @@ class ResultPlan(msgspec.Struct, frozen=True):
 
 def plan_result(result: Json, limit: int, set_aside: Collection[str] = ()) -> ResultPlan | None:
     """Return what to store of a tool's result so that no more than `limit` characters remain of its text
-    blocks and of any other text; None if nothing is longer. The strings `set_aside` stand for long ones."""
+    blocks and of any other text; None if nothing is longer. The strings `set_aside` stand for long values."""
     fields = parts_of(result)
     if fields is None:
         return None
@@ -89,7 +89,8 @@ def plan_result(result: Json, limit: int, set_aside: Collection[str] = ()) -> Re
     if is_long(structured) or any(token in structured for token in set_aside):
         is_repeated = _is_list_of(structured, texts) and bool(groups_to_store(texts, is_long))
         if not is_repeated:
-            long = _structured(structured, {n: text for n, text in enumerate(both) if text is not None})
+            others = {n: text for n, text in enumerate(both) if text is not None}
+            long = _structured(structured, others, set_aside)
             long_texts.append(long)
             for number in long.blocks:
                 texts[number] = resources[number] = None
@@ -113,7 +114,7 @@ def _is_list_of(structured: str, texts: Sequence[str | None]) -> bool:
         return False
 
 
-def _structured(structured: str, texts: dict[int, str]) -> LongText:
+def _structured(structured: str, texts: dict[int, str], set_aside: Collection[str]) -> LongText:
     """Return the structured content as a long text, with the blocks that repeat it. A very long one is not
     compared: its values would take many times its memory."""
     if len(structured) > LONG_BYTES:
@@ -122,6 +123,8 @@ def _structured(structured: str, texts: dict[int, str]) -> LongText:
         value = value_of(structured.encode())
     except ValueError:
         return LongText(structured, (), is_structured=True)
+    if isinstance(value, str) and value in set_aside:
+        structured = value
     for number, text in texts.items():
         if _parsed(text) == value:
             return LongText(structured, (number,), is_structured=True)

@@ -13,7 +13,7 @@ import fdstore
 from fdstore.client import Store
 from fdstore.integrations.gateway.acting import rewrite
 from fdstore.integrations.gateway.descriptors import Descriptors
-from fdstore.integrations.gateway.long_strings import Message
+from fdstore.integrations.gateway.long_values import Message
 from fdstore.integrations.gateway.rewriting import Rewriter
 from fdstore.integrations.hooks.hosts import HOSTS
 from fdstore.integrations.hooks.replace import replaced

@@ -16,6 +16,7 @@ import pytest
 from fdstore.client import Store
 from fdstore.integrations.gateway.descriptors import Descriptors
 from fdstore.integrations.gateway.lines import MessageWriter, read_lines
+from fdstore.integrations.gateway.long_values import LONG_BYTES
 from fdstore.integrations.gateway.stdio_relay import StdioRelay
 from fdstore.integrations.gateway.upstream import ServerProcess
 from fdstore.local.redis_server import PrivateServer
@@ -361,6 +362,22 @@ def test_a_large_value_with_long_strings_is_stored_as_json(host: Host, store: St
     host.call("raw", text=large_answer(structuredContent=value).decode())
 
     assert json.loads(store.process("triage").read("fd:1", read_all=True).text) == value
+
+
+def test_a_large_value_in_small_parts_is_stored_as_it_came(host: Host, store: Store) -> None:
+    row = {"id": 12345, "name": "a name", "ok": True}
+    value = {"rows": [row] * (LONG_BYTES // 40)}
+    json_text = json.dumps(value)
+    assert len(json_text) > LONG_BYTES
+
+    shown = host.call("raw", text=large_answer(PICTURE, structuredContent=value).decode())
+
+    assert "structuredContent" not in shown
+    assert shown["content"][0] == PICTURE
+    assert shown["content"][1]["text"].startswith('<fd_result fd="fd:1" ')
+    [stored] = store.process("triage").list()
+    assert stored.chars == len(json_text)
+    assert store.process("triage").read("fd:1#C1-80").text == json_text[:80]
 
 
 def test_a_large_result_passes_byte_for_byte_while_the_store_is_away(make_host: Callable[..., Host]) -> None:

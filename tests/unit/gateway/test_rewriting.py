@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fdstore.integrations.gateway.long_strings import Message
+from fdstore.integrations.gateway.long_values import Message
 from fdstore.integrations.gateway.rewriting import (
     AddTools,
     Batch,
