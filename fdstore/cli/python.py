@@ -6,23 +6,26 @@ import ast
 import codeop
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
 from fdstore.cli import output
 from fdstore.cli.interrupts import calling_at_ctrl_c
 from fdstore.cli.session import Session, verb
-from fdstore.errors import FDStoreError
+from fdstore.errors import FDStoreError, InvalidArgument
 from fdstore.lifecycle import BUSY, ENDED
-from fdstore.optional_packages import require
+from fdstore.optional_packages import QUEUE, is_installed, require
 
 if TYPE_CHECKING:
     from fdstore.client import Process, Store
     from fdstore.programs.console import Console, Ran
-    from fdstore.results.context import Context
+    from fdstore.programs.host import Starters
+    from fdstore.results.context import Context, Linked
+    from fdstore.wire.operation import Operation
 
 HISTORY_LINES = 1000
 
@@ -38,7 +41,21 @@ A block ends with an empty line. Ctrl-C ends what runs, Ctrl-D leaves."""
 @click.option(
     "--ask-model", metavar="NAME", help="The model that `ask` asks, on workers. [env: FDSTORE_ASK_MODEL]"
 )
-def python(session: Session, process: str, file: str | None, code: str | None, ask_model: str | None) -> None:
+@click.option(
+    "--link",
+    "links",
+    metavar="NAME=FILE.toml",
+    multiple=True,
+    help="An agent program that `spawn` may start on workers, and its name in code; may be repeated.",
+)
+def python(
+    session: Session,
+    process: str,
+    file: str | None,
+    code: str | None,
+    ask_model: str | None,
+    links: tuple[str, ...],
+) -> None:
     """Run Python over the texts of a process: the code in FILE (- is standard input), -c CODE, or a prompt.
 
     It is the interpreter that agents have with run_python: fd("fd:1") is a text, fds() lists them all,
@@ -50,6 +67,11 @@ def python(session: Session, process: str, file: str | None, code: str | None, a
     fdstore python ask-k3v9qd
     fdstore python triage -c 'print(fd("fd:1").total_lines)'
     fdstore python triage count.py --ask-model claude-haiku-4-5
+    fdstore python triage --link reader=reader.toml -c 'r = await spawn("reader", "Why?", fd(1)); r.answer'
+    fdstore python triage -c 'r = await pipe([["sort"], ["uniq", "-c"]], fd(1)); print(r.fd.text())'
+
+    What code asks with `ask`, and starts with `spawn` and `pipe`, runs on workers: on the embedded store one
+    is started if none runs, of another store they must be there. `pipe` runs the commands that they allow.
 
     The value of the last expression is printed, too. The exit code is 1 if the code raises an error.
     """
@@ -59,6 +81,7 @@ def python(session: Session, process: str, file: str | None, code: str | None, a
     from fdstore.programs.console import Console
     from fdstore.store.processes.process_records import record
     from fdstore.store.processes.processes import open_child
+    from fdstore.toolset.build import linked_programs
 
     if code is not None and file is not None:
         raise click.UsageError("give the code with -c or in a file, not both")
@@ -67,17 +90,18 @@ def python(session: Session, process: str, file: str | None, code: str | None, a
     if session.as_json and code is None and file is None:
         raise click.UsageError("--json needs code: -c CODE, or a file")
     require((PACKAGE,), EXTRA)
+    linked = linked_programs(_named(links))
     if file is not None:
         code = _read(file)
     with session.store() as store:
         opened = Process(store, store.run(open_child(store.prefix, process)))
-        context = _context(session, store, opened, ask_model or settings.read().ask_model)
+        context = _context(session, store, opened, ask_model or settings.read().ask_model, linked)
         state = store.run(record(store.prefix, process)).state
         if state in BUSY or state in ENDED:
             output.note(
                 f"fdstore: {process} is {state}: its variables are there, what you assign is not kept"
             )
-        console = Console(context, keeps=state == "open")
+        console = Console(context, _starters(store, context), keeps=state == "open")
         if code is not None:
             _run_once(session, store, console, code)
         else:
@@ -93,23 +117,74 @@ def _read(file: str) -> str:
         return binary.read().decode("utf-8", "backslashreplace")
 
 
-def _context(session: Session, store: Store, process: Process, ask_model: str | None) -> Context:
+def _named(links: Sequence[str]) -> dict[str, str]:
+    """Return the files of linked programs by their names in code."""
+    found = {}
+    for link in links:
+        name, equals, path = link.partition("=")
+        if not (name and equals and path):
+            raise click.BadParameter(f"{link!r} is not NAME=FILE.toml", param_hint="--link")
+        if name in found:
+            raise click.BadParameter(f"{name!r} names two programs", param_hint="--link")
+        found[name] = path
+    return found
+
+
+def _context(
+    session: Session, store: Store, process: Process, ask_model: str | None, linked: dict[str, Linked]
+) -> Context:
+    from fdstore.agent.bundle import Bundle
     from fdstore.results.python_config import AskConfig
+    from fdstore.runtime.waker import waker
     from fdstore.toolset.build import context_for, do_nothing
 
     wake: Callable[[str], None] = do_nothing
-    ask = None
+    ask = AskConfig(model=ask_model) if ask_model else None
+    bundles = [Bundle.from_json(each.bundle) for each in linked.values()]
     if ask_model:
         from fdstore.agent.questions import question_bundle
+
+        bundles.append(question_bundle(ask_model))
+    if bundles:
         from fdstore.cli.run import workers_for
-        from fdstore.runtime.waker import waker
 
         require()
-        workers_for(session, store, question_bundle(ask_model), agents=True)
-        wake, ask = waker(store.url, store.prefix), AskConfig(model=ask_model)
+        workers_for(session, store, *bundles, agents=True)
+    if all(map(is_installed, QUEUE)):
+        wake = waker(store.url, store.prefix)
     return context_for(
-        process.handle, store.prefix, enabled=["run_python"], config=None, linked={}, wake=wake, ask=ask
+        process.handle,
+        store.prefix,
+        enabled=["run_python"],
+        config=None,
+        linked=linked,
+        wake=wake,
+        ask=ask,
+        wait_for_workers=False,
     )
+
+
+def _starters(store: Store, context: Context) -> Starters:
+    """Return the functions that start agents of the linked programs, and pipelines of any commands: the
+    workers decide which they run."""
+    from fdstore.programs.host import Starters
+    from fdstore.runtime.local_worker import ensure_worker
+    from fdstore.text.commands import programs_in
+    from fdstore.tools.built_in.run_python import starters_for
+    from fdstore.wire.operation import Disk
+
+    def start_agent(program: str, query: str, refs: list[str], slot: str) -> Operation[str]:
+        if not context.linked:
+            raise InvalidArgument("spawn", "no programs are linked; start with --link NAME=FILE.toml")
+        return (yield from starters_for(context).spawn(program, query, refs, slot))
+
+    def start_commands(commands: list[str], ref: str | None, slot: str) -> Operation[str]:
+        require(QUEUE)
+        yield Disk(lambda: ensure_worker(store.url, store.prefix))
+        allowing = msgspec.structs.replace(context, commands=programs_in(commands))
+        return (yield from starters_for(allowing).pipe(commands, ref, slot))
+
+    return Starters(spawn=start_agent, pipe=start_commands)
 
 
 def _run(store: Store, console: Console, code: str) -> Ran:

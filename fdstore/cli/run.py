@@ -119,14 +119,14 @@ def _read(file: str) -> str:
         return binary.read().decode("utf-8", "backslashreplace")
 
 
-def workers_for(session: Session, store: Store, bundle: Bundle, *, agents: bool) -> None:
+def workers_for(session: Session, store: Store, *bundles: Bundle, agents: bool) -> None:
     """Provide a worker for agents, or for pipelines alone: on the embedded store, start one with this
     command's environment. Warn if no worker runs them."""
     from fdstore.cli.services import background_worker, renew_if_idle, warn_of_misfits
     from fdstore.store.views import worker_check
 
     background = background_worker(store.url, store.prefix)
-    functions = any(program.python for program in bundle.programs.values())
+    functions = any(program.python for bundle in bundles for program in bundle.programs.values())
     if session.chosen_url is None:
         renew_if_idle(store, background, for_functions=functions)
         background.ensure()

@@ -18,7 +18,6 @@ from functools import partial
 
 import msgspec
 
-from fdstore.errors import InvalidArgument
 from fdstore.interpreter.events import Answer, Event, Failed, InterpreterEnded, Waiting
 from fdstore.programs.course import ENDED, drive, open_session, state_after
 from fdstore.programs.host import Host, Pending, Starters
@@ -44,10 +43,11 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
 
 class Console:
     """Runs code over the texts of one process. `keeps`: what the code leaves is the session of the
-    process."""
+    process. `starters` start what the code spawns and pipes."""
 
-    def __init__(self, context: Context, *, keeps: bool) -> None:
+    def __init__(self, context: Context, starters: Starters, *, keeps: bool) -> None:
         self._context = msgspec.structs.replace(context, watch=self._watch)
+        self._starters = starters
         self._keeps = keeps
         self._state: bytes | None = None
         self._is_first = True
@@ -93,7 +93,7 @@ class Console:
         limits = context.python.limits_under(handle.limits)
         opened = yield Disk(lambda: open_session(limits, names, state, None, seed))
         session = opened.session
-        host = (Host if self._keeps else _Unrecorded)(context, NO_STARTERS, run_id, {}, Pending())
+        host = (Host if self._keeps else _Unrecorded)(context, self._starters, run_id, {}, Pending())
         try:
             with context.watch(session.kill):
                 event: Event = yield Disk(lambda: session.feed(code))
@@ -139,16 +139,3 @@ class _Unrecorded(Host):
         self._unsaved = {}
         return
         yield
-
-
-def _no_agents(program: str, query: str, refs: list[str], slot: str) -> Operation[str]:
-    raise InvalidArgument("spawn", "no programs are named here; an agent of `fdstore run` may name some")
-    yield
-
-
-def _no_commands(commands: list[str], ref: str | None, slot: str) -> Operation[str]:
-    raise InvalidArgument("pipe", "no commands are allowed here; `fdstore pipe` runs commands")
-    yield
-
-
-NO_STARTERS = Starters(spawn=_no_agents, pipe=_no_commands)

@@ -19,7 +19,15 @@ from typing import Any, get_args
 import msgspec
 
 from fdstore import end_reasons
-from fdstore.errors import CallInterrupted, FDStoreError, InvalidArgument, NotFound, TooLarge, quoted
+from fdstore.errors import (
+    CallInterrupted,
+    FDStoreError,
+    InvalidArgument,
+    NotAllowed,
+    NotFound,
+    TooLarge,
+    quoted,
+)
 from fdstore.interpreter.events import LATER, Answer, Call, Raise, Waiting
 from fdstore.lifecycle import ENDED
 from fdstore.programs import views
@@ -345,9 +353,12 @@ class Host:
         looked = yield from waiting.look_at(self._handle, self._lanes, [])
         return len(looked.ended) < len(self._lanes)
 
-    def _outcome(self, result: process_records.Answer) -> Operation[dict[str, Any]]:
-        """Return the result of an ended process, as code gets it."""
+    def _outcome(self, result: process_records.Answer) -> Operation[Answer]:
+        """Return the result of an ended process, as code gets it; an exception for a pipeline that the worker
+        refused to run."""
         record = result.record
+        if record.kind == "pipeline" and record.state == "failed" and _is_refusal(record.reason or ""):
+            return Raise("PermissionError", record.reason or "")
         fd = record.outputs[0] if record.kind == "pipeline" and record.outputs else result.fd
         view = None if fd is None else (yield from views.look_up(self._handle, fd))
         text = result.text
@@ -377,6 +388,10 @@ def as_exception(error: FDStoreError) -> Raise:
     """Return an error as the exception that code sees: its text begins with its type."""
     kind: Any = _EXCEPTIONS.get(error.type, "ValueError")
     return Raise(kind, f"{error.type}: {error}")
+
+
+def _is_refusal(reason: str) -> bool:
+    return reason.startswith(f"{NotAllowed.type}: ")
 
 
 def _ref(part: object) -> str:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
 from fdstore.errors import InvalidArgument, UnknownProgram, quoted
 from fdstore.records import Record
@@ -67,6 +68,19 @@ def parse(lines: Sequence[str], allowed: Iterable[str]) -> tuple[Command, ...]:
         raise InvalidArgument("commands", f"has {len(lines)} stages; a pipeline has at most {MAX_STAGES}")
     programs = tuple(allowed)
     return tuple(_stage(number, line, programs) for number, line in enumerate(lines, start=1))
+
+
+def programs_in(lines: Iterable[str]) -> tuple[str, ...]:
+    """Return the programs that commands name, to allow all of them; `parse` says what is wrong with others.
+
+    >>> programs_in(["grep -c 'a b'", "wc -l", "'"])
+    ('grep', 'wc')
+    """
+    found = []
+    for line in lines:
+        with suppress(ValueError):  # quotes that do not end
+            found += shlex.split(line)[:1]
+    return tuple(found)
 
 
 def check_tees(tees: Sequence[int], stages: int) -> tuple[int, ...]:

@@ -8,11 +8,13 @@ import pty
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import fdstore
-from fdstore.testing import Request, ScriptedModel, say
+from fdstore.testing import Request, ScriptedModel, call, say
 from tests.acceptance.conftest import Command, read_terminal
-from tests.waiting import PATIENCE_S
+from tests.waiting import PATIENCE_S, wait_until
+from tests.worker_process import running_worker
 
 
 def test_what_is_printed_and_the_last_value_are_shown_and_variables_stay(
@@ -95,6 +97,119 @@ def test_code_asks_the_model_that_is_named(command: Command, store: fdstore.Stor
     assert asked.out == "['a', 'b', 'c']\n", asked.err
     assert {request.raw["model"] for request in played.requests} == {"small"}
     assert "no model is named" in refused.err
+
+
+def test_code_runs_commands_on_a_worker_and_reads_what_they_write(
+    command: Command, store: fdstore.Store
+) -> None:
+    store.process("triage").create("b\na\nb\n")
+
+    counted = command(
+        "python", "triage", "-c", "r = await pipe([['sort'], ['uniq', '-c']], fd(1))\nprint(r.fd.text())"
+    )
+    part = command("python", "triage", "-c", "(await pipe([['wc', '-l']], fd('fd:1#L1-2'))).fd.text()")
+    code = command("python", "triage", "-c", "r.exit_code, (await pipe([['false']])).exit_code")
+
+    assert counted.out.split() == ["1", "a", "2", "b"], counted.err
+    assert part.out == "'2\\n'\n", part.err
+    assert code.out == "(0, 1)\n", code.err
+
+
+def test_a_command_that_the_worker_does_not_allow_is_an_exception_in_code(
+    command: Command, store: fdstore.Store, tmp_path: Path
+) -> None:
+    store.process("triage").create("b\na\n")
+    code = "try:\n    await pipe([['sort']], fd(1))\nexcept PermissionError as error:\n    print(error)"
+    options = ["--url", store.url, "--prefix", store.prefix, "-c", "2", "--unsandboxed-commands"]
+    options += ["--allow-command", "grep"]
+
+    with running_worker(tmp_path, *options, environ=command.environment, fresh=False):
+        refused = command("python", "triage", "-c", code)
+        found = command("python", "triage", "-c", "(await pipe([['grep', 'a']], fd(1))).fd.text()")
+
+    assert refused.out.startswith("permission_error: the command 'sort' is not allowed on this worker")
+    assert found.out == "'a\\n'\n", found.err
+
+
+READER = """\
+[model]
+name = "small"
+
+[tools]
+enabled = ["read_fd"]
+"""
+
+
+def test_code_starts_agents_of_linked_programs(command: Command, store: fdstore.Store) -> None:
+    store.process("triage").create("a text\n")
+    (command.folder / "reader.toml").write_text(READER)
+    code = "r = await spawn('reader', 'Which words?', fd(1))\nprint(r.answer, r.exit_code)"
+
+    def model(request: Request) -> object:
+        if request.turn_number == 0:
+            return call("read_fd", fd="fd:1")
+        return say("the words" if "a text" in request.last_text() else "nothing")
+
+    with ScriptedModel(model) as played:
+        command.environment |= played.environ
+        answered = command("python", "triage", "--link", "reader=reader.toml", "-c", code)
+        other = command(
+            "python", "triage", "--link", "reader=reader.toml", "-c", "await spawn('writer', 'Write.')"
+        )
+
+    assert answered.out == "the words 0\n", answered.err
+    assert "there is no program 'writer'; there are: reader" in other.err
+
+
+def test_an_agent_without_a_linked_program_names_the_option(command: Command, store: fdstore.Store) -> None:
+    store.process("triage")
+    (command.folder / "reader.toml").write_text(READER)
+
+    unlinked = command("python", "triage", "-c", "await spawn('reader', 'Read.')")
+    unnamed = command("python", "triage", "-c", "1", "--link", "reader.toml")
+    twice = command("python", "triage", "-c", "1", "--link", "a=reader.toml", "--link", "a=reader.toml")
+    missing = command("python", "triage", "-c", "1", "--link", "a=gone.toml")
+
+    assert "no programs are linked; start with --link NAME=FILE.toml" in unlinked.err
+    assert (unnamed.code, twice.code) == (2, 2)
+    assert "'reader.toml' is not NAME=FILE.toml" in unnamed.err
+    assert "'a' names two programs" in twice.err
+    assert "the file 'gone.toml' does not exist" in missing.err
+
+
+def test_a_store_without_workers_is_an_error_in_code_that_says_what_to_start(
+    command: Command, redis_url: str
+) -> None:
+    command.environment["FDSTORE_URL"] = redis_url
+    with fdstore.connect(redis_url, command.environment["FDSTORE_PREFIX"]) as store:
+        store.process("triage").create("a\n")
+
+        piped = command("python", "triage", "-c", "await pipe([['sort']], fd(1))")
+        store.drop_tree("triage", kill=True)
+
+    assert piped.code == 1
+    assert "no_worker: no worker takes processes of this store" in piped.err
+
+
+def test_ctrl_c_ends_a_pipeline_that_a_prompt_waits_for(
+    command: Command, store: fdstore.Store, tmp_path: Path
+) -> None:
+    store.process("triage")
+    options = ["--url", store.url, "--prefix", store.prefix, "-c", "2", "--unsandboxed-commands"]
+
+    def pipelines() -> list[str]:
+        return [each.state for each in store.tree("triage").members if each.kind == "pipeline"]
+
+    with running_worker(tmp_path, *options, environ=command.environment, fresh=False):
+        with prompt(command, "triage") as shown:
+            shown.shows(">>> ")
+            shown.type("await pipe([['sleep', '1000']])\n")
+            wait_until(lambda: pipelines() == ["running"])
+            shown.interrupt()
+            shown.shows("KeyboardInterrupt")
+            shown.shows(">>> ")
+            shown.type("\x04")
+        wait_until(lambda: pipelines() == ["cancelled"])
 
 
 class Prompt:

@@ -28,6 +28,12 @@ class RunPython(Arguments, frozen=True, kw_only=True):
 
 
 def run(context: Context, arguments: RunPython, call_id: str | None) -> Operation[ToolOutcome]:
+    return (yield from run_call(context, starters_for(context), arguments.code, call_id or new_op()))
+
+
+def starters_for(context: Context) -> Starters:
+    """Return the functions that start agents and pipelines for code, as `spawn` and `pipe` do."""
+
     def start_agent(program: str, query: str, refs: list[str], slot: str) -> Operation[str]:
         if spawn.TOOL.name in context.refused:
             raise InvalidArgument("spawn", "a copy cannot start agents; do its task with the other functions")
@@ -44,8 +50,7 @@ def run(context: Context, arguments: RunPython, call_id: str | None) -> Operatio
         asked = pipe.Pipe(commands=commands, in_fd=in_fd)
         return (yield from pipe.start_pipeline(context, asked, slot)).process
 
-    starters = Starters(spawn=start_agent, pipe=start_commands)
-    return (yield from run_call(context, starters, arguments.code, call_id or new_op()))
+    return Starters(spawn=start_agent, pipe=start_commands)
 
 
 def _require_worker(context: Context, *, for_agents: bool) -> Operation[None]:

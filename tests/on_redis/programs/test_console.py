@@ -11,6 +11,7 @@ import pytest
 import fdstore
 from fdstore.cli.python import _run
 from fdstore.programs.console import Console
+from fdstore.tools.built_in.run_python import starters_for
 from fdstore.toolset.build import context_for, do_nothing
 
 ENDLESS = "while True: pass"
@@ -22,7 +23,7 @@ def console(store: fdstore.Store) -> Console:
     context = context_for(
         handle, store.prefix, enabled=["run_python"], config=None, linked={}, wake=do_nothing, ask=None
     )
-    return Console(context, keeps=True)
+    return Console(context, starters_for(context), keeps=True)
 
 
 def test_code_that_is_interrupted_before_it_begins_ends(store: fdstore.Store, console: Console) -> None:
