@@ -70,7 +70,7 @@ REMEDIES: Mapping[str, str] = {
     "invalid_range": "Read a line or character that exists; `total` says how many there are.",
     "missing_extra": "Install the extra.",
     "no_worker": "Start a worker: `fdstore up` on this machine, `fdstore worker` for a store by URL.",
-    "not_found": "Use an id that it names; `known` has them. Ids are never reused.",
+    "not_found": "Use an id that it names; `known` has them. Ids are never reused, nor by a later tree.",
     "not_text": "Use `read_bytes`, `open_bytes` or `export`.",
     "permission_error": "Stay within what was permitted, or have the operator permit more: directories, "
     "functions and commands by options of `fdstore worker`, users by the ACL of Redis.",

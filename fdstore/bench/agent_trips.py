@@ -14,6 +14,7 @@ from fdstore.agent.models.anthropic import AnthropicModel
 from fdstore.agent.program_loader import Bundle, LinkedProgram, Program
 from fdstore.bench import texts
 from fdstore.bench.counting import CONNECT, CountingRunner, Trips, counting_store
+from fdstore.bench.fresh_trees import drop_with_numbers
 from fdstore.bench.stage import KB
 from fdstore.client import Store
 from fdstore.permissions import Permissions
@@ -161,7 +162,7 @@ class _Run:
                     permissions=Permissions(),
                 )
                 self._end()
-        store.drop_tree(root, kill=True)
+        drop_with_numbers(store, root, kill=True)
 
     def _reply(self, request: Request) -> Reply:
         self._end()

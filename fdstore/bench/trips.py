@@ -16,6 +16,7 @@ import redis
 
 from fdstore.bench.agent_trips import LONG, agent_steps, long, once, short
 from fdstore.bench.counting import Trips, counting_store
+from fdstore.bench.fresh_trees import drop_with_numbers
 from fdstore.bench.measuring import Row, at_most, row
 from fdstore.bench.stage import Stage
 from fdstore.client import Process, StreamWriter
@@ -100,7 +101,7 @@ def counted(url: str, plain: redis.Redis, case: str, prepare: Prepare) -> Trips:
                     ready.end()
                     runner.taken()
         maker.end()
-        other.drop_tree("trips", kill=True)
+        drop_with_numbers(other, "trips", kill=True)
     return Trips(case, *counts)
 
 

@@ -30,23 +30,30 @@ class FDStoreError(Exception):
 
 
 class NotFound(FDStoreError):
-    """The descriptor, process or tree does not exist."""
+    """The descriptor, process or tree does not exist. `removed_at`: when the tree that had this descriptor
+    was removed, in seconds since the epoch; a later tree has its name."""
 
     type = "not_found"
 
-    def __init__(self, what: str, known: tuple[str, ...] = ()) -> None:
-        super().__init__(what, known)
-        self.what, self.known = what, tuple(known)
+    def __init__(self, what: str, known: tuple[str, ...] = (), removed_at: int | None = None) -> None:
+        super().__init__(what, known, removed_at)
+        self.what, self.known, self.removed_at = what, tuple(known), removed_at
 
     def __str__(self) -> str:
+        missing = f"{self.what} does not exist"
+        if self.removed_at is not None:
+            from datetime import UTC, datetime  # errors are imported by programs that must start fast
+
+            removed = datetime.fromtimestamp(self.removed_at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            missing = f"{self.what} no longer exists: its tree was removed at {removed}"
         if not self.known:
-            return f"{self.what} does not exist; nothing exists here yet"
+            return f"{missing}; nothing exists here yet"
         shown = self.known[:SHOWN_IDS]
         while len(shown) > 1 and sum(map(len, shown)) + 2 * len(shown) > SHOWN_ID_CHARS:
             shown = shown[:-1]
         more = len(self.known) - len(shown)
         rest = f" and {more} more" if more > 0 else ""
-        return f"{self.what} does not exist; there are: {', '.join(shown)}{rest}"
+        return f"{missing}; there are: {', '.join(shown)}{rest}"
 
 
 class InvalidArgument(FDStoreError):

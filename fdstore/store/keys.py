@@ -18,6 +18,7 @@
     {triage}:processes                   zset    its processes, by creation time      collect
     {triage}:contents                    set     its contents (triage/3)              last release
     {triage}:collecting                  set     contents of a tree being removed     collect
+    {triage}:earlier:numbers             hash    next numbers when last removed       expires (365 d)
     {triage}:leases                      zset    process -> when the sweep checks it  its end
     {triage}:writers                     zset    open content -> when to check it     its end
     {triage}:programs                    hash    digest -> a bundle of programs       collect
@@ -135,6 +136,11 @@ class TreeKeys(msgspec.Struct, frozen=True, dict=True):
     def collecting(self) -> str:
         """Its contents still to be deleted while the tree is being removed."""
         return f"{self.record}:collecting"
+
+    @property
+    def earlier_numbers(self) -> str:
+        """The numbers that a later tree of this name begins with, kept when the tree is removed."""
+        return f"{self.record}:earlier:numbers"
 
     @property
     def leases(self) -> str:

@@ -35,6 +35,9 @@ def _error(kind: str, facts: list[Any], process: str) -> FDStoreError:
         case "not_found":
             name, *known = map(_text, facts)
             return NotFound(name, tuple(sorted(known, key=_by_number)))
+        case "removed":
+            name, removed_at, *known = map(_text, facts)
+            return NotFound(name, tuple(sorted(known, key=_by_number)), int(removed_at))
         case "lost_data":
             problem = f"the stream has {_text(facts[1])} whole pages, fewer than its metadata says"
             return StoreLostData(_text(facts[0]), problem)

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import pytest
 
+from fdstore.bench.fresh_trees import drop_with_numbers
 from fdstore.client import Process, Store
 from fdstore.store.processes import process_records
 from fdstore.testing import ScriptedModel
@@ -84,7 +85,7 @@ class Trees:
             assert len(members) == PROCESSES
             self.ended += 1
             self.losses += sum(member.losses for member in members)
-            self._store.drop_tree(root.id)
+            drop_with_numbers(self._store, root.id)
         return not self._live
 
 

@@ -12,6 +12,7 @@ import pytest
 import redis
 
 import fdstore
+from fdstore.bench.fresh_trees import drop_with_numbers
 from fdstore.local.redis_server import PrivateServer
 from fdstore.testing import ScriptedModel
 from tests.documents import answers, environment, write_files
@@ -64,7 +65,7 @@ def reader(services: Reader, tmp_path: Path) -> Iterator[Reader]:
         server.delete("fdstore:limits", "fdstore:logins")
     with fdstore.connect(services.environ["FDSTORE_URL"]) as store:
         for tree in store.trees():
-            store.drop_tree(tree.id, kill=True)
+            drop_with_numbers(store, tree.id, kill=True)
 
 
 def make_project(folder: Path) -> None:

@@ -31,6 +31,7 @@ CLASSES = [
 SAMPLES: dict[str, Any] = {
     "str": "fd:3",
     "int": 7,
+    "int | None": 1_800_000_000,
     "float": 2.5,
     "tuple[str, ...]": ("fd:1", "fd:2"),
 }
@@ -107,6 +108,7 @@ def test_every_class_is_documented(kind: type[FDStoreError]) -> None:
         errors.PathRefused("p" * 10**6, "it is a directory"),
         errors.UnknownProgram("x" * 10**6, ("grep",)),
         NotFound("fd:9", tuple(f"fd:{n}" for n in range(1, 9))),
+        NotFound("fd:9", ("fd:12",), 1_800_000_000),
         NotFound("fd:99999", tuple(f"fd:{n}" for n in range(1, 10_001))),
     ],
     ids=lambda error: type(error).__name__,

@@ -16,6 +16,7 @@ local ANSWER_MS = 30000 -- how long a repeated operation finds its first reply
 local LAST_EVENT_S = 60 -- TTL of the last event: waiting clients also poll the record
 local PROCESS_WRITES_S = 30 -- when to check a stream without a lease again
 local MAX_LEASE_S = 86400 -- the longest lease of a stream
+local KEEP_NUMBERS_S = 31536000 -- how long the numbers of a removed tree are kept
 local CHECK_EVERY_S = 60 -- how often the eviction policy is checked for a tree
 
 local function seconds_now()
@@ -133,10 +134,17 @@ local function half_of_memory()
 end
 
 -- The error for a missing descriptor, with the existing ones: at most 1000, since an error must not cost more
--- than the request.
+-- than the request. For a number of an earlier tree of this name it says when that was removed.
 local function not_found(fds, name)
   local all = redis.call('HLEN', fds) <= 1000
-  return { 'not_found', name, unpack(all and redis.call('HKEYS', fds) or redis.call('HRANDFIELD', fds, 1000)) }
+  local known = all and redis.call('HKEYS', fds) or redis.call('HRANDFIELD', fds, 1000)
+  local earlier = string.match(fds, '^.-}') .. ':earlier:numbers'
+  local number = tonumber(string.match(name, '^fd:(%d+)$'))
+  if number and number < counted(redis.call('HGET', earlier, 'next_fd')) then
+    local age_s = KEEP_NUMBERS_S - redis.call('TTL', earlier)
+    return { 'removed', name, string.format('%.0f', seconds_now() - age_s), unpack(known) }
+  end
+  return { 'not_found', name, unpack(known) }
 end
 
 -- Empties the table, the state of programs and the journal of a process that is about to be created. UNLINK alone is not logged if it
@@ -318,9 +326,31 @@ local function remove_process(tree, id)
     process .. ':asks:queue')
 end
 
+-- Keeps the numbers that the root of a tree gives next: a later tree of this name begins there, so that an id of
+-- this one, kept in a conversation, never means another text. Its record is renamed and emptied of the rest, which a
+-- full Redis allows.
+local function keep_numbers(tree)
+  local kept = tree .. ':earlier:numbers'
+  local root = process_record(tree, string.match(tree, '{(.*)}$'))
+  if redis.call('TYPE', root).ok ~= 'hash' then
+    return
+  end
+  local numbers = redis.call('HMGET', root, 'next_fd', 'next_child')
+  if counted(numbers[1]) > 1 or counted(numbers[2]) > 1 then
+    redis.call('RENAME', root, kept)
+    for _, field in ipairs(redis.call('HKEYS', kept)) do
+      if field ~= 'next_fd' and field ~= 'next_child' then
+        redis.call('HDEL', kept, field)
+      end
+    end
+    redis.call('EXPIRE', kept, KEEP_NUMBERS_S)
+  end
+end
+
 -- Removes a tree and its processes, and renames the set of its contents: `remove_contents` removes them in pieces,
 -- and until then no tree of that name can be created.
 local function detach_tree(tree, processes)
+  keep_numbers(tree)
   for _, id in ipairs(processes) do
     remove_process(tree, id)
   end

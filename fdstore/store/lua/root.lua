@@ -1,4 +1,4 @@
--- Opens or creates the root process of a tree.
+-- Opens or creates the root process of a tree. Its numbers go on from those of a removed tree of this name.
 -- KEYS  1 tree  2 its process record  3 answer of this operation
 -- ARGV  1 answer field  2 process id  3 '1' if it must not exist yet  4 the effective limits (JSON)
 --       5 program  6 bundle digest  7 bundle (JSON), or three times '' for none
@@ -43,6 +43,8 @@ redis.call('ZADD', tree .. ':processes', now, id)
 if ARGV[5] ~= '' then
   redis.call('HSET', tree .. ':programs', ARGV[6], ARGV[7])
 end
+local earlier = redis.call('HMGET', tree .. ':earlier:numbers', 'next_fd', 'next_child')
+local next_fd, next_child = math.max(1, counted(earlier[1])), math.max(1, counted(earlier[2]))
 redis.call('HSET', process, 'state', 'open', 'attempt', 0, 'losses', 0, 'program', ARGV[5], 'bundle', ARGV[6],
-  'next_fd', 1, 'next_child', 1, 'started_at', now, unpack(set_only({ 'traceparent', ARGV[11], 'price', ARGV[12] })))
+  'next_fd', string.format('%.0f', next_fd), 'next_child', string.format('%.0f', next_child), 'started_at', now, unpack(set_only({ 'traceparent', ARGV[11], 'price', ARGV[12] })))
 return answer(KEYS[3], ARGV[1], { 'ok', 'created', limits })

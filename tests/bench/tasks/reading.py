@@ -25,6 +25,7 @@ from fdstore.agent.bundle import Bundle, LinkedProgram, Program
 from fdstore.agent.launch import launch_root
 from fdstore.agent.models.anthropic import AnthropicModel
 from fdstore.agent.program_limits import Limits
+from fdstore.bench.fresh_trees import drop_with_numbers
 from fdstore.bench.stage import stage
 from fdstore.client import Store
 from fdstore.results.config import FDConfig
@@ -126,7 +127,7 @@ def measure(store: Store, task: ReadingTask, way: Way) -> Spent:
                 run_all(store, root, client)
             finally:
                 client.close()
-        store.drop_tree(root.id)
+        drop_with_numbers(store, root.id)
     finally:
         host_tools.session = None
     tokens = counting.count(models.requests)

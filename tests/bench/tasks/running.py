@@ -13,6 +13,7 @@ import msgspec
 from fdstore.agent.launch import launch_root
 from fdstore.agent.models.anthropic import AnthropicModel
 from fdstore.agent.program_loader import Bundle, LinkedProgram, Program
+from fdstore.bench.fresh_trees import drop_with_numbers
 from fdstore.client import Process, Store
 from fdstore.permissions import Permissions
 from fdstore.results.config import FDConfig
@@ -98,7 +99,7 @@ def run(store: Store, task: Task, column: Column) -> Result:
                 run_all(store, root, client)
             finally:
                 client.close()
-        store.drop_tree(root.id)
+        drop_with_numbers(store, root.id)
     finally:
         host_tools.session = None
     return _judged(task, column, conversation)

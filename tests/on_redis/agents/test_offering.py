@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from fdstore.bench.fresh_trees import drop_with_numbers
 from fdstore.client import Store
 from fdstore.testing import Request, call, say, turn
 from tests.on_redis.agents.test_crashes import Crashed, CrashingStore
@@ -43,7 +44,7 @@ class Play:
                 agents.attempt(root.id, CrashingStore(self._store.url, requests))
             agents.lose(root.id)
         assert agents.attempt(root.id) == "ended"
-        self._store.drop_tree(root.id)
+        drop_with_numbers(self._store, root.id)
         return agents.model.requests
 
 

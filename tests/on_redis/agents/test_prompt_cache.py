@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from fdstore.bench.fresh_trees import drop_with_numbers
 from fdstore.client import Store
 from fdstore.store.processes.process_records import record
 from fdstore.testing import Request, Script, Usage, call, say, turn
@@ -80,7 +81,7 @@ def test_the_tools_that_come_with_the_first_descriptor_are_all_that_changes(play
 
 def test_a_resumed_agent_sends_the_same_bytes(play: Play, store: Store) -> None:
     sent = [json.dumps(request.raw) for request in play(WORK).model.requests]
-    store.drop_tree("solo")
+    drop_with_numbers(store, "solo")
 
     def script(request: Request) -> Any:
         return WORK[request.turn_number]

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+import fdstore
 from fdstore import Toolset
 from fdstore.client import Process, Store
-from fdstore.errors import NotFound, StoreLostData
+from fdstore.errors import NotFound
 from fdstore.records import TreeLimits
 from fdstore.store.keys import TreeKeys
 from fdstore.store.processes import processes
@@ -139,12 +140,12 @@ def test_recreating_a_tree_finishes_its_interrupted_collection(store: Store, exe
     anew = store.process("many")
 
     assert anew.list() == []
-    assert anew.create("first").fd == "fd:1"
+    assert anew.create("first").fd == "fd:508"
     assert sorted(leftovers(execute, "many")) == sorted(
         f"fdstore:{{many}}{rest}".encode()
         for rest in (
             *("", ":processes", ":contents", ":many", ":many:fds"),
-            *(":many:fd:1", ":many:fd:1:pages"),
+            *(":many:fd:508", ":many:fd:508:pages"),
         )
     )
 
@@ -157,7 +158,7 @@ def test_a_name_used_again_is_a_new_tree(store: Store, execute: Any) -> None:
     proc = store.process("again")
 
     assert proc.list() == []
-    assert proc.create("new").fd == "fd:1"
+    assert proc.create("new").fd == "fd:2"
     assert store.tree("again").limits == TreeLimits()
     assert store.tree("again").processes == 1
 
@@ -175,11 +176,11 @@ def test_a_handle_to_a_collected_tree_never_reads_the_next_tree_of_that_name(sto
 
     store.process("again", limits=MOMENT).create("new\n" * 2000)
 
-    assert 'type="store_lost_data"' in tools.call("read_fd", {"fd": "fd:1"}).content
+    assert 'type="not_found"' in tools.call("read_fd", {"fd": "fd:1"}).content
     for selector in ("fd:1", "fd:1#L1999", "fd:1#C5", "fd:1#P1-2"):
-        with pytest.raises(StoreLostData, match="its number now belongs to another text"):
+        with pytest.raises(NotFound, match="its tree was removed at"):
             holder.read(selector)
-    assert store.process("again").read("fd:1").text == "new\n" * 1000
+    assert store.process("again").read("fd:2").text == "new\n" * 1000
 
 
 def test_a_toolset_that_only_reads_records_the_use_of_its_tree(store: Store, execute: Any) -> None:
@@ -323,3 +324,45 @@ def test_a_long_lived_reader_records_use_once_per_hundredth_of_the_retention(
         return store.tree("t").used_at > used_at
 
     wait_until(use_is_recorded)
+
+
+@pytest.mark.parametrize("removal", ["collected", "dropped"])
+def test_an_id_of_a_removed_tree_never_means_a_text_of_a_later_tree_of_its_name(
+    store: Store, redis_url: str, execute: Any, removal: str
+) -> None:
+    create_filled_tree(store, "chat-7")
+    age_trees(execute, "chat-7")
+    if removal == "collected":
+        assert collect_tree_now(store, "chat-7").outcome == "gone"
+    else:
+        store.drop_tree("chat-7")
+
+    with fdstore.connect(redis_url) as later:  # has seen nothing of the first tree
+        proc = later.process("chat-7")
+        made = proc.create("of the second tree")
+        child = proc.child()
+
+        assert (made.fd, child.id) == ("fd:2", "chat-7.3")
+        for reader in (proc, child):
+            with pytest.raises(NotFound, match=r"fd:1 no longer exists: its tree was removed at 2") as raised:
+                reader.read("fd:1")
+            assert raised.value.removed_at is not None
+        with pytest.raises(NotFound, match=r"^fd:9 does not exist"):
+            proc.read("fd:9")
+
+
+def test_numbers_go_on_through_any_number_of_removals(store: Store) -> None:
+    made = []
+    for _ in range(3):
+        made.append(store.process("chat-7").create("text").fd)
+        store.drop_tree("chat-7")
+
+    assert made == ["fd:1", "fd:2", "fd:3"]
+
+
+def test_a_removed_tree_that_gave_no_number_leaves_no_key(store: Store, execute: Any) -> None:
+    store.process("chat-7")
+
+    store.drop_tree("chat-7")
+
+    assert execute("KEYS", "fdstore:{chat-7}:earlier*") == []

@@ -189,7 +189,7 @@ def test_a_drop_in_progress_does_not_touch_a_new_tree_of_the_same_name(store: St
         dropped = done.value
 
     assert dropped.contents == collect_trees.PIECE
-    assert store.process("many").read("fd:1").text == "new"
+    assert store.process("many").read("fd:508").text == "new"
     assert [tree.id for tree in store.trees()] == ["many"]
 
 
@@ -215,7 +215,7 @@ def test_the_name_of_a_dropped_tree_can_be_reused(store: Store) -> None:
 
     proc = store.process("again")
 
-    assert proc.create("new").fd == "fd:1"
+    assert proc.create("new").fd == "fd:4"
     assert [d.chars for d in proc.list()] == [3]
 
 
