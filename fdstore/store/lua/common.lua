@@ -138,10 +138,10 @@ end
 local function not_found(fds, name)
   local all = redis.call('HLEN', fds) <= 1000
   local known = all and redis.call('HKEYS', fds) or redis.call('HRANDFIELD', fds, 1000)
-  local earlier = string.match(fds, '^.-}') .. ':earlier:numbers'
+  local tree_numbers = string.match(fds, '^.-}') .. ':earlier:numbers'
   local number = tonumber(string.match(name, '^fd:(%d+)$'))
-  if number and number < counted(redis.call('HGET', earlier, 'next_fd')) then
-    local age_s = KEEP_NUMBERS_S - redis.call('TTL', earlier)
+  if number and number < counted(redis.call('HGET', tree_numbers, 'next_fd')) then
+    local age_s = KEEP_NUMBERS_S - redis.call('PTTL', tree_numbers) / 1000
     return { 'removed', name, string.format('%.0f', seconds_now() - age_s), unpack(known) }
   end
   return { 'not_found', name, unpack(known) }
@@ -330,20 +330,20 @@ end
 -- this one, kept in a conversation, never means another text. Its record is renamed and emptied of the rest, which a
 -- full Redis allows.
 local function keep_numbers(tree)
-  local kept = tree .. ':earlier:numbers'
-  local root = process_record(tree, string.match(tree, '{(.*)}$'))
-  if redis.call('TYPE', root).ok ~= 'hash' then
+  local tree_numbers = tree .. ':earlier:numbers'
+  local process = process_record(tree, string.match(tree, '{(.*)}$'))
+  local numbers = redis.pcall('HMGET', process, 'next_fd', 'next_child')
+  if numbers.err then -- the record is no hash: a damaged tree is removed all the same
     return
   end
-  local numbers = redis.call('HMGET', root, 'next_fd', 'next_child')
   if counted(numbers[1]) > 1 or counted(numbers[2]) > 1 then
-    redis.call('RENAME', root, kept)
-    for _, field in ipairs(redis.call('HKEYS', kept)) do
+    redis.call('RENAME', process, tree_numbers)
+    for _, field in ipairs(redis.call('HKEYS', tree_numbers)) do
       if field ~= 'next_fd' and field ~= 'next_child' then
-        redis.call('HDEL', kept, field)
+        redis.call('HDEL', tree_numbers, field)
       end
     end
-    redis.call('EXPIRE', kept, KEEP_NUMBERS_S)
+    redis.call('EXPIRE', tree_numbers, KEEP_NUMBERS_S)
   end
 end
 
