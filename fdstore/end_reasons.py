@@ -22,6 +22,8 @@ SANDBOX: Final = "sandbox"
 UPSTREAM_BROKEN: Final = "upstream_broken"
 """The input stream broke."""
 QUOTA_EXCEEDED: Final = "quota_exceeded"
+REFUSED: Final = "permission_error"
+"""Followed by what its worker may not run."""
 
 # Reasons of processes and streams.
 WORKER_LOST: Final = "worker_lost"
@@ -37,6 +39,20 @@ STREAM_REASONS: frozenset[str] = frozenset(
     {WRITER_LOST, CANCELLED, CLOSED, IDLE, WALL, BYTES, SANDBOX, UPSTREAM_BROKEN, QUOTA_EXCEEDED, POISON}
 )
 """Why fdstore breaks a stream; besides these, the reasons that programs give, and "signal n"."""
+
+
+def of_refusal(message: str) -> str:
+    """Return the reason of a pipeline that its worker may not run.
+
+    >>> is_refusal(of_refusal("the command 'sort' is not allowed"))
+    True
+    """
+    return f"{REFUSED}: {message}"
+
+
+def is_refusal(reason: str) -> bool:
+    """Return whether a pipeline ended because its worker may not run it."""
+    return reason.startswith(f"{REFUSED}: ")
 
 
 def of_tree_limit(name: str, limit: int, used: int) -> str:

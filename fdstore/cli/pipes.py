@@ -64,13 +64,12 @@ def pipe(
     from fdstore.store.contents.staging import DEFAULT_PAGE_SIZE
     from fdstore.store.processes import pipelines, process_records, waiting
     from fdstore.store.views import worker_check
-    from fdstore.text.commands import check_tees, parse
+    from fdstore.text.commands import check_tees, parse, programs_in
     from fdstore.text.selection import fd_id
     from fdstore.tools.process_task import PipeTask, encode_task
 
     lines = [shlex.join(stage) for stage in _stages(_split(words))]
-    named = [shlex.split(line)[0] for line in lines if line]
-    commands = parse(lines, named)
+    commands = parse(lines, programs_in(lines))
     check_tees(tees, len(commands))
     brief = PipeTask(
         commands=[list(each.argv) for each in commands], page_size=DEFAULT_PAGE_SIZE, tee=list(tees)

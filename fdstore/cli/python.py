@@ -101,7 +101,7 @@ def python(
             output.note(
                 f"fdstore: {process} is {state}: its variables are there, what you assign is not kept"
             )
-        console = Console(context, _starters(store, context), keeps=state == "open")
+        console = Console(context, _starters(context), keeps=state == "open")
         if code is not None:
             _run_once(session, store, console, code)
         else:
@@ -134,9 +134,9 @@ def _context(
     session: Session, store: Store, process: Process, ask_model: str | None, linked: dict[str, Linked]
 ) -> Context:
     from fdstore.agent.bundle import Bundle
+    from fdstore.local.redis_server import is_embedded
     from fdstore.results.python_config import AskConfig
-    from fdstore.runtime.waker import waker
-    from fdstore.toolset.build import context_for, do_nothing
+    from fdstore.toolset.build import context_for, do_nothing, waker_for
 
     wake: Callable[[str], None] = do_nothing
     ask = AskConfig(model=ask_model) if ask_model else None
@@ -151,7 +151,7 @@ def _context(
         require()
         workers_for(session, store, *bundles, agents=True)
     if all(map(is_installed, QUEUE)):
-        wake = waker(store.url, store.prefix)
+        wake = waker_for(["run_python"], store.url, store.prefix, code_starts=True)
     return context_for(
         process.handle,
         store.prefix,
@@ -160,18 +160,16 @@ def _context(
         linked=linked,
         wake=wake,
         ask=ask,
-        wait_for_workers=False,
+        wait_for_workers=is_embedded(store.url),  # there the first process starts one
     )
 
 
-def _starters(store: Store, context: Context) -> Starters:
+def _starters(context: Context) -> Starters:
     """Return the functions that start agents of the linked programs, and pipelines of any commands: the
     workers decide which they run."""
     from fdstore.programs.host import Starters
-    from fdstore.runtime.local_worker import ensure_worker
     from fdstore.text.commands import programs_in
     from fdstore.tools.built_in.run_python import starters_for
-    from fdstore.wire.operation import Disk
 
     def start_agent(program: str, query: str, refs: list[str], slot: str) -> Operation[str]:
         if not context.linked:
@@ -180,7 +178,6 @@ def _starters(store: Store, context: Context) -> Starters:
 
     def start_commands(commands: list[str], ref: str | None, slot: str) -> Operation[str]:
         require(QUEUE)
-        yield Disk(lambda: ensure_worker(store.url, store.prefix))
         allowing = msgspec.structs.replace(context, commands=programs_in(commands))
         return (yield from starters_for(allowing).pipe(commands, ref, slot))
 

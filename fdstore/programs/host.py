@@ -19,15 +19,7 @@ from typing import Any, get_args
 import msgspec
 
 from fdstore import end_reasons
-from fdstore.errors import (
-    CallInterrupted,
-    FDStoreError,
-    InvalidArgument,
-    NotAllowed,
-    NotFound,
-    TooLarge,
-    quoted,
-)
+from fdstore.errors import CallInterrupted, FDStoreError, InvalidArgument, NotFound, TooLarge, quoted
 from fdstore.interpreter.events import LATER, Answer, Call, Raise, Waiting
 from fdstore.lifecycle import ENDED
 from fdstore.programs import views
@@ -357,8 +349,8 @@ class Host:
         """Return the result of an ended process, as code gets it; an exception for a pipeline that the worker
         refused to run."""
         record = result.record
-        if record.kind == "pipeline" and record.state == "failed" and _is_refusal(record.reason or ""):
-            return Raise("PermissionError", record.reason or "")
+        if record.kind == "pipeline" and record.reason and end_reasons.is_refusal(record.reason):
+            return Raise("PermissionError", record.reason)
         fd = record.outputs[0] if record.kind == "pipeline" and record.outputs else result.fd
         view = None if fd is None else (yield from views.look_up(self._handle, fd))
         text = result.text
@@ -388,10 +380,6 @@ def as_exception(error: FDStoreError) -> Raise:
     """Return an error as the exception that code sees: its text begins with its type."""
     kind: Any = _EXCEPTIONS.get(error.type, "ValueError")
     return Raise(kind, f"{error.type}: {error}")
-
-
-def _is_refusal(reason: str) -> bool:
-    return reason.startswith(f"{NotAllowed.type}: ")
 
 
 def _ref(part: object) -> str:

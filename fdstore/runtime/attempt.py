@@ -88,7 +88,7 @@ class Attempt:
                     self._give_back()
                     raise
                 if self.claim.is_pipeline:  # its caller waits for the reason
-                    return self._fail(f"{error.type}: {error}")
+                    return self._fail(end_reasons.of_refusal(str(error)))
                 log.warning("%s is left to other workers: %s", self.process, error)
                 return self._give_back(self.claim.wakes, str(error))
             except (FDStoreError, ModelFailed) as error:

@@ -253,7 +253,7 @@ def run_pipeline(
         if isinstance(problem, CommandsOff):
             reason = str(problem)
         elif isinstance(problem, NotAllowed):
-            reason = f"{problem.type}: {problem}"
+            reason = end_reasons.of_refusal(str(problem))
         return ProcessEnd("failed", None, reason)
     return _conclude(store, handle, fds, ended, feed, [output, error, *tees], lost, stopped=stop.is_set())
 
