@@ -40,6 +40,7 @@ from fdstore.interpreter.events import (
     UnreadableState,
     Waiting,
 )
+from fdstore.interpreter.printed import Printed
 from fdstore.interpreter.rewrite import rewrite
 from fdstore.interpreter.values import NotTaken, to_json, to_result, without_surrogates
 
@@ -93,7 +94,6 @@ class Session:
         self._ready: dict[int, Any] = {}
         self._blocked: int | None = None
         self._calling = False
-        self._output: list[str] = []
         self._clock: processor_time.ProcessorClock | None = None
         for starts in range(1, pool.MAX_STARTS + 1):
             try:
@@ -126,9 +126,7 @@ class Session:
     @property
     def printed(self) -> str:
         """What the call has printed so far, with what it had printed before its snapshot."""
-        if len(self._output) > 1:
-            self._output = ["".join(self._output)]
-        return self._output[0] if self._output else ""
+        return self._printed.text
 
     @property
     def calls(self) -> int:
@@ -309,7 +307,7 @@ class Session:
         if header.code is not None:
             self._code, self._has_repr, self._seed = header.code, header.has_repr, header.seed
             self._number, self._pending, self._blocked = header.number, header.pending, header.blocked
-            self._output, self._output_chars = [header.printed], len(header.printed)
+            self._printed = Printed(self.limits.max_output, header.printed)
             self._used_s = header.used_s
 
     def _begin_call(self, code: str) -> None:
@@ -317,7 +315,7 @@ class Session:
         self._number = self._lookups = 0
         self._calling = False
         self._pending, self._ready, self._blocked = {}, {}, None
-        self._output, self._output_chars = [], 0
+        self._printed = Printed(self.limits.max_output)
         self._count_time_from(0.0)
 
     def _count_time_from(self, used_s: float) -> None:
@@ -377,10 +375,7 @@ class Session:
             raise RuntimeError("no call is suspended" if suspended else "a call of this session is suspended")
 
     def _print(self, _: str, text: str) -> None:
-        room = self.limits.max_output - self._output_chars
-        self._output.append(text[:room])
-        self._output_chars += len(text)
-        if len(text) > room:
+        if not self._printed.add(text):
             self._ended = "output"
             # ends the code: it cannot catch what its print callback raises
             raise OverflowError("the limit of printed characters is passed")
