@@ -34,6 +34,12 @@ def call(id: object, tool: str, arguments: dict) -> None:
             sys.stdout.write(text)
             sys.stdout.write('"}]}}\n')
             sys.stdout.flush()
+        case "megabytes of rows":
+            row = '{"id":12345,"name":"a name of a row","is_open":true,"tags":["a"]}'
+            rows = ",".join([row] * ((arguments["count"] << 20) // len(row)))
+            sys.stdout.write(f'{{"id":{json.dumps(id)},"result":{{"content":[],"structuredContent":')
+            sys.stdout.write(f'{{"rows":[{rows}]}}}}}}\n')
+            sys.stdout.flush()
         case "raw":
             sys.stdout.write(arguments["text"])
             sys.stdout.flush()

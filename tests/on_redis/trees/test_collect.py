@@ -137,10 +137,10 @@ def test_recreating_a_tree_finishes_its_interrupted_collection(store: Store, exe
     first_step.close()
     assert leftovers(execute, "many") != []
 
-    anew = store.process("many")
+    recreated = store.process("many")
 
-    assert anew.list() == []
-    assert anew.create("first").fd == "fd:508"
+    assert recreated.list() == []
+    assert recreated.create("first").fd == "fd:508"
     assert sorted(leftovers(execute, "many")) == sorted(
         f"fdstore:{{many}}{rest}".encode()
         for rest in (
