@@ -333,7 +333,7 @@ local function keep_numbers(tree)
   local tree_numbers = tree .. ':earlier:numbers'
   local process = process_record(tree, string.match(tree, '{(.*)}$'))
   local numbers = redis.pcall('HMGET', process, 'next_fd', 'next_child')
-  if numbers.err then -- the record is no hash: a damaged tree is removed all the same
+  if numbers.err then -- WRONGTYPE: a damaged tree can be removed, too
     return
   end
   if counted(numbers[1]) > 1 or counted(numbers[2]) > 1 then
