@@ -7,6 +7,7 @@ must have logged no error and no warning, asked for nothing that failed, and run
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import threading
 from collections.abc import Callable, Iterator
@@ -34,10 +35,12 @@ def find_browser() -> str:
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """A Chromium whose temporary files are not the tests': it may leave some when it ends."""
     expect.set_options(timeout=WAIT_MS)
+    own = {**os.environ, "TMPDIR": str(tmp_path_factory.mktemp("browser"))}
     with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=find_browser())
+        running = playwright.chromium.launch(executable_path=find_browser(), env=own)
         yield running
         running.close()
 
