@@ -31,13 +31,20 @@ class FDStoreError(Exception):
 
 class NotFound(FDStoreError):
     """The descriptor, process or tree does not exist. `removed_at`: when the tree that had this descriptor
-    was removed, in seconds since the epoch; a later tree has its name."""
+    was removed, in seconds since the epoch; a later tree has its name. `not_of`: the process that was asked,
+    whose numbers begin above this one, because an earlier conversation had it."""
 
     type = "not_found"
 
-    def __init__(self, what: str, known: tuple[str, ...] = (), removed_at: int | None = None) -> None:
-        super().__init__(what, known, removed_at)
-        self.what, self.known, self.removed_at = what, tuple(known), removed_at
+    def __init__(
+        self,
+        what: str,
+        known: tuple[str, ...] = (),
+        removed_at: int | None = None,
+        not_of: str | None = None,
+    ) -> None:
+        super().__init__(what, known, removed_at, not_of)
+        self.what, self.known, self.removed_at, self.not_of = what, tuple(known), removed_at, not_of
 
     def __str__(self) -> str:
         missing = f"{self.what} does not exist"
@@ -46,6 +53,8 @@ class NotFound(FDStoreError):
 
             removed = datetime.fromtimestamp(self.removed_at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
             missing = f"{self.what} no longer exists: its tree was removed at {removed}"
+        elif self.not_of is not None:
+            missing = f"{self.what} was given by another process, not by {self.not_of}, which cannot read it"
         if not self.known:
             return f"{missing}; nothing exists here yet"
         shown = self.known[:SHOWN_IDS]

@@ -56,6 +56,7 @@ class FdstoreProvider(ContextProvider):
     async def before_run(self, *, agent: Any, session: Any, context: Any, state: dict[str, Any]) -> None:
         """Store the long messages of the user, and add our tools, instructions and middleware."""
         thread = str(session.session_id)
+        self._ours.see(thread, [message.to_dict() for message in context.input_messages])
         messages = [await self._input(thread, message) for message in context.input_messages]
         context.input_messages[:] = messages
         context.extend_instructions(self.source_id, self._ours.instructions)

@@ -116,6 +116,7 @@ class FdstoreRunner:
 
     def _store_input(self, messages: Sequence[Mapping[str, Any]]) -> Steps[list[Any]]:
         shown = []
+        self._ours.see(self._thread, messages)
         for message in messages:
             if message["role"] == "user":
                 content = yield from self._ours.wrap_input(self._thread, message["content"])

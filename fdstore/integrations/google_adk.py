@@ -74,7 +74,7 @@ class FdstorePlugin(BasePlugin):
     async def after_tool_callback(
         self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: Any, result: Any
     ) -> Any:
-        """Store the long texts of a result, or the whole if only together they are long."""
+        """Store the long texts of a result, and the whole if what is left of it is long."""
         thread, call_id = _thread_of(tool_context.session), tool_context.function_call_id
         if not isinstance(result, (str, dict, list)) or isinstance(tool, _Tool):
             return None
@@ -85,15 +85,17 @@ class FdstorePlugin(BasePlugin):
         shown = yield from self._ours.offload_parts(thread, texts, tool, call_id, join_short=False)
         if shown is None:
             return None
-        if list(shown.content) != texts:
-            return with_texts(result, list(shown.content))
+        changed = None if list(shown.content) == texts else with_texts(result, list(shown.content))
+        rest = [text for text, new in zip(texts, shown.content, strict=True) if text == new]
+        if changed is not None and not self._ours.is_long("\n".join(rest), tool):
+            return changed
         try:
-            text = to_text(result)
+            text = to_text(result if changed is None else changed)
         except InvalidArgument:
-            return None  # it contains media
+            return changed  # it contains media
         whole = reindent_json(text) or text
         found = yield from self._ours.offload(thread, whole, tool, call_id and f"{call_id}/whole")
-        return None if found is None or found.descriptor is None else {"result": found.content}
+        return changed if found is None or found.descriptor is None else {"result": found.content}
 
 
 class _Tool(BaseTool):

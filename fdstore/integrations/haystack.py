@@ -101,6 +101,7 @@ class FdstoreHook:
 
     def _store(self, state: State) -> Steps[None]:
         thread, messages, shown = self._thread_of(state), list(state.data.get("messages") or ()), []
+        self._ours.see(thread, [each for each in messages if not each.is_from(ChatRole.SYSTEM)])
         for message in messages:
             shown.append((yield from self._store_message(thread, message)))
         if any(new is not old for new, old in zip(shown, messages, strict=True)):

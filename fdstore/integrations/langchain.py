@@ -7,8 +7,9 @@ read them are offered, and the system message says how. Images stay; a failed ca
 awaited runs both work.
 
 The process of a thread is named by its `thread_id` (see `process_name_of_thread`), with or without a
-checkpointer. A run without one has a process of its own, whose name is kept in the agent's state: to go on
-with its messages in another run, give a `thread_id`, or a `process` to the middleware.
+checkpointer. A run without one has a process of its own, whose name is kept in the agent's state, and which
+begins above the ids in its messages, so that none of another run means another text: to go on with those,
+give a `thread_id`, or a `process` to the middleware.
 """
 
 from __future__ import annotations
@@ -118,6 +119,7 @@ class FdstoreMiddleware(AgentMiddleware[FdstoreState, Any, Any]):
         thread = get_config().get("configurable", {}).get("thread_id") or state.get("fdstore_thread")
         if not thread:
             thread = update["fdstore_thread"] = new_thread()
+        self._ours.see(str(thread), state["messages"])
         changed = []
         for message in state["messages"]:
             if isinstance(message, HumanMessage) and MARK not in message.response_metadata:

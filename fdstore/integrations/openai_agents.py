@@ -9,8 +9,9 @@ saw, and with our own tools. The run configuration does the same for what no too
 the input of each call of the model alone: messages of the user, results of MCP servers, and of tools that
 `wrap` leaves as they are: those with an output schema, and those whose approval depends on their arguments.
 
-The thread is the `group_id` of the run configuration; `run_config()` without one makes a process for the run.
-A run without our run configuration uses the one process of this object.
+The thread is the `group_id` of the run configuration; `run_config()` without one makes one for its runs. A
+run without our run configuration has a process of its own, which its agents that run as tools share: to go on
+with its items in another run, give a thread.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ try:
     )
     from agents.run_config import CallModelData, ModelInputData
     from agents.tool_context import ToolContext
+    from agents.usage import Usage
     from pydantic import Field, TypeAdapter
 except ImportError as error:
     raise MissingExtra("agents", how_to_install("openai-agents")) from error
@@ -77,7 +79,8 @@ class FdstoreTools:
 
     def __init__(self, store: AnyStore, **options: Unpack[ThreadOptions]) -> None:
         self._ours = ThreadTools(store, **options)
-        self._thread = new_thread()
+        self._runs: Recent[int, tuple[Usage, str]] = Recent(MAX_CALLS)
+        """The threads of runs that have none, by the identity of their usage, which no other run has."""
         self._wrapped: set[str] = set()
         self._calls: Recent[str, None] = Recent(MAX_CALLS)
         """Calls whose results the model is to see as they are: of wrapped tools, and our own."""
@@ -126,9 +129,7 @@ class FdstoreTools:
 
         async def invoke(context: ToolContext[Any], arguments: str) -> Any:
             output = await run(context, arguments)
-            return await self._offload(
-                _thread_of(context) or self._thread, name, output, context.tool_call_id
-            )
+            return await self._offload(self._thread_of(context), name, output, context.tool_call_id)
 
         copied = copy.copy(tool)
         copied.on_invoke_tool = invoke
@@ -142,12 +143,19 @@ class FdstoreTools:
                 given = json.loads(arguments or "{}")
             except ValueError as error:
                 return f"Invalid JSON for the arguments of {name}: {error}"
-            thread = _thread_of(context) or self._thread
-            steps = self._ours.call(thread, name, given, context.tool_call_id)
+            steps = self._ours.call(self._thread_of(context), name, given, context.tool_call_id)
             content = (await self._ours.run_async(steps)).content
             return content if isinstance(content, str) else convert_blocks(content, _text_block, _output)
 
         return invoke
+
+    def _thread_of(self, context: ToolContext[Any]) -> str:
+        """Return the thread of a run: that of its configuration, else a new one."""
+        if context.run_config and context.run_config.group_id:
+            return str(context.run_config.group_id)
+        _, thread = self._runs.first(id(context.usage), (context.usage, new_thread()))
+        self._ours.see(thread, context.turn_input)
+        return thread
 
     async def _offload(self, thread: str, source: str, output: Any, call_id: str) -> Any:
         """Return an output of a tool as the model is to see it: the same object if nothing changes."""
@@ -168,6 +176,7 @@ class FdstoreTools:
         """Return the input of a call of the model with its long texts as their `fd_result`. The items are
         changed in place, since the SDK knows by their identity what a conversation has sent; if it keeps them
         as they were, each call of the model stores the same texts under the same ids."""
+        self._ours.see(thread, items)
         calls = [item for item in items if isinstance(item, dict) and item.get("type") == "function_call"]
         names = {item.get("call_id"): item.get("name") for item in calls}
         for item in items:
@@ -202,10 +211,6 @@ class FdstoreTools:
             for block, part, text in zip(blocks, parts, offloaded.content, strict=True)
             if text != "" or part == ""  # else it was stored with an earlier one
         ]
-
-
-def _thread_of(context: ToolContext[Any]) -> str | None:
-    return context.run_config.group_id if context.run_config else None
 
 
 def _structured(item: Any) -> Any:

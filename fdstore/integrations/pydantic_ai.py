@@ -93,6 +93,7 @@ class FdstoreCapability(AbstractCapability[Any]):
         """Store a long prompt of the user."""
         if not isinstance(node, UserPromptNode) or node.user_prompt is None:
             return node
+        self._ours.see(_thread(ctx), [message.parts for message in ctx.messages])
         given = [node.user_prompt] if isinstance(node.user_prompt, str) else list(node.user_prompt)
         texts = [_input_text(item) for item in given]
         shown = await self._ours.run_async(self._ours.wrap_input_texts(_thread(ctx), texts))
@@ -108,24 +109,32 @@ class FdstoreCapability(AbstractCapability[Any]):
     async def after_tool_execute(
         self, ctx: RunContext[Any], *, call: Any, tool_def: ToolDefinition, args: dict[str, Any], result: Any
     ) -> Any:
-        """Store a long result."""
+        """Store a long result, and with it what a tool adds to it in a message of the user."""
         value = result.return_value if isinstance(result, ToolReturn) else result
         if _is_kept(tool_def) or value is None or isinstance(value, BaseException):
             return result
-        items = list(value) if _is_content(value) else [value]
-        parts = [_part(item) for item in items]
+        added = _added(result)
+        items = [*(value if _is_content(value) else [value]), *added]
+        of_value = len(items) - len(added)
+        parts = [_part(item) for item in items[:of_value]] + [_user_part(item) for item in added]
         thread = _thread(ctx)
         steps = self._ours.offload_parts(thread, parts, call.tool_name, call.tool_call_id)
         found = await self._ours.run_async(steps)
         if found is None or found.content == [part if isinstance(part, str) else None for part in parts]:
             return result
-        shown = shown_blocks(items, parts, found.content, str)
+        shown = shown_blocks(items[:of_value], parts[:of_value], found.content[:of_value], str)
         content = shown[0] if len(shown) == 1 and not _is_content(value) else shown
         fd = None if found.descriptor is None else found.descriptor.fd
         metadata = {NAME: {"process": self._ours.process_of(thread), "fd": fd}}
         if not isinstance(result, ToolReturn):
             return ToolReturn(return_value=content, metadata=metadata)
-        return replace(result, return_value=content, metadata=result.metadata or metadata)
+        more = shown_blocks(added, parts[of_value:], found.content[of_value:], str)
+        return replace(
+            result,
+            return_value=content,
+            content=result.content if more == added else more or None,
+            metadata=result.metadata or metadata,
+        )
 
 
 class _ReadingToolset(AbstractToolset[Any]):
@@ -216,6 +225,18 @@ def _is_kept(tool_def: ToolDefinition) -> bool:
 def _is_content(value: Any) -> bool:
     """Return whether a result is a list with images or other media, each of which is judged on its own."""
     return isinstance(value, (list, tuple)) and any(isinstance(v, MULTI_MODAL_CONTENT_TYPES) for v in value)
+
+
+def _added(result: Any) -> list[Any]:
+    """Return what a tool adds to its result, for a message of the user."""
+    if not isinstance(result, ToolReturn) or result.content is None:
+        return []
+    return [result.content] if isinstance(result.content, str) else list(result.content)
+
+
+def _user_part(item: Any) -> str | bytes | None:
+    text = _input_text(item)
+    return text if text is not None or not isinstance(item, BinaryContent) else _part(item)
 
 
 def _part(item: Any) -> str | bytes | None:

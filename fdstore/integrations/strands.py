@@ -73,6 +73,7 @@ class FdstorePlugin(Plugin):
     @hook
     async def store_prompt(self, event: BeforeInvocationEvent) -> None:
         """Store a long prompt of the user."""
+        self._ours.see(_thread(event.agent), event.agent.messages)
         shown = []
         for message in event.messages or []:
             if message["role"] == "user":

@@ -5,6 +5,9 @@ A framework runs many conversations: threads, sessions, runs. Each has a process
 when the first text is stored or the model calls one of our tools; a thread with short results alone never
 reaches the store.
 
+A framework may give a run the messages of another one, which had another process. So that no id in them comes
+to mean another text, adapters show a history to `see`, and a process that is then made begins above its ids.
+
 A store that fails leaves a result as it was, and our tools answer with an `fd_error`. The first failure of an
 outage is logged. A store that was connected without patience is used with `PATIENCE_S`: an outage costs one
 call that time, and the following ones nothing.
@@ -19,6 +22,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import re
 import secrets
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, NamedTuple, TypedDict, TypeVar, Unpack
@@ -33,7 +37,7 @@ from fdstore.results.config import FDConfig
 from fdstore.results.context import Context
 from fdstore.results.offloading import offload, offload_parts
 from fdstore.results.tool_outcome import Offloaded, ToolResult, element_result
-from fdstore.results.wrapping import wrap_input
+from fdstore.results.wrapping import exceeds_threshold, wrap_input
 from fdstore.store.keys import check_root
 from fdstore.store.recent import Recent
 from fdstore.text.layout import show_controls
@@ -52,6 +56,9 @@ PATIENCE_S = 2.0
 
 MAX_THREADS = 1024
 """Threads whose process is kept open."""
+
+_ID = re.compile(r'=\\*"fd:([1-9][0-9]{0,8})\b')
+"""The id of a descriptor in an attribute of an element, also where the text is quoted."""
 
 AnyToolset = Toolset | fdstore.aio.Toolset
 T = TypeVar("T")
@@ -111,6 +118,8 @@ class ThreadTools:
         self._toolbox = Toolbox(described_context(**self._options))
         self._names = frozenset(definition["name"] for definition in self._toolbox.definitions)
         self._toolsets: Recent[str, AnyToolset] = Recent(MAX_THREADS)
+        self._first_fds: Recent[str, int] = Recent(MAX_THREADS)
+        """Of processes that may still have to be made."""
         self._is_reported = False
 
     @property
@@ -126,9 +135,31 @@ class ThreadTools:
         """Return whether a tool is one of ours, whose results are never offloaded."""
         return tool in self._names
 
+    def is_long(self, text: str, source: str) -> bool:
+        """Return whether a text of a tool would be stored."""
+        return exceeds_threshold(self._toolbox.context, text, source)
+
     def process_of(self, thread: str) -> str:
         """Return the name of the process of a thread."""
         return self._process or process_name_of_thread(thread)
+
+    def see(self, thread: str, history: object) -> None:
+        """Look for ids of descriptors in the messages that a run begins with: if the process of the thread
+        is still to be made, its own begin above them, and those of the messages are `not_found`.
+
+        history  messages of any framework, whose repr has their texts; without those of the system, whose
+                 instructions name ids too
+
+        >>> tools = ThreadTools(store)
+        >>> tools.see("a new chat", [{"role": "tool", "content": '<fd_result fd="fd:7" pages="9">'}])
+        >>> stored = tools.run(tools.offload("a new chat", "a long line\\n" * 1000, "grep"))
+        >>> stored.content.partition(" pages")[0]
+        '<fd_result fd="fd:8"'
+        """
+        name = self.process_of(thread)
+        if name not in self._toolsets:
+            seen = max(map(int, _ID.findall(repr(history))), default=0)
+            self._first_fds.put(name, max(seen + 1, self._first_fds.get(name, 1)))
 
     def offload(
         self, thread: str, value: Any, source: str, call_id: str | None = None
@@ -247,7 +278,8 @@ class ThreadTools:
         name = self.process_of(thread)
         tools = self._toolsets.get(name)
         if tools is None:
-            process = yield lambda: self.store.process(name)
+            process = yield lambda: self.store.process(name, first_fd=self._first_fds.get(name, 1))
+            self._first_fds.forget(name)
             kind: Any = Toolset if isinstance(self.store, Store) else fdstore.aio.Toolset
             policies = self._toolbox.context.config.policies
             made = kind(process, **self._options, meter=self._meter, outside=list(policies))

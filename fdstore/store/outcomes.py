@@ -38,6 +38,9 @@ def _error(kind: str, facts: list[Any], process: str) -> FDStoreError:
         case "removed":
             name, removed_at, *known = map(_text, facts)
             return NotFound(name, tuple(sorted(known, key=_by_number)), int(removed_at))
+        case "foreign":
+            name, *known = map(_text, facts)
+            return NotFound(name, tuple(sorted(known, key=_by_number)), not_of=process)
         case "lost_data":
             problem = f"the stream has {_text(facts[1])} whole pages, fewer than its metadata says"
             return StoreLostData(_text(facts[0]), problem)

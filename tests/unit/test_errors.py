@@ -30,6 +30,7 @@ CLASSES = [
 ]
 SAMPLES: dict[str, Any] = {
     "str": "fd:3",
+    "str | None": "triage",
     "int": 7,
     "int | None": 1_800_000_000,
     "float": 2.5,

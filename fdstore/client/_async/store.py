@@ -192,18 +192,24 @@ class Store:
                 return await self._runner.run(operation)
         return await self._runner.run(operation)
 
-    async def process(self, name: str | None = None, *, limits: TreeLimits | None = None) -> Process:
+    async def process(
+        self, name: str | None = None, *, limits: TreeLimits | None = None, first_fd: int = 1
+    ) -> Process:
         """Open the root process `name`, or create it with its tree; a child ("triage.1") must exist. Without
-        a name, create a process with a generated one. `limits` apply to a tree created by this call.
+        a name, create a process with a generated one. `limits` and `first_fd` apply to a tree created by
+        this call: its descriptors begin with that number, or above those of a removed tree of its name.
+        With a conversation that was kept, give one above its ids, so that none comes to mean another text.
 
-        Raises `InvalidArgument` (the name, a limit), `NotFound` (the child does not exist).
+        Raises `InvalidArgument` (the name, a limit, the number), `NotFound` (the child does not exist).
 
         >>> proc = await store.process("triage")
         >>> proc.id
         'triage'
         """
         try:
-            handle = await self.run(processes.open_process(self.prefix, name, limits or TreeLimits()))
+            handle = await self.run(
+                processes.open_process(self.prefix, name, limits or TreeLimits(), first_fd)
+            )
         except UnknownOutcome as error:
             if name is None:
                 raise

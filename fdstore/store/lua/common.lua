@@ -134,7 +134,8 @@ local function half_of_memory()
 end
 
 -- The error for a missing descriptor, with the existing ones: at most 1000, since an error must not cost more
--- than the request. For a number of an earlier tree of this name it says when that was removed.
+-- than the request. For a number of an earlier tree of this name it says when that was removed, for another one
+-- below the first of a root that it is of another process.
 local function not_found(fds, name)
   local all = redis.call('HLEN', fds) <= 1000
   local known = all and redis.call('HKEYS', fds) or redis.call('HRANDFIELD', fds, 1000)
@@ -143,6 +144,10 @@ local function not_found(fds, name)
   if number and number < counted(redis.call('HGET', tree_numbers, 'next_fd')) then
     local age_s = KEEP_NUMBERS_S - redis.call('PTTL', tree_numbers) / 1000
     return { 'removed', name, string.format('%.0f', seconds_now() - age_s), unpack(known) }
+  end
+  local process = string.match(fds, '^(.*):fds$')
+  if number and not string.find(process, '%.[0-9]+$') and number < counted(redis.call('HGET', process, 'first_fd')) then
+    return { 'foreign', name, unpack(known) }
   end
   return { 'not_found', name, unpack(known) }
 end

@@ -47,6 +47,9 @@ from fdstore.text.growth import empty_index
 from fdstore.wire.operation import Command, Operation, new_op
 from fdstore.wire.scripts import script, text
 
+MAX_FIRST_FD = 1_000_000_000
+"""The highest number that the descriptors of a new process may begin with."""
+
 LAUNCH_GRACE_S = 5
 """How long a launched root is left for its launching program to claim before the sweep wakes a worker."""
 
@@ -82,12 +85,15 @@ class Output(msgspec.Struct, frozen=True):
     page_size: int
 
 
-def open_process(prefix: str, name: str | None, limits: TreeLimits) -> Operation[ProcessHandle]:
+def open_process(
+    prefix: str, name: str | None, limits: TreeLimits, first_fd: int = 1
+) -> Operation[ProcessHandle]:
     """Open a process by name: a root, which is created if missing, or an existing child. None creates a
     root with a generated name. Raises `NotFound`."""
     if isinstance(name, str) and "." in name:
         return open_child(prefix, name)
-    return open_root(prefix, fresh_name("proc") if name is None else name, limits, fresh=name is None)
+    root = fresh_name("proc") if name is None else name
+    return open_root(prefix, root, limits, fresh=name is None, first_fd=first_fd)
 
 
 def open_root(
@@ -97,13 +103,19 @@ def open_root(
     *,
     fresh: bool = False,
     exact: bool = False,
+    first_fd: int = 1,
     program: Program = NO_PROGRAM,
 ) -> Operation[ProcessHandle]:
-    """Open a root process, or create it with its tree. With `fresh` it must be a new one: if the name is
-    taken, another suffix is generated, or with `exact` the name is refused. The limits of a new tree are
-    lowered to the operator's ceilings. Raises `InvalidArgument`, `QuotaExceeded` (too many trees)."""
+    """Open a root process, or create it with its tree and the number of its first descriptor.
+
+    With `fresh` it must be a new one: if the name is taken, another suffix is generated, or with `exact` the
+    name is refused. The limits of a new tree are lowered to the operator's ceilings. Raises
+    `InvalidArgument`, `QuotaExceeded` (too many trees).
+    """
     limits = check_limits(limits)
     keys = process_keys(prefix, check_root(name))
+    if type(first_fd) is not int or not 1 <= first_fd <= MAX_FIRST_FD:
+        raise InvalidArgument("first_fd", f"a number from 1 to {MAX_FIRST_FD} is needed")
     if fresh:
         now_s = yield from redis_now()
     else:
@@ -123,7 +135,7 @@ def open_root(
                 *("", keys.process, "1" if fresh else "0", effective),
                 *(program.name, program.digest, program.bundle),
                 *("" if requested == effective else requested, "1" if lowered.by_memory else "0", FORMAT),
-                *(traceparent(), program.price_json),
+                *(traceparent(), program.price_json, first_fd),
             )
         ]
         if reply[0] == b"taken":

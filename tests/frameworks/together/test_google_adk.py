@@ -245,3 +245,19 @@ def test_the_example_runs(run_example: Callable[[str], str]) -> None:
 
 def test_the_examples_of_the_docstrings_run(run_docstrings: Callable[[str], None]) -> None:
     run_docstrings("fdstore.integrations.google_adk")
+
+
+def test_many_short_texts_beside_a_long_one_are_stored_too(store: Store, log_text: str) -> None:
+    def fetch() -> dict[str, Any]:
+        """Fetch."""
+        blocks = [{"type": "text", "text": f"{number} " + "x" * 4700} for number in range(300)]
+        return {"content": [{"type": "text", "text": log_text}, *blocks]}
+
+    [shown] = responses(run(FdstorePlugin(store), [fetch], scripted(ask("fetch", "call_1"))))
+
+    assert shown["result"].startswith('<fd_result fd="fd:2" ')
+    assert len(str(shown)) < 10_000
+    process = process_of(store)
+    assert process.read("fd:1", read_all=True).text == log_text
+    whole = process.read("fd:2", read_all=True).text
+    assert all(f'"{number} xxx' in whole for number in range(300))

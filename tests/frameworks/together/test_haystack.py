@@ -214,3 +214,23 @@ def test_the_example_runs(run_example: Callable[[str], str]) -> None:
 
 def test_the_examples_of_the_docstrings_run(run_docstrings: Callable[[str], None]) -> None:
     run_docstrings("fdstore.integrations.haystack")
+
+
+def test_an_id_in_the_messages_of_another_run_is_refused_with_the_reason(store: Store, read_log: Any) -> None:
+    """A history that is passed on without a thread: each run has a process of its own."""
+    hook = FdstoreHook(store)
+    kept = run(agent_of(hook, [made(read_log)], ask("read_log", "call_1")), thread=None)[1:]
+    reads = [ask("read_fd", "call_3", fd="fd:1"), ask("read_fd", "call_4", fd="fd:2#L7")]
+
+    messages = run(
+        agent_of(hook, [made(read_log)], ask("read_log", "call_2"), *reads),
+        "Go on.",
+        thread=None,
+        before=kept,
+    )
+
+    _, stored, refused, page = (result.result for result in results(messages))
+    assert stored.startswith('<fd_result fd="fd:2" ')
+    assert refused.startswith('<fd_error type="not_found" fd="fd:1"')
+    assert "was given by another process" in refused
+    assert "\nline 7 of the build\n" in page

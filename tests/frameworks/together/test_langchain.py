@@ -271,3 +271,21 @@ def test_the_example_runs(run_example: Callable[[str], str]) -> None:
 
 def test_the_examples_of_the_docstrings_run(run_docstrings: Callable[[str], None]) -> None:
     run_docstrings("fdstore.integrations.langchain")
+
+
+def test_an_id_in_the_messages_of_another_run_is_refused_with_the_reason(store: Store, read_log: Any) -> None:
+    """A history that is passed on without a thread: each run has a process of its own."""
+    middleware = [FdstoreMiddleware(store)]
+    first = create_agent(scripted(ask("read_log", "call_1")), [read_log], middleware=middleware)
+    kept = first.invoke({"messages": [("user", "Go.")]})["messages"]
+    model = scripted(
+        ask("read_log", "call_2"), ask("read_fd", "call_3", fd="fd:1"), ask("read_fd", "call_4", fd="fd:2#L7")
+    )
+    second = create_agent(model, [read_log], middleware=middleware)
+
+    _, stored, refused, page = results(second.invoke({"messages": [*kept, ("user", "Go on.")]})["messages"])
+
+    assert stored.text.startswith('<fd_result fd="fd:2" ')
+    assert refused.text.startswith('<fd_error type="not_found" fd="fd:1"')
+    assert "was given by another process" in refused.text
+    assert "\nline 7 of the build\n" in page.text

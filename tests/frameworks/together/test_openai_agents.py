@@ -339,3 +339,70 @@ def test_the_example_runs(run_example: Callable[[str], str]) -> None:
 
 def test_the_examples_of_the_docstrings_run(run_docstrings: Callable[[str], None]) -> None:
     run_docstrings("fdstore.integrations.openai_agents")
+
+
+def test_runs_without_a_configuration_never_read_each_others_texts(
+    store: Store, read_log: FunctionTool, log_text: str
+) -> None:
+    """One object serves alice and bob, as in a web server; nobody named a thread."""
+    ours = FdstoreTools(store)
+    alice = scripted(ask("read_log", "call_1"))
+    bob = scripted(ask("list_fds", "call_1"), ask("read_fd", "call_2", '{"fd": "fd:1"}'))
+    agents = [Agent("triage", tools=ours.wrap([read_log]), model=model) for model in (alice, bob)]
+
+    async def run_all() -> list[Any]:
+        first = await Runner.run(agents[0], "Go.")
+        return [first, await Runner.run(agents[1], "What is there?")]
+
+    first, second = (outputs(result.to_input_list()) for result in asyncio.run(run_all()))
+
+    assert first[0].startswith('<fd_result fd="fd:1" ')
+    assert "of the build" not in str(second)
+    assert second[1].startswith('<fd_error type="not_found"')
+
+
+def test_an_id_in_the_items_of_another_run_is_refused_with_the_reason(
+    store: Store, read_log: FunctionTool, log_text: str
+) -> None:
+    ours = FdstoreTools(store)
+    first = scripted(ask("read_log", "call_1"))
+    second = scripted(
+        ask("read_log", "call_2"),
+        ask("read_fd", "call_3", '{"fd": "fd:1"}'),
+        ask("read_fd", "call_4", '{"fd": "fd:2#L7"}'),
+    )
+
+    async def run_both() -> Any:
+        before, after = (Agent("a", tools=ours.wrap([read_log]), model=model) for model in (first, second))
+        kept = (await Runner.run(before, "Go.")).to_input_list()
+        return await Runner.run(after, [*kept, {"role": "user", "content": "Go on."}])
+
+    _, stored, refused, page = outputs(asyncio.run(run_both()).to_input_list())
+
+    assert stored.startswith('<fd_result fd="fd:2" ')
+    assert refused.startswith('<fd_error type="not_found" fd="fd:1"')
+    assert "was given by another process" in refused
+    assert "\nline 7 of the build\n" in page
+
+
+def test_an_agent_as_a_tool_shares_the_process_of_its_run(store: Store, read_log: FunctionTool) -> None:
+    """An id that the inner agent returns works in the outer one, and means the same text."""
+    ours = FdstoreTools(store)
+    inner = Agent(
+        "reader",
+        tools=ours.wrap([read_log]),
+        model=ScriptedModel([ask("read_log", "call_i"), [assistant_message("It is fd:1.")]]),
+    )
+    tool = inner.as_tool("ask_reader", "Ask the reader.")
+    model = scripted(
+        ask("ask_reader", "call_1", '{"input": "Read it."}'),
+        ask("read_log", "call_2"),
+        ask("read_fd", "call_3", '{"fd": "fd:1#L9"}'),
+    )
+    outer = Agent("triage", tools=ours.wrap([tool, read_log]), model=model)
+
+    said, stored, page = outputs(asyncio.run(Runner.run(outer, "Go.")).to_input_list())
+
+    assert said == "It is fd:1."
+    assert stored.startswith('<fd_result fd="fd:2" ')
+    assert "\nline 9 of the build\n" in page

@@ -269,3 +269,31 @@ def test_the_example_runs(run_example: Callable[[str], str]) -> None:
 
 def test_the_examples_of_the_docstrings_run(run_docstrings: Callable[[str], None]) -> None:
     run_docstrings("fdstore.integrations.pydantic_ai")
+
+
+def test_what_a_tool_adds_for_the_user_is_judged_with_its_result(store: Store, log_text: str) -> None:
+    block = "x" * 4700
+    script = Script(ask("one", "call_1"), ask("many", "call_2"), ask("short", "call_3"))
+    agent = Agent(script.model, capabilities=[FdstoreCapability(store, process="p")])
+
+    @agent.tool_plain
+    def one() -> ToolReturn[str]:
+        return ToolReturn("read", content=log_text)
+
+    @agent.tool_plain
+    def many() -> ToolReturn[str]:
+        return ToolReturn("read", content=["a note", *[block] * 300])
+
+    @agent.tool_plain
+    def short() -> ToolReturn[str]:
+        return ToolReturn("read", content="a note")
+
+    agent.run_sync("Go.")
+
+    assert len(str(script.last)) < 20_000
+    assert [result.content for result in script.results][::2] == ["read", "read"]
+    _, long, note = (part.content for part in script.prompts)
+    assert long[0].startswith('<fd_result fd="fd:1" ')
+    assert note == "a note"
+    stored = [store.process("p").read(fd, read_all=True).text for fd in ("fd:1", "fd:2")]
+    assert stored == [log_text, "\n".join(["read", "a note", *[block] * 300])]

@@ -10,7 +10,7 @@ import pytest
 import fdstore
 from fdstore import Toolset
 from fdstore.client import Process, Store
-from fdstore.errors import NotFound
+from fdstore.errors import InvalidArgument, NotFound
 from fdstore.records import TreeLimits
 from fdstore.store.keys import TreeKeys
 from fdstore.store.processes import processes
@@ -366,3 +366,22 @@ def test_a_removed_tree_that_gave_no_number_leaves_no_key(store: Store, execute:
     store.drop_tree("chat-7")
 
     assert execute("KEYS", "fdstore:{chat-7}:earlier*") == []
+
+
+def test_a_new_process_begins_above_the_ids_of_a_kept_conversation(store: Store) -> None:
+    proc = store.process("later", first_fd=7)
+
+    assert proc.create("a text").fd == "fd:7"
+    with pytest.raises(NotFound, match=r"fd:6 was given by another process, not by later.*fd:7") as raised:
+        proc.read("fd:6")
+    assert raised.value.not_of == "later"
+    with pytest.raises(NotFound, match=r"^fd:8 does not exist"):
+        proc.read("fd:8")
+    assert store.process("later", first_fd=99).create("another").fd == "fd:8"
+
+
+@pytest.mark.parametrize("number", [0, -1, True, 1.0, "7", 10**9 + 1])
+def test_a_first_number_that_is_none_is_refused(store: Store, number: Any) -> None:
+    with pytest.raises(InvalidArgument, match="first_fd"):
+        store.process("later", first_fd=number)
+    assert store.trees() == []
