@@ -11,7 +11,7 @@ from typing import Any
 
 import uvicorn
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 
 def event(message: Any, id: str = "") -> bytes:
@@ -95,6 +95,8 @@ class Upstream:
                 return Response(json.dumps(answer(id, text(LARGE))), media_type="application/json")
             case "large_stream":
                 return stream(NOTE + event(answer(id, text(LARGE)), "7") + NOTE)
+            case "megabytes" | "megabytes_stream" as tool:
+                return megabytes(id, message["params"]["arguments"]["count"], "stream" in tool)
             case "broken":
                 return stream(b"retry: 1\n\n" + event({"method": "notifications/a"}, json.dumps(id)))
             case "odd_retry":
@@ -121,6 +123,20 @@ def text(value: str) -> Any:
 
 def stream(events: bytes) -> Response:
     return Response(events, media_type="text/event-stream")
+
+
+def megabytes(id: Any, count: int, is_stream: bool) -> StreamingResponse:
+    """Answer with a text of this many MiB, which is never whole in this process."""
+    line = b"0123456789abcde\\n"
+
+    def body() -> Iterator[bytes]:
+        yield (b"data: " if is_stream else b"") + json.dumps(answer(id, text("@"))).partition("@")[0].encode()
+        for _ in range(count):
+            yield line * 65536
+        yield b'"}]}}' + (b"\n\n" if is_stream else b"")
+
+    kind = "text/event-stream" if is_stream else "application/json"
+    return StreamingResponse(body(), media_type=kind)
 
 
 @contextmanager

@@ -58,6 +58,9 @@ def bare_message(error: Exception) -> str:
 IN_A_SCRIPT = re.compile(r"NOPERM|NOAUTH|ACL failure in script|The user executing the script can't")
 """The errors for a command in a script that the ACL forbids; versions of Redis differ."""
 
+_COMMAND = re.compile(r"the '(?!(?:acl|client|config)\b)[a-z|]+' command")
+"""A command in an error that forbids it, if the workers of deploy/users.acl may run it."""
+
 _NO_WRITES = re.compile(r"READONLY|MISCONF|NOREPLICAS")
 
 
@@ -82,7 +85,9 @@ def translate(error: Exception, where: str) -> FDStoreError:
     if isinstance(error, AuthenticationError):
         return StoreRefused(where, message.rstrip("."), "check the user and the password in the store's URL")
     if isinstance(error, NoPermissionError) or IN_A_SCRIPT.search(message):
-        advice = "use the operator's URL, or a user as in deploy/users.acl"
+        advice = "use the operator's URL"
+        if _COMMAND.search(message):
+            advice += ", or a user with the commands of `worker` in deploy/users.acl"
         return StoreRefused(where, message.rstrip("."), advice)
     return StoreUnavailable(where, message.rstrip("."))
 

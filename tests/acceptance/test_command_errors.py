@@ -283,3 +283,16 @@ def test_ctrl_c_ends_a_command_with_130(command, store):
         out, err = process.communicate(timeout=PATIENCE_S)
 
     assert (process.returncode, out, err) == (130, b"", b"")
+
+
+def test_a_data_directory_that_is_none_is_said_in_words(command, tmp_path):
+    (tmp_path / "file").write_text("a file")
+    command.environment.pop("FDSTORE_URL", None)
+    for directory, problem in (("file", "File exists"), ("file/below", "Not a directory")):
+        command.environment["FDSTORE_DATA_DIR"] = str(tmp_path / directory)
+
+        ended = command("ps")
+
+        assert ended.code == 1
+        assert f"{directory}: the data directory cannot be used: {problem}; set FDSTORE_DATA_DIR" in ended.err
+        assert "Errno" not in ended.err

@@ -9,11 +9,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from fdstore.integrations.process_name import process_name_of
 from tests.conftest import is_running
-from tests.waiting import wait_until
+from tests.mcp_http_upstream import Upstream, served
+from tests.waiting import PATIENCE_S, wait_until
 
 UPSTREAM = Path(__file__).parents[1] / "mcp_upstream.py"
 SERVER = [sys.executable, "-I", "-S", str(UPSTREAM)]
@@ -66,6 +68,31 @@ def test_a_result_of_sixty_megabytes_takes_at_most_two_and_a_half_times_its_memo
 
         idle = peak_mb_after("lines", 5000)
         assert peak_mb_after(tool, 60) - idle < 2.5 * 60
+
+
+@pytest.mark.parametrize("tool", ["megabytes", "megabytes_stream"])
+@pytest.mark.parametrize("is_listening", [False, True], ids=["stdio", "http"])
+def test_a_result_by_http_takes_at_most_two_and_a_half_times_its_memory(command, tool, is_listening):
+    """As JSON and as an event of a stream, for a host on standard input and for one that speaks HTTP."""
+    start = ["gateway", "--process", "p", *(["--listen", "127.0.0.1:0"] if is_listening else [])]
+    with served(Upstream()) as upstream, command.start(*start, "--http", upstream) as gateway:
+        url = gateway.stderr.readline().decode().split()[-1] if is_listening else ""
+
+        def peak_mb_after(tool: str, count: int) -> float:
+            if is_listening:
+                said = httpx2.post(url, content=request(tool, count=count), timeout=PATIENCE_S).content
+            else:
+                gateway.stdin.write(request(tool, count=count))
+                gateway.stdin.flush()
+                said = gateway.stdout.readline()
+            assert b"<fd_result" in said
+            status = Path(f"/proc/{gateway.pid}/status").read_text("ascii")
+            [peak] = [line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:")]
+            return int(peak) / 1024
+
+        idle = peak_mb_after(tool, 1)
+        assert peak_mb_after(tool, 60) - idle < 2.5 * 60
+        gateway.terminate()
 
 
 def test_a_command_that_does_not_exist_is_named(command):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from redis.exceptions import OutOfMemoryError, ReadOnlyError, RedisError, ResponseError
+from redis.exceptions import NoPermissionError, OutOfMemoryError, ReadOnlyError, RedisError, ResponseError
 
 from fdstore.errors import DamagedRecord, FDStoreError, StoreFull, StoreReadOnly, StoreRefused
-from fdstore.wire.redis_errors import raise_error
+from fdstore.wire.redis_errors import raise_error, translate
 from fdstore.wire.scripts import script
 
 OLD = "Error running script (call to f_72c8ff3e45): @user_script:7: "
@@ -99,3 +99,22 @@ def test_a_command_that_a_user_may_not_run_in_a_script_is_refused_by_every_serve
 
     assert isinstance(found, StoreRefused)
     assert "user_script" not in str(found)
+
+
+@pytest.mark.parametrize(
+    ("message", "is_allowed_there"),
+    [
+        ("User w has no permissions to run the 'evalsha' command", True),
+        ("this user has no permissions to run the 'set' command or its subcommand", True),
+        ("User w has no permissions to run the 'config|get' command", False),
+        ("User w has no permissions to run the 'config' command", False),
+        ("No permissions to access a key", False),
+    ],
+)
+def test_the_users_of_the_runbook_are_advised_only_where_one_of_them_may_do_it(
+    message: str, is_allowed_there: bool
+) -> None:
+    said = str(translate(NoPermissionError(message), "redis://here"))
+
+    assert "use the operator's URL" in said
+    assert ("deploy/users.acl" in said) is is_allowed_there
