@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +11,8 @@ from typing import Any
 import uvicorn
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
+
+from fdstore.http_server import listen
 
 
 def event(message: Any, id: str = "") -> bytes:
@@ -144,7 +145,7 @@ def served(app: Any) -> Iterator[str]:
     """Serve an application in a thread; the URL of its endpoint."""
     config = uvicorn.Config(app, log_level="error", server_header=False)
     server = uvicorn.Server(config)
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+    with listen("127.0.0.1", 0) as listener:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         try:
