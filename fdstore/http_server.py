@@ -91,8 +91,8 @@ def allowed_names(host: str, names: Sequence[str]) -> list[str]:
 def listen(host: str, port: int) -> socket.socket:
     """Return a socket that listens; port 0 takes a free one. Raises `PortRefused`.
 
-    Its connections send at once: asyncio asks for that only of sockets that name their protocol, which those of
-    `create_server` do not, and each answer of a head and a body would wait 40 ms for the client's delayed ACK.
+    Its connections send at once: asyncio asks for that only of sockets that name their protocol, which those
+    of `create_server` do not, and an answer's body would wait 40 ms for the client's delayed ACK of its head.
     """
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
