@@ -11,8 +11,10 @@ from pathlib import Path
 
 import httpx2
 import pytest
+import redis
 
 from fdstore.integrations.process_name import process_name_of
+from fdstore.local.redis_server import PrivateServer
 from tests.conftest import is_running
 from tests.mcp_http_upstream import Upstream, served
 from tests.waiting import PATIENCE_S, wait_until
@@ -188,3 +190,29 @@ def test_wrong_usage_is_refused(command):
     assert command("gateway", "--wrap", "odd.json").code == 1
     assert command("gateway", "--wrap", "missing.json").code == 1
     assert "not a regular file" in command("gateway", "--wrap", "pipe.json").err
+
+
+def test_a_result_whose_storing_is_in_doubt_does_not_answer_another_call(command):
+    with PrivateServer() as server, redis.Redis.from_url(server.url) as client:
+        pid = client.info("server")["process_id"]
+        command.environment["FDSTORE_URL"] = server.url
+        with command.start("gateway", "--process", "p", "--", *SERVER) as gateway:
+
+            def ask(tool: str, **arguments: object) -> str:
+                gateway.stdin.write(request(tool, **arguments))
+                gateway.stdin.flush()
+                return json.loads(gateway.stdout.readline())["result"]["content"][0]["text"]
+
+            assert ask("lines", count=5000).startswith('<fd_result fd="fd:1"')
+            os.kill(pid, signal.SIGSTOP)
+            try:
+                passed = ask("lines", count=5001)
+                read = ask("read_fd", fd="fd:1#L2")
+            finally:
+                os.kill(pid, signal.SIGCONT)
+            wait_until(lambda: "\nline 2\n" in ask("read_fd", fd="fd:1#L2"), what="the store")
+            gateway.stdin.close()
+            gateway.wait()
+
+    assert passed.endswith("\nline 5001\n")
+    assert read.startswith('<fd_error type="store_unavailable"')
