@@ -7,7 +7,7 @@ tools that read them, and the instructions; long messages of the user are stored
 them. Images stay, and an error that a function raises stays one.
 
 The thread is the session: `agent.run(text, session=agent.create_session(session_id="chat-7"))`. A run without
-a session has a process of its own.
+a session has a process of its own, unless a tool of another agent runs it: then it shares that one's.
 """
 
 from __future__ import annotations
@@ -17,7 +17,13 @@ from typing import Any, Unpack
 
 from fdstore.errors import MissingExtra
 from fdstore.integrations.content_parts import convert_blocks, shown_blocks
-from fdstore.integrations.thread_tools import AnyStore, ThreadOptions, ThreadTools
+from fdstore.integrations.thread_tools import (
+    AnyStore,
+    ThreadOptions,
+    ThreadTools,
+    thread_of_tool,
+    within_tool_of,
+)
 from fdstore.optional_packages import how_to_install
 from fdstore.results.content_blocks import picture_in
 from fdstore.results.pictures import Picture
@@ -55,7 +61,7 @@ class FdstoreProvider(ContextProvider):
 
     async def before_run(self, *, agent: Any, session: Any, context: Any, state: dict[str, Any]) -> None:
         """Store the long messages of the user, and add our tools, instructions and middleware."""
-        thread = str(session.session_id)
+        thread = thread_of_tool() or str(session.session_id)
         self._ours.see(thread, [message.to_dict() for message in context.input_messages])
         messages = [await self._input(thread, message) for message in context.input_messages]
         context.input_messages[:] = messages
@@ -93,7 +99,8 @@ class _Middleware(FunctionMiddleware):
             result = await self._ours.run_async(steps)
             context.result = convert_blocks(result.content, Content.from_text, _picture)
             return
-        await call_next()
+        with within_tool_of(self._thread):
+            await call_next()
         given = context.result
         contents = [Content.from_text(given)] if isinstance(given, str) else given
         if not isinstance(contents, list) or not all(isinstance(each, Content) for each in contents):

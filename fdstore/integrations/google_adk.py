@@ -7,7 +7,7 @@ the session keeps them; every agent is offered our tools that read them. Media i
 the kit does not run the plugins and callbacks that come after one which changes a result.
 
 The thread is the session: of its app and user. An agent that another one calls as a tool (`AgentTool`) has a
-session of its own; give a `process` if they are to read each other's descriptors.
+session of its own, and shares the thread, whose name the state of both sessions keeps.
 """
 
 from __future__ import annotations
@@ -26,10 +26,15 @@ from fdstore.text.layout import reindent_json
 
 try:
     from google.adk.plugins.base_plugin import BasePlugin
+    from google.adk.tools.agent_tool import AgentTool
     from google.adk.tools.base_tool import BaseTool
     from google.genai import types
 except ImportError as error:
     raise MissingExtra("google.adk", how_to_install("google-adk")) from error
+
+
+THREAD = "fdstore_thread"
+"""The key of the thread in the states of a session and of that of an agent called as a tool in it."""
 
 
 class FdstorePlugin(BasePlugin):
@@ -70,6 +75,13 @@ class FdstorePlugin(BasePlugin):
         """Offer our tools, and tell the model about descriptors."""
         llm_request.append_instructions([self._ours.instructions])
         llm_request.append_tools(self._tools)
+
+    async def before_tool_callback(
+        self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: Any
+    ) -> None:
+        """Let an agent that is called as a tool share the process of this one: it gets this state."""
+        if isinstance(tool, AgentTool):
+            tool_context.state[THREAD] = _thread_of(tool_context.session)
 
     async def after_tool_callback(
         self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: Any, result: Any
@@ -117,6 +129,8 @@ class _Tool(BaseTool):
 
 
 def _thread_of(session: Any) -> str:
+    if found := session.state.get(THREAD):
+        return str(found)
     return f"{session.app_name}/{session.user_id}/{session.id}"
 
 

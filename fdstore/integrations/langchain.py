@@ -22,7 +22,15 @@ from typing import Annotated, Any, NotRequired, Unpack
 
 from fdstore.errors import MissingExtra
 from fdstore.integrations.content_parts import convert_blocks, shown_blocks
-from fdstore.integrations.thread_tools import AnyStore, Steps, ThreadOptions, ThreadTools, new_thread
+from fdstore.integrations.thread_tools import (
+    AnyStore,
+    Steps,
+    ThreadOptions,
+    ThreadTools,
+    new_thread,
+    thread_of_tool,
+    within_tool_of,
+)
 from fdstore.optional_packages import how_to_install
 from fdstore.results.content_blocks import picture_in, text_block
 from fdstore.results.pictures import Picture
@@ -102,7 +110,9 @@ class FdstoreMiddleware(AgentMiddleware[FdstoreState, Any, Any]):
         """Run a tool, and store its long result."""
         if self._ours.is_own(request.tool_call["name"]):
             return self._ours.run(self._call(request))
-        return self._ours.run(self._store(request, handler(request)))
+        with within_tool_of(_thread_of(request)):
+            result = handler(request)
+        return self._ours.run(self._store(request, result))
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Any]]
@@ -110,7 +120,9 @@ class FdstoreMiddleware(AgentMiddleware[FdstoreState, Any, Any]):
         """`wrap_tool_call`, awaited."""
         if self._ours.is_own(request.tool_call["name"]):
             return await self._ours.run_async(self._call(request))
-        return await self._ours.run_async(self._store(request, await handler(request)))
+        with within_tool_of(_thread_of(request)):
+            result = await handler(request)
+        return await self._ours.run_async(self._store(request, result))
 
     def _begin(self, state: FdstoreState) -> Steps[dict[str, Any] | None]:
         """Return the update of the state: its thread if it is new, and the messages that replace those with
@@ -118,7 +130,7 @@ class FdstoreMiddleware(AgentMiddleware[FdstoreState, Any, Any]):
         update: dict[str, Any] = {}
         thread = get_config().get("configurable", {}).get("thread_id") or state.get("fdstore_thread")
         if not thread:
-            thread = update["fdstore_thread"] = new_thread()
+            thread = update["fdstore_thread"] = thread_of_tool() or new_thread()
         self._ours.see(str(thread), state["messages"])
         changed = []
         for message in state["messages"]:

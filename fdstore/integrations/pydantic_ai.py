@@ -22,7 +22,13 @@ from typing import Any, Unpack
 from fdstore.errors import FDStoreError, InvalidArgument, MissingExtra, NotFound
 from fdstore.integrations.content_parts import convert_blocks, shown_blocks
 from fdstore.integrations.named_process import NamedProcess
-from fdstore.integrations.thread_tools import AnyStore, ThreadOptions, ThreadTools
+from fdstore.integrations.thread_tools import (
+    AnyStore,
+    ThreadOptions,
+    ThreadTools,
+    thread_of_tool,
+    within_tool_of,
+)
 from fdstore.optional_packages import how_to_install
 from fdstore.records import Descriptor
 from fdstore.results.pictures import Picture
@@ -105,6 +111,13 @@ class FdstoreCapability(AbstractCapability[Any]):
             if new or not old  # else it was stored with an earlier one
         ]
         return replace(node, user_prompt=prompt[0] if isinstance(node.user_prompt, str) else prompt)
+
+    async def wrap_tool_execute(
+        self, ctx: RunContext[Any], *, call: Any, tool_def: ToolDefinition, args: dict[str, Any], handler: Any
+    ) -> Any:
+        """Let agents that a tool runs share the process of this one."""
+        with within_tool_of(_thread(ctx)):
+            return await handler(args)
 
     async def after_tool_execute(
         self, ctx: RunContext[Any], *, call: Any, tool_def: ToolDefinition, args: dict[str, Any], result: Any
@@ -214,7 +227,7 @@ class FdstoreOverflowStore:
 
 
 def _thread(ctx: RunContext[Any]) -> str:
-    return str(ctx.conversation_id or ctx.run_id)
+    return thread_of_tool() or str(ctx.conversation_id or ctx.run_id)
 
 
 def _is_kept(tool_def: ToolDefinition) -> bool:

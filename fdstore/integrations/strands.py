@@ -22,7 +22,7 @@ from typing import Any, Unpack
 from fdstore.errors import FDStoreError, InvalidArgument, MissingExtra, NotFound
 from fdstore.integrations.content_parts import convert_blocks, shown_blocks
 from fdstore.integrations.named_process import AnyStore, NamedProcess
-from fdstore.integrations.thread_tools import ThreadOptions, ThreadTools
+from fdstore.integrations.thread_tools import ThreadOptions, ThreadTools, thread_of_tool, within_tool_of
 from fdstore.optional_packages import how_to_install
 from fdstore.records import Descriptor
 from fdstore.results.pictures import Picture
@@ -32,7 +32,7 @@ from fdstore.text.utf8 import is_utf8
 
 try:
     from strands.hooks import AfterToolCallEvent, BeforeInvocationEvent
-    from strands.middleware import InvokeModelStage
+    from strands.middleware import ExecuteToolStage, InvokeModelStage
     from strands.plugins import Plugin, hook
     from strands.storage import Storage
     from strands.tools.tools import PythonAgentTool
@@ -69,6 +69,7 @@ class FdstorePlugin(Plugin):
         """Offer our tools to an agent, and tell its model about them."""
         agent.tool_registry.process_tools([self._tool(each, agent) for each in self._ours.definitions_for()])
         agent.add_middleware(InvokeModelStage.Input, self._instruct)
+        agent.add_middleware(ExecuteToolStage, _share_thread)
 
     @hook
     async def store_prompt(self, event: BeforeInvocationEvent) -> None:
@@ -195,7 +196,16 @@ class _Missing(StorageError):
     """The key is not there."""
 
 
+async def _share_thread(context: Any, run: Any) -> Any:
+    """Let agents that a tool runs share the process of its own."""
+    with within_tool_of(_thread(context.agent)):
+        async for event in run(context):
+            yield event
+
+
 def _thread(agent: Any) -> str:
+    if outer := thread_of_tool():
+        return outer
     found = agent.state.get(THREAD)
     if found is None:
         found = f"{agent.session_id}-{secrets.token_hex(8)}"

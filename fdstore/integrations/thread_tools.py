@@ -7,6 +7,8 @@ reaches the store.
 
 A framework may give a run the messages of another one, which had another process. So that no id in them comes
 to mean another text, adapters show a history to `see`, and a process that is then made begins above its ids.
+An agent that is run within a tool of another one shares its thread (`thread_of_tool`), so that an id that it
+returns works there.
 
 A store that fails leaves a result as it was, and our tools answer with an `fd_error`. The first failure of an
 outage is logged. A store that was connected without patience is used with `PATIENCE_S`: an outage costs one
@@ -24,7 +26,9 @@ import logging
 import os
 import re
 import secrets
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from typing import Any, NamedTuple, TypedDict, TypeVar, Unpack
 
 import fdstore.aio
@@ -56,6 +60,8 @@ PATIENCE_S = 2.0
 
 MAX_THREADS = 1024
 """Threads whose process is kept open."""
+
+_thread_of_tool: ContextVar[str | None] = ContextVar("fdstore_thread_of_tool", default=None)
 
 _ID = re.compile(r'=\\*"fd:([1-9][0-9]{0,8})\b')
 """The id of a descriptor in an attribute of an element, also where the text is quoted."""
@@ -294,6 +300,27 @@ class ThreadTools:
         if not self._is_reported:
             self._is_reported = True
             log.warning("%s: %s; outputs stay as they are", error.type, show_controls(str(error)))
+
+
+@contextmanager
+def within_tool_of(thread: str) -> Iterator[None]:
+    """While a tool runs: agents that it runs share the thread of the agent that called it.
+
+    >>> with within_tool_of("chat-7"):
+    ...     thread_of_tool()
+    'chat-7'
+    """
+    before = _thread_of_tool.set(thread)
+    try:
+        yield
+    finally:
+        with suppress(ValueError):  # a generator that is closed in another context
+            _thread_of_tool.reset(before)
+
+
+def thread_of_tool() -> str | None:
+    """Return the thread of the agent within whose tool this code runs; None outside of one."""
+    return _thread_of_tool.get()
 
 
 def new_thread() -> str:

@@ -214,6 +214,30 @@ def test_a_failing_store_leaves_results_as_they_are_and_is_logged_once(
     assert len([record for record in caplog.records if record.name == "fdstore.integrations"]) == 1
 
 
+def test_an_agent_in_a_tool_shares_the_process_of_its_run(store: Store, read_log: Any) -> None:
+    """An id that the inner agent returns works in the outer one, and means the same text."""
+    provider = FdstoreProvider(store)
+    inner_client = ScriptedClient(ask("read_log", "call_i"), Content.from_text("It is fd:1."))
+    inner = Agent(inner_client, name="reader", tools=[read_log], context_providers=[provider])
+    client = ScriptedClient(
+        ask("ask_reader", "call_1"),
+        ask("read_log", "call_2"),
+        ask("read_fd", "call_3", fd="fd:1#L9"),
+    )
+
+    @tool(approval_mode="never_require")
+    async def ask_reader() -> str:
+        """Ask the reader."""
+        return (await inner.run("Go.")).text
+
+    said, stored, page = results(run(provider, [ask_reader, read_log], client))
+
+    assert said.result == "It is fd:1."
+    assert stored.result.startswith('<fd_result fd="fd:2" ')
+    assert "\nline 9 of the build\n" in page.result
+    assert [tree.id for tree in store.trees()] == ["chat-7"]
+
+
 def test_the_example_runs(run_example: Callable[[str], str]) -> None:
     printed = run_example("agent_framework")
 

@@ -13,6 +13,7 @@ from google.adk.models.base_llm import BaseLlm
 from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
 from google.adk.runners import InMemoryRunner
+from google.adk.tools.agent_tool import AgentTool
 from google.genai import types
 from pydantic import Field
 
@@ -233,6 +234,24 @@ def test_a_failing_store_leaves_results_as_they_are_and_is_logged_once(
     assert first == second == {"result": text}
     assert page["error"].startswith('<fd_error type="store_unavailable"')
     assert len([record for record in caplog.records if record.name == "fdstore.integrations"]) == 1
+
+
+def test_an_agent_as_a_tool_shares_the_process_of_its_run(store: Store, read_log: Any) -> None:
+    """An id that the inner agent returns works in the outer one, and means the same text."""
+    inner_model = scripted(ask("read_log", "call_i"), types.Part(text="It is fd:1."))
+    inner = LlmAgent(name="reader", model=inner_model, tools=[read_log])
+    asks = [
+        ask("reader", "call_1", request="Go."),
+        ask("read_log", "call_2"),
+        ask("read_fd", "call_3", fd="fd:1#L9"),
+    ]
+
+    said, stored, page = responses(run(FdstorePlugin(store), [AgentTool(inner), read_log], scripted(*asks)))
+
+    assert said["result"] == "It is fd:1."
+    assert stored["result"].startswith('<fd_result fd="fd:2" ')
+    assert "\nline 9 of the build\n" in page["result"]
+    assert process_of(store).id.startswith("chat-7-")
 
 
 def test_the_example_runs(run_example: Callable[[str], str]) -> None:

@@ -261,6 +261,38 @@ def test_a_failing_store_leaves_results_as_they_are_and_is_logged_once(
     assert len(caplog.records) == 1
 
 
+@pytest.mark.parametrize("awaited", [False, True], ids=["blocking", "awaited"])
+def test_an_agent_in_a_tool_shares_the_process_of_its_run(store: Store, read_log: Any, awaited: bool) -> None:
+    """An id that the inner agent returns works in the outer one, and means the same text."""
+    middleware = [FdstoreMiddleware(store)]
+    inner = create_agent(
+        ScriptedChat(responses=[ask("read_log", "call_i"), AIMessage("It is fd:1.")]),
+        [read_log],
+        middleware=middleware,
+    )
+
+    async def ask_reader() -> str:
+        """Ask the reader."""
+        return str((await inner.ainvoke({"messages": [("user", "Go.")]}))["messages"][-1].text)
+
+    def ask_reader_blocking() -> str:
+        """Ask the reader."""
+        return str(inner.invoke({"messages": [("user", "Go.")]})["messages"][-1].text)
+
+    asked = tool("ask_reader")(ask_reader if awaited else ask_reader_blocking)
+    model = scripted(
+        ask("ask_reader", "call_1"), ask("read_log", "call_2"), ask("read_fd", "call_3", fd="fd:1#L9")
+    )
+    outer = create_agent(model, [asked, read_log], middleware=middleware)
+
+    said, stored, page = results(run(outer, "Go.", awaited=awaited))
+
+    assert said.text == "It is fd:1."
+    assert stored.text.startswith('<fd_result fd="fd:2" ')
+    assert "\nline 9 of the build\n" in page.text
+    assert len(store.trees()) == 1
+
+
 def test_the_example_runs(run_example: Callable[[str], str]) -> None:
     printed = run_example("langchain")
 

@@ -260,6 +260,35 @@ def test_the_overflow_store_fails_with_an_error_of_the_system(redis_url: str) ->
         asyncio.run(FdstoreOverflowStore(read_only).write("run/call", b"text"))
 
 
+def test_an_agent_in_a_tool_shares_the_process_of_its_run(store: Store, log_text: str) -> None:
+    """An id that the inner agent returns works in the outer one, and means the same text."""
+    capability = FdstoreCapability(store)
+    inner_script = Script(ask("read_log", "call_i"))
+    inner = Agent(inner_script.model, capabilities=[capability])
+    script = Script(
+        ask("ask_reader", "call_1"), ask("read_log", "call_2"), ask("read_fd", "call_3", fd="fd:1#L9")
+    )
+    outer = Agent(script.model, capabilities=[capability])
+
+    @inner.tool_plain(name="read_log")
+    @outer.tool_plain
+    def read_log() -> str:
+        return log_text
+
+    @outer.tool_plain
+    async def ask_reader() -> str:
+        await inner.run("Go.")
+        return str(inner_script.results[0].content).split()[1]
+
+    outer.run_sync("Go.")
+
+    said, stored, page = (str(result.content) for result in script.results)
+    assert said == 'fd="fd:1"'
+    assert stored.startswith('<fd_result fd="fd:2" ')
+    assert "\nline 9 of the build\n" in page
+    assert len(store.trees()) == 1
+
+
 def test_the_example_runs(run_example: Callable[[str], str]) -> None:
     printed = run_example("pydantic_ai")
 

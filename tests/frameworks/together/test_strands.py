@@ -296,6 +296,29 @@ def test_sessions_and_offloaded_results_of_strands_live_in_the_storage(store: St
     assert any("shop-7" in name for name in names)
 
 
+def test_an_agent_in_a_tool_shares_the_process_of_its_run(store: Store, log_text: str) -> None:
+    """An id that the inner agent returns works in the outer one, and means the same text."""
+    read_log = made(lambda: log_text, "read_log")
+
+    def ask_reader() -> str:
+        inner = agent_of(Scripted(ask("read_log", "call_i")), read_log, plugins=[FdstorePlugin(store)])
+        inner("Go.")
+        return text_of(results(inner)[0]).split()[1]
+
+    model = Scripted(
+        ask("ask_reader", "call_1"), ask("read_log", "call_2"), ask("read_fd", "call_3", fd="fd:1#L9")
+    )
+    outer = agent_of(model, made(ask_reader, "ask_reader"), read_log, plugins=[FdstorePlugin(store)])
+
+    outer("Go.")
+
+    said, stored, page = map(text_of, results(outer))
+    assert said == 'fd="fd:1"'
+    assert stored.startswith('<fd_result fd="fd:2" ')
+    assert "\nline 9 of the build\n" in page
+    assert len(store.trees()) == 1
+
+
 def test_the_example_runs(run_example: Callable[[str], str]) -> None:
     printed = run_example("strands")
 
