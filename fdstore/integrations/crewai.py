@@ -79,8 +79,8 @@ class FdstoreCrew:
 
     def _after_tool(self, call: ToolCallHookContext) -> str | None:
         """Return a result as the model is to see it; None leaves it as it is."""
-        if not isinstance(call.tool_result, str):
-            return None
+        if not isinstance(call.tool_result, str) or getattr(call.tool, "result_as_answer", False):
+            return None  # the answer of the agent is what its tool returned
         shown = self._ours.run(self._ours.offload(self._thread, call.tool_result, call.tool_name))
         return None if shown is None or shown.content == call.tool_result else str(shown.content)
 

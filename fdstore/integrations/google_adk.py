@@ -22,6 +22,7 @@ from fdstore.optional_packages import how_to_install
 from fdstore.results.pictures import Picture
 from fdstore.results.tool_outcome import ToolResult
 from fdstore.results.wrapping import to_text
+from fdstore.store.recent import Recent
 from fdstore.text.layout import reindent_json
 
 try:
@@ -35,6 +36,10 @@ except ImportError as error:
 
 THREAD = "fdstore_thread"
 """The key of the thread in the states of a session and of that of an agent called as a tool in it."""
+
+
+MAX_CALLS = 10_000
+"""Calls that are remembered until their results are sent."""
 
 
 class FdstorePlugin(BasePlugin):
@@ -54,6 +59,8 @@ class FdstorePlugin(BasePlugin):
     def __init__(self, store: AnyStore, **options: Unpack[ThreadOptions]) -> None:
         super().__init__("fdstore")
         self._ours = ThreadTools(store, **options)
+        self._direct: Recent[str, None] = Recent(MAX_CALLS)
+        """Calls whose results ended a turn."""
         self._tools = [_Tool(self._ours, each) for each in self._ours.definitions_for("anthropic")]
 
     async def on_user_message_callback(self, *, invocation_context: Any, user_message: Any) -> Any:
@@ -72,7 +79,9 @@ class FdstorePlugin(BasePlugin):
         return user_message.model_copy(update={"parts": changed})
 
     async def before_model_callback(self, *, callback_context: Any, llm_request: Any) -> None:
-        """Offer our tools, and tell the model about descriptors."""
+        """Offer our tools, tell the model about descriptors, and store what an earlier turn ended with."""
+        shown = [await self._shown(content, callback_context.session) for content in llm_request.contents]
+        llm_request.contents = shown
         llm_request.append_instructions([self._ours.instructions])
         llm_request.append_tools(self._tools)
 
@@ -90,7 +99,25 @@ class FdstorePlugin(BasePlugin):
         thread, call_id = _thread_of(tool_context.session), tool_context.function_call_id
         if not isinstance(result, (str, dict, list)) or isinstance(tool, _Tool):
             return None
+        if tool_context.actions.skip_summarization:  # the turn ends with what the tool returned
+            self._direct.first(call_id or "", None)
+            return None
         return await self._ours.run_async(self._store(thread, result, tool.name, call_id))
+
+    async def _shown(self, content: Any, session: Any) -> Any:
+        """Return a content as the model is to see it: of a result that ended a turn, the descriptor."""
+        parts = []
+        for part in content.parts or ():
+            found = part.function_response
+            if found is not None and found.id in self._direct:
+                steps = self._store(_thread_of(session), found.response, found.name, found.id)
+                stored = await self._ours.run_async(steps)
+                if stored is not None:
+                    part = part.model_copy(
+                        update={"function_response": found.model_copy(update={"response": stored})}
+                    )
+            parts.append(part)
+        return content.model_copy(update={"parts": parts}) if content.parts else content
 
     def _store(self, thread: str, result: Any, tool: str, call_id: str | None) -> Steps[Any]:
         texts = texts_in(result)

@@ -51,7 +51,10 @@ except ImportError as error:
     raise MissingExtra("langchain", how_to_install("langchain")) from error
 
 MARK = "fdstore"
-"""Marks a user's message that was replaced, in its metadata, which no model is sent."""
+"""Marks a message that was replaced, in its metadata, which no model is sent."""
+
+DIRECT = "direct"
+"""The mark of a result that ended its run: its caller has it as it was, and it is stored in the next run."""
 
 
 class FdstoreState(AgentState[Any]):
@@ -112,7 +115,7 @@ class FdstoreMiddleware(AgentMiddleware[FdstoreState, Any, Any]):
             return self._ours.run(self._call(request))
         with within_tool_of(_thread_of(request)):
             result = handler(request)
-        return self._ours.run(self._store(request, result))
+        return self._ours.run(self._judge(request, result))
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Any]]
@@ -122,7 +125,7 @@ class FdstoreMiddleware(AgentMiddleware[FdstoreState, Any, Any]):
             return await self._ours.run_async(self._call(request))
         with within_tool_of(_thread_of(request)):
             result = await handler(request)
-        return await self._ours.run_async(self._store(request, result))
+        return await self._ours.run_async(self._judge(request, result))
 
     def _begin(self, state: FdstoreState) -> Steps[dict[str, Any] | None]:
         """Return the update of the state: its thread if it is new, and the messages that replace those with
@@ -134,6 +137,10 @@ class FdstoreMiddleware(AgentMiddleware[FdstoreState, Any, Any]):
         self._ours.see(str(thread), state["messages"])
         changed = []
         for message in state["messages"]:
+            if isinstance(message, ToolMessage) and message.response_metadata.get(MARK) == DIRECT:
+                call_id, metadata = message.tool_call_id, {**message.response_metadata, MARK: True}
+                stored = yield from self._store_message(str(thread), message, str(message.name), call_id)
+                changed.append(stored.model_copy(update={"response_metadata": metadata}))
             if isinstance(message, HumanMessage) and MARK not in message.response_metadata:
                 before = _blocks(message.content)
                 content = yield from self._ours.wrap_input(str(thread), before)
@@ -155,10 +162,18 @@ class FdstoreMiddleware(AgentMiddleware[FdstoreState, Any, Any]):
         status = "error" if result.is_error else "success"
         return ToolMessage(content=content, name=call["name"], tool_call_id=call["id"], status=status)
 
+    def _judge(self, request: ToolCallRequest, result: Any) -> Steps[Any]:
+        """Return what a handler returned as its reader is to see it: the model, or the caller of the run."""
+        if isinstance(result, ToolMessage) and _ends_run(request):
+            metadata = {**result.response_metadata, MARK: DIRECT}
+            return result.model_copy(update={"response_metadata": metadata})
+        return (yield from self._store(request, result))
+
     def _store(self, request: ToolCallRequest, result: Any) -> Steps[Any]:
         """Return what a handler returned with its long messages replaced."""
         if isinstance(result, ToolMessage):
-            return (yield from self._store_message(request, result))
+            call = request.tool_call
+            return (yield from self._store_message(_thread_of(request), result, call["name"], call["id"]))
         if isinstance(result, list):
             items = []
             for item in result:
@@ -169,10 +184,12 @@ class FdstoreMiddleware(AgentMiddleware[FdstoreState, Any, Any]):
             return replace(result, update={**result.update, "messages": messages})
         return result
 
-    def _store_message(self, request: ToolCallRequest, message: ToolMessage) -> Steps[ToolMessage]:
-        call, thread, blocks = request.tool_call, _thread_of(request), _blocks(message.content)
+    def _store_message(
+        self, thread: str, message: ToolMessage, tool: str, call_id: str | None
+    ) -> Steps[ToolMessage]:
+        blocks = _blocks(message.content)
         parts = [blocks] if isinstance(blocks, str) else [_part(block) for block in blocks]
-        new = yield from self._ours.offload_parts(thread, parts, call["name"], call["id"])
+        new = yield from self._ours.offload_parts(thread, parts, tool, call_id)
         if new is None:
             return message
         update: dict[str, Any] = {"content": new.content[0]}
@@ -187,6 +204,13 @@ class FdstoreMiddleware(AgentMiddleware[FdstoreState, Any, Any]):
 def _thread_of(request: ToolCallRequest) -> str:
     found = request.runtime.config.get("configurable", {}).get("thread_id")
     return str(found or request.state["fdstore_thread"])
+
+
+def _ends_run(request: ToolCallRequest) -> bool:
+    """Return whether the run ends with the results of these calls: all of one tool with `return_direct`."""
+    calls = getattr(request.state["messages"][-1], "tool_calls", ())
+    is_alone = all(call["name"] == request.tool_call["name"] for call in calls)
+    return is_alone and bool(getattr(request.tool, "return_direct", False))
 
 
 def _instructed(request: ModelRequest[Any], instructions: str) -> ModelRequest[Any]:

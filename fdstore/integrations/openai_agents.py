@@ -84,6 +84,8 @@ class FdstoreTools:
         self._wrapped: set[str] = set()
         self._calls: Recent[str, None] = Recent(MAX_CALLS)
         """Calls whose results the model is to see as they are: of wrapped tools, and our own."""
+        self._direct: Recent[str, None] = Recent(MAX_CALLS)
+        """Calls whose results ended their run, whose caller has them as they were."""
 
     @property
     def instructions(self) -> str:
@@ -129,6 +131,9 @@ class FdstoreTools:
 
         async def invoke(context: ToolContext[Any], arguments: str) -> Any:
             output = await run(context, arguments)
+            if _ends_run(context, name):
+                self._direct.first(context.tool_call_id, None)
+                return output
             return await self._offload(self._thread_of(context), name, output, context.tool_call_id)
 
         copied = copy.copy(tool)
@@ -187,7 +192,8 @@ class FdstoreTools:
                 item["content"] = await self._input_content(thread, "user_input", item.get("content"))
             elif kind == "function_call_output" and call_id not in self._calls:
                 name = names.get(call_id)
-                if name not in self._wrapped and not (name and self._ours.is_own(name)):
+                is_shown = call_id not in self._direct and name in self._wrapped
+                if not is_shown and not (name and self._ours.is_own(name)):
                     source = name or "tool_result"
                     item["output"] = await self._input_content(thread, source, item.get("output"))
         return list(items)
@@ -211,6 +217,14 @@ class FdstoreTools:
             for block, part, text in zip(blocks, parts, offloaded.content, strict=True)
             if text != "" or part == ""  # else it was stored with an earlier one
         ]
+
+
+def _ends_run(context: ToolContext[Any], tool: str) -> bool:
+    """Return whether a run ends with the result of a tool: then it is of its caller, not of the model."""
+    behavior = getattr(context.agent, "tool_use_behavior", None)
+    if isinstance(behavior, dict):
+        return tool in behavior.get("stop_at_tool_names", ())
+    return behavior == "stop_on_first_tool"
 
 
 def _structured(item: Any) -> Any:

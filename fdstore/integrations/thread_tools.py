@@ -31,6 +31,8 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, NamedTuple, TypedDict, TypeVar, Unpack
 
+import msgspec
+
 import fdstore.aio
 from fdstore.client import Store
 from fdstore.elements.render import fd_error
@@ -120,7 +122,10 @@ class ThreadTools:
         process = options.pop("process", None)
         self._process = None if process is None else check_root(process)
         self._meter = options.pop("meter", None)
-        self._options: dict[str, Any] = {"enabled": READING_TOOLS, "config": None, **options}
+        config = options.pop("config", None) or FDConfig()
+        # adapters do not take the passages out of answers, so the instructions must not promise it
+        config = msgspec.structs.replace(config, enable_references=False)
+        self._options: dict[str, Any] = {"enabled": READING_TOOLS, **options, "config": config}
         self._toolbox = Toolbox(described_context(**self._options))
         self._names = frozenset(definition["name"] for definition in self._toolbox.definitions)
         self._toolsets: Recent[str, AnyToolset] = Recent(MAX_THREADS)

@@ -169,6 +169,22 @@ async def test_a_store_of_asyncio_is_refused(redis_url: str) -> None:
             FdstoreCrew(store)
 
 
+@pytest.mark.parametrize("native", [True, False], ids=["native", "text"])
+def test_a_result_that_is_the_answer_is_what_the_tool_returned(
+    store: Store, log_text: str, native: bool
+) -> None:
+    @tool("read_log", result_as_answer=True)
+    def read_log() -> str:
+        """Return the log."""
+        return log_text
+
+    ours = FdstoreCrew(store, "chat-7")
+    with ours:
+        ended = crew_of(ours, [read_log], scripted(("read_log", {}), native=native)).kickoff()
+
+    assert ended.raw.strip() == log_text.strip()
+
+
 def test_the_example_runs(run_example: Callable[[str], str]) -> None:
     printed = run_example("crewai")
 

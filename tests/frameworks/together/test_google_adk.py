@@ -13,6 +13,7 @@ from google.adk.models.base_llm import BaseLlm
 from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
 from google.adk.runners import InMemoryRunner
+from google.adk.tools import ToolContext
 from google.adk.tools.agent_tool import AgentTool
 from google.genai import types
 from pydantic import Field
@@ -252,6 +253,31 @@ def test_an_agent_as_a_tool_shares_the_process_of_its_run(store: Store, read_log
     assert stored["result"].startswith('<fd_result fd="fd:2" ')
     assert "\nline 9 of the build\n" in page["result"]
     assert process_of(store).id.startswith("chat-7-")
+
+
+def test_the_caller_gets_what_ends_a_turn_and_the_model_its_descriptor(store: Store, log_text: str) -> None:
+    def read_log(tool_context: ToolContext) -> str:
+        """Return the log."""
+        tool_context.actions.skip_summarization = True
+        return log_text
+
+    async def run_twice() -> tuple[Any, Any]:
+        model = scripted(ask("read_log", "call_1"))
+        agent = LlmAgent(name="triage", model=model, tools=[read_log])
+        runner = InMemoryRunner(agent=agent, app_name="app", plugins=[FdstorePlugin(store)])
+        await runner.session_service.create_session(app_name="app", user_id="ada", session_id="s")
+        said = []
+        for text in ("Go.", "And now?"):
+            message = types.Content(role="user", parts=[types.Part(text=text)])
+            async for event in runner.run_async(user_id="ada", session_id="s", new_message=message):
+                said.append(event)
+        ended = [part for event in said for part in event.content.parts if part.function_response]
+        return responses(ended), responses([part for each in model.requests[-1] for part in each.parts])
+
+    [ended], [shown] = asyncio.run(run_twice())
+
+    assert ended["result"] == log_text
+    assert shown["result"].startswith('<fd_result fd="fd:1" ')
 
 
 def test_the_example_runs(run_example: Callable[[str], str]) -> None:

@@ -293,6 +293,23 @@ def test_an_agent_in_a_tool_shares_the_process_of_its_run(store: Store, read_log
     assert len(store.trees()) == 1
 
 
+def test_the_caller_gets_what_a_direct_tool_returned_and_the_model_its_descriptor(
+    store: Store, read_log: Any, log_text: str
+) -> None:
+    direct = tool("read_log", return_direct=True)(read_log)
+    model = scripted(ask("read_log", "call_1"))
+    agent = create_agent(model, [direct], middleware=[FdstoreMiddleware(store)], checkpointer=InMemorySaver())
+
+    ended = run(agent, "Go.", thread="chat-7")[-1]
+    model.i = len(model.responses) - 1
+    run(agent, "And now?", thread="chat-7")
+
+    assert ended.text == log_text
+    [shown] = results(model.requests[-1])
+    assert shown.text.startswith('<fd_result fd="fd:1" ')
+    assert store.process("chat-7").read("fd:1", read_all=True).text == log_text
+
+
 def test_the_example_runs(run_example: Callable[[str], str]) -> None:
     printed = run_example("langchain")
 

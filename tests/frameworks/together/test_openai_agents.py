@@ -329,6 +329,24 @@ def test_a_failing_store_leaves_results_as_they_are_and_is_logged_once(
     assert len(caplog.records) == 1
 
 
+@pytest.mark.parametrize("behavior", ["stop_on_first_tool", {"stop_at_tool_names": ["read_log"]}])
+def test_the_caller_gets_what_the_last_tool_returned_and_the_model_its_descriptor(
+    store: Store, read_log: FunctionTool, log_text: str, behavior: Any
+) -> None:
+    ours, model = FdstoreTools(store), scripted(ask("read_log", "call_1"))
+    agent = Agent("triage", tools=ours.wrap([read_log]), model=model, tool_use_behavior=behavior)
+
+    async def run_twice() -> Any:
+        ended = await Runner.run(agent, "Go.", run_config=ours.run_config("chat-7"))
+        items = [*ended.to_input_list(), {"role": "user", "content": "And now?"}]
+        await Runner.run(agent, items, run_config=ours.run_config("chat-7"))
+        return ended.final_output
+
+    assert asyncio.run(run_twice()) == log_text
+    [shown] = outputs(model.calls[-1].input)
+    assert shown.startswith('<fd_result fd="fd:1" ')
+
+
 def test_the_example_runs(run_example: Callable[[str], str]) -> None:
     printed = run_example("openai_agents")
 

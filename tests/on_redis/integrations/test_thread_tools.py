@@ -216,3 +216,11 @@ def test_a_named_process_is_opened_again_after_it_was_removed(store: Store) -> N
     asyncio.run(files.run(lambda process: process.put("a.txt", "two")))
 
     assert store.process("files").read("name:a.txt").text == "two"
+
+
+def test_the_instructions_promise_nothing_that_adapters_do_not_do(store: Store) -> None:
+    given = fdstore.FDConfig(max_read_chars=9000, enable_references=True)
+
+    for tools in (ThreadTools(store), ThreadTools(store, config=given)):
+        assert "<ref " not in tools.instructions
+        assert "{{" not in tools.instructions
