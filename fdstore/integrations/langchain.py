@@ -10,6 +10,11 @@ The process of a thread is named by its `thread_id` (see `process_name_of_thread
 checkpointer. A run without one has a process of its own, whose name is kept in the agent's state, and which
 begins above the ids in its messages, so that none of another run means another text: to go on with those,
 give a `thread_id`, or a `process` to the middleware.
+
+A graph of your own takes its two hooks for tools, and offers the model `middleware.tools`:
+
+    ToolNode([*tools, *middleware.tools], wrap_tool_call=middleware.wrap_tool_call,
+             awrap_tool_call=middleware.awrap_tool_call)
 """
 
 from __future__ import annotations
@@ -27,6 +32,7 @@ from fdstore.integrations.thread_tools import (
     Steps,
     ThreadOptions,
     ThreadTools,
+    is_generated,
     new_thread,
     thread_of_tool,
     within_tool_of,
@@ -89,7 +95,13 @@ class FdstoreMiddleware(AgentMiddleware[FdstoreState, Any, Any]):
     def __init__(self, store: AnyStore, **options: Unpack[ThreadOptions]) -> None:
         super().__init__()
         self._ours = ThreadTools(store, **options)
+        self._salt = new_thread()
         self.tools = [_described(definition) for definition in self._ours.definitions_for("anthropic")]
+
+    @property
+    def instructions(self) -> str:
+        """The section for the system message of a graph of your own; agents get it without."""
+        return self._ours.instructions
 
     def before_agent(self, state: FdstoreState, runtime: Any) -> dict[str, Any] | None:
         """Store the long messages of the user."""
@@ -113,7 +125,7 @@ class FdstoreMiddleware(AgentMiddleware[FdstoreState, Any, Any]):
         """Run a tool, and store its long result."""
         if self._ours.is_own(request.tool_call["name"]):
             return self._ours.run(self._call(request))
-        with within_tool_of(_thread_of(request)):
+        with within_tool_of(self._thread_of(request)):
             result = handler(request)
         return self._ours.run(self._judge(request, result))
 
@@ -123,7 +135,7 @@ class FdstoreMiddleware(AgentMiddleware[FdstoreState, Any, Any]):
         """`wrap_tool_call`, awaited."""
         if self._ours.is_own(request.tool_call["name"]):
             return await self._ours.run_async(self._call(request))
-        with within_tool_of(_thread_of(request)):
+        with within_tool_of(self._thread_of(request)):
             result = await handler(request)
         return await self._ours.run_async(self._judge(request, result))
 
@@ -155,7 +167,7 @@ class FdstoreMiddleware(AgentMiddleware[FdstoreState, Any, Any]):
     def _call(self, request: ToolCallRequest) -> Steps[ToolMessage]:
         """Run one of our tools."""
         call = request.tool_call
-        result = yield from self._ours.call(_thread_of(request), call["name"], call["args"], call["id"])
+        result = yield from self._ours.call(self._thread_of(request), call["name"], call["args"], call["id"])
         content: Any = result.content
         if not isinstance(content, str):
             content = convert_blocks(content, text_block, _picture_block)
@@ -169,11 +181,25 @@ class FdstoreMiddleware(AgentMiddleware[FdstoreState, Any, Any]):
             return result.model_copy(update={"response_metadata": metadata})
         return (yield from self._store(request, result))
 
+    def _thread_of(self, request: ToolCallRequest) -> str:
+        """Return the thread of a run. A graph without our state has one by the messages it began with."""
+        thread = request.runtime.config.get("configurable", {}).get("thread_id")
+        if not thread and isinstance(request.state, dict):
+            thread = request.state.get("fdstore_thread")
+        if thread or (thread := thread_of_tool()):
+            return str(thread)
+        messages = _messages(request)
+        found = _process_in(messages) or new_thread(f"{self._salt} {[message.id for message in messages]}")
+        self._ours.see(found, messages)
+        return found
+
     def _store(self, request: ToolCallRequest, result: Any) -> Steps[Any]:
         """Return what a handler returned with its long messages replaced."""
         if isinstance(result, ToolMessage):
             call = request.tool_call
-            return (yield from self._store_message(_thread_of(request), result, call["name"], call["id"]))
+            return (
+                yield from self._store_message(self._thread_of(request), result, call["name"], call["id"])
+            )
         if isinstance(result, list):
             items = []
             for item in result:
@@ -201,14 +227,25 @@ class FdstoreMiddleware(AgentMiddleware[FdstoreState, Any, Any]):
         return message.model_copy(update=update)
 
 
-def _thread_of(request: ToolCallRequest) -> str:
-    found = request.runtime.config.get("configurable", {}).get("thread_id")
-    return str(found or request.state["fdstore_thread"])
+def _messages(request: ToolCallRequest) -> list[Any]:
+    """Return the messages of a graph, whose state is a dict, a model, or the list of them."""
+    state = request.state
+    found = state.get("messages") if isinstance(state, dict) else getattr(state, "messages", state)
+    return list(found or ())
+
+
+def _process_in(messages: list[Any]) -> str | None:
+    """Return the process of the last descriptor in the messages of a run without a thread: one whose name was
+    generated, since that nobody can guess."""
+    artifacts = (getattr(message, "artifact", None) for message in reversed(messages))
+    stored = (artifact.get(MARK) for artifact in artifacts if isinstance(artifact, dict))
+    names = (str(each.get("process")) for each in stored if isinstance(each, dict))
+    return next((name for name in names if is_generated(name)), None)
 
 
 def _ends_run(request: ToolCallRequest) -> bool:
     """Return whether the run ends with the results of these calls: all of one tool with `return_direct`."""
-    calls = getattr(request.state["messages"][-1], "tool_calls", ())
+    calls = getattr(_messages(request)[-1], "tool_calls", ())
     is_alone = all(call["name"] == request.tool_call["name"] for call in calls)
     return is_alone and bool(getattr(request.tool, "return_direct", False))
 

@@ -29,6 +29,7 @@ import secrets
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from hashlib import sha256
 from typing import Any, NamedTuple, TypedDict, TypeVar, Unpack
 
 import msgspec
@@ -64,6 +65,8 @@ MAX_THREADS = 1024
 """Threads whose process is kept open."""
 
 _thread_of_tool: ContextVar[str | None] = ContextVar("fdstore_thread_of_tool", default=None)
+
+_GENERATED = re.compile(r"thread-[0-9a-f]{16}")
 
 _ID = re.compile(r'=\\*"fd:([1-9][0-9]{0,8})\b')
 """The id of a descriptor in an attribute of an element, also where the text is quoted."""
@@ -328,9 +331,22 @@ def thread_of_tool() -> str | None:
     return _thread_of_tool.get()
 
 
-def new_thread() -> str:
-    """Return an id for a thread that has none."""
-    return f"thread-{secrets.token_hex(8)}"
+def new_thread(run: str | None = None) -> str:
+    """Return an id for a thread that has none: a random one, or that of this run, by what nobody can guess.
+
+    >>> new_thread("run 7") == new_thread("run 7") != new_thread()
+    True
+    """
+    return f"thread-{secrets.token_hex(8) if run is None else sha256(run.encode()).hexdigest()[:16]}"
+
+
+def is_generated(thread: str) -> bool:
+    """Return whether a thread has an id of `new_thread`.
+
+    >>> is_generated(new_thread()), is_generated("chat-7")
+    (True, False)
+    """
+    return _GENERATED.fullmatch(thread) is not None
 
 
 def _wrap_input(context: Context, given: Any) -> Operation[str | list[Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import logging
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,8 @@ from langchain_core.language_models import FakeMessagesListChatModel
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.tools import ToolException, tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.types import Command
 from pydantic import Field
 
@@ -21,6 +24,7 @@ import fdstore
 from fdstore.client import Store
 from fdstore.errors import InvalidArgument
 from fdstore.integrations.langchain import FdstoreMiddleware
+from tests import examples
 
 
 class ScriptedChat(FakeMessagesListChatModel):
@@ -308,6 +312,50 @@ def test_the_caller_gets_what_a_direct_tool_returned_and_the_model_its_descripto
     [shown] = results(model.requests[-1])
     assert shown.text.startswith('<fd_result fd="fd:1" ')
     assert store.process("chat-7").read("fd:1", read_all=True).text == log_text
+
+
+@pytest.mark.parametrize("awaited", [False, True], ids=["blocking", "awaited"])
+def test_a_graph_of_ones_own_needs_no_thread(store: Store, read_log: Any, awaited: bool) -> None:
+    """Two calls of its first turn share a process, which the next turns find; another run has its own."""
+    middleware = FdstoreMiddleware(store)
+    both = ask("read_log", "call_1")
+    both.tool_calls.append({"name": "read_log", "args": {}, "id": "call_2", "type": "tool_call"})
+    last = ask("read_fd", "call_3", fd="fd:2#L9")
+    tools = [tool(read_log), *middleware.tools]
+    node = ToolNode(
+        tools, wrap_tool_call=middleware.wrap_tool_call, awrap_tool_call=middleware.awrap_tool_call
+    )
+
+    def ended() -> list[ToolMessage]:
+        model = scripted(both, last)
+        graph = StateGraph(MessagesState)
+        graph.add_node("model", lambda state: {"messages": [model.invoke(state["messages"]).model_copy()]})
+        graph.add_node("tools", node)
+        graph.add_edge(START, "model")
+        graph.add_conditional_edges("model", tools_condition)
+        graph.add_edge("tools", "model")
+        given = {"messages": [("user", "Go.")]}
+        compiled = graph.compile()
+        state = asyncio.run(compiled.ainvoke(given)) if awaited else compiled.invoke(given)
+        return results(state["messages"])
+
+    for _ in range(2):
+        first, second, page = ended()
+        assert {first.text.split()[1], second.text.split()[1]} == {'fd="fd:1"', 'fd="fd:2"'}
+        assert "\nline 9 of the build\n" in page.text
+    assert len(store.trees()) == 2
+
+
+def test_the_graph_of_the_page_runs(redis_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    page = examples.ROOT / "docs" / "how-to" / "frameworks" / "langchain.md"
+    blocks = re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.S)
+
+    exec("\n".join(blocks), {})
+
+    assert len(blocks) == 2
+    assert capsys.readouterr().out.endswith(
+        '<fd_result fd="fd:1" pages="6" truncated="false" lines="1-18\nDone.\n'
+    )
 
 
 def test_the_example_runs(run_example: Callable[[str], str]) -> None:
