@@ -11,7 +11,8 @@ The hook shows long results as their `fd_result` and, as `before_run`, long mess
 and files stay. Messages that it changed say so in their `meta`, and are not looked at again.
 
 The thread is `fdstore_thread` of the run's `hook_context`. A run without one has a process of its own: to go
-on with its messages in another run, give one, or a `process` to the hook.
+on with its messages in another run, give one, or a `process` to the hook. An agent as a tool shares it with
+`ComponentTool(inner, ..., inputs_from_state={"hook_context": "hook_context"})`.
 
 `FdstoreResultStore` is for agents that have Haystack's own `ToolResultOffloadHook`: its policies decide what
 is stored, and its pointers show the beginning.

@@ -185,6 +185,31 @@ def test_a_result_that_is_the_answer_is_what_the_tool_returned(
     assert ended.raw.strip() == log_text.strip()
 
 
+def test_a_crew_in_a_tool_shares_the_process_of_its_run(store: Store, log_text: str) -> None:
+    """An id that the inner crew returns works in the outer one, and means the same text."""
+    inner_model = scripted(("read_log", {}))
+
+    @tool("read_log")
+    def read_log() -> str:
+        """Return the log."""
+        return log_text
+
+    @tool("ask_reader")
+    def ask_reader() -> str:
+        """Ask the reader."""
+        return next(
+            each for each in run(FdstoreCrew(store), [read_log], inner_model).split() if "fd:1" in each
+        )
+
+    model = scripted(("ask_reader", {}), ("read_log", {}), ("read_fd", {"fd": "fd:1#L9"}))
+
+    shown = run(FdstoreCrew(store), [ask_reader, read_log], model)
+
+    assert '<fd_result fd="fd:2" ' in shown
+    assert "\nline 9 of the build\n" in shown
+    assert len(store.trees()) == 1
+
+
 def test_the_example_runs(run_example: Callable[[str], str]) -> None:
     printed = run_example("crewai")
 

@@ -14,7 +14,7 @@ from haystack.components.generators.chat import MockChatGenerator
 from haystack.core.serialization import allow_deserialization_module
 from haystack.dataclasses import ChatMessage, ImageContent, TextContent, ToolCall
 from haystack.hooks.tool_result_offloading import OffloadOverChars, ToolResultOffloadHook
-from haystack.tools import Tool
+from haystack.tools import ComponentTool, Tool
 
 import fdstore
 from fdstore.client import Store
@@ -202,6 +202,37 @@ def test_the_store_is_serialized_by_the_name_of_its_process(store: Store) -> Non
 
     assert copied.store.process.id == "chat-7"
     assert store.process("chat-7").read(copied.store.write(key="a.txt", content="found")).text == "found"
+
+
+@pytest.mark.parametrize("awaited", [False, True], ids=["blocking", "awaited"])
+def test_an_agent_as_a_tool_shares_the_process_that_it_is_given(
+    store: Store, read_log: Any, awaited: bool
+) -> None:
+    """An id that the inner agent returns works in the outer one, and means the same text."""
+    hook = FdstoreHook(store)
+    generator = MockChatGenerator([ask("read_log", "call_i"), ChatMessage.from_assistant("It is fd:1.")])
+    inner = Agent(
+        chat_generator=generator,
+        tools=[made(read_log), *hook.tools],
+        hooks={"before_run": [hook], "after_tool": [hook]},
+    )
+    asked = ComponentTool(
+        inner,
+        name="ask_reader",
+        description="Ask the reader.",
+        inputs_from_state={"hook_context": "hook_context"},
+        outputs_to_string={"source": "last_message"},
+    )
+    question = {"role": "user", "content": [{"text": "Go."}]}
+    script = ask("ask_reader", "call_1", messages=[question]), ask("read_log", "call_2")
+    outer = agent_of(hook, [asked, made(read_log)], *script, ask("read_fd", "call_3", fd="fd:1#L9"))
+
+    said, stored, page = (each.result for each in results(run(outer, thread=None, awaited=awaited)))
+
+    assert "It is fd:1." in str(said)
+    assert stored.startswith('<fd_result fd="fd:2" ')
+    assert "\nline 9 of the build\n" in page
+    assert len(store.trees()) == 1
 
 
 def test_the_example_runs(run_example: Callable[[str], str]) -> None:
