@@ -23,12 +23,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import os
 import re
 import secrets
+import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from functools import partial
 from hashlib import sha256
 from typing import Any, NamedTuple, TypedDict, TypeVar, Unpack
 
@@ -37,9 +40,10 @@ import msgspec
 import fdstore.aio
 from fdstore.client import Store
 from fdstore.elements.render import fd_error
-from fdstore.errors import FDStoreError, InvalidArgument, NotFound
+from fdstore.errors import FDStoreError, InvalidArgument, NotFound, QuotaExceeded
 from fdstore.integrations.named_process import AnyStore as AnyStore
 from fdstore.integrations.process_name import process_name_of_thread
+from fdstore.records import Descriptor, TreeLimits
 from fdstore.results.config import FDConfig
 from fdstore.results.context import Context
 from fdstore.results.offloading import offload, offload_parts
@@ -71,6 +75,15 @@ _GENERATED = re.compile(r"thread-[0-9a-f]{16}")
 _ID = re.compile(r'=\\*"fd:([1-9][0-9]{0,8})\b')
 """The id of a descriptor in an attribute of an element, also where the text is quoted."""
 
+KEEP_S = 86_400.0
+"""The age from which descriptors are closed when their tree is full."""
+
+FULL = ("tree_fds", "tree_bytes")
+"""The limits of a tree that closing descriptors makes room below."""
+
+RELEASED_AT_ONCE = 0.1
+"""The part of the descriptors of a full process that is closed at once."""
+
 AnyToolset = Toolset | fdstore.aio.Toolset
 T = TypeVar("T")
 Steps = Generator[Callable[[], Any], Any, T]
@@ -86,6 +99,9 @@ class ThreadOptions(TypedDict, total=False):
     config       sizes and switches, and policies for single tools (`FDConfig`)
     export_root  directory below which `fd_to_file` writes
     meter        name under which `fdstore saved` counts. None: nothing is counted
+    limits       of the trees that are made (`TreeLimits`): their size, and how long they are kept after their use
+    keep_s       where a tree is full, descriptors older than this are closed, the oldest first, in seconds
+                 (default: a day)
     """
 
     process: str | None
@@ -93,6 +109,8 @@ class ThreadOptions(TypedDict, total=False):
     config: FDConfig | None
     export_root: str | os.PathLike[str] | None
     meter: str | None
+    limits: TreeLimits | None
+    keep_s: float
 
 
 class _Work(NamedTuple):
@@ -125,6 +143,9 @@ class ThreadTools:
         process = options.pop("process", None)
         self._process = None if process is None else check_root(process)
         self._meter = options.pop("meter", None)
+        self._limits = options.pop("limits", None)
+        self._keep_s = options.pop("keep_s", KEEP_S)
+        self._has_made_room = False
         config = options.pop("config", None) or FDConfig()
         # adapters do not take the passages out of answers, so the instructions must not promise it
         config = msgspec.structs.replace(config, enable_references=False)
@@ -279,12 +300,21 @@ class ThreadTools:
             if found is not None:
                 return found
         try:
-            result = yield from self._with_toolset(thread, lambda tools: _work_once(tools, call_id, work))
+            result = yield from self._with_room(thread, lambda tools: _work_once(tools, call_id, work))
         except FDStoreError as error:
             self._failed(error)
             return None
         self._is_reported = False
         return result
+
+    def _with_room(self, thread: str, work: Callable[[AnyToolset], Steps[Any]]) -> Steps[Any]:
+        """Do some work with the toolset of a thread, and make room for it as often as its tree is full."""
+        while True:
+            try:
+                return (yield from self._with_toolset(thread, work))
+            except QuotaExceeded as error:
+                if error.limit not in FULL or not (yield from self._make_room(thread)):
+                    raise
 
     def _with_toolset(self, thread: str, work: Callable[[AnyToolset], Steps[Any]]) -> Steps[Any]:
         """Do some work with the toolset of a thread. A root process that was removed is created again; its
@@ -292,7 +322,7 @@ class ThreadTools:
         name = self.process_of(thread)
         tools = self._toolsets.get(name)
         if tools is None:
-            process = yield lambda: self.store.process(name, first_fd=self._first_fds.get(name, 1))
+            process = yield lambda: self._open(name)
             self._first_fds.forget(name)
             kind: Any = Toolset if isinstance(self.store, Store) else fdstore.aio.Toolset
             policies = self._toolbox.context.config.policies
@@ -301,8 +331,36 @@ class ThreadTools:
         try:
             return (yield from work(tools))
         except NotFound:
-            yield lambda: self.store.process(name)
+            yield lambda: self._open(name)
             return (yield from work(tools))
+
+    def _open(self, name: str) -> Any:
+        """Open a process, or create it."""
+        first_fd = self._first_fds.get(name, 1)
+        return self.store.process(name, limits=self._limits, first_fd=first_fd)
+
+    def _make_room(self, thread: str) -> Steps[bool]:
+        """Close the oldest descriptors of a full process. Return whether there were any."""
+        process = yield lambda: self._open(self.process_of(thread))
+        found: list[Descriptor] = yield lambda: process.list()
+        before = time.time() - self._keep_s
+        old = [
+            each
+            for each in found
+            if each.fd.startswith("fd:") and each.state != "open" and each.created_at <= before
+        ]
+        oldest = old[: math.ceil(len(found) * RELEASED_AT_ONCE)]
+        for each in oldest:
+            with suppress(NotFound):  # another one closed it
+                yield partial(process.close, each.fd)
+        if oldest and not self._has_made_room:
+            self._has_made_room = True
+            log.warning(
+                "%s is full: its descriptors to %s were closed, and so are the oldest from now on",
+                process.id,
+                oldest[-1].fd,
+            )
+        return bool(oldest)
 
     def _failed(self, error: FDStoreError) -> None:
         if not self._is_reported:

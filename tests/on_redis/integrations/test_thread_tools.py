@@ -15,6 +15,7 @@ from fdstore.errors import InvalidArgument
 from fdstore.integrations.named_process import NamedProcess
 from fdstore.integrations.thread_tools import ThreadTools
 from fdstore.local.redis_server import PrivateServer
+from fdstore.records import TreeLimits
 from fdstore.results.tool_policy import ToolPolicy
 from fdstore.wire._async.cluster import make_runner as make_async_runner
 from fdstore.wire._sync.cluster import make_runner
@@ -224,3 +225,40 @@ def test_the_instructions_promise_nothing_that_adapters_do_not_do(store: Store) 
     for tools in (ThreadTools(store), ThreadTools(store, config=given)):
         assert "<ref " not in tools.instructions
         assert "{{" not in tools.instructions
+
+
+def test_a_full_process_lets_go_of_its_oldest_descriptors(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    limits = TreeLimits(tree_fds=20)
+    tools = ThreadTools(store, process="support", limits=limits, keep_s=0)
+    store.process("support", limits=limits).put("notes", "a note")
+
+    with caplog.at_level(logging.WARNING, "fdstore.integrations"):
+        shown = [tools.run(tools.offload("chat", f"{number}\n" * 9000, "grep")) for number in range(50)]
+
+    assert [each.descriptor.fd for each in shown] == [f"fd:{number}" for number in range(2, 52)]
+    left = [each.fd for each in store.process("support").list()]
+    assert left[-2:] == ["fd:51", "name:notes"]
+    assert 18 <= len(left) <= 20
+    assert len(caplog.records) == 1
+    old = tools.run(tools.call("chat", "read_fd", {"fd": "fd:2"}))
+    assert old.is_error
+    assert 'type="not_found"' in old.text
+
+
+def test_a_full_process_keeps_what_a_conversation_may_still_read(store: Store) -> None:
+    tools = ThreadTools(store, process="support", limits=TreeLimits(tree_fds=3))
+
+    shown = [tools.run(tools.offload("chat", f"{number}\n" * 9000, "grep")) for number in range(5)]
+
+    assert [each is None for each in shown] == [False, False, False, True, True]
+    assert len(store.process("support").list()) == 3
+
+
+def test_a_tree_is_kept_for_the_time_of_its_options(store: Store) -> None:
+    tools = ThreadTools(store, limits=TreeLimits(retention_days=0.5))
+
+    tools.run(tools.offload("chat-7", "a line\n" * 9000, "grep"))
+
+    assert store.tree("chat-7").limits.retention_days == 0.5
