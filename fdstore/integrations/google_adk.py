@@ -7,11 +7,12 @@ the session keeps them; every agent is offered our tools that read them. Media i
 the kit does not run the plugins and callbacks that come after one which changes a result.
 
 The thread is the session: of its app and user. An agent that another one calls as a tool (`AgentTool`) has a
-session of its own, and shares the thread, whose name the state of both sessions keeps.
+session of its own, and shares the thread.
 """
 
 from __future__ import annotations
 
+import secrets
 from typing import Any, Unpack
 
 from fdstore.errors import InvalidArgument, MissingExtra
@@ -34,9 +35,9 @@ except ImportError as error:
     raise MissingExtra("google.adk", how_to_install("google-adk")) from error
 
 
-THREAD = "fdstore_thread"
-"""The key of the thread in the states of a session and of that of an agent called as a tool in it."""
-
+SHARED = "fdstore_shared"
+"""The key of a secret in the state of a session, which gives an agent called as a tool in it the same thread.
+It is no name of a thread: clients of the kit's own server may set the state of their sessions."""
 
 MAX_CALLS = 10_000
 """Calls that are remembered until their results are sent."""
@@ -59,15 +60,17 @@ class FdstorePlugin(BasePlugin):
     def __init__(self, store: AnyStore, **options: Unpack[ThreadOptions]) -> None:
         super().__init__("fdstore")
         self._ours = ThreadTools(store, **options)
+        self._shared: Recent[str, str] = Recent(MAX_CALLS)
+        """Secrets in states of sessions, and their threads."""
         self._direct: Recent[str, None] = Recent(MAX_CALLS)
         """Calls whose results ended a turn."""
-        self._tools = [_Tool(self._ours, each) for each in self._ours.definitions_for("anthropic")]
+        self._tools = [_Tool(self, self._ours, each) for each in self._ours.definitions_for("anthropic")]
 
     async def on_user_message_callback(self, *, invocation_context: Any, user_message: Any) -> Any:
         """Store the long texts of the user."""
         parts = list(user_message.parts or ())
         texts = [part.text or None for part in parts]
-        steps = self._ours.wrap_input_texts(_thread_of(invocation_context.session), texts)
+        steps = self._ours.wrap_input_texts(self.thread_of(invocation_context.session), texts)
         shown = await self._ours.run_async(steps)
         if shown == texts:
             return None
@@ -90,13 +93,15 @@ class FdstorePlugin(BasePlugin):
     ) -> None:
         """Let an agent that is called as a tool share the process of this one: it gets this state."""
         if isinstance(tool, AgentTool):
-            tool_context.state[THREAD] = _thread_of(tool_context.session)
+            secret = secrets.token_hex(16)
+            self._shared.put(secret, self.thread_of(tool_context.session))
+            tool_context.state[SHARED] = secret
 
     async def after_tool_callback(
         self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: Any, result: Any
     ) -> Any:
         """Store the long texts of a result, and the whole if what is left of it is long."""
-        thread, call_id = _thread_of(tool_context.session), tool_context.function_call_id
+        thread, call_id = self.thread_of(tool_context.session), tool_context.function_call_id
         if not isinstance(result, (str, dict, list)) or isinstance(tool, _Tool):
             return None
         if tool_context.actions.skip_summarization:  # the turn ends with what the tool returned
@@ -104,13 +109,18 @@ class FdstorePlugin(BasePlugin):
             return None
         return await self._ours.run_async(self._store(thread, result, tool.name, call_id))
 
+    def thread_of(self, session: Any) -> str:
+        """Return the thread of a session: its own, or that of the session in which its agent is a tool."""
+        shared = self._shared.get(str(session.state.get(SHARED)))
+        return shared or f"{session.app_name}/{session.user_id}/{session.id}"
+
     async def _shown(self, content: Any, session: Any) -> Any:
         """Return a content as the model is to see it: of a result that ended a turn, the descriptor."""
         parts = []
         for part in content.parts or ():
             found = part.function_response
             if found is not None and found.id in self._direct:
-                steps = self._store(_thread_of(session), found.response, found.name, found.id)
+                steps = self._store(self.thread_of(session), found.response, found.name, found.id)
                 stored = await self._ours.run_async(steps)
                 if stored is not None:
                     part = part.model_copy(
@@ -140,9 +150,9 @@ class FdstorePlugin(BasePlugin):
 class _Tool(BaseTool):
     """One of our tools."""
 
-    def __init__(self, ours: ThreadTools, definition: dict[str, Any]) -> None:
+    def __init__(self, plugin: FdstorePlugin, ours: ThreadTools, definition: dict[str, Any]) -> None:
         super().__init__(name=definition["name"], description=definition["description"])
-        self._ours = ours
+        self._plugin, self._ours = plugin, ours
         self._schema = definition["input_schema"]
 
     def _get_declaration(self) -> Any:
@@ -151,14 +161,8 @@ class _Tool(BaseTool):
         )
 
     async def run_async(self, *, args: dict[str, Any], tool_context: Any) -> Any:
-        thread, call_id = _thread_of(tool_context.session), tool_context.function_call_id
+        thread, call_id = self._plugin.thread_of(tool_context.session), tool_context.function_call_id
         return _answer(await self._ours.run_async(self._ours.call(thread, self.name, args, call_id)))
-
-
-def _thread_of(session: Any) -> str:
-    if found := session.state.get(THREAD):
-        return str(found)
-    return f"{session.app_name}/{session.user_id}/{session.id}"
 
 
 def _answer(result: ToolResult) -> Any:

@@ -198,9 +198,14 @@ class _Missing(StorageError):
 
 async def _share_thread(context: Any, run: Any) -> Any:
     """Let agents that a tool runs share the process of its own."""
-    with within_tool_of(_thread(context.agent)):
-        async for event in run(context):
-            yield event
+    thread, events = _thread(context.agent), run(context)
+    while True:
+        with within_tool_of(thread):  # and not while the reader of an event runs
+            try:
+                event = await anext(events)
+            except StopAsyncIteration:
+                return
+        yield event
 
 
 def _thread(agent: Any) -> str:

@@ -99,7 +99,7 @@ class ThreadOptions(TypedDict, total=False):
     config       sizes and switches, and policies for single tools (`FDConfig`)
     export_root  directory below which `fd_to_file` writes
     meter        name under which `fdstore saved` counts. None: nothing is counted
-    limits       of the trees that are made (`TreeLimits`): their size, and how long they are kept after their use
+    limits       of the trees that are made (`TreeLimits`): their size, and how long they are kept
     keep_s       where a tree is full, descriptors older than this are closed, the oldest first, in seconds
                  (default: a day)
     """

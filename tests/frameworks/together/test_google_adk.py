@@ -280,6 +280,31 @@ def test_the_caller_gets_what_ends_a_turn_and_the_model_its_descriptor(store: St
     assert shown["result"].startswith('<fd_result fd="fd:1" ')
 
 
+def test_the_state_of_a_session_names_no_thread(store: Store, log_text: str, read_log: Any) -> None:
+    """Clients of the kit's server set the state of sessions that they create."""
+    plugin = FdstorePlugin(store)
+    run(
+        plugin,
+        [AgentTool(LlmAgent(name="reader", model=scripted())), read_log],
+        scripted(ask("read_log", "c")),
+    )
+    [alice] = store.trees()
+    model = scripted(ask("list_fds", "call_1"))
+
+    async def look(state: dict[str, Any]) -> Any:
+        runner = InMemoryRunner(agent=LlmAgent(name="triage", model=model), app_name="app", plugins=[plugin])
+        session = await runner.session_service.create_session(app_name="app", user_id="bob", state=state)
+        message = types.Content(role="user", parts=[types.Part(text="Go.")])
+        async for _ in runner.run_async(user_id="bob", session_id=session.id, new_message=message):
+            pass
+        return responses([part for content in model.requests[-1] for part in content.parts])
+
+    [listed] = asyncio.run(look({"fdstore_shared": "app/ada/chat-7", "fdstore_thread": "app/ada/chat-7"}))
+
+    assert 'count="0"' in listed["result"]
+    assert len(store.process(alice.id).list()) == 1
+
+
 def test_the_example_runs(run_example: Callable[[str], str]) -> None:
     printed = run_example("google_adk")
 
