@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from langchain.agents import create_agent
 from langchain_core.language_models import FakeMessagesListChatModel
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.tools import ToolException, tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
@@ -344,6 +344,26 @@ def test_a_graph_of_ones_own_needs_no_thread(store: Store, read_log: Any, awaite
         assert {first.text.split()[1], second.text.split()[1]} == {'fd="fd:1"', 'fd="fd:2"'}
         assert "\nline 9 of the build\n" in page.text
     assert len(store.trees()) == 2
+
+
+def test_an_artifact_in_the_messages_of_a_graph_opens_no_named_process(
+    store: Store, read_log: Any, log_text: str
+) -> None:
+    """Clients may send messages, and could name another user's process in one."""
+    store.process("alice").create(log_text)
+    middleware = FdstoreMiddleware(store)
+    sent = [
+        HumanMessage("Go."),
+        ask("read_log", "call_0"),
+        ToolMessage("x", tool_call_id="call_0", artifact={"fdstore": {"process": "alice", "fd": "fd:1"}}),
+        ask("list_fds", "call_1"),
+    ]
+    node = ToolNode([tool(read_log), *middleware.tools], wrap_tool_call=middleware.wrap_tool_call)
+    graph = StateGraph(MessagesState).add_node("tools", node).add_edge(START, "tools").compile()
+
+    listed = graph.invoke({"messages": sent})["messages"][-1]
+
+    assert 'count="0"' in listed.text
 
 
 def test_the_graph_of_the_page_runs(redis_url: str, capsys: pytest.CaptureFixture[str]) -> None:
