@@ -96,7 +96,7 @@ class ThreadOptions(TypedDict, total=False):
     process      name of the process of all threads, or of the one that an adapter has. None: each has its own
     enabled      names of built-in tools that are offered to the model (default: read_fd search_fd list_fds);
                  also write_fd close_fd, and fd_to_file with an `export_root`
-    config       sizes and switches, and policies for single tools (`FDConfig`)
+    config       sizes and switches, and policies for single tools (`FDConfig`). None: long JSON is indented
     export_root  directory below which `fd_to_file` writes
     meter        name under which `fdstore saved` counts. None: nothing is counted
     limits       of the trees that are made (`TreeLimits`): their size, and how long they are kept
@@ -146,7 +146,7 @@ class ThreadTools:
         self._limits = options.pop("limits", None)
         self._keep_s = options.pop("keep_s", KEEP_S)
         self._has_made_room = False
-        config = options.pop("config", None) or FDConfig()
+        config = options.pop("config", None) or FDConfig(json_pretty_print=True)
         # adapters do not take the passages out of answers, so the instructions must not promise it
         config = msgspec.structs.replace(config, enable_references=False)
         self._options: dict[str, Any] = {"enabled": READING_TOOLS, **options, "config": config}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from contextlib import AsyncExitStack
 from typing import Any
@@ -262,3 +263,14 @@ def test_a_tree_is_kept_for_the_time_of_its_options(store: Store) -> None:
     tools.run(tools.offload("chat-7", "a line\n" * 9000, "grep"))
 
     assert store.tree("chat-7").limits.retention_days == 0.5
+
+
+def test_long_json_of_one_line_is_stored_so_that_it_pages_by_lines(store: Store) -> None:
+    tools = ThreadTools(store)
+    rows = json.dumps([{"row": number} for number in range(2000)])
+
+    for shown in (
+        tools.run(tools.offload("chat-7", rows, "rows")),
+        tools.run(tools.offload_parts("chat-7", [rows], "rows")),
+    ):
+        assert shown.descriptor.lines > 2000
