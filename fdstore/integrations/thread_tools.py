@@ -72,8 +72,8 @@ _thread_of_tool: ContextVar[str | None] = ContextVar("fdstore_thread_of_tool", d
 
 _GENERATED = re.compile(r"thread-[0-9a-f]{16}")
 
-_ID = re.compile(r'=\\*"fd:([1-9][0-9]{0,8})\b')
-"""The id of a descriptor in an attribute of an element, also where the text is quoted."""
+_ID = re.compile(r"\bfd:([1-9][0-9]{0,8})\b")
+"""The id of a descriptor, in an element or in what an agent said of one."""
 
 KEEP_S = 86_400.0
 """The age from which descriptors are closed when their tree is full."""
