@@ -34,6 +34,8 @@ from fdstore.errors import InvalidArgument, quoted
 from fdstore.records import ModelPrice
 
 DEFAULT_PREFIX = "fdstore"
+DEMO_PREFIX = "fdstore-demo"
+"""Of the demo's keys and queue, separate from all others in the same Redis."""
 
 MIN_REDIS_VERSION = (6, 2)
 """The oldest supported version of Redis."""

@@ -20,13 +20,11 @@ from fdstore.cli.run_here import load_runner
 from fdstore.cli.session import Session, verb
 from fdstore.cli.tables import format_size
 from fdstore.optional_packages import is_installed, require
+from fdstore.settings import DEMO_PREFIX
 
 if TYPE_CHECKING:
     from fdstore.cli.watch import Watch
     from fdstore.client import Store
-
-PREFIX = "fdstore-demo"
-"""The prefix of the demo's keys and queue, separate from all others in the same Redis."""
 
 COMMANDS = ("grep", "sort", "uniq", "head", "cut")
 """The commands that the demo's programs run and its worker allows."""
@@ -51,7 +49,7 @@ def demo(session: Session, file: str | None, live: bool, out: str) -> None:
         raise click.UsageError("--live asks a real model: set ANTHROPIC_API_KEY")
     out_dir = Path(out)
     out_dir.mkdir(parents=True, exist_ok=True)
-    session.prefix = session.prefix or PREFIX
+    session.prefix = session.prefix or DEMO_PREFIX
     with as_interrupts(), ExitStack() as held, session.store() as store:
         if live:
             environment: Mapping[str, str] = {}
