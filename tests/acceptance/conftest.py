@@ -71,7 +71,11 @@ class Command:
     def __call__(self, *args: str | Path, stdin: bytes = b"") -> CommandResult:
         with self.start(*args) as process:
             out, err = process.communicate(stdin, timeout=PATIENCE_S)
-        return CommandResult(process.returncode, out, err.decode("utf-8"))
+        try:
+            return CommandResult(process.returncode, out, err.decode("utf-8"))
+        except UnicodeDecodeError:
+            said = f"exit code {process.returncode}, and no text on standard error: {err!r}"
+            raise AssertionError(said) from None
 
     def python(self, program: str, *args: str) -> CommandResult:
         """Run a user's Python program in the same environment."""
