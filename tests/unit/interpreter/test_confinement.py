@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import socket
@@ -113,20 +114,20 @@ def test_the_environment_is_empty(engines: list[Engine], monkeypatch: pytest.Mon
 
 def test_no_descriptor_is_inherited(engines: list[Engine]):
     low, high = os.pipe()
-    for number in (high, 77):
-        os.dup2(low, number, inheritable=True)
+    os.set_inheritable(high, True)
+    far = fcntl.fcntl(low, fcntl.F_DUPFD, 77)  # a number that nothing else of this process has
     try:
         for engine in engines:
             path = confinement.binary_path(engine, MEMORY, program=shutil.which("bash") or "/bin/sh")
             assert path is not None
-            script = f"for n in {high} 77; do if : <&$n; then echo open:$n; fi; done"
+            script = f"for n in {high} {far}; do if : <&$n; then echo open:$n; fi; done"
             done = subprocess.run(
                 [path, "-c", script], capture_output=True, text=True, close_fds=False, timeout=30, check=False
             )
             os.close(int(path.rpartition("/")[2]))
             assert "open:" not in done.stdout, engine
     finally:
-        for number in (low, high, 77):
+        for number in (low, high, far):
             os.close(number)
 
 

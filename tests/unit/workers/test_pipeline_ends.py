@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import threading
@@ -28,11 +29,12 @@ def is_alive(pid: int) -> bool:
 @pytest.fixture(autouse=True)
 def nothing_left() -> Iterator[None]:
     """No process, descriptor or thread outlives a run."""
+    gc.collect()  # what earlier tests of this process left, else it may go meanwhile
     open_before = len(os.listdir("/proc/self/fd"))
     running_before = ProcessSnapshot().below(os.getpid())
     yield
     assert ProcessSnapshot().below(os.getpid()) == running_before
-    assert len(os.listdir("/proc/self/fd")) == open_before
+    assert len(os.listdir("/proc/self/fd")) <= open_before
     wait_until(lambda: not any(t.name.startswith("feeder") for t in threading.enumerate()))
 
 
