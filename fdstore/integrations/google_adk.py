@@ -18,7 +18,7 @@ from typing import Any, Unpack
 from fdstore.errors import InvalidArgument, MissingExtra
 from fdstore.integrations.content_parts import convert_blocks
 from fdstore.integrations.nested_texts import texts_in, with_texts
-from fdstore.integrations.thread_tools import AnyStore, Steps, ThreadOptions, ThreadTools
+from fdstore.integrations.thread_tools import MAX_CALLS, AnyStore, Steps, ThreadOptions, ThreadTools
 from fdstore.optional_packages import how_to_install
 from fdstore.results.pictures import Picture
 from fdstore.results.tool_outcome import ToolResult
@@ -36,11 +36,8 @@ except ImportError as error:
 
 
 SHARED = "fdstore_shared"
-"""The key of a secret in the state of a session, which gives an agent called as a tool in it the same thread.
-It is no name of a thread: clients of the kit's own server may set the state of their sessions."""
-
-MAX_CALLS = 10_000
-"""Calls that are remembered until their results are sent."""
+"""The key of a random token in the state of a session. An agent called as a tool gets the same token, and
+with it the thread. The token is no thread id: clients of ADK's server can set the state of a session."""
 
 
 class FdstorePlugin(BasePlugin):
@@ -61,7 +58,7 @@ class FdstorePlugin(BasePlugin):
         super().__init__("fdstore")
         self._ours = ThreadTools(store, **options)
         self._shared: Recent[str, str] = Recent(MAX_CALLS)
-        """Secrets in states of sessions, and their threads."""
+        """The threads of tokens."""
         self._direct: Recent[str, None] = Recent(MAX_CALLS)
         """Calls whose results ended a turn."""
         self._tools = [_Tool(self, self._ours, each) for each in self._ours.definitions_for("anthropic")]
@@ -91,11 +88,11 @@ class FdstorePlugin(BasePlugin):
     async def before_tool_callback(
         self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: Any
     ) -> None:
-        """Let an agent that is called as a tool share the process of this one: it gets this state."""
+        """Give an agent that is called as a tool the thread of this session."""
         if isinstance(tool, AgentTool):
-            secret = secrets.token_hex(16)
-            self._shared.put(secret, self.thread_of(tool_context.session))
-            tool_context.state[SHARED] = secret
+            token = secrets.token_hex(16)
+            self._shared.put(token, self.thread_of(tool_context.session))
+            tool_context.state[SHARED] = token
 
     async def after_tool_callback(
         self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: Any, result: Any

@@ -60,7 +60,7 @@ MARK = "fdstore"
 """Marks a message that was replaced, in its metadata, which no model is sent."""
 
 DIRECT = "direct"
-"""The mark of a result that ended its run: its caller has it as it was, and it is stored in the next run."""
+"""The mark of a result that ended its run. The caller got it unchanged; the next run stores it."""
 
 
 class FdstoreState(AgentState[Any]):
@@ -175,7 +175,7 @@ class FdstoreMiddleware(AgentMiddleware[FdstoreState, Any, Any]):
         return ToolMessage(content=content, name=call["name"], tool_call_id=call["id"], status=status)
 
     def _judge(self, request: ToolCallRequest, result: Any) -> Steps[Any]:
-        """Return what a handler returned as its reader is to see it: the model, or the caller of the run."""
+        """Store a handler's long result, or mark it if it ends the run."""
         if isinstance(result, ToolMessage) and _ends_run(request):
             metadata = {**result.response_metadata, MARK: DIRECT}
             return result.model_copy(update={"response_metadata": metadata})
@@ -235,8 +235,8 @@ def _messages(request: ToolCallRequest) -> list[Any]:
 
 
 def _process_in(messages: list[Any]) -> str | None:
-    """Return the process of the last descriptor in the messages of a run without a thread: one whose name was
-    generated, since that nobody can guess."""
+    """Return the process of the last descriptor in the messages of a run without a thread. Only generated
+    names count: clients can send messages, but cannot guess such a name."""
     artifacts = (getattr(message, "artifact", None) for message in reversed(messages))
     stored = (artifact.get(MARK) for artifact in artifacts if isinstance(artifact, dict))
     names = (str(each.get("process")) for each in stored if isinstance(each, dict))

@@ -164,7 +164,7 @@ class _Tool(_InContext):
 
 
 class _Metadata(ToolMetadata):
-    """What a model is told of one of our tools."""
+    """The description of one of our tools."""
 
     schema: dict[str, Any]
 
@@ -179,7 +179,7 @@ class _Metadata(ToolMetadata):
 
 
 def _blocks_of(output: Any) -> list[Any]:
-    """Return the blocks of an output: of a value that is no text, one with its JSON if it has one."""
+    """Return the blocks of an output. A dict or list, which LlamaIndex formats with `str`, becomes JSON."""
     value = output.raw_output
     if isinstance(value, (dict, list)) and len(output.blocks) == 1 and output.content == str(value):
         try:

@@ -25,7 +25,7 @@ from typing import Annotated, Any, Unpack
 
 from fdstore.errors import InvalidArgument, MissingExtra
 from fdstore.integrations.content_parts import convert_blocks, shown_blocks
-from fdstore.integrations.thread_tools import AnyStore, ThreadOptions, ThreadTools, new_thread
+from fdstore.integrations.thread_tools import MAX_CALLS, AnyStore, ThreadOptions, ThreadTools, new_thread
 from fdstore.optional_packages import how_to_install
 from fdstore.results.content_blocks import picture_in
 from fdstore.results.pictures import Picture
@@ -48,9 +48,6 @@ try:
     from pydantic import Field, TypeAdapter
 except ImportError as error:
     raise MissingExtra("agents", how_to_install("openai-agents")) from error
-
-MAX_CALLS = 10_000
-"""Calls that are remembered until their results are sent."""
 
 STRUCTURED: TypeAdapter[Any] = TypeAdapter(
     Annotated[ToolOutputText | ToolOutputImage | ToolOutputFileContent, Field(discriminator="type")]
@@ -220,7 +217,7 @@ class FdstoreTools:
 
 
 def _ends_run(context: ToolContext[Any], tool: str) -> bool:
-    """Return whether a run ends with the result of a tool: then it is of its caller, not of the model."""
+    """Return whether the result of a tool is the final output of the run."""
     behavior = getattr(context.agent, "tool_use_behavior", None)
     if isinstance(behavior, dict):
         return tool in behavior.get("stop_at_tool_names", ())

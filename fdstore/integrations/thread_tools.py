@@ -84,6 +84,9 @@ FULL = ("tree_fds", "tree_bytes")
 RELEASED_AT_ONCE = 0.1
 """The part of the descriptors of a full process that is closed at once."""
 
+MAX_CALLS = 10_000
+"""Calls that an adapter remembers until their results are sent."""
+
 AnyToolset = Toolset | fdstore.aio.Toolset
 T = TypeVar("T")
 Steps = Generator[Callable[[], Any], Any, T]
@@ -390,7 +393,7 @@ def thread_of_tool() -> str | None:
 
 
 def new_thread(run: str | None = None) -> str:
-    """Return an id for a thread that has none: a random one, or that of this run, by what nobody can guess.
+    """Return a random thread id, or one derived from `run`, which must not be guessable.
 
     >>> new_thread("run 7") == new_thread("run 7") != new_thread()
     True
@@ -399,7 +402,7 @@ def new_thread(run: str | None = None) -> str:
 
 
 def is_generated(thread: str) -> bool:
-    """Return whether a thread has an id of `new_thread`.
+    """Return whether `new_thread` made a thread id.
 
     >>> is_generated(new_thread()), is_generated("chat-7")
     (True, False)

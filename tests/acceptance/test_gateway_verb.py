@@ -28,6 +28,13 @@ def request(tool: str, **arguments: object) -> bytes:
     return json.dumps({"id": 1, "method": "tools/call", "params": params}).encode() + b"\n"
 
 
+def peak_mb(pid: int) -> float:
+    """The most memory that a process has used."""
+    status = Path(f"/proc/{pid}/status").read_text("ascii")
+    [peak] = [line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:")]
+    return int(peak) / 1024
+
+
 def test_a_host_that_only_writes_gets_its_answer(command, store):
     ended = command("gateway", "--", *SERVER, stdin=request("lines", count=5000))
 
@@ -64,9 +71,7 @@ def test_a_result_of_sixty_megabytes_takes_at_most_two_and_a_half_times_its_memo
             gateway.stdin.write(request(tool, count=count))
             gateway.stdin.flush()
             assert b"<fd_result" in gateway.stdout.readline()
-            status = Path(f"/proc/{gateway.pid}/status").read_text("ascii")
-            [peak] = [line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:")]
-            return int(peak) / 1024
+            return peak_mb(gateway.pid)
 
         idle = peak_mb_after("lines", 5000)
         assert peak_mb_after(tool, 60) - idle < 2.5 * 60
@@ -88,9 +93,7 @@ def test_a_result_by_http_takes_at_most_two_and_a_half_times_its_memory(command,
                 gateway.stdin.flush()
                 said = gateway.stdout.readline()
             assert b"<fd_result" in said
-            status = Path(f"/proc/{gateway.pid}/status").read_text("ascii")
-            [peak] = [line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:")]
-            return int(peak) / 1024
+            return peak_mb(gateway.pid)
 
         idle = peak_mb_after(tool, 1)
         assert peak_mb_after(tool, 60) - idle < 2.5 * 60

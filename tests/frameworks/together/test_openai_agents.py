@@ -362,7 +362,7 @@ def test_the_examples_of_the_docstrings_run(run_docstrings: Callable[[str], None
 def test_runs_without_a_configuration_never_read_each_others_texts(
     store: Store, read_log: FunctionTool, log_text: str
 ) -> None:
-    """One object serves alice and bob, as in a web server; nobody named a thread."""
+    """One FdstoreTools object serves two users, and neither run has a thread id."""
     ours = FdstoreTools(store)
     alice = scripted(ask("read_log", "call_1"))
     bob = scripted(ask("list_fds", "call_1"), ask("read_fd", "call_2", '{"fd": "fd:1"}'))

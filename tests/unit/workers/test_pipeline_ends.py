@@ -34,7 +34,7 @@ def nothing_left() -> Iterator[None]:
     running_before = ProcessSnapshot().below(os.getpid())
     yield
     assert ProcessSnapshot().below(os.getpid()) == running_before
-    assert len(os.listdir("/proc/self/fd")) <= open_before
+    assert len(os.listdir("/proc/self/fd")) == open_before
     wait_until(lambda: not any(t.name.startswith("feeder") for t in threading.enumerate()))
 
 
