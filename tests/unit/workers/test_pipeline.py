@@ -14,7 +14,8 @@ import pytest
 from fdstore.errors import InvalidArgument
 from fdstore.pipeline_limits import PipelineLimits
 from fdstore_workers.pipeline.pipes import BranchClosed
-from fdstore_workers.pipeline.process_tree import MARK, ProcessSnapshot
+from fdstore_workers.pipeline.process_tree import MARK
+from tests import leftovers
 from tests.unit.workers.running import BLOCK, Run, blocks, shell
 from tests.waiting import wait_until
 
@@ -26,12 +27,8 @@ def closed(_: bytes) -> None:
 @pytest.fixture(autouse=True)
 def nothing_left() -> Iterator[None]:
     """No process, descriptor or thread outlives a run."""
-    open_before = len(os.listdir("/proc/self/fd"))
-    running_before = ProcessSnapshot().below(os.getpid())
-    yield
-    assert ProcessSnapshot().below(os.getpid()) == running_before
-    # less if the collector has closed what an earlier test left
-    assert len(os.listdir("/proc/self/fd")) <= open_before
+    with leftovers.nothing_left():
+        yield
     wait_until(lambda: not any(t.name.startswith("feeder") for t in threading.enumerate()))
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -13,7 +11,7 @@ import pytest
 
 from fdstore.pipeline_limits import PipelineLimits
 from fdstore_workers.pipeline.ended import Ended
-from fdstore_workers.pipeline.process_tree import ProcessSnapshot
+from tests import leftovers
 from tests.unit.workers.running import Run, blocks, shell
 from tests.waiting import PATIENCE_S, wait_until
 
@@ -29,12 +27,8 @@ def is_alive(pid: int) -> bool:
 @pytest.fixture(autouse=True)
 def nothing_left() -> Iterator[None]:
     """No process, descriptor or thread outlives a run."""
-    gc.collect()  # what earlier tests of this process left, else it may go meanwhile
-    open_before = len(os.listdir("/proc/self/fd"))
-    running_before = ProcessSnapshot().below(os.getpid())
-    yield
-    assert ProcessSnapshot().below(os.getpid()) == running_before
-    assert len(os.listdir("/proc/self/fd")) == open_before
+    with leftovers.nothing_left():
+        yield
     wait_until(lambda: not any(t.name.startswith("feeder") for t in threading.enumerate()))
 
 

@@ -19,6 +19,7 @@ from fdstore_workers.pipeline.ended import Ended
 from fdstore_workers.pipeline.launch_settings import NOT_MADE
 from fdstore_workers.pipeline.process_tree import ProcessSnapshot
 from fdstore_workers.pipeline.sandlock_engine import Sandlock, find_sandlock
+from tests import leftovers
 from tests.children import Child
 from tests.unit.workers.engines import ALONE, ENGINES, TIGHT, CommandOutput, run_in, working
 from tests.waiting import PATIENCE_S, wait_until
@@ -28,11 +29,10 @@ WITH_NAMESPACES = [engine for engine in ENGINES if engine in working() and engin
 
 
 def open_sandbox_runner(engine: str) -> Iterator[Inside]:
-    """Yield a function that runs a command in the sandbox; fail if any process remains."""
+    """Yield a function that runs a command in the sandbox; fail if any process or descriptor remains."""
     sandbox = working()[engine]
-    before = ProcessSnapshot().below(os.getpid())
-    yield lambda *argv, **options: run_in(sandbox, *argv, **options)
-    assert ProcessSnapshot().below(os.getpid()) == before
+    with leftovers.nothing_left():
+        yield lambda *argv, **options: run_in(sandbox, *argv, **options)
 
 
 @pytest.fixture(params=list(working()))

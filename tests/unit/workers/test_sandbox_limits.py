@@ -13,8 +13,8 @@ import pytest
 
 from fdstore_workers.pipeline.bubblewrap import Bubblewrap
 from fdstore_workers.pipeline.launch_settings import NOT_MADE
-from fdstore_workers.pipeline.process_tree import ProcessSnapshot
 from fdstore_workers.pipeline.sandlock_engine import Sandlock
+from tests import leftovers
 from tests.unit.workers.engines import TIGHT, run_in, working
 from tests.unit.workers.probes import DIFFERENCES
 from tests.waiting import PATIENCE_S
@@ -87,13 +87,11 @@ def test_the_number_of_threads_is_bounded(engine: str, sandbox: Bubblewrap | San
 
 
 def test_a_fork_bomb_ends_with_its_stage(sandbox: Bubblewrap | Sandlock) -> None:
-    before = {each.pid for each in ProcessSnapshot().below(os.getpid())}
-
-    said = run_in(sandbox, *bash("b() { b | b & b; }; b"), kill_at_output=True, grace_s=0.2)
+    with leftovers.nothing_left():
+        said = run_in(sandbox, *bash("b() { b | b & b; }; b"), kill_at_output=True, grace_s=0.2)
 
     assert said.ended.reason == "cancelled"
     assert "Resource temporarily unavailable" in said.errors
-    assert {each.pid for each in ProcessSnapshot().below(os.getpid())} <= before
 
 
 def test_memory_time_files_and_cores_are_bounded(sandbox: Bubblewrap | Sandlock) -> None:

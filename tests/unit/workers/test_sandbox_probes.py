@@ -83,7 +83,9 @@ def host() -> Iterator[dict[str, object]]:
         at["shm"] = 0x5EC12E7 + os.getpid()
         at["queue"] = f"fdstore-probe-{os.getpid()}"
         before = os.umask(0)
-        libc.mq_open(f"/{at['queue']}".encode(), os.O_CREAT | os.O_RDWR, 0o666, None)
+        stack.callback(
+            os.close, libc.mq_open(f"/{at['queue']}".encode(), os.O_CREAT | os.O_RDWR, 0o666, None)
+        )
         os.umask(before)
         stack.callback(libc.mq_unlink, f"/{at['queue']}".encode())
         shared_file = Path(f"/dev/shm/{at['queue']}")
