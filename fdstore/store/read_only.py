@@ -1,7 +1,10 @@
-"""Read-only access to a store, also on a Redis that is unsafe or full."""
+"""What an operation writes: refused, for read-only access to a store, also on a Redis that is unsafe or full;
+or noted.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from fdstore.errors import LookingOnly
@@ -30,6 +33,17 @@ def read_only(operation: Operation[T], where: str) -> Operation[T]:
     def serve(request: Request) -> Operation[Any]:
         if (write := _write_in(request)) is not None:
             raise LookingOnly(where, write)
+        return (yield request)
+
+    return served(operation, serve)
+
+
+def noting_writes(operation: Operation[T], wrote: Callable[[], None]) -> Operation[T]:
+    """Run an operation, and call `wrote` before each request that contains a write."""
+
+    def serve(request: Request) -> Operation[Any]:
+        if _write_in(request) is not None:
+            wrote()
         return (yield request)
 
     return served(operation, serve)

@@ -22,12 +22,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Link, Span, SpanKind, Tracer
 
 Attributes = Mapping[str, str | int | float | bool | tuple[str, ...] | None]
+
+OPERATION = "db.operation.name"
+"""The attribute of a span of the store that says whether it read or wrote."""
 
 tracer: Tracer | None = None
 """Creates spans; None: nothing is traced."""
@@ -167,20 +171,22 @@ def is_in_span() -> bool:
 
 
 @contextmanager
-def operation(generator: object) -> Iterator[None]:
+def operation(generator: object) -> Iterator[Callable[[], None] | None]:
     """Run the block, which runs an operation on the store, in a span of its own, if there is a span
     around it. What the operation creates belongs to the span around it. For use while `tracer` is
-    set."""
+    set.
+
+    Yields what to call if the operation writes, for else its span says that it reads; None without a span."""
     from opentelemetry.trace import SpanKind, Status, StatusCode
 
     if tracer is None or not is_in_span():
-        yield
+        yield None
         return
     name = getattr(generator, "__qualname__", "operation")
-    attributes = {"db.system.name": "redis", "db.operation.name": name}
+    attributes = {"db.system.name": "redis", OPERATION: "read"}
     opened = tracer.start_span(f"fdstore {name}", kind=SpanKind.CLIENT, attributes=attributes)
     try:
-        yield
+        yield partial(opened.set_attribute, OPERATION, "write")
     except BaseException as error:
         opened.set_attribute("error.type", _type_of(error))
         opened.set_status(Status(StatusCode.ERROR))

@@ -190,7 +190,9 @@ def test_spans_follow_the_conventions_and_hold_no_content(observed: Observed) ->
     assert chat["gen_ai.usage.output_tokens"] > 0
     assert (agent["gen_ai.agent.name"], agent["gen_ai.conversation.id"]) == ("reader", observed.root)
     stores = [span for span in observed.collector.spans if span.kind == Span.SPAN_KIND_CLIENT]
-    assert "Toolbox.start" in {attributes(span).get("db.operation.name") for span in stores}
+    assert "fdstore Toolbox.start" in {span.name for span in stores}
+    operations = [span for span in stores if span.name.startswith("fdstore ")]
+    assert {attributes(span)["db.operation.name"] for span in operations} == {"read", "write"}
     assert all(span.parent_span_id for span in stores), "polling and sweeping make no spans"
     everything = b"".join(span.SerializeToString() for span in observed.collector.spans)
     assert SECRET.encode() not in everything

@@ -15,7 +15,7 @@ from fdstore.errors import InvalidArgument, StoreUnavailable, UnknownOutcome, qu
 from fdstore.records import DroppedTree, ProcessRecord, Survey, TreeLimits, TreeRecord
 from fdstore.store.doctor.check import check_server
 from fdstore.store.processes import dropping, process_records, processes
-from fdstore.store.read_only import read_only
+from fdstore.store.read_only import noting_writes, read_only
 from fdstore.telemetry import tracing
 from fdstore.wire._async.cluster import make_runner
 from fdstore.wire._async.runner import Runner
@@ -188,7 +188,9 @@ class Store:
         if self._looking:
             operation = read_only(operation, self.where)
         if tracing.tracer is not None:
-            with tracing.operation(operation):
+            with tracing.operation(operation) as wrote:
+                if wrote is not None:
+                    operation = noting_writes(operation, wrote)
                 return await self._runner.run(operation)
         return await self._runner.run(operation)
 
