@@ -19,8 +19,20 @@ def stdio_command(redis_url: str, *options: str) -> list[str]:
 @contextmanager
 def http_server(redis_url: str) -> Iterator[str]:
     """Run a server over HTTP and yield its URL."""
-    command = [*stdio_command(redis_url), "--http", "127.0.0.1:0"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+    with _running(stdio_command(redis_url)) as url:
+        yield url
+
+
+@contextmanager
+def http_server_with_tokens(redis_url: str) -> Iterator[str]:
+    """Run a server over HTTP whose callers need a token, and yield its URL."""
+    with _running([str(FDSTORE), "mcp", "--url", redis_url, "--require-token"]) as url:
+        yield url
+
+
+@contextmanager
+def _running(command: list[str]) -> Iterator[str]:
+    with subprocess.Popen([*command, "--http", "127.0.0.1:0"], stderr=subprocess.PIPE, text=True) as server:
         try:
             assert server.stderr is not None
             said = server.stderr.readline()
