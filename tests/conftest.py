@@ -24,7 +24,12 @@ from tests import children
 
 # before they are imported, so that a failed assert shows its values
 pytest.register_assert_rewrite(
-    "tests.leftovers", "tests.slices", "tests.store_model", "tests.stored_keys", "tests.unit.rendering"
+    "tests.frameworks.conformance.cases",
+    "tests.leftovers",
+    "tests.slices",
+    "tests.store_model",
+    "tests.stored_keys",
+    "tests.unit.rendering",
 )
 
 import tests.properties  # noqa: E402, F401

@@ -18,7 +18,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Unpack
 
 from fdstore.errors import MissingExtra
-from fdstore.integrations.thread_tools import AnyStore, Steps, ThreadOptions, ThreadTools, new_thread
+from fdstore.integrations.thread_tools import (
+    AnyStore,
+    Steps,
+    ThreadOptions,
+    ThreadTools,
+    new_thread,
+    thread_of_tool,
+    within_tool_of,
+)
 from fdstore.optional_packages import how_to_install
 
 try:
@@ -38,7 +46,8 @@ class FdstoreRunner:
 
     store    a connected store: of `fdstore.connect` for both runners, or of `fdstore.aio.connect` for that of
              `AsyncAnthropic` alone
-    thread   id of the conversation, which has a process of its own. None: a new one
+    thread   id of the conversation, which has a process of its own. None: that of the conversation within
+             whose tool this is called, else a new one
     options  see `ThreadOptions`
 
     Raises `InvalidArgument`.
@@ -57,7 +66,7 @@ class FdstoreRunner:
 
     def __init__(self, store: AnyStore, thread: str | None = None, **options: Unpack[ThreadOptions]) -> None:
         self._ours = ThreadTools(store, **options)
-        self._thread = thread or new_thread()
+        self._thread = thread or thread_of_tool() or new_thread()
 
     @property
     def instructions(self) -> str:
@@ -94,7 +103,8 @@ class FdstoreRunner:
 
         def call(given: object) -> Any:
             try:
-                output = tool.call(given)
+                with within_tool_of(self._thread):
+                    output = tool.call(given)
             except ToolError as error:
                 raise self._ours.run(self._store_error(tool.name, error)) from error
             return self._ours.run(self._store(tool.name, output))
@@ -107,7 +117,8 @@ class FdstoreRunner:
 
         async def call(given: object) -> Any:
             try:
-                output = await tool.call(given)
+                with within_tool_of(self._thread):
+                    output = await tool.call(given)
             except ToolError as error:
                 raise await self._ours.run_async(self._store_error(tool.name, error)) from error
             return await self._ours.run_async(self._store(tool.name, output))

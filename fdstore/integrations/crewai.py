@@ -94,8 +94,10 @@ class FdstoreCrew:
         """Return a result as the model is to see it; None leaves it as it is."""
         if not isinstance(call.tool_result, str) or getattr(call.tool, "result_as_answer", False):
             return None  # the answer of the agent is what its tool returned
-        shown = self._ours.run(self._ours.offload(self.thread, call.tool_result, call.tool_name))
-        return None if shown is None or shown.content == call.tool_result else str(shown.content)
+        raw = getattr(call, "raw_tool_result", None)  # of which CrewAI 1.15 shows the repr
+        value = raw if isinstance(raw, (dict, list)) and str(raw) == call.tool_result else call.tool_result
+        shown = self._ours.run(self._ours.offload(self.thread, value, call.tool_name))
+        return None if shown is None or shown.descriptor is None else str(shown.content)
 
     def _on_input(self, context: Any) -> Any:
         """Return the inputs of a crew with their long texts stored."""

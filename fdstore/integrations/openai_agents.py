@@ -25,7 +25,15 @@ from typing import Annotated, Any, Unpack
 
 from fdstore.errors import InvalidArgument, MissingExtra
 from fdstore.integrations.content_parts import convert_blocks, shown_blocks
-from fdstore.integrations.thread_tools import MAX_CALLS, AnyStore, ThreadOptions, ThreadTools, new_thread
+from fdstore.integrations.thread_tools import (
+    MAX_CALLS,
+    AnyStore,
+    ThreadOptions,
+    ThreadTools,
+    new_thread,
+    thread_of_tool,
+    within_tool_of,
+)
 from fdstore.optional_packages import how_to_install
 from fdstore.results.content_blocks import picture_in
 from fdstore.results.pictures import Picture
@@ -104,10 +112,11 @@ class FdstoreTools:
         ]
 
     def run_config(self, thread: str | None = None, config: RunConfig | None = None) -> RunConfig:
-        """Return a run configuration, `config` or a new one, for a thread (default: its `group_id`, else a
-        new one). A `call_model_input_filter` that it has runs first."""
+        """Return a run configuration, `config` or a new one, for a thread (default: its `group_id`, else that
+        of the agent within whose tool this is called, else a new one). A `call_model_input_filter` that it
+        has runs first."""
         config = config or RunConfig()
-        thread = thread or config.group_id or new_thread()
+        thread = thread or config.group_id or thread_of_tool() or new_thread()
         before = config.call_model_input_filter
 
         async def filtered(data: CallModelData[Any]) -> ModelInputData:
@@ -127,7 +136,8 @@ class FdstoreTools:
         run, name = tool.on_invoke_tool, tool.name
 
         async def invoke(context: ToolContext[Any], arguments: str) -> Any:
-            output = await run(context, arguments)
+            with within_tool_of(self._thread_of(context)):
+                output = await run(context, arguments)
             if _ends_run(context, name):
                 self._direct.first(context.tool_call_id, None)
                 return output
@@ -152,9 +162,12 @@ class FdstoreTools:
         return invoke
 
     def _thread_of(self, context: ToolContext[Any]) -> str:
-        """Return the thread of a run: that of its configuration, else a new one."""
+        """Return the thread of a run: that of its configuration, else that of the agent within whose tool it
+        is, else a new one."""
         if context.run_config and context.run_config.group_id:
             return str(context.run_config.group_id)
+        if outer := thread_of_tool():
+            return outer
         _, thread = self._runs.first(id(context.usage), (context.usage, new_thread()))
         self._ours.see(thread, context.turn_input)
         return thread

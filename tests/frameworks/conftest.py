@@ -19,6 +19,7 @@ import fdstore
 from fdstore.client import Store
 from fdstore.local.redis_server import PrivateServer
 from tests import examples
+from tests.frameworks.conformance.testing import PROPERTY, table
 
 EXAMPLES = examples.ROOT / "examples" / "frameworks"
 MAX_EXAMPLE_LINES = 20
@@ -26,6 +27,20 @@ MAX_EXAMPLE_LINES = 20
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     session.config.pluginmanager.getplugin("temporary files").frameworks_run = True
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the table of the conformance set, if it was run."""
+    reports = [
+        (report, dict(report.user_properties)[PROPERTY])
+        for kind in ("passed", "failed")
+        for report in terminalreporter.stats.get(kind, ())
+        if PROPERTY in dict(report.user_properties)
+    ]
+    if reports:
+        terminalreporter.section("what every adapter holds")
+        for line in table({tuple(cell): report.passed for report, cell in reports}):
+            terminalreporter.write_line(line)
 
 
 @pytest.fixture(scope="session")

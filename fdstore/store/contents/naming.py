@@ -89,7 +89,7 @@ def _ask(
     keys = (handle.keys.tree.record, handle.keys.record, handle.keys.fds, handle.keys.names)
     [reply] = yield [script("names")(keys, count, *arguments)]
     if reply[0] == b"gone":
-        raise_if_lost(handle)
+        yield from raise_if_lost(handle)
     reached, entries = outcome(reply, handle.id)
     found: list[Descriptor | DamagedRecord] = []
     for name, content, flat in zip(entries[::3], entries[1::3], entries[2::3], strict=True):

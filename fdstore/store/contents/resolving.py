@@ -136,11 +136,16 @@ def lost_writer(tree: TreeKeys, content: str) -> Command:
     return script("lost_writer")(keys, content, RENEWS_WITHIN_S)
 
 
-def raise_if_lost(handle: ProcessHandle) -> None:
+def raise_if_lost(handle: ProcessHandle) -> Operation[None]:
     """Raise `StoreLostData` for a process that does not exist, if this client has seen its contents and its
-    tree cannot have been collected."""
-    if handle.has_met and not handle.may_be_collected():
-        raise StoreLostData(f"process {handle.id}", "it no longer exists, nor do its descriptors")
+    tree cannot have been collected and was not removed, which would have kept a number above all of them."""
+    if not handle.has_met or handle.may_be_collected():
+        return
+    [next_fd] = yield [("HGET", handle.keys.tree.earlier_numbers, "next_fd")]
+    with decoding(f"the numbers of earlier trees {handle.keys.tree.tree}"):
+        if next_fd is not None and whole_number(next_fd) > handle.highest:
+            return
+    raise StoreLostData(f"process {handle.id}", "it no longer exists, nor do its descriptors")
 
 
 def _check_missing(handle: ProcessHandle, fd: str) -> Operation[None]:
@@ -151,7 +156,7 @@ def _check_missing(handle: ProcessHandle, fd: str) -> Operation[None]:
         return
     [next_fd] = yield [("HGET", handle.keys.record, "next_fd")]
     if next_fd is None:
-        raise_if_lost(handle)
+        yield from raise_if_lost(handle)
         return
     with decoding(f"the record of process {handle.id}"):
         lost = whole_number(next_fd) <= number

@@ -10,48 +10,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crewai import Agent, BaseLLM, Crew, Task
+from crewai import Agent, Crew, Task
 from crewai.tools import tool
-from pydantic import Field
 
 import fdstore
 from fdstore.client import Store
 from fdstore.errors import InvalidArgument
 from fdstore.integrations.crewai import FdstoreCrew
-
-
-class ScriptedLlm(BaseLLM):
-    """Answers from a script, by native calls of tools or in its text, and keeps what it was shown."""
-
-    is_native: bool
-    script: list[tuple[str, dict[str, Any]]]
-    requests: list[list[Any]] = Field(default_factory=list)
-
-    def call(self, messages: Any, *args: Any, **options: Any) -> Any:
-        self.requests.append([dict(message) for message in messages])
-        turn = len(self.requests) - 1
-        if turn >= len(self.script):
-            return (
-                "Done." if self.is_native else "Thought: I now can give a great answer\nFinal Answer: Done."
-            )
-        name, arguments = self.script[turn]
-        if self.is_native:
-            function = {"name": name, "arguments": json.dumps(arguments)}
-            return [{"id": f"call_{turn}", "type": "function", "function": function}]
-        return f"Thought: I need it\nAction: {name}\nAction Input: {json.dumps(arguments)}"
-
-    async def acall(self, messages: Any, *args: Any, **options: Any) -> Any:
-        return self.call(messages)
-
-    def get_context_window_size(self) -> int:
-        return 1_000_000  # a small one makes CrewAI keep results in files itself
-
-    def supports_function_calling(self) -> bool:
-        return self.is_native
+from tests.frameworks.conformance.crewai import ScriptedLlm
+from tests.frameworks.conformance.driver import Call
 
 
 def scripted(*script: tuple[str, dict[str, Any]], native: bool = True) -> ScriptedLlm:
-    return ScriptedLlm(model="scripted", script=list(script), is_native=native)
+    return ScriptedLlm(model="scripted", script=[[Call(*each)] for each in script], is_native=native)
 
 
 @pytest.fixture(autouse=True)

@@ -9,42 +9,18 @@ from typing import Any
 
 import pytest
 from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent
-from llama_index.core.base.llms.types import ChatMessage, ImageBlock, TextBlock, ToolCallBlock
-from llama_index.core.llms.mock import MockFunctionCallingLLM
+from llama_index.core.base.llms.types import ImageBlock, TextBlock, ToolCallBlock
 from llama_index.core.tools import FunctionTool
 from llama_index.core.workflow import Context
-from pydantic import PrivateAttr
 
 import fdstore
 from fdstore.client import Store
 from fdstore.integrations.llama_index import FdstoreTools
-
-
-class Scripted(MockFunctionCallingLLM):
-    """Answers from a script, and keeps the messages of each request."""
-
-    _requests: list[list[ChatMessage]] = PrivateAttr(default_factory=list)
-
-    @property
-    def requests(self) -> list[list[ChatMessage]]:
-        return self._requests
+from tests.frameworks.conformance.llama_index import Scripted, scripted
 
 
 def ask(name: str, call_id: str, **arguments: Any) -> ToolCallBlock:
     return ToolCallBlock(tool_name=name, tool_kwargs=arguments, tool_call_id=call_id)
-
-
-def scripted(*turns: ToolCallBlock | list[ToolCallBlock], last: str = "Done.") -> Scripted:
-    left = [turn if isinstance(turn, list) else [turn] for turn in turns]
-
-    def answer(messages: Any, **more: Any) -> ChatMessage:
-        model.requests.append(list(messages))
-        if left:
-            return ChatMessage(role="assistant", blocks=left.pop(0))
-        return ChatMessage(role="assistant", content=last)
-
-    model = Scripted(response_generator=answer)
-    return model
 
 
 def agent_of(ours: FdstoreTools, tools: list[Any], model: Scripted, **options: Any) -> FunctionAgent:

@@ -10,11 +10,7 @@ from typing import Any
 import pytest
 from agent_framework import (
     Agent,
-    BaseChatClient,
-    ChatMiddlewareLayer,
-    ChatResponse,
     Content,
-    FunctionInvocationLayer,
     Message,
     tool,
 )
@@ -22,25 +18,7 @@ from agent_framework import (
 import fdstore
 from fdstore.client import Store
 from fdstore.integrations.agent_framework import FdstoreProvider
-
-
-class ScriptedClient(FunctionInvocationLayer, ChatMiddlewareLayer, BaseChatClient):
-    """Answers from a script, and keeps the messages and options of each request."""
-
-    def __init__(self, *script: Content) -> None:
-        super().__init__()
-        self.script = script
-        self.requests: list[list[Message]] = []
-        self.options: Any = {}
-
-    async def _inner_get_response(
-        self, *, messages: Any, stream: bool, options: Any, **more: Any
-    ) -> ChatResponse:
-        self.requests.append(list(messages))
-        self.options = options
-        turn = len(self.requests) - 1
-        content = self.script[turn] if turn < len(self.script) else Content.from_text("Done.")
-        return ChatResponse(messages=[Message("assistant", [content])])
+from tests.frameworks.conformance.agent_framework import ScriptedClient
 
 
 def ask(name: str, call_id: str, **arguments: Any) -> Content:

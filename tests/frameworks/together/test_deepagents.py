@@ -12,6 +12,7 @@ from types import FunctionType
 from typing import Any
 
 import pytest
+import redis
 from deepagents import create_deep_agent
 from deepagents.backends import CompositeBackend, StateBackend
 from deepagents.backends.protocol import ExecuteResponse, SandboxBackendProtocol
@@ -250,11 +251,22 @@ def test_failures_of_the_store_are_errors_of_the_protocol(store: Store, redis_ur
         assert "Error: " in str(backend.delete("/a.txt").error)
 
 
-def test_the_loss_of_all_files_is_told_until_one_is_written_again(
-    store: Store, backend: FdstoreBackend
-) -> None:
+def test_files_that_were_removed_are_not_there(store: Store, backend: FdstoreBackend) -> None:
     backend.write("/a.txt", "A")
     store.drop_tree("files")
+
+    assert backend.ls("/").entries == []
+    assert "not found" in str(backend.read("/a.txt").error)
+    assert backend.write("/a.txt", "B").error is None
+    assert [entry["path"] for entry in backend.ls("/").entries or ()] == ["/a.txt"]
+
+
+def test_the_loss_of_all_files_is_told_until_one_is_written_again(
+    redis_url: str, backend: FdstoreBackend
+) -> None:
+    backend.write("/a.txt", "A")
+    with redis.Redis.from_url(redis_url) as client:
+        client.flushall()
 
     assert "lost" in str(backend.ls("/").error)
     assert "lost" in str(backend.read("/a.txt").error)

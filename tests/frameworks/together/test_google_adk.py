@@ -4,43 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from google.adk.agents import LlmAgent
-from google.adk.models.base_llm import BaseLlm
-from google.adk.models.llm_request import LlmRequest
-from google.adk.models.llm_response import LlmResponse
 from google.adk.runners import InMemoryRunner
 from google.adk.tools import ToolContext
 from google.adk.tools.agent_tool import AgentTool
 from google.genai import types
-from pydantic import Field
 
 import fdstore
 from fdstore.client import Store
 from fdstore.integrations.google_adk import FdstorePlugin
-
-
-class ScriptedLlm(BaseLlm):
-    """Answers from a script, and keeps the contents, tools and instruction of each request."""
-
-    model: str = "scripted"
-    script: list[types.Part]
-    requests: list[list[types.Content]]
-    offered: list[str] = Field(default_factory=list)
-    system: str = ""
-
-    async def generate_content_async(
-        self, request: LlmRequest, stream: bool = False
-    ) -> AsyncIterator[LlmResponse]:
-        self.requests.append([content.model_copy(deep=True) for content in request.contents])
-        self.offered = sorted(request.tools_dict)
-        self.system = str(request.config.system_instruction)
-        turn = len(self.requests) - 1
-        part = self.script[turn] if turn < len(self.script) else types.Part(text="Done.")
-        yield LlmResponse(content=types.Content(role="model", parts=[part]))
+from tests.frameworks.conformance.google_adk import ScriptedLlm
 
 
 def ask(name: str, call_id: str, **arguments: Any) -> types.Part:
@@ -48,7 +25,7 @@ def ask(name: str, call_id: str, **arguments: Any) -> types.Part:
 
 
 def scripted(*script: types.Part) -> ScriptedLlm:
-    return ScriptedLlm(script=list(script), requests=[])
+    return ScriptedLlm(script=[[part] for part in script])
 
 
 async def events(

@@ -11,35 +11,19 @@ from typing import Any
 
 import pytest
 from langchain.agents import create_agent
-from langchain_core.language_models import FakeMessagesListChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.tools import ToolException, tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.types import Command
-from pydantic import Field
 
 import fdstore
 from fdstore.client import Store
 from fdstore.errors import InvalidArgument
 from fdstore.integrations.langchain import FdstoreMiddleware
 from tests import examples
-
-
-class ScriptedChat(FakeMessagesListChatModel):
-    """Answers from a script, and keeps the messages and tools of each request."""
-
-    requests: list[list[BaseMessage]] = Field(default_factory=list)
-    offered: list[Any] = Field(default_factory=list)
-
-    def bind_tools(self, tools: Any, **options: Any) -> ScriptedChat:
-        self.offered = list(tools)
-        return self
-
-    def _generate(self, messages: list[BaseMessage], *args: Any, **options: Any) -> Any:
-        self.requests.append(messages)
-        return super()._generate(messages, *args, **options)
+from tests.frameworks.conformance.langchain import ScriptedChat
 
 
 def ask(name: str, call_id: str, **arguments: Any) -> AIMessage:

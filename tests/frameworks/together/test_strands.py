@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import Callable
 from pathlib import Path
@@ -20,45 +19,12 @@ from strands.vended_plugins.context_offloader import ContextOffloader
 import fdstore
 from fdstore.client import Store
 from fdstore.integrations.strands import FdstorePlugin, FdstoreStorage
+from tests.frameworks.conformance.driver import Call
+from tests.frameworks.conformance.strands import Scripted
 
 
-class Scripted(Model):
-    """Calls tools in turn, and keeps what each request showed."""
-
-    def __init__(self, *calls: tuple[str, str, dict[str, Any]]) -> None:
-        self.calls = list(calls)
-        self.requests: list[dict[str, Any]] = []
-
-    def update_config(self, **config: Any) -> None:
-        pass
-
-    def get_config(self) -> Any:
-        return {}
-
-    def structured_output(self, *arguments: Any, **options: Any) -> Any:
-        raise NotImplementedError
-
-    async def stream(
-        self, messages: Any, tool_specs: Any = None, system_prompt: Any = None, **options: Any
-    ) -> Any:
-        system = options.get("system_prompt_content")
-        shown = {"messages": messages, "tools": tool_specs, "system": system or system_prompt}
-        self.requests.append({**shown, "seen": repr(messages)})
-        if self.calls:
-            call_id, name, given = self.calls.pop(0)
-            start = {"toolUse": {"name": name, "toolUseId": call_id}}
-            delta, reason = {"toolUse": {"input": json.dumps(given)}}, "tool_use"
-        else:
-            start, delta, reason = {}, {"text": "Done."}, "end_turn"
-        yield {"messageStart": {"role": "assistant"}}
-        yield {"contentBlockStart": {"start": start}}
-        yield {"contentBlockDelta": {"delta": delta}}
-        yield {"contentBlockStop": {}}
-        yield {"messageStop": {"stopReason": reason}}
-
-
-def ask(name: str, call_id: str, **arguments: Any) -> tuple[str, str, dict[str, Any]]:
-    return call_id, name, arguments
+def ask(name: str, call_id: str, **arguments: Any) -> list[tuple[str, Call]]:
+    return [(call_id, Call(name, arguments))]
 
 
 def made(function: Callable[[], Any], name: str) -> Any:

@@ -66,6 +66,16 @@ def test_the_awaitable_api_drops_a_tree_too(redis_url: str, store: Store, execut
     assert leftovers(execute, "old") == []
 
 
+def test_a_client_that_knows_a_tree_that_another_one_drops_is_told_so(proc: Process, redis_url: str) -> None:
+    """No data was lost."""
+    proc.create("text")
+    with fdstore.connect(redis_url) as other:
+        other.drop_tree("triage")
+
+    with pytest.raises(NotFound, match="its tree was removed at"):
+        proc.read("fd:1")
+
+
 def test_dropping_an_unknown_tree_is_an_error_that_names_the_existing_ones(store: Store) -> None:
     store.process("triage")
 

@@ -11,6 +11,7 @@ import pytest
 
 from fdstore.errors import MissingExtra
 from tests import examples
+from tests.frameworks.conformance.exceptions import EXCEPTIONS
 
 HOW_TO = examples.ROOT / "docs" / "how-to"
 TABLE = (HOW_TO / "frameworks.md").read_text("utf-8")
@@ -77,3 +78,12 @@ def test_modules_that_adapters_share_need_no_framework() -> None:
         "process_name",
     ):
         importlib.import_module(f"fdstore.integrations.{name}")
+
+
+def test_the_page_lists_what_does_not_apply_to_an_adapter_with_the_reason() -> None:
+    section = TABLE.partition("## What every adapter holds")[2]
+    rows = [line for line in section.splitlines() if line.startswith("| ")]
+
+    assert rows[1:] == [
+        f"| {adapter} | {case} | {reason} |" for (adapter, case), reason in EXCEPTIONS.items()
+    ]

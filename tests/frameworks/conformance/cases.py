@@ -1,0 +1,280 @@
+"""What every adapter of a conversation must hold, each case written once for all of them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import fdstore
+from fdstore.client import Store
+from fdstore.local.redis_server import PrivateServer
+from tests.frameworks.conformance.driver import Call, Driver, Function
+
+CASES: dict[str, Case] = {}
+"""By the name that the table shows."""
+
+
+class World:
+    """What a case has: an adapter, a store on a server of its own, and what its functions return.
+
+    text     5000 lines, with all that an encoding could lose
+    png      an image of 1 x 1 pixels
+    """
+
+    def __init__(self, driver: type[Driver], server: PrivateServer, store: Store, png: bytes) -> None:
+        self.driver, self.server, self.store, self.png = driver, server, store, png
+        self.text = (
+            "".join(f"line {n} of the build\n" for n in range(1, 5001)) + "é\t🦊\r\n\x0b\u2028 end  \n\n"
+        )
+
+    def talk(self, *functions: Function, **options: Any) -> Driver:
+        """Return a new conversation."""
+        return self.driver(options.pop("store", self.store), functions, **options)
+
+    def read_log(self, **options: Any) -> Function:
+        return Function("read_log", lambda: self.text, **options)
+
+    def stored(self) -> list[str]:
+        """Return all texts of all processes, oldest first in each."""
+        found = []
+        for tree in self.store.trees():
+            process = self.store.process(tree.id)
+            found += [
+                process.read(each.fd, read_all=True).text for each in process.list() if each.kind == "text"
+            ]
+        return found
+
+
+Case = Callable[[World], Awaitable[None]]
+
+
+def case(name: str) -> Callable[[Case], Case]:
+    def add(function: Case) -> Case:
+        CASES[name] = function
+        return function
+
+    return add
+
+
+def read(fd: str) -> Call:
+    return Call("read_fd", {"fd": fd})
+
+
+@case("offload")
+async def a_long_result_becomes_a_descriptor_that_the_model_reads(world: World) -> None:
+    ran = await world.talk(world.read_log()).run(Call("read_log"), read("fd:1#L4321"))
+
+    stub, page = ran.results
+    assert stub.startswith('<fd_result fd="fd:1" ')
+    assert "\nline 4321 of the build\n" in page
+    assert "line 2500 of" not in ran.seen
+    assert "search_fd" in ran.system
+    assert ran.answer == "Done."
+
+
+@case("exactness")
+async def what_is_stored_is_what_the_function_returned(world: World) -> None:
+    await world.talk(world.read_log()).run(Call("read_log"))
+
+    assert world.stored() == [world.text]
+
+
+@case("short results")
+async def short_results_are_shown_as_they_are_and_store_nothing(world: World) -> None:
+    ran = await world.talk(Function("count", lambda: "3 lines")).run(Call("count"))
+
+    assert ran.results == ["3 lines"]
+    assert world.stored() == []
+
+
+@case("many blocks")
+async def blocks_that_are_long_together_are_judged_together(world: World) -> None:
+    blocks: list[str | bytes] = [f"block {n} " + "x" * 4700 for n in range(300)]
+    many = Function("many", lambda: blocks, returns_blocks=True)
+
+    ran = await world.talk(many).run(Call("many"))
+
+    assert len(ran.results[0]) < 10_000
+    assert all(block in "".join(world.stored()) for block in blocks)
+
+
+@case("structured content")
+async def a_long_object_is_stored_as_indented_json(world: World) -> None:
+    value = {"rows": [{"row": n, "name": "x" * 20} for n in range(1000)]}
+    rows = Function("rows", lambda: value)
+
+    ran = await world.talk(rows).run(Call("rows"), read("fd:1#L2-4"))
+
+    assert "<fd_result " in ran.results[0]
+    assert len(ran.results[0]) < 10_000
+    [stored] = world.stored()
+    assert json.loads(stored) in (value, value["rows"])
+    assert stored.count("\n") > 1000
+
+
+@case("images")
+async def an_image_stays_beside_a_text_that_is_stored(world: World) -> None:
+    look = Function("look", lambda: ["short", world.png, world.text], returns_blocks=True)
+
+    ran = await world.talk(look).run(Call("look"))
+
+    assert ran.images == 1
+    assert "short" in ran.results[0]
+    assert "<fd_result " in ran.results[0]
+    assert "line 2500 of" not in ran.seen
+
+
+@case("errors")
+async def an_error_stays_an_error_and_a_refused_call_is_one(world: World) -> None:
+    def fail() -> str:
+        raise ValueError("exit code 2")
+
+    ran = await world.talk(Function("fail", fail)).run(Call("fail"), read("fd:9"))
+
+    _, refused = ran.results
+    assert refused.startswith('<fd_error type="not_found"')
+    assert ran.failed[0]
+
+
+@case("parallel calls")
+async def calls_of_one_turn_share_a_process_and_keep_their_texts(world: World) -> None:
+    functions = [Function(f"read_{n}", lambda n=n: f"{n}\n" * 6000) for n in range(5)]
+
+    ran = await world.talk(*functions).run([Call(each.name) for each in functions])
+
+    assert len(world.store.trees()) == 1
+    assert sorted(world.stored()) == sorted(f"{n}\n" * 6000 for n in range(5))
+    process = world.store.process(world.store.trees()[0].id)
+    for number, stub in enumerate(ran.results):
+        fd = stub.split('fd="')[1].split('"')[0]
+        assert process.read(fd, read_all=True).text == f"{number}\n" * 6000
+
+
+@case("streams")
+async def a_streamed_run_is_as_another(world: World) -> None:
+    ran = await world.talk(world.read_log()).run(Call("read_log"), read("fd:1#L4321"), streamed=True)
+
+    stub, page = ran.results
+    assert stub.startswith('<fd_result fd="fd:1" ')
+    assert "\nline 4321 of the build\n" in page
+    assert "line 2500 of" not in ran.seen
+
+
+@case("next message")
+async def a_conversation_goes_on_with_its_descriptors(world: World) -> None:
+    talk = world.talk(world.read_log())
+    await talk.run(Call("read_log"))
+
+    ran = await talk.run(read("fd:1#L7"), prompt="And line 7?")
+
+    assert "\nline 7 of the build\n" in ran.results[-1]
+    assert len(world.store.trees()) == 1
+
+
+@case("approval")
+async def a_run_that_was_approved_elsewhere_goes_on(world: World) -> None:
+    talk = world.talk(world.read_log(), Function("delete", lambda: world.text, needs_approval=True))
+    await talk.run(Call("read_log"), Call("delete"))
+    assert len(world.stored()) == 1
+
+    with fdstore.connect(world.server.url) as another:
+        ran = await talk.approve(another, read("fd:1#L7"), read("fd:2#L8"))
+
+    *_, deleted, first, second = ran.results
+    assert deleted.startswith('<fd_result fd="fd:2" ')
+    assert "\nline 7 of the build\n" in first
+    assert "\nline 8 of the build\n" in second
+    assert len(world.store.trees()) == 1
+
+
+@case("agent in a tool")
+async def an_agent_in_a_tool_shares_the_process_of_its_run(world: World) -> None:
+    async def ask_reader() -> str:
+        ran = await world.talk(world.read_log(), thread=None).run(Call("read_log"))
+        return re.findall(r'fd="fd:\d+"', ran.results[0])[0]
+
+    outer = world.talk(Function("ask_reader", ask_reader), world.read_log(), thread=None)
+
+    ran = await outer.run(Call("ask_reader"), Call("read_log"), read("fd:1#L9"))
+
+    said, stored, page = ran.results
+    assert said == 'fd="fd:1"'
+    assert stored.startswith('<fd_result fd="fd:2" ')
+    assert "\nline 9 of the build\n" in page
+    assert len(world.store.trees()) == 1
+
+
+@case("two users")
+async def no_run_reads_the_text_of_another(world: World) -> None:
+    for thread in ("alice", "bob", None, None):
+        mail = f"mail of {thread}\n" * 1000
+        ran = await world.talk(Function("mail", lambda mail=mail: mail), thread=thread).run(
+            Call("mail"), read("fd:1#L2")
+        )
+        assert f"\nmail of {thread}\n" in ran.results[1]
+        ran = await world.talk(thread=f"{thread}-2" if thread else None).run(read("fd:1"))
+        assert 'type="not_found"' in ran.results[0]
+
+    assert sorted(world.stored()) == sorted(
+        f"mail of {thread}\n" * 1000 for thread in ("alice", "bob", None, None)
+    )
+
+
+@case("store away")
+async def a_store_that_is_away_lets_results_pass(world: World) -> None:
+    talk = world.talk(world.read_log())
+    world.server.stop()
+
+    ran = await talk.run(Call("read_log"), read("fd:1"))
+
+    first, page = ran.results
+    assert first == world.text
+    assert page.startswith('<fd_error type="store_unavailable"')
+
+
+@case("retention")
+async def an_old_id_never_means_another_text(world: World) -> None:
+    talk = world.talk(world.read_log())
+    await talk.run(Call("read_log"))
+    [tree] = world.store.trees()
+    world.store.drop_tree(tree.id)
+
+    ran = await talk.run(read("fd:1"), Call("read_log"), read("fd:1"), prompt="And now?")
+
+    *_, refused, stub, again = ran.results
+    assert 'type="not_found"' in refused
+    assert stub.startswith('<fd_result fd="fd:2" ')
+    assert 'type="not_found"' in again
+
+
+@case("limits")
+async def a_conversation_without_end_lets_go_of_its_oldest_texts(world: World) -> None:
+    functions = [Function(f"read_{n}", lambda n=n: f"{n}\n" * 6000) for n in range(4)]
+    talk = world.talk(*functions, limits=fdstore.TreeLimits(tree_fds=2), keep_s=0)
+
+    ran = await talk.run(*(Call(each.name) for each in functions), read("fd:1"), read("fd:4"))
+
+    *_, first, last = ran.results
+    assert "<fd_error " in first
+    assert "\n3\n" in last
+
+
+@case("instructions")
+async def the_instructions_promise_what_no_framework_does(world: World) -> None:
+    ran = await world.talk(world.read_log()).run(Call("read_log"))
+
+    assert "<ref" not in ran.system
+    assert "{{" not in ran.system
+
+
+@case("direct results")
+async def the_caller_gets_the_text_and_the_model_its_descriptor(world: World) -> None:
+    talk = world.talk(world.read_log(is_direct=True))
+
+    ran = await talk.run(Call("read_log"))
+    later = await talk.run(prompt="And now?")
+
+    assert ran.answer.strip() == world.text.strip()
+    assert "line 2500 of" not in later.seen

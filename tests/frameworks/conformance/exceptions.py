@@ -1,0 +1,25 @@
+"""Which cases do not apply to a framework, and why: the same list is on the page of frameworks."""
+
+EXCEPTIONS = {
+    ("Agent Framework", "direct results"): "no tool of it ends a run with its result",
+    ("Anthropic tool runner", "approval"): "the runner has none",
+    ("Anthropic tool runner", "direct results"): "no tool of it ends a run with its result",
+    ("CrewAI", "approval"): "a person is asked at the terminal, within the run",
+    ("CrewAI", "images"): "its tools return text",
+    ("CrewAI", "many blocks"): "its tools return text",
+    ("Google ADK", "agent in a tool"): (
+        "an agent is a tool by `AgentTool`, and shares the process; a function that runs "
+        "another runner has another session, and no callback surrounds it"
+    ),
+    ("Haystack", "approval"): "its hooks ask within the run, which waits for the answer",
+    ("Haystack", "direct results"): (
+        "its exit conditions end a run after the hook, whose messages are the caller's too"
+    ),
+    ("Haystack", "agent in a tool"): (
+        "its hooks have no end that always runs; the page says how to pass `hook_context`"
+    ),
+    ("LlamaIndex", "approval"): "a tool waits for a person's event itself, within its run",
+    ("Pydantic AI", "direct results"): "no tool of it ends a run with its result",
+    ("Strands", "direct results"): "no tool of it ends a run with its result",
+}
+"""By the adapter and the case."""
