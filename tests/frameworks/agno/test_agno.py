@@ -17,6 +17,7 @@ from agno.models.message import Message
 from agno.team import Team
 from agno.tools import tool
 from agno.tools.function import ToolResult
+from agno.workflow import Workflow
 
 import fdstore
 from fdstore.client import Store
@@ -325,6 +326,20 @@ def test_members_of_a_team_share_the_process_of_its_run(
     assert "\nline 8 of the build\n" in results(count.requests[-1])[0]
     assert "\nline 9 of the build\n" in page
     assert len(store.trees()) == 1
+
+
+def test_steps_of_a_workflow_share_the_process_of_its_session(
+    store: Store, read_log: Callable[[], str]
+) -> None:
+    ours = FdstoreTools(store)
+    first = [call("read_log"), say("It is fd:1.")]
+    second = [call("read_fd", fd="fd:1#L9"), say("Done.")]
+    with ScriptedModel(first) as reads, ScriptedModel(second) as counts:
+        steps = [agent_of(ours, [read_log], reads), agent_of(ours, [], counts)]
+        Workflow(name="triage", steps=steps, telemetry=False).run("Go.", session_id="chat-7")
+
+    assert "\nline 9 of the build\n" in results(counts.requests[-1])[0]
+    assert [tree.id for tree in store.trees()] == ["chat-7"]
 
 
 def test_a_long_answer_of_a_member_is_stored(store: Store, log_text: str) -> None:
