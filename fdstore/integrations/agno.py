@@ -156,7 +156,8 @@ class FdstoreTools(Toolkit):
         return thread
 
     def _see(self, thread: str, messages: Any) -> None:
-        self._ours.see(thread, [each for each in messages or [] if each.role not in ("system", "developer")])
+        told = [each for each in messages or [] if each.role not in ("system", "developer")]
+        self._ours.see(thread, [(each.content, each.tool_calls) for each in told])  # and no images
 
     def _function(self, definition: dict[str, Any], blocking: bool) -> Function:
         """Return one of our tools."""

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from agno.agent import Agent
 from agno.db.in_memory import InMemoryDb
+from agno.exceptions import StopAgentRun
 from agno.media import Image
 from agno.models.anthropic import Claude
 from agno.models.message import Message
@@ -425,16 +426,54 @@ def test_errors_and_short_results_stay_and_json_is_stored_as_such(store: Store) 
 
 
 @MODES
+@pytest.mark.parametrize("ends_run", [True, False], ids=["ends the run", "goes on"])
 def test_the_caller_gets_what_a_direct_tool_returned(
-    store: Store, read_log: Callable[[], str], log_text: str, mode: str
+    store: Store, read_log: Callable[[], str], log_text: str, mode: str, ends_run: bool
 ) -> None:
-    direct = tool(stop_after_tool_call=True, show_result=True)(read_log)
+    direct = tool(stop_after_tool_call=ends_run, show_result=True)(read_log)
 
-    with ScriptedModel([call("read_log")]) as model:
+    with ScriptedModel([call("read_log"), say("Done.")]) as model:
         answer = ask(agent_of(FdstoreTools(store), [direct], model), mode=mode)
 
     assert log_text in answer
+    assert len(model.requests) == (1 if ends_run else 2)
     assert store.trees() == []
+
+
+@MODES
+def test_a_tool_that_stops_the_run_stops_it(store: Store, mode: str) -> None:
+    def stop() -> str:
+        """Stop."""
+        raise StopAgentRun("enough")
+
+    with ScriptedModel([call("stop"), say("Done.")]) as model:
+        ask(agent_of(FdstoreTools(store), [stop], model), mode=mode)
+
+    assert len(model.requests) == 1
+
+
+def test_a_run_that_waited_for_a_person_goes_on_with_its_descriptors(
+    store: Store, read_log: Callable[[], str]
+) -> None:
+    confirmed = tool(requires_confirmation=True)(read_log)
+
+    def read_first() -> str:
+        """Return the log of the first build."""
+        return read_log()
+
+    script = [call("read_first"), call("read_log"), call("read_fd", fd="fd:2#L9"), say("Done.")]
+    with ScriptedModel(script) as model:
+        agent = agent_of(FdstoreTools(store), [confirmed, read_first], model)
+        paused = agent.run("Go.")
+        for requirement in paused.active_requirements:
+            requirement.confirm()
+        agent.continue_run(run_response=paused)
+
+    first, second, page = results(model.requests[-1])
+    assert first.startswith('<fd_result fd="fd:1" ')
+    assert second.startswith('<fd_result fd="fd:2" ')
+    assert "\nline 9 of the build\n" in page
+    assert len(store.trees()) == 1
 
 
 def test_a_result_that_is_cached_is_stored_for_each_session(
