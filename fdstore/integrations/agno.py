@@ -134,7 +134,7 @@ class FdstoreTools(Toolkit):
             return None
         thread = self._thread_of(run_context, agent, team)
         for run in session.runs or []:
-            self._see(thread, run.messages)
+            self._see(thread, getattr(run, "messages", None))
         return self._ours.wrap_input(thread, run_input.input_content)
 
     def _call(self, run_context: Any, name: str, agent: Any, team: Any) -> _Call:
