@@ -16,6 +16,12 @@ from tests.frameworks.conformance.exceptions import EXCEPTIONS
 HOW_TO = examples.ROOT / "docs" / "how-to"
 TABLE = (HOW_TO / "frameworks.md").read_text("utf-8")
 ADAPTERS = [path.stem for path in examples.adapters()]
+RECIPES = sorted(
+    {path.stem.removesuffix("_example") for path in (examples.ROOT / "examples" / "frameworks").glob("*.py")}
+    - set(ADAPTERS)
+)
+"""Frameworks without an adapter, with a program that gives their agents a `Toolset`."""
+
 MAX_LINES = 20
 
 
@@ -34,6 +40,15 @@ def test_the_page_shows_the_example_as_it_is(name: str) -> None:
     assert f"pip install '.[{name.replace('_', '-')}]'" in page
     assert len(code) <= MAX_LINES
     assert f"](frameworks/{name.replace('_', '-')}.md)" in row_of(name)[0]
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_the_page_of_a_recipe_shows_its_program_as_it_is(name: str) -> None:
+    program = (examples.ROOT / "examples" / "frameworks" / f"{name}_example.py").read_text("utf-8")
+    page = (HOW_TO / "frameworks" / f"{name}.md").read_text("utf-8")
+
+    assert f"```python\n{program}```" in page
+    assert f"](frameworks/{name}.md)" in TABLE
 
 
 @pytest.mark.parametrize("name", ADAPTERS)
