@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 
 import msgspec
@@ -44,7 +44,7 @@ MAX_RUNS = 3
 
 NOT_SUSPENDED = (
     "too_large: the variables take too much memory to wait for an answer; variables are as before the call. "
-    "Keep long texts as descriptors, with create(text), before ask, spawn or pipe is awaited."
+    "Keep less in them before ask, spawn or pipe is awaited: create(text) stores a long text, if you have it."
 )
 ENDED = "The interpreter ended unexpectedly; variables are as before the call."
 
@@ -86,16 +86,16 @@ def _run(
             raise DamagedRecord(f"the programs of process {handle.id}", str(error)) from error
         pending, interpreter = stored.pending, stored.interpreter
     names = tuple(context.functions)
-    opened: Opened = yield Disk(
-        lambda: open_session(
-            context.python.limits_under(handle.limits), names, state.session, interpreter, running.seed
+    limits = context.python.limits_under(handle.limits)
+    with ExitStack() as held:
+        opened: Opened = yield Disk(
+            lambda: _held(held, open_session(limits, names, state.session, interpreter, running.seed)),
+            must_end=True,
         )
-    )
-    session = opened.session
-    if not opened.is_restored:
-        pending = Pending()
-    host = Host(context, starters, run_id, running.recorded, pending)
-    try:
+        session = opened.session
+        if not opened.is_restored:
+            pending = Pending()
+        host = Host(context, starters, run_id, running.recorded, pending)
         with context.watch(session.kill):
             event: Event = yield Disk(session.restored if opened.is_restored else lambda: session.feed(code))
             event = yield from drive(session, host, event, host.settle)
@@ -115,8 +115,6 @@ def _run(
             # after the end, which a lost attempt cannot write: the next one still needs them
             yield from host.leave()
             return ended
-    finally:
-        session.close()
 
 
 class Opened(msgspec.Struct, frozen=True):
@@ -126,6 +124,19 @@ class Opened(msgspec.Struct, frozen=True):
     session: Session
     is_restored: bool = False
     note: str = ""
+
+
+def _held(held: ExitStack, opened: Opened) -> Opened:
+    """Let `held` end the session, even if the operation is cancelled before it receives it."""
+    session = opened.session
+
+    def end(kind: type[BaseException] | None, *_: object) -> None:
+        if kind is GeneratorExit:  # cancelled: `close` would wait for the code, which a thread still runs
+            session.kill()
+        session.close()
+
+    held.push(end)
+    return opened
 
 
 def open_session(
@@ -194,17 +205,19 @@ def state_after(
         dump: bytes = yield Disk(session.dump)
         if len(dump) <= most:
             return dump, ""
-        return None, _too_large(f"{len(dump)} bytes", most, (yield Disk(session.largest_variables)))
+        size, largest = f"{len(dump)} bytes", (yield Disk(session.largest_variables))
     except StateTooLarge as error:
-        return None, _too_large("too much memory", most, error.largest)
+        size, largest = "too much memory", error.largest
+    return None, _too_large(context, size, largest)
 
 
-def _too_large(size: str, most: int, largest: list[tuple[str, int]]) -> str:
+def _too_large(context: Context, size: str, largest: list[tuple[str, int]]) -> str:
     named = ", ".join(f"{name} (about {taken} bytes)" for name, taken in largest) or "unknown"
+    kept = "Keep long texts as descriptors, with create(text), and s" if context.code_may_create else "S"
     return (
-        f"too_large: the variables take {size}; at most {most} bytes are kept for the next call. "
-        f"The largest: {named}. They are what they were before this call. Keep long texts as descriptors, "
-        "with create(text), and set variables to None when they are not needed any more."
+        f"too_large: the variables take {size}; at most {context.python.state_bytes} bytes are kept for the "
+        f"next call. The largest: {named}. They are what they were before this call. {kept}et variables to "
+        "None when they are not needed any more."
     )
 
 

@@ -23,6 +23,7 @@ from fdstore.errors import CallInterrupted, FDStoreError, InvalidArgument, NotFo
 from fdstore.interpreter.events import LATER, Answer, Call, Raise, Waiting
 from fdstore.lifecycle import ENDED
 from fdstore.programs import views
+from fdstore.programs.refusals import NotForCode
 from fdstore.programs.views import View
 from fdstore.results.context import Context
 from fdstore.store.clock import redis_now
@@ -115,6 +116,8 @@ class Host:
         if (known := self._recorded.get(call.number)) is not None:
             kept = msgspec.json.decode(known, type=_Kept)
             return kept.error or kept.value
+        if self._context.progress is not None:
+            self._context.progress(call.number + 1, None)
         try:
             try:
                 operation = self._functions[call.name](call.number, *call.args, **call.kwargs)
@@ -205,6 +208,8 @@ class Host:
         return facts
 
     def _create(self, number: int, text: object, name: object) -> Operation[dict[str, Any]]:
+        if not self._context.code_may_create:
+            raise NotForCode("create", "keep the text in a variable, or print what you need of it")
         if not isinstance(text, str):
             raise InvalidArgument("text", f"a str is needed, not {quoted(text)}")
         yield from self._save()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from typing import Any
 
 import mcp_types as types
@@ -16,7 +17,10 @@ from fdstore.integrations.mcp.refusals import NotPermitted
 from fdstore.integrations.mcp.tool_list import STORES_A_PART
 from fdstore.integrations.mcp.toolsets import Toolsets
 from fdstore.results.tool_outcome import ToolResult
+from fdstore.tools.built_in import run_python
 from fdstore.tools.catalogue import BUILT_IN
+
+RUN_PYTHON = run_python.TOOL.name
 
 
 async def call_tool(
@@ -36,7 +40,8 @@ async def call_tool(
             return call_result(content if isinstance(content, ToolResult) else ToolResult(content))
         _check(access, name, arguments)
         tools = await toolsets.toolset(access)
-        async with reported(report) as progress:
+        turn = toolsets.turn_to_run(access) if name == RUN_PYTHON else nullcontext()
+        async with reported(report) as progress, turn:
             result = await tools.call(name, arguments, progress=progress)
             # servers live for days, and trees can be removed meanwhile
             if result.is_error and "write" in access.permissions and await toolsets.restore(access):
