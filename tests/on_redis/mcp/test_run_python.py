@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from mcp import Client
 
 from fdstore.client import Process, Store
+from fdstore.integrations.hooks.plugin import PYTHON_SKILL, write_plugin
 from fdstore.integrations.mcp.refusals import NotPermitted
 from fdstore.integrations.mcp.server import build_server
 from fdstore.integrations.mcp.toolsets import PROGRAMS_AT_ONCE, ToolOptions
@@ -359,6 +362,20 @@ def test_code_of_another_server_that_is_replaced_says_so(redis_url: str) -> None
 
     assert said["type"] == "fenced"
     assert "another call of run_python has replaced this one" in said.message
+
+
+def test_the_example_of_the_plugins_skill_is_right(redis_url: str, proc: Process, tmp_path: Path) -> None:
+    skill = (write_plugin(tmp_path, with_python=True) / PYTHON_SKILL / "SKILL.md").read_text()
+    [code] = re.findall(r"^```python\n(.*?)^```$", skill, re.MULTILINE | re.DOTALL)
+    for _ in range(2):
+        proc.create("a short one")
+    tests = [f"test_{module}.py::test_{number}" for module in ("a", "b") for number in range(40)]
+    proc.create("".join(f"{'PASSED' if '_a' in test else 'FAILED'} {test}\n" for test in tests))
+
+    async def work(client: Client) -> str:
+        return await run(client, code)
+
+    assert talk(redis_url, work, permissions=WRITING) == "40 [('test_b.py', 40)]"
 
 
 def test_a_removed_process_is_made_again_for_code(redis_url: str, store: Store, proc: Process) -> None:
