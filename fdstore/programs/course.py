@@ -30,7 +30,7 @@ from fdstore.interpreter.events import (
     Waiting,
 )
 from fdstore.interpreter.session import Session
-from fdstore.programs.host import Host, Pending, Starters
+from fdstore.programs.host import Host, Pending, Starters, cancel_all
 from fdstore.results.context import Context
 from fdstore.results.tool_outcome import Started, ToolOutcome, ToolResult
 from fdstore.results.wrapping import exceeds_threshold, wrap_text
@@ -70,6 +70,25 @@ def run_call(context: Context, starters: Starters, code: str, run_id: str) -> Op
     return (yield from _run(context, starters, code, run_id, is_last=True))
 
 
+def abandon(context: Context, run_id: str) -> Operation[None]:
+    """End a call that is not made again, and cancel what it waits for. The variables stay as they were before
+    it. Does nothing for a call that has ended, or that another one has replaced."""
+    running = (yield from python_state.read(context.handle, run_id)).call
+    if running is None:
+        return
+    if running.snapshot is not None:
+        pending = _decode(context, running.snapshot).pending
+        yield from cancel_all(context.prefix, [*pending.lanes, *pending.processes.values()])
+    yield from python_state.end(context.handle, run_id, None)
+
+
+def _decode(context: Context, snapshot: bytes) -> Snapshot:
+    try:
+        return msgspec.msgpack.decode(snapshot, type=Snapshot)
+    except msgspec.MsgspecError as error:
+        raise DamagedRecord(f"the programs of process {context.handle.id}", str(error)) from error
+
+
 def _run(
     context: Context, starters: Starters, code: str, run_id: str, *, is_last: bool
 ) -> Operation[ToolOutcome]:
@@ -80,10 +99,7 @@ def _run(
         running = yield from python_state.begin(handle, run_id, secrets.randbits(53))
     pending, interpreter = Pending(), None
     if running.snapshot is not None:
-        try:
-            stored = msgspec.msgpack.decode(running.snapshot, type=Snapshot)
-        except msgspec.MsgspecError as error:
-            raise DamagedRecord(f"the programs of process {handle.id}", str(error)) from error
+        stored = _decode(context, running.snapshot)
         pending, interpreter = stored.pending, stored.interpreter
     names = tuple(context.functions)
     limits = context.python.limits_under(handle.limits)

@@ -12,7 +12,7 @@ questions and returns the answers when all are there.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, get_args
 
@@ -303,9 +303,7 @@ class Host:
 
     def leave(self) -> Operation[None]:
         """Cancel what the code has begun and not awaited, once the call has ended."""
-        for process in [*self._lanes, *self._processes.values()]:
-            with suppress(NotFound):
-                yield from processes.cancel(self._context.prefix, process, end_reasons.CANCELLED)
+        yield from cancel_all(self._context.prefix, [*self._lanes, *self._processes.values()])
 
     def waits_for(self, event: Waiting) -> list[str]:
         """Return the processes whose ends the awaited calls wait for."""
@@ -369,6 +367,13 @@ class Host:
             "reason": record.reason,
             "process": record.id,
         }
+
+
+def cancel_all(prefix: str, begun: Iterable[str]) -> Operation[None]:
+    """Cancel processes that code has begun. Those that are gone are left out."""
+    for process in begun:
+        with suppress(NotFound):
+            yield from processes.cancel(prefix, process, end_reasons.CANCELLED)
 
 
 LOST = AskAnswer(error="store_lost_data: the question was lost in a crash of Redis; ask again")

@@ -19,6 +19,7 @@ from fdstore.integrations.mcp.refusals import NotPermitted
 from fdstore.integrations.mcp.server import build_server
 from fdstore.integrations.mcp.toolsets import PROGRAMS_AT_ONCE, ToolOptions
 from fdstore.store.tokens import add_token, new_secret
+from fdstore.wire.operation import Operation
 from tests.conftest import interpreters_of
 from tests.elements import only
 from tests.on_redis.mcp.served import calling, served
@@ -48,6 +49,16 @@ async def failure(client: Client, code: str) -> str:
     result = await client.call_tool("run_python", {"code": code})
     assert result.is_error
     return text_of(result)
+
+
+def has_suspended(proc: Process) -> bool:
+    """Return whether the program of a process waits, without an interpreter."""
+    [head] = proc.store.run(reading(("HGET", proc.handle.keys.python, "head")))
+    return b'"snapshot":"' in (head or b"")
+
+
+def reading(command: tuple[str, ...]) -> Operation[list[Any]]:
+    return (yield [command])
 
 
 async def until(is_so: Callable[[], Any]) -> None:
@@ -222,6 +233,30 @@ def test_a_call_that_its_host_cancels_ends_at_once_and_the_session_before_it_sta
         return await run(client, "kept")
 
     assert talk(redis_url, work, era=era, permissions=PYTHON) == "7"
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_a_pipeline_that_a_cancelled_call_waits_for_is_cancelled(
+    redis_url: str, store: Store, proc: Process, execute: Any, era: str
+) -> None:
+    proc.create(LINES)
+
+    def pipelines() -> list[str]:
+        return [each.state for each in store.processes() if each.kind == "pipeline"]
+
+    async def work(client: Client) -> str:
+        await run(client, "kept = 7")
+        code = "kept = 8\nawait pipe([['sort']], fd('fd:1#L1-9'))"
+        call = asyncio.create_task(client.call_tool("run_python", {"code": code}))
+        await until(lambda: pipelines() == ["ready"] and has_suspended(proc))
+        call.cancel()
+        await asyncio.wait([call])
+        await until(lambda: pipelines() == ["cancelled"])
+        return await run(client, "kept")
+
+    options = ToolOptions(commands=("sort",))
+    assert talk(redis_url, work, era=era, permissions=WRITING | {"pipe"}, options=options) == "7"
+    execute("DEL", "fdq:fdstore:queue")  # a wake-up that no worker received
 
 
 def test_a_client_over_http_that_leaves_ends_its_program(redis_url: str, proc: Process) -> None:
