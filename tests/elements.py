@@ -12,10 +12,20 @@ from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
 PARENTS = {"fd_result", "fd_extraction", "fd_file_result", "fd_write", "fd_close", "fd_error"}
-BODIES = {"fd_content", "fd_search", "fd_diff", "fd_list", "fd_inline", "preview", "tail", "message"}
+BODIES = {
+    "fd_content",
+    "fd_search",
+    "fd_diff",
+    "fd_list",
+    "fd_inline",
+    "preview",
+    "tail",
+    "message",
+    "python_result",
+}
 EITHER = {"process_result"}
 TAG = re.compile(r'<(?P<end>/?)(?P<name>[a-z_]+)(?P<attributes>(?: [a-z_]+="[^"<>]*")*)(?P<empty>/?)>')
-OURS = re.compile(r"</?(?:fd_|process_|preview|tail|message)")
+OURS = re.compile(r"</?(?:fd_|process_|python_|preview|tail|message)")
 NOT_XML = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 

@@ -6,7 +6,7 @@ import click
 
 from fdstore.cli import output
 from fdstore.cli.session import Session, verb
-from fdstore.optional_packages import require
+from fdstore.optional_packages import is_installed, require
 
 
 @verb
@@ -16,7 +16,7 @@ def claude_plugin(session: Session) -> None:
     With it, outputs of tools that are longer than 8000 characters (Bash, Grep, WebFetch, subagents, MCP)
     become descriptors of the project's process before the model sees them. The model reads and searches
     them with the tools of the plugin's own server; `fdstore saved` shows what was kept out. Needs the extra
-    [mcp].
+    [mcp]. With the extra [python] the model may also run code over them, with run_python.
 
     The project's process is named in its fdstore.toml, or after its directory: `fdstore hook --help`.
 
@@ -30,13 +30,14 @@ def claude_plugin(session: Session) -> None:
         )
     from fdstore import settings
     from fdstore.integrations.hooks.plugin import write_plugin
+    from fdstore.interpreter.pool import PACKAGE
     from fdstore.local.data_directory import check_owner
 
     data_dir = settings.read().data_dir.absolute()
     check_owner(data_dir)
     # not the URL, which may have a password: the server finds it in its environment, as this command did
     environment = {"FDSTORE_PREFIX": session.chosen_prefix, "FDSTORE_DATA_DIR": str(data_dir)}
-    directory = write_plugin(data_dir / "claude-plugin", environment)
+    directory = write_plugin(data_dir / "claude-plugin", environment, with_python=is_installed(PACKAGE))
     if session.as_json:
         output.document({"directory": str(directory)})
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Literal
 
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 PACKAGES = ("mcp",)
 
+THREADS = 32
+"""Threads for calls that may take long: several times as many as run programs."""
+
 
 @verb
 @click.option(
@@ -36,7 +40,7 @@ PACKAGES = ("mcp",)
     metavar="LIST",
     default="read,write",
     show_default=True,
-    help="What callers may do, of read, write, pipe, export.",
+    help="What callers may do, of read, write, pipe, export, python.",
 )
 @click.option("--export-root", metavar="DIR", help="With export: directory below which files are written.")
 @click.option("--put-root", metavar="DIR", help="Directory below which put_fd may store files.")
@@ -93,7 +97,8 @@ def mcp(
     output.
 
     The model of the host gets the tools read_fd, search_fd and list_fds, with write also put_fd, write_fd and
-    close_fd, with export fd_to_file, with pipe also pipe, wait and kill.
+    close_fd, with export fd_to_file, with pipe also pipe, wait and kill, with python run_python: code of the
+    model over all texts of the process, which needs the extra [python].
 
     With --http any number of hosts use one server. Those on other machines need tokens (`fdstore token`); put
     a proxy with TLS before it.
@@ -117,9 +122,12 @@ def mcp(
         from fdstore.integrations.mcp.stdio import serve_stdio
         from fdstore.integrations.mcp.toolsets import PATIENCE_S, Toolsets
         from fdstore.integrations.project import current_project, session_name
+        from fdstore.interpreter import pool
     output.show_logs(log_level, log_format)
     try:
         permissions = parse_permissions(allow)
+        if "python" in permissions:
+            require((pool.PACKAGE,), pool.EXTRA)
         project = current_project()
         access = access_to(process or project.process, permissions)
     except InvalidArgument as error:
@@ -134,6 +142,8 @@ def mcp(
     options = msgspec.structs.replace(options, config=config, meter=session_name("mcp"))
 
     async def serve() -> None:
+        # programs each take a thread while they run, and others must not wait for them
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS, "fdstore-mcp"))
         from fdstore.client._async.store import Connector
 
         connector = Connector(session.url, session.prefix, patience=PATIENCE_S)

@@ -29,7 +29,7 @@ USES: dict[str, Use] = {"add": "make", "ls": "look", "rm": "remove"}
     metavar="LIST",
     default="read",
     show_default=True,
-    help="With add: what it permits, of read, write, pipe, export.",
+    help="With add: what it permits, of read, write, pipe, export, python.",
 )
 @click.option("--expires", type=DURATION, metavar="TIME", help="With add: as 12h or 30d. [default: never]")
 def token(

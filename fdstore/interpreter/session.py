@@ -376,8 +376,7 @@ class Session:
 
     def _print(self, _: str, text: str) -> None:
         if not self._printed.add(text):
-            self._ended = "output"
-            # ends the code: it cannot catch what its print callback raises
+            self._end("output")  # what is raised here ends the code only at its next call of the host
             raise OverflowError("the limit of printed characters is passed")
 
     def _waiting(self) -> Waiting:

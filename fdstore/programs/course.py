@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 
 import msgspec
@@ -30,7 +30,7 @@ from fdstore.interpreter.events import (
     Waiting,
 )
 from fdstore.interpreter.session import Session
-from fdstore.programs.host import Host, Pending, Starters
+from fdstore.programs.host import Host, Pending, Starters, cancel_all
 from fdstore.results.context import Context
 from fdstore.results.tool_outcome import Started, ToolOutcome, ToolResult
 from fdstore.results.wrapping import exceeds_threshold, wrap_text
@@ -44,7 +44,7 @@ MAX_RUNS = 3
 
 NOT_SUSPENDED = (
     "too_large: the variables take too much memory to wait for an answer; variables are as before the call. "
-    "Keep long texts as descriptors, with create(text), before ask, spawn or pipe is awaited."
+    "Keep less in them before ask, spawn or pipe is awaited: create(text) stores a long text, if you have it."
 )
 ENDED = "The interpreter ended unexpectedly; variables are as before the call."
 
@@ -70,6 +70,25 @@ def run_call(context: Context, starters: Starters, code: str, run_id: str) -> Op
     return (yield from _run(context, starters, code, run_id, is_last=True))
 
 
+def abandon(context: Context, run_id: str) -> Operation[None]:
+    """End a call that is not made again, and cancel what it waits for. The variables stay as they were before
+    it. Does nothing for a call that has ended, or that another one has replaced."""
+    running = (yield from python_state.read(context.handle, run_id)).call
+    if running is None:
+        return
+    if running.snapshot is not None:
+        pending = _decode(context, running.snapshot).pending
+        yield from cancel_all(context.prefix, [*pending.lanes, *pending.processes.values()])
+    yield from python_state.end(context.handle, run_id, None)
+
+
+def _decode(context: Context, snapshot: bytes) -> Snapshot:
+    try:
+        return msgspec.msgpack.decode(snapshot, type=Snapshot)
+    except msgspec.MsgspecError as error:
+        raise DamagedRecord(f"the programs of process {context.handle.id}", str(error)) from error
+
+
 def _run(
     context: Context, starters: Starters, code: str, run_id: str, *, is_last: bool
 ) -> Operation[ToolOutcome]:
@@ -80,22 +99,19 @@ def _run(
         running = yield from python_state.begin(handle, run_id, secrets.randbits(53))
     pending, interpreter = Pending(), None
     if running.snapshot is not None:
-        try:
-            stored = msgspec.msgpack.decode(running.snapshot, type=Snapshot)
-        except msgspec.MsgspecError as error:
-            raise DamagedRecord(f"the programs of process {handle.id}", str(error)) from error
+        stored = _decode(context, running.snapshot)
         pending, interpreter = stored.pending, stored.interpreter
     names = tuple(context.functions)
-    opened: Opened = yield Disk(
-        lambda: open_session(
-            context.python.limits_under(handle.limits), names, state.session, interpreter, running.seed
+    limits = context.python.limits_under(handle.limits)
+    with ExitStack() as held:
+        opened: Opened = yield Disk(
+            lambda: _held(held, open_session(limits, names, state.session, interpreter, running.seed)),
+            must_end=True,
         )
-    )
-    session = opened.session
-    if not opened.is_restored:
-        pending = Pending()
-    host = Host(context, starters, run_id, running.recorded, pending)
-    try:
+        session = opened.session
+        if not opened.is_restored:
+            pending = Pending()
+        host = Host(context, starters, run_id, running.recorded, pending)
         with context.watch(session.kill):
             event: Event = yield Disk(session.restored if opened.is_restored else lambda: session.feed(code))
             event = yield from drive(session, host, event, host.settle)
@@ -115,8 +131,6 @@ def _run(
             # after the end, which a lost attempt cannot write: the next one still needs them
             yield from host.leave()
             return ended
-    finally:
-        session.close()
 
 
 class Opened(msgspec.Struct, frozen=True):
@@ -126,6 +140,19 @@ class Opened(msgspec.Struct, frozen=True):
     session: Session
     is_restored: bool = False
     note: str = ""
+
+
+def _held(held: ExitStack, opened: Opened) -> Opened:
+    """Let `held` end the session, even if the operation is cancelled before it receives it."""
+    session = opened.session
+
+    def end(kind: type[BaseException] | None, *_: object) -> None:
+        if kind is GeneratorExit:  # cancelled: `close` would wait for the code, which a thread still runs
+            session.kill()
+        session.close()
+
+    held.push(end)
+    return opened
 
 
 def open_session(
@@ -194,17 +221,19 @@ def state_after(
         dump: bytes = yield Disk(session.dump)
         if len(dump) <= most:
             return dump, ""
-        return None, _too_large(f"{len(dump)} bytes", most, (yield Disk(session.largest_variables)))
+        size, largest = f"{len(dump)} bytes", (yield Disk(session.largest_variables))
     except StateTooLarge as error:
-        return None, _too_large("too much memory", most, error.largest)
+        size, largest = "too much memory", error.largest
+    return None, _too_large(context, size, largest)
 
 
-def _too_large(size: str, most: int, largest: list[tuple[str, int]]) -> str:
+def _too_large(context: Context, size: str, largest: list[tuple[str, int]]) -> str:
     named = ", ".join(f"{name} (about {taken} bytes)" for name, taken in largest) or "unknown"
+    kept = "Keep long texts as descriptors, with create(text), and s" if context.code_may_create else "S"
     return (
-        f"too_large: the variables take {size}; at most {most} bytes are kept for the next call. "
-        f"The largest: {named}. They are what they were before this call. Keep long texts as descriptors, "
-        "with create(text), and set variables to None when they are not needed any more."
+        f"too_large: the variables take {size}; at most {context.python.state_bytes} bytes are kept for the "
+        f"next call. The largest: {named}. They are what they were before this call. {kept}et variables to "
+        "None when they are not needed any more."
     )
 
 

@@ -12,7 +12,7 @@ questions and returns the answers when all are there.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, get_args
 
@@ -23,6 +23,7 @@ from fdstore.errors import CallInterrupted, FDStoreError, InvalidArgument, NotFo
 from fdstore.interpreter.events import LATER, Answer, Call, Raise, Waiting
 from fdstore.lifecycle import ENDED
 from fdstore.programs import views
+from fdstore.programs.refusals import NotForCode
 from fdstore.programs.views import View
 from fdstore.results.context import Context
 from fdstore.store.clock import redis_now
@@ -115,6 +116,8 @@ class Host:
         if (known := self._recorded.get(call.number)) is not None:
             kept = msgspec.json.decode(known, type=_Kept)
             return kept.error or kept.value
+        if self._context.progress is not None:
+            self._context.progress(call.number + 1, None)
         try:
             try:
                 operation = self._functions[call.name](call.number, *call.args, **call.kwargs)
@@ -205,6 +208,8 @@ class Host:
         return facts
 
     def _create(self, number: int, text: object, name: object) -> Operation[dict[str, Any]]:
+        if not self._context.code_may_create:
+            raise NotForCode("create", "keep the text in a variable, or print what you need of it")
         if not isinstance(text, str):
             raise InvalidArgument("text", f"a str is needed, not {quoted(text)}")
         yield from self._save()
@@ -298,9 +303,7 @@ class Host:
 
     def leave(self) -> Operation[None]:
         """Cancel what the code has begun and not awaited, once the call has ended."""
-        for process in [*self._lanes, *self._processes.values()]:
-            with suppress(NotFound):
-                yield from processes.cancel(self._context.prefix, process, end_reasons.CANCELLED)
+        yield from cancel_all(self._context.prefix, [*self._lanes, *self._processes.values()])
 
     def waits_for(self, event: Waiting) -> list[str]:
         """Return the processes whose ends the awaited calls wait for."""
@@ -364,6 +367,13 @@ class Host:
             "reason": record.reason,
             "process": record.id,
         }
+
+
+def cancel_all(prefix: str, begun: Iterable[str]) -> Operation[None]:
+    """Cancel processes that code has begun. Those that are gone are left out."""
+    for process in begun:
+        with suppress(NotFound):
+            yield from processes.cancel(prefix, process, end_reasons.CANCELLED)
 
 
 LOST = AskAnswer(error="store_lost_data: the question was lost in a crash of Redis; ask again")

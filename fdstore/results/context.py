@@ -68,6 +68,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     python            the limits of run_python
     ask               the model that code may ask, and how; None: it may ask none
     functions         the user's functions that code may call, by name; the toolbox sets them
+    code_may_create   whether code of run_python may store texts with `create`
     """
 
     handle: ProcessHandle
@@ -98,6 +99,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     python: PythonSection = PythonSection()
     ask: AskSettings | None = None
     functions: Mapping[str, Function] = {}
+    code_may_create: bool = True
 
     def policy_of(self, tool: str) -> ToolPolicy:
         """Return what becomes of the results of a tool, by its name or by a source: `Bash: make test`."""

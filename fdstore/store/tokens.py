@@ -25,7 +25,7 @@ from fdstore.store.keys import check_process
 from fdstore.store.record_format import decoding, show_bytes
 from fdstore.wire.operation import Operation
 
-Permission = Literal["read", "write", "pipe", "export"]
+Permission = Literal["read", "write", "pipe", "export", "python"]
 
 PERMISSIONS: tuple[Permission, ...] = get_args(Permission)
 

@@ -46,6 +46,7 @@ class Toolset:
     meter        name of a session: under it is counted, in Redis, what is kept out of the context and what is
                  read back, for `fdstore saved`. Each costs one round trip more. None: nothing is counted
     ask          the model that code of `run_python` may ask on the workers (`AskConfig`)
+    code_may_create  False: code of `run_python` stores no texts with `create`
     outside      names of tools that something else runs, whose results are given to `wrap` and `offload` with
                  the name as `source`: `config` may have policies for them
 
@@ -77,6 +78,7 @@ class Toolset:
         meter: str | None = None,
         outside: Sequence[str] = (),
         ask: AskConfig | None = None,
+        code_may_create: bool = True,
     ) -> None:
         self.process = process
         self._store = process.store
@@ -98,6 +100,7 @@ class Toolset:
             wait_for_workers=wait_for_workers,
             meter=meter,
             ask=ask,
+            code_may_create=code_may_create,
         )
         self._toolbox = Toolbox(context, python)
         self._toolbox.require_tools(outside)
@@ -174,7 +177,8 @@ class Toolset:
         `is_error`. A repeated `call_id` returns the first result without running the call again; with another
         tool or other arguments it is `invalid_argument`, so use unique ids within a process. A spawn waits
         for the child to end. `progress` is called with the bytes done, and their total if it is known, during
-        a search and while `put_fd` reads or `fd_to_file` writes a file.
+        a search and while `put_fd` reads or `fd_to_file` writes a file; with the number of calls that the
+        code of `run_python` has made.
 
         Raises `StoreUnavailable` and the like only if no result can be obtained at all.
 

@@ -57,6 +57,7 @@ def context_for(
     wait_for_workers: bool = True,
     meter: str | None = None,
     ask: AskConfig | None = None,
+    code_may_create: bool = True,
 ) -> Context:
     """Build the context for a process and its enabled tools. Raises `InvalidArgument`."""
     if meter is not None and not isinstance(meter, str):
@@ -84,6 +85,7 @@ def context_for(
         wait_for_workers=wait_for_workers,
         meter=meter,
         ask=None if ask is None else ask.settings,
+        code_may_create=code_may_create,
     )
     for tool in (BUILT_IN[name] for name in enabled):
         if tool.agents_only:
@@ -100,6 +102,7 @@ def described_context(
     export_root: str | os.PathLike[str] | None = None,
     preload_root: str | os.PathLike[str] | None = None,
     commands: Sequence[str] = (),
+    code_may_create: bool = True,
 ) -> Context:
     """Build a context without a store: to describe its tools, and to find out whether an operation needs a
     store. Raises as `context_for`."""
@@ -113,6 +116,7 @@ def described_context(
         export_root=export_root,
         preload_root=preload_root,
         commands=commands,
+        code_may_create=code_may_create,
     )
 
 

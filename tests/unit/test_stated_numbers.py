@@ -12,10 +12,11 @@ import pytest
 
 from fdstore.client import write_buffer
 from fdstore.integrations.gateway import descriptors
-from fdstore.integrations.mcp import resources, updates
+from fdstore.integrations.mcp import resources, toolsets, updates
 from fdstore.pipeline_limits import PipelineLimits
 from fdstore.records import TreeLimits
 from fdstore.results.config import DIRECT_CHARS
+from fdstore.results.python_config import PythonSection
 from fdstore.runtime import claim
 from fdstore.settings import HOST_READ_CHARS, HttpLimits
 from fdstore.store.content_info import MAX_GROUPS
@@ -29,6 +30,7 @@ from fdstore_workers.pipeline.command_limits import CommandLimits
 
 ROOT = Path(__file__).parents[2]
 TREE, COMMAND, PIPELINE, HTTP = TreeLimits(), CommandLimits(), PipelineLimits(), HttpLimits()
+PYTHON = PythonSection()
 MIB, GIB = 1 << 20, 1 << 30
 WORDS = {5: "five", 10: "ten", 15: "fifteen", 20: "twenty", 30: "thirty"}
 TAKEOVER_S = leases.LEASE_S + leases.LEASE_S / 2
@@ -95,6 +97,9 @@ STATED = {
         f"up to {HOST_READ_CHARS:,} characters or {resources.MAX_BLOB_BYTES // MIB} MiB of bytes",
         f"at most every {updates.EVERY_S:g} s",
         f"must arrive within {HTTP.request_s:g} s; there are at most {HTTP.connections} connections",
+        f"One call has {PYTHON.seconds:g} s of processor time, {PYTHON.memory_bytes // MIB} MiB, "
+        f"{spaced(PYTHON.calls)} calls and {PYTHON.max_output // 10**6} MB of output",
+        f"those of at most {toolsets.PROGRAMS_AT_ONCE} processes",
     ),
     "docs/how-to/own-loop.md": (f"more than {DIRECT_CHARS} characters",),
     "docs/how-to/pipelines.md": (

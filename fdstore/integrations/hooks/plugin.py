@@ -7,6 +7,7 @@ time, since fdstore may have been updated or moved.
 
 from __future__ import annotations
 
+import shutil
 import sys
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -18,15 +19,26 @@ from fdstore.files.target import Target
 
 MCP_FILE = ".mcp.json"
 
+PYTHON_SKILL = Path("skills", "run-python")
+"""The skill about the tool `run_python`."""
 
-def write_plugin(directory: Path, environment: dict[str, str] | None = None) -> Path:
+
+def write_plugin(
+    directory: Path, environment: dict[str, str] | None = None, *, with_python: bool = False
+) -> Path:
     """Write the plugin, replacing what an older version wrote, and return its directory. Servers get the
-    variables of `environment` besides those that Claude Code has.
+    variables of `environment` besides those that Claude Code has. `with_python`: they offer `run_python`,
+    which needs its interpreter.
 
     Raises `WriteFailed`.
     """
     _copy(resources.files("fdstore.integrations.hooks") / "claude_plugin", directory)
-    server = {"command": sys.executable, "args": ["-P", "-m", "fdstore", "mcp", "--hook", "claude"]}
+    args = ["-P", "-m", "fdstore", "mcp", "--hook", "claude"]
+    if with_python:
+        args += ["--allow", "read,write,python"]
+    else:
+        shutil.rmtree(directory / PYTHON_SKILL, ignore_errors=True)
+    server = {"command": sys.executable, "args": args}
     servers = {"mcpServers": {"fdstore": {**server, "env": environment or {}}}}
     _write(directory / MCP_FILE, msgspec.json.format(msgspec.json.encode(servers), indent=2) + b"\n")
     return directory

@@ -1,4 +1,4 @@
-"""The access of a caller: to which process, and with which of the four permissions."""
+"""The access of a caller: to which process, and with which permissions."""
 
 from __future__ import annotations
 

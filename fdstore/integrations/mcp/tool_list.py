@@ -14,6 +14,7 @@ from fdstore.integrations.mcp.access import Access
 from fdstore.integrations.mcp.toolsets import Toolsets
 from fdstore.tools.catalogue import BUILT_IN
 from fdstore.tools.definition_shapes import in_shape
+from fdstore.tools.toolbox import Toolbox
 
 FRAME_CHARS = 10_000
 """Room for the frame of a result."""
@@ -24,18 +25,23 @@ STORES_A_PART = "extract_to_new_fd"
 
 def list_tools(toolsets: Toolsets, access: Access) -> list[types.Tool]:
     """Return the tools that this access offers, always in the same order."""
-    definitions = in_shape(toolsets.describe(access).definitions, "mcp")
+    toolbox = toolsets.describe(access)
+    definitions = in_shape(toolbox.definitions, "mcp")
     # what Claude Code keeps in the conversation, and not in a file: the largest read, and what escaping adds
     result_chars = 2 * toolsets.options.config.max_read_chars + FRAME_CHARS
-    return [_described(definition, access, result_chars) for definition in definitions]
+    return [_described(definition, toolbox, access, result_chars) for definition in definitions]
 
 
-def _described(definition: dict[str, Any], access: Access, result_chars: int) -> types.Tool:
+def _described(definition: dict[str, Any], toolbox: Toolbox, access: Access, result_chars: int) -> types.Tool:
     name, schema = definition["name"], definition["inputSchema"]
+    description = definition["description"]
     if "write" not in access.permissions:
         properties = {key: each for key, each in schema["properties"].items() if key != STORES_A_PART}
         schema = {**schema, "properties": properties}
     tool = BUILT_IN.get(name)  # a function of the user has no facts
+    if tool is not None and tool.works_on == "descriptors" and tool.section:
+        # the instructions of the server, which hosts cut, have no room for its section
+        description += "\n" + tool.explain(toolbox.context).partition("\n")[2]
     meta: dict[str, Any] = {}
     if tool is not None and tool.preloaded:
         # Claude Code offers it from the first turn
@@ -43,7 +49,7 @@ def _described(definition: dict[str, Any], access: Access, result_chars: int) ->
     return types.Tool(
         name=name,
         title=None if tool is None else tool.title,
-        description=definition["description"],
+        description=description,
         input_schema=schema,
         annotations=types.ToolAnnotations(
             read_only_hint=tool is not None and tool.effect == "reads",

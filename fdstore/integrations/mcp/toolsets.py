@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -38,6 +40,9 @@ LIST_WITHIN_S = 0.1
 
 MAX_TOOLSETS = 256
 """Toolsets that are kept; a server whose callers have tokens may be asked for any number of processes."""
+
+PROGRAMS_AT_ONCE = 8
+"""Programs of different processes that run at the same time; each may take much memory and a processor."""
 
 Connect = Callable[[], Awaitable[Store]]
 
@@ -68,6 +73,8 @@ class Toolsets:
         self._store: Store | None = None
         self._opening = asyncio.Lock()
         self._toolsets: Recent[Access, Toolset] = Recent(MAX_TOOLSETS)
+        self._programs = asyncio.Semaphore(PROGRAMS_AT_ONCE)
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def store(self) -> Store:
         """Return the store, connected. Raises as `connect`; the next call tries again."""
@@ -102,12 +109,21 @@ class Toolsets:
             process,
             enabled=tools_of(access.permissions),
             config=options.config,
-            commands=options.commands,
+            commands=options.commands if "pipe" in access.permissions else (),
             export_root=options.export_root if "export" in access.permissions else None,
             preload_root=options.put_root,
+            code_may_create="write" in access.permissions,
             meter=options.meter,
             outside=tuple(options.config.policies),  # tools of the host, whose names only it knows
         )
+
+    @asynccontextmanager
+    async def turn_to_run(self, access: Access) -> AsyncIterator[None]:
+        """Wait until code may run in the process. A process has one session, so a second program would
+        replace the first; and so many programs run at once on this server, `PROGRAMS_AT_ONCE`."""
+        turn = self._turns.setdefault(access.process, asyncio.Lock())
+        async with turn, self._programs:
+            yield
 
     async def process(self, access: Access, name: str) -> Process:
         """Return a process that this access may read, by its id. Raises `NotFound` for another one, and as
@@ -140,7 +156,8 @@ class Toolsets:
             config=options.config,
             export_root=options.export_root if "export" in access.permissions else None,
             preload_root=options.put_root,
-            commands=options.commands,
+            commands=options.commands if "pipe" in access.permissions else (),
+            code_may_create="write" in access.permissions,
         )
         return Toolbox(context)
 

@@ -8,7 +8,7 @@ if refused then
 end
 local state = python_head(KEYS[2])
 if state.call ~= ARGV[2] then
-  return { 'fenced', 'call ' .. ARGV[2] .. ' does not run' }
+  return { 'fenced', 'another call of run_python has replaced this one' }
 end
 local prefix = ARGV[3] == '' and python_answers(state) or ARGV[3] .. '/'
 for i = 4, #ARGV, 2 do

@@ -14,7 +14,7 @@ if ARGV[3] ~= 'snapshot' and state.flip == version or ARGV[3] == 'snapshot' and 
   return { 'ok' } -- repeated, because its reply was lost
 end
 if state.call ~= ARGV[2] then
-  return { 'fenced', 'call ' .. ARGV[2] .. ' does not run' }
+  return { 'fenced', 'another call of run_python has replaced this one' }
 end
 if #ARGV == 6 then
   for i = 0, chunks - 1 do

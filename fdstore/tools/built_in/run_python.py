@@ -9,10 +9,12 @@ import msgspec
 from fdstore.errors import InvalidArgument
 from fdstore.programs.course import run_call
 from fdstore.programs.host import Starters
+from fdstore.programs.refusals import NotForCode
 from fdstore.results.context import Context
 from fdstore.results.tool_outcome import ToolOutcome
 from fdstore.store.contents import contents
 from fdstore.store.views import worker_check
+from fdstore.text.commands import parse
 from fdstore.text.selection import selector
 from fdstore.tools.arguments import Arguments
 from fdstore.tools.built_in import pipe, spawn
@@ -42,7 +44,10 @@ def starters_for(context: Context) -> Starters:
         return (yield from spawn.start_child(context, asked, slot))
 
     def start_commands(commands: list[str], ref: str | None, slot: str) -> Operation[str]:
+        if not context.commands:
+            raise NotForCode("pipe", "do it in Python")
         yield from _require_worker(context, for_agents=False)
+        parse(commands, context.commands)  # before a part is stored
         in_fd = ref
         if ref is not None and (chosen := selector(ref)).part is not None:
             part = yield from contents.extract(context.handle, chosen.fd, chosen.part, call_id=f"{slot}/part")
@@ -59,11 +64,12 @@ def _require_worker(context: Context, *, for_agents: bool) -> Operation[None]:
 
 
 def describe(context: Context) -> str:
-    return (
+    text = (
         "Run Python over stored texts: count, filter, join and compare them without reading them. Variables, "
         "functions and imports stay for the next call. fd(ID) gives a text, print shows you what you want to "
-        "see. " + " ".join(_functions(context))
+        "see."
     )
+    return " ".join([text, *_functions(context)])
 
 
 def _functions(context: Context) -> list[str]:
@@ -92,9 +98,10 @@ def explain(context: Context) -> str:
         "first and last, counted from 1, both included\n"
         '- log.search(r"ERROR (\\d+)", max_matches=1000, ignore_case=False): hits with .line .text .chars '
         ".groups\n"
-        "- log.split(chars=50_000), also lines= or pages=: a list of parts, each a text of its own\n"
-        "- create(text, name=None): stores a text as a new descriptor"
+        "- log.split(chars=50_000), also lines= or pages=: a list of parts, each a text of its own"
     )
+    if context.code_may_create:
+        text += "\n- create(text, name=None): stores a text as a new descriptor"
     if context.ask is not None:
         text += (
             '\n- await ask("Which dates occur?", part): the answer of a model, a str. It sees only the '
@@ -127,6 +134,8 @@ TOOL = Tool(
     works_on="descriptors",
     effect="adds",
     needs=PYTHON,
+    permission="python",
+    preloaded=True,
     resumes=True,
     arguments=RunPython,
     describe=describe,

@@ -16,7 +16,7 @@ from fdstore.client import Process, Store
 from fdstore.integrations.mcp.access import access_to, tools_of
 from fdstore.integrations.mcp.toolsets import Toolsets
 from fdstore.local.redis_server import PrivateServer
-from fdstore.store.tokens import add_token, new_secret, remove_token
+from fdstore.store.tokens import PERMISSIONS, add_token, new_secret, remove_token
 from tests.elements import only
 from tests.on_redis.mcp.served import calling, served, serving, status_of
 from tests.on_redis.mcp.sessions import ERAS, text_of, toolsets_at
@@ -118,7 +118,7 @@ def test_a_token_names_the_process_and_what_may_be_done_there(redis_url: str, st
 
 
 def test_a_server_gives_no_token_more_than_its_own_permissions(redis_url: str, store: Store) -> None:
-    secret = token(store, "ada", "triage", frozenset({"read", "write", "pipe", "export"}))
+    secret = token(store, "ada", "triage", frozenset(PERMISSIONS))
 
     async def main() -> tuple[list[str], bool]:
         async with (

@@ -19,6 +19,7 @@ from fdstore.integrations.mcp.host_tools import HostTool
 from fdstore.integrations.mcp.server import build_server
 from fdstore.integrations.mcp.toolsets import ToolOptions
 from fdstore.local.redis_server import PrivateServer
+from fdstore.store.tokens import PERMISSIONS
 from fdstore.tools.catalogue import BUILT_IN
 from tests.elements import only
 from tests.on_redis.mcp.sessions import ERAS, talk, text_of, toolsets_at
@@ -28,6 +29,8 @@ from tests.waiting import LOOK_EVERY_S, PATIENCE_S
 PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
+SHOWN_CHARS = 2048
+"""Claude Code cuts longer descriptions."""
 LINES = "".join(f"line {number}\n" for number in range(1, 2001))
 
 
@@ -50,7 +53,7 @@ def test_the_tools_are_described_without_an_output_schema(redis_url: str) -> Non
     async def work(client: Client) -> Any:
         return (await client.list_tools()).tools
 
-    everything = frozenset({"read", "write", "pipe", "export"})
+    everything = frozenset(PERMISSIONS)
     options = ToolOptions(export_root="out", commands=("grep",))
     tools = {tool.name: tool for tool in talk(redis_url, work, permissions=everything, options=options)}
 
@@ -66,6 +69,7 @@ def test_the_tools_are_described_without_an_output_schema(redis_url: str) -> Non
     assert hints["close_fd"] == hints["fd_to_file"] == hints["kill"] == (False, True)
     assert tools["read_fd"].meta == {"anthropic/alwaysLoad": True, "anthropic/maxResultSizeChars": 100_000}
     assert tools["list_fds"].meta is None
+    assert all(len(tool.description) <= SHOWN_CHARS for tool in tools.values())
     assert "file" not in tools["put_fd"].input_schema["properties"]
 
 

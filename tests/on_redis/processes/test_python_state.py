@@ -129,7 +129,7 @@ def test_a_call_that_another_one_has_replaced_changes_nothing(store: Store, proc
         "end": python_state.end(proc.handle, "a", b"session", result="wrong"),
     }
 
-    with pytest.raises(Fenced, match="call a does not run"):
+    with pytest.raises(Fenced, match="another call of run_python has replaced this one"):
         store.run(write[what])
 
     call = store.run(python_state.read(proc.handle, "b")).call

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import time
 from typing import Any
 
 import msgspec
@@ -13,8 +15,10 @@ from fdstore import Toolset
 from fdstore.client import Process, Store
 from fdstore.errors import NoWorker
 from fdstore.results.python_config import PythonSection
+from tests.conftest import interpreters_of
 from tests.on_redis.agents.test_crashes import Crashed, CrashingStore
 from tests.thorough import thorough
+from tests.waiting import wait_until
 
 
 def tools_of(proc: Process, **options: Any) -> Toolset:
@@ -332,3 +336,20 @@ def test_functions_of_the_host_that_code_calls_wrongly_are_exceptions(proc: Proc
     indented = code.replace("\n", "\n    ")
     run(tools, f"{before}try:\n    {indented}\nexcept Exception as error:\n    print(type(error).__name__)")
     assert [d.fd for d in proc.list()] == ["fd:1"]
+
+
+def test_a_cancelled_call_ends_its_code_and_holds_up_nothing(redis_url: str, proc: Process) -> None:
+    async def main() -> str:
+        async with await fdstore.aio.connect(redis_url) as store:
+            tools = fdstore.aio.Toolset(await store.process("triage"), enabled=["run_python"])
+            before = interpreters_of(os.getpid())
+            call = asyncio.create_task(tools.call("run_python", {"code": "while True: pass"}))
+            await asyncio.to_thread(wait_until, lambda: interpreters_of(os.getpid()) - before)
+            began = time.monotonic()
+            call.cancel()
+            await asyncio.wait([call])
+            took_s = time.monotonic() - began
+            assert took_s < PythonSection().seconds / 2
+            return (await tools.call("run_python", {"code": "1 + 1"})).text
+
+    assert body(asyncio.run(main())) == "2"

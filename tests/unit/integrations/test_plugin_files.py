@@ -13,7 +13,7 @@ import fdstore
 from fdstore import cli
 from fdstore.integrations.hooks.host_tool import FIELDS
 from fdstore.integrations.hooks.own_tools import HOOK_TOOL
-from fdstore.integrations.hooks.plugin import write_plugin
+from fdstore.integrations.hooks.plugin import PYTHON_SKILL, write_plugin
 from fdstore.results.config import FDConfig
 
 
@@ -40,6 +40,20 @@ def test_the_skill_is_short_and_says_the_size(tmp_path: Path) -> None:
     assert len(skill.split()) < 300
 
 
+def test_run_python_and_its_skill_are_there_where_its_interpreter_is(tmp_path: Path) -> None:
+    def written(*, with_python: bool) -> tuple[list[str], bool]:
+        plugin = write_plugin(tmp_path / "plugin", with_python=with_python)
+        server = json.loads((plugin / ".mcp.json").read_text())["mcpServers"]["fdstore"]
+        skill = plugin / PYTHON_SKILL / "SKILL.md"
+        if with_python:
+            words = skill.read_text().split("---", 2)[2].split()
+            assert 150 < len(words) < 250
+        return server["args"][server["args"].index("mcp") + 1 :], skill.exists()
+
+    assert written(with_python=True) == (["--hook", "claude", "--allow", "read,write,python"], True)
+    assert written(with_python=False) == (["--hook", "claude"], False)
+
+
 def test_the_plugin_is_written_below_the_data_directory_each_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -53,5 +67,5 @@ def test_the_plugin_is_written_below_the_data_directory_each_time(
 
     assert first.output.strip() == str(tmp_path / "claude-plugin")
     assert json.loads(second.output) == {"directory": str(tmp_path / "claude-plugin")}
-    assert "mcpServers" in (tmp_path / "claude-plugin" / ".mcp.json").read_text()
+    assert "read,write,python" in (tmp_path / "claude-plugin" / ".mcp.json").read_text()
     assert (refused.exit_code, "set FDSTORE_URL there" in refused.output) == (2, True)

@@ -402,3 +402,13 @@ def test_an_interpreter_that_is_killed_before_it_runs_code_is_started_again(afte
 
     # what was killed may have been ready already; then the session before the call stays
     assert ended == Finished("1") or (isinstance(ended, Failed) and not ended.keeps_session)
+
+
+def test_code_that_prints_without_end_is_ended_at_the_limit_of_output():
+    """Regression: code that calls nothing else of the host ran on until its time was over."""
+    with Session(Limits(seconds=600, max_output=10_000)) as session:
+        failed = session.feed("while True: print('x' * 100)")
+
+    assert isinstance(failed, Failed)
+    assert failed.limit == "output"
+    assert session.used_s < 60
