@@ -11,6 +11,7 @@ from fdstore.errors import DamagedRecord
 from fdstore.lifecycle import ENDED
 from fdstore.records import ProcessRecord, Record, TreeCounts, Unreadable
 from fdstore.store.content_info import descriptor_of, pairs
+from fdstore.store.doctor.safety import Finding
 from fdstore.store.keys import ProcessKeys, TreeKeys, content_keys, is_content, is_root, member_of
 from fdstore.store.processes.process_records import decode_reply
 from fdstore.store.record_format import decoding, replies_or_damage, unreadable
@@ -56,7 +57,8 @@ class LiveWorker(Record, frozen=True, kw_only=True):
 
 class LiveSnapshot(Record, frozen=True, kw_only=True):
     """A store at the Redis time `now`. `total_trees` counts all trees, `trees` and `processes` are those that
-    were read; `left_out` says in words what was not. `unreadable` are damaged records."""
+    were read; `left_out` says in words what was not. `health` are findings about the workers and the store
+    (`eligibility.live_explained` adds them). `unreadable` are damaged records."""
 
     now: float
     total_trees: int
@@ -65,6 +67,7 @@ class LiveSnapshot(Record, frozen=True, kw_only=True):
     streams: tuple[LiveStream, ...]
     workers: tuple[LiveWorker, ...]
     left_out: tuple[str, ...] = ()
+    health: tuple[Finding, ...] = ()
     unreadable: tuple[Unreadable, ...] = ()
 
 

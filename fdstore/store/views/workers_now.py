@@ -22,7 +22,8 @@ MAX_LEASES = 1_000
 
 
 class Job(Record, frozen=True, kw_only=True):
-    """A process that a worker runs; the lease expires at `lease_until`."""
+    """A process that a worker runs, or that waits for one since `ready_at`; the lease expires at
+    `lease_until`."""
 
     process: str
     state: str
@@ -32,6 +33,7 @@ class Job(Record, frozen=True, kw_only=True):
     trouble: str
     started_at: float | None
     lease_until: float | None
+    ready_at: float | None
 
 
 class Worker(Record, frozen=True, kw_only=True):
@@ -60,7 +62,7 @@ class WorkersNow(Record, frozen=True, kw_only=True):
     now_s: float
 
 
-_FIELDS = ("state", "program", "worker", "attempt", "trouble", "started_at", "lease_until")
+_FIELDS = ("state", "program", "worker", "attempt", "trouble", "started_at", "lease_until", "ready_at")
 
 
 def workers_now(prefix: str, *, has_queue: bool = True) -> Operation[WorkersNow]:
@@ -124,7 +126,7 @@ def _jobs(prefix: str) -> Operation[tuple[list[Job], int]]:
 
 
 def _job(process: str, fields: list[bytes | None]) -> Job:
-    state, program, worker, attempt, trouble, started_at, lease_until = fields
+    state, program, worker, attempt, trouble, started_at, lease_until, ready_at = fields
     return Job(
         process=process,
         state=show_bytes(state or b""),
@@ -134,6 +136,7 @@ def _job(process: str, fields: list[bytes | None]) -> Job:
         trouble=show_bytes(trouble or b""),
         started_at=_moment(started_at),
         lease_until=_moment(lease_until),
+        ready_at=_moment(ready_at),
     )
 
 
