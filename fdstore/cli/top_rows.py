@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from fdstore.cli.processes import as_trees, process_details
-from fdstore.cli.tables import duration, format_count, format_size, shorten
+from fdstore.cli.tables import duration, format_count, format_size, moment, shorten
 from fdstore.lifecycle import PROCESS_MOVES
 from fdstore.records import ProcessRecord
 from fdstore.store.views.live import LiveSnapshot
@@ -134,7 +134,9 @@ def _workers(snapshot: LiveSnapshot) -> list[Row]:
             (
                 each.name,
                 f"{len(each.runs)}",
-                each.no_agents or "taken",
+                each.no_agents or "taken"
+                if each.vanished_at is None
+                else f"not seen since {moment(each.vanished_at)}",
                 shorten(each.commands or "-", MAX_COMMANDS),
                 ", ".join(each.runs),
             ),
@@ -154,7 +156,7 @@ def headline(snapshot: LiveSnapshot) -> str:
         f"{format_count(len(snapshot.trees), 'tree')}{of_all}",
         format_count(len(snapshot.processes), "process", "processes") + (f" ({counted})" if counted else ""),
         format_count(len(snapshot.streams), "stream"),
-        format_count(len(snapshot.workers), "worker"),
+        format_count(sum(each.vanished_at is None for each in snapshot.workers), "worker"),
     ]
     parts += [f"not shown: {each}" for each in snapshot.left_out]
     if snapshot.unreadable:

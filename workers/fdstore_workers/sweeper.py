@@ -42,9 +42,6 @@ from fdstore.wire.operation import Operation
 
 log = logging.getLogger("fdstore.sweeper")
 
-SIGN_OF_LIFE_S = 10.0
-"""How long the registration of a worker lasts."""
-
 SWEEPER_S = 4.0
 """How long the active sweeper holds its key. A little longer than the pause between sweeps: after the
 sweeper was killed, no worker sweeps until the key expires."""
@@ -294,7 +291,7 @@ class Sweeper:
         try:
             self._store.run(
                 worker_registry.register_worker(
-                    *(prefix, worker, SIGN_OF_LIFE_S, moment),
+                    *(prefix, worker, worker_registry.HEARTBEAT_S, moment),
                     *(self._commands, self._no_agents, self._permissions),
                 )
             )

@@ -43,7 +43,7 @@ def health_facts(prefix: str, found: WorkersNow) -> Operation[HealthFacts]:
         workers=tuple(
             WorkerSigns(
                 name=each.name,
-                seen_at=each.alive_until,
+                seen_at=each.seen_at,
                 alive_until=each.alive_until,
                 holds=len(each.jobs),
             )

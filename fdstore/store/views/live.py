@@ -46,13 +46,15 @@ class LiveStream(Record, frozen=True, kw_only=True):
 
 class LiveWorker(Record, frozen=True, kw_only=True):
     """One registered worker: until when its heartbeat counts, its sandbox for commands, why it accepts no
-    agents ("" if it does), and the processes that it runs now."""
+    agents ("" if it does), and the processes that it runs now. `vanished_at` is when a worker was last seen
+    that did not shut down and whose heartbeat counts no more, else None."""
 
     name: str
     until: float
     commands: str
     no_agents: str
     runs: tuple[str, ...]
+    vanished_at: float | None = None
 
 
 class LiveSnapshot(Record, frozen=True, kw_only=True):
@@ -189,8 +191,9 @@ def _workers(registered: Workers, processes: list[ProcessRecord]) -> list[LiveWo
             commands=each.commands,
             no_agents=each.no_agents,
             runs=tuple(runs.pop(each.name, ())),
+            vanished_at=None if each.alive_until >= registered.now_s else each.seen_at,
         )
-        for each in registered.alive
+        for each in (*registered.alive, *registered.vanished)
     ]
     # a program that runs its root itself, such as `fdstore run`, is not registered
     found += [

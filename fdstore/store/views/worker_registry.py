@@ -1,4 +1,8 @@
-"""The live workers of a store: when they last reported, and what they run. One of them sweeps."""
+"""The workers of a store: when they last reported, and what they run. One of them sweeps.
+
+A worker that shuts down removes itself. One that is killed, frozen or cut off cannot: it stays for a day, so
+that people see when it vanished and what it held.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,15 @@ from fdstore.wire.operation import Batch, Operation, Value
 
 LONGEST_S = 60.0
 """The longest registration. One that lasts longer was made before the Redis clock was set back."""
+
+HEARTBEAT_S = 10.0
+"""How long the registration of a worker lasts that says nothing else."""
+
+KEPT_S = 86400.0
+"""How long a worker that vanished is listed."""
+
+MAX_VANISHED = 100
+"""Those that vanished last are kept: a worker that dies at each start must not fill the list."""
 
 MAX_WORKERS = 1000
 """The registered workers that are read: those that reported last."""
@@ -50,18 +63,31 @@ def register_worker(
 ) -> Operation[None]:
     """Register a worker as alive until `for_s` seconds after `now_s`, in Redis time. `commands` names its
     sandbox for commands, `no_agents` why it accepts no agents ("" if it does), `permissions` what
-    its operator allows, as JSON ("" if that is not known). Remove workers whose
-    registration expired a minute ago, or lasts too long: if such a worker lives, it registers again."""
-    expired, too_long, *_ = yield [
-        ("ZRANGEBYSCORE", workers_key(prefix), "-inf", f"{now_s - 60:.3f}"),
+    its operator allows, as JSON ("" if that is not known). Remove workers that vanished `KEPT_S` ago, the
+    oldest beyond `MAX_VANISHED`, and those whose registration lasts too long: if such a worker lives, it
+    registers again."""
+    vanished, too_long, *_ = yield [
+        ("ZRANGEBYSCORE", workers_key(prefix), "-inf", f"{now_s - LONGEST_S:.3f}", "WITHSCORES"),
         ("ZRANGEBYSCORE", workers_key(prefix), f"({now_s + LONGEST_S:.3f}", "+inf"),
         ("ZADD", workers_key(prefix), f"{now_s + for_s:.3f}", worker),
         ("HSET", commands_key(prefix), worker, commands),
         ("HSET", agents_key(prefix), worker, no_agents or ACCEPTS_AGENTS),
         ("HSET", permissions_key(prefix), worker, permissions),
     ]
-    if dead := [each for each in (*expired, *too_long) if each != worker.encode()]:
+    forgotten = _forgotten(vanished, now_s)
+    if dead := [each for each in (*forgotten, *too_long) if each != worker.encode()]:
         yield _removal(prefix, *dead)
+
+
+def _forgotten(vanished: list[bytes], now_s: float) -> list[bytes]:
+    """Return those of these workers, with the ends of their registrations, that are kept no longer."""
+    names, ends = vanished[::2], vanished[1::2]
+    too_many = max(0, len(names) - MAX_VANISHED)
+    return [
+        name
+        for number, (name, end) in enumerate(zip(names, ends, strict=True))
+        if number < too_many or _moment(end) < now_s - KEPT_S
+    ]
 
 
 def unregister_worker(prefix: str, worker: str) -> Operation[None]:
@@ -75,14 +101,20 @@ def _removal(prefix: str, *workers: Value) -> Batch:
 
 
 class Worker(Record, frozen=True, kw_only=True):
-    """A registered worker: until when its heartbeat counts, its sandbox for commands, why it accepts no
-    agents ("" if it does), and what its operator allows, as JSON ("" if that is not known)."""
+    """A registered worker: until when its heartbeat counts (if that has passed, it vanished), its sandbox
+    for commands, why it accepts no agents ("" if it does), and what its operator allows, as JSON ("" if that
+    is not known)."""
 
     name: str
     alive_until: float
     commands: str
     no_agents: str
     permissions: str
+
+    @property
+    def seen_at(self) -> float:
+        """When it was last seen, to a few seconds."""
+        return self.alive_until - HEARTBEAT_S
 
 
 class Workers(Record, frozen=True, kw_only=True):
@@ -96,6 +128,12 @@ class Workers(Record, frozen=True, kw_only=True):
     def alive(self) -> list[Worker]:
         """Those whose heartbeat counts."""
         return [each for each in self.workers if self.now_s <= each.alive_until <= self.now_s + LONGEST_S]
+
+    @property
+    def vanished(self) -> list[Worker]:
+        """Those that did not shut down and whose heartbeat counts no more, the last one first."""
+        gone = [each for each in self.workers if each.alive_until < self.now_s]
+        return sorted(gone, key=lambda each: each.alive_until, reverse=True)
 
 
 def read_workers(prefix: str) -> Operation[Workers]:

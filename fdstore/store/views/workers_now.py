@@ -37,10 +37,11 @@ class Job(Record, frozen=True, kw_only=True):
 
 
 class Worker(Record, frozen=True, kw_only=True):
-    """A worker: until when its heartbeat counts, its sandbox for commands, why it runs no agents ("" if
-    it does), and what it runs now."""
+    """A worker: when it was last seen and until when its heartbeat counts (if that has passed, it vanished),
+    its sandbox for commands, why it runs no agents ("" if it does), and what it runs now."""
 
     name: str
+    seen_at: float
     alive_until: float
     commands: str
     no_agents: str
@@ -48,9 +49,9 @@ class Worker(Record, frozen=True, kw_only=True):
 
 
 class WorkersNow(Record, frozen=True, kw_only=True):
-    """All workers, the jobs of workers that are not registered, and the processes that wait for one.
-    `queued` and `taken` count the wake-ups in the queue (None: it is not in this Redis, or may not be
-    read). `trees` is how many live ones were looked at."""
+    """All workers, those that vanished at the end, the jobs of workers that are not registered, and the
+    processes that wait for one. `queued` and `taken` count the wake-ups in the queue (None: it is not in
+    this Redis, or may not be read). `trees` is how many live ones were looked at."""
 
     workers: list[Worker]
     strays: list[Job]
@@ -75,12 +76,13 @@ def workers_now(prefix: str, *, has_queue: bool = True) -> Operation[WorkersNow]
         workers=[
             Worker(
                 name=each.name,
+                seen_at=each.seen_at,
                 alive_until=each.alive_until,
                 commands=each.commands,
                 no_agents=each.no_agents,
                 jobs=tuple(job for job in jobs if job.worker == each.name and job.state == "running"),
             )
-            for each in registered.workers
+            for each in sorted(registered.workers, key=lambda each: each.alive_until < registered.now_s)
         ],
         strays=[job for job in jobs if job.state == "running" and job.worker not in names],
         ready=[job for job in jobs if job.state == "ready"],

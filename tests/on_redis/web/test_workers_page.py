@@ -8,6 +8,7 @@ from fdstore.client import Process, Store
 from fdstore.store.keys import process_keys
 from fdstore.store.processes import leases, processes
 from fdstore.store.views import worker_registry
+from fdstore.text.quantities import moment
 from tests.on_redis.web.inspected import get
 
 
@@ -37,3 +38,22 @@ def test_workers_are_shown_with_what_each_runs(redis_url: str, proc: Process, st
     assert [each["process"] for each in found["ready"]] == [waiting.id]
     assert (found["queued"], found["taken"], found["strays"]) == (0, 0, [])
     assert "&lt;b&gt;bubblewrap" in page.text
+
+
+def test_a_worker_that_vanished_is_shown_with_when_and_what_it_held(
+    redis_url: str, proc: Process, store: Store
+) -> None:
+    now = time.time()
+    store.run(worker_registry.register_worker("fdstore", "host:77", 10, now - 3600))
+    store.run(worker_registry.register_worker("fdstore", "host:78", 10, now))
+    held = claimed(proc, store)
+
+    page, twin, first = get(redis_url, "/workers", "/workers.json", "/")
+
+    [alive, gone] = twin.json()["workers"]
+    assert (alive["name"], gone["name"]) == ("host:78", "host:77")
+    assert abs(gone["seen_at"] - (now - 3600)) < 1
+    assert [job["process"] for job in gone["jobs"]] == [held.id]
+    assert f"not seen since {moment(gone['seen_at'])}" in page.text
+    assert "1</b> vanished" in page.text
+    assert f"host:77 not seen since {moment(gone['seen_at'])}" in first.text
