@@ -5,8 +5,9 @@
                 └─ after a death: a burial   releases the processes that the dead one held, then exits
 
 The supervisor has one thread, no connection, and runs no user code: it waits for signals, deaths and reports
-(reports.py), and forks. All imports precede the forks, so a new worker starts within milliseconds and shares
-memory with the supervisor. Only forked processes talk to Redis, over their own connections.
+(reports.py), tells its load (load_board.py), and forks. All imports precede the forks, so a new worker starts
+within milliseconds and shares memory with the supervisor. Only forked processes talk to Redis, over their own
+connections.
 
 When a worker dies, all agents that it ran die with it, and one of them may be the cause: a tool that crashes
 the interpreter or exhausts memory. Each of them is lost, and then runs alone until it has passed the point of
@@ -25,13 +26,15 @@ import os
 import selectors
 import signal
 import time
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Collection, Sequence, Set
 from contextlib import suppress
 from typing import Literal
 
 import msgspec
 
+from fdstore.store.views.worker_registry import MAX_RUNS, WorkerLoad
 from fdstore_workers.forks import die_with_parent, raise_oom_score, run_and_exit
+from fdstore_workers.load_board import LoadBoard
 from fdstore_workers.reports import MAX_LINE_BYTES, Reporter, parse
 
 log = logging.getLogger("fdstore.worker")
@@ -57,12 +60,13 @@ Role = Literal["worker", "alone", "burial"]
 
 class HeldProcess(msgspec.Struct, frozen=True):
     """A process that is claimed or about to be, and the pid of the system process that claims it.
-    `is_to_blame`: the death of that one counts against it."""
+    `is_to_blame`: the death of that one counts against it. `in_slot`: it occupies a slot of the worker."""
 
     pid: int
     process: str
     claim: str
     is_to_blame: bool = True
+    in_slot: bool = True
 
 
 class Roles(msgspec.Struct, frozen=True):
@@ -88,17 +92,21 @@ class Child:
         self.unread = b""
         self.held: dict[str, HeldProcess] = {}
         self.in_user_code: set[str] = set()  # claims
+        self.lost: set[str] = set()  # claims of calls that go on without their lease
         self.taken: dict[str, None] = {}
         self.pool: dict[int, int] = {}  # the pidfds of its own children that claim processes
 
 
 class Supervisor:
     """Keeps one worker running until a signal stops it. Use it in the main thread, before other threads
-    start."""
+    start. `slots` is how many agents the worker runs at the same time, and how many run alone beside it; the
+    load is written to `board`."""
 
-    def __init__(self, roles: Roles, alone_at_once: int) -> None:
+    def __init__(self, roles: Roles, slots: int, board: LoadBoard | None = None) -> None:
         self._roles = roles
-        self._alone_at_once = alone_at_once
+        self._slots = slots
+        self._board = board or LoadBoard()
+        self._load: WorkerLoad | None = None
         self._children: dict[int, Child] = {}
         self._to_run_alone: dict[str, None] = {}
         self._selector = selectors.DefaultSelector()
@@ -120,6 +128,7 @@ class Supervisor:
             if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
                 signal.signal(number, _on_signal)
         while self._start_at is not None or self._children:
+            self._tell_load()
             self._fork_due()
             left_s = None if self._start_at is None else max(self._start_at - time.monotonic(), 0.0)
             for key, _ in self._selector.select(left_s):
@@ -134,7 +143,7 @@ class Supervisor:
             self._fork("worker", self._roles.work)
         busy = {child.process for child in self._children.values() if child.role == "alone"}
         for process in [each for each in self._to_run_alone if each not in busy]:
-            if self._is_stopping or len(busy) >= self._alone_at_once:
+            if self._is_stopping or len(busy) >= self._slots:
                 return
             del self._to_run_alone[process]
             busy.add(process)
@@ -142,6 +151,12 @@ class Supervisor:
 
     def _body_alone(self, process: str) -> Callable[[Reporter], int]:
         return lambda reporter: self._roles.run_alone(reporter, process)
+
+    def _tell_load(self) -> None:
+        load = load_of(self._children.values(), self._slots)
+        if load != self._load:
+            self._load = load
+            self._board.write(load)
 
     # signals and reports
 
@@ -176,17 +191,22 @@ class Supervisor:
                 child.is_ready = self._was_ready = True
             case "take":
                 child.taken[report.process] = None
-            case "claim":
+            case "claim" | "beside":
                 child.taken.pop(report.process, None)
-                child.held[report.claim] = HeldProcess(report.pid, report.process, report.claim)
+                child.held[report.claim] = HeldProcess(
+                    report.pid, report.process, report.claim, in_slot=report.verb == "claim"
+                )
                 if report.pid != child.pid:
                     self._watch(child, report.pid)
             case "enter":
                 child.in_user_code.add(report.claim)
             case "leave":
                 child.in_user_code.discard(report.claim)
+            case "lost" if report.claim in child.held:
+                child.lost.add(report.claim)
             case "release":
                 child.in_user_code.discard(report.claim)
+                child.lost.discard(report.claim)
                 child.held.pop(report.claim, None)
             case "alone" if len(self._to_run_alone) < MAX_WAITING:
                 self._to_run_alone[report.process] = None
@@ -208,6 +228,7 @@ class Supervisor:
         held = [each for each in child.held.values() if each.pid == pid]
         for each in held:
             del child.held[each.claim]
+            child.lost.discard(each.claim)
         if held:
             self._bury(f"process {pid} of the worker's pool died", held, [], child.in_user_code)
 
@@ -293,6 +314,21 @@ class Supervisor:
         pools = [fd for child in self._children.values() for fd in child.pool.values()]
         for fd in (read_end, self._signals, self._wakeup, *(c.pipe for c in self._children.values()), *pools):
             os.close(fd)
+
+
+def load_of(children: Collection[Child], slots: int) -> WorkerLoad:
+    """Return what a worker with these children is busy with. Those that run alone occupy no slot."""
+    working = [child for child in children if child.role == "worker"]
+    in_slots = [(child, each) for child in working for each in child.held.values() if each.in_slot]
+    runs = {
+        each.process for child in children for each in child.held.values() if each.claim not in child.lost
+    }
+    return WorkerLoad(
+        slots=slots,
+        busy=len(in_slots),
+        lost=sum(each.claim in child.lost for child, each in in_slots),
+        runs=tuple(sorted(runs)[:MAX_RUNS]),
+    )
 
 
 def find_culprit(held: Sequence[str], in_user_code: Set[str]) -> str | None:

@@ -12,7 +12,7 @@ from fdstore.store.doctor.safety import Finding
 from fdstore.store.views.gauges import read_gauges
 from fdstore.store.views.health_rule import HealthFacts, WorkerSigns, judge
 from fdstore.store.views.worker_registry import LONGEST_S
-from fdstore.store.views.workers_now import WorkersNow, workers_now
+from fdstore.store.views.workers_now import Worker, WorkersNow, workers_now
 from fdstore.wire.operation import Operation
 
 
@@ -40,16 +40,7 @@ def health_facts(prefix: str, found: WorkersNow) -> Operation[HealthFacts]:
     return HealthFacts(
         now_s=found.now_s,
         # one that is registered for longer has registered before the clock was set back, and does so again
-        workers=tuple(
-            WorkerSigns(
-                name=each.name,
-                seen_at=each.seen_at,
-                alive_until=each.alive_until,
-                holds=len(each.jobs),
-            )
-            for each in found.workers
-            if each.alive_until <= found.now_s + LONGEST_S
-        ),
+        workers=tuple(_signs(each) for each in found.workers if each.alive_until <= found.now_s + LONGEST_S),
         sweeper=found.sweeper,
         sweep_lag_s=gauges.sweep_lag_s,
         waiting=len(found.ready),
@@ -58,6 +49,21 @@ def health_facts(prefix: str, found: WorkersNow) -> Operation[HealthFacts]:
         losses=gauges.losses,
         used_memory_bytes=gauges.used_memory_bytes,
         max_memory_bytes=gauges.max_memory_bytes,
+    )
+
+
+def _signs(worker: Worker) -> WorkerSigns:
+    load = worker.load
+    return WorkerSigns(
+        name=worker.name,
+        seen_at=worker.seen_at,
+        alive_until=worker.alive_until,
+        slots=None if load is None else load.slots,
+        busy=None if load is None else load.busy,
+        lost=None if load is None else load.lost,
+        # what vanished with its worker may be another's by now
+        holds=len(worker.jobs) if load is None else len(load.runs),
+        since=load.since if load and load.since else None,
     )
 
 

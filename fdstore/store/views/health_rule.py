@@ -41,8 +41,8 @@ Level = Literal["ok", "note", "problem"]
 
 class WorkerSigns(Record, frozen=True, kw_only=True):
     """A registered worker: when it was last seen and until when its heartbeat counts; its slots, how many of
-    them are busy and how many of those are held by lost calls (None: it does not say); how many processes it
-    held."""
+    them are busy and how many of those are held by lost calls; how many processes it held; since when it is
+    registered. None: it does not say."""
 
     name: str
     seen_at: float
@@ -51,6 +51,7 @@ class WorkerSigns(Record, frozen=True, kw_only=True):
     busy: int | None = None
     lost: int | None = None
     holds: int = 0
+    since: float | None = None
 
 
 class HealthFacts(Record, frozen=True, kw_only=True):
@@ -222,13 +223,16 @@ def _sweep(facts: HealthFacts) -> list[Finding]:
     if not facts.alive:
         return []
     advice = "look at their logs; lost processes are not taken over until one sweeps"
-    lag_s, sweeper = facts.sweep_lag_s, facts.sweeper
+    sweeper = facts.sweeper
+    # a worker begins to sweep some seconds after its start, unless another one did: until then all is well
+    ages_s = [facts.now_s - each.since for each in facts.alive if each.since is not None]
+    lags_s = [each for each in (facts.sweep_lag_s, max(ages_s, default=None)) if each is not None]
+    lag_s = min(lags_s, default=None)
     said = f"{sweeper} sweeps" if sweeper else "no worker sweeps"
     if lag_s is not None and lag_s > PATIENCE_S:
-        said += f", and the last sweep ended {duration(lag_s)} ago"
+        said += f", and no sweep has ended for {duration(lag_s)}"
         return [Finding(subject="sweep", ok=False, said=said, advice=advice)]
-    if lag_s is None and sweeper is None:
-        # a worker begins to sweep some seconds after its start, unless another one did
+    if facts.sweep_lag_s is None and sweeper is None:
         said = "no worker has swept yet"
         return [Finding(subject="sweep", ok=True, note=True, said=said, advice=advice)]
     return [Finding(subject="sweep", ok=True, said=said)]

@@ -16,7 +16,7 @@ from fdstore.store.keys import ProcessKeys, TreeKeys, content_keys, is_content, 
 from fdstore.store.processes.process_records import decode_reply
 from fdstore.store.record_format import decoding, replies_or_damage, unreadable
 from fdstore.store.tree_facts import COUNTED, counts_or_damage
-from fdstore.store.views.worker_registry import Workers, decode_workers, worker_reads
+from fdstore.store.views.worker_registry import WorkerLoad, Workers, decode_workers, worker_reads
 from fdstore.wire.operation import Batch, Operation
 from fdstore.wire.scripts import text
 
@@ -46,14 +46,16 @@ class LiveStream(Record, frozen=True, kw_only=True):
 
 class LiveWorker(Record, frozen=True, kw_only=True):
     """One registered worker: until when its heartbeat counts, its sandbox for commands, why it accepts no
-    agents ("" if it does), and the processes that it runs now. `vanished_at` is when a worker was last seen
-    that did not shut down and whose heartbeat counts no more, else None."""
+    agents ("" if it does), the processes that it runs now, and its load (None if that is not known).
+    `vanished_at` is when a worker was last seen that did not shut down and whose heartbeat counts no more,
+    else None."""
 
     name: str
     until: float
     commands: str
     no_agents: str
     runs: tuple[str, ...]
+    load: WorkerLoad | None = None
     vanished_at: float | None = None
 
 
@@ -191,6 +193,7 @@ def _workers(registered: Workers, processes: list[ProcessRecord]) -> list[LiveWo
             commands=each.commands,
             no_agents=each.no_agents,
             runs=tuple(runs.pop(each.name, ())),
+            load=each.load,
             vanished_at=None if each.alive_until >= registered.now_s else each.seen_at,
         )
         for each in (*registered.alive, *registered.vanished)

@@ -12,7 +12,7 @@ from fdstore.settings import queue_prefix
 from fdstore.store.keys import ProcessKeys, TreeKeys, member_of
 from fdstore.store.record_format import UNREADABLE, replies_or_damage, show_bytes, timestamp
 from fdstore.store.views.overview import recent_names
-from fdstore.store.views.worker_registry import read_workers
+from fdstore.store.views.worker_registry import WorkerLoad, read_workers
 from fdstore.wire.operation import Operation
 
 MAX_TREES = 500
@@ -38,13 +38,15 @@ class Job(Record, frozen=True, kw_only=True):
 
 class Worker(Record, frozen=True, kw_only=True):
     """A worker: when it was last seen and until when its heartbeat counts (if that has passed, it vanished),
-    its sandbox for commands, why it runs no agents ("" if it does), and what it runs now."""
+    its sandbox for commands, why it runs no agents ("" if it does), its load (None if that is not known),
+    and what it runs now."""
 
     name: str
     seen_at: float
     alive_until: float
     commands: str
     no_agents: str
+    load: WorkerLoad | None = None
     jobs: tuple[Job, ...] = ()
 
 
@@ -80,6 +82,7 @@ def workers_now(prefix: str, *, has_queue: bool = True) -> Operation[WorkersNow]
                 alive_until=each.alive_until,
                 commands=each.commands,
                 no_agents=each.no_agents,
+                load=each.load,
                 jobs=tuple(job for job in jobs if job.worker == each.name and job.state == "running"),
             )
             for each in sorted(registered.workers, key=lambda each: each.alive_until < registered.now_s)

@@ -12,6 +12,7 @@ from fdstore.store.views.worker_registry import (
     HEARTBEAT_S,
     KEPT_S,
     MAX_VANISHED,
+    WorkerLoad,
     Workers,
     read_workers,
     register_worker,
@@ -75,3 +76,28 @@ def test_top_lists_a_worker_that_vanished_and_does_not_count_it(store: Store) ->
         ("here:1", True),
         ("gone:1", False),
     ]
+
+
+def test_the_load_of_a_worker_is_in_its_record_and_goes_with_it(store: Store, execute: Execute) -> None:
+    load = WorkerLoad(slots=8, busy=3, lost=1, lost_calls=2, since=1000.0, runs=("triage", "triage.1"))
+    now_s = store.run(redis_now())
+    store.run(register_worker("fdstore", "here:1", HEARTBEAT_S, now_s, load=load))
+    register(store, "old:1")
+
+    assert {each.name: each.load for each in registered(store).alive} == {"here:1": load, "old:1": None}
+    [shown] = [each for each in store.run(live("fdstore")).workers if each.name == "here:1"]
+    assert shown.load == load
+
+    store.run(unregister_worker("fdstore", "here:1"))
+    assert execute("HKEYS", "fdstore:workers:load") == [b"old:1"]
+
+
+def test_a_load_that_cannot_be_read_is_unknown_and_the_worker_is_listed(
+    store: Store, execute: Execute
+) -> None:
+    register(store, "here:1")
+    execute("HSET", "fdstore:workers:load", "here:1", '{"slots": "many"}')
+
+    [found] = registered(store).alive
+
+    assert (found.name, found.load) == ("here:1", None)

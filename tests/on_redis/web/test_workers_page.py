@@ -57,3 +57,31 @@ def test_a_worker_that_vanished_is_shown_with_when_and_what_it_held(
     assert f"not seen since {moment(gone['seen_at'])}" in page.text
     assert "1</b> vanished" in page.text
     assert f"host:77 not seen since {moment(gone['seen_at'])}" in first.text
+
+
+def test_the_page_shows_busy_slots_and_lost_calls_of_a_worker_that_runs_nothing(
+    redis_url: str, proc: Process, store: Store
+) -> None:
+    """Regression test: "Runs nothing now", while every thread was stuck in a call that was lost."""
+    load = worker_registry.WorkerLoad(slots=3, busy=3, lost=3)
+    store.run(worker_registry.register_worker("fdstore", "host:77", 10, time.time(), load=load))
+
+    page, first = get(redis_url, "/workers", "/")
+
+    assert "Runs nothing now" not in page.text
+    assert "<b>3</b> of 3 slots busy" in page.text
+    assert "held by lost calls" in page.text
+    assert "host:77: 3 of 3 slots are held by calls that it lost" in first.text
+    assert 'id="strip" class="bad"' in first.text
+
+
+def test_the_page_names_what_a_worker_held_that_vanished_although_others_run_it_now(
+    redis_url: str, proc: Process, store: Store
+) -> None:
+    load = worker_registry.WorkerLoad(slots=3, busy=1, runs=("triage.7",))
+    store.run(worker_registry.register_worker("fdstore", "host:77", 10, time.time() - 600, load=load))
+
+    page, first = get(redis_url, "/workers", "/")
+
+    assert 'It held <a class="id" href="/process/triage.7">triage.7</a>.' in page.text
+    assert "when it held 1 process" in first.text

@@ -272,3 +272,44 @@ def test_a_malformed_line_is_not_a_report(line: bytes) -> None:
 
 def test_a_report_survives_a_round_trip() -> None:
     assert parse(b"12 claim triage.1 abc") == Report(12, "claim", "triage.1", "abc")
+
+
+def test_the_load_says_which_slots_are_busy_and_which_calls_were_lost(supervised: Supervised) -> None:
+    status, noted, _ = supervised("""
+from fdstore_workers.load_board import LoadBoard
+
+board = LoadBoard()
+make = supervisor.Supervisor
+supervisor.Supervisor = lambda roles, slots: make(roles, slots, board)
+
+def shown():
+    load = board.read()
+    return load and [load.slots, load.busy, load.lost, list(load.runs)]
+
+def expect(*load):
+    wait(lambda: shown() == list(load))
+    note("load", *shown())
+
+def work(reporter):
+    reporter.ready()
+    expect(2, 0, 0, [])
+    reporter.claim("one", "claim-1")
+    reporter.claim("two", "claim-2")
+    reporter.claim("pipe", "claim-3", in_slot=False)
+    expect(2, 2, 0, ["one", "pipe", "two"])
+    reporter.lost("one", "claim-1")
+    reporter.lost("two", "claim-of-another")
+    expect(2, 2, 1, ["pipe", "two"])
+    for process, claim in (("one", "claim-1"), ("two", "claim-2"), ("pipe", "claim-3")):
+        reporter.release(process, claim)
+    expect(2, 0, 0, [])
+    stop()
+""")
+
+    assert status == 0
+    assert [load for _, *load in noted] == [
+        [2, 0, 0, []],
+        [2, 2, 0, ["one", "pipe", "two"]],
+        [2, 2, 1, ["pipe", "two"]],
+        [2, 0, 0, []],
+    ]
