@@ -93,6 +93,12 @@ GAUGES = (
     Gauge("fdstore_build_info", "1, with the version of this worker.", ("version",)),
     Gauge("fdstore_worker_ready", "1 while this worker accepts work, as /readyz."),
     Gauge("fdstore_worker_slots", "Agents that this worker can run at the same time."),
+    Gauge("fdstore_worker_busy_slots", "Slots of this worker that are in use."),
+    Gauge(
+        "fdstore_worker_lost_slots",
+        "Slots of this worker that are held by calls which do not end although their process is another's by "
+        "now, or was cancelled.",
+    ),
     Gauge(
         "fdstore_saved_chars",
         "Characters kept out of contexts less those read back, since the start.",

@@ -153,7 +153,7 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
         allowed = describe_permissions(permissions)
         sweeper = Sweeper(store, self.name, wake, commands, settings.no_agents, allowed, self.board.read)
 
-        watch = Watch(self.status, store, self.broker_url, sweeper, stopping)
+        watch = Watch(self.status, store, self.broker_url, sweeper, stopping, self.board.read)
 
         def leave() -> None:
             sweeper.stop()
