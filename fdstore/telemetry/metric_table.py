@@ -74,6 +74,10 @@ COUNTED = (
     Metric("fdstore_process_ends_total", "Processes that ended here, by their state.", ("state",)),
     Metric("fdstore_process_losses_total", "Processes whose worker was lost, as this worker found out."),
     Metric("fdstore_process_takeovers_total", "Processes that this worker continued after another was lost."),
+    Metric(
+        "fdstore_worker_lost_calls_total",
+        "Calls that did not end within a minute after they were lost, so that their process was replaced.",
+    ),
     Metric("fdstore_worker_starts_total", "Starts of the process that works; more than 1: it died before."),
 )
 

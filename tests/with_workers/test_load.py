@@ -17,13 +17,14 @@ from fdstore.agent.program_loader import load
 from fdstore.client import Store
 from fdstore.local.redis_server import PrivateServer
 from fdstore.runtime.waker import waker
-from fdstore.store.processes import processes
+from fdstore.store.processes import process_records, processes
 from fdstore.store.views.worker_registry import WorkerLoad, Workers, read_workers
 from fdstore.testing import Request, ScriptedModel, call, say
 from tests.waiting import PATIENCE_S, wait_until
 from tests.with_workers.conftest import StartAgentWorker
 from tests.worker_process import WorkerProcess
 
+IMPATIENT = Path(__file__).with_name("impatient_worker.py")
 SLOTS = 2
 TOOLS = """
 from pathlib import Path
@@ -129,3 +130,32 @@ def test_a_worker_that_was_killed_is_shown_as_gone_with_what_it_held(
     assert gone.load is not None
     assert gone.load.runs == (root,)
     assert 0 < registered(store).now_s - gone.seen_at < PATIENCE_S
+
+
+def test_a_worker_whose_calls_are_lost_for_long_is_replaced_and_works_again(
+    store: Store, launch: Callable[[], str], tmp_path: Path
+) -> None:
+    with ScriptedModel(script) as model:
+        options = ["--url", store.url, "-c", "1", "--tools-path", str(tmp_path), "--allow-python", "*"]
+        environ = {**os.environ, **model.environ}
+        worker = WorkerProcess(tmp_path / "log", options, environ=environ, folder=tmp_path, program=IMPATIENT)
+        try:
+            worker.wait_until_ready()
+            stuck, next_one = launch(), launch()
+            wait_until(lambda: load_of(store, worker).runs == (stuck,), what="the start of the agent")
+            before = worker.working_pid
+
+            store.run(processes.cancel(store.prefix, stuck, "for a test"))
+
+            wait_until(lambda: f"a call of {stuck} has not ended" in worker.log, what="notice of the call")
+            wait_until(lambda: f"worker process {before} ended with" in worker.log, what="its replacement")
+            wait_until(
+                lambda: any(each.load and next_one in each.load.runs for each in registered(store).alive),
+                what="the start of the next agent",
+            )
+            load = load_of(store, worker)
+            losses = store.run(process_records.record(store.prefix, next_one)).losses
+        finally:
+            worker.kill()
+
+    assert (load.lost, load.lost_calls, losses) == (0, 1, 0)

@@ -15,6 +15,10 @@ the crash (claim.lua). The loss is counted for the one that ran alone, else for 
 user's function, else for none (`find_culprit`). So an agent that crashes its worker reaches its limit of
 losses, and the others finish.
 
+A call that goes on after its process was cancelled, or was taken over as after a freeze, holds a slot for
+nothing, and a thread cannot be killed. After `LOST_CALL_S` its operating-system process gets SIGTERM: it
+returns what else it runs, without a loss, and another one starts.
+
 If the supervisor is killed, the kernel kills its children: nothing runs unsupervised. The leases then expire
 and other workers take over, as after the loss of a machine. Such losses are counted for no agent.
 """
@@ -33,6 +37,7 @@ from typing import Literal
 import msgspec
 
 from fdstore.store.views.worker_registry import MAX_RUNS, WorkerLoad
+from fdstore.telemetry.counts import count
 from fdstore_workers.forks import die_with_parent, raise_oom_score, run_and_exit
 from fdstore_workers.load_board import LoadBoard
 from fdstore_workers.reports import MAX_LINE_BYTES, Reporter, parse
@@ -47,6 +52,13 @@ but not after one that its work killed: agents that kill workers must not delay 
 
 SHORT_LIFE_S = 3.0
 """A ready worker that dies sooner is replaced after the first pause, which bounds the cost of restarts."""
+
+LOST_CALL_S = 60.0
+"""How long a call may go on after it was lost. Then the process that runs it is replaced."""
+
+REPLACED_WITHIN_S = 30.0
+"""How long a worker that is replaced may take to shut down, which returns the processes that it runs
+(claim.STOP_GRACE_S, worker.LEAVE_AFTER_S). Then it is killed: it may be frozen."""
 
 MAX_WAITING = 10_000
 """The limit of queued suspects. The sweep finds any others again."""
@@ -92,7 +104,8 @@ class Child:
         self.unread = b""
         self.held: dict[str, HeldProcess] = {}
         self.in_user_code: set[str] = set()  # claims
-        self.lost: set[str] = set()  # claims of calls that go on without their lease
+        self.lost: dict[str, float] = {}  # claims of calls that go on without their lease, and since when
+        self.kill_at: float | None = None  # it was told to shut down, and is killed then
         self.taken: dict[str, None] = {}
         self.pool: dict[int, int] = {}  # the pidfds of its own children that claim processes
 
@@ -107,6 +120,7 @@ class Supervisor:
         self._slots = slots
         self._board = board or LoadBoard()
         self._load: WorkerLoad | None = None
+        self._lost_calls = 0
         self._children: dict[int, Child] = {}
         self._to_run_alone: dict[str, None] = {}
         self._selector = selectors.DefaultSelector()
@@ -128,9 +142,11 @@ class Supervisor:
             if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
                 signal.signal(number, _on_signal)
         while self._start_at is not None or self._children:
+            self._replace_stuck()
             self._tell_load()
             self._fork_due()
-            left_s = None if self._start_at is None else max(self._start_at - time.monotonic(), 0.0)
+            due_at = self._next_due_at()
+            left_s = None if due_at is None else max(due_at - time.monotonic(), 0.0)
             for key, _ in self._selector.select(left_s):
                 if key.fd in self._selector.get_map():  # else an earlier handler has closed it
                     key.data()
@@ -152,8 +168,42 @@ class Supervisor:
     def _body_alone(self, process: str) -> Callable[[Reporter], int]:
         return lambda reporter: self._roles.run_alone(reporter, process)
 
+    def _next_due_at(self) -> float | None:
+        """Return when the next fork or replacement is due."""
+        moments = [] if self._start_at is None else [self._start_at]
+        for child in self._children.values():
+            if child.kill_at is not None:
+                moments.append(child.kill_at)
+            elif child.lost and not self._is_stopping:
+                moments.append(min(child.lost.values()) + LOST_CALL_S)
+        return min(moments, default=None)
+
+    def _replace_stuck(self) -> None:
+        """Tell processes to shut down in which a call goes on long after it was lost, and kill those that do
+        not."""
+        now = time.monotonic()
+        for child in self._children.values():
+            if child.kill_at is not None:
+                if now >= child.kill_at:
+                    child.kill_at = None
+                    child.lost.clear()
+                    os.kill(child.pid, signal.SIGKILL)  # not reaped yet, so the pid is still valid
+                continue
+            stuck = [claim for claim, since in child.lost.items() if now - since >= LOST_CALL_S]
+            if not stuck or self._is_stopping:
+                continue
+            for claim in stuck:
+                self._lost_calls += 1
+                count("fdstore_worker_lost_calls_total")
+                process = child.held[claim].process
+                log.warning("a call of %s has not ended %g s after it was lost", process, LOST_CALL_S)
+            log.warning("worker process %d is replaced", child.pid)
+            # what ran alone is not its own any more, so there is nothing to return
+            child.kill_at = now if child.role == "alone" else now + REPLACED_WITHIN_S
+            os.kill(child.pid, signal.SIGTERM)
+
     def _tell_load(self) -> None:
-        load = load_of(self._children.values(), self._slots)
+        load = load_of(self._children.values(), self._slots, self._lost_calls)
         if load != self._load:
             self._load = load
             self._board.write(load)
@@ -203,10 +253,10 @@ class Supervisor:
             case "leave":
                 child.in_user_code.discard(report.claim)
             case "lost" if report.claim in child.held:
-                child.lost.add(report.claim)
+                child.lost.setdefault(report.claim, time.monotonic())
             case "release":
                 child.in_user_code.discard(report.claim)
-                child.lost.discard(report.claim)
+                child.lost.pop(report.claim, None)
                 child.held.pop(report.claim, None)
             case "alone" if len(self._to_run_alone) < MAX_WAITING:
                 self._to_run_alone[report.process] = None
@@ -228,7 +278,7 @@ class Supervisor:
         held = [each for each in child.held.values() if each.pid == pid]
         for each in held:
             del child.held[each.claim]
-            child.lost.discard(each.claim)
+            child.lost.pop(each.claim, None)
         if held:
             self._bury(f"process {pid} of the worker's pool died", held, [], child.in_user_code)
 
@@ -316,8 +366,9 @@ class Supervisor:
             os.close(fd)
 
 
-def load_of(children: Collection[Child], slots: int) -> WorkerLoad:
-    """Return what a worker with these children is busy with. Those that run alone occupy no slot."""
+def load_of(children: Collection[Child], slots: int, lost_calls: int = 0) -> WorkerLoad:
+    """Return what a worker with these children is busy with, which was replaced because of so many
+    `lost_calls`. Those that run alone occupy no slot."""
     working = [child for child in children if child.role == "worker"]
     in_slots = [(child, each) for child in working for each in child.held.values() if each.in_slot]
     runs = {
@@ -327,6 +378,7 @@ def load_of(children: Collection[Child], slots: int) -> WorkerLoad:
         slots=slots,
         busy=len(in_slots),
         lost=sum(each.claim in child.lost for child, each in in_slots),
+        lost_calls=lost_calls,
         runs=tuple(sorted(runs)[:MAX_RUNS]),
     )
 
