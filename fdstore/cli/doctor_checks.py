@@ -16,13 +16,14 @@ from pathlib import Path
 from fdstore import settings
 from fdstore.cli.session import Session
 from fdstore.cli.tables import format_size
-from fdstore.errors import FDStoreError
+from fdstore.errors import FDStoreError, StoreRefused
 from fdstore.local.data_directory import ADVICE, other_owner
 from fdstore.local.redis_conf import binary_version, find_binary
 from fdstore.optional_packages import how_to_install
 from fdstore.store.doctor.accepted import Accepted, apply, read_accepted
 from fdstore.store.doctor.check import examine
 from fdstore.store.doctor.safety import Finding
+from fdstore.store.views.health import beside, read_health
 from fdstore.wire._sync.cluster import make_runner
 from fdstore.wire._sync.runner import Runner
 
@@ -134,14 +135,15 @@ def embedded(session: Session) -> Iterator[Finding]:
 
 
 def store(url: str, prefix: str) -> Iterator[Finding]:
-    """Check that a store answers, and the settings on which the safety of content depends. Problems that its
-    operator has accepted are notes."""
+    """Check that a store answers, the settings on which the safety of content depends, and whether its
+    workers get on with their work. Problems of settings that the operator has accepted are notes."""
     try:
         runner = make_runner(url)
         try:
             runner.reach()
             findings = runner.run(examine(runner.place))
             accepted = _accepted(runner, prefix)
+            health = beside(_health(runner, prefix), findings)
         finally:
             runner.close()
     except FDStoreError as error:
@@ -149,6 +151,14 @@ def store(url: str, prefix: str) -> Iterator[Finding]:
         return
     yield Finding(subject="store", ok=True, said=f"{runner.where} answers: {runner.place.described}")
     yield from apply(findings, accepted)
+    yield from health
+
+
+def _health(runner: Runner, prefix: str) -> list[Finding]:
+    try:
+        return runner.run(read_health(prefix))
+    except StoreRefused as error:  # a user who may not read the records of workers
+        return [Finding(subject="workers", ok=True, note=True, said=f"not known: {error}")]
 
 
 def _accepted(runner: Runner, prefix: str) -> dict[str, Accepted]:

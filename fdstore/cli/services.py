@@ -18,6 +18,7 @@ from fdstore.cli.session import Session, verb
 from fdstore.cli.tables import duration, facts, format_count, format_size
 from fdstore.optional_packages import require
 from fdstore.records import ProcessRecord, Record, Unreadable
+from fdstore.store.doctor.safety import Finding
 from fdstore.store.trees.limit_usage import LimitStatus, budgets_of_tree
 
 if TYPE_CHECKING:
@@ -42,8 +43,8 @@ class StoreStatus(Record, frozen=True, kw_only=True):
     For a Cluster, memory and limits are sums over the reachable `primaries`. `contents` and `bytes` (UTF-8)
     count all trees. `commands` is the sandbox of each worker, `no_agents` the reason why a worker runs no
     agents ("" if it does). `ceilings` are those that the operator set, `tokens` what models have used, by
-    tree, and `budgets` those of trees that have not ended, with what is used. `unreadable` lists damaged
-    records, which are not counted.
+    tree, and `budgets` those of trees that have not ended, with what is used. `health` says how workers and
+    store get on, problems first. `unreadable` lists damaged records, which are not counted.
     """
 
     url: str
@@ -67,6 +68,7 @@ class StoreStatus(Record, frozen=True, kw_only=True):
     ceilings: dict[str, str]
     tokens: dict[str, int]
     budgets: list[LimitStatus]
+    health: list[Finding]
     unreadable: list[Unreadable]
 
 
@@ -235,6 +237,7 @@ def store_status(session: Session, url: str) -> StoreStatus:
     from fdstore.store.processes import process_records
     from fdstore.store.record_format import unreadable
     from fdstore.store.trees import ceilings
+    from fdstore.store.views.health import read_health
     from fdstore.store.views.worker_registry import Worker, read_workers
     from fdstore.wire.server_info import software, software_version
     from fdstore.wire.store_url import parse_store_url
@@ -271,6 +274,7 @@ def store_status(session: Session, url: str) -> StoreStatus:
             ceilings=store.run(ceilings.written(store.prefix)),
             tokens={tree.id: tree.all_tokens for tree in trees if tree.all_tokens},
             budgets=[each for tree in trees if tree.live for each in budgets_of_tree(tree)],
+            health=store.run(read_health(store.prefix)),
             unreadable=damaged,
         )
 
@@ -333,7 +337,20 @@ def held_facts(store: StoreStatus) -> list[tuple[str, str]]:
     rows += [("budget", format_budget(each)) for each in store.budgets[:MAX_BUDGETS]]
     if len(store.budgets) > MAX_BUDGETS:
         rows.append(("", f"and {len(store.budgets) - MAX_BUDGETS} more; `fdstore limits show TREE`"))
-    return rows
+    return rows + health_facts(store.health)
+
+
+def health_facts(findings: list[Finding]) -> list[tuple[str, str]]:
+    """Format the problems and notes about the workers and the store."""
+    urgent = [each for each in findings if each.note or not each.ok]
+    rows = [
+        (
+            "note" if each.ok else "PROBLEM",
+            f"{each.subject}: {each.said}" + (f"; {each.advice}" if each.advice else ""),
+        )
+        for each in urgent
+    ]
+    return rows or [("health", "; ".join(each.said for each in findings))]
 
 
 def _by_worker(sentences: dict[str, str]) -> list[tuple[str, str]]:

@@ -36,7 +36,7 @@ def top(session: Session, once: bool, ended: bool, order: str, words: str, every
     """Show live trees, processes, streams and workers; look into them, follow them, kill them.
 
     Enter shows the conversation of a process, d its descriptors, Enter the text of one; k kills a process
-    after a question. Each refresh is four requests to Redis, six more while a process waits for a worker,
+    after a question. Each refresh is eleven requests to Redis, six more while a process waits for a worker,
     whatever is stored. Needs the extra `tui`, except with --once.
 
     \b
@@ -64,6 +64,7 @@ def _print_once(session: Session, *, ended: bool, order: str, words: str) -> Non
     from fdstore.cli.tables import table
     from fdstore.cli.top_rows import COLUMNS, RIGHT, VIEWS, headline, rows_of
     from fdstore.runtime.eligibility import live_explained
+    from fdstore.store.views.health_rule import summary
 
     with session.store(use="look") as store:
         snapshot = store.run(live_explained(store.prefix, ended=ended))
@@ -71,6 +72,7 @@ def _print_once(session: Session, *, ended: bool, order: str, words: str) -> Non
         output.document(snapshot)
         return
     output.line(headline(snapshot))
+    output.line(summary(snapshot.health))
     for view in VIEWS:
         rows = [row.cells for row in rows_of(view, snapshot, order=order, words=words)]
         if not rows:

@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 
 from fdstore.cli.processes import as_trees, process_details
-from fdstore.cli.tables import duration, format_count, format_size, shorten
+from fdstore.cli.tables import duration, format_count, format_size, moment, shorten
 from fdstore.lifecycle import PROCESS_MOVES
 from fdstore.records import ProcessRecord
-from fdstore.store.views.live import LiveSnapshot
+from fdstore.store.views.live import LiveSnapshot, LiveWorker
 
 VIEWS = ("processes", "trees", "streams", "workers")
 
@@ -35,7 +35,7 @@ COLUMNS = {
     "processes": ("PROCESS", "STATE", "PROGRAM", "AGE", "TOKENS", "DETAIL"),
     "trees": ("TREE", "LIVE", "ALL", "CONTENTS", "SIZE", "TOKENS", "AGE", "USED"),
     "streams": ("CONTENT", "WRITER", "LENGTH", "AGE", "SOURCE"),
-    "workers": ("WORKER", "RUNS", "AGENTS", "COMMANDS", "PROCESSES"),
+    "workers": ("WORKER", "RUNS", "BUSY", "AGENTS", "COMMANDS", "PROCESSES"),
 }
 RIGHT = frozenset({"AGE", "TOKENS", "LIVE", "ALL", "CONTENTS", "SIZE", "USED", "LENGTH", "RUNS"})
 """Columns of numbers, which are aligned at the right."""
@@ -134,13 +134,23 @@ def _workers(snapshot: LiveSnapshot) -> list[Row]:
             (
                 each.name,
                 f"{len(each.runs)}",
-                each.no_agents or "taken",
+                _busy(each),
+                each.no_agents or "taken"
+                if each.vanished_at is None
+                else f"not seen since {moment(each.vanished_at)}",
                 shorten(each.commands or "-", MAX_COMMANDS),
                 ", ".join(each.runs),
             ),
         )
         for each in snapshot.workers
     ]
+
+
+def _busy(worker: LiveWorker) -> str:
+    load = worker.load
+    if load is None or worker.vanished_at is not None:
+        return "-"
+    return f"{load.busy} of {load.slots}" + (f", {load.lost} lost" if load.lost else "")
 
 
 def headline(snapshot: LiveSnapshot) -> str:
@@ -154,7 +164,7 @@ def headline(snapshot: LiveSnapshot) -> str:
         f"{format_count(len(snapshot.trees), 'tree')}{of_all}",
         format_count(len(snapshot.processes), "process", "processes") + (f" ({counted})" if counted else ""),
         format_count(len(snapshot.streams), "stream"),
-        format_count(len(snapshot.workers), "worker"),
+        format_count(sum(each.vanished_at is None for each in snapshot.workers), "worker"),
     ]
     parts += [f"not shown: {each}" for each in snapshot.left_out]
     if snapshot.unreadable:

@@ -91,10 +91,11 @@ def doctor(
     reason: str | None,
     withdrawn: str | None,
 ) -> None:
-    """Check Python, packages, the data directory and the store, and advise on problems.
+    """Check Python, packages, the data directory, the store and its workers, and advise on problems.
 
     A problem can lose content or expose it: a network without a password or TLS, an eviction policy, a
-    configuration that loads a torn append-only file, no append-only file. A note suggests an improvement.
+    configuration that loads a torn append-only file, no append-only file. Or work stands still: processes
+    wait and no worker takes them, or a worker vanished. A note suggests an improvement.
     With --deep all trees are read, to check texts against their index and totals, tables, counters, and keys
     that no record names. That takes about as long as reading all data; other clients can work meanwhile.
 

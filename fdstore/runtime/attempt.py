@@ -34,10 +34,17 @@ to a worker that runs this kind. `alone`: it must run in an operating-system pro
 
 
 class Attempt:
-    """A claimed process that is run here. `wake` sends a wake-up for a process id."""
+    """A claimed process that is run here. `wake` sends a wake-up for a process id, `when_lost` is called when
+    its lease is lost."""
 
     def __init__(
-        self, store: Store, process: str, claim: leases.Claim, stopping: Flag, wake: Callable[[str], None]
+        self,
+        store: Store,
+        process: str,
+        claim: leases.Claim,
+        stopping: Flag,
+        wake: Callable[[str], None],
+        when_lost: Callable[[], None] = lambda: None,
     ) -> None:
         self.store = store
         self.process = process
@@ -45,7 +52,7 @@ class Attempt:
         self.stopping = stopping
         self.wake = wake
         self.handle = ProcessHandle(process_keys(store.prefix, process), claim.limits, claim.attempt)
-        self.lease = Lease(store, self.handle, stopping, wake)
+        self.lease = Lease(store, self.handle, stopping, wake, when_lost)
         self.log = AttemptLog(
             process, claim.program or ("asks" if claim.is_lane else "pipeline"), claim.age_s, claim.attempt
         )

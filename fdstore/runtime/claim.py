@@ -78,16 +78,24 @@ def claim_process(
 class Lease:
     """The lease of one process, renewed by a background thread.
 
-    `lost` is set within about `POLL_S` of a cancellation or a takeover. If the worker stops and the current
-    step outlasts `STOP_GRACE_S`, the thread returns the process to the queue: another worker continues it,
-    and this attempt writes nothing more.
+    `lost` is set within about `POLL_S` of a cancellation or a takeover, and `when_lost` called. If the
+    worker stops and the current step outlasts `STOP_GRACE_S`, the thread returns the process to the queue:
+    another worker continues it, and this attempt writes nothing more.
     """
 
-    def __init__(self, store: Store, handle: ProcessHandle, stop: Flag, wake: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        handle: ProcessHandle,
+        stop: Flag,
+        wake: Callable[[str], None],
+        when_lost: Callable[[], None] = lambda: None,
+    ) -> None:
         self._store = store
         self._handle = handle
         self._stop = stop
         self._wake = wake
+        self._when_lost = when_lost
         self._renew_at = time.monotonic() + leases.RENEW_EVERY_S
         self._give_back_at: float | None = None
         self.lost = threading.Event()
@@ -172,4 +180,7 @@ class Lease:
             # the store may recover before the lease expires; if not, the next try is fenced
             if is_due:
                 log.warning("the lease of %s could not be renewed: %s", self._handle.id, error)
-        return not self.lost.is_set()
+        if not self.lost.is_set():
+            return True
+        self._when_lost()
+        return False

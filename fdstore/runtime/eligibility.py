@@ -19,6 +19,7 @@ from fdstore.store.keys import ProcessKeys, process_keys
 from fdstore.store.processes.asks import fold_lanes
 from fdstore.store.record_format import replies_or_damage, show_bytes
 from fdstore.store.views import worker_check
+from fdstore.store.views.health import read_health
 from fdstore.store.views.live import LiveSnapshot, live
 from fdstore.store.views.worker_registry import Worker, read_workers
 from fdstore.tools.process_task import PipeTask
@@ -146,11 +147,13 @@ def explained(prefix: str, processes: Sequence[ProcessRecord]) -> Operation[list
 
 
 def live_explained(prefix: str, *, ended: bool = False) -> Operation[LiveSnapshot]:
-    """Return `live(prefix)`, its processes `explained`, and the lanes of a call as one (`fold_lanes`)."""
+    """Return `live(prefix)`, its processes `explained`, the lanes of a call as one (`fold_lanes`), and the
+    health of the store."""
     found = yield from live(prefix, ended=ended)
     folded = yield from fold_lanes(prefix, found.processes)
     processes = yield from explained(prefix, folded)
-    return msgspec.structs.replace(found, processes=tuple(processes))
+    health = yield from read_health(prefix)
+    return msgspec.structs.replace(found, processes=tuple(processes), health=tuple(health))
 
 
 def why_unclaimed(prefix: str, process: str) -> Operation[str]:

@@ -67,6 +67,7 @@ def run_process(
     company: Company = "none",
     claim_id: str | None = None,
     user_code: UserCode = nullcontext,
+    when_lost: Callable[[], None] = lambda: None,
 ) -> Ending:
     """Run a process until it ends, waits, or is run elsewhere.
 
@@ -81,6 +82,7 @@ def run_process(
     company             a process that may have killed its worker is not claimed in the company of others
     claim_id            identifies this claim, for a supervisor that may have to return the process
     user_code           returns a context manager around each run of a user's function, for that supervisor
+    when_lost           called when the lease is lost while a call goes on here, for that supervisor
 
     During a lasting store outage a worker returns the process as soon as it can. With `wait_here`,
     `StoreUnavailable` and the like are raised instead, and another attempt continues once the lease expires.
@@ -117,7 +119,7 @@ def run_process(
         return "not ready"
     if isinstance(claim, str):
         return claim
-    attempt = Attempt(store, process, claim, stop, wake)
+    attempt = Attempt(store, process, claim, stop, wake, when_lost)
 
     def work(attempt: Attempt) -> Ending:
         if pipeline is not None and claim.is_pipeline:

@@ -11,6 +11,7 @@
     workers:commands                     hash    worker -> its sandbox for commands   the sweep
     workers:agents                       hash    worker -> taken, or why it runs none the sweep
     workers:permissions                  hash    worker -> what its operator allows   the sweep
+    workers:load                         hash    worker -> its slots, what it runs    the sweep
     sweeper                              string  the worker that sweeps now           expires (4 s)
     sweeper:observed                     hash    what sweepers saw of Redis' clock    expires (1 h)
     totals                               hash    sums over all trees, by the sweep    expires (1 d)

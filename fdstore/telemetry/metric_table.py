@@ -74,6 +74,10 @@ COUNTED = (
     Metric("fdstore_process_ends_total", "Processes that ended here, by their state.", ("state",)),
     Metric("fdstore_process_losses_total", "Processes whose worker was lost, as this worker found out."),
     Metric("fdstore_process_takeovers_total", "Processes that this worker continued after another was lost."),
+    Metric(
+        "fdstore_worker_lost_calls_total",
+        "Calls that did not end within a minute after they were lost, so that their process was replaced.",
+    ),
     Metric("fdstore_worker_starts_total", "Starts of the process that works; more than 1: it died before."),
 )
 
@@ -93,6 +97,12 @@ GAUGES = (
     Gauge("fdstore_build_info", "1, with the version of this worker.", ("version",)),
     Gauge("fdstore_worker_ready", "1 while this worker accepts work, as /readyz."),
     Gauge("fdstore_worker_slots", "Agents that this worker can run at the same time."),
+    Gauge("fdstore_worker_busy_slots", "Slots of this worker that are in use."),
+    Gauge(
+        "fdstore_worker_lost_slots",
+        "Slots of this worker that are held by calls which do not end although their process is another's by "
+        "now, or was cancelled.",
+    ),
     Gauge(
         "fdstore_saved_chars",
         "Characters kept out of contexts less those read back, since the start.",

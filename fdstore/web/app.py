@@ -62,6 +62,7 @@ def _routes_of(page: Page) -> list[BaseRoute]:
     async def show_html(request: Request) -> Response:
         view = view_of(request)
         data = await page.data(view)
+        await view.inspector.look_at_health()
         return as_html(view, page, data, seen(data))
 
     async def show_json(request: Request) -> Response:

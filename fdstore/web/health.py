@@ -8,6 +8,8 @@ from fdstore.records import Record
 from fdstore.store.doctor.check import examine, primaries
 from fdstore.store.doctor.safety import Finding
 from fdstore.store.trees.ceilings import written
+from fdstore.store.views.health import beside, health_facts
+from fdstore.store.views.health_rule import judge
 from fdstore.store.views.workers_now import WorkersNow
 from fdstore.web.page import Page, View
 from fdstore.web.workers import load as load_workers
@@ -48,8 +50,9 @@ async def load(view: View) -> Health:
     """Examine the servers of the store."""
     store, place = view.store, parse_store_url(view.store.url)
     workers = await load_workers(view)
-    findings = [*await store.run(examine(place)), *_of_workers(workers)]
-    findings.sort(key=lambda each: (each.ok, not each.note))
+    examined = await store.run(examine(place))
+    judged = judge(await store.run(health_facts(store.prefix, workers)))
+    findings = sorted([*examined, *beside(judged, examined)], key=lambda each: (each.ok, not each.note))
     found = await store.run(primaries("server", "memory", "clients", "stats"))
     return Health(
         kind=place.kind,
@@ -61,34 +64,6 @@ async def load(view: View) -> Health:
         workers=msgspec.structs.replace(workers, now_s=0.0),
         now_s=workers.now_s,
     )
-
-
-def _of_workers(found: WorkersNow) -> list[Finding]:
-    """Return the findings about workers: is there one, and does one sweep?"""
-    alive = [each for each in found.workers if each.alive_until >= found.now_s]
-    if not alive:
-        number = len(found.ready)
-        waiting = f", and {number} process{' waits' if number == 1 else 'es wait'} for one" if number else ""
-        return [
-            Finding(
-                subject="workers",
-                ok=not found.ready,
-                note=not found.ready,
-                said=f"none is alive{waiting}",
-                advice="start one: fdstore up, or fdstore worker",
-            )
-        ]
-    said = f"{len(alive)} {'is' if len(alive) == 1 else 'are'} alive"
-    if found.sweeper is None:
-        advice = "look at their logs; lost processes are not taken over until one sweeps"
-        return [
-            Finding(subject="workers", ok=True, said=said),
-            Finding(subject="sweep", ok=False, said="no worker sweeps", advice=advice),
-        ]
-    return [
-        Finding(subject="workers", ok=True, said=said),
-        Finding(subject="sweep", ok=True, said=f"{found.sweeper} sweeps"),
-    ]
 
 
 def _server(address: str, info: dict[str, str], error: Exception | None) -> Server:

@@ -8,19 +8,25 @@ answer is given up by the store, which has patience (`PATIENCE_S`).
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 import msgspec
 
 from fdstore.client._async.store import Store
-from fdstore.errors import StoreUnavailable, UnknownOutcome
+from fdstore.errors import FDStoreError, StoreUnavailable, UnknownOutcome
+from fdstore.store.doctor.safety import Finding
+from fdstore.store.views.health import read_health
 from fdstore.web.rendering import page_templates
 
 T = TypeVar("T")
 
 PATIENCE_S = 1.0
 """How long a read of the store waits for Redis."""
+
+HEALTH_S = 2.0
+"""How long the findings about the health of the store are shown again. All pages have them."""
 
 MAX_LIVE = 64
 """Pages that browsers may show live at the same time."""
@@ -48,6 +54,22 @@ class Inspector:
         self.stopping = asyncio.Event()
         self.templates = page_templates()
         self.live = 0
+        self.health: list[Finding] | None = None
+        """The findings of `look_at_health`; None if they are not known."""
+        self._health_at = float("-inf")
+
+    async def look_at_health(self) -> None:
+        """Read the health of the store again if it was read long ago. Raises nothing: a page that cannot know
+        it is shown without."""
+        if time.monotonic() - self._health_at < HEALTH_S:
+            return
+        self._health_at = time.monotonic()  # others show the last one meanwhile
+        try:
+            self.health = await self.within(
+                PATIENCE_S, lambda: self.store.run(read_health(self.store.prefix))
+            )
+        except FDStoreError:
+            self.health = None
 
     async def within(self, seconds: float, call: Callable[[], Awaitable[T]]) -> T:
         """Call something that uses the store. Raises `StoreUnavailable` if it takes longer, too."""

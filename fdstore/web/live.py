@@ -21,7 +21,7 @@ from fdstore.errors import FDStoreError, StoreUnavailable
 from fdstore.web.inspector import MAX_LIVE, Inspector
 from fdstore.web.page import Page, View
 from fdstore.web.rendering import render
-from fdstore.web.responses import context
+from fdstore.web.responses import context, strip
 
 REST = 20
 """The time between two loads, in times of a load."""
@@ -60,9 +60,9 @@ def stream(inspector: Inspector, events: AsyncIterator[bytes]) -> Response:
 
 
 async def changes(page: Page, view: View) -> AsyncIterator[bytes]:
-    """Yield the page whenever it differs from what the browser shows (`seen`), and `outage` when Redis
-    is away."""
-    inspector, shown = view.inspector, view.query("seen")
+    """Yield the page whenever it differs from what the browser shows (`seen`), the strip of the store's
+    health whenever that does (`strip`), and `outage` when Redis is away."""
+    inspector, shown, strip_shown = view.inspector, view.query("seen"), view.query("strip")
     is_away, beat_at = False, time.monotonic() + BEAT_S
     yield b"retry: 1000\n\n"
     while not inspector.stopping.is_set():
@@ -82,6 +82,11 @@ async def changes(page: Page, view: View) -> AsyncIterator[bytes]:
                 html = render(inspector.templates, page.template, seen=now_seen, **context(view, page, data))
                 yield event("page", {"seen": now_seen, "html": html})
                 is_away, shown, beat_at = False, now_seen, time.monotonic() + BEAT_S
+            await inspector.look_at_health()
+            health = strip(inspector.health)
+            if strip_shown and health["health_seen"] != strip_shown:
+                yield event("strip", render(inspector.templates, "strip.html", **health))
+            strip_shown = health["health_seen"] or strip_shown
         if time.monotonic() > beat_at:
             beat_at = time.monotonic() + BEAT_S
             yield b": still here\n\n"

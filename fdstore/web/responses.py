@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -10,6 +11,8 @@ import msgspec
 from starlette.responses import Response
 
 from fdstore.errors import FDStoreError, NewerFormat, OlderFormat, StoreUnavailable
+from fdstore.store.doctor.safety import Finding
+from fdstore.store.views.health_rule import level_of
 from fdstore.web.page import Page, View
 from fdstore.web.rendering import render
 
@@ -65,6 +68,7 @@ def context(view: View, page: Page | None, data: Any) -> dict[str, Any]:
     tail = f"?{query}" if query else ""
     return {
         "page": data,
+        **strip(view.inspector.health if page else None),
         "path": path,
         "link": lambda **changes: changed_query(request.query_params, changes),
         "json_url": f"{quoted_base}.json{tail}" if page else None,
@@ -74,6 +78,16 @@ def context(view: View, page: Page | None, data: Any) -> dict[str, Any]:
         "may_kill": options.may_kill,
         "has_token": options.token is not None,
     }
+
+
+def strip(findings: Sequence[Finding] | None) -> dict[str, Any]:
+    """Return what the strip of a page shows: the problems and notes about the store and its workers, or else
+    all figures. Without findings there is no strip."""
+    if findings is None:
+        return {"health": None, "health_level": "", "health_seen": ""}
+    urgent = [each for each in findings if each.note or not each.ok]
+    seen = hashlib.sha256(msgspec.json.encode(findings)).hexdigest()[:16]
+    return {"health": urgent or findings, "health_level": level_of(findings), "health_seen": seen}
 
 
 def changed_query(query: Mapping[str, str], changes: Mapping[str, object]) -> str:

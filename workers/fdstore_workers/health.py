@@ -1,8 +1,9 @@
 """The health of a worker, for probes: alive, ready.
 
     alive   the sweeper's thread and the loop that consumes messages moved lately: else restart the
-    worker ready   it accepts work: the store answers and is safe, and the worker has started and does
-    not shut down
+            worker
+    ready   it can claim work: the store answers and is safe, the worker has started and does not shut
+            down, and not all of its slots are held by lost calls
 
 An outage of the store or the queue makes a worker not ready, but does not make it dead: a restart would
 not help. So the loop, which stands still while the queue's Redis cannot be reached, counts from when
@@ -24,6 +25,7 @@ from fdstore.errors import FDStoreError
 from fdstore.runtime.claim import Flag
 from fdstore.store.views import gauges
 from fdstore.store.views.gauges import StoreGauges
+from fdstore.store.views.worker_registry import WorkerLoad
 from fdstore_workers.messages import Refused, process_of
 from fdstore_workers.sweeper import Sweeper
 
@@ -115,10 +117,17 @@ def _process(message: bytes) -> str:
 
 
 class Health:
-    """The signs of life of a worker."""
+    """The signs of life of a worker. `load` returns what it is busy with, if that is known."""
 
-    def __init__(self, sweeper: Sweeper, probe: StoreProbe, stopping: Flag) -> None:
+    def __init__(
+        self,
+        sweeper: Sweeper,
+        probe: StoreProbe,
+        stopping: Flag,
+        load: Callable[[], WorkerLoad | None] = lambda: None,
+    ) -> None:
         self._sweeper, self._probe, self._stopping = sweeper, probe, stopping
+        self.load = load
         self._has_started = False
         self._loop_moved_at: float | None = None
 
@@ -157,4 +166,7 @@ class Health:
             return state.problem
         if state.gauges is not None and state.gauges.unsafe:
             return f"the store is not safe: {state.gauges.unsafe}"
+        load = self.load()
+        if load is not None and load.slots and load.lost >= load.slots:
+            return f"all {load.slots} slots are held by calls that were lost and do not end"
         return self.why_dead()

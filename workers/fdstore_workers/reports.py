@@ -2,7 +2,9 @@
 
     PID ready                     the worker consumes messages from now on
     PID take PROCESS              it received a message; the task may still wait for a free slot
-    PID claim PROCESS CLAIM       it is about to claim the process under this id
+    PID claim PROCESS CLAIM       it is about to claim the process under this id, and to run it in a slot
+    PID beside PROCESS CLAIM      the same, in no slot: a pipeline
+    PID lost PROCESS CLAIM        the process is another's by now or was cancelled, but its call goes on here
     PID enter PROCESS CLAIM       it begins to run code of the user for the process
     PID leave PROCESS CLAIM       that code has ended
     PID release PROCESS CLAIM     it has finished with the process, in whatever way
@@ -25,7 +27,17 @@ import msgspec
 MAX_LINE_BYTES = 512
 """The limit for a line. POSIX guarantees atomic writes of this size."""
 
-WORDS = {"ready": 2, "take": 3, "claim": 4, "enter": 4, "leave": 4, "release": 4, "alone": 3}
+WORDS = {
+    "ready": 2,
+    "take": 3,
+    "claim": 4,
+    "beside": 4,
+    "lost": 4,
+    "enter": 4,
+    "leave": 4,
+    "release": 4,
+    "alone": 3,
+}
 """The number of words of each kind of line."""
 
 
@@ -51,8 +63,11 @@ class Reporter:
     def take(self, process: str) -> None:
         self._write("take", process)
 
-    def claim(self, process: str, claim: str) -> None:
-        self._write("claim", process, claim)
+    def claim(self, process: str, claim: str, *, in_slot: bool = True) -> None:
+        self._write("claim" if in_slot else "beside", process, claim)
+
+    def lost(self, process: str, claim: str) -> None:
+        self._write("lost", process, claim)
 
     @contextmanager
     def user_code(self, process: str, claim: str) -> Iterator[None]:

@@ -4,6 +4,7 @@ that works."""
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -13,6 +14,7 @@ from fdstore.client import Store
 from fdstore.errors import FDStoreError
 from fdstore.optional_packages import require
 from fdstore.runtime.claim import Flag
+from fdstore.store.views.worker_registry import WorkerLoad
 from fdstore.telemetry import counts
 from fdstore.wire._sync.cluster import make_runner
 from fdstore_workers.health import LOOP_BEAT_S, Health, StoreProbe
@@ -41,14 +43,20 @@ class Watch:
     """The server of one process that works; nothing without a `status`."""
 
     def __init__(
-        self, status: Status | None, store: Store, broker_url: str | None, sweeper: Sweeper, stopping: Flag
+        self,
+        status: Status | None,
+        store: Store,
+        broker_url: str | None,
+        sweeper: Sweeper,
+        stopping: Flag,
+        load: Callable[[], WorkerLoad | None],
     ) -> None:
         self._server: StatusServer | None = None
         if status is None:
             return
         self._queue = _queue_store(store, broker_url)
         self._probe = StoreProbe(store, self._queue)
-        self._health = Health(sweeper, self._probe, stopping)
+        self._health = Health(sweeper, self._probe, stopping, load)
         self._server = StatusServer(status.listener, status.counts, self._health, self._probe, status.slots)
         self._server.start()
         self._store = store

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import fdstore
 from fdstore.errors import InvalidArgument
+from fdstore.store.views.worker_registry import WorkerLoad
 from fdstore.telemetry.counts import Counts, Key
 from fdstore.telemetry.otel import saved_chars
 from fdstore_workers.health import Health, StoreProbe, StoreState
@@ -87,6 +88,7 @@ class StatusServer:
             ("fdstore_build_info", fdstore.__version__): 1,
             ("fdstore_worker_ready",): not self._health.why_not_ready(),
             ("fdstore_worker_slots",): self._slots,
+            **load_gauges(self._health.load()),
             ("fdstore_saved_chars",): saved_chars(counted),
         }
         body, content_type = render(counted, gauges | store_gauges(self._probe.look()), accept)
@@ -106,6 +108,13 @@ class StatusServer:
             case "/readyz":
                 return self.probe(self._health.why_not_ready())
         return 404, "text/plain; charset=utf-8", b"there are /metrics, /healthz and /readyz\n"
+
+
+def load_gauges(load: WorkerLoad | None) -> dict[Key, float]:
+    """Return the gauges of a worker's load; none if it is not known."""
+    if load is None:
+        return {}
+    return {("fdstore_worker_busy_slots",): load.busy, ("fdstore_worker_lost_slots",): load.lost}
 
 
 def store_gauges(state: StoreState) -> dict[Key, float]:

@@ -5,14 +5,19 @@
                 └─ after a death: a burial   releases the processes that the dead one held, then exits
 
 The supervisor has one thread, no connection, and runs no user code: it waits for signals, deaths and reports
-(reports.py), and forks. All imports precede the forks, so a new worker starts within milliseconds and shares
-memory with the supervisor. Only forked processes talk to Redis, over their own connections.
+(reports.py), tells its load (load_board.py), and forks. All imports precede the forks, so a new worker starts
+within milliseconds and shares memory with the supervisor. Only forked processes talk to Redis, over their own
+connections.
 
 When a worker dies, all agents that it ran die with it, and one of them may be the cause: a tool that crashes
 the interpreter or exhausts memory. Each of them is lost, and then runs alone until it has passed the point of
 the crash (claim.lua). The loss is counted for the one that ran alone, else for the only one that ran a
 user's function, else for none (`find_culprit`). So an agent that crashes its worker reaches its limit of
 losses, and the others finish.
+
+A call that goes on after its process was cancelled, or was taken over as after a freeze, holds a slot for
+nothing, and a thread cannot be killed. After `LOST_CALL_S` its operating-system process gets SIGTERM: it
+returns what else it runs, without a loss, and another one starts.
 
 If the supervisor is killed, the kernel kills its children: nothing runs unsupervised. The leases then expire
 and other workers take over, as after the loss of a machine. Such losses are counted for no agent.
@@ -25,13 +30,16 @@ import os
 import selectors
 import signal
 import time
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Collection, Sequence, Set
 from contextlib import suppress
 from typing import Literal
 
 import msgspec
 
+from fdstore.store.views.worker_registry import MAX_RUNS, WorkerLoad
+from fdstore.telemetry.counts import count
 from fdstore_workers.forks import die_with_parent, raise_oom_score, run_and_exit
+from fdstore_workers.load_board import LoadBoard
 from fdstore_workers.reports import MAX_LINE_BYTES, Reporter, parse
 
 log = logging.getLogger("fdstore.worker")
@@ -45,6 +53,13 @@ but not after one that its work killed: agents that kill workers must not delay 
 SHORT_LIFE_S = 3.0
 """A ready worker that dies sooner is replaced after the first pause, which bounds the cost of restarts."""
 
+LOST_CALL_S = 60.0
+"""How long a call may go on after it was lost. Then the process that runs it is replaced."""
+
+REPLACED_WITHIN_S = 30.0
+"""How long a worker that is replaced may take to shut down, which returns the processes that it runs
+(claim.STOP_GRACE_S, worker.LEAVE_AFTER_S). Then it is killed: it may be frozen."""
+
 MAX_WAITING = 10_000
 """The limit of queued suspects. The sweep finds any others again."""
 
@@ -57,12 +72,13 @@ Role = Literal["worker", "alone", "burial"]
 
 class HeldProcess(msgspec.Struct, frozen=True):
     """A process that is claimed or about to be, and the pid of the system process that claims it.
-    `is_to_blame`: the death of that one counts against it."""
+    `is_to_blame`: the death of that one counts against it. `in_slot`: it occupies a slot of the worker."""
 
     pid: int
     process: str
     claim: str
     is_to_blame: bool = True
+    in_slot: bool = True
 
 
 class Roles(msgspec.Struct, frozen=True):
@@ -88,17 +104,23 @@ class Child:
         self.unread = b""
         self.held: dict[str, HeldProcess] = {}
         self.in_user_code: set[str] = set()  # claims
+        self.lost: dict[str, float] = {}  # claims of calls that go on without their lease, and since when
+        self.kill_at: float | None = None  # it was told to shut down, and is killed then
         self.taken: dict[str, None] = {}
         self.pool: dict[int, int] = {}  # the pidfds of its own children that claim processes
 
 
 class Supervisor:
     """Keeps one worker running until a signal stops it. Use it in the main thread, before other threads
-    start."""
+    start. `slots` is how many agents the worker runs at the same time, and how many run alone beside it; the
+    load is written to `board`."""
 
-    def __init__(self, roles: Roles, alone_at_once: int) -> None:
+    def __init__(self, roles: Roles, slots: int, board: LoadBoard | None = None) -> None:
         self._roles = roles
-        self._alone_at_once = alone_at_once
+        self._slots = slots
+        self._board = board or LoadBoard()
+        self._load: WorkerLoad | None = None
+        self._lost_calls = 0
         self._children: dict[int, Child] = {}
         self._to_run_alone: dict[str, None] = {}
         self._selector = selectors.DefaultSelector()
@@ -120,8 +142,11 @@ class Supervisor:
             if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
                 signal.signal(number, _on_signal)
         while self._start_at is not None or self._children:
+            self._replace_stuck()
+            self._tell_load()
             self._fork_due()
-            left_s = None if self._start_at is None else max(self._start_at - time.monotonic(), 0.0)
+            due_at = self._next_due_at()
+            left_s = None if due_at is None else max(due_at - time.monotonic(), 0.0)
             for key, _ in self._selector.select(left_s):
                 if key.fd in self._selector.get_map():  # else an earlier handler has closed it
                     key.data()
@@ -134,7 +159,7 @@ class Supervisor:
             self._fork("worker", self._roles.work)
         busy = {child.process for child in self._children.values() if child.role == "alone"}
         for process in [each for each in self._to_run_alone if each not in busy]:
-            if self._is_stopping or len(busy) >= self._alone_at_once:
+            if self._is_stopping or len(busy) >= self._slots:
                 return
             del self._to_run_alone[process]
             busy.add(process)
@@ -142,6 +167,46 @@ class Supervisor:
 
     def _body_alone(self, process: str) -> Callable[[Reporter], int]:
         return lambda reporter: self._roles.run_alone(reporter, process)
+
+    def _next_due_at(self) -> float | None:
+        """Return when the next fork or replacement is due."""
+        moments = [] if self._start_at is None else [self._start_at]
+        for child in self._children.values():
+            if child.kill_at is not None:
+                moments.append(child.kill_at)
+            elif child.lost and not self._is_stopping:
+                moments.append(min(child.lost.values()) + LOST_CALL_S)
+        return min(moments, default=None)
+
+    def _replace_stuck(self) -> None:
+        """Tell processes to shut down in which a call goes on long after it was lost, and kill those that do
+        not."""
+        now = time.monotonic()
+        for child in self._children.values():
+            if child.kill_at is not None:
+                if now >= child.kill_at:
+                    child.kill_at = None
+                    child.lost.clear()
+                    os.kill(child.pid, signal.SIGKILL)  # not reaped yet, so the pid is still valid
+                continue
+            stuck = [claim for claim, since in child.lost.items() if now - since >= LOST_CALL_S]
+            if not stuck or self._is_stopping:
+                continue
+            for claim in stuck:
+                self._lost_calls += 1
+                count("fdstore_worker_lost_calls_total")
+                process = child.held[claim].process
+                log.warning("a call of %s has not ended %g s after it was lost", process, LOST_CALL_S)
+            log.warning("worker process %d is replaced", child.pid)
+            # what ran alone is not its own any more, so there is nothing to return
+            child.kill_at = now if child.role == "alone" else now + REPLACED_WITHIN_S
+            os.kill(child.pid, signal.SIGTERM)
+
+    def _tell_load(self) -> None:
+        load = load_of(self._children.values(), self._slots, self._lost_calls)
+        if load != self._load:
+            self._load = load
+            self._board.write(load)
 
     # signals and reports
 
@@ -176,17 +241,22 @@ class Supervisor:
                 child.is_ready = self._was_ready = True
             case "take":
                 child.taken[report.process] = None
-            case "claim":
+            case "claim" | "beside":
                 child.taken.pop(report.process, None)
-                child.held[report.claim] = HeldProcess(report.pid, report.process, report.claim)
+                child.held[report.claim] = HeldProcess(
+                    report.pid, report.process, report.claim, in_slot=report.verb == "claim"
+                )
                 if report.pid != child.pid:
                     self._watch(child, report.pid)
             case "enter":
                 child.in_user_code.add(report.claim)
             case "leave":
                 child.in_user_code.discard(report.claim)
+            case "lost" if report.claim in child.held:
+                child.lost.setdefault(report.claim, time.monotonic())
             case "release":
                 child.in_user_code.discard(report.claim)
+                child.lost.pop(report.claim, None)
                 child.held.pop(report.claim, None)
             case "alone" if len(self._to_run_alone) < MAX_WAITING:
                 self._to_run_alone[report.process] = None
@@ -208,6 +278,7 @@ class Supervisor:
         held = [each for each in child.held.values() if each.pid == pid]
         for each in held:
             del child.held[each.claim]
+            child.lost.pop(each.claim, None)
         if held:
             self._bury(f"process {pid} of the worker's pool died", held, [], child.in_user_code)
 
@@ -293,6 +364,23 @@ class Supervisor:
         pools = [fd for child in self._children.values() for fd in child.pool.values()]
         for fd in (read_end, self._signals, self._wakeup, *(c.pipe for c in self._children.values()), *pools):
             os.close(fd)
+
+
+def load_of(children: Collection[Child], slots: int, lost_calls: int = 0) -> WorkerLoad:
+    """Return what a worker with these children is busy with, which was replaced because of so many
+    `lost_calls`. Those that run alone occupy no slot."""
+    working = [child for child in children if child.role == "worker"]
+    in_slots = [(child, each) for child in working for each in child.held.values() if each.in_slot]
+    runs = {
+        each.process for child in children for each in child.held.values() if each.claim not in child.lost
+    }
+    return WorkerLoad(
+        slots=slots,
+        busy=len(in_slots),
+        lost=sum(each.claim in child.lost for child, each in in_slots),
+        lost_calls=lost_calls,
+        runs=tuple(sorted(runs)[:MAX_RUNS]),
+    )
 
 
 def find_culprit(held: Sequence[str], in_user_code: Set[str]) -> str | None:

@@ -37,13 +37,11 @@ from fdstore.store.record_format import SKIPPABLE, show_bytes
 from fdstore.store.streams import due_streams
 from fdstore.store.trees import collect_trees
 from fdstore.store.views import gauges, worker_registry
+from fdstore.store.views.worker_registry import WorkerLoad
 from fdstore.telemetry.counts import count
 from fdstore.wire.operation import Operation
 
 log = logging.getLogger("fdstore.sweeper")
-
-SIGN_OF_LIFE_S = 10.0
-"""How long the registration of a worker lasts."""
 
 SWEEPER_S = 4.0
 """How long the active sweeper holds its key. A little longer than the pause between sweeps: after the
@@ -195,7 +193,7 @@ class Sweeper:
     """A thread that sweeps and keeps this worker registered until it is stopped.
 
     The registration describes the sandbox (`commands`), why the worker runs no agents (`no_agents`) and what
-    its operator allows (`permissions`).
+    its operator allows (`permissions`); `load` returns what it is busy with, if that is known.
     """
 
     def __init__(
@@ -206,12 +204,15 @@ class Sweeper:
         commands: str = "",
         no_agents: str = "",
         permissions: str = "",
+        load: Callable[[], WorkerLoad | None] = lambda: None,
     ) -> None:
         self._store = store
         self._worker = worker
         self._commands = commands
         self._no_agents = no_agents
         self._permissions = permissions
+        self._load = load
+        self._since: float | None = None
         self._wake = wake
         self._collect_at = self._forget_at = 0.0
         self._over: dict[str, TreeHoldings] = {}
@@ -290,12 +291,14 @@ class Sweeper:
         self.moved_at = time.monotonic()
 
     def _register(self, moment: float) -> None:
-        prefix, worker = self._store.prefix, self._worker
+        prefix, worker, load = self._store.prefix, self._worker, self._load()
+        self._since = moment if self._since is None else min(self._since, moment)  # the clock may be set back
         try:
             self._store.run(
                 worker_registry.register_worker(
-                    *(prefix, worker, SIGN_OF_LIFE_S, moment),
+                    *(prefix, worker, worker_registry.HEARTBEAT_S, moment),
                     *(self._commands, self._no_agents, self._permissions),
+                    load=load and msgspec.structs.replace(load, since=self._since),
                 )
             )
         except DamagedRecord as error:

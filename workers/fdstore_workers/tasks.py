@@ -12,6 +12,7 @@ import socket
 import threading
 from collections.abc import Callable
 from concurrent.futures import Executor
+from typing import Any
 
 import msgspec
 
@@ -94,11 +95,13 @@ def attempt(
     *,
     pipeline: RunCommands | None = None,
     company: Company,
+    in_slot: bool = True,
 ) -> Ending | None:
-    """Run a process as far as possible in this `company`. None if the attempt failed."""
+    """Run a process as far as possible in this `company`, in one of the worker's slots or beside them. None
+    if the attempt failed."""
     place = clients.place
     claim = new_op()
-    reporter.claim(process, claim)
+    reporter.claim(process, claim, in_slot=in_slot)
     try:
         store, wake = clients.open()
         ending = run_process(
@@ -113,6 +116,7 @@ def attempt(
             company=company,
             claim_id=claim,
             user_code=lambda: reporter.user_code(process, claim),
+            when_lost=lambda: reporter.lost(process, claim),
         )
     except NotFound:
         log.info("%s no longer exists", process)
@@ -147,6 +151,7 @@ def make_task_body(
         elif ending == "alone":
             reporter.alone(process)
         elif ending == "pipeline" and apart is not None:
-            apart.submit(attempt, clients, process, reporter, stopping, pipeline=pipeline, company="others")
+            how: dict[str, Any] = {"pipeline": pipeline, "company": "others", "in_slot": False}
+            apart.submit(attempt, clients, process, reporter, stopping, **how)
 
     return run

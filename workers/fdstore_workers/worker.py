@@ -39,6 +39,7 @@ from fdstore.settings import read_otel
 from fdstore.telemetry import otel, tracing
 from fdstore.telemetry.counts import count
 from fdstore_workers.app import log_to_stderr, make_app, start_worker
+from fdstore_workers.load_board import LoadBoard
 from fdstore_workers.losses import release_held
 from fdstore_workers.pipeline.choose_sandbox import Engine, find_sandbox
 from fdstore_workers.pipeline.run_pipeline import run_pipeline
@@ -118,13 +119,14 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     log_format: LogFormat = "text"
     unsandboxed_commands: bool = False
     status: Status | None = None
+    board: LoadBoard = msgspec.field(default_factory=LoadBoard)
 
     def supervise(self) -> int:
         """Run the worker in child processes until SIGTERM. Return the exit status."""
         log_to_stderr(self.log_level, self.log_format)
         if self.status is not None:
             log.info("metrics and probes at http://%s:%d", *self.status.listener.getsockname()[:2])
-        return Supervisor(Roles(self.work, self.run_alone, self.bury), self.concurrency).run()
+        return Supervisor(Roles(self.work, self.run_alone, self.bury), self.concurrency, self.board).run()
 
     def work(self, reporter: Reporter) -> int:
         """Consume messages until SIGTERM; return the exit status. Raises `StoreUnavailable` or
@@ -149,9 +151,9 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
         wake = waker(store.url, store.prefix, self.broker_url)
         commands = "; ".join(filter(None, (permissions.described, sandbox().describe())))
         allowed = describe_permissions(permissions)
-        sweeper = Sweeper(store, self.name, wake, commands, settings.no_agents, allowed)
+        sweeper = Sweeper(store, self.name, wake, commands, settings.no_agents, allowed, self.board.read)
 
-        watch = Watch(self.status, store, self.broker_url, sweeper, stopping)
+        watch = Watch(self.status, store, self.broker_url, sweeper, stopping, self.board.read)
 
         def leave() -> None:
             sweeper.stop()

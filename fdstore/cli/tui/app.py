@@ -21,6 +21,7 @@ from fdstore.cli.tui.rows import Rows, cell
 from fdstore.errors import FDStoreError
 from fdstore.lifecycle import ENDED
 from fdstore.runtime.eligibility import live_explained
+from fdstore.store.views.health_rule import level_of, summary
 from fdstore.store.views.live import LiveSnapshot
 from fdstore.text.layout import show_controls
 
@@ -46,7 +47,7 @@ class TopApp(App[None]):
     TITLE = "fdstore top"
     ENABLE_COMMAND_PALETTE = False
     CSS = """
-    #head { height: auto; max-height: 2; padding: 0 1; background: $primary-background; }
+    #head { height: auto; max-height: 5; padding: 0 1; background: $primary-background; }
     #views { height: 1; padding: 0 1; color: $text-muted; }
     #rows { height: 1fr; }
     #empty { height: 1fr; padding: 1 2; color: $text-muted; display: none; }
@@ -177,6 +178,10 @@ class TopApp(App[None]):
         head = headline(self.snapshot) if self.snapshot else f"asking {self.store.where}"
         clock = "" if self.snapshot is None else time.strftime("%H:%M:%SZ  ", time.gmtime(self.snapshot.now))
         line = Text(clock + show_controls(head, keep=""))
+        health = self.snapshot.health if self.snapshot else ()
+        if (level := level_of(health)) != "ok":
+            style = "bold red" if level == "problem" else "yellow"
+            line.append("\n" + show_controls(summary(health), keep=""), style=style)
         if self._problem:
             line = Text(show_controls(self._problem, keep=""), style="bold red")
         self.query_one("#head", Static).update(line)

@@ -17,6 +17,8 @@ local LAST_EVENT_S = 60 -- TTL of the last event: waiting clients also poll the 
 local PROCESS_WRITES_S = 30 -- when to check a stream without a lease again
 local MAX_LEASE_S = 86400 -- the longest lease of a stream
 local KEEP_NUMBERS_S = 31536000 -- how long the numbers of a removed tree are kept
+local TROUBLE_SPAN_S = 300 -- of the failures and losses that a tree counts, and how many spans it keeps (troubles.py)
+local TROUBLE_SPANS = 12
 local CHECK_EVERY_S = 60 -- how often the eviction policy is checked for a tree
 
 local function seconds_now()
@@ -444,6 +446,23 @@ local function count_end(tree, now, kind)
   redis.call('HSET', tree, 'live', live, 'used_at', now)
 end
 
+-- Counts failures and losses of processes in the tree's record, by spans of five minutes of the last hour:
+-- "span:failures:losses ...". The sweep sums them over all trees.
+local function count_troubles(tree, now, failures, losses)
+  local this, kept = math.floor(now / TROUBLE_SPAN_S), {}
+  local troubles = string.sub(redis.call('HGET', tree, 'troubles') or '', 1, 1000)
+  for span, failed, lost in string.gmatch(troubles, '(%d+):(%d+):(%d+)') do
+    span = counted(span)
+    if span == this then
+      failures, losses = failures + counted(failed), losses + counted(lost)
+    elseif span < this and span > this - TROUBLE_SPANS then
+      kept[#kept + 1] = string.format('%.0f:%.0f:%.0f', span, counted(failed), counted(lost))
+    end
+  end
+  kept[#kept + 1] = string.format('%.0f:%.0f:%.0f', this, failures, losses)
+  redis.call('HSET', tree, 'troubles', table.concat(kept, ' '))
+end
+
 -- Removes a lane that ends from the live ones of its parent.
 local function forget_lane(tree, id)
   local key_asks, left = process_record(tree, string.match(id, '^(.+)%.') or '') .. ':asks', {}
@@ -483,6 +502,9 @@ local function write_end(tree, id, state, now, why, exit_code, reason, answer_te
   despite_damage('the events of ' .. id, redis.call, 'XADD', process .. ':events', 'MAXLEN', 1, '*', 'state', state)
   redis.call('EXPIRE', process .. ':events', LAST_EVENT_S)
   despite_damage('tree ' .. tree, count_end, tree, now, kind)
+  if state == 'failed' then
+    despite_damage('tree ' .. tree, count_troubles, tree, now, 1, 0)
+  end
   if kind == 'asks' then
     despite_damage('the asks of ' .. id, forget_lane, tree, id)
   else

@@ -38,6 +38,7 @@ from fdstore.store.record_format import (
     whole_number,
 )
 from fdstore.store.tree_facts import decode_tree
+from fdstore.store.trees.troubles import Troubles, decode_troubles
 from fdstore.text.numbers import MAX_INTEGER
 from fdstore.wire.operation import Operation
 from fdstore.wire.scripts import text
@@ -241,11 +242,13 @@ def tree_names(prefix: str, damaged: list[Unreadable] | None = None) -> Operatio
 
 
 class TreeHoldings(msgspec.Struct, frozen=True):
-    """The holdings of a tree at the moment: live processes, bytes of text, streams that are written."""
+    """The holdings of a tree at the moment: live processes, bytes of text, streams that are written; and its
+    failures and losses of the last hour."""
 
     live: int
     bytes: int
     open_streams: int
+    troubles: tuple[Troubles, ...] = ()
 
 
 class FinishedTrees(msgspec.Struct, frozen=True):
@@ -261,14 +264,14 @@ def finished_trees(prefix: str, trees: list[str]) -> Operation[FinishedTrees]:
     """Return those of these trees whose processes have all ended. One round trip, if no tree is
     damaged."""
     keys = [TreeKeys(prefix, tree) for tree in trees]
-    records = [("HMGET", each.record, "live", "bytes") for each in keys]
+    records = [("HMGET", each.record, "live", "bytes", "troubles") for each in keys]
     replies = yield from replies_or_damage([*records, *(("ZCARD", each.writers) for each in keys)])
     found = FinishedTrees([], [], {})
     for tree, record, streams in zip(trees, replies[: len(trees)], replies[len(trees) :], strict=True):
         if isinstance(record, DamagedRecord):
             found.unreadable.append((tree, unreadable(record)))
             continue
-        live, size = record
+        live, size, troubles = record
         if live == b"0":
             found.trees.append(tree)
         with suppress(*UNREADABLE):  # `doctor` reports it
@@ -277,5 +280,6 @@ def finished_trees(prefix: str, trees: list[str]) -> Operation[FinishedTrees]:
                 whole_number(live or b"0", -MAX_INTEGER),
                 whole_number(size or b"0", -MAX_INTEGER),
                 open_streams,
+                decode_troubles(troubles),
             )
     return found

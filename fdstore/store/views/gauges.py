@@ -1,10 +1,10 @@
 """Gauges of a store for operators: sums over all trees, the queue, memory. Read in a few round trips.
 
-    fdstore:totals      hash    trees, live, bytes, open_streams, swept_at      written by each sweep
+    fdstore:totals      hash    trees, live, bytes, open_streams, failures, losses, swept_at
 
-The active sweeper reads every tree that is in use anyway, so it keeps the sums; to read them costs the
-same for any number of trees. `swept_at` is the Redis time at which the sweep ended: if it is old, so are
-the sums.
+Each sweep writes them; `failures` and `losses` are those of the last hour. The active sweeper reads every
+tree that is in use anyway, so it keeps the sums; to read them costs the same for any number of trees.
+`swept_at` is the Redis time at which the sweep ended: if it is old, so are the sums.
 
 The queue may be in another Redis. Its messages hold process ids only, so the age of the oldest one is
 that of its process: `ready_at` in the record, when it last became ready.
@@ -25,6 +25,7 @@ from fdstore.store.doctor.check import eviction, primaries, version
 from fdstore.store.keys import process_keys
 from fdstore.store.processes.process_records import TreeHoldings
 from fdstore.store.record_format import UNREADABLE, replies_or_damage, timestamp, whole_number
+from fdstore.store.trees.troubles import sum_troubles
 from fdstore.store.views.worker_registry import decode_workers, worker_reads
 from fdstore.wire.operation import Operation
 
@@ -41,14 +42,16 @@ def totals_key(prefix: str) -> str:
 
 
 class StoreGauges(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of a store. The sums over all trees, and the seconds since the last sweep ended, are
-    None before the first sweep; `max_memory_bytes` is 0 without a limit. `unsafe` is why the store is
-    not safe for content ("" if it is)."""
+    """The state of a store. The sums over all trees (`failures` and `losses`: of the last hour), and the
+    seconds since the last sweep ended, are None before the first sweep; `max_memory_bytes` is 0 without a
+    limit. `unsafe` is why the store is not safe for content ("" if it is)."""
 
     trees: int | None
     live_processes: int | None
     text_bytes: int | None
     open_streams: int | None
+    failures: int | None
+    losses: int | None
     sweep_lag_s: float | None
     workers: int
     used_memory_bytes: int
@@ -59,16 +62,19 @@ class StoreGauges(msgspec.Struct, frozen=True, kw_only=True):
 def store_totals(prefix: str, usage: Iterable[TreeHoldings], swept_at: float) -> Operation[float]:
     """Store the sums over all trees as of `swept_at` (Redis time). Return the Redis time. One round
     trip."""
-    trees = live = size = streams = 0
+    trees = live = size = streams = failures = losses = 0
     for each in usage:
         trees += 1
         live += each.live
         size += each.bytes
         streams += each.open_streams
+        failed, lost = sum_troubles(each.troubles, swept_at)
+        failures, losses = failures + failed, losses + lost
     key = totals_key(prefix)
-    fields = ("trees", trees, "live", live, "bytes", size, "open_streams", streams)
+    held = ("trees", trees, "live", live, "bytes", size, "open_streams", streams)
+    troubles = ("failures", failures, "losses", losses)
     *_, now = yield [
-        ("HSET", key, *fields, "swept_at", f"{swept_at:.6f}"),
+        ("HSET", key, *held, *troubles, "swept_at", f"{swept_at:.6f}"),
         ("EXPIRE", key, KEPT_S),
         ("TIME",),
     ]
@@ -99,6 +105,8 @@ def read_gauges(prefix: str) -> Operation[StoreGauges]:
         live_processes=total("live"),
         text_bytes=total("bytes"),
         open_streams=total("open_streams"),
+        failures=total("failures"),
+        losses=total("losses"),
         sweep_lag_s=lag_s,
         workers=len(alive),
         used_memory_bytes=sum(int(info.get("used_memory", 0)) for info in infos),

@@ -11,11 +11,12 @@ from fdstore.errors import DamagedRecord
 from fdstore.lifecycle import ENDED
 from fdstore.records import ProcessRecord, Record, TreeCounts, Unreadable
 from fdstore.store.content_info import descriptor_of, pairs
+from fdstore.store.doctor.safety import Finding
 from fdstore.store.keys import ProcessKeys, TreeKeys, content_keys, is_content, is_root, member_of
 from fdstore.store.processes.process_records import decode_reply
 from fdstore.store.record_format import decoding, replies_or_damage, unreadable
 from fdstore.store.tree_facts import COUNTED, counts_or_damage
-from fdstore.store.views.worker_registry import Workers, decode_workers, worker_reads
+from fdstore.store.views.worker_registry import WorkerLoad, Workers, decode_workers, worker_reads
 from fdstore.wire.operation import Batch, Operation
 from fdstore.wire.scripts import text
 
@@ -45,18 +46,23 @@ class LiveStream(Record, frozen=True, kw_only=True):
 
 class LiveWorker(Record, frozen=True, kw_only=True):
     """One registered worker: until when its heartbeat counts, its sandbox for commands, why it accepts no
-    agents ("" if it does), and the processes that it runs now."""
+    agents ("" if it does), the processes that it runs now, and its load (None if that is not known).
+    `vanished_at` is when a worker was last seen that did not shut down and whose heartbeat counts no more,
+    else None."""
 
     name: str
     until: float
     commands: str
     no_agents: str
     runs: tuple[str, ...]
+    load: WorkerLoad | None = None
+    vanished_at: float | None = None
 
 
 class LiveSnapshot(Record, frozen=True, kw_only=True):
     """A store at the Redis time `now`. `total_trees` counts all trees, `trees` and `processes` are those that
-    were read; `left_out` says in words what was not. `unreadable` are damaged records."""
+    were read; `left_out` says in words what was not. `health` are findings about the workers and the store
+    (`eligibility.live_explained` adds them). `unreadable` are damaged records."""
 
     now: float
     total_trees: int
@@ -65,6 +71,7 @@ class LiveSnapshot(Record, frozen=True, kw_only=True):
     streams: tuple[LiveStream, ...]
     workers: tuple[LiveWorker, ...]
     left_out: tuple[str, ...] = ()
+    health: tuple[Finding, ...] = ()
     unreadable: tuple[Unreadable, ...] = ()
 
 
@@ -186,8 +193,10 @@ def _workers(registered: Workers, processes: list[ProcessRecord]) -> list[LiveWo
             commands=each.commands,
             no_agents=each.no_agents,
             runs=tuple(runs.pop(each.name, ())),
+            load=each.load,
+            vanished_at=None if each.alive_until >= registered.now_s else each.seen_at,
         )
-        for each in registered.alive
+        for each in (*registered.alive, *registered.vanished)
     ]
     # a program that runs its root itself, such as `fdstore run`, is not registered
     found += [

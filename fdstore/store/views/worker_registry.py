@@ -1,17 +1,32 @@
-"""The live workers of a store: when they last reported, and what they run. One of them sweeps."""
+"""The workers of a store: when they last reported, and what they run. One of them sweeps.
+
+A worker that shuts down removes itself. One that is killed, frozen or cut off cannot: it stays for a day, so
+that people see when it vanished and what it held.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from fdstore.records import Record
 from fdstore.store.clock import seconds_of
-from fdstore.store.record_format import show_bytes, timestamp
+from fdstore.store.record_format import MAX_MOMENT_S, show_bytes, timestamp
 from fdstore.text.layout import show_controls
 from fdstore.wire.operation import Batch, Operation, Value
 
 LONGEST_S = 60.0
 """The longest registration. One that lasts longer was made before the Redis clock was set back."""
+
+HEARTBEAT_S = 10.0
+"""How long the registration of a worker lasts that says nothing else."""
+
+KEPT_S = 86400.0
+"""How long a worker that vanished is listed."""
+
+MAX_VANISHED = 100
+"""Those that vanished last are kept: a worker that dies at each start must not fill the list."""
 
 MAX_WORKERS = 1000
 """The registered workers that are read: those that reported last."""
@@ -21,6 +36,34 @@ MAX_SENTENCE = 2000
 
 ACCEPTS_AGENTS = "taken"
 """The value of a worker that accepts agents, in `agents_key`."""
+
+
+MAX_RUNS = 20
+"""Processes that a worker names of those that it runs."""
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
+
+
+class WorkerLoad(Record, frozen=True, kw_only=True):
+    """What a worker is busy with, as its supervisor sees it.
+
+    slots       agents that it can run at the same time
+    busy        slots that are in use
+    lost        of these, slots held by a call that does not end although its process is another's by now, or
+                was cancelled
+    lost_calls  calls since the start of the worker that were lost for so long that it was replaced
+    since       when it began to register, in Redis time; 0.0 if that is not known
+    runs        the processes that it runs, at most `MAX_RUNS` of them
+    """
+
+    slots: Count
+    busy: Count
+    lost: Count = 0
+    lost_calls: Count = 0
+    since: Annotated[float, msgspec.Meta(ge=0, le=MAX_MOMENT_S)] = 0.0
+    runs: Annotated[
+        tuple[Annotated[str, msgspec.Meta(max_length=200)], ...], msgspec.Meta(max_length=20)
+    ] = ()
 
 
 def workers_key(prefix: str) -> str:
@@ -39,6 +82,10 @@ def permissions_key(prefix: str) -> str:
     return f"{prefix}:workers:permissions"
 
 
+def load_key(prefix: str) -> str:
+    return f"{prefix}:workers:load"
+
+
 def register_worker(
     prefix: str,
     worker: str,
@@ -47,21 +94,36 @@ def register_worker(
     commands: str = "",
     no_agents: str = "",
     permissions: str = "",
+    load: WorkerLoad | None = None,
 ) -> Operation[None]:
     """Register a worker as alive until `for_s` seconds after `now_s`, in Redis time. `commands` names its
     sandbox for commands, `no_agents` why it accepts no agents ("" if it does), `permissions` what
-    its operator allows, as JSON ("" if that is not known). Remove workers whose
-    registration expired a minute ago, or lasts too long: if such a worker lives, it registers again."""
-    expired, too_long, *_ = yield [
-        ("ZRANGEBYSCORE", workers_key(prefix), "-inf", f"{now_s - 60:.3f}"),
+    its operator allows, as JSON ("" if that is not known), `load` what it is busy with. Remove workers that
+    vanished `KEPT_S` ago, the oldest beyond `MAX_VANISHED`, and those whose registration lasts too long: if
+    such a worker lives, it registers again."""
+    vanished, too_long, *_ = yield [
+        ("ZRANGEBYSCORE", workers_key(prefix), "-inf", f"{now_s - LONGEST_S:.3f}", "WITHSCORES"),
         ("ZRANGEBYSCORE", workers_key(prefix), f"({now_s + LONGEST_S:.3f}", "+inf"),
         ("ZADD", workers_key(prefix), f"{now_s + for_s:.3f}", worker),
         ("HSET", commands_key(prefix), worker, commands),
         ("HSET", agents_key(prefix), worker, no_agents or ACCEPTS_AGENTS),
         ("HSET", permissions_key(prefix), worker, permissions),
+        ("HSET", load_key(prefix), worker, b"" if load is None else msgspec.json.encode(load)),
     ]
-    if dead := [each for each in (*expired, *too_long) if each != worker.encode()]:
+    forgotten = _forgotten(vanished, now_s)
+    if dead := [each for each in (*forgotten, *too_long) if each != worker.encode()]:
         yield _removal(prefix, *dead)
+
+
+def _forgotten(vanished: list[bytes], now_s: float) -> list[bytes]:
+    """Return those of these workers, with the ends of their registrations, that are kept no longer."""
+    names, ends = vanished[::2], vanished[1::2]
+    too_many = max(0, len(names) - MAX_VANISHED)
+    return [
+        name
+        for number, (name, end) in enumerate(zip(names, ends, strict=True))
+        if number < too_many or _moment(end) < now_s - KEPT_S
+    ]
 
 
 def unregister_worker(prefix: str, worker: str) -> Operation[None]:
@@ -70,19 +132,30 @@ def unregister_worker(prefix: str, worker: str) -> Operation[None]:
 
 
 def _removal(prefix: str, *workers: Value) -> Batch:
-    hashes = (commands_key(prefix), agents_key(prefix), permissions_key(prefix))
-    return [("ZREM", workers_key(prefix), *workers), *(("HDEL", key, *workers) for key in hashes)]
+    hashes = [("HDEL", key(prefix), *workers) for key in _HASHES]
+    return [("ZREM", workers_key(prefix), *workers), *hashes]
+
+
+_HASHES = (commands_key, agents_key, permissions_key, load_key)
+"""The keys of the hashes with a field for each worker."""
 
 
 class Worker(Record, frozen=True, kw_only=True):
-    """A registered worker: until when its heartbeat counts, its sandbox for commands, why it accepts no
-    agents ("" if it does), and what its operator allows, as JSON ("" if that is not known)."""
+    """A registered worker: until when its heartbeat counts (if that has passed, it vanished), its sandbox
+    for commands, why it accepts no agents ("" if it does), what its operator allows, as JSON ("" if that is
+    not known), and its load (None if that is not known)."""
 
     name: str
     alive_until: float
     commands: str
     no_agents: str
     permissions: str
+    load: WorkerLoad | None = None
+
+    @property
+    def seen_at(self) -> float:
+        """When it was last seen, to a few seconds."""
+        return self.alive_until - HEARTBEAT_S
 
 
 class Workers(Record, frozen=True, kw_only=True):
@@ -96,6 +169,12 @@ class Workers(Record, frozen=True, kw_only=True):
     def alive(self) -> list[Worker]:
         """Those whose heartbeat counts."""
         return [each for each in self.workers if self.now_s <= each.alive_until <= self.now_s + LONGEST_S]
+
+    @property
+    def vanished(self) -> list[Worker]:
+        """Those that did not shut down and whose heartbeat counts no more, the last one first."""
+        gone = [each for each in self.workers if each.alive_until < self.now_s]
+        return sorted(gone, key=lambda each: each.alive_until, reverse=True)
 
 
 def read_workers(prefix: str) -> Operation[Workers]:
@@ -114,14 +193,14 @@ def worker_reads(prefix: str) -> Batch:
         ("TIME",),
         ("GET", f"{prefix}:sweeper"),
         ("ZRANGE", workers_key(prefix), 0, MAX_WORKERS - 1, "REV", "WITHSCORES"),
-        *(("HGETALL", key(prefix)) for key in (commands_key, agents_key, permissions_key)),
+        *(("HGETALL", key(prefix)) for key in _HASHES),
     ]
 
 
 def decode_workers(replies: list[Any]) -> Workers:
     """Return the workers that these replies describe."""
     time, sweeper, beats, *tables = replies
-    commands, agents, permissions = (dict(zip(flat[::2], flat[1::2], strict=True)) for flat in tables)
+    commands, agents, permissions, loads = (dict(zip(flat[::2], flat[1::2], strict=True)) for flat in tables)
     found = []
     for name, until in zip(beats[::2], beats[1::2], strict=True):
         refusal = agents.get(name, b"")
@@ -132,6 +211,7 @@ def decode_workers(replies: list[Any]) -> Workers:
                 commands=_sentence(commands.get(name, b"")),
                 no_agents="" if refusal == ACCEPTS_AGENTS.encode() else _sentence(refusal),
                 permissions=permissions.get(name, b"").decode("utf-8", "backslashreplace"),
+                load=decode_load(loads.get(name, b"")),
             )
         )
     return Workers(
@@ -139,6 +219,19 @@ def decode_workers(replies: list[Any]) -> Workers:
         sweeper=None if sweeper is None else show_bytes(sweeper),
         now_s=seconds_of(time),
     )
+
+
+def decode_load(value: bytes) -> WorkerLoad | None:
+    """Return the load in a record; None for that of an older worker, and for one that is no load.
+
+    >>> decode_load(b'{"slots": 8, "busy": 2, "lost": 1}').busy, decode_load(b"busy")
+    (2, None)
+    """
+    try:
+        found = msgspec.json.decode(value, type=WorkerLoad)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return None
+    return msgspec.structs.replace(found, runs=tuple(show_controls(each, keep="") for each in found.runs))
 
 
 def _sentence(value: bytes) -> str:

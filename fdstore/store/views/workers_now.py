@@ -12,7 +12,7 @@ from fdstore.settings import queue_prefix
 from fdstore.store.keys import ProcessKeys, TreeKeys, member_of
 from fdstore.store.record_format import UNREADABLE, replies_or_damage, show_bytes, timestamp
 from fdstore.store.views.overview import recent_names
-from fdstore.store.views.worker_registry import read_workers
+from fdstore.store.views.worker_registry import WorkerLoad, read_workers
 from fdstore.wire.operation import Operation
 
 MAX_TREES = 500
@@ -22,7 +22,8 @@ MAX_LEASES = 1_000
 
 
 class Job(Record, frozen=True, kw_only=True):
-    """A process that a worker runs; the lease expires at `lease_until`."""
+    """A process that a worker runs, or that waits for one since `ready_at`; the lease expires at
+    `lease_until`."""
 
     process: str
     state: str
@@ -32,23 +33,27 @@ class Job(Record, frozen=True, kw_only=True):
     trouble: str
     started_at: float | None
     lease_until: float | None
+    ready_at: float | None
 
 
 class Worker(Record, frozen=True, kw_only=True):
-    """A worker: until when its heartbeat counts, its sandbox for commands, why it runs no agents ("" if
-    it does), and what it runs now."""
+    """A worker: when it was last seen and until when its heartbeat counts (if that has passed, it vanished),
+    its sandbox for commands, why it runs no agents ("" if it does), its load (None if that is not known),
+    and what it runs now."""
 
     name: str
+    seen_at: float
     alive_until: float
     commands: str
     no_agents: str
+    load: WorkerLoad | None = None
     jobs: tuple[Job, ...] = ()
 
 
 class WorkersNow(Record, frozen=True, kw_only=True):
-    """All workers, the jobs of workers that are not registered, and the processes that wait for one.
-    `queued` and `taken` count the wake-ups in the queue (None: it is not in this Redis, or may not be
-    read). `trees` is how many live ones were looked at."""
+    """All workers, those that vanished at the end, the jobs of workers that are not registered, and the
+    processes that wait for one. `queued` and `taken` count the wake-ups in the queue (None: it is not in
+    this Redis, or may not be read). `trees` is how many live ones were looked at."""
 
     workers: list[Worker]
     strays: list[Job]
@@ -60,7 +65,7 @@ class WorkersNow(Record, frozen=True, kw_only=True):
     now_s: float
 
 
-_FIELDS = ("state", "program", "worker", "attempt", "trouble", "started_at", "lease_until")
+_FIELDS = ("state", "program", "worker", "attempt", "trouble", "started_at", "lease_until", "ready_at")
 
 
 def workers_now(prefix: str, *, has_queue: bool = True) -> Operation[WorkersNow]:
@@ -73,12 +78,14 @@ def workers_now(prefix: str, *, has_queue: bool = True) -> Operation[WorkersNow]
         workers=[
             Worker(
                 name=each.name,
+                seen_at=each.seen_at,
                 alive_until=each.alive_until,
                 commands=each.commands,
                 no_agents=each.no_agents,
+                load=each.load,
                 jobs=tuple(job for job in jobs if job.worker == each.name and job.state == "running"),
             )
-            for each in registered.workers
+            for each in sorted(registered.workers, key=lambda each: each.alive_until < registered.now_s)
         ],
         strays=[job for job in jobs if job.state == "running" and job.worker not in names],
         ready=[job for job in jobs if job.state == "ready"],
@@ -124,7 +131,7 @@ def _jobs(prefix: str) -> Operation[tuple[list[Job], int]]:
 
 
 def _job(process: str, fields: list[bytes | None]) -> Job:
-    state, program, worker, attempt, trouble, started_at, lease_until = fields
+    state, program, worker, attempt, trouble, started_at, lease_until, ready_at = fields
     return Job(
         process=process,
         state=show_bytes(state or b""),
@@ -134,6 +141,7 @@ def _job(process: str, fields: list[bytes | None]) -> Job:
         trouble=show_bytes(trouble or b""),
         started_at=_moment(started_at),
         lease_until=_moment(lease_until),
+        ready_at=_moment(ready_at),
     )
 
 

@@ -68,6 +68,8 @@ function followLive(main) {
     if (events || document.hidden) return;
     const url = new URL(main.dataset.live, location.href);
     url.searchParams.set("seen", main.dataset.seen);
+    const strip = document.getElementById("strip");
+    if (strip) url.searchParams.set("strip", strip.dataset.seen);
     events = new EventSource(url);
     events.onopen = () => { sign.hidden = false; warn(""); };
     events.addEventListener("page", (message) => {
@@ -80,6 +82,11 @@ function followLive(main) {
       warn("");
       if (follow) document.documentElement.scrollTop = document.documentElement.scrollHeight;
       main.dispatchEvent(new CustomEvent("updated"));
+    });
+    events.addEventListener("strip", (message) => {
+      const next = new DOMParser().parseFromString(JSON.parse(message.data), "text/html").getElementById("strip");
+      const strip = document.getElementById("strip");
+      if (strip && next) merge(strip, next);
     });
     events.addEventListener("outage", (message) => warn(JSON.parse(message.data)));
     events.addEventListener("gone", (message) => { warn(JSON.parse(message.data)); hush(); });

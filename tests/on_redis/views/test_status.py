@@ -22,6 +22,7 @@ from fdstore.store.clock import redis_now
 from fdstore.store.keys import process_keys
 from fdstore.store.processes import leases, processes
 from fdstore.store.views import gauges
+from fdstore.store.views.worker_registry import WorkerLoad
 from fdstore.telemetry.counts import Counts
 from fdstore.telemetry.metric_table import GAUGES
 from fdstore_workers import health
@@ -122,7 +123,7 @@ def watched(store: Store, hanging: threading.Event, monkeypatch: pytest.MonkeyPa
     stopping, ahead_s = threading.Event(), [0.0]
     sweeper = Sweeper(store, "host:1", lambda _: hanging.wait(60) and None)
     probe = StoreProbe(store, store, lambda: time.monotonic() + ahead_s[0])
-    state = Health(sweeper, probe, stopping)
+    state = Health(sweeper, probe, stopping, lambda: WorkerLoad(slots=8, busy=1))
     with closing(listen("127.0.0.1", 0)) as listener:
         server = StatusServer(listener, Counts(), state, probe, 8)
         server.start()

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+
+from starlette.requests import Request
+
+import fdstore.aio
 from fdstore.client import Process, Store
 from fdstore.store.processes import processes
+from fdstore.web import trees
+from fdstore.web.inspector import Inspector, Options
+from fdstore.web.live import changes
+from fdstore.web.page import View
 from tests.on_redis.web.inspected import get
+from tests.waiting import PATIENCE_S
 
 
 def test_health_shows_the_findings_of_doctor_and_the_memory(
@@ -21,3 +31,26 @@ def test_health_shows_the_findings_of_doctor_and_the_memory(
     assert "may not read" not in findings["torn log"]["said"]
     assert twin.json()["servers"][0]["used_bytes"] > 100_000
     assert "fdstore worker" in page.text
+
+
+def test_a_page_that_is_shown_gets_the_strip_when_the_health_changes(
+    redis_url: str, proc: Process, store: Store
+) -> None:
+    store.run(processes.create_child(proc.handle, None, state="ready"))
+
+    async def first_strip() -> bytes:
+        async with (
+            asyncio.timeout(PATIENCE_S),
+            await fdstore.aio.connect(redis_url, looking=True) as looking,
+        ):
+            scope = {"type": "http", "path": "/", "query_string": b"strip=another", "headers": []}
+            view = View(Request(scope), Inspector(looking, Options()))
+            async for event in changes(trees.PAGES[0], view):
+                if event.startswith(b"event: strip"):
+                    return event
+        raise AssertionError("the stream ended")
+
+    strip = asyncio.run(first_strip()).decode()
+
+    assert 'id=\\"strip\\" class=\\"bad\\"' in strip
+    assert "1 process waits for one" in strip

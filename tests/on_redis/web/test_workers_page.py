@@ -8,6 +8,7 @@ from fdstore.client import Process, Store
 from fdstore.store.keys import process_keys
 from fdstore.store.processes import leases, processes
 from fdstore.store.views import worker_registry
+from fdstore.text.quantities import moment
 from tests.on_redis.web.inspected import get
 
 
@@ -37,3 +38,50 @@ def test_workers_are_shown_with_what_each_runs(redis_url: str, proc: Process, st
     assert [each["process"] for each in found["ready"]] == [waiting.id]
     assert (found["queued"], found["taken"], found["strays"]) == (0, 0, [])
     assert "&lt;b&gt;bubblewrap" in page.text
+
+
+def test_a_worker_that_vanished_is_shown_with_when_and_what_it_held(
+    redis_url: str, proc: Process, store: Store
+) -> None:
+    now = time.time()
+    store.run(worker_registry.register_worker("fdstore", "host:77", 10, now - 3600))
+    store.run(worker_registry.register_worker("fdstore", "host:78", 10, now))
+    held = claimed(proc, store)
+
+    page, twin, first = get(redis_url, "/workers", "/workers.json", "/")
+
+    [alive, gone] = twin.json()["workers"]
+    assert (alive["name"], gone["name"]) == ("host:78", "host:77")
+    assert abs(gone["seen_at"] - (now - 3600)) < 1
+    assert [job["process"] for job in gone["jobs"]] == [held.id]
+    assert f"not seen since {moment(gone['seen_at'])}" in page.text
+    assert "1</b> vanished" in page.text
+    assert f"host:77 not seen since {moment(gone['seen_at'])}" in first.text
+
+
+def test_the_page_shows_busy_slots_and_lost_calls_of_a_worker_that_runs_nothing(
+    redis_url: str, proc: Process, store: Store
+) -> None:
+    """Regression test: "Runs nothing now", while every thread was stuck in a call that was lost."""
+    load = worker_registry.WorkerLoad(slots=3, busy=3, lost=3)
+    store.run(worker_registry.register_worker("fdstore", "host:77", 10, time.time(), load=load))
+
+    page, first = get(redis_url, "/workers", "/")
+
+    assert "Runs nothing now" not in page.text
+    assert "<b>3</b> of 3 slots busy" in page.text
+    assert "held by lost calls" in page.text
+    assert "host:77: 3 of 3 slots are held by calls that it lost" in first.text
+    assert 'id="strip" class="bad"' in first.text
+
+
+def test_the_page_names_what_a_worker_held_that_vanished_although_others_run_it_now(
+    redis_url: str, proc: Process, store: Store
+) -> None:
+    load = worker_registry.WorkerLoad(slots=3, busy=1, runs=("triage.7",))
+    store.run(worker_registry.register_worker("fdstore", "host:77", 10, time.time() - 600, load=load))
+
+    page, first = get(redis_url, "/workers", "/")
+
+    assert 'It held <a class="id" href="/process/triage.7">triage.7</a>.' in page.text
+    assert "when it held 1 process" in first.text

@@ -272,3 +272,110 @@ def test_a_malformed_line_is_not_a_report(line: bytes) -> None:
 
 def test_a_report_survives_a_round_trip() -> None:
     assert parse(b"12 claim triage.1 abc") == Report(12, "claim", "triage.1", "abc")
+
+
+def test_the_load_says_which_slots_are_busy_and_which_calls_were_lost(supervised: Supervised) -> None:
+    status, noted, _ = supervised("""
+from fdstore_workers.load_board import LoadBoard
+
+board = LoadBoard()
+make = supervisor.Supervisor
+supervisor.Supervisor = lambda roles, slots: make(roles, slots, board)
+
+def shown():
+    load = board.read()
+    return load and [load.slots, load.busy, load.lost, list(load.runs)]
+
+def expect(*load):
+    wait(lambda: shown() == list(load))
+    note("load", *shown())
+
+def work(reporter):
+    reporter.ready()
+    expect(2, 0, 0, [])
+    reporter.claim("one", "claim-1")
+    reporter.claim("two", "claim-2")
+    reporter.claim("pipe", "claim-3", in_slot=False)
+    expect(2, 2, 0, ["one", "pipe", "two"])
+    reporter.lost("one", "claim-1")
+    reporter.lost("two", "claim-of-another")
+    expect(2, 2, 1, ["pipe", "two"])
+    for process, claim in (("one", "claim-1"), ("two", "claim-2"), ("pipe", "claim-3")):
+        reporter.release(process, claim)
+    expect(2, 0, 0, [])
+    stop()
+""")
+
+    assert status == 0
+    assert [load for _, *load in noted] == [
+        [2, 0, 0, []],
+        [2, 2, 0, ["one", "pipe", "two"]],
+        [2, 2, 1, ["pipe", "two"]],
+        [2, 0, 0, []],
+    ]
+
+
+STUCK = """
+from fdstore_workers.load_board import LoadBoard
+
+supervisor.LOST_CALL_S = 0.05
+supervisor.REPLACED_WITHIN_S = {patience_s}
+board = LoadBoard()
+make = supervisor.Supervisor
+supervisor.Supervisor = lambda roles, slots: make(roles, slots, board)
+
+def shut_down(*_):
+    note("told")
+    os._exit(0)
+
+def work(reporter):
+    note("work")
+    reporter.ready()
+    if noted("work") == 1:
+        signal.signal(signal.SIGTERM, {on_term})
+        reporter.claim("stuck", "claim-1")
+        reporter.lost("stuck", "claim-1")
+        wait(lambda: False)
+    wait(lambda: noted("burial"))
+    note("lost calls", board.read().lost_calls)
+    stop()
+"""
+
+
+def test_a_worker_with_a_call_that_is_lost_for_long_is_told_to_shut_down_and_replaced(
+    supervised: Supervised,
+) -> None:
+    status, noted, log = supervised(STUCK.replace("{patience_s}", "100").replace("{on_term}", "shut_down"))
+
+    assert (status, sum(each == ["work"] for each in noted)) == (0, 2)
+    assert ["told"] in noted
+    assert ["lost calls", 1] in noted
+    assert "a call of stuck has not ended 0.05 s after it was lost" in log
+
+
+def test_a_worker_that_does_not_shut_down_when_it_is_replaced_is_killed(supervised: Supervised) -> None:
+    status, noted, _ = supervised(
+        STUCK.replace("{patience_s}", "0.05").replace("{on_term}", "signal.SIG_IGN")
+    )
+
+    [what] = [entry[1] for entry in noted if entry[0] == "burial"]
+    assert what.endswith("was ended by SIGKILL")
+    assert (status, sum(each == ["work"] for each in noted)) == (0, 2)
+    assert ["lost calls", 1] in noted
+
+
+def test_a_lost_call_that_ends_in_time_replaces_nothing(supervised: Supervised) -> None:
+    status, noted, log = supervised("""
+def work(reporter):
+    note("work")
+    reporter.ready()
+    reporter.claim("slow", "claim-1")
+    reporter.lost("slow", "claim-1")
+    reporter.release("slow", "claim-1")
+    reporter.alone("next")
+    wait(lambda: noted("done"))
+    stop()
+""")
+
+    assert (status, sum(each == ["work"] for each in noted)) == (0, 1)
+    assert "is replaced" not in log
