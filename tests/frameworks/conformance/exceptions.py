@@ -1,6 +1,9 @@
 """Which cases do not apply to a framework, and why: the same list is on the page of frameworks."""
 
 EXCEPTIONS = {
+    ("Agno", "direct results"): (
+        "the caller gets the text, but so does a later run, from the history, which no hook sees"
+    ),
     ("Agent Framework", "direct results"): "no tool of it ends a run with its result",
     ("Anthropic tool runner", "approval"): "the runner has none",
     ("Anthropic tool runner", "direct results"): "no tool of it ends a run with its result",

@@ -1,6 +1,7 @@
 """The adapters of this environment hold what the conformance set says."""
 
 from tests.frameworks.conformance.agent_framework import AgentFramework
+from tests.frameworks.conformance.agno import Agno
 from tests.frameworks.conformance.anthropic_runner import AnthropicRunner
 from tests.frameworks.conformance.google_adk import GoogleADK
 from tests.frameworks.conformance.haystack import Haystack
@@ -11,7 +12,7 @@ from tests.frameworks.conformance.strands import Strands
 from tests.frameworks.conformance.testing import conformance_test
 
 DRIVERS = (
-    AgentFramework, AnthropicRunner, GoogleADK, Haystack, LangChain, OpenAIAgents, PydanticAI, Strands,
+    AgentFramework, Agno, AnthropicRunner, GoogleADK, Haystack, LangChain, OpenAIAgents, PydanticAI, Strands,
 )  # fmt: skip
 
 test_an_adapter_holds = conformance_test(*DRIVERS)
