@@ -11,7 +11,7 @@ from pathlib import Path
 from fdstore.client import Store
 from fdstore.lifecycle import ENDED
 from fdstore.records import ProcessRecord
-from tests.conftest import children_of
+from tests.conftest import children_of, is_running
 from tests.waiting import wait_until
 from tests.worker_process import WorkerProcess
 
@@ -38,7 +38,7 @@ class Worker(WorkerProcess):
 
     def kill_child(self) -> int:
         """Kill the working child, which the supervisor notices, and return its pid."""
-        [pid] = children_of(self.pid)
+        [pid] = filter(is_running, children_of(self.pid))  # without one that has ended and is not reaped
         os.kill(pid, signal.SIGKILL)
         return pid
 
