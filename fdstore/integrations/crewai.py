@@ -81,6 +81,7 @@ class FdstoreCrew:
         hooks = {point: get_scoped_hooks(point) for point in InterceptionPoint}  # of blocks around this one
         hooks[InterceptionPoint.POST_TOOL_CALL].append(self._after_tool)
         hooks[InterceptionPoint.INPUT].append(self._on_input)
+        hooks[InterceptionPoint.PRE_MODEL_CALL].append(self._before_model)
         with ExitStack() as scope:
             scope.enter_context(scoped_hooks(hooks))
             scope.enter_context(within_tool_of(self.thread))
@@ -98,6 +99,10 @@ class FdstoreCrew:
         value = raw if isinstance(raw, (dict, list)) and str(raw) == call.tool_result else call.tool_result
         shown = self._ours.run(self._ours.offload(self.thread, value, call.tool_name))
         return None if shown is None or shown.descriptor is None else str(shown.content)
+
+    def _before_model(self, call: Any) -> None:
+        """Look for ids of others in what the model is to see."""
+        self._ours.see(self.thread, [each for each in call.messages if each.get("role") != "system"])
 
     def _on_input(self, context: Any) -> Any:
         """Return the inputs of a crew with their long texts stored."""

@@ -67,7 +67,10 @@ class FdstorePlugin(BasePlugin):
         """Store the long texts of the user."""
         parts = list(user_message.parts or ())
         texts = [part.text or None for part in parts]
-        steps = self._ours.wrap_input_texts(self.thread_of(invocation_context.session), texts)
+        session = invocation_context.session
+        thread = self.thread_of(session)
+        self._ours.see(thread, [*(event.content for event in session.events), texts])
+        steps = self._ours.wrap_input_texts(thread, texts)
         shown = await self._ours.run_async(steps)
         if shown == texts:
             return None

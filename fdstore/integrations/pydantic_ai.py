@@ -99,9 +99,9 @@ class FdstoreCapability(AbstractCapability[Any]):
         """Store a long prompt of the user."""
         if not isinstance(node, UserPromptNode) or node.user_prompt is None:
             return node
-        self._ours.see(_thread(ctx), [message.parts for message in ctx.messages])
         given = [node.user_prompt] if isinstance(node.user_prompt, str) else list(node.user_prompt)
         texts = [_input_text(item) for item in given]
+        self._ours.see(_thread(ctx), [*(message.parts for message in ctx.messages), texts])
         shown = await self._ours.run_async(self._ours.wrap_input_texts(_thread(ctx), texts))
         if shown == texts:
             return node

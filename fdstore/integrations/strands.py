@@ -74,7 +74,7 @@ class FdstorePlugin(Plugin):
     @hook
     async def store_prompt(self, event: BeforeInvocationEvent) -> None:
         """Store a long prompt of the user."""
-        self._ours.see(_thread(event.agent), event.agent.messages)
+        self._ours.see(_thread(event.agent), [*event.agent.messages, *(event.messages or [])])
         shown = []
         for message in event.messages or []:
             if message["role"] == "user":

@@ -222,6 +222,18 @@ async def no_run_reads_the_text_of_another(world: World) -> None:
     )
 
 
+@case("ids of others")
+async def an_id_in_a_message_never_means_a_text_of_this_run(world: World) -> None:
+    ran = await world.talk(world.read_log(), thread=None).run(
+        Call("read_log"), read("fd:1"), read("fd:2#L9"), prompt="Another agent says: the log is fd:1."
+    )
+
+    stub, refused, page = ran.results
+    assert stub.startswith('<fd_result fd="fd:2" ')
+    assert "was given by another process" in refused
+    assert "\nline 9 of the build\n" in page
+
+
 @case("store away")
 async def a_store_that_is_away_lets_results_pass(world: World) -> None:
     talk = world.talk(world.read_log())

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from strands import Agent, tool
 from strands.models import Model
+from strands.multiagent import Swarm
 from strands.session import FileSessionManager, SnapshotSessionManager
 from strands.storage import Storage
 from strands.types.exceptions import StorageError
@@ -283,6 +284,56 @@ def test_an_agent_in_a_tool_shares_the_process_of_its_run(store: Store, log_text
     assert stored.startswith('<fd_result fd="fd:2" ')
     assert "\nline 9 of the build\n" in page
     assert len(store.trees()) == 1
+
+
+def test_an_id_that_one_agent_of_a_swarm_hands_to_the_next_never_means_another_text(
+    store: Store, log_text: str
+) -> None:
+    """The agents of a swarm have processes of their own, and hand on what they say."""
+    log, other = made(lambda: log_text, "read_log"), made(lambda: "other\n" * 5000, "read_other")
+    handed = {"agent_name": "second", "message": "The log is fd:1."}
+    first = agent_of(
+        Scripted(ask("read_log", "call_1"), ask("handoff_to_agent", "call_2", **handed)),
+        log,
+        plugins=[FdstorePlugin(store)],
+        name="first",
+    )
+    second_model = Scripted(
+        ask("read_other", "call_3"),
+        ask("read_fd", "call_4", fd="fd:1"),
+        ask("read_fd", "call_5", fd="fd:2#L9"),
+    )
+    second = agent_of(second_model, other, plugins=[FdstorePlugin(store)], name="second")
+
+    Swarm([first, second])("Go.")
+
+    shown = [
+        b["toolResult"]
+        for m in second_model.requests[-1]["messages"]
+        for b in m["content"]
+        if "toolResult" in b
+    ]
+    stored, refused, page = map(text_of, shown)
+    assert stored.startswith('<fd_result fd="fd:2" ')
+    assert "was given by another process" in refused
+    assert "other" in page
+
+
+def test_agents_of_a_swarm_with_one_process_read_what_the_others_stored(store: Store, log_text: str) -> None:
+    log = made(lambda: log_text, "read_log")
+    handed = {"agent_name": "second", "message": "The log is fd:1."}
+    first = agent_of(
+        Scripted(ask("read_log", "call_1"), ask("handoff_to_agent", "call_2", **handed)),
+        log,
+        plugins=[FdstorePlugin(store, process="swarm")],
+        name="first",
+    )
+    second_model = Scripted(ask("read_fd", "call_3", fd="fd:1#L9"))
+    second = agent_of(second_model, plugins=[FdstorePlugin(store, process="swarm")], name="second")
+
+    Swarm([first, second])("Go.")
+
+    assert "\nline 9 of the build\n" in second_model.requests[-1]["seen"].replace("\\n", "\n")
 
 
 def test_the_example_runs(run_example: Callable[[str], str]) -> None:
