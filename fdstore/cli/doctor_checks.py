@@ -157,8 +157,9 @@ def store(url: str, prefix: str) -> Iterator[Finding]:
 def _health(runner: Runner, prefix: str) -> list[Finding]:
     try:
         return runner.run(read_health(prefix))
-    except StoreRefused as error:  # a user who may not read the records of workers
-        return [Finding(subject="workers", ok=True, note=True, said=f"not known: {error}")]
+    except FDStoreError as error:  # a node that is away, or a user who may not read the records
+        may_not = isinstance(error, StoreRefused)
+        return [Finding(subject="workers", ok=may_not, note=may_not, said=f"not known: {error}")]
 
 
 def _accepted(runner: Runner, prefix: str) -> dict[str, Accepted]:
