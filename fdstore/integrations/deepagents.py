@@ -36,7 +36,7 @@ from fdstore.errors import (
 from fdstore.integrations.process_name import process_name_of_thread
 from fdstore.integrations.thread_tools import MAX_THREADS
 from fdstore.optional_packages import how_to_install
-from fdstore.records import Descriptor, Slice
+from fdstore.records import Descriptor, Slice, TreeLimits
 from fdstore.store.keys import check_root
 from fdstore.store.recent import Recent
 from fdstore.text.names import name_id
@@ -103,6 +103,7 @@ class FdstoreBackend(BackendProtocol):
 
     store    a store of `fdstore.connect`
     process  name of the process that holds the files. None: each thread has its own
+    limits   of the trees that are made here
 
     Raises `InvalidArgument`.
 
@@ -116,11 +117,12 @@ class FdstoreBackend(BackendProtocol):
     [{'path': '/notes/plan.md', 'line': 2, 'text': 'Search the log.'}]
     """
 
-    def __init__(self, store: Store, *, process: str | None = None) -> None:
+    def __init__(self, store: Store, *, process: str | None = None, limits: TreeLimits | None = None) -> None:
         if not isinstance(store, Store):
             raise InvalidArgument("store", "a store of fdstore.connect() is needed")
         self._store = store
         self._process = None if process is None else check_root(process)
+        self._limits = limits
         self._opened: Recent[str, Process] = Recent(MAX_THREADS)
 
     @_failing_as(LsResult)
@@ -235,14 +237,14 @@ class FdstoreBackend(BackendProtocol):
                 raise InvalidArgument("process", "name one, or run the agent with a thread_id")
             name = process_name_of_thread(str(thread))
         found = self._opened.get(name)
-        return found or self._opened.first(name, self._store.process(name))
+        return found or self._opened.first(name, self._store.process(name, limits=self._limits))
 
     def _put(self, path: str, content: str | bytes) -> None:
         process = self._open()
         try:
             process.put(path, content)
         except NotFound:  # its tree was removed, and is created again
-            self._store.process(process.id)
+            self._store.process(process.id, limits=self._limits)
             process.put(path, content)
 
     def _files(self, prefix: str) -> list[Descriptor]:

@@ -20,14 +20,16 @@ is stored, and its pointers show the beginning.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Unpack
 
 import fdstore
 from fdstore.client import Process
 from fdstore.elements.read import read_facts
-from fdstore.errors import MissingExtra
+from fdstore.errors import MissingExtra, NotFound, QuotaExceeded
 from fdstore.integrations.content_parts import convert_blocks, shown_blocks
+from fdstore.integrations.room import FULL, KEEP_S, oldest
 from fdstore.integrations.thread_tools import AnyStore, Steps, ThreadOptions, ThreadTools, new_thread
 from fdstore.optional_packages import how_to_install
 from fdstore.results.content_blocks import picture_in
@@ -165,6 +167,7 @@ class FdstoreResultStore(ToolResultStore):
     with images stay in the conversation.
 
     process  a process of `fdstore.connect()`, or the name of one, in the store that the environment names
+    keep_s   where its tree is full, results older than this are closed, the oldest first, in seconds
 
     Give the agent the tools of a `FdstoreHook` with that process, so that its model can read them.
 
@@ -175,12 +178,22 @@ class FdstoreResultStore(ToolResultStore):
 
     supports_binary_content = False
 
-    def __init__(self, process: Process | str) -> None:
+    def __init__(self, process: Process | str, keep_s: float = KEEP_S) -> None:
         self.process = fdstore.connect().process(process) if isinstance(process, str) else process
+        self.keep_s = keep_s
 
     def write(self, *, key: str, content: str | bytes) -> str:
         """Store a result and return its descriptor. Raises `QuotaExceeded`, `StoreUnavailable`."""
-        return self.process.create(content, source=key).fd
+        while True:
+            try:
+                return self.process.create(content, source=key).fd
+            except QuotaExceeded as error:
+                released = oldest(self.process.list(), self.keep_s) if error.limit in FULL else []
+                for each in released:
+                    with suppress(NotFound):  # another one closed it
+                        self.process.close(each.fd)
+                if not released:
+                    raise
 
     def read(self, reference: str) -> str | bytes:
         """Return a stored result. Raises `NotFound`."""
@@ -190,7 +203,7 @@ class FdstoreResultStore(ToolResultStore):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the name of the process; the URL of the store, which may have a password, is not kept."""
-        found: dict[str, Any] = default_to_dict(self, process=self.process.id)
+        found: dict[str, Any] = default_to_dict(self, process=self.process.id, keep_s=self.keep_s)
         return found
 
 

@@ -22,6 +22,7 @@ from typing import Any, Unpack
 from fdstore.errors import FDStoreError, InvalidArgument, MissingExtra, NotFound
 from fdstore.integrations.content_parts import convert_blocks, shown_blocks
 from fdstore.integrations.named_process import NamedProcess
+from fdstore.integrations.room import KEEP_S
 from fdstore.integrations.thread_tools import (
     AnyStore,
     ThreadOptions,
@@ -30,7 +31,7 @@ from fdstore.integrations.thread_tools import (
     within_tool_of,
 )
 from fdstore.optional_packages import how_to_install
-from fdstore.records import Descriptor
+from fdstore.records import Descriptor, TreeLimits
 from fdstore.results.pictures import Picture
 from fdstore.text.names import MAX_KEY_BYTES, name_id
 from fdstore.text.utf8 import is_utf8
@@ -190,6 +191,8 @@ class FdstoreOverflowStore:
 
     store    a store of `fdstore.connect`, or of `fdstore.aio.connect` if all runs are in one event loop
     process  name of the process
+    limits   of its tree, if it is made here
+    keep_s   where the tree is full, results older than this are closed, the oldest first, in seconds
 
     Only what it wrote is read by a handle, which models choose. Raises `InvalidArgument`.
 
@@ -200,8 +203,15 @@ class FdstoreOverflowStore:
     ('name:run/call_1.0', 'a long result\n')
     """
 
-    def __init__(self, store: AnyStore, *, process: str = "pydantic-ai") -> None:
-        self._process = NamedProcess(store, process)
+    def __init__(
+        self,
+        store: AnyStore,
+        *,
+        process: str = "pydantic-ai",
+        limits: TreeLimits | None = None,
+        keep_s: float = KEEP_S,
+    ) -> None:
+        self._process = NamedProcess(store, process, limits, keep_s)
 
     async def write(self, key: str, data: bytes) -> str:
         """Store bytes under a key, and return the handle. Raises `OSError` if the store fails."""

@@ -24,7 +24,7 @@ from fdstore.integrations.content_parts import convert_blocks, shown_blocks
 from fdstore.integrations.named_process import AnyStore, NamedProcess
 from fdstore.integrations.thread_tools import ThreadOptions, ThreadTools, thread_of_tool, within_tool_of
 from fdstore.optional_packages import how_to_install
-from fdstore.records import Descriptor
+from fdstore.records import Descriptor, TreeLimits
 from fdstore.results.pictures import Picture
 from fdstore.text.media_types import check_media_type
 from fdstore.text.names import check_prefix, name_id
@@ -132,6 +132,7 @@ class FdstoreStorage(Storage):
 
     store    a store of `fdstore.connect`, or of `fdstore.aio.connect` for use in its event loop alone
     process  name of the process
+    limits   of its tree, if it is made here
 
     Raises `InvalidArgument`.
 
@@ -142,8 +143,10 @@ class FdstoreStorage(Storage):
     (['chat/notes.txt'], 'plan\n')
     """
 
-    def __init__(self, store: AnyStore, *, process: str = "strands") -> None:
-        self._process = NamedProcess(store, process)
+    def __init__(
+        self, store: AnyStore, *, process: str = "strands", limits: TreeLimits | None = None
+    ) -> None:
+        self._process = NamedProcess(store, process, limits)
 
     async def write(self, key: str, data: bytes) -> None:
         """Store bytes under a key. Raises `StorageError`."""

@@ -23,11 +23,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import os
 import re
 import secrets
-import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -43,6 +41,7 @@ from fdstore.elements.render import fd_error
 from fdstore.errors import FDStoreError, InvalidArgument, NotFound, QuotaExceeded
 from fdstore.integrations.named_process import AnyStore as AnyStore
 from fdstore.integrations.process_name import process_name_of_thread
+from fdstore.integrations.room import FULL, KEEP_S, oldest
 from fdstore.records import Descriptor, TreeLimits
 from fdstore.results.config import FDConfig
 from fdstore.results.context import Context
@@ -74,15 +73,6 @@ _GENERATED = re.compile(r"thread-[0-9a-f]{16}")
 
 _ID = re.compile(r"\bfd:([1-9][0-9]{0,8})\b")
 """The id of a descriptor, in an element or in what an agent said of one."""
-
-KEEP_S = 86_400.0
-"""The age from which descriptors are closed when their tree is full."""
-
-FULL = ("tree_fds", "tree_bytes")
-"""The limits of a tree that closing descriptors makes room below."""
-
-RELEASED_AT_ONCE = 0.1
-"""The part of the descriptors of a full process that is closed at once."""
 
 MAX_CALLS = 10_000
 """Calls that an adapter remembers until their results are sent."""
@@ -346,24 +336,18 @@ class ThreadTools:
         """Close the oldest descriptors of a full process. Return whether there were any."""
         process = yield lambda: self._open(self.process_of(thread))
         found: list[Descriptor] = yield lambda: process.list()
-        before = time.time() - self._keep_s
-        old = [
-            each
-            for each in found
-            if each.fd.startswith("fd:") and each.state != "open" and each.created_at <= before
-        ]
-        oldest = old[: math.ceil(len(found) * RELEASED_AT_ONCE)]
-        for each in oldest:
+        released = oldest(found, self._keep_s)
+        for each in released:
             with suppress(NotFound):  # another one closed it
                 yield partial(process.close, each.fd)
-        if oldest and not self._has_made_room:
+        if released and not self._has_made_room:
             self._has_made_room = True
             log.warning(
                 "%s is full: its descriptors to %s were closed, and so are the oldest from now on",
                 process.id,
-                oldest[-1].fd,
+                released[-1].fd,
             )
-        return bool(oldest)
+        return bool(released)
 
     def _failed(self, error: FDStoreError) -> None:
         if not self._is_reported:

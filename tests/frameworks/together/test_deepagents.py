@@ -276,6 +276,14 @@ def test_the_loss_of_all_files_is_told_until_one_is_written_again(
     assert [entry["path"] for entry in backend.ls("/").entries or ()] == ["/a.txt"]
 
 
+def test_the_files_of_a_thread_have_limits(store: Store) -> None:
+    backend = FdstoreBackend(store, process="files", limits=fdstore.TreeLimits(tree_fds=1))
+
+    assert backend.write("/a.txt", "A").error is None
+    assert "tree_fds" in str(backend.write("/b.txt", "B").error)
+    assert [entry["path"] for entry in backend.ls("/").entries or ()] == ["/a.txt"]
+
+
 def test_the_example_runs(run_example: Callable[[str], str]) -> None:
     assert "line 900 of the build" in run_example("deepagents")
 

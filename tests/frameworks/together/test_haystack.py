@@ -18,6 +18,7 @@ from haystack.tools import ComponentTool, Tool
 
 import fdstore
 from fdstore.client import Store
+from fdstore.errors import NotFound
 from fdstore.integrations.haystack import FdstoreHook, FdstoreResultStore
 
 
@@ -202,6 +203,17 @@ def test_the_store_is_serialized_by_the_name_of_its_process(store: Store) -> Non
 
     assert copied.store.process.id == "chat-7"
     assert store.process("chat-7").read(copied.store.write(key="a.txt", content="found")).text == "found"
+
+
+def test_a_full_store_of_results_lets_go_of_its_oldest(store: Store) -> None:
+    process = store.process("full", limits=fdstore.TreeLimits(tree_fds=2))
+    results = FdstoreResultStore(process, keep_s=0)
+
+    first, *_, last = [results.write(key=f"{number}.txt", content="x" * number) for number in range(1, 5)]
+
+    assert results.read(last) == "xxxx"
+    with pytest.raises(NotFound):
+        results.read(first)
 
 
 @pytest.mark.parametrize("awaited", [False, True], ids=["blocking", "awaited"])

@@ -255,6 +255,19 @@ def test_the_overflow_store_keeps_bytes_and_refuses_unknown_handles(store: Store
             asyncio.run(overflow.read(handle))
 
 
+def test_a_full_overflow_store_lets_go_of_its_oldest_results(store: Store) -> None:
+    overflow = FdstoreOverflowStore(store, limits=fdstore.TreeLimits(tree_fds=2), keep_s=0)
+
+    async def written() -> list[str]:
+        return [await overflow.write(f"call_{number}", b"x" * number) for number in range(1, 5)]
+
+    first, *_, last = asyncio.run(written())
+
+    with pytest.raises(FileNotFoundError):
+        asyncio.run(overflow.read(first))
+    assert asyncio.run(overflow.read(last)) == b"xxxx"
+
+
 def test_the_overflow_store_fails_with_an_error_of_the_system(redis_url: str) -> None:
     with fdstore.connect(redis_url, looking=True) as read_only, pytest.raises(OSError):
         asyncio.run(FdstoreOverflowStore(read_only).write("run/call", b"text"))

@@ -231,6 +231,18 @@ def test_the_storage_replaces_and_deletes(store: Store, redis_url: str) -> None:
         asyncio.run(FdstoreStorage(read_only, process="kept").write("key", b"text"))
 
 
+def test_a_full_storage_keeps_its_files_and_says_that_it_is_full(store: Store) -> None:
+    storage = FdstoreStorage(store, limits=fdstore.TreeLimits(tree_fds=2))
+
+    async def write(count: int) -> None:
+        for number in range(count):
+            await storage.write(f"notes/{number}", b"x")
+
+    with pytest.raises(StorageError, match="tree_fds"):
+        asyncio.run(write(3))
+    assert asyncio.run(storage.list("notes/")) == ["notes/0", "notes/1"]
+
+
 def test_sessions_and_offloaded_results_of_strands_live_in_the_storage(store: Store, log_text: str) -> None:
     storage = FdstoreStorage(store, process="kept")
 
