@@ -65,7 +65,8 @@ class FdstoreHooks:
     """
 
     def __init__(self, store: AnyStore, thread: str | None = None, **options: Unpack[ThreadOptions]) -> None:
-        options["config"] = config = options.get("config") or FDConfig(max_read_chars=HOST_READ_CHARS)
+        config = options.get("config") or FDConfig(max_read_chars=HOST_READ_CHARS, json_pretty_print=True)
+        options["config"] = config
         self._ours = ThreadTools(store, **options)
         self._policies = config.policies
         self._thread = thread or new_thread()
@@ -94,6 +95,7 @@ class FdstoreHooks:
 
     async def prompt(self, text: str) -> str:
         """Return a prompt of the user as the model is to see it: a long one is stored."""
+        self._ours.see(self._thread, text)
         return str(await self._ours.run_async(self._ours.wrap_input(self._thread, text)))
 
     async def after_tool(self, event: Any, tool_use_id: str | None, context: Any) -> Any:

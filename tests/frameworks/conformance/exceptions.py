@@ -7,6 +7,12 @@ EXCEPTIONS = {
     ("Agent Framework", "direct results"): "no tool of it ends a run with its result",
     ("Anthropic tool runner", "approval"): "the runner has none",
     ("Anthropic tool runner", "direct results"): "no tool of it ends a run with its result",
+    ("Claude Agent SDK", "approval"): "a person is asked within the run",
+    ("Claude Agent SDK", "agent in a tool"): (
+        "its subagents share the process; a function that runs another `query` gives it the thread"
+    ),
+    ("Claude Agent SDK", "store away"): "the result passes, and Claude Code writes a long one to a file",
+    ("Claude Agent SDK", "direct results"): "no tool of it ends a run with its result",
     ("CrewAI", "approval"): "a person is asked at the terminal, within the run",
     ("CrewAI", "images"): "its tools return text",
     ("CrewAI", "many blocks"): "its tools return text",

@@ -3,6 +3,7 @@
 from tests.frameworks.conformance.agent_framework import AgentFramework
 from tests.frameworks.conformance.agno import Agno
 from tests.frameworks.conformance.anthropic_runner import AnthropicRunner
+from tests.frameworks.conformance.claude_agent_sdk import ClaudeAgentSDK
 from tests.frameworks.conformance.google_adk import GoogleADK
 from tests.frameworks.conformance.haystack import Haystack
 from tests.frameworks.conformance.langchain import LangChain
@@ -12,7 +13,8 @@ from tests.frameworks.conformance.strands import Strands
 from tests.frameworks.conformance.testing import conformance_test
 
 DRIVERS = (
-    AgentFramework, Agno, AnthropicRunner, GoogleADK, Haystack, LangChain, OpenAIAgents, PydanticAI, Strands,
+    AgentFramework, Agno, AnthropicRunner, ClaudeAgentSDK, GoogleADK, Haystack, LangChain, OpenAIAgents,
+    PydanticAI, Strands,
 )  # fmt: skip
 
 test_an_adapter_holds = conformance_test(*DRIVERS)
