@@ -58,7 +58,10 @@ def test_every_public_method_is_documented_with_its_docstring():
 
 def test_every_adapter_is_documented():
     shown = page_of("reference/python-integrations.md").anchors
-    helpers = {"content_parts", "memory_commands", "named_process", "nested_texts", "process_name", "project", "room"}
+    helpers = {
+        *("content_parts", "memory_commands", "named_process", "nested_texts", "process_name", "project"),
+        "room",
+    }
     modules = {file.stem for file in (ROOT / "fdstore" / "integrations").glob("*.py")}
 
     adapters = modules - helpers - {"__init__", "thread_tools"}
