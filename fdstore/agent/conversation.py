@@ -8,6 +8,7 @@
     note        a message to the model, sent with the results of a turn
     cleared     old results that are sent as one line from then on, see `tools.clearing`
     offered     from then on the tools on descriptors are offered, see `agent.offering`
+    called      a call that no answer of an agent's model made: by a program of a host, see the gateway
     ...         any other kind belongs to a newer fdstore and is skipped
 
 The journal is append-only and authoritative: a new attempt rebuilds the conversation from it and continues
@@ -120,6 +121,14 @@ class Offered(Note, frozen=True, kw_only=True, tag="offered", tag_field="kind"):
     """A note that explains the tools on descriptors, which are offered from then on."""
 
 
+class Called(msgspec.Struct, frozen=True, kw_only=True, tag="called", tag_field="kind"):
+    """A tool call in a process that runs no agent. Its `Result` follows."""
+
+    call: str
+    tool: str
+    arguments: Any
+
+
 class ToolCall(msgspec.Struct, frozen=True):
     """One tool call. `key` identifies it in its conversation, `id` in its answer, `sent_id` in the messages
     sent to the API; `malformed` says what is wrong with arguments that are not JSON."""
@@ -139,11 +148,13 @@ class UnknownEntry(msgspec.Struct, frozen=True):
     kind: str
 
 
-_Known = SpawnTask | ForkTask | PipeTask | Start | Assistant | Result | Note | Cleared | Offered
+_Known = SpawnTask | ForkTask | PipeTask | Start | Assistant | Result | Note | Cleared | Offered | Called
 Entry = _Known | UnknownEntry
 _decoder = msgspec.json.Decoder(_Known)
 _unknown = msgspec.json.Decoder(UnknownEntry)
-KINDS = frozenset({"brief", "fork", "pipe", "start", "assistant", "result", "note", "cleared", "offered"})
+KINDS = frozenset(
+    {"brief", "fork", "pipe", "start", "assistant", "result", "note", "cleared", "offered", "called"}
+)
 
 
 def decode_entry(record: bytes) -> Entry:

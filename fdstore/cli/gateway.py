@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -17,6 +17,7 @@ from fdstore.errors import InvalidArgument
 from fdstore.settings import HOST_READ_CHARS
 
 if TYPE_CHECKING:
+    from fdstore.integrations.gateway.code.programs import Programs
     from fdstore.integrations.gateway.descriptors import Descriptors
 
 SWITCH_S = 0.001
@@ -55,6 +56,20 @@ SWITCH_S = 0.001
     "too. With --wrap: at one server, and none at the others. [default: read]",
 )
 @click.option(
+    "--code",
+    type=click.Choice(["also", "only"]),
+    is_flag=False,
+    flag_value="also",
+    help="Offer run_python, whose code calls the server's tools, and find_tools: beside these, or only.",
+)
+@click.option(
+    "--code-allow",
+    metavar="PATTERN",
+    multiple=True,
+    help="With --code: code may call tools like this too, which may change things: 'server.write_*'.",
+)
+@click.option("--name", metavar="NAME", help="With --code: the name of the server in code. [default: server]")
+@click.option(
     "--wrap",
     "wrapped",
     metavar="FILE",
@@ -92,6 +107,9 @@ def gateway(
     headers: tuple[str, ...],
     header_paths: tuple[str, ...],
     tools: str | None,
+    code: Literal["also", "only"] | None,
+    code_allow: tuple[str, ...],
+    name: str | None,
     wrapped: Path | None,
     unwrapped: Path | None,
     out: str | None,
@@ -105,6 +123,9 @@ def gateway(
     host also sees the tools read_fd, search_fd and list_fds (named fdstore_read_fd, ... if the server has
     tools of these names). {{fd:3}} in the arguments of any tool stands for the stored content.
 
+    With --code the model writes a program that calls the server's tools: long results stay in it, and only
+    what it prints becomes part of the conversation.
+
     If the store cannot be reached, results pass unchanged. The exit code is the server's.
 
     --wrap changes the configuration of a host (mcpServers, or servers in VS Code) so that each server is
@@ -114,6 +135,7 @@ def gateway(
     \b
     fdstore gateway --wrap .mcp.json
     fdstore gateway -- npx -y @modelcontextprotocol/server-everything
+    fdstore gateway --code only -- npx -y @modelcontextprotocol/server-everything
     fdstore gateway --http https://example.com/mcp
     fdstore gateway --http http://127.0.0.1:3001/mcp --listen 127.0.0.1:3002
     """
@@ -144,6 +166,8 @@ def gateway(
         raise click.UsageError("--listen and --header need --http")
     if header_paths and listen is None:
         raise click.UsageError("--header-path needs --listen")
+    if code is None and (code_allow or name):
+        raise click.UsageError("--code-allow and --name need --code")
     try:
         project = current_project()
     except InvalidArgument as error:
@@ -158,28 +182,46 @@ def gateway(
         session=session_name("gateway"),
         offered=CHOICES[tools or "read"],
     )
+    programs = None if code is None else _programs(code, code_allow, name, descriptors)
     sys.setswitchinterval(SWITCH_S)
     try:
         with as_interrupts():
             if endpoint is None:
-                code = _relay_command(command, descriptors)
+                status = _relay_command(command, descriptors, programs)
             else:
                 entry = _wrapped_entry()
                 url = whole_url(endpoint, entry)
                 sent = parse_headers(headers, entry)
-                code = _relay_http(url, listen, sent, header_paths, descriptors)
+                status = _relay_http(url, listen, sent, header_paths, descriptors, programs)
     finally:
         descriptors.finish()
-    click.get_current_context().exit(code)
+    click.get_current_context().exit(status)
 
 
-def _relay_command(command: tuple[str, ...], descriptors: Descriptors) -> int:
+def _programs(
+    mode: Literal["also", "only"], allowed: tuple[str, ...], name: str | None, descriptors: Descriptors
+) -> Programs:
+    """Return what answers the calls of run_python and find_tools."""
+    from fdstore.integrations.gateway.code.programs import CodeOptions, Programs
+    from fdstore.interpreter.prelude import check_functions
+    from fdstore.optional_packages import require
+
+    require(("pydantic_monty",), "python")
+    server = name or CodeOptions().server
+    try:
+        check_functions([f"{server}.tool"])
+    except ValueError as error:
+        raise click.BadParameter("a Python name is needed, as github", param_hint="--name") from error
+    return Programs(CodeOptions(mode=mode, server=server, allowed=allowed), descriptors)
+
+
+def _relay_command(command: tuple[str, ...], descriptors: Descriptors, programs: Programs | None) -> int:
     from fdstore.integrations.gateway.stdio_relay import StdioRelay
     from fdstore.integrations.gateway.upstream import ServerProcess
 
     server = ServerProcess(command)
     descriptors.start()
-    return StdioRelay(server, descriptors).run()
+    return StdioRelay(server, descriptors, programs=programs).run()
 
 
 def _relay_http(
@@ -188,6 +230,7 @@ def _relay_http(
     headers: Mapping[str, str],
     header_paths: tuple[str, ...],
     descriptors: Descriptors,
+    programs: Programs | None,
 ) -> int:
     from fdstore.optional_packages import require
 
@@ -198,7 +241,7 @@ def _relay_http(
     if listen is None:
         from fdstore.integrations.gateway.http_upstream import HttpUpstream
 
-        return HttpUpstream(url, descriptors, headers).run()
+        return HttpUpstream(url, descriptors, headers, programs=programs).run()
     from fdstore.integrations.gateway.http_relay import HttpRelay
     from fdstore.integrations.gateway.http_server import listening_socket, serve
 

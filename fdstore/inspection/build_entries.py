@@ -15,6 +15,7 @@ import msgspec
 
 from fdstore.agent.conversation import (
     Assistant,
+    Called,
     Cleared,
     Entry,
     Note,
@@ -142,6 +143,8 @@ class _Builder:
                 yield self._entry("prompt", text_of_blocks(content), at=at)
             case Assistant():
                 yield from self._answer(entry, facts, at)
+            case Called(call=call, tool=tool, arguments=arguments):
+                yield self._call(call, tool, arguments, at)
             case Result():
                 yield self._result(entry, facts, at)
             case Note(text=text):
@@ -172,18 +175,22 @@ class _Builder:
                 id_ = str(block["id"])
                 times[id_] = times.get(id_, 0) + 1
                 key = f"turn{facts.turn}:{id_}" if facts.turn else id_
-                called = self._entry(
-                    "call",
-                    "",
-                    at=at,
-                    tool=str(block["name"])[:200],
-                    arguments=cut_value(block["input"], self._max_chars),
-                    call=key + (f"#{times[id_]}" if times[id_] > 1 else ""),
-                )
-                self._open.append(called)
-                yield called
+                key += f"#{times[id_]}" if times[id_] > 1 else ""
+                yield self._call(key, str(block["name"]), block["input"], at)
             elif kind not in ("text", "thinking"):
                 yield self._entry("block", str(kind), at=at)
+
+    def _call(self, key: str, tool: str, arguments: Any, at: float | None) -> ConversationEntry:
+        called = self._entry(
+            "call",
+            "",
+            at=at,
+            tool=tool[:200],
+            arguments=cut_value(arguments, self._max_chars),
+            call=key,
+        )
+        self._open.append(called)
+        return called
 
     def _result(self, result: Result, facts: RecordFacts, at: float | None) -> ConversationEntry:
         call = next((each for each in self._open if _answers(result, facts, each.call)), None)

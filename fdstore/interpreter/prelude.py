@@ -235,7 +235,13 @@ def _fdstore_prelude(
             ref = reference("pipe(commands, text)", text)
         return Piped(await _fdstore_pipe(checked, ref))
 
-    def plain(what, value, depth=0):
+    def ref_of(text):
+        return text.ref
+
+    def content_of(text):
+        return "{{" + text.ref + "}}"
+
+    def plain(what, value, of_text, depth=0):
         if value is None or isinstance(value, (bool, str)):
             return value
         if isinstance(value, int):
@@ -247,25 +253,26 @@ def _fdstore_prelude(
                 raise ValueError(what + " does not take " + repr(value) + "; pass None or a str")
             return value
         if isinstance(value, Text):
-            return value.ref
+            return of_text(value)
         if depth == 50:
             raise ValueError(what + " takes no values nested more than 50 deep")
         if isinstance(value, (list, tuple)):
-            return [plain(what, item, depth + 1) for item in value]
+            return [plain(what, item, of_text, depth + 1) for item in value]
         if isinstance(value, dict):
             copied = {}
             for key, item in value.items():
                 if not isinstance(key, str):
                     raise TypeError(what + " takes dicts with keys that are str, not " + kind(key))
-                copied[key] = plain(what, item, depth + 1)
+                copied[key] = plain(what, item, of_text, depth + 1)
             return copied
         raise TypeError(what + " takes None, bool, int, float, str, list, dict and Text, not " + kind(value))
 
     def function(name):
         what = name + "()"
+        of_text = content_of if "." in name else ref_of
 
         async def tool(*args, **kwargs):
-            answer = await _fdstore_tool(name, plain(what, args), plain(what, kwargs))
+            answer = await _fdstore_tool(name, plain(what, args, of_text), plain(what, kwargs, of_text))
             if "fd" in answer:
                 return Text(answer["fd"])
             return answer["value"]

@@ -89,7 +89,7 @@ class Console:
             self._is_first = False
         if self._keeps:
             yield from python_state.begin(handle, run_id, seed)
-        state, names = self._state, tuple(context.functions)
+        state, names = self._state, context.names_for_code
         limits = context.python.limits_under(handle.limits)
         opened = yield Disk(lambda: open_session(limits, names, state, None, seed))
         session = opened.session

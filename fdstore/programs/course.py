@@ -101,7 +101,7 @@ def _run(
     if running.snapshot is not None:
         stored = _decode(context, running.snapshot)
         pending, interpreter = stored.pending, stored.interpreter
-    names = tuple(context.functions)
+    names = context.names_for_code
     limits = context.python.limits_under(handle.limits)
     with ExitStack() as held:
         opened: Opened = yield Disk(

@@ -37,6 +37,9 @@ from fdstore.wire.operation import Disk, Operation
 
 MAX_QUESTION_CHARS = 100_000
 
+MAX_NAMED = 20
+"""Functions that an error names."""
+
 MAX_SLEEP_S = 86_400.0
 """How far one sleep moves the clock of the code at most."""
 
@@ -50,10 +53,11 @@ class Starters(msgspec.Struct, frozen=True):
 
 
 class Pending(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a run waits for, as it is stored with its snapshot: the asks that were begun, the process that
-    each other call waits for, and the lanes that answer the asks."""
+    """What a run waits for, as it is stored with its snapshot: the asks that were begun, the calls of outside
+    functions, the process that each other call waits for, and the lanes that answer the asks."""
 
     asked: list[int] = []
+    outside: list[int] = []
     processes: dict[int, str] = {}
     lanes: list[str] = []
     slept_s: float = 0.0
@@ -86,6 +90,7 @@ class Host:
         self._unsaved: dict[int, bytes] = {}
         self._views: dict[str, View] = {}
         self._asked = list(pending.asked)
+        self._outside = list(pending.outside)
         self._processes = dict(pending.processes)
         self._lanes = list(pending.lanes)
         self._slept_s = pending.slept_s
@@ -108,7 +113,13 @@ class Host:
     @property
     def pending(self) -> Pending:
         """What the run waits for."""
-        return Pending(asked=self._asked, processes=self._processes, lanes=self._lanes, slept_s=self._slept_s)
+        return Pending(
+            asked=self._asked,
+            outside=self._outside,
+            processes=self._processes,
+            lanes=self._lanes,
+            slept_s=self._slept_s,
+        )
 
     def answer(self, call: Call) -> Operation[Answer]:
         """Answer a call, or return `LATER`. What is wrong with it is an exception in the code; errors that
@@ -269,16 +280,25 @@ class Host:
         return LATER
 
     def _tool(self, number: int, name: object, args: object, kwargs: object) -> Operation[Any]:
-        function = self._context.functions.get(str(name))
-        if function is None:
-            there_are = ", ".join(self._context.functions) or "none"
+        called, names = str(name), self._context.names_for_code
+        if called not in names:
+            there_are = ", ".join(names[:MAX_NAMED]) or "none"
             raise InvalidArgument("", f"there is no function {quoted(name)}; there are: {there_are}")
         if args:
             raise InvalidArgument("", f"{name} takes its arguments by name, as {name}(path='build.log')")
         yield from self._save()
-        outcome = yield from function(kwargs if isinstance(kwargs, dict) else {}, self._slot(number))
+        arguments = kwargs if isinstance(kwargs, dict) else {}
+        if (function := self._context.functions.get(called)) is not None:
+            return (yield from self._function_answer((yield from function(arguments, self._slot(number)))))
+        assert self._context.outside is not None
+        yield from self._context.outside.begin(called, arguments, self._slot(number))
+        self._outside.append(number)
+        return LATER
+
+    def _function_answer(self, outcome: Any) -> Operation[Answer]:
+        """Return the outcome of a function as code gets it."""
         if outcome.error:
-            return Raise("ValueError", outcome.error)
+            return Raise(outcome.kind, outcome.error)
         if outcome.fd:
             return {"fd": (yield from views.look_up(self._handle, outcome.fd)).facts}
         return {"value": outcome.value}
@@ -328,6 +348,10 @@ class Host:
             for number in asked:
                 answer = answers.get(number, LOST)
                 found[number] = Raise("ValueError", answer.error) if answer.error else answer.text
+        if self._context.outside is not None:
+            for number in [each for each in wanted if each in self._outside]:
+                ended = yield from self._context.outside.end(self._slot(number))
+                found[number] = yield from self._function_answer(ended)
         others = {number: self._processes[number] for number in wanted if number in self._processes}
         if others:
             results = yield from process_records.answers_of(self._context.prefix, list(others.values()))
@@ -340,6 +364,7 @@ class Host:
         for number in found:
             self._processes.pop(number, None)
         self._asked = [number for number in self._asked if number not in found]
+        self._outside = [number for number in self._outside if number not in found]
         if not self._asked:
             self._lanes = []
         return found

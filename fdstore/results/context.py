@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
@@ -29,6 +29,20 @@ Watch: TypeAlias = Callable[[Callable[[], None]], AbstractContextManager[Any]]
 """Returns a context manager in whose block the function, which ends what runs, may be called."""
 Function: TypeAlias = Callable[[dict[str, Any], str], Operation[Any]]
 """A function of the user's for code: its arguments and the id of the call, to its `FunctionOutcome`."""
+
+
+class OutsideFunctions(Protocol):
+    """Functions for code that something else runs, many calls at the same time, such as the tools of an MCP
+    server. Their names have a dot, as `github.list_issues`."""
+
+    @property
+    def names(self) -> Sequence[str]: ...
+
+    def begin(self, name: str, arguments: dict[str, Any], call_id: str) -> Operation[None]:
+        """Begin a call. What is wrong with it is a typed error, which code gets as an exception."""
+
+    def end(self, call_id: str) -> Operation[Any]:
+        """Wait until a call is over, and return its `FunctionOutcome`."""
 
 
 class Linked(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,6 +82,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     python            the limits of run_python
     ask               the model that code may ask, and how; None: it may ask none
     functions         the user's functions that code may call, by name; the toolbox sets them
+    outside           further functions that code may call, and something else runs
     code_may_create   whether code of run_python may store texts with `create`
     """
 
@@ -99,7 +114,13 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     python: PythonSection = PythonSection()
     ask: AskSettings | None = None
     functions: Mapping[str, Function] = {}
+    outside: OutsideFunctions | None = None
     code_may_create: bool = True
+
+    @property
+    def names_for_code(self) -> tuple[str, ...]:
+        """The names of the functions that code may call beside those of fdstore."""
+        return (*self.functions, *(() if self.outside is None else self.outside.names))
 
     def policy_of(self, tool: str) -> ToolPolicy:
         """Return what becomes of the results of a tool, by its name or by a source: `Bash: make test`."""

@@ -14,10 +14,13 @@ the answer to `initialize` (the list of tools may change).
     lines            read lines of any size, write whole ones
     upstream         the server as a child process
     host_connection  a host on standard input and output
+    host_programs    with --code: the programs of its model
     stdio_relay      between standard input and output and a child process
     http_upstream    between standard input and output and a server by HTTP
     http_relay       between HTTP and a server by HTTP
     http_server      the port of the relay
     sse              events of a text/event-stream
     wrap             the gateway in a host's mcp.json
+
+With `--code` a model's programs call the tools of the server, see the package `code`.
 """

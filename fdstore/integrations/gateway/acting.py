@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
 from fdstore.errors import FDStoreError
 from fdstore.integrations.gateway.descriptors import Descriptors, error_element
 from fdstore.integrations.gateway.long_values import Buffer, Message
@@ -14,6 +17,8 @@ from fdstore.integrations.gateway.rewriting import (
     Incoming,
     StoreTexts,
 )
+
+Definitions: TypeAlias = Callable[[], Sequence[Mapping[str, Any]]]
 
 
 def answer_call(descriptors: Descriptors, call: CallOurTool) -> bytes:
@@ -33,13 +38,15 @@ def expand(descriptors: Descriptors, message: Buffer, decision: Expand) -> tuple
     return (message if texts is None else decision.with_texts(texts)), None
 
 
-def rewrite(descriptors: Descriptors, message: Message, decision: Incoming) -> Buffer:
-    """Return an answer of the server as the host is to see it."""
+def rewrite(
+    descriptors: Descriptors, message: Message, decision: Incoming, definitions: Definitions
+) -> Buffer:
+    """Return an answer of the server as the host is to see it. `definitions` returns our tools."""
     match decision:
         case Forward():
             return message.whole
         case AddTools():
-            listed = decision.with_definitions(descriptors.definitions())
+            listed = decision.with_definitions(definitions())
             return message.whole if listed is None else message.restored(listed)
         case StoreTexts():
             texts = [message.to_store(text) for text in decision.texts]
@@ -49,5 +56,5 @@ def rewrite(descriptors: Descriptors, message: Message, decision: Incoming) -> B
             return message.restored(decision.with_shown(shown))
         case Batch():
             pairs = zip(decision.messages, decision.decisions, strict=True)
-            parts = [rewrite(descriptors, part, each) for part, each in pairs]
+            parts = [rewrite(descriptors, part, each, definitions) for part, each in pairs]
             return b"[" + b",".join(parts) + b"]"

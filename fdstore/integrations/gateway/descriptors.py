@@ -12,7 +12,7 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from itertools import chain, repeat
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeVar
 
 from fdstore.errors import FDStoreError, StoreUnavailable, UnknownOutcome
 from fdstore.settings import HOST_READ_CHARS
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from fdstore.client._sync.store import Connector, Store
     from fdstore.results.config import FDConfig
     from fdstore.toolset._sync import Toolset
+
+T = TypeVar("T")
 
 log = logging.getLogger("fdstore.gateway")
 
@@ -104,7 +106,7 @@ class Descriptors:
         from fdstore.tools.toolbox import Toolbox
         from fdstore.toolset.build import described_context
 
-        described = Toolbox(described_context(enabled=self.offered, config=self._config()))
+        described = Toolbox(described_context(enabled=self.offered, config=self.config()))
         return in_shape(described.definitions, "mcp")
 
     def offload(self, text: str | BinaryIO, source: str) -> str | None:
@@ -148,18 +150,27 @@ class Descriptors:
 
     def call(self, tool: str, arguments: dict[str, Any]) -> tuple[list[dict[str, Any]], bool]:
         """Run one of our tools. Return the content blocks of MCP, and whether it failed."""
+        try:
+            result = self.work(lambda found: found.tools.call(tool, arguments))
+        except FDStoreError as error:
+            return [{"type": "text", "text": error_element(error)}], True
+        return mcp_blocks(result.content), result.is_error
+
+    def work(self, body: Callable[[Connected], T]) -> T:
+        """Return what `body` does with the store. Raises its errors, and `StoreUnavailable` if there was no
+        connection yet."""
         self._tried.wait(FIRST_TRY_S)
         found = self._connected  # one that is away says since when
         if found is None:
-            return [{"type": "text", "text": error_element(self._problem)}], True
+            raise self._problem
         try:
-            result = found.tools.call(tool, arguments)
+            done = body(found)
         except FDStoreError as error:
             self._failed(error)
-            return [{"type": "text", "text": error_element(error)}], True
+            raise
         if not self._is_away:  # else it may have failed without the store
             self._worked()
-        return mcp_blocks(result.content), result.is_error
+        return done
 
     def _look(self) -> None:
         """Try the store until it answers."""
@@ -190,10 +201,11 @@ class Descriptors:
         store = self._connector.connect()
         process = store.process(self._process)
         enabled = self.offered or READING_TOOLS
-        tools = fdstore.Toolset(process, enabled=enabled, config=self._config(), meter=self._session)
+        tools = fdstore.Toolset(process, enabled=enabled, config=self.config(), meter=self._session)
         self._connected = Connected(store, process, tools)
 
-    def _config(self) -> FDConfig:
+    def config(self) -> FDConfig:
+        """Return the sizes and switches of our tools."""
         from fdstore.results.config import FDConfig
 
         return FDConfig(

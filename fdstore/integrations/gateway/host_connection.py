@@ -7,14 +7,19 @@ answers at a time, which bounds the memory to a few messages.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from fdstore.integrations.gateway.acting import answer_call, expand, rewrite
+from fdstore.integrations.gateway.code.upstream_calls import UpstreamCalls
 from fdstore.integrations.gateway.descriptors import Descriptors
+from fdstore.integrations.gateway.host_programs import HostPrograms
+from fdstore.integrations.gateway.json_parts import encode
 from fdstore.integrations.gateway.lines import MessageWriter, line_break_of, read_lines
 from fdstore.integrations.gateway.long_values import LONG_BYTES, Buffer, Message
 from fdstore.integrations.gateway.rewriting import (
     CallOurTool,
+    CancelOurTool,
     Expand,
     Forward,
     Incoming,
@@ -22,6 +27,12 @@ from fdstore.integrations.gateway.rewriting import (
     error_answer,
 )
 from fdstore.integrations.gateway.tool_list import ToolOffer
+
+if TYPE_CHECKING:
+    from fdstore.integrations.gateway.code.programs import Programs
+
+LOOK_EVERY_S = 0.1
+"""How soon programs end whose host has gone."""
 
 MAX_REWRITES = 4
 """How many answers are stored at the same time; then the server waits."""
@@ -33,6 +44,7 @@ class HostConnection:
     host_in, host_out   file descriptors
     send                passes a line on to the server
     on_gone             called when the host has closed one of its sides; more than once if both
+    programs            with --code: those of its model
     """
 
     def __init__(
@@ -43,11 +55,14 @@ class HostConnection:
         *,
         host_in: int,
         host_out: int,
+        programs: Programs | None = None,
     ) -> None:
         self._descriptors = descriptors
         self._send, self._on_gone = send, on_gone
         self._host_in, self._host_out = host_in, MessageWriter(host_out)
-        self._rewriter = Rewriter(descriptors.limit, ToolOffer(descriptors.offered))
+        self._calls = UpstreamCalls(send)
+        self._programs = None if programs is None else HostPrograms(programs, self._calls, self._notify)
+        self._rewriter = Rewriter(descriptors.limit, offer_of(descriptors, programs))
         self._lock = threading.Lock()
         self._jobs: set[threading.Thread] = set()
         self._rewrites = threading.BoundedSemaphore(MAX_REWRITES)
@@ -66,12 +81,17 @@ class HostConnection:
 
         def answer() -> None:
             message = Message.of(line)
-            self._rewrite(message, line_break_of(line), self._decide(message))
+            if not self._calls.take(message):
+                self._rewrite(message, line_break_of(line), self._decide(message))
 
         self._begin_rewrite(answer)
 
     def pass_on(self, message: Message, end: bytes) -> None:
         """Pass on a message of the server as a line that ends with `end`."""
+        if self._calls.take(message):
+            return
+        if self._programs is not None:
+            self._programs.look_at(message)
         decision = self._decide(message)
         if isinstance(decision, Forward):
             self._rewrite(message, end, decision)
@@ -85,7 +105,7 @@ class HostConnection:
     def _rewrite(self, message: Message, end: bytes, decision: Incoming) -> None:
         shown = message.whole
         try:
-            shown = rewrite(self._descriptors, message, decision)
+            shown = rewrite(self._descriptors, message, decision, self._definitions)
         finally:  # even a defect here must not cost the host its answer
             self._to_host(shown, b"" if line_break_of(shown) else end)
 
@@ -113,6 +133,18 @@ class HostConnection:
         for request in owed:
             self._to_host(error_answer(request.id, problem) + b"\n")
 
+    def _definitions(self) -> list[dict[str, Any]]:
+        ours = self._descriptors.definitions()
+        return ours if self._programs is None else ours + self._programs.definitions()
+
+    def _notify(self, method: str, params: Mapping[str, Any]) -> None:
+        """Send the host a notification of ours."""
+        self._to_host(bytes(encode({"jsonrpc": "2.0", "method": method, "params": params})) + b"\n")
+
+    def lose_server(self, problem: str) -> None:
+        """Fail the calls of programs: the server answers no more."""
+        self._calls.end(problem)
+
     def begin(self, job: Callable[[], None]) -> None:
         """Run a job on a thread of its own."""
 
@@ -129,11 +161,16 @@ class HostConnection:
             self._jobs.add(thread)
 
     def finish_jobs(self) -> None:
-        """Wait for the jobs that have begun."""
-        with self._lock:
-            jobs = list(self._jobs)
-        for job in jobs:
-            job.join()
+        """Wait for the jobs that have begun; programs go on as long as the host reads."""
+        while self.has_jobs():
+            if not self.can_answer():
+                self.end_programs()
+            self.wait_for_a_job(LOOK_EVERY_S)
+
+    def end_programs(self) -> None:
+        """End the programs that run: nobody waits for them."""
+        if self._programs is not None:
+            self._programs.end()
 
     def has_jobs(self) -> bool:
         with self._lock:
@@ -157,9 +194,27 @@ class HostConnection:
             case Forward():
                 self._send(line)
             case CallOurTool():
-                self.begin(lambda: self._to_host(answer_call(self._descriptors, decision) + b"\n"))
+                self._begin_ours(decision)
+            case CancelOurTool(key=key):
+                if self._programs is not None:
+                    self._programs.cancel(key)
             case Expand():
                 self.begin(lambda: self._expand(line, decision))
+
+    def _begin_ours(self, call: CallOurTool) -> None:
+        """Answer a call of one of our tools, on a thread."""
+        program = None if self._programs is None else self._programs.begin(call)
+
+        def run() -> None:
+            try:
+                answer = answer_call(self._descriptors, call) if program is None else program()
+            finally:
+                with self._lock:
+                    self._rewriter.forget(call.key)
+            if answer is not None:
+                self._to_host(answer + b"\n")
+
+        self.begin(run)
 
     def _expand(self, line: Buffer, decision: Expand) -> None:
         request, answer = expand(self._descriptors, line, decision)
@@ -173,6 +228,13 @@ class HostConnection:
     def _to_host(self, *message: Buffer) -> None:
         if not self._host_out.write(*message):
             self._on_gone()
+
+
+def offer_of(descriptors: Descriptors, programs: Programs | None) -> ToolOffer:
+    """Return which of our tools a host sees."""
+    if programs is None:
+        return ToolOffer(descriptors.offered)
+    return ToolOffer((*descriptors.offered, *programs.tools), ours_only=programs.options.mode == "only")
 
 
 def background_thread(body: Callable[[], None], name: str) -> threading.Thread:

@@ -207,7 +207,8 @@ class HttpRelay:
             session.forget_answered(message)
         if isinstance(decision, Forward):
             return data
-        return await asyncio.to_thread(rewrite, self._descriptors, message, decision)
+        definitions = self._descriptors.definitions
+        return await asyncio.to_thread(rewrite, self._descriptors, message, decision, definitions)
 
 
 async def _chunks(response: httpx2.Response) -> AsyncIterator[bytes | memoryview]:

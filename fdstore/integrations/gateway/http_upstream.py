@@ -16,7 +16,7 @@ import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import CancelledError, Future
 from contextlib import AbstractAsyncContextManager, suppress
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import httpx2
 import msgspec
@@ -27,6 +27,9 @@ from fdstore.integrations.gateway.json_parts import parts_of, string_of
 from fdstore.integrations.gateway.long_values import LONG_BYTES, Buffer, Message
 from fdstore.integrations.gateway.rewriting import RequestKey, error_answer, key_of
 from fdstore.integrations.gateway.sse import EventSplitter, data_of, field_of
+
+if TYPE_CHECKING:
+    from fdstore.integrations.gateway.code.programs import Programs
 
 CONNECT_S = 10.0
 RECONNECT_S = 1.0
@@ -56,11 +59,17 @@ class HttpUpstream:
         *,
         host_in: int = 0,
         host_out: int = 1,
+        programs: Programs | None = None,
     ) -> None:
         self._url = url
         self._headers = {**headers, "Accept-Encoding": "identity"}
         self._host = HostConnection(
-            descriptors, self._send, self._host_has_gone, host_in=host_in, host_out=host_out
+            descriptors,
+            self._send,
+            self._host_has_gone,
+            host_in=host_in,
+            host_out=host_out,
+            programs=programs,
         )
         self._loop: asyncio.AbstractEventLoop
         self._client: httpx2.AsyncClient
@@ -94,6 +103,7 @@ class HttpUpstream:
                     await asyncio.wait(tasks, timeout=RECONNECT_S, return_when=asyncio.FIRST_COMPLETED)
                 else:
                     await _on_a_thread(lambda: self._host.wait_for_a_job(RECONNECT_S))
+            self._host.end_programs()
             if SESSION in self._session:
                 with suppress(httpx2.HTTPError, UnicodeError):  # the server ends the session by itself
                     await self._client.delete(self._url, headers=self._session, timeout=CONNECT_S)

@@ -52,19 +52,27 @@ class Forward(msgspec.Struct, frozen=True):
 
 
 class CallOurTool(msgspec.Struct, frozen=True):
-    """Answer a call of one of our tools; the server does not see it."""
+    """Answer a call of one of our tools; the server does not see it. `meta`: what the request says of
+    itself."""
 
     id: Raw
     key: RequestKey
     tool: str
     arguments: dict[str, Any]
     names: Mapping[str, str]
+    meta: Parts = {}
 
     def answer(self, content: Sequence[Mapping[str, Any]], *, is_error: bool) -> bytes:
         """Return the message that answers the call. Older hosts ignore `resultType`."""
         shown = [_renamed(block, self.names) for block in content]
         result = {"content": shown, "isError": is_error, "resultType": "complete"}
         return bytes(encode({"jsonrpc": "2.0", "id": self.id, "result": result}))
+
+
+class CancelOurTool(msgspec.Struct, frozen=True):
+    """End a call of one of our tools, which is not answered then."""
+
+    key: RequestKey
 
 
 class Expand(msgspec.Struct, frozen=True):
@@ -109,14 +117,15 @@ class StoreTexts(msgspec.Struct, frozen=True):
 
 
 class AddTools(msgspec.Struct, frozen=True):
-    """Add our tools to a tool list."""
+    """Add our tools to a tool list, or put them in its place."""
 
     fields: Parts
     names: Mapping[str, str]
+    ours_only: bool = False
 
     def with_definitions(self, definitions: Sequence[Mapping[str, Any]]) -> bytes | None:
-        """Return the answer with our tools; None if it is not a tool list."""
-        result = with_our_tools(self.fields["result"], definitions, self.names)
+        """Return the answer with our tools, or with `ours_only`; None if it is not a tool list."""
+        result = with_our_tools(self.fields["result"], definitions, self.names, ours_only=self.ours_only)
         return None if result is None else bytes(encode({**self.fields, "result": result}))
 
 
@@ -127,7 +136,7 @@ class Batch(msgspec.Struct, frozen=True):
     decisions: list[Forward | StoreTexts | AddTools]
 
 
-Outgoing: TypeAlias = Forward | CallOurTool | Expand
+Outgoing: TypeAlias = Forward | CallOurTool | CancelOurTool | Expand
 Incoming: TypeAlias = Forward | StoreTexts | AddTools | Batch
 
 FORWARD = Forward()
@@ -165,6 +174,7 @@ class Rewriter:
     def __init__(self, limit: int, offer: ToolOffer | None = None) -> None:
         self._limit = limit
         self._known: dict[RequestKey, Known] = {}
+        self._ours: set[RequestKey] = set()
         self.offer = offer or ToolOffer()
 
     def to_server(self, message: Buffer) -> Outgoing:
@@ -195,13 +205,13 @@ class Rewriter:
         params = params or {}
         key = key_of(found.id) if found.id is not UNSET else None
         if found.id is UNSET or key is None:
-            if found.method == "notifications/cancelled":
-                self._cancel(params)
-            return FORWARD
+            return self._cancel(params) if found.method == "notifications/cancelled" else FORWARD
         tool = _tool_of(found.method, params)
         names = self.offer.names
         if tool in names:
-            return CallOurTool(found.id, key, names[tool], _arguments(params), names)
+            self._ours.add(key)
+            meta = parts_of(params.get("_meta", b"")) or {}
+            return CallOurTool(found.id, key, names[tool], _arguments(params), names, meta)
         self._remember(key, Known(found.id, found.method, tool))
         if found.method == "tools/call" and _may_hold_placeholders(message):
             texts = _texts_with_placeholders(params)
@@ -221,7 +231,7 @@ class Rewriter:
             return FORWARD
         if known.method == "tools/list" and found.result is not UNSET:
             self.offer.note_tools(tool_names(found.result))
-            return AddTools(parts_of(message) or {}, self.offer.names)
+            return AddTools(parts_of(message) or {}, self.offer.names, self.offer.ours_only)
         # a text is never longer than its JSON
         if known.method not in OF_TOOLS or len(whole.whole) <= self._limit:
             return FORWARD
@@ -255,6 +265,7 @@ class Rewriter:
     def forget(self, key: RequestKey) -> None:
         """Forget a request that is answered without the server."""
         self._known.pop(key, None)
+        self._ours.discard(key)
 
     def _each_from_server(self, whole: Buffer) -> Incoming:
         messages = [Message.of(bytes(each)) for each in items_of(whole) or ()]
@@ -279,10 +290,13 @@ class Rewriter:
         if len(self._known) > MAX_KNOWN:
             del self._known[next(iter(self._known))]
 
-    def _cancel(self, params: Parts) -> None:
+    def _cancel(self, params: Parts) -> Outgoing:
         key = key_of(params.get("requestId", b"null"))
+        if key is not None and key in self._ours:
+            return CancelOurTool(key)
         if key in self._known:
             self._known[key] = msgspec.structs.replace(self._known[key], is_cancelled=True)
+        return FORWARD
 
 
 def error_answer(id: Raw, message: str) -> bytes:

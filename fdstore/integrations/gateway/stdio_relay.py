@@ -10,12 +10,15 @@ from __future__ import annotations
 
 from queue import Empty, SimpleQueue
 from time import monotonic
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from fdstore.integrations.gateway.descriptors import Descriptors
 from fdstore.integrations.gateway.host_connection import HostConnection, background_thread
 from fdstore.integrations.gateway.lines import read_lines
 from fdstore.integrations.gateway.upstream import ServerProcess, StderrPump
+
+if TYPE_CHECKING:
+    from fdstore.integrations.gateway.code.programs import Programs
 
 GRACE_S = 2.0
 LOOK_EVERY_S = 0.1
@@ -37,6 +40,7 @@ class StdioRelay:
         host_out: int = 1,
         host_err: int = 2,
         grace_s: float = GRACE_S,
+        programs: Programs | None = None,
     ) -> None:
         self._ended: SimpleQueue[Literal["host", "server"]] = SimpleQueue()
         self._server = server
@@ -46,6 +50,7 @@ class StdioRelay:
             lambda: self._ended.put("host"),
             host_in=host_in,
             host_out=host_out,
+            programs=programs,
         )
         self._stderr = StderrPump(server.stderr, host_err)
         self._grace_s = grace_s
@@ -90,6 +95,7 @@ class StdioRelay:
         for line in read_lines(self._server.stdout):
             self._host.answer(line)
             del line  # which may be large
+        self._host.lose_server(f"the MCP server has ended: {self._server.command}")
         self._ended.put("server")
 
     def _watch_server(self) -> None:

@@ -37,11 +37,13 @@ to; and it writes results of more than 50 000 characters to a file, which escapi
 class ToolOffer:
     """The tools of a server as far as they are known, and under which names ours are offered beside them.
 
-    tools   which of ours are offered
+    tools       which of ours are offered
+    ours_only   the host sees no tools of the server
     """
 
-    def __init__(self, tools: Sequence[ToolName] = READING_TOOLS) -> None:
+    def __init__(self, tools: Sequence[str] = READING_TOOLS, *, ours_only: bool = False) -> None:
         self._tools = tools
+        self.ours_only = ours_only
         self._server_tools: set[str] = set()
         self.names: Mapping[str, str] = choose_names((), tools)
 
@@ -59,7 +61,7 @@ def tool_names(result: Json) -> list[str]:
     return [name for name in names if name is not None]
 
 
-def choose_names(taken: Iterable[str], tools: Sequence[ToolName] = READING_TOOLS) -> dict[str, str]:
+def choose_names(taken: Iterable[str], tools: Sequence[str] = READING_TOOLS) -> dict[str, str]:
     """Return our tools by the name that each is offered under: its own, or one with a prefix if the server
     has a tool of that name.
 
@@ -77,15 +79,20 @@ def choose_names(taken: Iterable[str], tools: Sequence[ToolName] = READING_TOOLS
 
 
 def with_our_tools(
-    result: Json, definitions: Sequence[Mapping[str, Any]], names: Mapping[str, str]
+    result: Json,
+    definitions: Sequence[Mapping[str, Any]],
+    names: Mapping[str, str],
+    *,
+    ours_only: bool = False,
 ) -> Raw | None:
-    """Return one page of a tool list with no `outputSchema`, and the last page with our tools; None if it is
-    not a tool list. A host would hold a result that is a descriptor against the schema."""
+    """Return one page of a tool list without `outputSchema`, or with `ours_only` without its tools, and the
+    last page with ours; None if it is not a tool list. A host would hold a result that is a descriptor
+    against the schema."""
     fields = parts_of(result)
     tools = items_of(fields["tools"]) if fields and "tools" in fields else None
     if fields is None or tools is None:
         return None
-    kept = [_without_output_schema(tool) for tool in tools]
+    kept = [] if ours_only else [_without_output_schema(tool) for tool in tools]
     if is_null(fields.get("nextCursor", b"null")):
         offered = {tool: name for name, tool in names.items()}
         for definition in definitions:
@@ -93,7 +100,8 @@ def with_our_tools(
                 continue
             renamed = value_of(rename(encode(definition), names))
             renamed["name"] = offered[definition["name"]]
-            kept.append(encode({**renamed, "annotations": _hints(definition["name"]), "_meta": _META}))
+            hints = definition.get("annotations") or _hints(definition["name"])
+            kept.append(encode({**renamed, "annotations": hints, "_meta": _META}))
     return encode({**fields, "tools": kept})
 
 

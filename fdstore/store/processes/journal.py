@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from fdstore.errors import Fenced
 from fdstore.records import TOKEN_COUNTS, ProcessRecord, Record, TokenUsage
 from fdstore.store.clock import seconds_of
 from fdstore.store.keys import process_keys
@@ -21,6 +22,9 @@ from fdstore.store.record_format import replies_or_damage
 from fdstore.store.trees.ceilings import run_with_ceilings
 from fdstore.wire.operation import Batch, Command, Operation
 from fdstore.wire.scripts import script, text
+
+MAX_TRIES = 20
+"""How often `add` looks for the end of a journal that others write too."""
 
 
 class Appended(msgspec.Struct, frozen=True):
@@ -60,6 +64,19 @@ def append(
         return Appended(int(length), None, holds_any)
     name, limit, used = reached
     return Appended(int(length), (text(name), int(limit), int(used)), holds_any)
+
+
+def add(handle: ProcessHandle, records: list[str]) -> Operation[None]:
+    """Append records at the end of a journal that several writers have. Two round trips, and two more for
+    each time that another writer was faster. Raises `Fenced`, `NotFound`."""
+    for tries_left in reversed(range(MAX_TRIES)):
+        try:
+            yield from append(handle, (yield from length(handle)), records)
+        except Fenced:
+            if not tries_left:
+                raise
+        else:
+            return
 
 
 def length(handle: ProcessHandle) -> Operation[int]:

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from fdstore.errors import FDStoreError
+from fdstore.interpreter.events import Exceptions
 from fdstore.results.tool_errors import describe_error
 from fdstore.tools.functions.python_tool import PythonTool, Raised, result_of
 
@@ -19,11 +20,13 @@ MAX_VALUE_CHARS = 1_000_000
 
 
 class FunctionOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a call gave: a value, the id of a descriptor of a large one, or an error."""
+    """What a call gave: a value, the id of a descriptor of a large one, or an error, which is an exception of
+    this `kind` in code."""
 
     value: Any = None
     fd: str = ""
     error: str = ""
+    kind: Exceptions = "ValueError"
 
     @property
     def large_text(self) -> str | None:

@@ -1,0 +1,187 @@
+"""The tools of servers as functions for code: their Python names, what they take, and whether code may call
+them.
+
+A tool that may change things is called by code only if the operator names it: a program can call it a
+thousand times before anybody looks. What a tool does is what its server says of it; one that says nothing may
+change things.
+"""
+
+from __future__ import annotations
+
+import json
+import keyword
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from typing import Any
+
+import msgspec
+
+from fdstore.integrations.gateway.code.signatures import Schema, properties_of, signature
+from fdstore.interpreter import prelude
+
+RESULT = "result"
+
+MAX_FOUND = 20
+"""Tools that one search shows."""
+
+LINE_CHARS = 200
+"""How much of a description a search shows."""
+
+
+class CodeTool(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool of a server as code calls it.
+
+    name       its name in code, as `github.list_issues`
+    tool       its name at the server
+    allowed    whether code may call it
+    """
+
+    name: str
+    tool: str
+    description: str
+    given: dict[str, Any]
+    returned: dict[str, Any] | None
+    allowed: bool
+
+    @property
+    def wraps(self) -> bool:
+        """Whether its structured result has one field, `result`, as servers make it of a tool that returns no
+        object. Code gets the value of the field."""
+        return self.returned is not None and list(properties_of(self.returned)) == [RESULT]
+
+    @property
+    def signature(self) -> str:
+        return signature(self.name, self.given, self.returned, field=RESULT if self.wraps else "")
+
+    @property
+    def line(self) -> str:
+        """The tool as a search shows it."""
+        first = " ".join(self.description.split("\n\n")[0].split())
+        text = first if len(first) <= LINE_CHARS else first[: LINE_CHARS - 3] + "..."
+        shown = f"{self.signature}\n    {text}" if text else self.signature
+        return shown if self.allowed else f"{shown}\n    ({self.refusal})"
+
+    @property
+    def refusal(self) -> str:
+        """Why code may not call a tool that is not allowed."""
+        return f"it may change things; code may call it if the operator says --code-allow {self.name}"
+
+    @property
+    def documentation(self) -> str:
+        """All that is known of the tool."""
+        parts = [self.signature, self.description.strip()]
+        if not self.allowed:
+            parts.append(f"({self.refusal})")
+        about = [
+            f"{name}: {each['description']}"
+            for name, each in properties_of(self.given).items()
+            if isinstance(each, Mapping) and each.get("description")
+        ]
+        parts.append("\n".join(about))
+        if self.returned is not None:
+            parts.append(f"Returns: {json.dumps(self.returned, ensure_ascii=False)}")
+        return "\n\n".join(filter(None, parts))
+
+
+class Catalogue:
+    """The tools of servers, by their names in code."""
+
+    def __init__(self, tools: Iterable[CodeTool]) -> None:
+        self.tools = {tool.name: tool for tool in tools}
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.tools)
+
+    @property
+    def servers(self) -> list[str]:
+        return list(dict.fromkeys(name.partition(".")[0] for name in self.tools))
+
+    def find(self, query: str) -> str:
+        """Return the tools that fit some words, the best first, a signature and a line each; the whole
+        documentation of a tool that is named."""
+        wanted = query.strip()
+        named = self.tools.get(wanted) or next((t for t in self.tools.values() if wanted == t.tool), None)
+        if named is not None:
+            return named.documentation
+        words = re.findall(r"\w+", wanted.lower())
+        ranked = sorted(self.tools.values(), key=lambda tool: -_score(tool, words))  # a stable sort
+        found = [tool for tool in ranked if not words or _score(tool, words) > 0]
+        if not found:
+            there_are = ", ".join(self.names[: 5 * MAX_FOUND]) or "none"
+            return f"No tool fits {wanted!r}. There are: {there_are}"
+        lines = [tool.line for tool in found[:MAX_FOUND]]
+        if (left := len(found) - MAX_FOUND) > 0:
+            others = ", ".join(tool.name for tool in found[MAX_FOUND : 6 * MAX_FOUND])
+            lines.append(f"{left} more: {others}{', ...' if left > 5 * MAX_FOUND else ''}")
+        return "\n".join(lines)
+
+    def closest(self, name: str) -> str:
+        """Return the signatures of the tools whose names are most like this one, as a sentence."""
+        server, _, tool = name.partition(".")
+        same = {each.partition(".")[2]: each for each in self.tools if each.startswith(f"{server}.")}
+        if near := get_close_matches(tool, same, 3):
+            return f"did you mean {' or '.join(self.tools[same[each]].signature for each in near)}?"
+        names = list(same.values()) or self.names
+        return f"there are: {', '.join(names[:MAX_FOUND])}{', ...' if len(names) > MAX_FOUND else ''}"
+
+
+def _score(tool: CodeTool, words: Sequence[str]) -> int:
+    """Return how well a tool fits: words of its name count more than those of its description."""
+    name, text = tool.name.lower(), tool.description.lower()
+    parts = set(re.findall(r"[a-z0-9]+", name))
+    return sum(4 * (word in parts) + 2 * (word in name) + (word in text) for word in words)
+
+
+def read_tools(server: str, listed: Iterable[Mapping[str, Any]], patterns: Sequence[str]) -> list[CodeTool]:
+    """Return the tools of a server, given as its list has them. `server` is its name in code, `patterns` name
+    the tools that code may call although they may change things."""
+    found: list[CodeTool] = []
+    taken: set[str] = set()
+    for each in listed:
+        tool = each.get("name")
+        if not isinstance(tool, str):
+            continue
+        name = f"{server}.{python_name(tool, taken)}"
+        hints = each.get("annotations")
+        reads = isinstance(hints, Mapping) and hints.get("readOnlyHint") is True
+        is_named = any(fnmatchcase(name, p) or fnmatchcase(tool, p) for p in patterns)
+        description, returned = each.get("description"), each.get("outputSchema")
+        found.append(
+            CodeTool(
+                name=name,
+                tool=tool,
+                description=description if isinstance(description, str) else "",
+                given=_schema(each.get("inputSchema")),
+                returned=_schema(returned) if isinstance(returned, Mapping) else None,
+                allowed=reads or is_named,
+            )
+        )
+    return found
+
+
+def python_name(name: str, taken: set[str]) -> str:
+    """Return a name as Python can have it, and note it: one of its own beside those `taken`.
+
+    >>> names = set()
+    >>> [python_name(each, names) for each in ("get-sum", "get_sum", "2nd", "import")]
+    ['get_sum', 'get_sum_2', '_2nd', 'import_']
+    """
+    made = re.sub(r"\W", "_", name)
+    if not made or made[0].isdigit():
+        made = f"_{made}"
+    if keyword.iskeyword(made) or made in prelude.NAMES or made.startswith(prelude.HOST):
+        made = f"{made}_"
+    unique, number = made, 1
+    while unique in taken:
+        number += 1
+        unique = f"{made}_{number}"
+    taken.add(unique)
+    return unique
+
+
+def _schema(value: Any) -> dict[str, Any]:
+    found: Schema = value if isinstance(value, Mapping) else {}
+    return dict(found)

@@ -1,0 +1,131 @@
+"""Mistakes in calls of tools, found before a program runs.
+
+Only what is certainly wrong is a mistake: the name of a tool that does not exist, an argument that a tool
+does not take or needs, a literal of the wrong type, a call that nothing awaits. Nothing else stops a program;
+a whole check of types would refuse right ones.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from typing import Any
+
+from fdstore.errors import InvalidArgument
+from fdstore.integrations.gateway.code.catalogue import Catalogue, CodeTool
+from fdstore.integrations.gateway.code.signatures import properties_of, required_of, resolved
+
+UNKNOWN: Any = object()
+"""The value of an argument that only the run will tell."""
+
+_CLASSES: dict[str, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "array": (list, tuple),
+    "object": (dict,),
+    "null": (type(None),),
+}
+
+
+def check_code(code: str, catalogue: Catalogue) -> None:
+    """Look through a program. Raises `InvalidArgument` with the line and the right signature. What is not
+    Python is left to the interpreter, which says what is wrong with it."""
+    try:
+        tree = ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    nodes = list(ast.walk(tree))
+    servers = set(catalogue.servers) - _rebound(nodes)
+    for node in nodes:
+        if isinstance(node, ast.Expr) and (name := _tool_called(node.value, servers)):
+            raise _mistake(node, f"{name}: nothing awaits this call; write await {name}(...)")
+        if isinstance(node, ast.Attribute) and (name := _tool_named(node, servers)):
+            if name not in catalogue.tools:
+                raise _mistake(node, f"there is no tool {name}; {catalogue.closest(name)}")
+            tool = catalogue.tools[name]
+            if not tool.allowed:
+                raise _mistake(node, f"{name}: {tool.refusal}")
+        if (name := _tool_called(node, servers)) in catalogue.tools:
+            assert isinstance(node, ast.Call)
+            if problem := _problem_of(node, catalogue.tools[name]):
+                raise _mistake(node, problem)
+
+
+def problem_with(tool: CodeTool, arguments: Mapping[str, Any], *, is_whole: bool = True) -> str:
+    """Return what is wrong with the arguments of a call, or "". `is_whole`: there are no others."""
+    properties = properties_of(tool.given)
+    others = tool.given.get("additionalProperties")
+    is_open = not properties if others is None else others is not False
+    unknown = [name for name in arguments if name not in properties]
+    missing = [name for name in required_of(tool.given) if name not in arguments]
+    if unknown and not is_open:
+        return f"{tool.name} takes no argument {unknown[0]!r}: {tool.signature}"
+    if missing and is_whole:
+        return f"{tool.name} needs the argument {missing[0]!r}: {tool.signature}"
+    for name, value in arguments.items():
+        if value is not UNKNOWN and not _fits(value, properties.get(name), tool.given):
+            shown = repr(value) if len(repr(value)) <= 100 else f"a {type(value).__name__}"
+            return f"{tool.name} does not take {name}={shown}: {tool.signature}"
+    return ""
+
+
+def _fits(value: Any, schema: Any, root: Mapping[str, Any]) -> bool:
+    """Return whether a value can be of a schema, by its type or its enumeration alone."""
+    found = resolved(schema, root)
+    if isinstance(values := found.get("enum"), list):
+        return value in values
+    kinds = found.get("type")
+    names = [kinds] if isinstance(kinds, str) else kinds if isinstance(kinds, list) else []
+    classes = [each for name in names for each in _CLASSES.get(str(name), (object,))]
+    if not classes or "anyOf" in found or "oneOf" in found:
+        return True
+    if isinstance(value, bool):
+        return bool in classes or object in classes
+    if isinstance(value, float) and value.is_integer() and int in classes:
+        return True
+    return isinstance(value, tuple(classes))
+
+
+def _problem_of(call: ast.Call, tool: CodeTool) -> str:
+    if call.args:
+        return f"{tool.name} takes its arguments by name: {tool.signature}"
+    given = {each.arg: _value_of(each.value) for each in call.keywords if each.arg is not None}
+    return problem_with(tool, given, is_whole=all(each.arg is not None for each in call.keywords))
+
+
+def _value_of(node: ast.expr) -> Any:
+    return node.value if isinstance(node, ast.Constant) else UNKNOWN
+
+
+def _rebound(nodes: list[ast.AST]) -> set[str]:
+    """Return the names to which the program itself gives a meaning."""
+    names: set[str] = set()
+    for node in nodes:
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            names.add(node.id)
+        elif isinstance(node, ast.arg):
+            names.add(node.arg)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.alias):
+            names.add((node.asname or node.name).partition(".")[0])
+        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
+            names.add(node.name)
+    return names
+
+
+def _tool_named(node: ast.AST, servers: set[str]) -> str:
+    """Return the name of the tool that an expression is, or ""."""
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in servers:
+        return f"{node.value.id}.{node.attr}"
+    return ""
+
+
+def _tool_called(node: ast.AST, servers: set[str]) -> str:
+    return _tool_named(node.func, servers) if isinstance(node, ast.Call) else ""
+
+
+def _mistake(node: ast.stmt | ast.expr, problem: str) -> InvalidArgument:
+    return InvalidArgument("code", f"line {node.lineno}: {problem}; nothing was run")

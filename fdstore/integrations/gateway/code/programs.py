@@ -1,0 +1,264 @@
+"""`run_python` and `find_tools` of a gateway: programs of the host's model that call the tools of its server.
+
+A process has one session of variables, so programs run one after the other. A host takes a program back as
+any call; then its code ends, and so do the calls that it has made.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+from msgspec import Raw
+
+from fdstore.errors import FDStoreError, InvalidArgument
+from fdstore.integrations.gateway.code.catalogue import Catalogue, read_tools
+from fdstore.integrations.gateway.code.checking import check_code
+from fdstore.integrations.gateway.code.program_journal import ProgramJournal
+from fdstore.integrations.gateway.code.tool_functions import ToolFunctions
+from fdstore.integrations.gateway.code.upstream_calls import Cancelled, ServerGone, UpstreamCalls
+from fdstore.integrations.gateway.descriptors import Connected, Descriptors, error_element, mcp_blocks
+from fdstore.integrations.gateway.json_parts import items_of, value_of
+from fdstore.programs.course import abandon
+from fdstore.results.context import Context
+from fdstore.tools.catalogue import READING_TOOLS
+from fdstore.tools.functions.function_values import MAX_VALUE_CHARS
+from fdstore.tools.toolbox import Toolbox
+from fdstore.toolset.build import context_for, do_nothing
+from fdstore.wire.operation import new_op
+
+Mode: TypeAlias = Literal["also", "only"]
+Content: TypeAlias = tuple[list[dict[str, Any]], bool]
+"""The content blocks of a result, and whether it is an error."""
+
+RUN_PYTHON, FIND_TOOLS = "run_python", "find_tools"
+CODE_TOOLS = (RUN_PYTHON, FIND_TOOLS)
+
+MAX_NAMES_CHARS = 2000
+"""How much of the names of tools the description of run_python shows."""
+
+
+class CodeOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Options of `--code`.
+
+    mode     whether the host sees the tools of the server beside ours
+    server   the name of the server in code
+    allowed  patterns of tools that may change things and that code may call
+    """
+
+    mode: Mode = "also"
+    server: str = "server"
+    allowed: tuple[str, ...] = ()
+
+
+class Call:
+    """One call of `run_python` or `find_tools` by a host. `meta` is that of its request; `report` gets, for
+    people, how far it is."""
+
+    def __init__(
+        self, calls: UpstreamCalls, meta: Mapping[str, Raw], report: Callable[[str], None] | None = None
+    ) -> None:
+        self.calls, self.meta, self.report = calls, meta, report
+        self.is_cancelled = threading.Event()
+        self._enders: list[Callable[[], None]] = []
+        self._lock = threading.Lock()
+
+    def count(self, calls: int, _: int | None) -> None:
+        """Report how many calls the code has made."""
+        if self.report is not None:
+            self.report(f"{calls} {'call' if calls == 1 else 'calls'}")
+
+    def cancel(self) -> None:
+        """End it, from any thread."""
+        with self._lock:
+            self.is_cancelled.set()
+            enders = list(self._enders)
+        for end in enders:
+            end()
+
+    @contextmanager
+    def ended_by(self, end: Callable[[], None]) -> Iterator[None]:
+        """In the block `cancel` calls `end`; now, if it was called before."""
+        with self._lock:
+            self._enders.append(end)
+            is_cancelled = self.is_cancelled.is_set()
+        if is_cancelled:
+            end()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._enders.remove(end)
+
+
+class Programs:
+    """The programs of a gateway."""
+
+    tools = CODE_TOOLS
+
+    def __init__(self, options: CodeOptions, descriptors: Descriptors) -> None:
+        self.options = options
+        self._descriptors = descriptors
+        self._turn = threading.Lock()
+        self._listing = threading.Lock()
+        self._catalogue: Catalogue | None = None
+        self._version = 0
+
+    def definitions(self) -> list[dict[str, Any]]:
+        """Return our two tools for a tool list of MCP."""
+        known = self._catalogue
+        return [
+            {
+                "name": RUN_PYTHON,
+                "description": _description(known, self.options),
+                "inputSchema": _CODE,
+                "annotations": {
+                    "readOnlyHint": False,
+                    "destructiveHint": bool(self.options.allowed),
+                    "openWorldHint": True,
+                },
+            },
+            {
+                "name": FIND_TOOLS,
+                "description": _FIND_DESCRIPTION,
+                "inputSchema": _QUERY,
+                "annotations": {"readOnlyHint": True, "destructiveHint": False, "openWorldHint": False},
+            },
+        ]
+
+    def tools_changed(self) -> None:
+        """Ask the server for its tools again when they are needed."""
+        self._version += 1
+        self._catalogue = None
+
+    def catalogue(self, call: Call) -> Catalogue:
+        """Return the tools of the server. Raises `ServerGone`, and ValueError if it gives no list."""
+        with self._listing:
+            version, known = self._version, self._catalogue
+            if known is None:
+                listed: list[Any] = []
+                for page in call.calls.pages("tools/list", call.meta):
+                    listed += [value_of(each) for each in items_of(page.get("tools", b"")) or []]
+                tools = [each for each in listed if isinstance(each, dict)]
+                known = Catalogue(read_tools(self.options.server, tools, self.options.allowed))
+                if version == self._version:
+                    self._catalogue = known
+            return known
+
+    def answer(self, tool: str, arguments: Mapping[str, Any], call: Call) -> Content:
+        """Run one of our tools to its end. What is wrong is a result, too."""
+        try:
+            found = self.catalogue(call)
+            if tool == FIND_TOOLS:
+                return _text(found.find(_argument(arguments, "query", "")))
+            code = _argument(arguments, "code", None)
+            check_code(code, found)
+            with self._turn_of(call):
+                return self._descriptors.work(lambda connected: self._run(connected, code, found, call))
+        except FDStoreError as error:
+            return _text(error_element(error), is_error=True)
+        except (ServerGone, Cancelled, ValueError) as error:
+            return _text(f"the tools of the server are not known: {error}", is_error=True)
+
+    @contextmanager
+    def _turn_of(self, call: Call) -> Iterator[None]:
+        """Wait until no other program runs."""
+        while not self._turn.acquire(timeout=0.1):
+            if call.is_cancelled.is_set():
+                raise Cancelled("the host cancelled the call")
+        try:
+            yield
+        finally:
+            self._turn.release()
+
+    def _run(self, connected: Connected, code: str, catalogue: Catalogue, call: Call) -> Content:
+        store, run_id, began = connected.store, new_op(), time.monotonic()
+        context = self._context(connected)
+        journal = ProgramJournal(context.handle, run_id)
+        functions = ToolFunctions(catalogue, call.calls, call.meta, context, journal, call.report)
+        watched = msgspec.structs.replace(context, outside=functions, watch=call.ended_by)
+        toolbox = Toolbox(watched)
+        store.run(journal.begin(code))
+        try:
+            with call.ended_by(functions.cancel):
+                result = store.run(toolbox.call(RUN_PYTHON, {"code": code}, run_id, call.count))
+        except FDStoreError:
+            with suppress(FDStoreError):
+                store.run(abandon(watched, run_id))
+            raise
+        finally:
+            functions.cancel()
+        store.run(journal.end(result, time.monotonic() - began))
+        return mcp_blocks(result.content), result.is_error
+
+    def _context(self, connected: Connected) -> Context:
+        handle = connected.process.handle
+        enabled = [*(self._descriptors.offered or READING_TOOLS), RUN_PYTHON]
+        return context_for(
+            handle,
+            connected.store.prefix,
+            enabled=enabled,
+            config=self._descriptors.config(),
+            linked={},
+            wake=do_nothing,
+        )
+
+
+def _argument(arguments: Mapping[str, Any], name: str, default: str | None) -> str:
+    """Return the one argument of a tool. Raises `InvalidArgument`."""
+    if unknown := [each for each in arguments if each != name]:
+        raise InvalidArgument(unknown[0], f"there is no such argument; there is: {name}")
+    value = arguments.get(name, default)
+    if not isinstance(value, str):
+        raise InvalidArgument(name, "a text is needed")
+    return value
+
+
+def _text(text: str, *, is_error: bool = False) -> Content:
+    return [{"type": "text", "text": text}], is_error
+
+
+def _schema(name: str, description: str, required: Sequence[str]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": {name: {"type": "string", "description": description}},
+        "required": list(required),
+        "additionalProperties": False,
+    }
+
+
+_CODE = _schema("code", "Python. What it prints, and its last value, come back.", ["code"])
+_QUERY = _schema("query", "Words, or the name of one tool. Without it: all tools.", [])
+
+_FIND_DESCRIPTION = (
+    "Find functions for run_python. Words give those that fit, a signature and a line each; a name gives its "
+    "whole documentation."
+)
+
+
+def _description(known: Catalogue | None, options: CodeOptions) -> str:
+    parts = [
+        "Run Python that calls the tools of MCP servers. Results stay in the program, and only what it "
+        "prints comes back to you: for many calls, for long results, and where one result goes into the next "
+        "call.\n"
+        f"- await {options.server}.TOOL(name=value): each tool is an async function, with arguments by name. "
+        "find_tools shows them. A structured result is a dict or a list, a text a str, one of more than "
+        f"{MAX_VALUE_CHARS:,} characters a Text. A failed call raises. asyncio.gather(...) calls several at "
+        "the same time.\n"
+        '- fd("fd:1") is a stored text, a Text; fds() lists them; create(text) stores one. '
+        'text.search(r"ERROR (\\d+)") gives hits with .line .text .groups; text.lines(1, 100), text.page(3), '
+        "text.text(), text.split(chars=50_000). As an argument of a tool a Text is its content.\n"
+        "- Variables, functions and imports stay for the next call. There are re, json, math, datetime, "
+        "collections, asyncio and the like, no files, no network, no packages. Classes cannot inherit; there "
+        "is no yield and no del."
+    ]
+    if known is not None and known.tools:
+        names = ", ".join(known.names)
+        if len(names) > MAX_NAMES_CHARS:
+            names = names[:MAX_NAMES_CHARS].rpartition(", ")[0] + ", ..."
+        parts.append(f"Tools: {names}")
+    return "\n".join(parts)

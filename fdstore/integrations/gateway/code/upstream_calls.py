@@ -1,0 +1,158 @@
+"""Requests of the gateway's own to a server, on the connection that the host uses.
+
+Their ids are texts that no host makes up, so an answer to one is told apart from what the host is owed. The
+id is the token of progress too.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
+from itertools import count
+from secrets import token_hex
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from fdstore.integrations.gateway.json_parts import encode, parts_of, string_of
+from fdstore.integrations.gateway.long_values import Buffer, Message
+
+PROTOCOL = "io.modelcontextprotocol/"
+"""What the names of the protocol's own metadata begin with; since 2026-07-28 each request has its version."""
+
+OnProgress = Callable[[str], None]
+"""Called with what a server says of a call that runs."""
+
+
+class ServerGone(Exception):
+    """The server will not answer any more; the text says why."""
+
+
+class Cancelled(Exception):
+    """The request was taken back."""
+
+
+class UpstreamCall:
+    """A request without its answer yet. `answer` is the message that answers it; it raises `ServerGone` and
+    `Cancelled`."""
+
+    def __init__(self, id: str, on_progress: OnProgress | None) -> None:
+        self.id = id
+        self.answer: Future[Message] = Future()
+        self.on_progress = on_progress
+
+
+class UpstreamCalls:
+    """The requests on one connection. `send` passes a line on to the server."""
+
+    def __init__(self, send: Callable[[Buffer], object]) -> None:
+        self._send = send
+        self._mark = f"fdstore-{token_hex(8)}-"
+        self._mark_bytes = self._mark.encode()
+        self._numbers = count(1)
+        self._open: dict[str, UpstreamCall] = {}
+        self._lock = threading.Lock()
+        self._problem = ""
+
+    def begin(
+        self,
+        method: str,
+        params: Mapping[str, Any],
+        meta: Mapping[str, Raw],
+        on_progress: OnProgress | None = None,
+    ) -> UpstreamCall:
+        """Send a request. `meta` is that of the host's request, of which the protocol's own part goes with
+        ours."""
+        call = UpstreamCall(f"{self._mark}{next(self._numbers)}", on_progress)
+        with self._lock:
+            problem = self._problem
+            if not problem:
+                self._open[call.id] = call
+        if problem:
+            call.answer.set_exception(ServerGone(problem))
+            return call
+        own: dict[str, Any] = {name: value for name, value in meta.items() if name.startswith(PROTOCOL)}
+        if on_progress is not None:
+            own["progressToken"] = call.id
+        sent = {**params, "_meta": own} if own else dict(params)
+        request = {"jsonrpc": "2.0", "id": call.id, "method": method, "params": sent}
+        self._send(bytes(encode(request)) + b"\n")
+        return call
+
+    def pages(self, method: str, meta: Mapping[str, Raw]) -> Iterator[Mapping[str, Raw]]:
+        """Yield the results of a list, page by page. Raises `ServerGone`, and ValueError for an error."""
+        cursor: Raw | None = None
+        while True:
+            call = self.begin(method, {} if cursor is None else {"cursor": cursor}, meta)
+            answer = parts_of(call.answer.result().text) or {}
+            result = parts_of(answer.get("result", b""))
+            if result is None:
+                error = parts_of(answer.get("error", b"")) or {}
+                raise ValueError(string_of(error.get("message", b"")) or "the server gave no list")
+            yield result
+            cursor = result.get("nextCursor")
+            if cursor is None or bytes(cursor) == b"null":
+                return
+
+    def take(self, message: Message) -> bool:
+        """Take a message of the server if it belongs to one of these requests. Return whether it does."""
+        if not self._open or self._mark_bytes not in bytes(message.text):
+            return False
+        found = parts_of(message.text) or {}
+        if "method" in found:
+            return self._take_progress(parts_of(found.get("params", b"")) or {})
+        with self._lock:
+            call = self._open.pop(string_of(found.get("id", b"")) or "", None)
+        if call is None:
+            return False
+        _settle(call, message)
+        return True
+
+    def _take_progress(self, params: Mapping[str, Raw]) -> bool:
+        call = self._open.get(string_of(params.get("progressToken", b"")) or "")
+        if call is None:
+            return False
+        if call.on_progress is not None:
+            call.on_progress(_progress_text(params))
+        return True
+
+    def cancel(self, call: UpstreamCall, reason: str) -> None:
+        """Take a request back."""
+        with self._lock:
+            if self._open.pop(call.id, None) is None:
+                return
+        params = {"requestId": call.id, "reason": reason}
+        note = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
+        self._send(bytes(encode(note)) + b"\n")
+        _settle(call, Cancelled(reason))
+
+    def end(self, problem: str) -> None:
+        """Fail all requests: the server answers no more."""
+        with self._lock:
+            self._problem = problem
+            calls, self._open = list(self._open.values()), {}
+        for call in calls:
+            _settle(call, ServerGone(problem))
+
+
+def _settle(call: UpstreamCall, answer: Message | Exception) -> None:
+    if isinstance(answer, Exception):
+        call.answer.set_exception(answer)
+    else:
+        call.answer.set_result(answer)
+
+
+def _progress_text(params: Mapping[str, Raw]) -> str:
+    message = string_of(params.get("message", b""))
+    if message:
+        return message
+    try:
+        done, total = (
+            msgspec.json.decode(params.get(name, Raw(b"null")), type=float | None)
+            for name in ("progress", "total")
+        )
+    except msgspec.MsgspecError:
+        return ""
+    return "" if done is None else f"{done:g}" if total is None else f"{done:g} of {total:g}"

@@ -1,0 +1,98 @@
+"""The programs that the model of one host runs: they begin with its calls, and end when it cancels them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Raw
+
+from fdstore.integrations.gateway.code.upstream_calls import UpstreamCalls
+from fdstore.integrations.gateway.long_values import Message
+from fdstore.integrations.gateway.rewriting import CallOurTool, RequestKey
+
+if TYPE_CHECKING:
+    from fdstore.integrations.gateway.code.programs import Call, Programs
+
+PROGRESS_EVERY_S = 0.25
+"""The shortest time between two notifications of progress."""
+
+Notify = Callable[[str, Mapping[str, Any]], None]
+"""Sends the host a notification: its method and its parameters."""
+
+
+class HostPrograms:
+    """The programs of one connection. `calls` are the requests to its server."""
+
+    def __init__(self, programs: Programs, calls: UpstreamCalls, notify: Notify) -> None:
+        self._programs, self._calls, self._notify = programs, calls, notify
+        self._running: dict[RequestKey, Call] = {}
+        self._lock = threading.Lock()
+
+    def definitions(self) -> list[dict[str, Any]]:
+        return self._programs.definitions()
+
+    def look_at(self, message: Message) -> None:
+        """Notice that the server has other tools now."""
+        if len(message.text) < MAX_NOTICE_BYTES and LIST_CHANGED in bytes(message.text):
+            self._programs.tools_changed()
+
+    def begin(self, request: CallOurTool) -> Callable[[], bytes | None] | None:
+        """Return the function that answers a call of our tools for code, which returns None if the call was
+        cancelled. None for another tool."""
+        from fdstore.integrations.gateway.code.programs import Call
+
+        if request.tool not in self._programs.tools:
+            return None
+        token = request.meta.get("progressToken")
+        call = Call(self._calls, request.meta, None if token is None else self._report(token))
+        with self._lock:
+            self._running[request.key] = call
+
+        def run() -> bytes | None:
+            try:
+                content, is_error = self._programs.answer(request.tool, request.arguments, call)
+            finally:
+                with self._lock:
+                    self._running.pop(request.key, None)
+            return None if call.is_cancelled.is_set() else request.answer(content, is_error=is_error)
+
+        return run
+
+    def cancel(self, key: RequestKey) -> None:
+        """End the program that a request has begun."""
+        with self._lock:
+            call = self._running.get(key)
+        if call is not None:
+            call.cancel()
+
+    def end(self) -> None:
+        """End all programs."""
+        with self._lock:
+            running = list(self._running.values())
+        for call in running:
+            call.cancel()
+
+    def _report(self, token: Raw) -> Callable[[str], None]:
+        """Return the function that tells the host how far a program is; not more often than it can use."""
+        told = 0
+        next_at = 0.0
+        lock = threading.Lock()
+
+        def report(said: str) -> None:
+            nonlocal told, next_at
+            with lock:
+                if (now := time.monotonic()) < next_at:
+                    return
+                told, next_at = told + 1, now + PROGRESS_EVERY_S
+                self._notify(
+                    "notifications/progress", {"progressToken": token, "progress": told, "message": said}
+                )
+
+        return report
+
+
+LIST_CHANGED = b"notifications/tools/list_changed"
+MAX_NOTICE_BYTES = 4096

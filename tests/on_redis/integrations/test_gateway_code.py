@@ -1,0 +1,366 @@
+"""Programs of a host's model, which call the tools of the server behind a gateway."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fdstore.client import Store
+from fdstore.inspection.conversation import conversation
+from fdstore.integrations.gateway.code.programs import CodeOptions, Programs
+from fdstore.integrations.gateway.descriptors import Descriptors
+from fdstore.integrations.gateway.lines import MessageWriter, read_lines
+from fdstore.integrations.gateway.long_values import LONG_BYTES
+from fdstore.integrations.gateway.stdio_relay import StdioRelay
+from fdstore.integrations.gateway.upstream import ServerProcess
+from fdstore.local.redis_server import PrivateServer
+from tests.waiting import PATIENCE_S
+
+UPSTREAM = Path(__file__).parents[2] / "code_upstream.py"
+READING = ["read_fd", "search_fd", "list_fds"]
+CODE = ["run_python", "find_tools"]
+
+
+class Host:
+    """A host of a gateway with `--code`: it writes messages, and reads what comes."""
+
+    def __init__(self, url: str, options: CodeOptions) -> None:
+        self.descriptors = Descriptors(url, None, "triage", 8000, lambda _: None)
+        self._server = ServerProcess([sys.executable, "-I", "-S", str(UPSTREAM)])
+        self.descriptors.start()
+        theirs_in, ours = os.pipe()
+        self._ours, theirs_out = os.pipe()
+        self._stderr, theirs_err = os.pipe()
+        self._fds = [theirs_in, theirs_err, self._ours, self._stderr]
+        self._theirs_out = theirs_out
+        self._relay = StdioRelay(
+            self._server,
+            self.descriptors,
+            host_in=theirs_in,
+            host_out=theirs_out,
+            host_err=theirs_err,
+            programs=Programs(options, self.descriptors),
+        )
+        self.code: int | None = None
+        self._writer = MessageWriter(ours)
+        self._lines = read_lines(self._ours)
+        self._ids = count(1)
+        self.notes: list[Any] = []
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        self.code = self._relay.run()
+        os.close(self._theirs_out)
+
+    def write(self, message: dict[str, Any]) -> None:
+        self._writer.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+
+    def send(self, method: str, **params: Any) -> int:
+        id = next(self._ids)
+        self.write({"id": id, "method": method, "params": params})
+        return id
+
+    def read(self) -> Any:
+        return json.loads(next(self._lines))
+
+    def answer_to(self, id: int) -> Any:
+        """Return the result of a request; notifications that come before it are kept."""
+        while "id" not in (message := self.read()):
+            self.notes.append(message)
+        assert message["id"] == id, message
+        return message["result"]
+
+    def begin(self, code: str, **meta: Any) -> int:
+        more = {"_meta": meta} if meta else {}
+        return self.send("tools/call", name="run_python", arguments={"code": code}, **more)
+
+    def run(self, code: str) -> str:
+        """Run code and return what the model sees of a program that succeeds."""
+        result = self.answer_to(self.begin(code))
+        assert not result["isError"], result
+        return printed(result)
+
+    def fails(self, code: str) -> str:
+        result = self.answer_to(self.begin(code))
+        assert result["isError"], result
+        return printed(result)
+
+    def list_tools(self) -> list[str]:
+        names, cursor = [], {}
+        while True:
+            page = self.answer_to(self.send("tools/list", **cursor))
+            names += [tool["name"] for tool in page["tools"]]
+            if "nextCursor" not in page:
+                return names
+            cursor = {"cursor": page["nextCursor"]}
+
+    def find(self, query: str) -> str:
+        found = self.send("tools/call", name="find_tools", arguments={"query": query})
+        return str(self.answer_to(found)["content"][0]["text"])
+
+    def hang_up(self) -> None:
+        """Close both sides at once, as a host that is killed."""
+        self._writer.close(1)
+        os.close(self._ours)
+        self._fds.remove(self._ours)
+
+    def leave(self) -> int | None:
+        """Close standard input of the gateway, and return its exit code."""
+        self._writer.close(1)
+        self._thread.join(PATIENCE_S)
+        return self.code
+
+    def close(self) -> None:
+        self.leave()
+        assert not self._thread.is_alive()
+        for fd in self._fds:
+            os.close(fd)
+
+
+def printed(result: Any) -> str:
+    """Return the text of a result without its element."""
+    text = str(result["content"][0]["text"])
+    lines = text.splitlines()
+    return "\n".join(lines[1:-1]) if lines[0].startswith("<python_result") else text
+
+
+@pytest.fixture
+def make_host(redis_url: str) -> Iterator[Callable[..., Host]]:
+    hosts: list[Host] = []
+
+    def make(url: str = redis_url, **options: Any) -> Host:
+        hosts.append(Host(url, CodeOptions(**options)))
+        return hosts[-1]
+
+    yield make
+    for host in hosts:
+        host.close()
+
+
+@pytest.fixture
+def host(make_host: Callable[..., Host]) -> Host:
+    return make_host()
+
+
+def test_the_host_sees_our_two_tools_beside_those_of_the_server(host: Host) -> None:
+    names = host.list_tools()
+
+    assert names[-5:] == READING + CODE
+    assert "get-rows" in names
+
+
+def test_with_only_the_host_sees_none_of_the_servers_tools(make_host: Callable[..., Host]) -> None:
+    host = make_host(mode="only")
+
+    assert host.list_tools() == READING + CODE
+    assert host.run("await server.echo(text='hi')") == "'hi'"
+
+
+def test_code_calls_tools_and_only_what_it_prints_comes_back(host: Host) -> None:
+    assert host.run("text = await server.echo(text='hi')\nprint(len(text))") == "2"
+    assert host.run("text") == "'hi'"
+    assert host.run("(await server.get_rows(count=3))['rows'][2]") == "{'number': 2}"
+    assert host.run("await server.get_list(count=3)") == "[0, 1, 2]"
+    assert host.run("[each['type'] for each in await server.picture()]") == "['text', 'image']"
+
+
+def test_calls_of_a_gather_reach_the_server_together(host: Host) -> None:
+    """Each call is answered when the last one has come."""
+    code = "import asyncio\nawait asyncio.gather(*[server.together(number=n, of=50) for n in range(50)])"
+
+    assert host.run(code) == str([str(number) for number in range(50)])
+
+
+def test_a_failed_call_is_an_exception_and_the_program_goes_on(host: Host) -> None:
+    caught = "try:\n    await server.{}\nexcept Exception as error:\n    print(type(error).__name__, error)"
+
+    assert host.run(caught.format("fails(text='no such day')")) == "ValueError no such day"
+    assert host.run(caught.format("breaks()")) == "RuntimeError out of order (error -32603)"
+    assert "no such day" in host.fails("await server.fails(text='no such day')")
+
+
+def test_a_long_error_is_stored_whole(host: Host, store: Store) -> None:
+    assert "(the whole error is fd:1)" in host.fails("await server.fails(text='x' * 100_000)")
+    assert store.process("triage").read("fd:1", read_all=True).text == "x" * 100_000
+
+
+def test_a_long_result_is_a_text_that_goes_into_the_next_call_as_its_content(host: Host) -> None:
+    host.run("big = await server.lines(count=200_000)")
+
+    assert host.run("big") == 'Text("fd:1", 2288895 chars, 200000 lines)'
+    assert host.run("big.line(1234)") == "'line 1234\\n'"
+    assert host.run("(await server.echo(text=big.split(lines=2000)[1]))[:10]") == "'line 2001\\n'"
+    assert "too_large" in host.fails("await server.echo(text=big)")
+
+
+def test_a_result_of_many_megabytes_is_stored_from_where_it_stands(host: Host, store: Store) -> None:
+    megabytes = 2 * LONG_BYTES >> 20
+
+    assert host.run(f"text = await server.megabytes(count={megabytes})\ntext.total_lines") == str(
+        megabytes << 16
+    )
+    assert store.process("triage").read("fd:1#L7").text == "0123456789abcde\n"
+
+
+def test_a_mistake_is_told_before_anything_is_called(host: Host) -> None:
+    said = host.fails("await server.echo(text='a')\nawait server.ecko(text='b')")
+
+    assert "line 2: there is no tool server.ecko; did you mean server.echo(text: str) -> str?" in said
+    assert "needs the argument 'text'" in host.fails("await server.echo()")
+    requests = json.loads(host.run("print(await server.requests())"))
+    assert [each["method"] for each in requests if each["method"] == "tools/call"] == ["tools/call"]
+
+
+def test_arguments_that_only_the_run_knows_are_checked_then(host: Host) -> None:
+    assert "does not take text=3: server.echo(text: str) -> str" in host.fails(
+        "x = 3\nawait server.echo(text=x)"
+    )
+
+
+def test_a_tool_that_may_change_things_needs_the_operators_word(make_host: Callable[..., Host]) -> None:
+    refused, allowed = make_host(), make_host(allowed=("server.remove",))
+
+    assert "--code-allow server.remove" in refused.fails("await server.remove(text='a')")
+    assert "--code-allow server.remove" in refused.fails(
+        "tools = [server]\nawait getattr(tools[0], 're' + 'move')(text='a')"
+    )
+    assert allowed.run("await server.remove(text='a')") == "'done'"
+
+
+def test_tools_are_found_by_words_and_by_name(host: Host) -> None:
+    assert host.find("rows") == "server.get_rows(count: int) -> dict\n    The tool get-rows."
+    assert "More of it." in host.find("server.get_rows")
+
+
+def test_a_server_that_changes_its_tools_is_asked_again(host: Host) -> None:
+    assert "there is no tool server.grown" in host.fails("await server.grown()")
+
+    assert host.run("await server.grow()") == "'grown'"
+
+    assert host.run("await server.grown()") == "'done'"
+    assert [note["method"] for note in host.notes] == ["notifications/tools/list_changed"]
+
+
+def test_the_host_answers_what_a_tool_asks_it_meanwhile(host: Host) -> None:
+    """Elicitation and sampling pass while a program waits."""
+    program = host.begin("await server.asks()")
+    asked = host.read()
+    assert asked["method"] == "elicitation/create"
+    host.write({"id": asked["id"], "result": {"action": "accept", "content": {"day": "Monday"}}})
+
+    assert "Monday" in printed(host.answer_to(program))
+
+
+def test_progress_of_the_server_reaches_the_host_under_its_own_token(host: Host) -> None:
+    host.answer_to(host.begin("await server.together(number=1, of=1)", progressToken="mine"))
+
+    assert [note["params"]["progressToken"] for note in host.notes] == ["mine"] * len(host.notes)
+    assert [note["params"]["progress"] for note in host.notes] == list(range(1, len(host.notes) + 1))
+    assert host.notes
+
+
+def test_a_cancelled_program_takes_its_calls_back_and_is_not_answered(host: Host) -> None:
+    program = host.begin("await server.asks()")
+    assert host.read()["method"] == "elicitation/create"  # so it is under way
+    host.write({"method": "notifications/cancelled", "params": {"requestId": program}})
+
+    requests = json.loads(host.run("text = await server.requests()\nprint(text)"))
+
+    calls = [each["id"] for each in requests if each.get("params", {}).get("name") == "asks"]
+    cancelled = [
+        each["params"]["requestId"] for each in requests if each["method"] == "notifications/cancelled"
+    ]
+    assert cancelled == calls
+
+
+def test_a_loop_without_end_is_ended_by_the_host(host: Host) -> None:
+    program = host.begin("x = 1\nwhile True:\n    pass")
+    host.write({"method": "notifications/cancelled", "params": {"requestId": program}})
+
+    assert "NameError" in host.fails("x")
+
+
+def test_a_program_outlives_its_server_as_an_exception(host: Host, store: Store) -> None:
+    """The variables of earlier programs stay for the next gateway of the process."""
+    host.run("kept = await server.echo(text='hi')")
+    program = host.begin(
+        "try:\n    await server.exit()\nexcept RuntimeError as error:\n    print('ended:', error)"
+    )
+
+    assert printed(host.answer_to(program)).startswith("ended: the MCP server has ended: ")
+    assert host.leave() == 3
+
+
+def test_variables_are_there_for_the_next_gateway_of_the_process(make_host: Callable[..., Host]) -> None:
+    first = make_host()
+    first.run("kept = await server.echo(text='hi')")
+    first.leave()
+
+    assert make_host().run("kept") == "'hi'"
+
+
+def test_a_host_that_hangs_up_ends_its_programs(host: Host) -> None:
+    host.begin("await server.asks()")
+    assert host.read()["method"] == "elicitation/create"
+
+    host.hang_up()
+
+    assert host.leave() is not None
+
+
+def test_programs_of_one_process_run_one_after_the_other(host: Host) -> None:
+    first = host.begin("n = 0\nfor _ in range(200):\n    n += len(await server.echo(text='a'))")
+    second = host.begin("n")
+
+    host.answer_to(first)
+    assert printed(host.answer_to(second)) == "200"
+
+
+def test_without_a_store_a_program_says_so(make_host: Callable[..., Host]) -> None:
+    with PrivateServer() as server:
+        url = server.url
+    host = make_host(url)
+
+    assert 'type="store_unavailable"' in host.fails("1 + 1")
+    assert host.find("rows").startswith("server.get_rows")
+
+
+def test_the_journal_tells_what_a_program_has_called(host: Host, store: Store) -> None:
+    host.run("rows = await server.get_rows(count=3)\nprint('done')")
+    host.fails("await server.fails(text='no')")
+
+    entries = store.run(conversation(store.prefix, "triage")).entries
+
+    assert [(each.kind, each.tool, each.is_error) for each in entries] == [
+        ("call", "run_python", False),
+        ("call", "server.get_rows", False),
+        ("result", "server.get_rows", False),
+        ("result", "run_python", False),
+        ("call", "run_python", False),
+        ("call", "server.fails", False),
+        ("result", "server.fails", True),
+        ("result", "run_python", True),
+    ]
+    assert entries[0].arguments == {"code": "rows = await server.get_rows(count=3)\nprint('done')"}
+    assert (entries[1].arguments, entries[2].text) == (
+        {"count": 3},
+        "a dict of 49 characters as JSON",
+    )
+    assert all(each.duration_s is not None for each in entries if each.kind == "result")
+
+
+@pytest.mark.parametrize("arguments", [{}, {"code": 3}, {"code": "1", "more": 1}, {"code": None}])
+def test_wrong_arguments_are_told(host: Host, arguments: dict[str, Any]) -> None:
+    result = host.answer_to(host.send("tools/call", name="run_python", arguments=arguments))
+
+    assert result["isError"]
+    assert 'type="invalid_argument"' in result["content"][0]["text"]
