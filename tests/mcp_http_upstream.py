@@ -40,6 +40,7 @@ class Upstream:
         self.requests: list[tuple[str, dict[str, str], Any]] = []
         self.session = "s7"
         self.unasked: list[Any] = []
+        self.tools: list[Any] = []
         self.waiting, self.cancelled = threading.Event(), threading.Event()
 
     def forget(self) -> None:
@@ -85,6 +86,9 @@ class Upstream:
             return Response(
                 json.dumps(found), media_type="application/json", headers={"Mcp-Session-Id": self.session}
             )
+        if message["method"] == "tools/list" and self.tools:
+            found = answer(id, {"tools": self.tools})
+            return Response(json.dumps(found), media_type="application/json")
         match message.get("params", {}).get("name"):
             case "lines":
                 lines = "".join(f"line {number}\n" for number in range(1, 5001))

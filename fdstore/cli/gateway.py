@@ -166,6 +166,8 @@ def gateway(
         raise click.UsageError("--listen and --header need --http")
     if header_paths and listen is None:
         raise click.UsageError("--header-path needs --listen")
+    if code is not None and listen is not None:
+        raise click.UsageError("--code serves a host on standard input; leave --listen out")
     if code is None and (code_allow or name):
         raise click.UsageError("--code-allow and --name need --code")
     try:

@@ -25,7 +25,7 @@ SERVER = [sys.executable, "-I", "-S", str(UPSTREAM)]
 
 def request(tool: str, **arguments: object) -> bytes:
     params = {"name": tool, "arguments": arguments}
-    return json.dumps({"id": 1, "method": "tools/call", "params": params}).encode() + b"\n"
+    return json.dumps({"id": 2, "method": "tools/call", "params": params}).encode() + b"\n"
 
 
 def peak_mb(pid: int) -> float:
@@ -178,6 +178,25 @@ def test_the_host_sees_no_tools_of_ours_or_those_that_read_or_all(command):
     assert everything == {**reading, "put_fd": False, "write_fd": False, "close_fd": False}
 
 
+def test_with_code_a_program_calls_the_servers_tools(command):
+    listing = json.dumps({"id": 1, "method": "tools/list"}).encode() + b"\n"
+    program = request("run_python", code="text = await logs.lines(count=7)\nlen(text.splitlines())")
+
+    def answers(*options):
+        ended = command("gateway", "--process", "p", *options, "--", *SERVER, stdin=listing + program)
+        found = {each["id"]: each["result"] for each in map(json.loads, ended.lines)}
+        return [tool["name"] for tool in found[1]["tools"]], found[2]["content"][0]["text"]
+
+    allowed = ["--name", "logs", "--code-allow", "logs.lines"]
+    ours = ["read_fd", "search_fd", "list_fds", "run_python", "find_tools"]
+    names, shown = answers("--code", *allowed)
+    assert names == ["echo", "lines", *ours]
+    assert "\n7\n" in shown
+    names, shown = answers("--code", "only", "--name", "logs")
+    assert names == ours
+    assert "--code-allow logs.lines" in shown
+
+
 def test_wrong_usage_is_refused(command):
     (command.folder / "odd.json").write_text("{")
     os.mkfifo(command.folder / "pipe.json")
@@ -188,6 +207,11 @@ def test_wrong_usage_is_refused(command):
         ["--listen", "127.0.0.1:0", "--", "x"],
         ["--http", "http://x/", "--", "x"],
         ["--http", "http://127.0.0.1:1/", "--listen", "0.0.0.0:0"],
+        ["--http", "http://127.0.0.1:1/", "--listen", "127.0.0.1:0", "--code"],
+        ["--code-allow", "*", "--", "x"],
+        ["--name", "docs", "--", "x"],
+        ["--code", "--name", "my docs", "--", "x"],
+        ["--code", "some", "--", "x"],
     ):
         assert command("gateway", *arguments).code == 2, arguments
     assert command("gateway", "--wrap", "odd.json").code == 1

@@ -14,6 +14,7 @@ import httpx2
 import pytest
 
 from fdstore.client import Store
+from fdstore.integrations.gateway.code.programs import CodeOptions, Programs
 from fdstore.integrations.gateway.descriptors import Descriptors
 from fdstore.integrations.gateway.http_relay import HttpRelay
 from fdstore.integrations.gateway.http_server import listening_socket, serve
@@ -243,12 +244,17 @@ def test_a_server_that_is_gone_is_named(descriptors: Descriptors) -> None:
 class StdioHost:
     """A host of `HttpUpstream`, on pipes."""
 
-    def __init__(self, url: str, descriptors: Descriptors) -> None:
+    def __init__(self, url: str, descriptors: Descriptors, programs: Programs | None = None) -> None:
         theirs_in, ours = os.pipe()
         self._ours, theirs_out = os.pipe()
         self._fds = [theirs_in, theirs_out, self._ours]
         gateway = HttpUpstream(
-            url, descriptors, {"Authorization": "Bearer s"}, host_in=theirs_in, host_out=theirs_out
+            url,
+            descriptors,
+            {"Authorization": "Bearer s"},
+            host_in=theirs_in,
+            host_out=theirs_out,
+            programs=programs,
         )
         self._writer = MessageWriter(ours)
         self._lines = read_lines(self._ours)
@@ -353,6 +359,53 @@ def test_each_request_of_the_newest_era_has_its_headers(host: StdioHost, upstrea
     [(_, headers, _)] = upstream.requests
     assert headers["mcp-protocol-version"] == "2026-07-28"
     assert (headers["mcp-method"], headers["mcp-name"]) == ("tools/call", "=?base64?Z3LDtsOfZXI=?=")
+
+
+@pytest.fixture
+def coding_host(upstream: Upstream, upstream_url: str, descriptors: Descriptors) -> Iterator[StdioHost]:
+    """A host whose model writes programs."""
+    upstream.forget()
+    upstream.session = "s7"
+    upstream.tools = [{"name": name, "inputSchema": {}} for name in ("lines", "stream", "refused", "never")]
+    made = StdioHost(upstream_url, descriptors, Programs(CodeOptions(allowed=("*",)), descriptors))
+    yield made
+    made.close()
+    upstream.tools = []
+
+
+def test_a_program_calls_the_tools_of_a_server_by_http(coding_host: StdioHost, upstream: Upstream) -> None:
+    """Since 2026-07-28 each request has its version, which those of programs take from the host's."""
+    meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
+    code = "import asyncio\n[len(each) for each in await asyncio.gather(server.lines(), server.stream())]"
+
+    ran = coding_host.ask("tools/call", name="run_python", arguments={"code": code}, _meta=meta)
+
+    assert "\n[48893, 9000]\n" in shown(ran)
+    by_method = {headers["mcp-method"]: headers for _, headers, _ in upstream.requests}
+    assert by_method.keys() == {"tools/list", "tools/call"}
+    assert {headers["mcp-protocol-version"] for headers in by_method.values()} == {"2026-07-28"}
+
+
+def test_a_refusal_by_http_is_an_exception_of_the_program(coding_host: StdioHost) -> None:
+    code = "try:\n    await server.refused()\nexcept RuntimeError as error:\n    print(error)"
+
+    ran = coding_host.ask("tools/call", name="run_python", arguments={"code": code})
+
+    assert "HTTP 401" in shown(ran)
+
+
+def test_a_program_that_is_taken_back_takes_its_requests_by_http_back(
+    coding_host: StdioHost, upstream: Upstream
+) -> None:
+    meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
+    coding_host.send(
+        "tools/call", 5, name="run_python", arguments={"code": "await server.never()"}, _meta=meta
+    )
+    assert upstream.waiting.wait(PATIENCE_S)
+
+    coding_host.send("notifications/cancelled", requestId=5)
+
+    assert upstream.cancelled.wait(PATIENCE_S)
 
 
 def test_a_refusal_is_an_error_with_the_status(host: StdioHost) -> None:
