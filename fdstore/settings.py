@@ -14,6 +14,7 @@ CLAUDE_CONFIG_DIR   where Claude Code keeps its files (default: ~/.claude); CODE
 FDSTORE_GATEWAY_HEADERS  headers that `fdstore gateway --http` sends to the server: a JSON object of strings
 FDSTORE_GATEWAY_ENTRY    the entry of a host's configuration that `fdstore gateway --wrap` replaced, as JSON;
                     its "headers" are sent, too
+FDSTORE_GATEWAY_SERVERS  with --code, all entries that it replaced, as JSON
 FDSTORE_HTTP_CONNECTIONS  how many connections an HTTP server of ours has at most (256);
 FDSTORE_HTTP_REQUEST_S    in how many seconds a client must have sent its request (30)
 OTEL_SDK_DISABLED, OTEL_TRACES_EXPORTER, OTEL_METRICS_EXPORTER, OTEL_EXPORTER_OTLP_PROTOCOL,
@@ -65,6 +66,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     redis_server: Path | None = None
     gateway_headers: str | None = None
     gateway_entry: str | None = None
+    gateway_servers: str | None = None
     colours: bool = True
     model: str | None = None
     ask_model: str | None = None
@@ -92,6 +94,7 @@ def read(environ: Mapping[str, str] | None = None) -> Settings:
         redis_server=Path(env["FDSTORE_REDIS_SERVER"]) if env.get("FDSTORE_REDIS_SERVER") else None,
         gateway_headers=env.get("FDSTORE_GATEWAY_HEADERS") or None,
         gateway_entry=env.get("FDSTORE_GATEWAY_ENTRY") or None,
+        gateway_servers=env.get("FDSTORE_GATEWAY_SERVERS") or None,
         colours=not env.get("NO_COLOR") and env.get("TERM") != "dumb",
         model=env.get("FDSTORE_MODEL") or None,
         ask_model=env.get("FDSTORE_ASK_MODEL") or None,

@@ -36,6 +36,7 @@ TOOLS = [
     tool("never", {"type": "object"}, **READS),
     tool("exit", {"type": "object"}, **READS),
     tool("requests", {"type": "object"}, **READS),
+    tool("name", {"type": "object"}, **READS),
     tool("grow", {"type": "object"}, **READS),
     tool("remove", TEXT),
 ]
@@ -101,6 +102,8 @@ def call(id: object, name: str, arguments: dict, meta: dict) -> None:
             os._exit(3)
         case "requests":
             say(id, json.dumps(seen))
+        case "name":
+            say(id, os.environ.get("NAME", ""))
         case "grow":
             TOOLS.append(LATER)
             write({"method": "notifications/tools/list_changed"})
@@ -110,6 +113,9 @@ def call(id: object, name: str, arguments: dict, meta: dict) -> None:
 
 
 def main() -> None:
+    if gate := os.environ.get("GATE"):
+        with open(gate) as file:  # a pipe: it waits for whoever writes
+            file.read()
     for line in sys.stdin:
         message = json.loads(line)
         seen.append(message)

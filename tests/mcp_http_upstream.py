@@ -82,7 +82,7 @@ class Upstream:
         if id is None:
             return Response(status_code=202)
         if message["method"] == "initialize":
-            found = answer(id, {"protocolVersion": "2025-11-25"})
+            found = answer(id, {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}})
             return Response(
                 json.dumps(found), media_type="application/json", headers={"Mcp-Session-Id": self.session}
             )

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
+from msgspec.structs import replace
 
+from fdstore import settings
 from fdstore.cli import output
 from fdstore.cli.interrupts import as_interrupts
 from fdstore.cli.session import Session, verb
@@ -19,6 +21,9 @@ from fdstore.settings import HOST_READ_CHARS
 if TYPE_CHECKING:
     from fdstore.integrations.gateway.code.programs import Programs
     from fdstore.integrations.gateway.descriptors import Descriptors
+    from fdstore.integrations.gateway.server_config import ServerStart
+
+SERVERS = "FDSTORE_GATEWAY_SERVERS"
 
 SWITCH_S = 0.001
 """How long a thread that works on a large message keeps others waiting."""
@@ -30,6 +35,13 @@ SWITCH_S = 0.001
     "--process",
     metavar="NAME",
     help="Process of the descriptors. [default: that of the project, see `fdstore hook`]",
+)
+@click.option(
+    "--config",
+    "config_file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="All servers of a host's mcp.json as one; the tool t of the server s is s__t.",
 )
 @click.option("--http", "endpoint", metavar="URL", help="Endpoint of a server by streamable HTTP.")
 @click.option(
@@ -53,7 +65,7 @@ SWITCH_S = 0.001
     "--tools",
     type=click.Choice(["none", "read", "all"]),
     help="Tools of fdstore that the host sees beside the server's: all has put_fd, write_fd and close_fd "
-    "too. With --wrap: at one server, and none at the others. [default: read]",
+    "too. With --wrap: at one server, and none at the others. [default: read, and none with --code only]",
 )
 @click.option(
     "--code",
@@ -68,13 +80,13 @@ SWITCH_S = 0.001
     multiple=True,
     help="With --code: code may call tools like this too, which may change things: 'server.write_*'.",
 )
-@click.option("--name", metavar="NAME", help="With --code: the name of the server in code. [default: server]")
+@click.option("--name", metavar="NAME", help="With --code: the name of one server in code. [default: server]")
 @click.option(
     "--wrap",
     "wrapped",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Put the gateway before each server in a host's mcp.json.",
+    help="Put the gateway before each server in a host's mcp.json; with --code, one before all.",
 )
 @click.option(
     "--unwrap",
@@ -102,6 +114,7 @@ def gateway(
     session: Session,
     command: tuple[str, ...],
     process: str | None,
+    config_file: Path | None,
     endpoint: str | None,
     listen: str | None,
     headers: tuple[str, ...],
@@ -123,8 +136,8 @@ def gateway(
     host also sees the tools read_fd, search_fd and list_fds (named fdstore_read_fd, ... if the server has
     tools of these names). {{fd:3}} in the arguments of any tool stands for the stored content.
 
-    With --code the model writes a program that calls the server's tools: long results stay in it, and only
-    what it prints becomes part of the conversation.
+    With --code the model writes a program that calls the tools of the server, or of all servers of a
+    --config: long results stay in it, and only what it prints becomes part of the conversation.
 
     If the store cannot be reached, results pass unchanged. The exit code is the server's.
 
@@ -136,32 +149,38 @@ def gateway(
     fdstore gateway --wrap .mcp.json
     fdstore gateway -- npx -y @modelcontextprotocol/server-everything
     fdstore gateway --code only -- npx -y @modelcontextprotocol/server-everything
+    fdstore gateway --code only --config mcp.json
+    fdstore gateway --wrap .mcp.json --code only
     fdstore gateway --http https://example.com/mcp
     fdstore gateway --http http://127.0.0.1:3001/mcp --listen 127.0.0.1:3002
     """
+    from fdstore.integrations.gateway.config_entries import whole_url
     from fdstore.integrations.gateway.descriptors import Descriptors
     from fdstore.integrations.gateway.tool_list import CHOICES
-    from fdstore.integrations.gateway.wrap import whole_url
     from fdstore.integrations.project import current_project, session_name
 
     file = wrapped or unwrapped
     if file is not None:
-        if command or endpoint or listen or headers or (wrapped and unwrapped):
+        if command or config_file or endpoint or listen or headers or name or (wrapped and unwrapped):
             raise click.UsageError("--wrap takes one FILE and no server")
-        options = [] if process is None else ["--process", process]
-        for option, value, usual in (
-            ("--max-direct-output-chars", limit, None),
-            ("--max-read-chars", max_read_chars, HOST_READ_CHARS),
-        ):
-            options += [option, str(value)] if value != usual else []
         from fdstore.cli.gateway_wrap import change_file
 
-        change_file(session, file, out, options, tools=tools, unwrap=unwrapped is not None)
+        options = _words(
+            ("--process", process, None),
+            ("--max-direct-output-chars", limit, None),
+            ("--max-read-chars", max_read_chars, HOST_READ_CHARS),
+            ("--code", code, None),
+            *(("--code-allow", pattern, None) for pattern in code_allow),
+        )
+        is_code = code is not None
+        change_file(session, file, out, options, tools=tools, unwrap=unwrapped is not None, as_one=is_code)
         return
     if out is not None:
         raise click.UsageError("--out needs --wrap or --unwrap")
-    if bool(command) == (endpoint is not None):
-        raise click.UsageError("name a server: either a COMMAND after --, or --http URL")
+    given = settings.read().gateway_servers
+    servers = None if command or endpoint or config_file else given
+    if (bool(command), bool(endpoint), bool(config_file), bool(servers)).count(True) != 1:
+        raise click.UsageError("name a server: either a COMMAND after --, --http URL, or --config FILE")
     if endpoint is None and (listen or headers):
         raise click.UsageError("--listen and --header need --http")
     if header_paths and listen is None:
@@ -170,6 +189,9 @@ def gateway(
         raise click.UsageError("--code serves a host on standard input; leave --listen out")
     if code is None and (code_allow or name):
         raise click.UsageError("--code-allow and --name need --code")
+    if name and (config_file or servers):
+        raise click.UsageError("--name is for one server; those of a --config have their names there")
+    group = _read_group(config_file, servers) if config_file or servers else None
     try:
         project = current_project()
     except InvalidArgument as error:
@@ -182,14 +204,14 @@ def gateway(
         _say,
         max_read_chars=max_read_chars,
         session=session_name("gateway"),
-        offered=CHOICES[tools or "read"],
+        offered=CHOICES[tools or ("none" if code == "only" else "read")],
     )
-    programs = None if code is None else _programs(code, code_allow, name, descriptors)
+    programs = None if code is None else _programs(code, code_allow, name, group, descriptors)
     sys.setswitchinterval(SWITCH_S)
     try:
         with as_interrupts():
             if endpoint is None:
-                status = _relay_command(command, descriptors, programs)
+                status = _relay_command(command, group, descriptors, programs)
             else:
                 entry = _wrapped_entry()
                 url = whole_url(endpoint, entry)
@@ -200,8 +222,39 @@ def gateway(
     click.get_current_context().exit(status)
 
 
+def _words(*options: tuple[str, object, object]) -> list[str]:
+    """Return options as words of a command line: name, value, and the value that is not said."""
+    return [word for name, value, usual in options if value != usual for word in (name, str(value))]
+
+
+def _read_group(file: Path | None, kept: str | None) -> Sequence[ServerStart]:
+    """Return how the servers of a configuration are started, or those that --wrap --code kept."""
+    import os
+
+    from fdstore.cli.gateway_wrap import launcher
+    from fdstore.integrations.gateway.server_config import read_servers
+
+    try:
+        text = f'{{"servers": {kept}}}' if file is None else file.read_bytes().decode("utf-8")
+        starts, left = read_servers(text, launcher(), os.environ)
+    except OSError as error:
+        raise click.BadParameter(f"{file}: {error.strerror}", param_hint="--config") from error
+    except (UnicodeDecodeError, InvalidArgument) as error:
+        problem = error.problem if isinstance(error, InvalidArgument) else "it is not UTF-8"
+        raise click.BadParameter(f"{file or SERVERS}: {problem}", param_hint="--config") from error
+    for each in left:
+        _say(each)
+    if not starts:
+        raise click.BadParameter(f"{file or SERVERS}: no server is left", param_hint="--config")
+    return starts
+
+
 def _programs(
-    mode: Literal["also", "only"], allowed: tuple[str, ...], name: str | None, descriptors: Descriptors
+    mode: Literal["also", "only"],
+    allowed: tuple[str, ...],
+    name: str | None,
+    group: Sequence[ServerStart] | None,
+    descriptors: Descriptors,
 ) -> Programs:
     """Return what answers the calls of run_python and find_tools."""
     from fdstore.integrations.gateway.code.programs import CodeOptions, Programs
@@ -209,19 +262,30 @@ def _programs(
     from fdstore.optional_packages import require
 
     require(("pydantic_monty",), "python")
-    server = name or CodeOptions().server
-    try:
-        check_functions([f"{server}.tool"])
-    except ValueError as error:
-        raise click.BadParameter("a Python name is needed, as github", param_hint="--name") from error
-    return Programs(CodeOptions(mode=mode, server=server, allowed=allowed), descriptors)
+    options = CodeOptions(mode=mode, allowed=allowed)
+    if group is not None:
+        names = tuple(start.name for start in group)
+        return Programs(replace(options, servers=names, is_group=True), descriptors)
+    if name is not None:
+        try:
+            check_functions([f"{name}.tool"])
+        except ValueError as error:
+            raise click.BadParameter("a Python name is needed, as github", param_hint="--name") from error
+        options = replace(options, servers=(name,))
+    return Programs(options, descriptors)
 
 
-def _relay_command(command: tuple[str, ...], descriptors: Descriptors, programs: Programs | None) -> int:
+def _relay_command(
+    command: tuple[str, ...],
+    group: Sequence[ServerStart] | None,
+    descriptors: Descriptors,
+    programs: Programs | None,
+) -> int:
+    from fdstore.integrations.gateway.server_group import ServerGroup
     from fdstore.integrations.gateway.stdio_relay import StdioRelay
     from fdstore.integrations.gateway.upstream import ServerProcess
 
-    server = ServerProcess(command)
+    server = ServerProcess(command) if group is None else ServerGroup(group, _say)
     descriptors.start()
     return StdioRelay(server, descriptors, programs=programs).run()
 
@@ -258,8 +322,7 @@ def _relay_http(
 
 def _wrapped_entry() -> dict[str, Any]:
     """Return the entry of this server before `--wrap`."""
-    from fdstore import settings
-    from fdstore.integrations.gateway.wrap import parse_entry
+    from fdstore.integrations.gateway.config_entries import parse_entry
 
     try:
         return parse_entry(settings.read().gateway_entry or "{}")
@@ -270,8 +333,6 @@ def _wrapped_entry() -> dict[str, Any]:
 def parse_headers(given: tuple[str, ...], entry: Mapping[str, Any]) -> dict[str, str]:
     """Return the headers of a wrapped entry, of the environment and of the options; later ones override."""
     import msgspec
-
-    from fdstore import settings
 
     found = settings.read()
     try:

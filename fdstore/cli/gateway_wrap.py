@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from fdstore.cli import output
 from fdstore.errors import InvalidArgument, TargetMissing, WriteFailed
 from fdstore.integrations.gateway.wrap import unwrap_config, wrap_config
+from fdstore.integrations.gateway.wrap_code import unwrap_for_code, wrap_for_code
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,9 +27,10 @@ def change_file(
     *,
     tools: str | None = None,
     unwrap: bool,
+    as_one: bool = False,
 ) -> None:
-    """Wrap or unwrap the servers of a configuration, and print what was done to each. Raises
-    `InvalidArgument`, `TargetMissing`, `WriteFailed`."""
+    """Wrap or unwrap the servers of a configuration, each or with `as_one` together, and print what was done
+    to each. Raises `InvalidArgument`, `TargetMissing`, `WriteFailed`."""
     if file.exists() and not file.is_file():
         raise InvalidArgument(str(file), "it is not a regular file")
     try:
@@ -38,7 +40,15 @@ def change_file(
     except (OSError, ValueError) as error:
         raise InvalidArgument(str(file), f"it cannot be read as JSON: {error}") from error
     try:
-        new, changes = unwrap_config(text) if unwrap else wrap_config(text, launcher(), options, tools=tools)
+        if unwrap:
+            new, changes = unwrap_for_code(text)
+            if not changes:
+                new, changes = unwrap_config(text)
+        elif as_one:
+            own = [] if tools is None else ["--tools", tools]
+            new, changes = wrap_for_code(text, launcher(), [*options, *own])
+        else:
+            new, changes = wrap_config(text, launcher(), options, tools=tools)
     except InvalidArgument as error:
         raise InvalidArgument(str(file), error.problem) from error
     if out == "-":

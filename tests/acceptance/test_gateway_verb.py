@@ -21,6 +21,7 @@ from tests.waiting import PATIENCE_S, wait_until
 
 UPSTREAM = Path(__file__).parents[1] / "mcp_upstream.py"
 SERVER = [sys.executable, "-I", "-S", str(UPSTREAM)]
+CODE_SERVER = [*SERVER[:-1], str(UPSTREAM.with_name("code_upstream.py"))]
 
 
 def request(tool: str, **arguments: object) -> bytes:
@@ -193,12 +194,96 @@ def test_with_code_a_program_calls_the_servers_tools(command):
     assert names == ["echo", "lines", *ours]
     assert "\n7\n" in shown
     names, shown = answers("--code", "only", "--name", "logs")
-    assert names == ours
+    assert names == ours[3:]
     assert "--code-allow logs.lines" in shown
+
+
+def write_servers(command, upstream):
+    """Write a configuration with a server by command and one by HTTP."""
+    file = command.folder / "mcp.json"
+    code = {"command": CODE_SERVER[0], "args": [*CODE_SERVER[1:]], "env": {"NAME": "${WHO:-nobody}"}}
+    headers = {"Authorization": "Bearer ${TOKEN}"}
+    by_http = {"type": "http", "url": upstream, "headers": headers}
+    old = {"type": "sse", "url": upstream}
+    config = {"mcpServers": {"my-code": code, "docs": by_http, "old": old}}
+    file.write_text("// ours\n" + json.dumps(config, indent=2))
+    return file
+
+
+class GroupHost:
+    """A host of a gateway with several servers."""
+
+    def __init__(self, gateway):
+        self.gateway = gateway
+        self.ask("initialize", protocolVersion="2025-11-25", capabilities={})
+        self.write(method="notifications/initialized")
+
+    def write(self, **message):
+        self.gateway.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+        self.gateway.stdin.flush()
+
+    def ask(self, method, **params):
+        self.write(id=1, method=method, params=params)
+        return json.loads(self.gateway.stdout.readline())["result"]
+
+    def run(self, code):
+        return self.ask("tools/call", name="run_python", arguments={"code": code})["content"][0]["text"]
+
+
+def test_all_servers_of_a_configuration_are_one_for_the_host_and_its_programs(command):
+    upstream = Upstream()
+    upstream.tools = [{"name": "lines", "inputSchema": {}, "annotations": {"readOnlyHint": True}}]
+    command.environment |= {"TOKEN": "t0", "WHO": "ann"}
+    with served(upstream) as url:
+        file = write_servers(command, url)
+        start = ["gateway", "--process", "p", "--code", "only", "--config", file]
+        with command.start(*start) as gateway:
+            host = GroupHost(gateway)
+
+            assert [tool["name"] for tool in host.ask("tools/list")["tools"]] == ["run_python", "find_tools"]
+            assert "'ann'" in host.run("await my_code.name()")
+            assert "\n5000\n" in host.run("len((await docs.lines()).splitlines())")
+            gateway.stdin.close()
+            said = gateway.stderr.read().decode()
+            assert gateway.wait() == 0
+
+    assert said.splitlines() == [
+        "fdstore gateway: the server old is left out: the gateway does not speak its transport, sse"
+    ]
+    [headers] = [head for _, head, body in upstream.requests if body.get("method") == "tools/call"]
+    assert headers["authorization"] == "Bearer t0"
+
+
+def test_one_gateway_takes_the_place_of_all_servers_and_gives_it_back(command):
+    with served(Upstream()) as url:
+        file = write_servers(command, url)
+        before = file.read_text()
+        assert command("gateway", "--wrap", file, "--code", "only", "--code-allow", "*").lines == [
+            "wrapped    my-code: behind fdstore",
+            "wrapped    docs: behind fdstore",
+            "left       old: the gateway does not speak its transport, sse",
+        ]
+        servers = json.loads(file.read_text().partition("\n")[2])["mcpServers"]
+        assert list(servers) == ["fdstore", "old"]
+        entry = servers["fdstore"]
+        assert entry["args"] == ["-P", "-m", "fdstore", "gateway", "--code", "only", "--code-allow", "*"]
+        command.environment |= {**entry["env"], "TOKEN": "t0"}
+        with command.start(*entry["args"][3:]) as gateway:
+            host = GroupHost(gateway)
+            assert "'nobody'" in host.run("await my_code.name()")
+            gateway.stdin.close()
+            assert gateway.wait() == 0
+
+    assert command("gateway", "--unwrap", file).lines == [
+        "unwrapped  my-code: was behind fdstore",
+        "unwrapped  docs: was behind fdstore",
+    ]
+    assert file.read_text() == before
 
 
 def test_wrong_usage_is_refused(command):
     (command.folder / "odd.json").write_text("{")
+    (command.folder / "none.json").write_text('{"mcpServers": {}}')
     os.mkfifo(command.folder / "pipe.json")
 
     for arguments in (
@@ -212,6 +297,13 @@ def test_wrong_usage_is_refused(command):
         ["--name", "docs", "--", "x"],
         ["--code", "--name", "my docs", "--", "x"],
         ["--code", "some", "--", "x"],
+        ["--config", "odd.json"],
+        ["--config", "missing.json"],
+        ["--config", "none.json"],
+        ["--config", "none.json", "--", "x"],
+        ["--config", "none.json", "--http", "http://127.0.0.1:1/"],
+        ["--config", "none.json", "--code", "--name", "docs"],
+        ["--wrap", "none.json", "--config", "none.json"],
     ):
         assert command("gateway", *arguments).code == 2, arguments
     assert command("gateway", "--wrap", "odd.json").code == 1

@@ -13,6 +13,8 @@ the answer to `initialize` (the list of tools may change).
     long_values      long values of a message set aside, and stored from where they stand
     lines            read lines of any size, write whole ones
     upstream         the server as a child process
+    server_group     several servers as one
+    group_routing    which server of a group a message goes to: pure decisions
     host_connection  a host on standard input and output
     host_programs    with --code: the programs of its model
     stdio_relay      between standard input and output and a child process
@@ -20,7 +22,10 @@ the answer to `initialize` (the list of tools may change).
     http_relay       between HTTP and a server by HTTP
     http_server      the port of the relay
     sse              events of a text/event-stream
-    wrap             the gateway in a host's mcp.json
+    config_entries   the servers in a host's mcp.json
+    server_config    how those of a group are started
+    wrap             the gateway before each of them, and away again
+    wrap_code        one gateway for all of them, and away again
 
 With `--code` a model's programs call the tools of the server, see the package `code`.
 """

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from fdstore.integrations.gateway.descriptors import Descriptors
 from fdstore.integrations.gateway.host_connection import HostConnection, background_thread
-from fdstore.integrations.gateway.lines import read_lines
-from fdstore.integrations.gateway.upstream import ServerProcess, StderrPump
+from fdstore.integrations.gateway.upstream import Server
 
 if TYPE_CHECKING:
     from fdstore.integrations.gateway.code.programs import Programs
@@ -26,14 +25,14 @@ STDERR_END_S = 1.0
 
 
 class StdioRelay:
-    """The relay of one host and one server.
+    """The relay of one host and one server, or several as one.
 
     host_in, host_out, host_err   file descriptors
     """
 
     def __init__(
         self,
-        server: ServerProcess,
+        server: Server,
         descriptors: Descriptors,
         *,
         host_in: int = 0,
@@ -46,19 +45,19 @@ class StdioRelay:
         self._server = server
         self._host = HostConnection(
             descriptors,
-            server.stdin.write,
+            server.send,
             lambda: self._ended.put("host"),
             host_in=host_in,
             host_out=host_out,
             programs=programs,
         )
-        self._stderr = StderrPump(server.stderr, host_err)
+        self._host_err = host_err
         self._grace_s = grace_s
 
     def run(self) -> int:
         """Relay until one side ends. Return the exit code of the server."""
         from_server = background_thread(self._read_server, "server")
-        self._stderr.start()
+        self._server.pass_stderr(self._host_err)
         from_server.start()
         background_thread(self._watch_server, "exit").start()
         background_thread(self._host.read, "host").start()
@@ -74,7 +73,7 @@ class StdioRelay:
             code = self._server.end(self._grace_s)
         self._host.finish_jobs()
         self._host.answer_with_error(self._server.describe_end(code))
-        self._stderr.finish(STDERR_END_S)
+        self._server.finish_stderr(STDERR_END_S)
         return code
 
     def _await_server(self) -> bool:
@@ -92,7 +91,7 @@ class StdioRelay:
         return False
 
     def _read_server(self) -> None:
-        for line in read_lines(self._server.stdout):
+        for line in self._server.lines():
             self._host.answer(line)
             del line  # which may be large
         self._host.lose_server(f"the MCP server has ended: {self._server.command}")

@@ -8,11 +8,13 @@ import signal
 import subprocess
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from typing import Protocol
 
 from fdstore.errors import InvalidArgument
-from fdstore.integrations.gateway.lines import READ_BYTES, MessageWriter
+from fdstore.integrations.gateway.lines import READ_BYTES, MessageWriter, read_lines
+from fdstore.integrations.gateway.long_values import Buffer
 
 KEPT_STDERR_BYTES = 1 << 20
 """How much of the server's stderr is kept for a host that does not read it; then the oldest is dropped."""
@@ -21,11 +23,44 @@ KEPT_STDERR_BYTES = 1 << 20
 STDIN_END_S = 0.2
 
 
+class Server(Protocol):
+    """What a relay speaks with: a server, or several as one."""
+
+    command: str
+
+    def send(self, line: Buffer) -> object:
+        """Pass a line on to it."""
+
+    def lines(self) -> Iterator[Buffer]:
+        """Yield the lines it writes, until it has closed its output."""
+
+    def pass_stderr(self, target: int) -> None:
+        """Begin to write its log to a file descriptor."""
+
+    def finish_stderr(self, timeout_s: float) -> None:
+        """Wait until its log is written, at most `timeout_s` for each side."""
+
+    def close_stdin(self) -> None:
+        """Tell it that no request follows."""
+
+    def wait(self, timeout_s: float | None = None) -> int | None:
+        """Return its exit code; None if it still runs after `timeout_s`."""
+
+    def end(self, grace_s: float) -> int:
+        """End it: SIGTERM, and SIGKILL after `grace_s`. Return its exit code."""
+
+    def describe_end(self, code: int) -> str:
+        """Return a sentence about its end."""
+
+
 class ServerProcess:
     """A running server in a process group of its own, which a signal to the gateway's does not reach."""
 
-    def __init__(self, command: Sequence[str]) -> None:
-        """Start the command. Raises `InvalidArgument` if it cannot be started."""
+    def __init__(
+        self, command: Sequence[str], *, env: Mapping[str, str] | None = None, directory: str | None = None
+    ) -> None:
+        """Start the command, with further variables `env`. Raises `InvalidArgument` if it cannot be
+        started."""
         self.command = shlex.join(command)
         try:
             self._process = subprocess.Popen(
@@ -35,6 +70,8 @@ class ServerProcess:
                 stderr=subprocess.PIPE,
                 bufsize=0,
                 process_group=0,
+                env=None if env is None else {**os.environ, **env},
+                cwd=directory,
             )
         except OSError as error:
             raise InvalidArgument("COMMAND", f"{command[0]} cannot be started: {error.strerror}") from error
@@ -42,17 +79,36 @@ class ServerProcess:
         assert self._process.stdout is not None
         assert self._process.stderr is not None
         with self._process.stdin as stdin:  # the writer closes a descriptor of its own
-            self.stdin = MessageWriter(os.dup(stdin.fileno()))
+            self._stdin = MessageWriter(os.dup(stdin.fileno()))
         self.stdout = self._process.stdout.fileno()
         self.stderr = self._process.stderr.fileno()
+        self._pump: StderrPump | None = None
 
     @property
     def pid(self) -> int:
         return self._process.pid
 
+    def send(self, line: Buffer) -> bool:
+        """Write a line to the server, waiting for it as long as it takes. Return whether it reads."""
+        return self._stdin.write(line)
+
+    def lines(self) -> Iterator[Buffer]:
+        """Yield the lines of the server, until it has closed its output."""
+        return read_lines(self.stdout)
+
+    def pass_stderr(self, target: int) -> None:
+        """Begin to write the server's log to a file descriptor."""
+        self._pump = StderrPump(self.stderr, target)
+        self._pump.start()
+
+    def finish_stderr(self, timeout_s: float) -> None:
+        """Wait until the server's log is written, at most `timeout_s` for each side."""
+        if self._pump is not None:
+            self._pump.finish(timeout_s)
+
     def close_stdin(self) -> None:
         """Tell the server that no request follows."""
-        self.stdin.close(STDIN_END_S)
+        self._stdin.close(STDIN_END_S)
 
     def wait(self, timeout_s: float | None = None) -> int | None:
         """Return the exit code, 128 + n after signal n; None if the server still runs after `timeout_s`."""

@@ -16,27 +16,29 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from pathlib import PurePath
-from typing import Any, NamedTuple, TypeAlias
 
-from fdstore.errors import InvalidArgument
+from fdstore.integrations.gateway.config_entries import (
+    ENTRY_VARIABLE,
+    URL_FIELDS,
+    Entry,
+    LeftAlone,
+    Source,
+    check_served,
+    gateway_at,
+    parse_entry,
+    public_url,
+    servers_of,
+    url_field_of,
+    words_of,
+)
 from fdstore.records import Record
-from fdstore.text.json_spans import Span, items, members, value_at, without_comments
+from fdstore.text.json_spans import items, members, without_comments
 
-ENTRY_VARIABLE = "FDSTORE_GATEWAY_ENTRY"
-SECTIONS = ("mcpServers", "servers")
-"""Where hosts list their servers: most of them, and VS Code."""
-
-HTTP_TYPES = ("http", "streamable-http", "streamableHttp")
-URL_FIELDS = ("httpUrl", "url")
 KEPT_FIELDS = ("type", *URL_FIELDS, "headers")
 """The fields of an entry that the gateway takes the place of."""
 ADDED_ARGS = ',"args": '
 """What precedes arguments where there were none; its spacing tells `unwrap_config` so."""
-SIGN_IN_FIELDS = ("oauth", "auth", "authorization", "headersHelper", "authProviderType")
-
-Entry: TypeAlias = dict[str, Any]
 
 
 class WrapChange(Record, frozen=True, kw_only=True):
@@ -46,18 +48,6 @@ class WrapChange(Record, frozen=True, kw_only=True):
     server: str
     action: str
     detail: str
-
-
-class _Left(Exception):
-    """An entry is left as it is."""
-
-
-class _Source(NamedTuple):
-    """An entry as it stands in the file: its text, the same without comments, and its value."""
-
-    text: str
-    plain: str
-    entry: Entry
 
 
 def wrap_config(
@@ -78,10 +68,10 @@ def wrap_config(
     '{"mcpServers": {"git": {"command": "git-mcp"}}}'
     """
     process = _option(options, "--process")
-    entries = [span.value for span in _servers(without_comments(text)).values()]
+    entries = [span.value for span in servers_of(without_comments(text)).values()]
     is_given = any(_offers_tools(entry, process) for entry in entries)
 
-    def change(source: _Source) -> tuple[str, str]:
+    def change(source: Source) -> tuple[str, str]:
         nonlocal is_given
         chosen = "none" if is_given else tools
         own = [] if chosen is None else ["--tools", chosen]
@@ -98,42 +88,22 @@ def unwrap_config(text: str) -> tuple[str, list[WrapChange]]:
     return _each(text, "unwrapped", _unwrap)
 
 
-def parse_entry(text: str) -> Entry:
-    """Return an entry that may have comments. Raises `ValueError` if it is not an object."""
-    entry = json.loads(without_comments(text))
-    if not isinstance(entry, dict):
-        raise ValueError("it is not an object")
-    return entry
-
-
 def _each(
-    text: str, action: str, change: Callable[[_Source], tuple[str, str]]
+    text: str, action: str, change: Callable[[Source], tuple[str, str]]
 ) -> tuple[str, list[WrapChange]]:
     plain = without_comments(text)
     changes = []
     edits: list[tuple[int, int, str]] = []
-    for name, (start, end, entry) in _servers(plain).items():
+    for name, (start, end, entry) in servers_of(plain).items():
         try:
             if not isinstance(entry, dict):
-                raise _Left("it is not an object")
-            new, detail = change(_Source(text[start:end], plain[start:end], entry))
+                raise LeftAlone("it is not an object")
+            new, detail = change(Source(text[start:end], plain[start:end], entry))
             edits.append((start, end, new))
             changes.append(WrapChange(server=name, action=action, detail=detail))
-        except _Left as reason:
+        except LeftAlone as reason:
             changes.append(WrapChange(server=name, action="left", detail=str(reason)))
     return _edited(text, edits), changes
-
-
-def _servers(plain: str) -> dict[str, Span]:
-    """Return the entries of a configuration. Raises `InvalidArgument`."""
-    try:
-        config = json.loads(plain)
-    except (ValueError, RecursionError) as error:
-        raise InvalidArgument("", f"it cannot be read as JSON: {error}") from error
-    section = next((name for name in SECTIONS if isinstance(config, dict) and name in config), None)
-    if section is None or not isinstance(config[section], dict):
-        raise InvalidArgument("", f"an object with {' or '.join(SECTIONS)} is needed")
-    return members(plain, members(plain, value_at(plain, 0).start)[section].start)
 
 
 def _edited(text: str, edits: Sequence[tuple[int, int, str]]) -> str:
@@ -143,25 +113,13 @@ def _edited(text: str, edits: Sequence[tuple[int, int, str]]) -> str:
     return text
 
 
-def _wrap(source: _Source, gateway: list[str]) -> tuple[str, str]:
+def _wrap(source: Source, gateway: list[str]) -> tuple[str, str]:
     entry = source.entry
-    words = _words(entry)
-    if _gateway_at(words) is not None:
-        raise _Left("it has the gateway already")
-    if _is_fdstore(words):
-        raise _Left("it is fdstore itself")
-    if words:
+    check_served(entry)
+    if words := words_of(entry):
         return _with_gateway(source, gateway), PurePath(words[0]).name
-    url_field = next((field for field in URL_FIELDS if isinstance(entry.get(field), str)), None)
-    if url_field is None:
-        raise _Left("it has neither a command nor a URL")
-    if entry.get("type", "http") not in HTTP_TYPES:
-        raise _Left(f"the gateway does not speak its transport, {entry['type']}")
-    if not isinstance(entry.get("env", {}), dict):
-        raise _Left("its env is not an object")
-    for field in SIGN_IN_FIELDS:
-        if field in entry:
-            raise _Left(f"the host signs in to it ({field})")
+    url_field = url_field_of(entry)
+    assert url_field is not None
     program, *arguments = gateway
     shown = public_url(entry[url_field])
     new = {"command": program, "args": [*arguments, "--http", shown]}
@@ -170,10 +128,10 @@ def _wrap(source: _Source, gateway: list[str]) -> tuple[str, str]:
     env = {**entry.get("env", {}), ENTRY_VARIABLE: source.text}
     others = {field: entry[field] for field in entry if field != "env"}
     wrapped = {**_replaced(others, url_field, new, KEPT_FIELDS), "env": env}
-    return _written(wrapped, like=source.text), shown
+    return written(wrapped, like=source.text), shown
 
 
-def _with_gateway(source: _Source, gateway: list[str]) -> str:
+def _with_gateway(source: Source, gateway: list[str]) -> str:
     """Return the text of an entry whose command became arguments of the gateway."""
     program, *arguments = map(_quoted, gateway)
     fields = members(source.plain, 0)
@@ -186,7 +144,7 @@ def _with_gateway(source: _Source, gateway: list[str]) -> str:
     return _edited(source.text, [(start, end, program), (args.start + 1, args.start + 1, before)])
 
 
-def _without_gateway(source: _Source, number: int) -> str:
+def _without_gateway(source: Source, number: int) -> str:
     """Return the text of an entry whose argument `number`, from 0, becomes its command again."""
     fields = members(source.plain, 0)
     command, args = fields["command"], fields["args"]
@@ -199,7 +157,7 @@ def _without_gateway(source: _Source, number: int) -> str:
     return _edited(source.text, [restored, (args.start + 1, comma.end() if comma else end, "")])
 
 
-def _written(entry: Entry, like: str) -> str:
+def written(entry: Entry, like: str) -> str:
     """Return the text of an entry with the indentation of another."""
     lines = like.split("\n")
     if len(lines) == 1:
@@ -214,54 +172,34 @@ def _quoted(word: str) -> str:
     return json.dumps(word, ensure_ascii=False)
 
 
-def public_url(url: str) -> str:
-    """Return a URL without its password and query, which command lines would show to other users.
-
-    >>> public_url("https://ann:pw@e.com/mcp?key=s"), public_url("https://e.com/mcp")
-    ('https://e.com/mcp', 'https://e.com/mcp')
-    """
-    base = re.split(r"[?#]", url, maxsplit=1)[0]
-    return re.sub(r"^([a-zA-Z]+://)[^/]*@", r"\1", base)
-
-
-def whole_url(url: str, entry: Entry) -> str:
-    """Return the URL of a wrapped entry, of which the command line has the public parts.
-
-    >>> whole_url("https://e.com/mcp", {"url": "https://e.com/mcp?key=s"})
-    'https://e.com/mcp?key=s'
-    """
-    kept = (entry.get(field) for field in URL_FIELDS)
-    return next((each for each in kept if isinstance(each, str) and public_url(each) == url), url)
-
-
-def _unwrap(source: _Source) -> tuple[str, str]:
+def _unwrap(source: Source) -> tuple[str, str]:
     entry = source.entry
-    words = _words(entry)
-    start = _gateway_at(words)
+    words = words_of(entry)
+    start = gateway_at(words)
     if start is None:
-        raise _Left("it has no gateway")
+        raise LeftAlone("it has no gateway")
     env = entry.get("env")
     if isinstance(env, dict) and ENTRY_VARIABLE in env:
         return _unwrap_url(source, env), "HTTP"
     if "--" not in words[start:-1]:
-        raise _Left("it was not made by --wrap")
+        raise LeftAlone("it was not made by --wrap")
     program = words.index("--", start) + 1
     return _without_gateway(source, program - 1), PurePath(words[program]).name
 
 
-def _unwrap_url(source: _Source, env: Entry) -> str:
+def _unwrap_url(source: Source, env: Entry) -> str:
     """Return the entry that was kept, or one with its fields if others were changed since then."""
     text = env[ENTRY_VARIABLE]
     try:
         kept = parse_entry(text)
     except (TypeError, ValueError) as error:
-        raise _Left(f"{ENTRY_VARIABLE} is not a JSON object") from error
+        raise LeftAlone(f"{ENTRY_VARIABLE} is not a JSON object") from error
     rest = {name: value for name, value in env.items() if name != ENTRY_VARIABLE}
     others = {name: value for name, value in source.entry.items() if name not in ("type", "args", "env")}
     restored = _replaced(others, "command", {name: kept[name] for name in kept if name in KEPT_FIELDS})
     if rest or "env" in kept:
         restored["env"] = rest
-    return str(text) if restored == kept else _written(restored, like=source.text)
+    return str(text) if restored == kept else written(restored, like=source.text)
 
 
 def _replaced(entry: Entry, field: str, new: Entry, dropped: Sequence[str] = ()) -> Entry:
@@ -275,38 +213,12 @@ def _replaced(entry: Entry, field: str, new: Entry, dropped: Sequence[str] = ())
     return result
 
 
-def _words(entry: Entry) -> list[str]:
-    """Return the command of an entry with its arguments; [] if it has none."""
-    command, args = entry.get("command"), entry.get("args", [])
-    if not isinstance(command, str) or not isinstance(args, list):
-        return []
-    return [command, *map(str, args)]
-
-
-def _is_fdstore(words: list[str]) -> bool:
-    """Return whether a command starts fdstore, by its name or as a module of any Python.
-
-    >>> _is_fdstore(["/opt/python", "-P", "-m", "fdstore", "mcp"]), _is_fdstore(["npx", "--", "fdstore"])
-    (True, False)
-    """
-    own = words[: words.index("--")] if "--" in words else words
-    return bool(own) and (PurePath(own[0]).stem == "fdstore" or ("-m", "fdstore") in pairwise(own))
-
-
-def _gateway_at(words: list[str]) -> int | None:
-    """Return the position of the word `gateway` of our command; None if there is none."""
-    if not _is_fdstore(words):
-        return None
-    end = words.index("--") if "--" in words else len(words)
-    return words.index("gateway", 0, end) if "gateway" in words[:end] else None
-
-
 def _offers_tools(entry: object, process: str | None) -> bool:
     """Return whether an entry has a gateway that offers the tools that read descriptors of a process."""
     if not isinstance(entry, dict) or entry.get("disabled") is True:
         return False
-    words = _words(entry)
-    start = _gateway_at(words)
+    words = words_of(entry)
+    start = gateway_at(words)
     if start is None:
         return False
     options = words[start : words.index("--", start) if "--" in words else len(words)]

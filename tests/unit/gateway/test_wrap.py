@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fdstore.errors import InvalidArgument
-from fdstore.integrations.gateway.wrap import ENTRY_VARIABLE, unwrap_config, whole_url, wrap_config
+from fdstore.integrations.gateway.config_entries import ENTRY_VARIABLE, whole_url
+from fdstore.integrations.gateway.wrap import unwrap_config, wrap_config
 
 words = st.text(st.characters(categories=["L", "N", "P"]), min_size=1, max_size=9).filter(
     lambda word: "fdstore" not in word  # which is left as it is

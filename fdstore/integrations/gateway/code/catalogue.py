@@ -19,9 +19,10 @@ from typing import Any
 import msgspec
 
 from fdstore.integrations.gateway.code.signatures import Schema, properties_of, signature
+from fdstore.integrations.gateway.group_routing import SEPARATOR
 from fdstore.interpreter import prelude
 
-RESULT = "result"
+RESULT, CONTENT = "result", "content"
 
 MAX_FOUND = 20
 """Tools that one search shows."""
@@ -46,14 +47,20 @@ class CodeTool(msgspec.Struct, frozen=True, kw_only=True):
     allowed: bool
 
     @property
-    def wraps(self) -> bool:
-        """Whether its structured result has one field, `result`, as servers make it of a tool that returns no
-        object. Code gets the value of the field."""
-        return self.returned is not None and list(properties_of(self.returned)) == [RESULT]
+    def field(self) -> str:
+        """The one field of its structured result, of which code gets the value; "" if there are others.
+        Servers make such a result of what is no object: Python's a `result`, TypeScript's often a `content`
+        of text."""
+        fields = {} if self.returned is None else properties_of(self.returned)
+        if list(fields) == [RESULT]:
+            return RESULT
+        content = fields.get(CONTENT)
+        is_text = isinstance(content, Mapping) and content.get("type") == "string"
+        return CONTENT if is_text and len(fields) == 1 else ""
 
     @property
     def signature(self) -> str:
-        return signature(self.name, self.given, self.returned, field=RESULT if self.wraps else "")
+        return signature(self.name, self.given, self.returned, field=self.field)
 
     @property
     def line(self) -> str:
@@ -86,10 +93,11 @@ class CodeTool(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Catalogue:
-    """The tools of servers, by their names in code."""
+    """The tools of servers, by their names in code. `servers` have tools at times, if not now."""
 
-    def __init__(self, tools: Iterable[CodeTool]) -> None:
+    def __init__(self, tools: Iterable[CodeTool], servers: Iterable[str] = ()) -> None:
         self.tools = {tool.name: tool for tool in tools}
+        self._servers = tuple(servers)
 
     @property
     def names(self) -> list[str]:
@@ -97,7 +105,7 @@ class Catalogue:
 
     @property
     def servers(self) -> list[str]:
-        return list(dict.fromkeys(name.partition(".")[0] for name in self.tools))
+        return list(dict.fromkeys([*self._servers, *(name.partition(".")[0] for name in self.tools)]))
 
     def find(self, query: str) -> str:
         """Return the tools that fit some words, the best first, a signature and a line each; the whole
@@ -135,9 +143,28 @@ def _score(tool: CodeTool, words: Sequence[str]) -> int:
     return sum(4 * (word in parts) + 2 * (word in name) + (word in text) for word in words)
 
 
-def read_tools(server: str, listed: Iterable[Mapping[str, Any]], patterns: Sequence[str]) -> list[CodeTool]:
+def read_tools_of(
+    servers: Sequence[str], listed: Sequence[Mapping[str, Any]], patterns: Sequence[str]
+) -> list[CodeTool]:
+    """Return the tools of several servers, each of whose names begins with that of its server."""
+    found: list[CodeTool] = []
+    for server in servers:
+        prefix = server + SEPARATOR
+        own = [
+            {**each, "name": each["name"].removeprefix(prefix)}
+            for each in listed
+            if isinstance(each.get("name"), str) and each["name"].startswith(prefix)
+        ]
+        found += read_tools(server, own, patterns, prefix)
+    return found
+
+
+def read_tools(
+    server: str, listed: Iterable[Mapping[str, Any]], patterns: Sequence[str], prefix: str = ""
+) -> list[CodeTool]:
     """Return the tools of a server, given as its list has them. `server` is its name in code, `patterns` name
-    the tools that code may call although they may change things."""
+    the tools that code may call although they may change things; the server knows a tool by its name after
+    `prefix`."""
     found: list[CodeTool] = []
     taken: set[str] = set()
     for each in listed:
@@ -152,7 +179,7 @@ def read_tools(server: str, listed: Iterable[Mapping[str, Any]], patterns: Seque
         found.append(
             CodeTool(
                 name=name,
-                tool=tool,
+                tool=prefix + tool,
                 description=description if isinstance(description, str) else "",
                 given=_schema(each.get("inputSchema")),
                 returned=_schema(returned) if isinstance(returned, Mapping) else None,

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Raw
 
 from fdstore.errors import FDStoreError, InvalidArgument
-from fdstore.integrations.gateway.code.catalogue import Catalogue, read_tools
+from fdstore.integrations.gateway.code.catalogue import Catalogue, CodeTool, read_tools, read_tools_of
 from fdstore.integrations.gateway.code.checking import check_code
 from fdstore.integrations.gateway.code.program_journal import ProgramJournal
 from fdstore.integrations.gateway.code.tool_functions import ToolFunctions
@@ -46,12 +46,14 @@ class CodeOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options of `--code`.
 
     mode     whether the host sees the tools of the server beside ours
-    server   the name of the server in code
+    servers  the names of the servers in code
+    is_group whether there are several, so that names of their tools begin with that of a server
     allowed  patterns of tools that may change things and that code may call
     """
 
     mode: Mode = "also"
-    server: str = "server"
+    servers: tuple[str, ...] = ("server",)
+    is_group: bool = False
     allowed: tuple[str, ...] = ()
 
 
@@ -144,10 +146,16 @@ class Programs:
                 for page in call.calls.pages("tools/list", call.meta):
                     listed += [value_of(each) for each in items_of(page.get("tools", b"")) or []]
                 tools = [each for each in listed if isinstance(each, dict)]
-                known = Catalogue(read_tools(self.options.server, tools, self.options.allowed))
+                known = Catalogue(self._read(tools), self.options.servers)
                 if version == self._version:
                     self._catalogue = known
             return known
+
+    def _read(self, tools: list[dict[str, Any]]) -> list[CodeTool]:
+        servers, allowed = self.options.servers, self.options.allowed
+        if self.options.is_group:
+            return read_tools_of(servers, tools, allowed)
+        return read_tools(servers[0], tools, allowed)
 
     def answer(self, tool: str, arguments: Mapping[str, Any], call: Call) -> Content:
         """Run one of our tools to its end. What is wrong is a result, too."""
@@ -197,7 +205,8 @@ class Programs:
 
     def _context(self, connected: Connected) -> Context:
         handle = connected.process.handle
-        enabled = [*(self._descriptors.offered or READING_TOOLS), RUN_PYTHON]
+        read_elsewhere = READING_TOOLS if self.options.mode == "also" else ()
+        enabled = [*(self._descriptors.offered or read_elsewhere), RUN_PYTHON]
         return context_for(
             handle,
             connected.store.prefix,
@@ -241,11 +250,12 @@ _FIND_DESCRIPTION = (
 
 
 def _description(known: Catalogue | None, options: CodeOptions) -> str:
+    server = "SERVER" if options.is_group else options.servers[0]
     parts = [
         "Run Python that calls the tools of MCP servers. Results stay in the program, and only what it "
         "prints comes back to you: for many calls, for long results, and where one result goes into the next "
         "call.\n"
-        f"- await {options.server}.TOOL(name=value): each tool is an async function, with arguments by name. "
+        f"- await {server}.TOOL(name=value): each tool is an async function, with arguments by name. "
         "find_tools shows them. A structured result is a dict or a list, a text a str, one of more than "
         f"{MAX_VALUE_CHARS:,} characters a Text. A failed call raises. asyncio.gather(...) calls several at "
         "the same time.\n"
@@ -256,6 +266,8 @@ def _description(known: Catalogue | None, options: CodeOptions) -> str:
         "collections, asyncio and the like, no files, no network, no packages. Classes cannot inherit; there "
         "is no yield and no del."
     ]
+    if options.is_group:
+        parts.append(f"Servers: {', '.join(options.servers)}")
     if known is not None and known.tools:
         names = ", ".join(known.names)
         if len(names) > MAX_NAMES_CHARS:

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Raw
 
 from fdstore.errors import CallInterrupted, InvalidArgument
-from fdstore.integrations.gateway.code.catalogue import RESULT, Catalogue, CodeTool
+from fdstore.integrations.gateway.code.catalogue import Catalogue, CodeTool
 from fdstore.integrations.gateway.code.checking import problem_with
 from fdstore.integrations.gateway.code.program_journal import ProgramJournal
 from fdstore.integrations.gateway.code.upstream_calls import (
@@ -99,7 +99,7 @@ class ToolFunctions:
         shelf = Shelf(handle, call.tool.name, self._context.config.default_page_size, call_id)
         try:
             message = yield Disk(call.request.answer.result)
-            outcome = yield from outcome_of(message, shelf, RESULT if call.tool.wraps else "")
+            outcome = yield from outcome_of(message, shelf, call.tool.field)
         except (ServerGone, Cancelled) as error:
             outcome = FunctionOutcome(error=str(error), kind="RuntimeError")
         with self._lock:

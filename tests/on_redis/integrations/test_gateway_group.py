@@ -1,0 +1,198 @@
+"""Several servers behind one gateway, as one server of the host, and for programs of its model."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from fdstore.errors import InvalidArgument
+from fdstore.integrations.gateway.code.programs import CodeOptions
+from fdstore.integrations.gateway.server_config import ServerStart
+from fdstore.integrations.gateway.server_group import ServerGroup
+from tests.on_redis.integrations.code_host import UPSTREAM, Host, printed
+from tests.waiting import wait_until
+
+
+class Group:
+    """A host of several servers. `said`: what the operator is told."""
+
+    def __init__(self, url: str, starts: list[ServerStart], begin_s: float = 20.0, **options: Any) -> None:
+        self.said: list[str] = []
+        self.group = ServerGroup(starts, self.said.append, begin_s=begin_s)
+        names = tuple(start.name for start in starts)
+        self.host = Host(url, CodeOptions(servers=names, is_group=True, **options), self.group)
+        begun = self.host.answer_to(self.host.send("initialize", protocolVersion="2025-11-25"))
+        assert begun["protocolVersion"] == "2025-11-25"
+        self.host.write({"method": "notifications/initialized"})
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.host, name)
+
+    def pid(self, name: str) -> int:
+        return self.group.pid(name)
+
+
+def start(name: str, *command: str, **env: str) -> ServerStart:
+    return ServerStart(name=name, command=command or UPSTREAM, env=env)
+
+
+@pytest.fixture
+def make_group(redis_url: str) -> Iterator[Callable[..., Group]]:
+    made: list[Group] = []
+
+    def make(*starts: ServerStart, **options: Any) -> Group:
+        made.append(Group(redis_url, list(starts), **options))
+        return made[-1]
+
+    yield make
+    for group in made:
+        group.host.close()
+
+
+@pytest.fixture
+def group(make_group: Callable[..., Group]) -> Group:
+    return make_group(start("one", NAME="first"), start("two", NAME="second"))
+
+
+def test_the_host_sees_the_tools_of_all_servers(group: Group) -> None:
+    names = group.list_tools()
+
+    assert [name for name in names if name.endswith("echo")] == ["one__echo", "two__echo"]
+    assert names[-1] == "find_tools"
+    called = group.send("tools/call", name="two__echo", arguments={"text": "hi"})
+    assert group.answer_to(called)["content"][0]["text"] == "hi"
+
+
+def test_code_calls_the_tools_of_all_servers(group: Group) -> None:
+    assert group.run("await one.name(), await two.name()") == "('first', 'second')"
+    assert "there is no tool two.ecko; did you mean two.echo" in group.fails("await two.ecko(text='a')")
+
+
+def test_a_result_of_one_server_goes_into_a_call_of_the_other(group: Group) -> None:
+    group.run("big = await one.lines(count=200_000)")
+
+    assert group.run("(await two.echo(text=big.split(lines=2000)[1]))[:10]") == "'line 2001\\n'"
+
+
+def test_calls_of_both_servers_are_under_way_together(group: Group) -> None:
+    code = (
+        "import asyncio\nawait asyncio.gather(*[server.together(number=n, of=20)"
+        " for server in (one, two) for n in range(20)])"
+    )
+
+    assert group.run(code) == str(2 * [str(number) for number in range(20)])
+
+
+def test_what_two_servers_ask_the_host_under_one_id_is_told_apart(group: Group) -> None:
+    """Both use the id ask-1."""
+    first = group.send("tools/call", name="one__asks", arguments={})
+    asked_first = group.read()
+    second = group.send("tools/call", name="two__asks", arguments={})
+    asked_second = group.read()
+
+    assert asked_first["id"] != asked_second["id"]
+    for asked, day in ((asked_second, "Tuesday"), (asked_first, "Monday")):
+        group.write({"id": asked["id"], "result": {"action": "accept", "content": {"day": day}}})
+        answered = group.read()
+        assert answered["id"] == (second if day == "Tuesday" else first)
+        assert day in answered["result"]["content"][0]["text"]
+
+
+def test_a_cancelled_call_is_cancelled_at_its_server_alone(group: Group) -> None:
+    called = group.send("tools/call", name="one__never", arguments={})
+    group.write({"method": "notifications/cancelled", "params": {"requestId": called}})
+
+    def cancels(name: str) -> list[Any]:
+        requests = json.loads(group.run(f"print(await {name}.requests())"))
+        return [
+            each["params"]["requestId"] for each in requests if each["method"] == "notifications/cancelled"
+        ]
+
+    assert (cancels("one"), cancels("two")) == ([called], [])
+
+
+def test_a_server_that_ends_leaves_and_the_others_go_on(group: Group) -> None:
+    """What it owes is answered; programs see an exception; its tools are gone."""
+    group.run("kept = await one.echo(text='hi')")
+    owed = group.send("tools/call", name="one__never", arguments={})
+    program = group.begin("try:\n    await one.exit()\nexcept RuntimeError as e:\n    print('ended:', e)")
+
+    answers = {}
+    while len(answers) < 2:
+        message = group.read()
+        if "id" in message:
+            answers[message["id"]] = message
+        else:
+            group.notes.append(message)
+
+    assert "exited with code 3" in answers[owed]["error"]["message"]
+    assert printed(answers[program]["result"]).startswith("ended: one: the MCP server exited with code 3")
+    wait_until(lambda: group.said, what="what the operator is told")
+    assert group.run("kept, await two.name()") == "('hi', 'second')"
+    assert "there is no tool one.echo" in group.fails("await one.echo(text='a')")
+    assert not [name for name in group.list_tools() if name.startswith("one__")]
+    assert [note["method"] for note in group.notes] == ["notifications/tools/list_changed"]
+
+
+def test_a_server_that_is_late_joins_later(make_group: Callable[..., Group], tmp_path: Any) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    group = make_group(start("one", NAME="first"), start("late", NAME="second", GATE=str(gate)), begin_s=0.2)
+
+    assert not [name for name in group.list_tools() if name.startswith("late__")]
+    assert group.said == ["these servers are late, and join when they have begun: late"]
+    gate.write_text("begin", "ascii")
+
+    assert group.read()["method"] == "notifications/tools/list_changed"
+    assert group.run("await late.name()") == "'second'"
+
+
+def test_a_server_that_does_not_read_holds_up_no_other(group: Group) -> None:
+    group.list_tools()
+    os.kill(group.pid("one"), signal.SIGSTOP)
+    try:
+        for _ in range(4):  # more than its pipe holds
+            group.send("tools/call", name="one__echo", arguments={"text": "x" * 100_000})
+        called = group.send("tools/call", name="two__echo", arguments={"text": "hi"})
+        assert group.answer_to(called)["content"][0]["text"] == "hi"
+    finally:
+        os.kill(group.pid("one"), signal.SIGCONT)
+
+
+def test_servers_that_cannot_be_started_are_told_and_left_out(
+    make_group: Callable[..., Group], redis_url: str
+) -> None:
+    group = make_group(start("one", NAME="first"), start("none", "no-such-server"))
+
+    assert group.run("await one.name()") == "'first'"
+    assert group.said == ["the MCP server none: no-such-server cannot be started: No such file or directory"]
+    with pytest.raises(InvalidArgument, match="no-such-server cannot be started"):
+        ServerGroup([start("none", "no-such-server")], print)
+
+
+def test_without_any_server_that_begins_the_host_is_told(redis_url: str) -> None:
+    said: list[str] = []
+    group = ServerGroup([start("one", sys.executable, "-c", "raise SystemExit(5)")], said.append)
+    host = Host(redis_url, CodeOptions(servers=("one",), is_group=True), group)
+
+    host.send("initialize", protocolVersion="2025-11-25")
+
+    assert "exited with code 5" in host.read()["error"]["message"]
+    assert host.leave() == 5
+    host.close()
+
+
+def test_the_others_are_ended_with_the_host(group: Group) -> None:
+    pids = [group.pid("one"), group.pid("two")]
+
+    assert group.leave() == 0
+    assert not group.said
+    for pid in pids:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
