@@ -185,8 +185,6 @@ def gateway(
         raise click.UsageError("--listen and --header need --http")
     if header_paths and listen is None:
         raise click.UsageError("--header-path needs --listen")
-    if code is not None and listen is not None:
-        raise click.UsageError("--code serves a host on standard input; leave --listen out")
     if code is None and (code_allow or name):
         raise click.UsageError("--code-allow and --name need --code")
     if name and (config_file or servers):
@@ -316,7 +314,8 @@ def _relay_http(
     except InvalidArgument as error:
         raise click.BadParameter(error.problem, param_hint="--listen") from error
     output.show_logs()
-    serve(HttpRelay(url, descriptors, headers, header_paths=header_paths), socket, url, _say)
+    relay = HttpRelay(url, descriptors, headers, header_paths=header_paths, programs=programs)
+    serve(relay, socket, url, _say)
     return 0
 
 

@@ -292,7 +292,6 @@ def test_wrong_usage_is_refused(command):
         ["--listen", "127.0.0.1:0", "--", "x"],
         ["--http", "http://x/", "--", "x"],
         ["--http", "http://127.0.0.1:1/", "--listen", "0.0.0.0:0"],
-        ["--http", "http://127.0.0.1:1/", "--listen", "127.0.0.1:0", "--code"],
         ["--code-allow", "*", "--", "x"],
         ["--name", "docs", "--", "x"],
         ["--code", "--name", "my docs", "--", "x"],

@@ -1,4 +1,5 @@
-"""The official conformance suite of MCP scores the same through the gateway as without it."""
+"""The official conformance suite of MCP scores the same through the gateway as without it, with `--code also`
+too."""
 
 from __future__ import annotations
 
@@ -29,10 +30,11 @@ def direct() -> Iterator[str]:
         server.kill()
 
 
-@pytest.fixture(scope="module")
-def through_gateway(direct: str) -> Iterator[str]:
+@pytest.fixture(scope="module", params=[(), ("--code", "also")], ids=["plain", "code"])
+def through_gateway(direct: str, request: pytest.FixtureRequest) -> Iterator[str]:
     """The URL of a gateway before it."""
-    command = [sys.executable, "-m", "fdstore", "gateway", "--process", "suite", "--http", direct]
+    options = ["--process", "suite", *request.param]
+    command = [sys.executable, "-m", "fdstore", "gateway", *options, "--http", direct]
     with PrivateServer() as store:
         environment = {**os.environ, "FDSTORE_URL": store.url}
         gateway = Child(

@@ -18,7 +18,9 @@ the answer to `initialize` (the list of tools may change).
     host_connection  a host on standard input and output
     host_programs    with --code: the programs of its model
     stdio_relay      between standard input and output and a child process
+    http_connection  a session of a server by HTTP
     http_upstream    between standard input and output and a server by HTTP
+    http_programs    with --code: the programs of clients by HTTP
     http_relay       between HTTP and a server by HTTP
     http_server      the port of the relay
     sse              events of a text/event-stream

@@ -62,6 +62,7 @@ class HostConnection:
         self._host_in, self._host_out = host_in, MessageWriter(host_out)
         self._calls = UpstreamCalls(send)
         self._programs = None if programs is None else HostPrograms(programs, self._calls, self._notify)
+        self._look_at = None if programs is None else programs.look_at
         self._rewriter = Rewriter(descriptors.limit, offer_of(descriptors, programs))
         self._lock = threading.Lock()
         self._jobs: set[threading.Thread] = set()
@@ -90,8 +91,8 @@ class HostConnection:
         """Pass on a message of the server as a line that ends with `end`."""
         if self._calls.take(message):
             return
-        if self._programs is not None:
-            self._programs.look_at(message)
+        if self._look_at is not None:
+            self._look_at(message)
         decision = self._decide(message)
         if isinstance(decision, Forward):
             self._rewrite(message, end, decision)

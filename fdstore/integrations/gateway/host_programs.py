@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Raw
 
 from fdstore.integrations.gateway.code.upstream_calls import UpstreamCalls
-from fdstore.integrations.gateway.long_values import Message
 from fdstore.integrations.gateway.rewriting import CallOurTool, RequestKey
 
 if TYPE_CHECKING:
@@ -33,11 +32,6 @@ class HostPrograms:
 
     def definitions(self) -> list[dict[str, Any]]:
         return self._programs.definitions()
-
-    def look_at(self, message: Message) -> None:
-        """Notice that the server has other tools now."""
-        if len(message.text) < MAX_NOTICE_BYTES and LIST_CHANGED in bytes(message.text):
-            self._programs.tools_changed()
 
     def begin(self, request: CallOurTool) -> Callable[[], bytes | None] | None:
         """Return the function that answers a call of our tools for code, which returns None if the call was
@@ -92,7 +86,3 @@ class HostPrograms:
                 )
 
         return report
-
-
-LIST_CHANGED = b"notifications/tools/list_changed"
-MAX_NOTICE_BYTES = 4096

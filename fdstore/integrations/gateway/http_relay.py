@@ -26,14 +26,17 @@ from starlette.responses import Response, StreamingResponse
 
 from fdstore.integrations.gateway.acting import answer_call, expand, rewrite
 from fdstore.integrations.gateway.descriptors import Descriptors
+from fdstore.integrations.gateway.host_connection import offer_of
+from fdstore.integrations.gateway.http_programs import OF_ONE_REQUEST, HttpPrograms
 from fdstore.integrations.gateway.json_parts import encode
 from fdstore.integrations.gateway.long_values import LONG_BYTES, Buffer, Message
-from fdstore.integrations.gateway.rewriting import CallOurTool, Expand, Forward, Rewriter
+from fdstore.integrations.gateway.rewriting import CallOurTool, CancelOurTool, Expand, Forward, Rewriter
 from fdstore.integrations.gateway.sse import EventSplitter, data_of, with_data
-from fdstore.integrations.gateway.tool_list import ToolOffer
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
+
+    from fdstore.integrations.gateway.code.programs import Programs
 
 T = TypeVar("T")
 
@@ -56,6 +59,7 @@ class HttpRelay:
                    may be secrets that clients do not have, as may the login in `url`: other paths, which the
                    operator did not think of, get neither
     header_paths   other paths that get both
+    programs       with --code: those of the clients' models
     """
 
     def __init__(
@@ -65,12 +69,13 @@ class HttpRelay:
         headers: Mapping[str, str],
         *,
         header_paths: Collection[str] = (),
+        programs: Programs | None = None,
     ) -> None:
         self._url = httpx2.URL(url)
         self._trusted_paths = {self._url.path, *header_paths}
         self._descriptors = descriptors
         self._headers = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
-        self._offer = ToolOffer(descriptors.offered)
+        self._offer = offer_of(descriptors, programs)
         self._sessions: OrderedDict[str, Rewriter] = OrderedDict()
         # A tool may take as long as it needs. No limit of connections, since each listener holds one. Clients
         # get redirects and cookies themselves: the next request here may be another client's.
@@ -81,6 +86,7 @@ class HttpRelay:
             follow_redirects=False,
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
         )
+        self._programs = None if programs is None else HttpPrograms(programs, self._client)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -103,12 +109,17 @@ class HttpRelay:
         if not is_local(request.headers.get("host"), request.headers.get("origin")):
             return _error(403, "this Host or Origin is not allowed: the gateway serves this machine only")
         body = await request.body()
-        session = self._session(request.headers.get("mcp-session-id", ""))
+        name = request.headers.get("mcp-session-id", "")
+        session = self._session(name)
         rewriter = Rewriter(self._descriptors.limit, self._offer)
         if request.method != "POST":
             return await self._pass_on(request, body, session if request.method == "GET" else None)
         decision = rewriter.to_server(body)
         if isinstance(decision, CallOurTool):
+            if self._programs is not None and self._programs.has(decision.tool):
+                session.to_server(body)  # so that it knows what is cancelled
+                headers = self._session_headers(request)
+                return await self._programs.respond(request, decision, name, self._target(request), headers)
             answer = await asyncio.to_thread(answer_call, self._descriptors, decision)
             return Response(answer, media_type="application/json")
         if isinstance(decision, Expand) and not _is_in_header(request):
@@ -116,7 +127,11 @@ class HttpRelay:
             if expanded is None:
                 return Response(mistake, media_type="application/json")
             body = bytes(expanded)
-        session.to_server(body)
+        kept = session.to_server(body)
+        if isinstance(kept, CancelOurTool):
+            if self._programs is not None:
+                self._programs.cancel(name, kept.key)
+            return Response(status_code=202)
         return await self._pass_on(request, body, rewriter, session)
 
     def _session(self, name: str) -> Rewriter:
@@ -164,14 +179,23 @@ class HttpRelay:
     async def _send(self, request: Request, body: bytes) -> httpx2.Response:
         """Send a request on, and return the response once its headers are here. A client that disconnects
         meanwhile takes its request back. Raises `httpx2.HTTPError`, `ClientDisconnect`."""
-        given = self._headers if request.scope["path"] in self._trusted_paths else []
-        names = {name for name, _ in given} | _NOT_PASSED_ON
-        headers = [pair for pair in request.headers.raw if pair[0] not in names]
-        headers += [*given, (b"accept-encoding", b"identity")]
+        headers = self._headers_for(request)
         built = self._client.build_request(
             request.method, self._target(request), headers=headers, content=body or None
         )
         return await _unless_it_leaves(request, self._client.send(built, stream=True))
+
+    def _headers_for(self, request: Request) -> list[tuple[bytes, bytes]]:
+        """Return the headers of a client's request as the server gets them."""
+        given = self._headers if request.scope["path"] in self._trusted_paths else []
+        names = {name for name, _ in given} | _NOT_PASSED_ON
+        headers = [pair for pair in request.headers.raw if pair[0] not in names]
+        return [*headers, *given, (b"accept-encoding", b"identity")]
+
+    def _session_headers(self, request: Request) -> dict[str, str]:
+        """Return those that its other requests have, too."""
+        headers = ((name.decode(), value.decode("latin-1")) for name, value in self._headers_for(request))
+        return {name: value for name, value in headers if name not in OF_ONE_REQUEST}
 
     def _target(self, request: Request) -> httpx2.URL:
         query = request.scope.get("query_string", b"")
@@ -203,12 +227,17 @@ class HttpRelay:
         is_long = len(data) > LONG_BYTES
         message = await asyncio.to_thread(Message.of, data) if is_long else Message.of(data)
         decision = rewriter.from_server(message)
+        if self._programs is not None:
+            self._programs.look_at(message)
         if session is not None:
             session.forget_answered(message)
         if isinstance(decision, Forward):
             return data
-        definitions = self._descriptors.definitions
-        return await asyncio.to_thread(rewrite, self._descriptors, message, decision, definitions)
+        return await asyncio.to_thread(rewrite, self._descriptors, message, decision, self._definitions)
+
+    def _definitions(self) -> list[dict[str, Any]]:
+        ours = self._descriptors.definitions()
+        return ours if self._programs is None else ours + self._programs.definitions()
 
 
 async def _chunks(response: httpx2.Response) -> AsyncIterator[bytes | memoryview]:

@@ -301,7 +301,7 @@ def test_a_host_on_standard_input_uses_a_server_by_http(
     upstream.requests.clear()
     upstream.session = "s7"
     host = StdioHost(upstream_url, descriptors)
-    assert host.ask("initialize")["result"] == {"protocolVersion": "2025-11-25"}
+    assert host.ask("initialize")["result"]["protocolVersion"] == "2025-11-25"
     host.send("notifications/initialized")
 
     assert shown(host.ask("tools/call", name="lines")).startswith('<fd_result fd="fd:1" ')

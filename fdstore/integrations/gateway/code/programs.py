@@ -23,6 +23,7 @@ from fdstore.integrations.gateway.code.tool_functions import ToolFunctions
 from fdstore.integrations.gateway.code.upstream_calls import Cancelled, ServerGone, UpstreamCalls
 from fdstore.integrations.gateway.descriptors import Connected, Descriptors, error_element, mcp_blocks
 from fdstore.integrations.gateway.json_parts import items_of, value_of
+from fdstore.integrations.gateway.long_values import Message
 from fdstore.programs.course import abandon
 from fdstore.results.context import Context
 from fdstore.tools.catalogue import READING_TOOLS
@@ -37,6 +38,9 @@ Content: TypeAlias = tuple[list[dict[str, Any]], bool]
 
 RUN_PYTHON, FIND_TOOLS = "run_python", "find_tools"
 CODE_TOOLS = (RUN_PYTHON, FIND_TOOLS)
+
+LIST_CHANGED = b"notifications/tools/list_changed"
+MAX_NOTICE_BYTES = 4096
 
 MAX_NAMES_CHARS = 2000
 """How much of the names of tools the description of run_python shows."""
@@ -132,10 +136,11 @@ class Programs:
             },
         ]
 
-    def tools_changed(self) -> None:
-        """Ask the server for its tools again when they are needed."""
-        self._version += 1
-        self._catalogue = None
+    def look_at(self, message: Message) -> None:
+        """Look whether a server says that it has other tools now: they are asked for when they are needed."""
+        if len(message.text) < MAX_NOTICE_BYTES and LIST_CHANGED in bytes(message.text):
+            self._version += 1
+            self._catalogue = None
 
     def catalogue(self, call: Call) -> Catalogue:
         """Return the tools of the server. Raises `ServerGone`, and ValueError if it gives no list."""

@@ -1,0 +1,158 @@
+"""Programs of hosts that reach the gateway by HTTP."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import httpx2
+import pytest
+
+from fdstore.integrations.gateway.code.programs import CodeOptions, Programs
+from fdstore.integrations.gateway.descriptors import Descriptors
+from fdstore.integrations.gateway.http_relay import HttpRelay
+from fdstore.integrations.gateway.sse import EventSplitter, data_of
+from tests.mcp_http_upstream import Upstream, served
+from tests.waiting import PATIENCE_S
+
+BOTH = {"Accept": "application/json, text/event-stream", "Mcp-Session-Id": "s7", "X-Mine": "2"}
+META = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
+TOOLS = ("lines", "stream", "refused", "never", "broken")
+
+
+@pytest.fixture
+def upstream() -> Upstream:
+    made = Upstream()
+    made.tools = [{"name": name, "inputSchema": {}} for name in TOOLS]
+    return made
+
+
+@pytest.fixture
+def url(upstream: Upstream, redis_url: str) -> Iterator[str]:
+    """The URL of a gateway with `--code`."""
+    descriptors = Descriptors(redis_url, None, "triage", 8000, print)
+    descriptors.start()
+    programs = Programs(CodeOptions(allowed=("*",)), descriptors)
+    with served(upstream) as behind:
+        relay = HttpRelay(behind, descriptors, {"Authorization": "Bearer s"}, programs=programs)
+        with served(relay) as url:
+            yield url
+
+
+def request(code: str, id: Any = 1, **meta: Any) -> Any:
+    params = {"name": "run_python", "arguments": {"code": code}, "_meta": meta}
+    return {"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}
+
+
+def messages_of(response: httpx2.Response) -> list[Any]:
+    return [json.loads(data) for event in EventSplitter().feed(response.content) if (data := data_of(event))]
+
+
+def printed(answer: Any) -> str:
+    return "\n".join(str(answer["result"]["content"][0]["text"]).splitlines()[1:-1])
+
+
+def run(url: str, code: str, **meta: Any) -> str:
+    """Run code, and return what the model sees."""
+    [*_, answer] = messages_of(httpx2.post(url, json=request(code, **meta), headers=BOTH, timeout=PATIENCE_S))
+    return printed(answer)
+
+
+def test_a_host_by_http_sees_our_two_tools(url: str) -> None:
+    listing = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+
+    tools = httpx2.post(url, json=listing, headers=BOTH).json()["result"]["tools"]
+
+    assert [tool["name"] for tool in tools] == [
+        *TOOLS,
+        *("read_fd", "search_fd", "list_fds", "run_python", "find_tools"),
+    ]
+
+
+def test_a_program_calls_the_server_as_its_client_does(url: str, upstream: Upstream) -> None:
+    """With the headers of its client's session, and those of the operator."""
+    code = "import asyncio\n[len(each) for each in await asyncio.gather(server.lines(), server.stream())]"
+
+    assert run(url, code) == "[48893, 9000]"
+
+    calls = [headers for _, headers, message in upstream.requests if message["method"] == "tools/call"]
+    assert len(calls) == 2
+    for headers in calls:
+        assert (headers["mcp-session-id"], headers["x-mine"]) == ("s7", "2")
+        assert headers["authorization"] == "Bearer s"
+
+
+def test_each_call_of_the_newest_era_has_its_own_headers(url: str, upstream: Upstream) -> None:
+    headers = {**BOTH, "Mcp-Method": "tools/call", "Mcp-Name": "run_python"}
+    httpx2.post(url, json=request("await server.lines()", **META), headers=headers, timeout=PATIENCE_S)
+
+    [sent] = [headers for _, headers, message in upstream.requests if message["method"] == "tools/call"]
+    assert (sent["mcp-name"], sent["mcp-protocol-version"]) == ("lines", "2026-07-28")
+
+
+def test_a_client_that_takes_no_stream_gets_the_answer_alone(url: str) -> None:
+    response = httpx2.post(url, json=request("1 + 1"), headers={"Accept": "application/json"})
+
+    assert printed(response.json()) == "2"
+
+
+def test_progress_comes_before_the_answer_under_the_clients_token(url: str) -> None:
+    response = httpx2.post(
+        url, json=request("await server.lines()", progressToken="mine"), headers=BOTH, timeout=PATIENCE_S
+    )
+
+    *notes, answer = messages_of(response)
+    assert [note["params"]["progressToken"] for note in notes] == ["mine"] * len(notes)
+    assert notes
+    assert not answer["result"]["isError"]
+
+
+def test_what_a_server_says_meanwhile_reaches_the_client(url: str) -> None:
+    response = httpx2.post(url, json=request("len(await server.stream())"), headers=BOTH, timeout=PATIENCE_S)
+
+    note, answer = messages_of(response)
+    assert note["method"] == "notifications/message"
+    assert printed(answer) == "9000"
+
+
+def test_a_stream_that_broke_off_is_continued_for_a_program(url: str) -> None:
+    assert run(url, "len(await server.broken())") == "9000"
+
+
+def test_a_refusal_is_an_exception(url: str) -> None:
+    code = "try:\n    await server.refused()\nexcept RuntimeError as error:\n    print(error)"
+
+    assert "HTTP 401" in run(url, code)
+
+
+@pytest.mark.parametrize("meta", [{}, META], ids=["2025-11-25", "2026-07-28"])
+def test_a_client_that_goes_away_ends_its_program(url: str, upstream: Upstream, meta: dict[str, str]) -> None:
+    with httpx2.stream("POST", url, json=request("await server.never()", **meta), headers=BOTH):
+        assert upstream.waiting.wait(PATIENCE_S)
+
+    assert upstream.cancelled.wait(PATIENCE_S)
+    assert run(url, "'next'") == "'next'"
+
+
+def test_a_program_that_is_cancelled_in_its_session_ends_without_an_answer(
+    url: str, upstream: Upstream
+) -> None:
+    said: list[Any] = []
+
+    def ask() -> None:
+        sent = request("await server.never()", id=5)
+        said.append(httpx2.post(url, json=sent, headers=BOTH, timeout=PATIENCE_S))
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    assert upstream.waiting.wait(PATIENCE_S)
+    params = {"requestId": 5}
+    cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
+
+    assert httpx2.post(url, json=cancel, headers={**BOTH, "Mcp-Session-Id": "s7"}).status_code == 202
+
+    assert upstream.cancelled.wait(PATIENCE_S)
+    asking.join()
+    assert messages_of(said[0]) == []
