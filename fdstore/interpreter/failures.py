@@ -200,7 +200,19 @@ def _explain(kind: str, message: str, program: Program) -> tuple[str, str, list[
         return kind, message, _hint(_ATTRIBUTES, f"{found[1]}.{found[2]}")
     if found := re.match(r"'(Text|Hit|Spawned|Piped)' object has no attribute '(\w+)'", message):
         return kind, message, _unknown_attribute(found[1], found[2])
+    if found := re.match(r"'(dict|list|set|str|tuple)' object has no attribute '(\w+)'", message):
+        return kind, message, _uncalled_method(found[1], found[2])
     return kind, message, _hint(_MESSAGES, f"{kind}: {message}")
+
+
+def _uncalled_method(kind: str, name: str) -> list[str]:
+    """Return what to write for a method that was passed on, as in `max(totals, key=totals.get)`."""
+    if not hasattr(_BUILT_IN[kind], name):
+        return []
+    return [f"A method can be called here and not passed on: write lambda x: value.{name}(x)."]
+
+
+_BUILT_IN = {each.__name__: each for each in (dict, list, set, str, tuple)}
 
 
 def _hint(table: dict[str, str], text: str) -> list[str]:

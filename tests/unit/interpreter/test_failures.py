@@ -78,6 +78,8 @@ def test_an_exception_of_the_host_is_the_codes_own(shared: Session):
     [
         ("def f():\n    yield 1", ["line 2", "yield", "nothing was run", "list and return it"]),
         ("x = (yield)", ["list and return it"]),
+        ("d = {'a': 1}\nmax(d, key=d.get)", ["not passed on: write lambda x: value.get(x)."]),
+        ("map('a'.join, [])", ["write lambda x: value.join(x)."]),
         ("x = 1\ndel x", ["line 2", "'del' statement", "d.pop(key)"]),
         ("class A(dict): pass", ["inheritance", "without bases"]),
         ("class MyError(Exception): pass", ["raise ValueError"]),
