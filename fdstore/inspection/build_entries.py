@@ -52,13 +52,7 @@ def build_entries(
     >>> [(e.kind, e.text) for e in build_entries([b'{"kind":"note","text":"ref:plan was not stored."}'])]
     [('note', 'ref:plan was not stored.')]
     """
-    builder = _Builder(max_chars, begun)
-    found = [
-        msgspec.structs.replace(entry, position=position, part=part)
-        for position, record in enumerate(records, first)
-        for part, entry in enumerate(builder.entries_of(record))
-    ]
-    return _mark_cleared(found)
+    return _mark_cleared(EntryBuilder(max_chars, begun).add(records, first))
 
 
 def end_entry(process: ProcessRecord, position: int, max_chars: int = MAX_TEXT_CHARS) -> ConversationEntry:
@@ -75,17 +69,26 @@ def end_entry(process: ProcessRecord, position: int, max_chars: int = MAX_TEXT_C
     )
 
 
-class _Builder:
-    """The state that is carried from record to record: the calls of the last answer, and its time."""
+class EntryBuilder:
+    """Builds the entries of a journal that is read part by part. It carries from record to record: the calls
+    of the last answer that have no result (`open_calls`), and the time of the last record (`last_at`)."""
 
     def __init__(self, max_chars: int, begun: float | None) -> None:
         self._max_chars = max_chars
         self._begun = begun
-        self._open: list[ConversationEntry] = []
-        self._last_at = begun
+        self.open_calls: list[ConversationEntry] = []
+        self.last_at = begun
 
-    def entries_of(self, record: bytes) -> Iterator[ConversationEntry]:
-        """Yield the entries of the next record; `build_entries` numbers them."""
+    def add(self, records: Sequence[bytes], first: int) -> list[ConversationEntry]:
+        """Return the entries of the next records, of which the first has the position `first`."""
+        return [
+            msgspec.structs.replace(entry, position=position, part=part)
+            for position, record in enumerate(records, first)
+            for part, entry in enumerate(self._entries_of(record))
+        ]
+
+    def _entries_of(self, record: bytes) -> Iterator[ConversationEntry]:
+        """Yield the entries of the next record; `add` numbers them."""
         try:
             entry = decode_entry(record)
         except (ValueError, RecursionError) as error:
@@ -95,7 +98,7 @@ class _Builder:
         at = None if facts.at_ms is None else facts.at_ms / 1000
         yield from self._before(facts, at)
         yield from self._of(entry, facts, at)
-        self._last_at = at if at is not None else self._last_at
+        self.last_at = at if at is not None else self.last_at
 
     def _before(self, facts: RecordFacts, at: float | None) -> Iterator[ConversationEntry]:
         """Yield what happened before the record was written."""
@@ -126,7 +129,7 @@ class _Builder:
 
     def _in_order(self, at: float | None) -> float | None:
         """Return a computed time, unless rounding made it earlier than the record before."""
-        before = self._last_at
+        before = self.last_at
         return before if at is not None and before is not None and 0 < before - at < ROUNDING_S else at
 
     def _of(self, entry: Entry, facts: RecordFacts, at: float | None) -> Iterator[ConversationEntry]:
@@ -167,7 +170,7 @@ class _Builder:
             usage=TokenUsage(**{name: getattr(answer, name) for name in TOKEN_COUNTS}),
             stop_reason=answer.stop_reason,
         )
-        self._open = []
+        self.open_calls = []
         times: dict[str, int] = {}
         for block in answer.content:
             kind = block.get("type")
@@ -189,13 +192,13 @@ class _Builder:
             arguments=cut_value(arguments, self._max_chars),
             call=key,
         )
-        self._open.append(called)
+        self.open_calls.append(called)
         return called
 
     def _result(self, result: Result, facts: RecordFacts, at: float | None) -> ConversationEntry:
-        call = next((each for each in self._open if _answers(result, facts, each.call)), None)
+        call = next((each for each in self.open_calls if _answers(result, facts, each.call)), None)
         if call is not None:
-            self._open.remove(call)
+            self.open_calls.remove(call)
         took = None if facts.took_ms is None else facts.took_ms / 1000
         if took is None and at is not None and call is not None and call.at is not None:
             took = max(0.0, at - call.at)  # it waited for other processes since its answer

@@ -18,6 +18,7 @@ from fdstore.client._async.store import Store
 from fdstore.errors import FDStoreError, StoreUnavailable, UnknownOutcome
 from fdstore.store.doctor.safety import Finding
 from fdstore.store.views.health import read_health
+from fdstore.web.journal_tracks import JournalTracks
 from fdstore.web.rendering import page_templates
 
 T = TypeVar("T")
@@ -53,6 +54,7 @@ class Inspector:
         self.connect_to_kill = connect_to_kill
         self.stopping = asyncio.Event()
         self.templates = page_templates()
+        self.tracks = JournalTracks()
         self.live = 0
         self.health: list[Finding] | None = None
         """The findings of `look_at_health`; None if they are not known."""

@@ -1,25 +1,24 @@
 """A timeline of processes and their tool calls, and its geometry. Pure.
 
-A row is one process. Its bar is its life; in it lie the answers of the model and the tool calls, as far
-as the journal says when they were. The time axis goes from the first start to the last end, or to now
-while a process has not ended: what grows with the time is computed when the page is rendered, so it is
-no change of the data.
+A row is one process. Its bar is its life; in it lie its spans (`timeline_spans`): waits, answers of the
+model, tool calls. The time axis goes from the first start to the last end, or to now while a process has not
+ended: what grows with the time is computed when the page is rendered, so it is no change of the data.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from fdstore.inspection.entries import ConversationEntry
 from fdstore.lifecycle import ENDED
 from fdstore.records import ProcessRecord, Record
+from fdstore.web.timeline_spans import Span, SpanKind, Track
 
 MAX_ROWS = 60
-MAX_SPANS = 80
-"""Spans of one row."""
+
+LAYERS: tuple[SpanKind, ...] = ("unread", "processes", "queue", "answer", "call", "loss", "retry")
+"""The kinds of spans in the order in which they are drawn."""
 
 STEPS_S = (
     0.001,
@@ -47,18 +46,6 @@ STEPS_S = (
 MAX_TICKS = 8
 
 
-class Span(Record, frozen=True, kw_only=True):
-    """An answer of the model, a tool call, or a mark without a length: a worker that was lost, a failed
-    try."""
-
-    kind: Literal["answer", "call", "loss", "retry"]
-    label: str
-    at: float
-    until: float
-    position: int
-    is_error: bool = False
-
-
 class Row(Record, frozen=True, kw_only=True):
     """One process; `until` is None while it has not ended."""
 
@@ -69,12 +56,45 @@ class Row(Record, frozen=True, kw_only=True):
     until: float | None
     spans: tuple[Span, ...] = ()
 
+    @property
+    def drawn(self) -> list[Span]:
+        """The spans in the order in which they are drawn: what must be seen is last."""
+        return sorted(self.spans, key=lambda each: (each.is_error, LAYERS.index(each.kind), each.at))
+
+    @property
+    def now(self) -> str:
+        """What the process does now, in words."""
+        return "; ".join(each.text for each in self.spans if each.until is None)
+
+    def sums(self, now_s: float) -> dict[str, Sum]:
+        """Return how many spans of each kind there are, how long they took, and how many calls failed."""
+        return {
+            "failed": _sum([each for each in self.spans if each.kind == "call" and each.is_error], now_s),
+            **{kind: _sum([each for each in self.spans if each.kind == kind], now_s) for kind in LAYERS},
+        }
+
+
+class Sum(msgspec.Struct, frozen=True):
+    """Some spans of one kind together. Of merged ones `seconds` has the gaps between them, too."""
+
+    count: int
+    seconds: float
+
+
+def _sum(spans: Sequence[Span], now_s: float) -> Sum:
+    return Sum(
+        count=sum(each.count for each in spans),
+        seconds=sum((now_s if each.until is None else each.until) - each.at for each in spans),
+    )
+
 
 class Timeline(Record, frozen=True, kw_only=True):
-    """The rows, and how many processes have none since they are too many."""
+    """The rows, how many processes have none since they are too many, and how many records of the others are
+    not read yet."""
 
     rows: tuple[Row, ...]
     left_out: int = 0
+    unread: int = 0
 
     @property
     def at(self) -> float:
@@ -82,15 +102,18 @@ class Timeline(Record, frozen=True, kw_only=True):
 
     def until(self, now_s: float) -> float:
         """Return where the time axis ends."""
-        ends = [now_s if row.until is None else row.until for row in self.rows]
-        return max([*ends, *(span.until for row in self.rows for span in row.spans), self.at + 0.001])
+        ends = [row.until for row in self.rows] + [span.until for row in self.rows for span in row.spans]
+        return max(*(now_s if end is None else end for end in ends), self.at + 0.001)
 
 
-def make_timeline(
-    processes: Sequence[ProcessRecord], entries: Mapping[str, Sequence[ConversationEntry]]
-) -> Timeline | None:
+def with_rows(processes: Sequence[ProcessRecord]) -> list[ProcessRecord]:
+    """Return those of these processes that have a row."""
+    return [process for process in processes if process.started_at is not None][:MAX_ROWS]
+
+
+def make_timeline(processes: Sequence[ProcessRecord], tracks: Mapping[str, Track]) -> Timeline | None:
     """Return the timeline of these processes; None if none of them has started."""
-    started = [process for process in processes if process.started_at is not None]
+    started = with_rows(processes)
     if not started:
         return None
     rows = tuple(
@@ -100,42 +123,12 @@ def make_timeline(
             program=process.program,
             at=process.started_at or 0.0,
             until=process.ended_at if process.state in ENDED else None,
-            spans=tuple(_spans(entries.get(process.id, ()))[-MAX_SPANS:]),
+            spans=tracks[process.id].spans(process) if process.id in tracks else (),
         )
-        for process in started[:MAX_ROWS]
+        for process in started
     )
-    return Timeline(rows=rows, left_out=len(processes) - len(rows))
-
-
-def _spans(entries: Iterable[ConversationEntry]) -> list[Span]:
-    found = []
-    for each in entries:
-        if each.at is None:
-            continue
-        took = each.duration_s or 0.0
-        match each.kind:
-            case "answer" if took:
-                label = f"answer {each.number}" if each.number else "answer"
-                found.append(_span(each, "answer", label, each.at - took, each.at))
-            case "result":
-                found.append(_span(each, "call", each.tool or "a call", each.at - took, each.at))
-            case "attempt" if each.before == "loss":
-                found.append(_span(each, "loss", f"lost; attempt {each.number}", each.at, each.at))
-            case "retry":
-                found.append(_span(each, "retry", "the model failed", each.at, each.at))
-    return found
-
-
-def _span(
-    entry: ConversationEntry,
-    kind: Literal["answer", "call", "loss", "retry"],
-    label: str,
-    at: float,
-    until: float,
-) -> Span:
-    return Span(
-        kind=kind, label=label[:80], at=at, until=until, position=entry.position, is_error=entry.is_error
-    )
+    unread = sum(each.length - each.next for each in tracks.values())
+    return Timeline(rows=rows, left_out=len(processes) - len(rows), unread=unread)
 
 
 class Box(msgspec.Struct, frozen=True):

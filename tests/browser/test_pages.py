@@ -134,3 +134,30 @@ def test_the_keyboard_reaches_the_search_and_skips_the_frame(open_page: OpenPage
     page.keyboard.press("Enter")
     page.wait_for_url("**/?q=tri%2Fage")
     expect(page.get_by_text("No tree matches")).to_be_visible()
+
+
+def test_the_timeline_is_one_tab_stop_and_the_arrow_keys_go_from_bar_to_bar(
+    open_page: OpenPage, triage: Process
+) -> None:
+    page = open_page("/tree/triage")
+
+    assert page.locator("svg.bars a[tabindex='0']").count() == 1
+    assert page.locator("svg.bars a").count() > 3
+    page.locator("svg.bars a[tabindex='0']").focus()
+    first = page.evaluate("document.activeElement.getAttribute('aria-label')")
+    page.keyboard.press("ArrowRight")
+    second = page.evaluate("document.activeElement.getAttribute('aria-label')")
+    page.keyboard.press("ArrowDown")
+    below = page.evaluate("document.activeElement.getAttribute('aria-label')")
+    page.keyboard.press("ArrowUp")
+
+    assert len({first, second, below}) == 3
+    assert first.startswith("triage: ")
+    assert second.startswith("triage: ")
+    assert below.startswith("triage.")
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')").startswith("triage: ")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.closest('svg')") is None
+    page.keyboard.press("Enter")
+    expect(page.locator(".as-table table")).to_be_visible()
+    expect(page.locator(".as-table tbody tr").first).to_contain_text("triage")

@@ -55,7 +55,7 @@ end
 redis.call('ZADD', KEYS[1] .. ':leases', until_, ARGV[1])
 redis.call('HSET', KEYS[1], 'used_at', stamp(now))
 redis.call('HSET', KEYS[2], 'state', 'running', 'attempt', attempt, 'worker', ARGV[2], 'lease_until', until_,
-  'claim', ARGV[4])
+  'claim', ARGV[4], 'claimed_at', stamp(now))
 local program, bundle, parent, started_at, outputs
 attempt, program, bundle, parent, started_at, outputs =
   unpack(redis.call('HMGET', KEYS[2], 'attempt', 'program', 'bundle', 'parent', 'started_at', 'outputs'))

@@ -18,7 +18,6 @@ from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import tool_calls
 from fdstore.store.processes.process_records import decode_reply, missing
-from fdstore.store.record_format import replies_or_damage
 from fdstore.store.trees.ceilings import run_with_ceilings
 from fdstore.wire.operation import Batch, Command, Operation
 from fdstore.wire.scripts import script, text
@@ -147,35 +146,3 @@ def read_window(prefix: str, process: str, start: int, count: int) -> Operation[
         input=fields.get("input", ""),
         codes=fields.get("codes", ""),
     )
-
-
-class Tail(Record, frozen=True, kw_only=True):
-    """The last `records` of a journal, and the position of the first of them."""
-
-    first: int
-    records: tuple[bytes, ...]
-
-
-TAILS_AT_ONCE = 5
-
-
-def read_tails(
-    prefix: str, processes: list[str], count: int, max_bytes: int = MAX_WINDOW_BYTES
-) -> Operation[dict[str, Tail]]:
-    """Return the last `count` records of each of these processes, by its id; none of the others once
-    `max_bytes` were read. One round trip for `TAILS_AT_ONCE` processes."""
-    found: dict[str, Tail] = {}
-    size = 0
-    for start in range(0, len(processes), TAILS_AT_ONCE):
-        if size >= max_bytes:
-            break
-        piece = processes[start : start + TAILS_AT_ONCE]
-        journals = [process_keys(prefix, process).journal for process in piece]
-        replies = yield from replies_or_damage(
-            [read for key in journals for read in (("LLEN", key), ("LRANGE", key, -count, -1))]
-        )
-        for process, length, records in zip(piece, replies[::2], replies[1::2], strict=True):
-            if isinstance(length, int) and isinstance(records, list):
-                found[process] = Tail(first=max(0, length - len(records)), records=tuple(records))
-                size += sum(map(len, records))
-    return found

@@ -114,6 +114,34 @@ document.addEventListener("keydown", (event) => {
   box.select();
 });
 
+// The bars of a timeline are one stop of Tab; the arrow keys go from bar to bar and from row to row.
+function barBeside(bar, key) {
+  const bars = [...bar.closest("svg").querySelectorAll("a[data-row]")];
+  const rowOf = (each) => Number(each.dataset.row);
+  const leftOf = (each) => each.getBoundingClientRect().left;
+  const row = bars.filter((each) => rowOf(each) === rowOf(bar)).sort((one, other) => leftOf(one) - leftOf(other));
+  if (key === "ArrowLeft") return row[row.indexOf(bar) - 1];
+  if (key === "ArrowRight") return row[row.indexOf(bar) + 1];
+  if (key === "Home") return row[0];
+  if (key === "End") return row[row.length - 1];
+  const step = key === "ArrowUp" ? -1 : key === "ArrowDown" ? 1 : 0;
+  const rows = bars.filter((each) => step * (rowOf(each) - rowOf(bar)) > 0);
+  const next = step * Math.min(...rows.map((each) => step * rowOf(each)));
+  const far = (each) => Math.abs(leftOf(each) - leftOf(bar));
+  return rows.filter((each) => rowOf(each) === next).sort((one, other) => far(one) - far(other))[0];
+}
+
+document.addEventListener("keydown", (event) => {
+  const bar = event.target instanceof Element && event.target.closest("svg a[data-row]");
+  if (!bar || event.ctrlKey || event.metaKey || event.altKey) return;
+  const next = barBeside(bar, event.key);
+  if (!next) return;
+  event.preventDefault();
+  bar.setAttribute("tabindex", "-1");
+  next.setAttribute("tabindex", "0");
+  next.focus();
+});
+
 // A form that only looks leaves empty fields out of the URL.
 document.addEventListener("submit", (event) => {
   const form = event.target;

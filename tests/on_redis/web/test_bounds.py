@@ -27,7 +27,7 @@ from tests.waiting import PATIENCE_S
 COSTS = {
     "/": (12, 120, 20_000),
     "/index.json?sort=bytes": (12, 120, 20_000),
-    "/tree/triage": (8, 100, 250_000),
+    "/tree/triage": (14, 100, 2_250_000),  # mostly of the journals, which are read once
     "/process/triage": (12, 130, 250_000),
     "/process/triage/record/1": (3, 8, 20_000),
     "/workers": (8, 60, 20_000),

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
-from fdstore.client import Process
-from tests.on_redis.web.inspected import get
-from tests.on_redis.web.journals import SHORT, converse
+import httpx2
+import pytest
+from click.testing import CliRunner
+
+from fdstore import TreeLimits
+from fdstore.cli import cli
+from fdstore.client import Process, Store
+from fdstore.records import TOKEN_COUNTS, TokenUsage
+from fdstore.store.processes import journal, leases, processes
+from fdstore.store.processes.asks import Ask, AskPart, AskSettings, start
+from fdstore.web import journal_tracks
+from tests.on_redis.web.inspected import get, inspect
+from tests.on_redis.web.journals import SHORT, answer, converse
+from tests.round_trips import Tally
 
 
 def test_a_tree_shows_processes_in_order_with_limits_and_a_timeline(redis_url: str, proc: Process) -> None:
@@ -39,3 +53,167 @@ def test_a_large_tree_is_shown_by_windows(redis_url: str, proc: Process, monkeyp
         path = "" if page["next"] is None else f"/tree/triage.json?from={page['next']}"
 
     assert found == [["triage", "triage.1"], ["triage.2", "triage.3"], ["triage.4"]]
+
+
+def documents(redis_url: str, *command: str) -> list[dict[str, Any]]:
+    """What a verb prints with --json."""
+    done = CliRunner().invoke(cli, [*command, "--url", redis_url, "--json"])
+    assert done.exit_code == 0, done.output
+    return [json.loads(line) for line in done.output.splitlines()]
+
+
+@pytest.fixture
+def thousand(store: Store, execute: Callable[..., Any]) -> Process:
+    """A tree of 1000 processes in all states, some with tokens and a price, and of forty questions."""
+    limits = TreeLimits(tree_live=2000, tree_processes=2000)
+    root = store.process("triage", limits=limits)
+    root.create("x" * 5000)
+    for number in range(1, 1000):
+        child = store.run(processes.create_child(root.handle, None, state="open" if number % 3 else "ready"))
+        if number % 5 == 0:
+            usage = TokenUsage(input_tokens=number, output_tokens=7, cache_read_tokens=number // 2)
+            store.run(journal.append(child, 0, ['{"kind":"note","text":"."}'], usage=usage))
+            price = {"input": 3.0, "output": 15.0, "currency": "USD" if number % 2 else "EUR"}
+            execute("HSET", child.keys.record, "price", json.dumps(price))
+        if number % 7 == 0:
+            store.run(processes.end(child, "failed" if number % 2 else "exited"))
+    asked = [Ask(number, "Which?", [AskPart("fd:1")]) for number in range(40)]
+    store.run(start(root.handle, "t1", asked, AskSettings(model="any", at_once=50)))
+    return root
+
+
+def test_the_sums_of_a_tree_of_a_thousand_processes_are_those_of_ps_and_du(
+    redis_url: str, thousand: Process
+) -> None:
+    first, last = get(redis_url, "/tree/triage.json", "/tree/triage.json?from=900")
+    listed = documents(redis_url, "ps", "triage")
+    used = documents(redis_url, "du", "triage")[0]
+
+    assert len(listed) == 1001
+    for page in (first.json(), last.json()):
+        assert page["states"] == Counter(each["state"] for each in listed)
+        assert page["tokens"] == {name: sum(each[name] for each in listed) for name in TOKEN_COUNTS}
+        assert {each.split()[1] for each in page["cost"].split(" + ")} == {"USD", "EUR"}
+        assert {name: page["tree"][name] for name in ("bytes", "processes", "live")} == {
+            name: used[name] for name in ("bytes", "processes", "live")
+        }
+        assert (page["total"], page["summed"]) == (1001, 1001)
+    limits = {each["name"]: each["used"] for each in last.json()["limits"]}
+    assert limits["tree_depth"] == 2
+
+
+def test_all_processes_of_a_large_tree_are_on_its_pages_once(redis_url: str, thousand: Process) -> None:
+    found, path = list[str](), "/tree/triage.json"
+    while path:
+        page = get(redis_url, path).json()
+        found += [each["id"] for each in page["processes"]]
+        path = "" if page["next"] is None else f"/tree/triage.json?from={page['next']}"
+
+    assert found == ["triage", *(f"triage.{number}" for number in range(1, 1001))]
+
+
+def test_a_tree_with_more_processes_than_are_summed_says_so(
+    redis_url: str, proc: Process, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr("fdstore.web.tree.MAX_SUMMED", 3)
+    monkeypatch.setattr("fdstore.web.tree.ROWS", 2)
+    for _ in range(4):
+        proc.child()
+
+    page, last = get(redis_url, "/tree/triage", "/tree/triage.json?from=4")
+
+    assert "states and tokens of the first 3" in page.text
+    assert [each["id"] for each in last.json()["processes"]] == ["triage.4"]
+    assert (last.json()["total"], last.json()["summed"], last.json()["next"]) == (5, 3, None)
+
+
+def calls_of(timeline: dict[str, Any], process: str = "triage") -> int:
+    """How many calls the timeline shows of a process."""
+    [row] = [row for row in timeline["rows"] if row["process"] == process]
+    return sum(span["count"] for span in row["spans"] if span["kind"] == "call")
+
+
+def test_the_timeline_has_every_call_of_a_long_journal(redis_url: str, proc: Process) -> None:
+    for _ in range(41):
+        converse(proc, *SHORT[:4])
+
+    twin = get(redis_url, "/tree/triage.json").json()
+
+    assert calls_of(twin["timeline"]) == 82
+    [row] = twin["timeline"]["rows"]
+    assert sum(span["count"] for span in row["spans"] if span["is_error"]) == 41
+
+
+def test_what_one_view_does_not_read_the_next_ones_do(
+    redis_url: str, proc: Process, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(journal_tracks, "MAX_WINDOW_BYTES", 10_000)
+    monkeypatch.setattr(journal_tracks, "FIRST_RECORDS", 20)
+    monkeypatch.setattr(journal_tracks, "AT_ONCE_BYTES", 5_000)
+    for _ in range(41):
+        converse(proc, *SHORT[:4], answer("word " * 200))
+
+    async def visit(client: httpx2.AsyncClient) -> list[Any]:
+        found = [(await client.get("/tree/triage")).text]
+        for _ in range(20):
+            found.append((await client.get("/tree/triage.json")).json()["timeline"])
+        return found
+
+    page, *timelines = inspect(redis_url, visit)
+
+    assert "records are not read yet" in page
+    assert "records not read yet" in page
+    unread = [each["unread"] for each in timelines]
+    assert unread[0] > 0 == unread[-1]
+    assert calls_of(timelines[-1]) == 82
+
+
+def test_a_tree_that_is_shown_again_costs_only_what_was_added(redis_url: str, proc: Process) -> None:
+    converse(proc, *SHORT, *(answer("x" * 500) for _ in range(500)))
+    tally = Tally()
+
+    async def visit(client: httpx2.AsyncClient) -> int:
+        await client.get("/tree/triage.json")
+        before = tally.reply_bytes
+        assert calls_of((await client.get("/tree/triage.json")).json()["timeline"]) == 2
+        return tally.reply_bytes - before
+
+    assert inspect(redis_url, visit, tally=tally) < 5_000
+
+
+def test_a_tree_that_has_the_name_of_a_removed_one_has_its_own_timeline(
+    redis_url: str, proc: Process
+) -> None:
+    converse(proc, *SHORT, end="exited")
+
+    async def visit(client: httpx2.AsyncClient) -> list[int]:
+        before = calls_of((await client.get("/tree/triage.json")).json()["timeline"])
+        proc.store.drop_tree("triage")
+        proc.store.process("triage")
+        return [before, calls_of((await client.get("/tree/triage.json")).json()["timeline"])]
+
+    assert inspect(redis_url, visit) == [2, 0]
+
+
+def test_the_queue_is_hatched_a_failed_call_red_and_a_running_one_in_progress(
+    redis_url: str, store: Store, proc: Process
+) -> None:
+    child = store.run(processes.create_child(proc.handle, None, state="ready"))
+    waiting = store.run(processes.create_child(proc.handle, None, state="ready"))
+    attempt = store.run(leases.claim(child.keys, "build-1:22", 600))
+    assert attempt is not None
+    converse(proc, *SHORT)
+
+    page, twin = get(redis_url, "/tree/triage", "/tree/triage.json")
+
+    rows = {row["process"]: row["spans"] for row in twin.json()["timeline"]["rows"]}
+    assert [(span["kind"], span["until"]) for span in rows[waiting.id]] == [("queue", None)]
+    [queued, answered] = rows[child.id]
+    assert (queued["kind"], answered["kind"], answered["until"]) == ("queue", "answer", None)
+    assert queued["until"] == answered["at"]
+    assert page.text.count('class="span queue"') == 1
+    assert page.text.count('class="span queue now"') == 1
+    assert page.text.count('fill="url(#hatch)"') == 2
+    assert page.text.count('class="span call failed"') == 1
+    assert f'aria-label="{child.id}: answer, in progress' in page.text
+    assert '<td class="whole">waits for a worker</td>' in page.text
