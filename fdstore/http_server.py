@@ -12,6 +12,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Sequence
+from contextlib import suppress
 from ipaddress import ip_address
 from typing import Any
 
@@ -163,6 +164,11 @@ class HttpServer(uvicorn.Server):
         if self._stopping is not None:
             self._stopping.set()
         await super().shutdown(sockets)
+        if self.force_exit:
+            # a second Ctrl-C: uvicorn leaves the app's lifespan then, which would end in a traceback
+            with suppress(TimeoutError):
+                async with asyncio.timeout(SHUTDOWN_S):
+                    await self.lifespan.shutdown()
 
 
 def origin_of(listening: socket.socket) -> str:

@@ -17,7 +17,7 @@ from fdstore.web.descriptor_drawn import draw_part
 from fdstore.web.descriptor_page import Look
 from fdstore.web.descriptor_query import PageQuery, Position
 from fdstore.web.inspector import Inspector
-from fdstore.web.live import event, pause
+from fdstore.web.live import event, pause, unless_stopping
 
 REST_S = 0.1
 """The least time between two events of a follower."""
@@ -36,7 +36,10 @@ async def follow(inspector: Inspector, reader: Reader, query: PageQuery) -> Asyn
     yield b"retry: 1000\n\n"
     while not inspector.stopping.is_set():
         try:
-            found = await reader.store.run(wait_for_change(reader.handle, reader.fd, seen, WAIT_S))
+            change = reader.store.run(wait_for_change(reader.handle, reader.fd, seen, WAIT_S))
+            found = await unless_stopping(inspector, change)
+            if found is None:
+                return
             if found == seen:
                 yield b": still here\n\n"
                 continue

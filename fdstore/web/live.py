@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
@@ -22,6 +22,8 @@ from fdstore.web.inspector import MAX_LIVE, Inspector
 from fdstore.web.page import Page, View
 from fdstore.web.rendering import render
 from fdstore.web.responses import context, strip
+
+T = TypeVar("T")
 
 REST = 20
 """The time between two loads, in times of a load."""
@@ -99,3 +101,16 @@ async def pause(inspector: Inspector, seconds: float) -> None:
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await inspector.stopping.wait()
+
+
+async def unless_stopping(inspector: Inspector, call: Awaitable[T]) -> T | None:
+    """Return the result of a long call. None if the server stops before; then the call is cancelled."""
+    running = asyncio.ensure_future(call)
+    stopping = asyncio.ensure_future(inspector.stopping.wait())
+    try:
+        await asyncio.wait({running, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        return running.result() if running.done() else None
+    finally:
+        running.cancel()
+        stopping.cancel()
+        await asyncio.gather(running, stopping, return_exceptions=True)

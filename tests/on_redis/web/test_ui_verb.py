@@ -6,15 +6,20 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 import pytest
 from click.testing import CliRunner
 
 from fdstore.cli import cli
+from fdstore.client import Store
 from tests.children import Child
 from tests.waiting import PATIENCE_S, wait_until
 
@@ -61,6 +66,51 @@ def test_the_inspector_serves_until_it_is_interrupted(redis_url: str) -> None:
     assert "token" not in announced
     assert re.search(r"<h1>Trees</h1>", text)
     assert "read-only" in text
+
+
+def test_ctrl_c_under_a_followed_stream_ends_it_without_a_word(
+    redis_url: str, store: Store, execute: Callable[..., Any]
+) -> None:
+    command = [sys.executable, "-P", "-m", "fdstore", "ui", "--url", redis_url, "--json"]
+    with store.process("triage").open_stream("build") as out:
+        out.write("line 1\n")
+        out.flush()
+        with Child(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as server:
+            url = json.loads(server.stdout.readline())["url"]
+            with urlopen(url + "process/triage/fd/1/follow.live", timeout=PATIENCE_S) as followed:
+                assert any(line.startswith(b"event: part") for line in followed)
+                # the next wait in Redis lasts for seconds
+                wait_until(lambda: b"blocked_clients:0" not in execute("INFO", "clients"))
+                server.send_signal(signal.SIGINT)
+                _, err = server.communicate(timeout=PATIENCE_S)
+
+    assert (server.returncode, err) == (130, b"")
+
+
+def test_a_second_ctrl_c_ends_it_without_a_traceback(redis_url: str, store: Store) -> None:
+    command = [sys.executable, "-P", "-m", "fdstore", "ui", "--url", redis_url, "--json"]
+    store.process("triage").create("x" * 60_000_000)
+    with Child(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as server:
+        port = urlsplit(json.loads(server.stdout.readline())["url"]).port
+        with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as client:
+            # a download that nobody reads holds the end of the server up
+            client.sendall(b"GET /process/triage/fd/1/download HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert client.recv(100).startswith(b"HTTP/1.1 200")
+            server.send_signal(signal.SIGINT)
+            wait_until(lambda: not accepts(port))
+            server.send_signal(signal.SIGINT)
+            _, err = server.communicate(timeout=PATIENCE_S)
+
+    assert (server.returncode, err) == (130, b"")
+
+
+def accepts(port: int | None) -> bool:
+    """Return whether a server listens on a port of this machine."""
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S).close()
+    except ConnectionRefusedError:
+        return False
+    return True
 
 
 def test_the_page_opens_in_the_browser_of_the_machine(redis_url: str, tmp_path: Path) -> None:
