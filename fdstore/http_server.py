@@ -171,7 +171,10 @@ class HttpServer(uvicorn.Server):
                     await self.lifespan.shutdown()
 
 
-def origin_of(listening: socket.socket) -> str:
-    """Return the URL of a server on this socket, without a path."""
+def origin_of(listening: socket.socket, names: Sequence[str] = ()) -> str:
+    """Return the URL of a server on this socket, without a path. One that listens on all interfaces has that
+    of the first of these host names: its own address would be refused."""
     host, port = listening.getsockname()[:2]
+    if is_wildcard(host) and names:
+        return f"http://{names[0]}:{port}"
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"

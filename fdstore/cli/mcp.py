@@ -207,7 +207,7 @@ async def _serve_http(
     app = make_app(server, address[0], hosts, tokens)
     served = "processes of tokens" if require_token else toolsets.default.process
     with listen(*address) as listening:
-        output.say(f"fdstore: {served} at {url_of(listening)}")
+        output.say(f"fdstore: {served} at {url_of(listening, hosts)}")
         await HttpServer(app, toolsets.stopping).serve(sockets=[listening])
 
 

@@ -92,7 +92,7 @@ def ui(
             inspector = Inspector(store, options, lambda: _connect_to_kill(session))
             app = make_app(inspector)
             with listen(host, port) as listening:
-                url = f"{origin_of(listening)}{path}"
+                url = f"{origin_of(listening, options.hosts)}{path}"
                 _announce(session, url, options, is_new=new_token)
                 if is_opened:
                     threading.Thread(target=_open_browser, args=(url,), daemon=True).start()

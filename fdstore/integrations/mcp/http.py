@@ -67,6 +67,6 @@ class TooLargeRequests:
         await self._app(scope, receive, answer)
 
 
-def url_of(listening: socket.socket) -> str:
+def url_of(listening: socket.socket, hosts: Sequence[str] = ()) -> str:
     """Return the URL at which a server on this socket is called."""
-    return f"{origin_of(listening)}{PATH}"
+    return f"{origin_of(listening, hosts)}{PATH}"

@@ -68,6 +68,23 @@ def test_the_inspector_serves_until_it_is_interrupted(redis_url: str) -> None:
     assert "read-only" in text
 
 
+@pytest.mark.parametrize(("host", "name"), [("0.0.0.0", "localhost"), ("::", "[::1]")])
+def test_the_printed_address_of_all_interfaces_is_one_that_is_served(
+    redis_url: str, host: str, name: str
+) -> None:
+    listen = ["--host", host, "--allow-host", name, "--token"]
+    command = [sys.executable, "-P", "-m", "fdstore", "ui", "--url", redis_url, "--json", *listen]
+    with Child(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as server:
+        announced = json.loads(server.stdout.readline())
+        with urlopen(announced["url"], timeout=PATIENCE_S) as page:
+            text = page.read().decode()
+        server.send_signal(signal.SIGINT)
+        server.wait(PATIENCE_S)
+
+    assert urlsplit(announced["url"]).netloc.rpartition(":")[0] == name
+    assert "<h1>Log in</h1>" in text
+
+
 def test_ctrl_c_under_a_followed_stream_ends_it_without_a_word(
     redis_url: str, store: Store, execute: Callable[..., Any]
 ) -> None:
