@@ -20,7 +20,7 @@ ORDERS = ("tree", "state", "program", "age", "tokens", "losses")
     type=click.Choice(ORDERS),
     default="tree",
     show_default=True,
-    help="Order of the processes.",
+    help="Order of the processes; by state, those to look at first: failed, without a worker, running.",
 )
 @click.option("--filter", "words", metavar="WORDS", default="", help="Only rows with all these words.")
 @click.option(

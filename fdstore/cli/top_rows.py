@@ -12,15 +12,18 @@ import msgspec
 
 from fdstore.cli.processes import as_trees, process_details
 from fdstore.cli.tables import duration, format_count, format_size, moment, shorten
-from fdstore.lifecycle import PROCESS_MOVES
+from fdstore.lifecycle import PROCESS_MOVES, ProcessState
 from fdstore.records import ProcessRecord
 from fdstore.store.views.live import LiveSnapshot, LiveWorker
 
 VIEWS = ("processes", "trees", "streams", "workers")
 
+URGENCY: tuple[ProcessState, ...] = ("failed", "ready", "running", "waiting", "open", "cancelled", "exited")
+"""The states in the order in which people should look at them; of one, processes in trouble are first."""
+
 ORDERS: dict[str, Callable[[ProcessRecord], Any]] = {
     "tree": lambda process: (),
-    "state": lambda process: (tuple(PROCESS_MOVES).index(process.state), process.id),
+    "state": lambda process: (URGENCY.index(process.state), not process.trouble, process.id),
     "program": lambda process: (process.program or "", process.id),
     "age": lambda process: (-(process.started_at or 0.0), process.id),
     "tokens": lambda process: (-process.tokens, process.id),

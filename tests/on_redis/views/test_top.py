@@ -21,6 +21,7 @@ from fdstore.cli.top_rows import ORDERS, rows_of
 from fdstore.cli.tui import app as top_app
 from fdstore.cli.tui.app import TopApp
 from fdstore.client import Store
+from fdstore.lifecycle import ENDED, PROCESS_MOVES
 from fdstore.local.redis_server import PrivateServer
 from fdstore.store.keys import process_keys
 from fdstore.store.processes import leases, process_records, processes
@@ -117,6 +118,28 @@ def test_rows_are_sorted_and_filtered_and_trees_keep_children_below_parents(stor
     assert rows_of("processes", found, order="age")[0].key == "ended"
     assert [row.key for row in rows_of("processes", found, words="BUILDER running")] == ["triage.1"]
     assert [row.key for row in rows_of("trees", found, words="triage")] == ["triage"]
+
+
+def test_the_order_by_state_begins_with_what_people_should_look_at(store: Store) -> None:
+    root = store.process("triage")
+    for state in PROCESS_MOVES:
+        if state not in ("open", "running", "waiting"):
+            child = store.run(processes.create_child(root.handle, None, state="ready"))
+            if state in ENDED:
+                store.run(processes.end(child, state))
+    snapshot = store.run(live("fdstore", ended=True))
+    ready = next(each for each in snapshot.processes if each.state == "ready")
+    stuck = msgspec.structs.replace(ready, id="triage.99", trouble="no live worker accepts it")
+    more = [
+        msgspec.structs.replace(ready, id=f"triage.{state}", state=state) for state in ("running", "waiting")
+    ]
+    snapshot = msgspec.structs.replace(snapshot, processes=[*snapshot.processes, *more, stuck])
+
+    rows = rows_of("processes", snapshot, order="state")
+
+    states = ["failed", "ready", "ready", "running", "waiting", "open", "cancelled", "exited"]
+    assert [row.cells[1] for row in rows] == states
+    assert rows[1].key == "triage.99"
 
 
 def test_once_prints_tables_or_one_document_without_textual(
