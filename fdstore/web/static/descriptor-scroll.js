@@ -151,6 +151,13 @@
       }
     }
 
+    // Drop what is being loaded and where the rail was to go next. Returns the number of the next place.
+    leave() {
+      this.queued = null;
+      this.epoch += 1;
+      return this.epoch;
+    }
+
     // Show other pages. `target(box)` returns the element to scroll to, or null for the start.
     show(items, target, align = "third") {
       this.epoch += 1;
@@ -194,9 +201,9 @@
       const exact = share * Math.max(count - this.visiblePages(), 0);
       const index = Math.min(this.total, least + Math.floor(exact));
       const part = share >= 1 ? 1 : exact - Math.floor(exact);
+      const epoch = (this.epoch += 1); // also if nothing is loaded: the answer to an earlier jump comes too late
       let page = this.pages.find((each) => Number(each.dataset.page) === index);
       if (!page || (share >= 1 && this.last < this.total) || (share <= 0 && this.first > least)) {
-        const epoch = (this.epoch += 1);
         const found = await this.source.load({ index, side: share >= 1 ? "before" : "around" });
         if (!found || epoch !== this.epoch) return;
         this.show(found.items, null);

@@ -2,7 +2,7 @@
 // in the URL. Everything here is done by links and forms, too, where scripts do not run.
 "use strict";
 (() => {
-  const { spaced, drawn, showReading, drawMarks, Follower, Scroller, Searcher } = globalThis.descriptor;
+  const { element, spaced, drawn, showReading, drawMarks, Follower, Scroller, Searcher } = globalThis.descriptor;
   const BLOCK_BYTES = 4096;
   const root = document.getElementById("reader");
   const box = root.querySelector(".text");
@@ -12,6 +12,7 @@
   const now = { descriptor: JSON.parse(root.dataset.descriptor), raw: root.dataset.raw === "1", lines: null, chars: null, offset: undefined };
   let target = null; // the row that was asked for
   let told = 0;
+  let awaited = null; // the epoch of the jump that has no answer yet
 
   // --- URLs and requests
 
@@ -99,8 +100,10 @@
 
   async function jump(where, { push = true, align = "third" } = {}) {
     follower.stop();
-    const epoch = (scroller.epoch += 1);
+    const epoch = scroller.leave();
+    awaited = epoch;
     const found = await source.load({ ...where, side: "around" });
+    if (awaited === epoch) awaited = null;
     if (!found || epoch !== scroller.epoch) return false; // gone elsewhere since
     mark(found.position);
     scroller.show(found.items, (inside) => rowOf(found, inside), align);
@@ -141,8 +144,17 @@
 
   function remember(position, push) {
     const next = url({ ...searched(), ...position });
-    if (next === location.pathname + location.search) return;
+    if (next !== location.pathname + location.search) address(next, push);
+  }
+
+  // Shows another URL. The link to the data of this page is of the same part.
+  function address(next, push) {
     history[push ? "pushState" : "replaceState"](null, "", next);
+    linkData();
+  }
+  function linkData() {
+    const link = document.getElementById("json");
+    if (link) link.href = `${location.pathname}.json${location.search}`;
   }
 
   // After scrolling, the URL names the page, unless what was asked for is still to be seen.
@@ -153,6 +165,7 @@
     follower.moved();
   };
   function settle() {
+    if (awaited === scroller.epoch) return; // the URL may be that of the place to come
     // the row of a line of megabytes may be on another page than the characters that were asked for
     const shown = target && (box.querySelector("mark") ?? document.getElementById(target));
     if (shown && shown.offsetTop + shown.offsetHeight > box.scrollTop && shown.offsetTop < box.scrollTop + box.clientHeight) return;
@@ -168,6 +181,7 @@
   };
 
   async function restore() {
+    linkData();
     const asked = new URLSearchParams(location.search);
     const hash = /^#L(\d+)(?:-L?(\d+))?$/.exec(location.hash);
     for (const name of ["lines", "chars", "offset"]) {
@@ -227,7 +241,7 @@
     link?.addEventListener("click", (event) => {
       event.preventDefault();
       change(link);
-      history.replaceState(null, "", url({ ...searched(), ...positionOfUrl() }) + location.hash);
+      address(url({ ...searched(), ...positionOfUrl() }) + location.hash, false);
     });
     return link;
   }
@@ -289,6 +303,16 @@
   }
   new ResizeObserver(ticks).observe(root.querySelector(".rail"));
 
+  // --- a picture that is none
+
+  const picture = root.querySelector(".picture img");
+  function explainPicture() {
+    const said = element("p", "", `These bytes are no picture that can be shown, although their type is ${now.descriptor.media_type}: they may be damaged or incomplete.`);
+    picture.closest(".picture")?.replaceChildren(said);
+  }
+  if (picture?.complete && !picture.naturalWidth) explainPicture();
+  picture?.addEventListener("error", explainPicture);
+
   // --- live
 
   const follower = new Follower({
@@ -349,7 +373,7 @@
   for (const page of box.children) if (page.dataset.page === undefined) page.remove();
   const asked = new URLSearchParams(location.search);
   const named = ["page", "lines", "chars", "offset"].some((name) => asked.get(name));
-  if (asked.get("go")) history.replaceState(null, "", url(positionOf(JSON.parse(root.dataset.position))));
+  if (asked.get("go")) address(url(positionOf(JSON.parse(root.dataset.position))), false);
   mark(JSON.parse(root.dataset.position));
   if (!named && /^#L\d/.test(location.hash)) restore();
   else if (now.descriptor.state === "open" && !named) {

@@ -118,6 +118,72 @@ def test_of_two_jumps_the_later_one_stays(new_page: NewPage, inspected: Inspecte
     expect(page.locator("#L150000 mark")).to_be_in_viewport()
 
 
+def test_a_jump_that_is_answered_late_does_not_replace_the_start_of_the_text(
+    new_page: NewPage, inspected: Inspected
+) -> None:
+    page = new_page(inspected.fd("1"))
+    expect(page.locator("#L1")).to_be_visible()
+    held: list[Route] = []
+    page.route("**/window.json?*go=*", lambda route: held.append(route))
+
+    page.locator("#go").fill("345678")
+    page.keyboard.press("Enter")
+    page.locator("#reader .text").focus()
+    page.keyboard.press("g")
+    with page.expect_response("**/window.json?*go=*"):
+        held[0].continue_()
+    page.evaluate("new Promise((resolve) => setTimeout(resolve, 500))")
+
+    expect(page.locator("#L1")).to_be_in_viewport()
+    assert page.url == inspected.fd("1")
+
+
+def test_going_back_keeps_the_url_while_its_text_is_loaded(new_page: NewPage, inspected: Inspected) -> None:
+    """Regression test: the URL became that of the page that was still shown, and stayed so."""
+    page = new_page(inspected.fd("1?lines=200000"))
+    expect(page.locator("#L200000")).to_be_in_viewport()
+    page.locator("#go").fill("345678")
+    page.keyboard.press("Enter")
+    expect(page.locator("#L345678")).to_be_in_viewport()
+    held: list[Route] = []
+    page.route("**/window.json?*lines=200000*", lambda route: held.append(route))
+
+    page.evaluate("history.back()")
+    page.evaluate("document.querySelector('#reader .text').scrollBy(0, 3000)")
+    page.evaluate("new Promise((resolve) => setTimeout(resolve, 500))")
+    assert page.url.endswith("?lines=200000")
+    held[0].continue_()
+
+    expect(page.locator("#L200000")).to_be_in_viewport()
+    assert page.url.endswith("?lines=200000")
+
+
+def test_the_link_to_the_data_is_of_what_is_shown(new_page: NewPage, inspected: Inspected) -> None:
+    page = new_page(inspected.fd("1"))
+
+    page.locator("#go").fill("345678")
+    page.keyboard.press("Enter")
+
+    expect(page.locator("#json")).to_have_attribute("href", "/process/triage/fd/1.json?lines=345678")
+    page.keyboard.press("w")
+    expect(page.locator("#json")).to_have_attribute(
+        "href", re.compile("lines=345678&wrap=0|wrap=0&lines=345678")
+    )
+    page.go_back()
+    expect(page.locator("#json")).to_have_attribute("href", "/process/triage/fd/1.json")
+
+
+def test_a_picture_that_cannot_be_drawn_is_explained_in_words(
+    new_page: NewPage, inspected: Inspected
+) -> None:
+    cut = inspected.process.create(b"\x89PNG\r\n\x1a\n" + b"and no more", media_type="image/png")
+    page = new_page(inspected.fd(cut.fd.removeprefix("fd:")))
+
+    expect(page.locator(".picture")).to_contain_text("no picture that can be shown")
+    expect(page.locator(".picture img")).to_have_count(0)
+    expect(page.locator("#O0")).to_be_visible()
+
+
 def test_many_hits_come_a_number_at_a_time_and_a_search_can_be_cancelled(
     new_page: NewPage, inspected: Inspected
 ) -> None:

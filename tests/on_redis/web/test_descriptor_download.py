@@ -43,6 +43,15 @@ def test_a_download_is_the_exact_content(
     assert empty.content == b""
 
 
+def test_the_name_of_a_download_is_whole_and_has_a_form_in_ascii(redis_url: str, proc: Process) -> None:
+    proc.put('notes/größe "2".md', "text")
+
+    sent = get(redis_url, f"{FD}name/download?key=notes/größe%20%222%22.md")
+
+    plain, whole = 'filename="gr__e _2_.md"', "filename*=UTF-8''gr%C3%B6%C3%9Fe%20%222%22.md"
+    assert sent.headers["content-disposition"] == f"attachment; {plain}; {whole}"
+
+
 @pytest.mark.parametrize(
     ("header", "status", "first", "last"),
     [("bytes=0-9", 206, 0, 10), ("bytes=70000-", 206, 70_000, 76_800), ("bytes=-5", 206, 76_795, 76_800),
