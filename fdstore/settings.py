@@ -38,6 +38,9 @@ DEFAULT_PREFIX = "fdstore"
 DEMO_PREFIX = "fdstore-demo"
 """Of the demo's keys and queue, separate from all others in the same Redis."""
 
+OWN_PREFIXES = (DEFAULT_PREFIX, DEMO_PREFIX)
+"""The prefixes that fdstore itself uses: where trees may be that are not found under another one."""
+
 MIN_REDIS_VERSION = (6, 2)
 """The oldest supported version of Redis."""
 

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 def trees_elsewhere(store: Store) -> dict[str, list[str]]:
     """Return the trees under each other prefix that has some; none of a store that does not say."""
-    from fdstore.settings import DEFAULT_PREFIX, DEMO_PREFIX
+    from fdstore.settings import OWN_PREFIXES
     from fdstore.store.processes.process_records import tree_names
 
     found = {}
-    for prefix in {DEFAULT_PREFIX, DEMO_PREFIX} - {store.prefix}:
+    for prefix in set(OWN_PREFIXES) - {store.prefix}:
         try:
             found[prefix] = list(store.run(tree_names(prefix, [])))
         except FDStoreError:  # as a user of Redis who may not read these keys

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
 import time
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import suppress
@@ -28,6 +29,9 @@ T = TypeVar("T")
 REST = 20
 """The time between two loads, in times of a load."""
 
+AGAIN_S = 5.0
+"""A page whose data stay is made again that often: a lease expires and a bar grows by the clock alone."""
+
 BEAT_S = 15.0
 """A comment is sent that often, so that a browser that left is noticed."""
 
@@ -37,6 +41,17 @@ def seen(data: Any) -> str:
     if hasattr(data, "now_s"):
         data = msgspec.structs.replace(data, now_s=0.0)
     return hashlib.sha256(msgspec.json.encode(data)).hexdigest()[:16]
+
+
+_AGES = re.compile(r' data-now="[^"]*"|data-at="[^"]*">[^<]*')
+"""What the browser keeps current by itself."""
+
+
+def drawn(html: str) -> bytes:
+    """Return a digest of the content of a page without the ages in it."""
+    return hashlib.sha256(
+        _AGES.sub("", html.partition("<main")[2]).encode("utf-8", "backslashreplace")
+    ).digest()
 
 
 def event(name: str, data: object) -> bytes:
@@ -62,10 +77,12 @@ def stream(inspector: Inspector, events: AsyncIterator[bytes]) -> Response:
 
 
 async def changes(page: Page, view: View) -> AsyncIterator[bytes]:
-    """Yield the page whenever it differs from what the browser shows (`seen`), the strip of the store's
-    health whenever that does (`strip`), and `outage` when Redis is away."""
+    """Yield the page whenever its data differ from what the browser shows (`seen`), and when time alone has
+    changed its look; the strip of the store's health whenever that differs (`strip`), and `outage` when Redis
+    is away."""
     inspector, shown, strip_shown = view.inspector, view.query("seen"), view.query("strip")
     is_away, beat_at = False, time.monotonic() + BEAT_S
+    look, again_at = None, 0.0
     yield b"retry: 1000\n\n"
     while not inspector.stopping.is_set():
         began = time.monotonic()
@@ -80,10 +97,14 @@ async def changes(page: Page, view: View) -> AsyncIterator[bytes]:
             return
         else:
             now_seen = seen(data)
-            if is_away or now_seen != shown:
+            if is_away or now_seen != shown or time.monotonic() > again_at:
                 html = render(inspector.templates, page.template, seen=now_seen, **context(view, page, data))
-                yield event("page", {"seen": now_seen, "html": html})
-                is_away, shown, beat_at = False, now_seen, time.monotonic() + BEAT_S
+                look_now = drawn(html)
+                if is_away or now_seen != shown or look not in (None, look_now):
+                    yield event("page", {"seen": now_seen, "html": html})
+                    beat_at = time.monotonic() + BEAT_S
+                is_away, shown, look = False, now_seen, look_now
+                again_at = time.monotonic() + AGAIN_S
             await inspector.look_at_health()
             health = strip(inspector.health)
             if strip_shown and health["health_seen"] != strip_shown:

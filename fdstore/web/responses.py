@@ -28,6 +28,9 @@ STATUS = {
 }
 """The status of an error, by its type; every other type is a mistake in the request (400)."""
 
+OF_STREAMS = ("seen", "strip")
+"""Arguments by which a browser says what it shows when it asks for live updates: links have none of them."""
+
 TRY_AGAIN_S = 2
 """After this time, browsers load the page of an outage again."""
 
@@ -62,6 +65,7 @@ def context(view: View, page: Page | None, data: Any) -> dict[str, Any]:
     """Return what a template can use: its data as `page`, and the frame around it."""
     request, options = view.request, view.inspector.options
     path, query = request.url.path, request.url.query
+    shown = {name: value for name, value in request.query_params.items() if name not in OF_STREAMS}
     base = "/index" if path == "/" else path
     # what is shown goes into an attribute: quoted, so that it is the same URL
     quoted_base = quote(base, safe="/:@!$&'()*+,;=~")
@@ -70,7 +74,7 @@ def context(view: View, page: Page | None, data: Any) -> dict[str, Any]:
         "page": data,
         **strip(view.inspector.health if page else None),
         "path": path,
-        "link": lambda **changes: changed_query(request.query_params, changes),
+        "link": lambda **changes: changed_query(shown, changes),
         "json_url": f"{quoted_base}.json{tail}" if page else None,
         "live_url": f"{quoted_base}.live{tail}" if page and page.live_s else None,
         "where": view.store.where,

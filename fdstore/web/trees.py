@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 
+from fdstore.client._async.store import Store
+from fdstore.errors import FDStoreError
 from fdstore.lifecycle import BUSY, PROCESS_MOVES
 from fdstore.records import Record, Unreadable
+from fdstore.settings import OWN_PREFIXES
 from fdstore.store.clock import redis_now
 from fdstore.store.views.finding import matcher
 from fdstore.store.views.overview import TreeSummary, recent_names, summaries
@@ -37,7 +41,8 @@ _KEYS: dict[str, Callable[[TreeSummary], Any]] = {
 class Trees(Record, frozen=True, kw_only=True):
     """The trees that match, in order. `total` is how many exist, `named` how many of those have a
     matching name, `examined` how many of these were read; `next` begins the next page (None: no more).
-    `counts` are of the shown trees' processes, by state."""
+    `counts` are of the shown trees' processes, by state. `elsewhere` counts the trees under other prefixes,
+    if there is none under this one."""
 
     trees: list[TreeSummary]
     total: int
@@ -51,6 +56,7 @@ class Trees(Record, frozen=True, kw_only=True):
     state: str
     program: str
     sort: str
+    elsewhere: dict[str, int]
     unreadable: list[Unreadable]
     now_s: float
 
@@ -65,6 +71,15 @@ class _Filter(msgspec.Struct, frozen=True):
         if self.state == "busy":
             return any(state in BUSY for state in tree.states)
         return not self.state or self.state in tree.states
+
+
+async def _elsewhere(store: Store) -> dict[str, int]:
+    """Return how many trees each other prefix of fdstore's own has, such as that of the demo."""
+    found = {}
+    for prefix in set(OWN_PREFIXES) - {store.prefix}:
+        with suppress(FDStoreError):  # as of a user of Redis who may not read these keys
+            found[prefix] = (await store.run(recent_names(prefix, 1))).total
+    return {prefix: count for prefix, count in found.items() if count}
 
 
 async def load(view: View) -> Trees:
@@ -115,6 +130,7 @@ async def load(view: View) -> Trees:
         state=chosen.state,
         program=chosen.program,
         sort=sort,
+        elsewhere={} if known.total else await _elsewhere(store),
         unreadable=damaged,
         now_s=await store.run(redis_now()),
     )

@@ -18,13 +18,32 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_play
 
 import fdstore
 import fdstore.aio
+from fdstore.client import Process, Store
 from fdstore.client._async.store import connect_unsafe
 from fdstore.http_server import HttpServer, listen, origin_of
+from fdstore.store.processes import pipelines, processes
+from fdstore.tools.process_task import PipeTask, encode_task
 from fdstore.web.app import make_app
 from fdstore.web.inspector import Inspector, Options
+from tests.on_redis.web.journals import SHORT, answer, ask_about_parts, converse
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 WAIT_MS = 15_000
+
+PATHS = (
+    "/",
+    "/?q=tri&state=open&sort=bytes",
+    "/tree/triage",
+    "/process/triage",
+    "/process/triage.1",
+    "/process/triage.2",
+    "/process/triage/record/1",
+    "/process/triage.3",
+    "/process/triage.3/asks?call=t1",
+    "/workers",
+    "/health",
+)
+"""Every page of the tree `triage`, besides those of descriptors."""
 
 
 def find_browser() -> str:
@@ -126,3 +145,18 @@ def open_page(browser: Browser, inspector: str, problems: list[str]) -> Iterator
     for context in contexts:
         context.close()
     assert not problems, problems
+
+
+@pytest.fixture
+def triage(store: Store) -> Process:
+    """A tree with a conversation, a pipeline, a failed child and long names."""
+    proc = store.process("triage")
+    proc.create("a log\n" * 1000, source="grep -rn " + "very-long-word" * 13)
+    task = PipeTask(commands=[["grep", "-n", "x" * 300], ["sort"]], page_size=4000, tee=[1])
+    store.run(pipelines.start(proc.handle, encode_task(task), title="grep | sort", in_fd="fd:1", tees=(1,)))
+    failed = store.run(processes.create_child(proc.handle, None, state="ready"))
+    store.run(processes.end(failed, "failed", exit_code=1, reason="max_turns: " + "many answers " * 30))
+    converse(proc, *SHORT, answer("word " * 4000), answer("x" * 10_000))
+    store.process("a" * 48)
+    ask_about_parts(proc.child(share=["fd:1"]), 60)
+    return proc

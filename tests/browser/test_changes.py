@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from playwright.sync_api import Browser, Page, expect
 
 from fdstore.client import Store
 from fdstore.local.redis_server import PrivateServer
+from fdstore.store.clock import redis_now
+from fdstore.store.views import worker_registry
 from tests.browser.conftest import Served, watch
 from tests.on_redis.web.journals import SHORT, answer, converse
 
@@ -38,6 +41,31 @@ def test_trees_and_states_change_as_they_happen(open_page: OpenPage, store: Stor
     expect(page.locator("#tree-triage .state")).to_have_text("1 open")
     proc.end()
     expect(page.locator("#tree-triage .state")).to_have_text("1 exited")
+
+
+def test_ages_go_on_while_the_data_stay(open_page: OpenPage, store: Store) -> None:
+    store.process("triage")
+    page = open_page("/")
+    age = page.locator("#tree-triage time")
+    expect(age).to_have_text(re.compile(r"^[1-9]\d* s ago$"))
+    page.clock.install()
+    page.reload()
+
+    page.clock.fast_forward("05:30")
+    expect(age).to_have_text("5 min ago")
+    page.clock.fast_forward("26:00:00")
+    expect(age).to_have_text("1 d ago")
+
+
+def test_what_time_alone_changes_is_shown_without_new_data(open_page: OpenPage, store: Store) -> None:
+    """Regression test: a worker that vanished was alive on its page until other data changed."""
+    now_s = store.run(redis_now())
+    store.run(worker_registry.register_worker(store.prefix, "build-1:2210", 5.0, now_s))
+    page = open_page("/workers")
+
+    expect(page.locator(".beat")).to_contain_text("alive")
+    expect(page.locator(".beat")).to_contain_text("vanished")
+    expect(page.locator("#counts")).to_contain_text("1 vanished")
 
 
 def test_an_outage_is_shown_and_ends_by_itself(
@@ -92,7 +120,7 @@ def test_a_browser_logs_in_once_and_out(
     expect(page.get_by_role("alert")).to_have_text("This is not the token.")
     page.get_by_label("Token").fill(TOKEN)
     page.keyboard.press("Enter")
-    expect(page.locator("h1")).to_have_text("triage")
+    expect(page.locator("h1")).to_have_text("Tree triage")
     assert page.url.endswith("/tree/triage?from=0")
     assert page.evaluate("document.cookie") == ""
     expect(page.locator("#live")).to_have_text("live")

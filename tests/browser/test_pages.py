@@ -9,9 +9,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from fdstore.client import Process, Store
-from fdstore.store.processes import pipelines, processes
-from fdstore.tools.process_task import PipeTask, encode_task
-from tests.on_redis.web.journals import SHORT, answer, ask_about_parts, converse
+from fdstore.store.processes import processes
+from tests.browser.conftest import PATHS
+from tests.on_redis.web.journals import answer, converse
 
 OpenPage = Callable[..., Page]
 
@@ -20,35 +20,7 @@ HOSTILE = (
     '<svg onload="alert(3)"><a href="javascript:alert(4)">x</a>\x1b[31m\u202e"\' {{ 7 * 7 }}'
 )
 
-PATHS = (
-    "/",
-    "/?q=tri&state=open&sort=bytes",
-    "/tree/triage",
-    "/process/triage",
-    "/process/triage.1",
-    "/process/triage.2",
-    "/process/triage/record/1",
-    "/process/triage.3",
-    "/process/triage.3/asks?call=t1",
-    "/workers",
-    "/health",
-)
 PHONE = {"viewport": {"width": 360, "height": 740}}
-
-
-@pytest.fixture
-def triage(store: Store) -> Process:
-    """A tree with a conversation, a pipeline, a failed child and long names."""
-    proc = store.process("triage")
-    proc.create("a log\n" * 1000, source="grep -rn " + "very-long-word" * 13)
-    task = PipeTask(commands=[["grep", "-n", "x" * 300], ["sort"]], page_size=4000, tee=[1])
-    store.run(pipelines.start(proc.handle, encode_task(task), title="grep | sort", in_fd="fd:1", tees=(1,)))
-    failed = store.run(processes.create_child(proc.handle, None, state="ready"))
-    store.run(processes.end(failed, "failed", exit_code=1, reason="max_turns: " + "many answers " * 30))
-    converse(proc, *SHORT, answer("word " * 4000), answer("x" * 10_000))
-    store.process("a" * 48)
-    ask_about_parts(proc.child(share=["fd:1"]), 60)
-    return proc
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -111,8 +83,11 @@ def test_pages_work_without_javascript(open_page: OpenPage, triage: Process) -> 
     expect(page.locator("tbody tr")).to_have_count(1)
     page.get_by_role("link", name="triage", exact=True).click()
     expect(page).to_have_url(re.compile("/tree/triage$"))
+    expect(page.locator("h1")).to_have_text("Tree triage")
+    expect(page).to_have_title("Tree triage · fdstore")
     page.get_by_role("link", name="triage", exact=True).last.click()
-    expect(page.locator("h1")).to_have_text("triage")
+    expect(page.locator("h1")).to_have_text("Process triage")
+    expect(page).to_have_title("Process triage · fdstore")
     hidden = page.locator(".fold details .text").first
     expect(hidden).to_be_hidden()
     page.locator(".fold summary").first.click()

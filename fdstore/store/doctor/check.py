@@ -13,6 +13,7 @@ from fdstore.errors import FDStoreError, InvalidArgument, UnsafeStore
 from fdstore.settings import MIN_REDIS_VERSION
 from fdstore.store.doctor import safety
 from fdstore.store.doctor.safety import Finding
+from fdstore.text.quantities import format_size
 from fdstore.wire.operation import Batch, Everywhere, Operation
 from fdstore.wire.scripts import text
 from fdstore.wire.server_info import is_cluster_node, software, software_version
@@ -160,7 +161,7 @@ def eviction(info: Mapping[str, str]) -> Finding:
 def memory(info: Mapping[str, str]) -> Finding:
     """Check how full the memory is."""
     used, limit = int(info.get("used_memory", 0)), int(info.get("maxmemory", 0))
-    said = f"{used / 1e6:.1f} MB used" + (f" of {limit / 1e6:.1f} MB" if limit else ", no limit set")
+    said = f"{format_size(used)} used" + (f" of {format_size(limit)}" if limit else ", no limit set")
     if limit and used > limit * NEARLY_FULL:
         advice = (
             "writes fail when it is full: `fdstore du` shows the largest trees; drop some, or raise maxmemory"

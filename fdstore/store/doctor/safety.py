@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from fdstore.records import Record
+from fdstore.text.quantities import format_size
 from fdstore.wire.server_info import software, software_version
 from fdstore.wire.store_url import StoreUrl
 
@@ -153,7 +154,7 @@ def memory_limit(info: Mapping[str, str]) -> Finding:
     """Check that Redis has a memory limit."""
     limit = int(info.get("maxmemory", 0))
     if limit:
-        return Finding(subject="memory limit", ok=True, said=f"{limit / 1e6:.1f} MB")
+        return Finding(subject="memory limit", ok=True, said=format_size(limit))
     return Finding(
         subject="memory limit",
         ok=True,

@@ -44,6 +44,30 @@ function mergeChildren(now, next) {
   }
 }
 
+// Ages go on while the data do not change: `data-at` is a time by the clock of Redis, in seconds; `data-now` of
+// the page is when it was made. The texts are those of `ago` in text/quantities.py.
+const AGE_UNITS = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+const SHOWN_AS_AGE_S = 60 * 86400;
+
+function ageOf(seconds) {
+  if (seconds < 1) return "now";
+  const [unit, name] = AGE_UNITS.find(([size]) => seconds >= size);
+  return `${Math.floor(seconds / unit)} ${name} ago`;
+}
+
+function keepAges(main) {
+  const read = () => ({ now: Number(main.dataset.now), at: performance.now() });
+  let made = read();
+  main.addEventListener("updated", () => { made = read(); });
+  setInterval(() => {
+    const now = made.now + (performance.now() - made.at) / 1000;
+    for (const each of main.querySelectorAll("time[data-at]")) {
+      const age = now - Number(each.dataset.at);
+      if (age < SHOWN_AS_AGE_S && each.textContent !== ageOf(age)) each.textContent = ageOf(age);
+    }
+  }, 1000);
+}
+
 function atEnd() {
   const root = document.documentElement;
   return root.scrollHeight > root.clientHeight && root.scrollTop + root.clientHeight > root.scrollHeight - 40;
@@ -77,8 +101,10 @@ function followLive(main) {
       const follow = main.querySelector("[data-follow]") && atEnd();
       // an inert document: nothing in it runs or loads
       const next = new DOMParser().parseFromString(html, "text/html");
-      mergeChildren(main, next.querySelector("main"));
+      const made = next.querySelector("main");
+      mergeChildren(main, made);
       main.dataset.seen = seen;
+      main.dataset.now = made.dataset.now;
       warn("");
       if (follow) document.documentElement.scrollTop = document.documentElement.scrollHeight;
       main.dispatchEvent(new CustomEvent("updated"));
@@ -151,5 +177,6 @@ document.addEventListener("submit", (event) => {
   setTimeout(() => { for (const field of empty) field.disabled = false; });
 });
 
-const main = document.querySelector("main[data-live]");
-if (main) followLive(main);
+const main = document.getElementById("main");
+if (main.dataset.now) keepAges(main);
+if (main.dataset.live) followLive(main);

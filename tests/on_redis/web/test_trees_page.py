@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+import fdstore
 from fdstore.client import Store
+from fdstore.settings import DEMO_PREFIX
 from fdstore.store.processes import processes
 from tests.on_redis.web.inspected import get
 
@@ -90,7 +92,24 @@ def test_a_damaged_tree_is_named_and_the_others_are_shown(
 
 
 def test_an_empty_store_says_how_to_begin(redis_url: str) -> None:
-    assert "Nothing is stored yet" in get(redis_url, "/").text
+    page = get(redis_url, "/").text
+
+    assert "Nothing is stored yet" in page
+    assert "fdstore demo --prefix fdstore\n" in page
+    assert "fdstore ui --prefix" not in page
+
+
+def test_an_empty_store_says_which_other_prefix_has_trees(redis_url: str) -> None:
+    with fdstore.connect(redis_url, prefix=DEMO_PREFIX) as demo:
+        demo.process("triage")
+        demo.process("counter")
+
+        page, twin = get(redis_url, "/", "/index.json")
+        for tree in demo.trees():
+            demo.drop_tree(tree.id)
+
+    assert twin.json()["elsewhere"] == {DEMO_PREFIX: 2}
+    assert f"fdstore ui --prefix {DEMO_PREFIX}" in page.text
 
 
 def test_hostile_programs_are_shown_as_text(redis_url: str, store: Store, execute: Any) -> None:
