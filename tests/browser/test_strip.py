@@ -1,0 +1,87 @@
+"""The strip of the first page, where people look when something is wrong: it becomes red by itself, with what
+to do, for each sickness that stops work. The workers are real."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import redis
+from playwright.sync_api import Locator, Page, expect
+
+from fdstore.client import Store
+from fdstore.store.processes import processes
+from tests.worker_process import WorkerProcess, running_worker
+
+OpenPage = Callable[..., Page]
+
+SEEN_MS = 60_000
+"""A heartbeat counts for ten seconds, and this machine may be busy."""
+
+
+@pytest.fixture
+def worker(redis_url: str, tmp_path: Path) -> Iterator[WorkerProcess]:
+    with running_worker(tmp_path, "--url", redis_url, "-c", "2", fresh=False) as running:
+        yield running
+
+
+@pytest.fixture
+def strip(open_page: OpenPage, store: Store) -> Locator:
+    """The strip of the first page, which stays open, of a store with a tree."""
+    store.process("triage")
+    return open_page("/").locator("#strip")
+
+
+def shows_problem(strip: Locator, words: str) -> None:
+    expect(strip).to_have_class(re.compile("bad"), timeout=SEEN_MS)
+    expect(strip.locator("li.bad").filter(has_text=words)).to_be_visible(timeout=SEEN_MS)
+    colour = strip.evaluate("each => getComputedStyle(each).backgroundColor")
+    red, green, blue = map(int, re.findall(r"\d+", colour)[:3])
+    assert red > green
+    assert red > blue
+
+
+def test_a_queue_without_a_worker(strip: Locator, store: Store) -> None:
+    expect(strip).to_have_class("warn")
+
+    store.run(processes.create_child(store.process("other").handle, None, state="ready"))
+
+    shows_problem(strip, "none is alive, and 1 process waits for one")
+    expect(strip).to_contain_text("fdstore worker")
+
+
+def test_a_worker_that_vanished(worker: WorkerProcess, strip: Locator) -> None:
+    expect(strip).not_to_have_class(re.compile("bad"))
+
+    worker.kill()
+
+    shows_problem(strip, f"{worker.name} not seen since")
+
+
+def test_a_worker_that_is_frozen(worker: WorkerProcess, strip: Locator) -> None:
+    expect(strip).not_to_have_class(re.compile("bad"))
+
+    stopped = [worker.pid, worker.working_pid]
+    for pid in stopped:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        shows_problem(strip, f"{worker.name} not seen since")
+    finally:
+        for pid in stopped:
+            os.kill(pid, signal.SIGCONT)
+
+
+def test_a_full_redis(worker: WorkerProcess, strip: Locator, redis_url: str) -> None:
+    expect(strip).not_to_have_class(re.compile("bad"))
+
+    with redis.Redis.from_url(redis_url) as client:
+        client.config_set("maxmemory", 1)
+        try:
+            shows_problem(strip, "so writes fail")
+            expect(strip).to_contain_text("raise maxmemory")
+        finally:
+            client.config_set("maxmemory", 0)
