@@ -7,6 +7,7 @@ ended: what grows with the time is computed when the page is rendered, so it is 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -57,9 +58,16 @@ class Row(Record, frozen=True, kw_only=True):
     spans: tuple[Span, ...] = ()
 
     @property
-    def drawn(self) -> list[Span]:
-        """The spans in the order in which they are drawn: what must be seen is last."""
-        return sorted(self.spans, key=lambda each: (each.is_error, LAYERS.index(each.kind), each.at))
+    def bars(self) -> list[tuple[str, Span]]:
+        """The spans in the order in which they are drawn: what must be seen is last. Each has a name that
+        stays when others are added."""
+        drawn = sorted(self.spans, key=lambda each: (each.is_error, LAYERS.index(each.kind), each.at))
+        names, found = Counter[str](), []
+        for span in drawn:
+            name = f"{self.process}-{span.kind}-{span.position}"
+            names[name] += 1
+            found.append((f"{name}-{names[name]}", span))
+        return found
 
     @property
     def now(self) -> str:

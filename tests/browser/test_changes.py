@@ -68,6 +68,23 @@ def test_what_time_alone_changes_is_shown_without_new_data(open_page: OpenPage, 
     expect(page.locator("#counts")).to_contain_text("1 vanished")
 
 
+def test_the_bar_with_the_focus_stays_the_one_stop_of_the_timeline(open_page: OpenPage, store: Store) -> None:
+    proc = store.process("triage")
+    converse(proc, *SHORT)
+    page = open_page("/tree/triage")
+    page.locator("svg.bars a[tabindex='0']").focus()
+    page.keyboard.press("ArrowRight")
+    focused = page.evaluate("document.activeElement.getAttribute('aria-label')")
+
+    proc.child()
+
+    expect(page.locator("#process-triage\\.1")).to_be_visible()
+    stops = page.locator("svg.bars a[tabindex='0']")
+    expect(stops).to_have_count(1)
+    expect(stops).to_be_focused()
+    expect(stops).to_have_attribute("aria-label", focused)
+
+
 def test_an_outage_is_shown_and_ends_by_itself(
     open_page: OpenPage, store: Store, redis_server: PrivateServer, problems: list[str]
 ) -> None:

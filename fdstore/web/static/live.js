@@ -107,7 +107,7 @@ function followLive(main) {
       main.dataset.now = made.dataset.now;
       warn("");
       if (follow) document.documentElement.scrollTop = document.documentElement.scrollHeight;
-      main.dispatchEvent(new CustomEvent("updated"));
+      main.dispatchEvent(new CustomEvent("updated", { bubbles: true }));
     });
     events.addEventListener("strip", (message) => {
       const next = new DOMParser().parseFromString(JSON.parse(message.data), "text/html").getElementById("strip");
@@ -157,15 +157,24 @@ function barBeside(bar, key) {
   return rows.filter((each) => rowOf(each) === next).sort((one, other) => far(one) - far(other))[0];
 }
 
+function stopAt(svg, stop) {
+  for (const each of svg.querySelectorAll("a[data-row]")) each.setAttribute("tabindex", each === stop ? "0" : "-1");
+}
+
 document.addEventListener("keydown", (event) => {
   const bar = event.target instanceof Element && event.target.closest("svg a[data-row]");
   if (!bar || event.ctrlKey || event.metaKey || event.altKey) return;
   const next = barBeside(bar, event.key);
   if (!next) return;
   event.preventDefault();
-  bar.setAttribute("tabindex", "-1");
-  next.setAttribute("tabindex", "0");
+  stopAt(bar.closest("svg"), next);
   next.focus();
+});
+
+// A page that is sent again says that the first bar is the stop, while another one may have the focus.
+document.addEventListener("updated", () => {
+  const bar = document.activeElement?.closest("svg a[data-row]");
+  if (bar) stopAt(bar.closest("svg"), bar);
 });
 
 // A form that only looks leaves empty fields out of the URL.
