@@ -26,7 +26,7 @@ T = TypeVar("T")
 PATIENCE_S = 1.0
 """How long a read of the store waits for Redis."""
 
-HEALTH_S = 2.0
+HEALTH_S = 1.0
 """How long the findings about the health of the store are shown again. All pages have them."""
 
 MAX_LIVE = 64

@@ -19,8 +19,9 @@ from fdstore.wire.operation import Batch, Operation, Value
 LONGEST_S = 60.0
 """The longest registration. One that lasts longer was made before the Redis clock was set back."""
 
-HEARTBEAT_S = 10.0
-"""How long the registration of a worker lasts that says nothing else."""
+HEARTBEAT_S = 8.0
+"""How long the registration of a worker lasts that says nothing else: two of its reports may be missed, and
+people see within ten seconds that it is gone."""
 
 KEPT_S = 86400.0
 """How long a worker that vanished is listed."""

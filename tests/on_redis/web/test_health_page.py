@@ -9,8 +9,10 @@ from starlette.requests import Request
 import fdstore.aio
 from fdstore.client import Process, Store
 from fdstore.store.processes import processes
+from fdstore.store.processes.leases import SWEEP_EVERY_S
+from fdstore.store.views.worker_registry import HEARTBEAT_S
 from fdstore.web import trees
-from fdstore.web.inspector import Inspector, Options
+from fdstore.web.inspector import HEALTH_S, Inspector, Options
 from fdstore.web.live import changes
 from fdstore.web.page import View
 from tests.on_redis.web.inspected import get
@@ -54,3 +56,11 @@ def test_a_page_that_is_shown_gets_the_strip_when_the_health_changes(
 
     assert 'id=\\"strip\\" class=\\"bad\\"' in strip
     assert "1 process waits for one" in strip
+
+
+def test_a_worker_that_stops_is_on_the_first_page_within_ten_seconds() -> None:
+    [first] = [page for page in trees.PAGES if page.path == "/"]
+    assert first.live_s is not None
+
+    assert HEARTBEAT_S + HEALTH_S + first.live_s <= 10
+    assert HEARTBEAT_S > 2 * SWEEP_EVERY_S, "a report may be late, and one may be missed"

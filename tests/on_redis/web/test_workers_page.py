@@ -44,7 +44,7 @@ def test_a_worker_that_vanished_is_shown_with_when_and_what_it_held(
     redis_url: str, proc: Process, store: Store
 ) -> None:
     now = time.time()
-    store.run(worker_registry.register_worker("fdstore", "host:77", 10, now - 3600))
+    store.run(worker_registry.register_worker("fdstore", "host:77", worker_registry.HEARTBEAT_S, now - 3600))
     store.run(worker_registry.register_worker("fdstore", "host:78", 10, now))
     held = claimed(proc, store)
 
