@@ -57,7 +57,7 @@ def through_the_gateway(redis_url: str, result: Any) -> None:
     rewriter.to_server(b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"rows"}}')
     answer = json.dumps({"jsonrpc": "2.0", "id": 1, "result": result}).encode()
     message = Message.of(answer)
-    rewrite(descriptors, message, rewriter.from_server(message))
+    rewrite(descriptors, message, rewriter.from_server(message), descriptors.definitions)
     descriptors.finish()
 
 

@@ -15,9 +15,11 @@ from fdstore import TreeLimits
 from fdstore.cli import cli
 from fdstore.client import Process, Store
 from fdstore.records import TOKEN_COUNTS, TokenUsage
+from fdstore.store.keys import ProcessKeys
 from fdstore.store.processes import journal, leases, processes
 from fdstore.store.processes.asks import Ask, AskPart, AskSettings, start
 from fdstore.web import journal_tracks
+from fdstore.wire.operation import Operation
 from tests.on_redis.web.inspected import get, inspect
 from tests.on_redis.web.journals import SHORT, answer, converse
 from tests.round_trips import Tally
@@ -195,11 +197,17 @@ def test_a_tree_that_has_the_name_of_a_removed_one_has_its_own_timeline(
     assert inspect(redis_url, visit) == [2, 0]
 
 
+def begun_earlier(keys: ProcessKeys) -> Operation[None]:
+    """Let a process have waited for a second: what is shorter than a few ms is no wait."""
+    yield [("HINCRBYFLOAT", keys.record, "started_at", "-1")]
+
+
 def test_the_queue_is_hatched_a_failed_call_red_and_a_running_one_in_progress(
     redis_url: str, store: Store, proc: Process
 ) -> None:
     child = store.run(processes.create_child(proc.handle, None, state="ready"))
     waiting = store.run(processes.create_child(proc.handle, None, state="ready"))
+    store.run(begun_earlier(child.keys))
     attempt = store.run(leases.claim(child.keys, "build-1:22", 600))
     assert attempt is not None
     converse(proc, *SHORT)
