@@ -24,6 +24,7 @@ HOSTS = "tests/hosts runs the coding hosts that its commands start, tests/unit c
 NOT_RUN = {
     "tutorial.md": "runs in a test of its own, from its first step",
     "how-to/claude-code.md": HOSTS,
+    "how-to/code.md": HOSTS,
     "how-to/codex.md": HOSTS,
     "how-to/gemini-cli.md": HOSTS,
     "how-to/gateway.md": HOSTS,

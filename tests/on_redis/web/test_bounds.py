@@ -101,12 +101,12 @@ def test_no_page_sends_a_command_that_scans_or_writes(
 
 
 async def events(lines: AsyncIterator[str]) -> AsyncIterator[tuple[str, Any]]:
-    """Yield the name and the data of each event."""
+    """Yield the name and the data of each event but those of the strip, which comes whenever it differs."""
     name = ""
     async for line in lines:
         if line.startswith("event: "):
             name = line[7:]
-        elif line.startswith("data: "):
+        elif line.startswith("data: ") and name != "strip":
             yield name, msgspec.json.decode(line[6:])
 
 
