@@ -28,6 +28,7 @@ from fdstore.text.quantities import (
     format_costs,
     format_count,
     format_size,
+    format_sums,
     moment,
     precise_duration,
 )
@@ -66,6 +67,7 @@ def page_templates() -> Environment:
         "clock": when_shown(clock),
         "day": when_shown(lambda at_s: moment(at_s)[:10]),
         "costs": format_costs,
+        "sums": format_sums,
         "number": format_number,
         "short": short_number,
         "segment": lambda text: quote(text, safe=""),

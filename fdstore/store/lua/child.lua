@@ -5,7 +5,8 @@
 --       9 source of the stream that it writes ('' for none)  10 page size  11 index of an empty text
 --       12 the highest descriptor and 13 child number that the client has seen
 --       14 traceparent of its creator, '' for none  15 price of the model (JSON, '' for none)
---       16 '*' for the whole table, else '' followed by 17.. the ids to share
+--       16 first line of its task, '' for none
+--       17 '*' for the whole table, else '' followed by 18.. the ids to share
 -- ->    ok child | unsafe policy | gone | fenced why | spawn_limit name limit | quota_exceeded name limit
 --       | not_found id known...
 local done = answered(KEYS[4], ARGV[1])
@@ -33,7 +34,7 @@ if has_output and redis.call('HGET', tree, 'fds') + 1 > limits.tree_fds then
   return { 'quota_exceeded', 'tree_fds', limits.tree_fds }
 end
 local shared = {}
-for i = 17, #ARGV do
+for i = 18, #ARGV do
   local content = content_of(KEYS[3], ARGV[i])
   if not content then
     return not_found(KEYS[3], ARGV[i])
@@ -45,7 +46,7 @@ local now = stamp(seconds_now())
 local id = parent .. '.' .. next_number(KEYS[2], 'next_child', ARGV[13])
 local process = process_record(tree, id)
 clear(process)
-if ARGV[16] == '*' then
+if ARGV[17] == '*' then
   local held = redis.call('HGETALL', KEYS[3])
   for i = 2, #held, 2 do
     if string.match(held[i], '^.+/%d+$') then -- a damaged entry is copied as it is
@@ -79,5 +80,5 @@ enter_process(tree, id, now, ARGV[4] == 'ready')
 redis.call('HSET', process, 'parent', parent, 'state', ARGV[4], 'attempt', 0, 'losses', 0, 'kind', '',
   'program', ARGV[5], 'bundle', ARGV[6], 'input', '', 'outputs', outputs,
   'first_fd', first or next_fd, 'next_fd', next_fd, 'next_child', 1, 'started_at', now,
-  'ready_at', now, unpack(set_only({ 'traceparent', ARGV[14], 'price', ARGV[15] })))
+  'ready_at', now, unpack(set_only({ 'traceparent', ARGV[14], 'price', ARGV[15], 'task', ARGV[16] })))
 return answer(KEYS[4], ARGV[1], { 'ok', id })

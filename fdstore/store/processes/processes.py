@@ -240,11 +240,13 @@ def create_child(
     state: ProcessState = "open",
     program: Program = NO_PROGRAM,
     brief: str = "",
+    title: str = "",
     output: Output | None = None,
     call_id: str | None = None,
 ) -> Operation[ProcessHandle]:
     """Create a child process that holds the shared descriptors (all of them for None) under the same ids.
-    One round trip, no content is copied. The descriptor of `output` is in its record.
+    One round trip, no content is copied. The descriptor of `output` is in its record, as is `title`: the
+    first line of its task.
 
     Raises `NotFound`, `SpawnLimit`, `QuotaExceeded`, `Fenced`.
     """
@@ -255,7 +257,7 @@ def create_child(
         *(answer_field, handle.attempt, handle.id, state),
         *(program.name, program.digest, program.bundle, brief),
         *(("", "", "") if output is None else _empty(output)),
-        *(handle.highest, handle.highest_child, traceparent(), program.price_json),
+        *(handle.highest, handle.highest_child, traceparent(), program.price_json, title),
         *(["*"] if share is None else ["", *share]),
     )
     [reply] = yield from run_with_ceilings(handle, [create])
@@ -278,11 +280,13 @@ def child_of_call(handle: ProcessHandle, call_id: str) -> Operation[str | None]:
         return None if answer is None else str(msgspec.json.decode(answer, type=list[str])[1])
 
 
-def launch(handle: ProcessHandle, brief: str) -> Operation[None]:
-    """Make an open process ready to run, with its task (JSON) as the first journal record. Raises `Fenced`
-    if it has ended or already runs."""
+def launch(handle: ProcessHandle, brief: str, title: str = "") -> Operation[None]:
+    """Make an open process ready to run, with its task (JSON) as the first journal record, and `title` as
+    the first line of that. Raises `Fenced` if it has ended or already runs."""
     keys = handle.keys
-    [reply] = yield [script("launch")((keys.tree.record, keys.record), handle.id, brief, LAUNCH_GRACE_S)]
+    [reply] = yield [
+        script("launch")((keys.tree.record, keys.record), handle.id, brief, LAUNCH_GRACE_S, title)
+    ]
     outcome(reply, handle.id)
 
 
