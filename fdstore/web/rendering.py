@@ -32,6 +32,7 @@ from fdstore.text.quantities import (
     moment,
     precise_duration,
 )
+from fdstore.web.context_growth import line_of
 from fdstore.web.descriptor_url import fd_path
 from fdstore.web.timeline import axis_of
 
@@ -78,7 +79,13 @@ def page_templates() -> Environment:
         "uptime": duration,
         "one_line": lambda text: show_controls(text, keep=""),
     }
-    environment.globals |= {"count": format_count, "asset": asset, "axis_of": axis_of, "ENDED": ENDED}
+    environment.globals |= {
+        "count": format_count,
+        "asset": asset,
+        "axis_of": axis_of,
+        "line_of": line_of,
+        "ENDED": ENDED,
+    }
     return environment
 
 

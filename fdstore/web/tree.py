@@ -13,6 +13,7 @@ from fdstore.store.processes.process_records import tree_record
 from fdstore.store.trees.limit_usage import LimitStatus, limits_of_tree
 from fdstore.text.quantities import format_costs
 from fdstore.web.page import Page, View
+from fdstore.web.saved import SavedHere, read_saved
 from fdstore.web.timeline import Timeline, make_timeline, with_rows
 from fdstore.wire.operation import Operation
 
@@ -27,7 +28,7 @@ class TreePage(Record, frozen=True, kw_only=True):
     """A tree with some of its processes, in the order of their ids, from the `start`-th on; `next` begins
     the next page. `states`, `tokens`, `cost` and `limits` are of `summed` processes of the tree: of all,
     unless it has more than are read for that. `total` is how many can be listed: the questions of a program
-    are one."""
+    are one. `saved` is of the processes of the timeline."""
 
     tree: TreeRecord
     root: ProcessRecord | None
@@ -41,6 +42,7 @@ class TreePage(Record, frozen=True, kw_only=True):
     cost: str
     limits: list[LimitStatus]
     timeline: Timeline | None
+    saved: SavedHere
     now_s: float
 
 
@@ -81,7 +83,8 @@ async def load(view: View) -> TreePage:
     start = view.number("from", 0, most=1_000_000)
     whole = await store.run(_whole_tree(store.prefix, name))
     processes = await store.run(_rows(store.prefix, whole, start))
-    tracks = await store.run(view.inspector.tracks.read(store.prefix, with_rows(processes)))
+    in_rows = with_rows(processes)
+    tracks = await store.run(view.inspector.tracks.read(store.prefix, in_rows))
     states: dict[str, int] = {}
     for each in whole.processes:
         states[each.state] = states.get(each.state, 0) + 1
@@ -99,6 +102,7 @@ async def load(view: View) -> TreePage:
         cost=format_costs(whole.processes),
         limits=limits_of_tree(whole.tree),
         timeline=make_timeline(processes, tracks),
+        saved=await store.run(read_saved(store.prefix, in_rows, tracks)),
         now_s=await store.run(redis_now()),
     )
 

@@ -36,4 +36,5 @@ function filterAtOnce(form) {
   });
 }
 
+document.documentElement.classList.add("scripted");
 filterAtOnce(document.querySelector("form.filters"));
