@@ -32,6 +32,7 @@ from fdstore.text.quantities import (
     precise_duration,
 )
 from fdstore.web.descriptor_url import fd_path
+from fdstore.web.links import LINKS
 from fdstore.web.timeline import axis_of
 
 FOLDER = Path(__file__).parent
@@ -76,7 +77,13 @@ def page_templates() -> Environment:
         "uptime": duration,
         "one_line": lambda text: show_controls(text, keep=""),
     }
-    environment.globals |= {"count": format_count, "asset": asset, "axis_of": axis_of, "ENDED": ENDED}
+    environment.globals |= {
+        "count": format_count,
+        "asset": asset,
+        "axis_of": axis_of,
+        "ENDED": ENDED,
+        "links": LINKS,
+    }
     return environment
 
 
