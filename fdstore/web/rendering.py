@@ -34,6 +34,7 @@ from fdstore.text.quantities import (
 )
 from fdstore.web.context_growth import line_of
 from fdstore.web.descriptor_url import fd_path
+from fdstore.web.links import LINKS
 from fdstore.web.timeline import axis_of
 
 FOLDER = Path(__file__).parent
@@ -85,6 +86,7 @@ def page_templates() -> Environment:
         "axis_of": axis_of,
         "line_of": line_of,
         "ENDED": ENDED,
+        "links": LINKS,
     }
     return environment
 

@@ -117,7 +117,7 @@ def test_all_processes_of_a_large_tree_are_on_its_pages_once(redis_url: str, tho
 def test_a_tree_with_more_processes_than_are_summed_says_so(
     redis_url: str, proc: Process, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr("fdstore.web.tree.MAX_SUMMED", 3)
+    monkeypatch.setattr("fdstore.web.whole_tree.MAX_SUMMED", 3)
     monkeypatch.setattr("fdstore.web.tree.ROWS", 2)
     for _ in range(4):
         proc.child()
