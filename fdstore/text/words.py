@@ -82,3 +82,12 @@ def _different(words: Iterator[str], most: int) -> list[str]:
         if len(found) == most:
             break
     return list(found)
+
+
+def joined_words(text: str) -> str:
+    """Return the words of a text as the scripts of the store take them: with a blank between two.
+
+    >>> joined_words("docs/Plan.md")
+    'docs plan.md md'
+    """
+    return " ".join(words_of(text))
