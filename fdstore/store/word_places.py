@@ -27,14 +27,6 @@ class WordPlace(Record, frozen=True, kw_only=True):
     kind: Kind
     fd: str | None = None
 
-    def __str__(self) -> str:
-        """Return it for people.
-
-        >>> str(WordPlace(process="build.3", kind="source", fd="fd:7"))
-        'source of fd:7 of build.3'
-        """
-        return f"{self.kind} of {self.process if self.fd is None else f'{self.fd} of {self.process}'}"
-
 
 def place_of(tree: TreeKeys, member: bytes) -> WordPlace | None:
     """Return the place of a member of a tree's words; None if no script writes such a member.
