@@ -18,8 +18,6 @@ from fdstore.store.views.usage import DescriptorUsage, Tell, Usage, describe, re
 from fdstore.store.views.word_search import Found, exact, search
 from fdstore.wire.operation import Operation
 
-_GLOB = re.compile(r"[*?\[]")
-
 
 class Findings(msgspec.Struct, kw_only=True):
     """Processes by id, descriptors by process and number, what has the words, and the records that could
@@ -31,6 +29,11 @@ class Findings(msgspec.Struct, kw_only=True):
     unreadable: list[Unreadable] = []
 
 
+def is_glob(pattern: str) -> bool:
+    """Return whether a pattern is for whole names."""
+    return re.search(r"[*?\[]", pattern) is not None
+
+
 def matcher(pattern: str) -> Callable[[str], bool]:
     """Return a test of names: a pattern with `*`, `?` or `[` is a glob for the whole name, any other one a
     part of it. Case is ignored.
@@ -38,7 +41,7 @@ def matcher(pattern: str) -> Callable[[str], bool]:
     >>> matcher("BUILD")("build.log"), matcher("*.log")("build.log"), matcher("*.log")("build.log.gz")
     (True, True, False)
     """
-    if _GLOB.search(pattern):
+    if is_glob(pattern):
         whole = re.compile(translate(pattern), re.IGNORECASE)
         return lambda name: whole.match(name) is not None
     part = pattern.casefold()
@@ -65,7 +68,7 @@ def find(prefix: str, pattern: str, tell: Tell = lambda done: None) -> Operation
         except SKIPPABLE as error:
             found.unreadable.append(unreadable(error))
         tell(done)
-    if not _GLOB.search(pattern):
+    if not is_glob(pattern):
         listed = {(each.process, each.fd) for each in found.descriptors}
         by_words = yield from search(prefix, pattern, damaged=found.unreadable)
         found.words = [each for each in by_words if (each.process, each.fd) not in listed]
