@@ -16,7 +16,9 @@ from fdstore.settings import OWN_PREFIXES
 from fdstore.store.clock import redis_now
 from fdstore.store.views.finding import matcher
 from fdstore.store.views.overview import TreeSummary, recent_names, summaries
+from fdstore.store.views.word_search import Found
 from fdstore.web.page import Page, View
+from fdstore.web.run_search import found_by_words, go_to_exact
 
 ROWS = 200
 """Trees on one page."""
@@ -51,10 +53,11 @@ ASCENDING = ("name", "state")
 
 
 class Trees(Record, frozen=True, kw_only=True):
-    """The trees that match, in order. `total` is how many exist, `named` how many of those have a
-    matching name, `examined` how many of these were read; `next` begins the next page (None: no more).
-    `counts` are of the shown trees' processes, by state. `elsewhere` counts the trees under other prefixes,
-    if there is none under this one. `order` is asc or desc."""
+    """The trees that match, in order. `total` is how many exist, `named` how many of those match
+    by name or by words, `examined` how many of these were read; `next` begins the next page (None: no more).
+    `counts` are of the shown trees' processes, by state; `words` says where words of `search` are found, by
+    tree. `elsewhere` counts the trees under other prefixes, if there is none under this one. `order` is asc
+    or desc."""
 
     trees: list[TreeSummary]
     total: int
@@ -65,6 +68,7 @@ class Trees(Record, frozen=True, kw_only=True):
     counts: dict[str, int]
     programs: list[str]
     search: str
+    words: dict[str, list[Found]]
     state: str
     program: str
     within: str
@@ -100,7 +104,8 @@ async def _elsewhere(store: Store) -> dict[str, int]:
 
 
 async def load(view: View) -> Trees:
-    """Load the trees of a request: `q` is a part of their names or a pattern."""
+    """Load the trees of a request: `q` is a part of their names, a pattern, or words of their runs. Raises
+    `SeeOther`."""
     search, sort = view.query("q"), view.choice("sort", SORTS, "used")
     order = view.choice("order", ("asc", "desc"), "asc" if sort in ASCENDING else "desc")
     within = view.choice("within", tuple(RANGES))
@@ -112,7 +117,9 @@ async def load(view: View) -> Trees:
     )
     known = await store.run(recent_names(store.prefix))
     matches = matcher(search)
-    names = [name for name in known.names if matches(name)] if search else known.names
+    words = await found_by_words(view, search, damaged)
+    names = [name for name in known.names if matches(name) or name in words] if search else known.names
+    await go_to_exact(view, search, names)
     if sort == "name":
         names = sorted(names, reverse=order == "desc")
     elif sort == "used" and order == "asc":
@@ -152,6 +159,7 @@ async def load(view: View) -> Trees:
         counts=counts,
         programs=sorted({name for each in rows for name in each.programs} | ({chosen.program} - {""})),
         search=search,
+        words={each.tree: words[each.tree] for each in rows if each.tree in words},
         state=chosen.state,
         program=chosen.program,
         within=within,

@@ -86,6 +86,7 @@ def more_pages(triage: Process, store: Store) -> list[str]:
         f"{fds}/name?key=notes/größe.md",
         *(f"{fds}/{each.fd.removeprefix('fd:')}" for each in (picture, data, empty)),
         "/process/triage.2/kill",
+        "/?q=blob",
     ]
 
 

@@ -13,6 +13,7 @@ function filterAtOnce(form) {
     const answer = await fetch(url);
     const text = await answer.text();
     if (number !== asked) return; // another filter was chosen since
+    if (answer.redirected) return; // what is typed is an id: Enter leads to its page
     const next = new DOMParser().parseFromString(text, "text/html");
     const made = next.getElementById("main");
     if (!answer.ok || !made) {
