@@ -7,8 +7,10 @@ import msgspec
 from fdstore.errors import InvalidArgument, NotFound, quoted
 from fdstore.inspection import ask_entries
 from fdstore.inspection.conversation import ConversationPage, conversation
+from fdstore.inspection.earlier_calls import find_calls
 from fdstore.inspection.entries import ConversationEntry
 from fdstore.inspection.pending import Pending
+from fdstore.inspection.steps import StepOrFold, fold, make_steps
 from fdstore.records import ProcessRecord, Record
 from fdstore.runtime.eligibility import explained
 from fdstore.store.clock import redis_now
@@ -36,7 +38,9 @@ MAX_POSITION = 1_000_000_000
 
 class ProcessPage(Record, frozen=True, kw_only=True):
     """A process, the journal records `start` to `next` - 1 of `length` as entries, and what it holds.
-    `earlier` and `later` are where the pages before and after begin (None: there is none)."""
+    `earlier` and `later` are where the pages before and after begin (None: there is none). `earlier_calls`
+    says where calls before this page are whose results are in it, "POS-PART" by the key of the call; of those
+    that are further away, where the page before begins."""
 
     process: ProcessRecord
     start: int
@@ -45,11 +49,17 @@ class ProcessPage(Record, frozen=True, kw_only=True):
     earlier: int | None
     later: int | None
     entries: tuple[ConversationEntry, ...]
+    earlier_calls: dict[str, str]
     pending: Pending | None
     pipeline: Pipeline | None
     descriptors: DescriptorWindow
     children: Children
     now_s: float
+
+    @property
+    def steps(self) -> tuple[StepOrFold, ...]:
+        """The entries as steps: results below their calls, equal calls together."""
+        return fold(make_steps(self.entries))
 
 
 async def load(view: View) -> ProcessPage:
@@ -61,14 +71,18 @@ async def load(view: View) -> ProcessPage:
     [process_now] = await store.run(explained(store.prefix, [page.process]))
     keys = process_keys(store.prefix, process)
     before = view.number("fds_before", 0)
+    earlier = max(0, page.start - RECORDS) if page.start else None
+    alone = {step.entry.call for step in make_steps(page.entries) if step.entry.kind == "result"} - {""}
+    calls = await store.run(find_calls(store.prefix, process, alone, page.start, RECORDS))
     return ProcessPage(
         process=process_now,
         start=page.start,
         next=page.next,
         length=page.length,
-        earlier=max(0, page.start - RECORDS) if page.start else None,
+        earlier=earlier,
         later=page.next if page.next < page.length else None,
         entries=page.entries,
+        earlier_calls={} if earlier is None else dict.fromkeys(alone, f"{earlier}-0") | calls,
         pending=page.pending,
         pipeline=await store.run(pipeline_of(store.prefix, page))
         if page.process.kind == "pipeline"

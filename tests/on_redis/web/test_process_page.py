@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from fdstore.agent.conversation import Result, Start
 from fdstore.client import Process, Store
 from fdstore.store.processes import pipelines
 from fdstore.store.views.process_window import SMALL_TABLE
@@ -202,3 +203,50 @@ def test_numbers_beyond_everything_are_refused(redis_url: str, proc: Process, nu
     )
 
     assert {get(redis_url, path).status_code for path in paths} <= {400, 404}
+
+
+def spawns(proc: Process, count: int, failed: tuple[int, ...] = ()) -> None:
+    """Write an answer that calls `count` agents, and their results."""
+    calls = [
+        (f"t{n}", "spawn_agent", {"program_name": "summarizer", "query": f"part {n}"}) for n in range(count)
+    ]
+    results = [
+        Result(call=f"t{n}", content=f"summary {n}", is_error=n in failed) for n in reversed(range(count))
+    ]
+    converse(proc, Start(system="", content="Summarize."), answer("I ask for help.", *calls), *results)
+
+
+def test_results_are_below_their_calls(redis_url: str, proc: Process) -> None:
+    spawns(proc, 3)
+
+    page = get(redis_url, "/process/triage").text
+
+    ids = re.findall(r'id="((?:step-|e)\d+-\d+)"', page)
+    assert ids[2:] == [
+        *("e2-0", "step-2-1", "e2-1", "e5-0", "step-2-2", "e2-2", "e4-0", "step-2-3", "e2-3", "e3-0"),
+    ]
+
+
+def test_equal_parallel_calls_are_folded_and_failed_ones_are_first(redis_url: str, proc: Process) -> None:
+    spawns(proc, 40, failed=(7,))
+
+    page = get(redis_url, "/process/triage").text
+
+    shown = Elements(page).text
+    assert re.search(r"40 × spawn_agent summarizer 1 failed 39 done", shown)
+    assert "39 without an error" in shown
+    assert page.count("<details open>") == 1
+    assert page.index('id="e2-8"') < page.index('id="others-2-1"') < page.index('id="e2-1"')
+    assert {f'id="e{n}-0"' in page for n in range(2, 43)} == {True}
+
+
+def test_a_result_whose_call_is_on_another_page_leads_to_it(redis_url: str, proc: Process) -> None:
+    spawns(proc, 80)
+
+    first, later = get(redis_url, "/process/triage?from=0", "/process/triage?from=10")
+    [link] = set(re.findall(r'href="(/process/triage\?from=2#e2-\d+)">earlier records', later.text)[:1])
+
+    assert link.endswith("#e2-73")
+    assert later.text.count("Its call is in") == 60
+    assert 'id="step-10-0"' in later.text
+    assert first.text.count('Its result is in <a href="/process/triage?from=60">later records</a>') == 23
