@@ -40,7 +40,7 @@ class ProcessPage(Record, frozen=True, kw_only=True):
     """A process, the journal records `start` to `next` - 1 of `length` as entries, and what it holds.
     `earlier` and `later` are where the pages before and after begin (None: there is none). `earlier_calls`
     says where calls before this page are whose results are in it, "POS-PART" by the key of the call; of those
-    that are further away, where the page before begins."""
+    that are further away, where the page before begins. `raw`: results are shown as they were sent."""
 
     process: ProcessRecord
     start: int
@@ -54,12 +54,18 @@ class ProcessPage(Record, frozen=True, kw_only=True):
     pipeline: Pipeline | None
     descriptors: DescriptorWindow
     children: Children
+    raw: bool
     now_s: float
 
     @property
     def steps(self) -> tuple[StepOrFold, ...]:
         """The entries as steps: results below their calls, equal calls together."""
         return fold(make_steps(self.entries))
+
+
+def wants_raw(view: View) -> bool:
+    """Return whether results are shown as they were sent to the model (`raw=1`). Raises `InvalidArgument`."""
+    return view.choice("raw", ("1",)) == "1"
 
 
 async def load(view: View) -> ProcessPage:
@@ -89,17 +95,19 @@ async def load(view: View) -> ProcessPage:
         else None,
         descriptors=await store.run(descriptor_window(keys, before=before)),
         children=await store.run(children_of(keys, page.process.next_child)),
+        raw=wants_raw(view),
         now_s=page.now,
     )
 
 
 class RecordPage(Record, frozen=True, kw_only=True):
-    """One record of a journal, with its whole texts."""
+    """One record of a journal, with its whole texts. `raw`: results are shown as they were sent."""
 
     process: ProcessRecord
     position: int
     length: int
     entries: tuple[ConversationEntry, ...]
+    raw: bool
     now_s: float
 
 
@@ -116,7 +124,12 @@ async def load_record(view: View) -> RecordPage:
     if not entries:
         raise NotFound(f"record {position} of process {process}", (f"{page.length} records, from 0",))
     return RecordPage(
-        process=page.process, position=position, length=page.length, entries=entries, now_s=page.now
+        process=page.process,
+        position=position,
+        length=page.length,
+        entries=entries,
+        raw=wants_raw(view),
+        now_s=page.now,
     )
 
 

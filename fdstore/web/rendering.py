@@ -20,6 +20,7 @@ import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from fdstore.inspection.result_card import make_cards
 from fdstore.lifecycle import ENDED
 from fdstore.text.layout import show_controls
 from fdstore.text.quantities import (
@@ -72,6 +73,7 @@ def page_templates() -> Environment:
         "fd_path": fd_path,
         "fd_of": fd_of,
         "clip": clip,
+        "cards": make_cards,
         "json": lambda value: msgspec.json.encode(value).decode("utf-8", "replace"),
         "uptime": duration,
         "one_line": lambda text: show_controls(text, keep=""),

@@ -10,11 +10,15 @@ import pytest
 
 from fdstore.agent.conversation import Result, Start
 from fdstore.client import Process, Store
+from fdstore.elements import render
+from fdstore.errors import NotFound
+from fdstore.result_facts import in_block
 from fdstore.store.processes import pipelines
 from fdstore.store.views.process_window import SMALL_TABLE
 from fdstore.tools.process_task import PipeTask, encode_task
 from tests.on_redis.web.inspected import get
 from tests.on_redis.web.journals import SHORT, answer, ask_about_parts, converse
+from tests.unit.rendering import descriptor, make_slice
 
 
 class Elements(HTMLParser):
@@ -250,3 +254,30 @@ def test_a_result_whose_call_is_on_another_page_leads_to_it(redis_url: str, proc
     assert later.text.count("Its call is in") == 60
     assert 'id="step-10-0"' in later.text
     assert first.text.count('Its result is in <a href="/process/triage?from=60">later records</a>') == 23
+
+
+def test_elements_are_shown_in_words_unless_asked(redis_url: str, proc: Process) -> None:
+    missing = render.fd_error(NotFound("fd:9", ("fd:1",)), "fd:9")
+    stored = render.fd_result(
+        descriptor("fd:3", source="<b>.log"), make_slice("one\ntwo\n"), None, "Stored.", 7
+    )
+    converse(
+        proc,
+        answer("", ("t1", "read_fd", {"fd": "fd:9"}), ("t2", "bash", {})),
+        Result(call="t1", content=missing.text, facts=missing.facts, is_error=True),
+        Result(call="t2", content=f"see\n{stored.text}", facts=in_block(stored.facts, 1)),
+    )
+
+    words, raw, record = get(
+        redis_url, "/process/triage", "/process/triage?raw=1", "/process/triage/record/2?raw=1"
+    )
+
+    shown = Elements(words.text).text
+    assert "not_found, fd:9 fd:9 does not exist; there are: fd:1" in shown
+    assert "fd:3 , stored: 12 pages, 48,000 characters name <b>.log" in shown
+    assert '<a class="id" href="/process/triage/fd/3">fd:3</a>' in words.text
+    assert "<fd_error" not in shown
+    assert "<message>" not in shown
+    for page in (raw, record):
+        assert '<fd_error type="not_found" fd="fd:9"> <message>' in Elements(page.text).text
+    assert get(redis_url, "/process/triage?raw=2").status_code == 400
