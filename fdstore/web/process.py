@@ -10,7 +10,7 @@ from fdstore.inspection.conversation import ConversationPage, conversation
 from fdstore.inspection.earlier_calls import find_calls
 from fdstore.inspection.entries import ConversationEntry
 from fdstore.inspection.pending import Pending
-from fdstore.inspection.steps import StepOrFold, fold, make_steps
+from fdstore.inspection.steps import Step, StepOrFold, fold, make_steps
 from fdstore.records import ProcessRecord, Record
 from fdstore.runtime.eligibility import explained
 from fdstore.store.clock import redis_now
@@ -18,6 +18,7 @@ from fdstore.store.keys import process_keys
 from fdstore.store.processes import asks, process_records
 from fdstore.store.views.process_window import Children, DescriptorWindow, children_of, descriptor_window
 from fdstore.web.page import Page, View
+from fdstore.web.pane import choose, position_in
 from fdstore.web.pipeline import Pipeline, pipeline_of
 
 RECORDS = 60
@@ -40,7 +41,9 @@ class ProcessPage(Record, frozen=True, kw_only=True):
     """A process, the journal records `start` to `next` - 1 of `length` as entries, and what it holds.
     `earlier` and `later` are where the pages before and after begin (None: there is none). `earlier_calls`
     says where calls before this page are whose results are in it, "POS-PART" by the key of the call; of those
-    that are further away, where the page before begins. `raw`: results are shown as they were sent."""
+    that are further away, where the page before begins. `raw`: results are shown as they were sent.
+    `at` is the key of the step that the pane shows, "" if there is no step; with `errors_only` no other steps
+    are listed than the `errors` ones that failed."""
 
     process: ProcessRecord
     start: int
@@ -54,13 +57,26 @@ class ProcessPage(Record, frozen=True, kw_only=True):
     pipeline: Pipeline | None
     descriptors: DescriptorWindow
     children: Children
+    at: str
+    errors: int
+    errors_only: bool
     raw: bool
     now_s: float
 
     @property
+    def all_steps(self) -> tuple[Step, ...]:
+        """The entries as steps: results below their calls."""
+        return make_steps(self.entries)
+
+    @property
     def steps(self) -> tuple[StepOrFold, ...]:
-        """The entries as steps: results below their calls, equal calls together."""
-        return fold(make_steps(self.entries))
+        """The steps that are listed, equal calls together."""
+        return fold(each for each in self.all_steps if each.is_error or not self.errors_only)
+
+    @property
+    def chosen(self) -> Step | None:
+        """The step that the pane shows."""
+        return choose(self.all_steps, self.at, is_failed=self.process.state == "failed")
 
 
 def wants_raw(view: View) -> bool:
@@ -69,16 +85,18 @@ def wants_raw(view: View) -> bool:
 
 
 async def load(view: View) -> ProcessPage:
-    """Load the last records of a process, or those from `from` on. Raises `NotFound`,
-    `DamagedRecord`."""
+    """Load the page of a process. Raises `NotFound`, `DamagedRecord`, `InvalidArgument`."""
     store, process = view.store, view.argument("id")
-    start = view.number("from", -RECORDS, most=MAX_POSITION)
-    page = await store.run(conversation(store.prefix, process, start, RECORDS, max_chars=MAX_CHARS))
+    page = await load_records(view, process)
+    steps = make_steps(page.entries)
+    chosen = choose(steps, view.query("at"), is_failed=page.process.state == "failed")
+    if chosen is None and view.query("at"):
+        raise NotFound(f"step {view.query('at')} of these records of process {process}")
     [process_now] = await store.run(explained(store.prefix, [page.process]))
     keys = process_keys(store.prefix, process)
     before = view.number("fds_before", 0)
     earlier = max(0, page.start - RECORDS) if page.start else None
-    alone = {step.entry.call for step in make_steps(page.entries) if step.entry.kind == "result"} - {""}
+    alone = {step.entry.call for step in steps if step.entry.kind == "result"} - {""}
     calls = await store.run(find_calls(store.prefix, process, alone, page.start, RECORDS))
     return ProcessPage(
         process=process_now,
@@ -95,9 +113,27 @@ async def load(view: View) -> ProcessPage:
         else None,
         descriptors=await store.run(descriptor_window(keys, before=before)),
         children=await store.run(children_of(keys, page.process.next_child)),
+        at="" if chosen is None else chosen.key,
+        errors=sum(each.is_error for each in steps),
+        errors_only=view.choice("errors", ("1",)) == "1",
         raw=wants_raw(view),
         now_s=page.now,
     )
+
+
+async def load_records(view: View, process: str) -> ConversationPage:
+    """Load the records from `from` on, or else the last ones, or those around the step `at` if it is before
+    them. Raises `NotFound`, `DamagedRecord`, `InvalidArgument`."""
+    store = view.store
+
+    async def records(start: int) -> ConversationPage:
+        return await store.run(conversation(store.prefix, process, start, RECORDS, max_chars=MAX_CHARS))
+
+    position = position_in(view.query("at"))
+    page = await records(view.number("from", -RECORDS, most=MAX_POSITION))
+    if position is None or position >= page.start or view.query("from"):
+        return page
+    return await records(max(0, position - RECORDS // 2))
 
 
 class RecordPage(Record, frozen=True, kw_only=True):

@@ -33,6 +33,7 @@ from fdstore.text.quantities import (
     precise_duration,
 )
 from fdstore.web.descriptor_url import fd_path
+from fdstore.web.pane import axis_of_steps, box_of, hint_of, in_rows, moves_from, title_of
 from fdstore.web.timeline import axis_of
 
 FOLDER = Path(__file__).parent
@@ -74,11 +75,19 @@ def page_templates() -> Environment:
         "fd_of": fd_of,
         "clip": clip,
         "cards": make_cards,
+        "title_of": title_of,
+        "hint_of": hint_of,
         "json": lambda value: msgspec.json.encode(value).decode("utf-8", "replace"),
         "uptime": duration,
         "one_line": lambda text: show_controls(text, keep=""),
     }
     environment.globals |= {"count": format_count, "asset": asset, "axis_of": axis_of, "ENDED": ENDED}
+    environment.globals |= {
+        "axis_of_steps": axis_of_steps,
+        "box_of": box_of,
+        "in_rows": in_rows,
+        "moves_from": moves_from,
+    }
     return environment
 
 

@@ -125,6 +125,8 @@ function followLive(main) {
   };
   document.addEventListener("visibilitychange", () => (document.hidden ? hush() : listen()));
   window.addEventListener("pagehide", hush);
+  // another page was put into this one
+  main.addEventListener("moved", () => { hush(); listen(); });
   listen();
 }
 
