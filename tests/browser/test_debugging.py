@@ -191,3 +191,19 @@ def test_the_pane_breaks_no_rule_and_is_no_wider_than_the_screen(
         assert page.evaluate("document.documentElement.scrollWidth") <= look["viewport"]["width"], query
 
     assert not found, "\n".join(found)
+
+
+@looks
+def test_the_descriptors_of_a_client_are_its_main_table(
+    open_page: OpenPage, store: Store, look: dict[str, Any]
+) -> None:
+    proc = store.process("notes")
+    proc.create("one\n" * 30, source="grep -rn " + "very-long-word" * 13)
+    proc.put("plan/" + "x" * 90, "two")
+    proc.create(bytes(range(256)), source="blob.bin")
+    page = open_page("/process/notes", **look)
+
+    expect(page.locator(".wide tbody tr")).to_have_count(3)
+    expect(page.locator("#pane")).to_have_count(0)
+    assert page.evaluate("document.documentElement.scrollWidth") <= look["viewport"]["width"]
+    assert check(page) == []

@@ -124,16 +124,33 @@ def test_a_long_conversation_is_read_by_its_links(redis_url: str, proc: Process)
 
 
 def test_a_process_of_a_client_program_shows_what_it_holds(redis_url: str, proc: Process) -> None:
-    proc.create("one", source="notes")
+    proc.create("one\ntwo\n", source="notes <i>")
     proc.put("a/b?.txt", "two")
+    proc.create(b"\x00\x01\x02", source="blob.bin")
     child = proc.child()
 
     page = get(redis_url, f"/process/{proc.id}").text
 
+    table = Elements(page.partition("<tbody>")[2].partition("</tbody>")[0]).text
+    assert "fd:1 notes <i> sealed 8 B 2 text/plain" in table
+    assert "fd:3 blob.bin sealed 3 B – application/octet-stream" in table
     assert 'href="/process/triage/fd/1"' in page
     assert 'href="/process/triage/fd/name?key=a%2Fb%3F.txt"' in page
     assert f'href="/process/{child.id}"' in page
-    assert "No conversation" in page
+    assert page.count('id="held"') == 1
+    assert "Conversation" not in Elements(page).text
+
+
+def test_an_ended_process_of_a_client_program_has_no_conversation(redis_url: str, proc: Process) -> None:
+    child = proc.child()
+    child.create("one", source="notes")
+    child.end()
+
+    page = get(redis_url, f"/process/{child.id}").text
+
+    assert "It released them when it ended." in page
+    assert 'id="pane"' not in page
+    assert "Conversation" not in Elements(page).text
 
 
 def test_a_large_table_is_shown_by_windows_of_numbers(redis_url: str, proc: Process) -> None:
