@@ -12,7 +12,7 @@ lost, and those that do not move keep their order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Literal, TypeAlias
 
@@ -31,10 +31,11 @@ MAX_SUBJECT_CHARS = 80
 
 class Step(Record, frozen=True, kw_only=True):
     """One step of a conversation: `entry`, or the call `entry` with its `result` if that is in the same part
-    of the journal, and with the count of its `asks`. `is_cut_off`: the process failed or was cancelled before
-    the call had a result."""
+    of the journal, and with the count of its `asks`. `earlier_call` is the call of a result that stands
+    alone, if it is known. `is_cut_off`: the process failed or was cancelled before the call had a result."""
 
     entry: ConversationEntry
+    earlier_call: ConversationEntry | None = None
     asks: ConversationEntry | None = None
     result: ConversationEntry | None = None
     is_cut_off: bool = False
@@ -56,6 +57,11 @@ class Step(Record, frozen=True, kw_only=True):
     @property
     def is_call(self) -> bool:
         return self.entry.kind == "call"
+
+    @property
+    def call(self) -> ConversationEntry | None:
+        """Its call, wherever that is; None if it is no call, or if that is not known."""
+        return self.entry if self.is_call else self.earlier_call
 
     @property
     def is_error(self) -> bool:
@@ -85,8 +91,8 @@ class Step(Record, frozen=True, kw_only=True):
     @property
     def subject(self) -> str:
         """The program that a call starts; "" for other steps."""
-        arguments = self.entry.arguments
-        program = arguments.get("program_name") if self.is_call and isinstance(arguments, dict) else None
+        arguments = None if self.call is None else self.call.arguments
+        program = arguments.get("program_name") if isinstance(arguments, dict) else None
         return program[:MAX_SUBJECT_CHARS] if isinstance(program, str) else ""
 
     @property
@@ -122,7 +128,7 @@ class Fold(Record, frozen=True, kw_only=True):
 
     @property
     def entry(self) -> ConversationEntry:
-        """The first call."""
+        """The entry of its first step."""
         return self.steps[0].entry
 
     @property
@@ -151,9 +157,12 @@ class Fold(Record, frozen=True, kw_only=True):
 StepOrFold: TypeAlias = Step | Fold
 
 
-def make_steps(entries: Sequence[ConversationEntry]) -> tuple[Step, ...]:
+def make_steps(
+    entries: Sequence[ConversationEntry], earlier: Mapping[str, ConversationEntry] | None = None
+) -> tuple[Step, ...]:
     """Return the steps of these entries. A result goes to the last call before it with its key that has none
-    yet; without such a call it is a step of its own.
+    yet; without such a call it is a step of its own. `earlier` are calls that are not in `entries`, by their
+    keys.
 
     >>> found = make_steps([
     ...     ConversationEntry(position=3, part=1, kind="call", call="turn1:a"),
@@ -177,7 +186,8 @@ def make_steps(entries: Sequence[ConversationEntry]) -> tuple[Step, ...]:
                 continue
             case "call":
                 waiting[entry.call] = len(steps)
-        steps.append(Step(entry=entry))
+        known = (earlier or {}).get(entry.call) if entry.kind == "result" else None
+        steps.append(Step(entry=entry, earlier_call=known))
     if any(each.kind == "end" and each.state in ("failed", "cancelled") for each in entries):
         for at in waiting.values():
             steps[at] = msgspec.structs.replace(steps[at], is_cut_off=True)
@@ -202,5 +212,6 @@ def fold(steps: Iterable[Step]) -> tuple[StepOrFold, ...]:
 
 
 def _fold_name(step: Step) -> tuple[bool, int, str, str]:
-    """Return what equal calls of one answer share; the first part is whether it is a call."""
-    return step.is_call, step.entry.position, step.entry.tool, step.subject
+    """Return what equal calls of one answer share; the first part is whether it is a call, or its result."""
+    call = step.call or step.entry
+    return step.call is not None, call.position, call.tool, step.subject

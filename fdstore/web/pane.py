@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import msgspec
 
 from fdstore.errors import InvalidArgument, quoted
+from fdstore.inspection.describe_result import describe_result
 from fdstore.inspection.entries import EntryKind
 from fdstore.inspection.steps import Fold, Step, StepOrFold
 from fdstore.text.layout import show_controls
@@ -112,7 +113,7 @@ def title_of(step: Step) -> str:
     """
     entry = step.entry
     if entry.kind in ("call", "result"):
-        return " ".join(filter(None, (entry.tool or TITLES[entry.kind], step.subject)))
+        return " ".join(filter(None, ((step.call or entry).tool or TITLES[entry.kind], step.subject)))
     if entry.kind == "end":
         return f"End: {entry.state}"
     return f"{TITLES[entry.kind]} {entry.number}" if entry.number else TITLES[entry.kind]
@@ -121,8 +122,8 @@ def title_of(step: Step) -> str:
 def hint_of(step: Step) -> str:
     """Return the beginning of what a step is about, on one line: the first argument of a call that is no
     program, or a text."""
-    entry = step.entry
-    text = entry.text
+    entry = step.call or step.entry
+    text = describe_result(entry.facts) or entry.text
     if isinstance(entry.arguments, dict):
         values = (
             value for name, value in entry.arguments.items() if name != "program_name" and value is not None

@@ -40,10 +40,9 @@ MAX_POSITION = 1_000_000_000
 class ProcessPage(Record, frozen=True, kw_only=True):
     """A process, the journal records `start` to `next` - 1 of `length` as entries, and what it holds.
     `earlier` and `later` are where the pages before and after begin (None: there is none). `earlier_calls`
-    says where calls before this page are whose results are in it, "POS-PART" by the key of the call; of those
-    that are further away, where the page before begins. `raw`: results are shown as they were sent.
-    `at` is the key of the step that the pane shows, "" if there is no step; with `errors_only` no other steps
-    are listed than the `errors` ones that failed."""
+    are calls before this page whose results are in it, by their keys. `at` is the key of the step that the
+    pane shows, "" if there is no step; with `errors_only` no other steps are listed than the `errors` ones
+    that failed. `raw`: results are shown as they were sent."""
 
     process: ProcessRecord
     start: int
@@ -52,7 +51,7 @@ class ProcessPage(Record, frozen=True, kw_only=True):
     earlier: int | None
     later: int | None
     entries: tuple[ConversationEntry, ...]
-    earlier_calls: dict[str, str]
+    earlier_calls: dict[str, ConversationEntry]
     pending: Pending | None
     pipeline: Pipeline | None
     descriptors: DescriptorWindow
@@ -66,7 +65,7 @@ class ProcessPage(Record, frozen=True, kw_only=True):
     @property
     def all_steps(self) -> tuple[Step, ...]:
         """The entries as steps: results below their calls."""
-        return make_steps(self.entries)
+        return make_steps(self.entries, self.earlier_calls)
 
     @property
     def steps(self) -> tuple[StepOrFold, ...]:
@@ -95,18 +94,17 @@ async def load(view: View) -> ProcessPage:
     [process_now] = await store.run(explained(store.prefix, [page.process]))
     keys = process_keys(store.prefix, process)
     before = view.number("fds_before", 0)
-    earlier = max(0, page.start - RECORDS) if page.start else None
     alone = {step.entry.call for step in steps if step.entry.kind == "result"} - {""}
-    calls = await store.run(find_calls(store.prefix, process, alone, page.start, RECORDS))
+    calls = find_calls(store.prefix, process, alone, page.start, RECORDS, max_chars=MAX_CHARS)
     return ProcessPage(
         process=process_now,
         start=page.start,
         next=page.next,
         length=page.length,
-        earlier=earlier,
+        earlier=max(0, page.start - RECORDS) if page.start else None,
         later=page.next if page.next < page.length else None,
         entries=page.entries,
-        earlier_calls={} if earlier is None else dict.fromkeys(alone, f"{earlier}-0") | calls,
+        earlier_calls=await store.run(calls),
         pending=page.pending,
         pipeline=await store.run(pipeline_of(store.prefix, page))
         if page.process.kind == "pipeline"

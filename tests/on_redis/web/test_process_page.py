@@ -275,6 +275,8 @@ def test_a_result_whose_call_is_on_another_page_leads_to_it(redis_url: str, proc
 
     assert link.endswith("#e2-73")
     assert below.count("Its call is in") == 60
+    pane = Elements(later.text.partition('id="detail"')[2].partition("</section>")[0]).text
+    assert "Input program_name summarizer query part" in pane, "its arguments are shown beside it"
     assert 'id="step-10-0"' in below
     assert (
         conversation_in(first.text).count(

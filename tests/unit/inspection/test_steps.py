@@ -59,6 +59,20 @@ def test_a_result_whose_call_is_elsewhere_stands_alone() -> None:
     assert [each.state for each in found] == ["done", "unanswered", "done"]
 
 
+def test_results_of_calls_that_are_elsewhere_are_known_and_folded_by_them() -> None:
+    earlier = {each.call: each for each in spawns(5)}
+
+    [folded, alone] = fold(
+        make_steps([*(result(60 + n, f"c{n}") for n in range(5)), result(70, "x")], earlier)
+    )
+
+    assert isinstance(folded, Fold)
+    assert [each.call for each in folded.steps] == list(earlier.values())
+    assert {each.subject for each in folded.steps} == {"summarizer"}
+    assert isinstance(alone, Step)
+    assert alone.call is None
+
+
 def test_calls_that_reuse_a_key_have_each_its_own_result() -> None:
     found = make_steps(
         [entry(1, "call", "a"), result(2, "a"), result(3, "a"), entry(4, "call", "a"), result(5, "a")]
