@@ -34,7 +34,8 @@ COMPLETE_VARIABLE = "_FDSTORE_COMPLETE"
 """The environment variable that a shell sets for completion."""
 
 Use: TypeAlias = Literal["make", "remove", "look"]
-"""How a verb uses a store: "make" creates or runs something, "remove" only removes, "look" only reads."""
+"""The use of a store by a verb: "make" creates or runs something, "remove" only removes, "look" only
+reads."""
 
 
 @dataclass
