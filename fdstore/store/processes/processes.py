@@ -51,7 +51,7 @@ MAX_FIRST_FD = 1_000_000_000
 """The highest number that the descriptors of a new process may begin with."""
 
 LAUNCH_GRACE_S = 5
-"""The time that a launched root is left for its launching program to claim before the sweep wakes a
+"""The time for which a launched root is left for its launching program to claim before the sweep wakes a
 worker."""
 
 COLLECT_A_FEW = 3

@@ -26,7 +26,7 @@ BUSY_PATIENCE_S = 600.0
 """The same while every slot is busy: more workers are needed, but work goes on."""
 
 VANISHED_S = 3600.0
-"""The time that a vanished worker is a problem; then it is a note until it is forgotten."""
+"""The time for which a vanished worker is a problem; then it is a note until it is forgotten."""
 
 FILLING = 0.8
 """The part of maxmemory above which memory is a note."""

@@ -24,7 +24,7 @@ HEARTBEAT_S = 8.0
 ten seconds that it is gone."""
 
 KEPT_S = 86400.0
-"""The time that a vanished worker is listed."""
+"""The time for which a vanished worker is listed."""
 
 MAX_VANISHED = 100
 """Those that vanished last are kept: a worker that dies at each start must not fill the list."""
