@@ -1,4 +1,5 @@
-"""What the adapters of agent frameworks share, on a real store; the frameworks are in `tests/frameworks`."""
+"""The code that the adapters of agent frameworks share, on a real store; the frameworks are in
+`tests/frameworks`."""
 
 from __future__ import annotations
 
