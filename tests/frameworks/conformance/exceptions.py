@@ -1,4 +1,5 @@
-"""Which cases do not apply to a framework, and why: the same list is on the page of frameworks."""
+"""The cases that do not apply to a framework, with the reasons: the same list is on the page of
+frameworks."""
 
 EXCEPTIONS = {
     ("Agno", "direct results"): (
