@@ -34,8 +34,7 @@ COMPLETE_VARIABLE = "_FDSTORE_COMPLETE"
 """The environment variable that a shell sets for completion."""
 
 Use: TypeAlias = Literal["make", "remove", "look"]
-"""The use of a store by a verb: "make" creates or runs something, "remove" only removes, "look" only
-reads."""
+"""A verb's use of a store: "make" creates or runs something, "remove" only removes, "look" only reads."""
 
 
 @dataclass

@@ -52,8 +52,7 @@ HEAD_BYTES = 65_536
 """The number of first bytes that tell what a text is."""
 
 MEMORY_BYTES = 8_000_000
-"""The bytes of a result that are kept in memory before it is stored; a longer one goes to a temporary
-file."""
+"""The bytes of a result kept in memory before it is stored; a longer one goes to a temporary file."""
 
 PATH = "fdstore://content"
 

@@ -31,8 +31,7 @@ LOOK_EVERY_S = 0.5
 
 class Ran(msgspec.Struct, frozen=True, kw_only=True):
     """The result of one run of code: its output, the value of its last expression, the traceback of its
-    error, the number of calls it made, and the seconds of processor time it took. A `note` is about the
-    session."""
+    error, its number of calls and its seconds of processor time. A `note` is about the session."""
 
     printed: str = ""
     value: str | None = None

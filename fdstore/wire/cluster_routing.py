@@ -52,11 +52,10 @@ REDIRECTS = (AskError, NoScriptError)
 """Refusals that are retried without a pause."""
 
 TRY_ONCE_S = 1.0
-"""The time that reads may take that a batch does not depend on, see `Alongside`."""
+"""The longest time of reads that a batch does not depend on, see `Alongside`."""
 
 MAX_HOPS = 5
-"""The most redirects in a row that are followed: while a slot migrates, two nodes may redirect to each
-other."""
+"""The most redirects followed in a row: while a slot migrates, two nodes may redirect to each other."""
 
 
 class AtNode(msgspec.Struct, frozen=True):

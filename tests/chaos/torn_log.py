@@ -32,8 +32,7 @@ TYPED = (StoreLostData, StreamBroken, NotFound)
 """The errors that a reader may get for what is not whole."""
 
 WRONG = (AssertionError, FDStoreError, LookupError, TypeError, ValueError)
-"""The results that a reader may not get: another error, metadata that contradicts the text, no sense at
-all."""
+"""The errors that a reader may not get: another one, metadata that contradicts the text, no sense at all."""
 
 Texts = dict[str, dict[str, str]]
 """Process -> descriptor -> its text."""

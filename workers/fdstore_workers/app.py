@@ -51,9 +51,8 @@ SOCKET_TIMEOUT_S = 10.0
 a peer that disappeared silently (a fail-over, a firewall) would block the main loop for ever."""
 
 CHECK_EVERY_S = 5.0
-"""The interval at which kombu looks for a reply that is overdue. No time-out of a socket applies while the
-worker waits for a message; with kombu's 25 s a worker takes none for up to 51 s after its connection fell
-silent."""
+"""The interval of kombu's checks for an overdue reply. No time-out of a socket applies while the worker waits
+for a message; with kombu's 25 s a worker takes none for up to 51 s after its connection fell silent."""
 
 RECONNECT_AFTER_S, LONGEST_RECONNECT_S = 1.0, 5.0
 """The pauses between attempts to reconnect: each longer than the one before by the first. With the 30 s of

@@ -17,8 +17,7 @@ from fdstore.integrations.gateway.lines import READ_BYTES, MessageWriter, read_l
 from fdstore.integrations.gateway.long_values import Buffer
 
 KEPT_STDERR_BYTES = 1 << 20
-"""The bytes of the server's stderr that are kept for a host that does not read it; then the oldest are
-dropped."""
+"""The bytes of stderr that are kept for a host that does not read it; then the oldest are dropped."""
 
 
 STDIN_END_S = 0.2

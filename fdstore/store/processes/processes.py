@@ -51,8 +51,7 @@ MAX_FIRST_FD = 1_000_000_000
 """The highest number that the descriptors of a new process may begin with."""
 
 LAUNCH_GRACE_S = 5
-"""The time for which a launched root is left for its launching program to claim before the sweep wakes a
-worker."""
+"""The time that a launching program has to claim its root before the sweep wakes a worker."""
 
 COLLECT_A_FEW = 3
 """Trees past their retention that are checked whenever a tree is created."""

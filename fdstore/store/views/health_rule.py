@@ -19,8 +19,7 @@ from fdstore.store.doctor.safety import Finding
 from fdstore.text.quantities import duration, format_count, format_size, moment
 
 PATIENCE_S = 60.0
-"""The time that a process may wait for a worker, and that may pass since the last sweep, before a person is
-told."""
+"""The wait of a process for a worker, and the time since the last sweep, after which a person is told."""
 
 BUSY_PATIENCE_S = 600.0
 """The same while every slot is busy: more workers are needed, but work goes on."""

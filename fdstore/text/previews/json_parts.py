@@ -23,8 +23,7 @@ MAX_DEPTH = 10
 """The depth of a large document below which nothing is decoded."""
 
 MIN_ITEMS, MAX_ITEMS = 20, 2000
-"""The least and the most items of a large array that are decoded, as their size allows; of large ones only
-parts."""
+"""The least and most decoded items of a large array, as their size allows; of large ones only parts."""
 
 MAX_KEYS = 200
 """So many keys of a large object are decoded."""

@@ -1,5 +1,4 @@
-"""The ways in which an agent reads every line of long texts: its plans, and the work of its children. See
-`reading`."""
+"""Ways to read every line of long texts: an agent's plans, and the work of its children. See `reading`."""
 
 from __future__ import annotations
 

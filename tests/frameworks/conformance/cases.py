@@ -17,8 +17,7 @@ CASES: dict[str, Case] = {}
 
 
 class World:
-    """The world of a case: an adapter, a store on a server of its own, and the values that its functions
-    return.
+    """The world of a case: an adapter, a store on a server of its own, and the results of its functions.
 
     text     5000 lines, with all that an encoding could lose
     png      an image of 1 x 1 pixels

@@ -1,5 +1,4 @@
-"""The cases that do not apply to a framework, with the reasons: the same list is on the page of
-frameworks."""
+"""Cases that do not apply to a framework, with reasons: the same list is on the page of frameworks."""
 
 EXCEPTIONS = {
     ("Agno", "direct results"): (

@@ -1,5 +1,4 @@
-"""The errors of `connect` for a URL whose scheme is not that of the port, or whose files for TLS are
-missing."""
+"""Errors of `connect` for a URL whose scheme is not that of the port, or whose files for TLS are missing."""
 
 from __future__ import annotations
 
