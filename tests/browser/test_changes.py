@@ -1,4 +1,4 @@
-"""What changes while a page is shown: new records, an outage, a kill; and logging in."""
+"""Changes while a page is shown: new records, an outage, a kill; and logging in."""
 
 from __future__ import annotations
 
