@@ -11,6 +11,7 @@ from fdstore.store.processes.asks import fold_lanes
 from fdstore.store.processes.process_records import tree_record
 from fdstore.store.trees.limit_usage import LimitStatus, limits_of_tree
 from fdstore.text.quantities import format_costs
+from fdstore.web.compare import names_to_offer
 from fdstore.web.page import Page, View
 from fdstore.web.timeline import Timeline, make_timeline, with_rows
 from fdstore.web.whole_tree import WholeTree, order, states_of, whole_tree
@@ -24,7 +25,7 @@ class TreePage(Record, frozen=True, kw_only=True):
     """A tree with some of its processes, in the order of their ids, from the `start`-th on; `next` begins
     the next page. `states`, `tokens`, `cost` and `limits` are of `summed` processes of the tree: of all,
     unless it has more than are read for that. `total` is how many can be listed: the questions of a program
-    are one."""
+    are one. `others` are the trees used last."""
 
     tree: TreeRecord
     root: ProcessRecord | None
@@ -38,6 +39,7 @@ class TreePage(Record, frozen=True, kw_only=True):
     cost: str
     limits: list[LimitStatus]
     timeline: Timeline | None
+    others: tuple[str, ...]
     now_s: float
 
 
@@ -72,6 +74,7 @@ async def load(view: View) -> TreePage:
         cost=format_costs(whole.processes),
         limits=limits_of_tree(whole.tree),
         timeline=make_timeline(processes, tracks),
+        others=await store.run(names_to_offer(store.prefix)),
         now_s=await store.run(redis_now()),
     )
 

@@ -40,6 +40,8 @@ PATHS = (
     "/process/triage/record/1",
     "/process/triage.3",
     "/process/triage.3/asks?call=t1",
+    "/compare",
+    "/compare?a=triage&b=again",
     "/workers",
     "/health",
 )
@@ -159,4 +161,5 @@ def triage(store: Store) -> Process:
     converse(proc, *SHORT, answer("word " * 4000), answer("x" * 10_000))
     store.process("a" * 48)
     ask_about_parts(proc.child(share=["fd:1"]), 60)
+    converse(store.process("again"), *SHORT[:3], answer("word " * 4000, ("t7", "put", {"text": "x" * 5000})))
     return proc
