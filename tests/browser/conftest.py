@@ -38,6 +38,8 @@ PATHS = (
     "/process/triage.1",
     "/process/triage.2",
     "/process/triage/record/1",
+    "/process/triage/diff",
+    "/process/triage/diff?a=fd:1%23L1-9&b=fd:1",
     "/process/triage.3",
     "/process/triage.3/asks?call=t1",
     "/compare",
