@@ -9,7 +9,7 @@ from fdstore.inspection.conversation import MAX_RECORDS, conversation
 from fdstore.inspection.entries import ConversationEntry
 from fdstore.records import Record
 from fdstore.store.clock import redis_now
-from fdstore.store.views.overview import recent_names
+from fdstore.store.views.overview import recent_names_at
 from fdstore.web.page import Page, View
 from fdstore.web.run_comparison import (
     FactPair,
@@ -70,11 +70,6 @@ class ComparePage(Record, frozen=True, kw_only=True):
     now_s: float
 
 
-def names_to_offer(prefix: str) -> Operation[tuple[str, ...]]:
-    """Return the names of the trees used last, in the order of names, which changes seldom."""
-    return tuple(sorted((yield from recent_names(prefix, OTHERS)).names))
-
-
 def _steps(prefix: str, root: str) -> Operation[tuple[list[Step], bool]]:
     """Return the first steps of a root, and whether it has more; none if its journal cannot be read."""
     entries: list[ConversationEntry] = []
@@ -97,13 +92,9 @@ async def load(view: View) -> ComparePage:
     store, prefix = view.store, view.prefix
     a, b = view.query("a"), view.query("b")
     start = view.number("from", 0, most=1_000_000)
-    return ComparePage(
-        a=a,
-        b=b,
-        others=await store.run(names_to_offer(prefix)),
-        compared=await _compare(view, a, b, start) if a and b else None,
-        now_s=await store.run(redis_now()),
-    )
+    compared = await _compare(view, a, b, start) if a and b else None
+    others, now_s = await store.run(recent_names_at(prefix, OTHERS))
+    return ComparePage(a=a, b=b, others=tuple(others), compared=compared, now_s=now_s)
 
 
 async def _compare(view: View, a: str, b: str, start: int) -> Compared:

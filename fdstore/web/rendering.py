@@ -28,9 +28,11 @@ from fdstore.text.quantities import (
     format_costs,
     format_count,
     format_size,
+    format_sums,
     moment,
     precise_duration,
 )
+from fdstore.web.context_growth import line_of
 from fdstore.web.descriptor_url import fd_path
 from fdstore.web.links import LINKS
 from fdstore.web.timeline import axis_of
@@ -67,6 +69,7 @@ def page_templates() -> Environment:
         "clock": when_shown(clock),
         "day": when_shown(lambda at_s: moment(at_s)[:10]),
         "costs": format_costs,
+        "sums": format_sums,
         "number": format_number,
         "short": short_number,
         "segment": lambda text: quote(text, safe=""),
@@ -81,6 +84,7 @@ def page_templates() -> Environment:
         "count": format_count,
         "asset": asset,
         "axis_of": axis_of,
+        "line_of": line_of,
         "ENDED": ENDED,
         "links": LINKS,
     }

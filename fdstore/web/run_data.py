@@ -16,6 +16,7 @@ from fdstore.result_facts import NO_FACTS
 from fdstore.text.redaction import MARK, Redactor
 from fdstore.text.tokens import estimate_tokens
 from fdstore.web.run_links import RunLinks
+from fdstore.web.saved import SavedHere
 from fdstore.web.timeline import Timeline
 from fdstore.web.timeline_spans import MAX_LABEL_CHARS
 
@@ -73,6 +74,7 @@ class RunHead(Record, frozen=True, kw_only=True):
     used_at: float
     unreadable: tuple[Unreadable, ...]
     timeline: Timeline | None
+    saved: SavedHere | None
     version: str
     now_s: float
 
@@ -85,8 +87,10 @@ class RunTexts:
         self._links = links
 
     def process(self, process: ProcessRecord) -> ProcessRecord:
-        """Return a process as it is shown."""
-        shown = self._redactor.record(msgspec.structs.replace(process, call=None), keep=_OF_PROCESS)
+        """Return a process as it is shown: without its task, which is cut and stands in its conversation."""
+        shown = self._redactor.record(
+            msgspec.structs.replace(process, call=None, task=None), keep=_OF_PROCESS
+        )
         return msgspec.structs.replace(
             shown,
             id=self._links.name(process.id),

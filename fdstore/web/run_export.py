@@ -44,6 +44,7 @@ from fdstore.web.journal_tracks import JournalTracks
 from fdstore.web.rendering import STATIC, page_templates
 from fdstore.web.run_data import MAX_CHARS, PREVIEW_CHARS, PREVIEW_LINES, RunHead, RunTexts
 from fdstore.web.run_links import RunLinks
+from fdstore.web.saved import read_saved
 from fdstore.web.timeline import make_timeline, with_rows
 from fdstore.web.whole_tree import WholeTree, states_of, whole_tree
 from fdstore.wire.operation import Operation
@@ -115,7 +116,7 @@ class RunExport:
         yield self._foot()
 
     def _read_tree(self) -> Operation[None]:
-        """Read the tree, and make the head without a timeline."""
+        """Read the tree, and make the head without a timeline and a curve."""
         whole = self._whole = yield from whole_tree(self.prefix, self._tree)
         self.links = RunLinks(self._tree, whole.processes, self.redactor)
         self.texts = RunTexts(self.redactor, self.links)
@@ -137,6 +138,7 @@ class RunExport:
             used_at=whole.tree.used_at,
             unreadable=self.texts.damage(whole.tree.unreadable),
             timeline=None,
+            saved=None,
             version=fdstore.__version__,
             now_s=(yield from redis_now()),
         )
@@ -152,11 +154,13 @@ class RunExport:
     def _read_journals(self, tracks: JournalTracks) -> Operation[None]:
         """Read a part of the journals; make the timeline of what is read."""
         processes = self._whole.processes
-        read = yield from tracks.read(self.prefix, with_rows(processes))
+        in_rows = with_rows(processes)
+        read = yield from tracks.read(self.prefix, in_rows)
         timeline = make_timeline(processes, read)
         if timeline is None or not timeline.unread:
             timeline = self.texts.timeline(timeline)
-        self._head = msgspec.structs.replace(self._head, timeline=timeline)
+        saved = yield from read_saved(self.prefix, in_rows, read)
+        self._head = msgspec.structs.replace(self._head, timeline=timeline, saved=saved)
 
     def _foot(self) -> Operation[str]:
         yield from ()

@@ -32,7 +32,7 @@ WAIT_MS = 15_000
 
 PATHS = (
     "/",
-    "/?q=tri&state=open&sort=bytes",
+    "/?q=tri&state=open&sort=bytes&order=asc&within=1d",
     "/tree/triage",
     "/process/triage",
     "/process/triage.1",

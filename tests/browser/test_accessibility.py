@@ -87,6 +87,7 @@ def more_pages(triage: Process, store: Store) -> list[str]:
         "/process/triage/diff?a=fd:1&b=name:notes/größe.md",
         *(f"{fds}/{each.fd.removeprefix('fd:')}" for each in (picture, data, empty)),
         "/process/triage.2/kill",
+        "/?q=blob",
     ]
 
 
