@@ -179,7 +179,7 @@ class Redactor:
         written = _json(value)[:PAIR_CHARS]
         bare = value[:PAIR_CHARS] if isinstance(value, str) else written
         return any(
-            self.matches(f"{_json(name)}{between}{written}") or self.matches(f"{name}{between}{bare}")
+            self._stands_in(f"{_json(name)}{between}{written}") or self._stands_in(f"{name}{between}{bare}")
             for between in BETWEEN
         )
 
@@ -194,6 +194,19 @@ class Redactor:
             data = f"{view.text}\n".encode()
             if any(pattern.next(data, 0, len(data)) for pattern in self._patterns):
                 return True
+        return False
+
+    def _stands_in(self, text: str) -> bool:
+        """Return whether a text has a match as it stands, with its JSON escapes."""
+        view = next(_views(text))
+        data = f"{view.text}\n".encode()
+        if not any(pattern.next(data, 0, len(data)) for pattern in self._patterns):
+            return False
+        for line in view.text.split("\n"):
+            marks = [hit.span() for hit in _MARKS.finditer(line)]
+            for start, end in self._spans(line):
+                if not any(first <= start and end <= last for first, last in marks):
+                    return True
         return False
 
     def _redacted(self, text: str, most: int = 0) -> tuple[str, int]:

@@ -26,6 +26,9 @@ MAX_CHARS = 12_000
 PREVIEW_LINES, PREVIEW_CHARS = 12, 1_500
 """Lines and characters of a content that the page has."""
 
+SAMPLE_CHARS = 4_000
+"""Characters of a content from which the number of its tokens is estimated."""
+
 TITLE_CHARS = 300
 """Characters of the first line of the task, and of names."""
 
@@ -163,7 +166,8 @@ class RunTexts:
             left_out = "These are bytes, which have no preview."
         elif d.bytes:
             read = data.decode("utf-8", "ignore")
-            tokens = round(estimate_tokens(read) * d.chars / max(len(read), 1))
+            sample = read[:SAMPLE_CHARS]
+            tokens = round(estimate_tokens(sample) * d.chars / max(len(sample), 1))
             is_whole = len(data) >= d.bytes
             if self._redactor and not is_whole:
                 read = read[: read.rfind("\n") + 1]

@@ -6,11 +6,12 @@ import msgspec
 
 from fdstore.records import ProcessRecord, Record, TokenUsage, TreeRecord
 from fdstore.runtime.eligibility import explained
-from fdstore.store.clock import redis_now
 from fdstore.store.processes.asks import fold_lanes
 from fdstore.store.processes.process_records import tree_record
 from fdstore.store.trees.limit_usage import LimitStatus, limits_of_tree
+from fdstore.store.views.overview import recent_names_at
 from fdstore.text.quantities import format_costs
+from fdstore.web.compare import OTHERS
 from fdstore.web.page import Page, View
 from fdstore.web.saved import SavedHere, read_saved
 from fdstore.web.timeline import Timeline, make_timeline, with_rows
@@ -25,7 +26,7 @@ class TreePage(Record, frozen=True, kw_only=True):
     """A tree with some of its processes, in the order of their ids, from the `start`-th on; `next` begins
     the next page. `states`, `tokens`, `cost` and `limits` are of `summed` processes of the tree: of all,
     unless it has more than are read for that. `total` is how many can be listed: the questions of a program
-    are one. `saved` is of the processes of the timeline."""
+    are one. `others` are the trees used last, `saved` is of the processes of the timeline."""
 
     tree: TreeRecord
     root: ProcessRecord | None
@@ -39,6 +40,7 @@ class TreePage(Record, frozen=True, kw_only=True):
     cost: str
     limits: list[LimitStatus]
     timeline: Timeline | None
+    others: tuple[str, ...]
     saved: SavedHere
     now_s: float
 
@@ -62,6 +64,7 @@ async def load(view: View) -> TreePage:
     in_rows = with_rows(processes)
     tracks = await store.run(view.inspector.tracks.read(store.prefix, in_rows))
     following = start + ROWS
+    others, now_s = await store.run(recent_names_at(store.prefix, OTHERS))
     return TreePage(
         tree=msgspec.structs.replace(whole.tree, members=()),
         root=next((each for each in whole.processes if each.id == name), None),
@@ -75,8 +78,9 @@ async def load(view: View) -> TreePage:
         cost=format_costs(whole.processes),
         limits=limits_of_tree(whole.tree),
         timeline=make_timeline(processes, tracks),
+        others=tuple(others),
         saved=await store.run(read_saved(store.prefix, in_rows, tracks)),
-        now_s=await store.run(redis_now()),
+        now_s=now_s,
     )
 
 

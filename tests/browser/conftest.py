@@ -38,8 +38,12 @@ PATHS = (
     "/process/triage.1",
     "/process/triage.2",
     "/process/triage/record/1",
+    "/process/triage/diff",
+    "/process/triage/diff?a=fd:1%23L1-9&b=fd:1",
     "/process/triage.3",
     "/process/triage.3/asks?call=t1",
+    "/compare",
+    "/compare?a=triage&b=again",
     "/workers",
     "/health",
 )
@@ -159,4 +163,5 @@ def triage(store: Store) -> Process:
     converse(proc, *SHORT, answer("word " * 4000), answer("x" * 10_000))
     store.process("a" * 48)
     ask_about_parts(proc.child(share=["fd:1"]), 60)
+    converse(store.process("again"), *SHORT[:3], answer("word " * 4000, ("t7", "put", {"text": "x" * 5000})))
     return proc

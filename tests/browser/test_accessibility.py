@@ -84,6 +84,7 @@ def more_pages(triage: Process, store: Store) -> list[str]:
         f"{fds}/1?lines=120-130&q=log&context=2",
         f"{fds}/1?view=hex",
         f"{fds}/name?key=notes/größe.md",
+        "/process/triage/diff?a=fd:1&b=name:notes/größe.md",
         *(f"{fds}/{each.fd.removeprefix('fd:')}" for each in (picture, data, empty)),
         "/process/triage.2/kill",
         "/?q=blob",

@@ -14,6 +14,7 @@ import msgspec
 
 from fdstore.errors import DamagedRecord
 from fdstore.records import TOKEN_COUNTS, ModelPrice, Record, TokenUsage, TreeCounts, Unreadable
+from fdstore.store.clock import seconds_of
 from fdstore.store.keys import TreeKeys, is_root, member_of
 from fdstore.store.record_format import UNREADABLE, replies_or_damage, show_bytes, timestamp
 from fdstore.store.tree_facts import COUNTED, counts_or_damage
@@ -74,6 +75,12 @@ def recent_names(prefix: str, most: int = MAX_NAMES) -> Operation[TreeNames]:
     key = TreeKeys(prefix, "").trees
     entries, total = yield [("ZRANGE", key, 0, most - 1, "REV"), ("ZCARD", key)]
     return TreeNames([text(each) for each in entries if is_root(each)], total)
+
+
+def recent_names_at(prefix: str, most: int) -> Operation[tuple[list[str], float]]:
+    """Return the names of the trees used last, in the order of names, and the Redis time. One round trip."""
+    entries, now = yield [("ZRANGE", TreeKeys(prefix, "").trees, 0, most - 1, "REV"), ("TIME",)]
+    return sorted(text(each) for each in entries if is_root(each)), seconds_of(now)
 
 
 def summaries(
