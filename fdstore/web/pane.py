@@ -63,7 +63,7 @@ def position_in(at: str) -> int | None:
 
 def choose(steps: Sequence[Step], at: str, *, is_failed: bool) -> Step | None:
     """Return the step with the entry `at`; None if there is none. Without `at`, return the first error if
-    the process failed, and else the last step."""
+    the process failed, and else the last step before its end."""
     if at:
         named = tuple(map(int, at.split("-")))
         return next(
@@ -71,7 +71,8 @@ def choose(steps: Sequence[Step], at: str, *, is_failed: bool) -> Step | None:
             None,
         )
     errors = [step for step in steps if step.is_error] if is_failed else []
-    return errors[0] if errors else steps[-1] if steps else None
+    before_end = [step for step in steps if step.entry.kind != "end"]
+    return next(iter(errors or before_end[-1:] or steps), None)
 
 
 def in_rows(steps: Sequence[StepOrFold]) -> list[Step]:

@@ -9,21 +9,29 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Browser, sync_playwright
 
 import fdstore
 from fdstore.agent.conversation import Assistant, Entry, Result, Start, encode_entry
+from fdstore.agent.launch import launch_root
+from fdstore.agent.models.anthropic import AnthropicModel
+from fdstore.agent.program_loader import Bundle, Program
 from fdstore.client import Store
 from fdstore.local.redis_server import PrivateServer
-from fdstore.records import Descriptor
+from fdstore.permissions import Permissions
+from fdstore.records import Descriptor, ModelPrice
 from fdstore.result_facts import ResultFacts, ShownPart
+from fdstore.runtime.run_process import run_process
+from fdstore.store.clock import redis_now
 from fdstore.store.keys import process_keys
 from fdstore.store.processes import journal, leases, pipelines, processes
 from fdstore.store.views import worker_registry
+from fdstore.store.views.worker_registry import WorkerLoad
+from fdstore.testing import Request, ScriptedModel, call, fail, say, turn
 from fdstore.tools.process_task import PipeTask, SpawnTask, encode_task
 from tests.browser.conftest import Served, find_browser
 
@@ -58,6 +66,65 @@ def conversation(large: Descriptor) -> list[Entry]:
     ]
 
 
+SERVICES = ("auth", "billing", "cart", "catalogue", "checkout", "search", "stock", "users")
+
+
+def service_log(service: str) -> str:
+    """Return the log of a service since yesterday."""
+    return f"service {service}\n" + "".join(map(log_line, range(1, 2_001)))
+
+
+def deploy(stage: str) -> str:
+    """Deploy the release to a stage."""
+    raise TimeoutError(f"{stage}: 3 of 4 replicas answered within 120 s; last error: connection refused")
+
+
+def survey(request: Request) -> Any:
+    """The answers of a model that reads the logs of all services, one after the other."""
+    number, step = divmod(request.turn_number, 2)
+    if number == len(SERVICES):
+        return say("Two services are slower since 16:31: billing and stock. Both wait for the same disk.")
+    if step == 0:
+        return call("service_log", service=SERVICES[number])
+    return call("search_fd", fd=f"fd:{number + 1}", pattern="WARN .* 9\\d\\d ms")
+
+
+def release(request: Request) -> Any:
+    """The answers of a model that deploys to three stages at once, and then breaks off."""
+    if request.turn_number == 0:
+        stages = ("eu-1", "eu-2", "us-1")
+        return turn(say("All three at once."), *(call("deploy", stage=stage) for stage in stages))
+    return fail(400, message="prompt is too long: 213462 tokens > 200000 maximum")
+
+
+def run_agents(store: Store) -> None:
+    """Run an agent with long results, and one that fails."""
+    here = "tests.browser.screenshots"
+    system = "You look after a shop."
+    for name, script, task, python in (
+        ("survey", survey, "Which services became slower since yesterday, and why?", "service_log"),
+        ("release", release, "Deploy release 4.2 to all stages, and tell what failed.", "deploy"),
+    ):
+        program = Program(
+            name=name,
+            model="any",
+            system=system,
+            tools=("read_fd", "search_fd"),
+            python=(f"{here}:{python}",),
+            price=ModelPrice(input=3, output=15, currency="USD"),
+        )
+        with ScriptedModel(script) as model:
+            launch_root(store, Bundle(root=name, programs={name: program}), task, name)
+            run_process(
+                store,
+                name,
+                worker="build-1:2210",
+                model=partial(AnthropicModel, api_key=model.api_key, base_url=model.base_url),
+                wake=lambda process: None,
+                permissions=Permissions(),
+            )
+
+
 def fill(store: Store) -> dict[str, str]:
     """Fill a store; return the path of each page to show."""
     for name, count in (("nightly-build", 5), ("customer-4711", 2), ("release-notes", 1)):
@@ -82,29 +149,56 @@ def fill(store: Store) -> dict[str, str]:
     )
     attempt = store.run(leases.claim(process_keys(store.prefix, made.process), "build-2:4120", 600))
     assert attempt is not None
-    now = time.time()
-    sandbox = "allowed: grep, sort, cut; commands run in bubblewrap 0.11: no network, read-only system"
-    for worker in ("build-1:2210", "build-2:4120"):
-        store.run(worker_registry.register_worker(store.prefix, worker, 3600, now, sandbox))
-    store.run(worker_registry.acquire_sweep(store.prefix, "build-1:2210", 3600))
     child = store.run(
         processes.create_child(
             proc.handle, [], state="ready", brief=encode_task(SpawnTask(query="Find the first error."))
         )
     )
     store.run(leases.claim(process_keys(store.prefix, child.id), "build-1:2210", 600))
+    run_agents(store)
     triage = next(tree.id for tree in store.trees() if tree.id.startswith("triage-"))
     counter = next(tree.id for tree in store.trees() if tree.id.startswith("counter-"))
     return {
         "trees": "/",
         "tree": f"/tree/{triage}",
-        "process": f"/process/{triage}?from=2",
+        "process": "/process/release",
         "program": f"/process/{counter}?from=2",
         "pipeline": f"/process/{triage}.1",
         "descriptor": f"/process/{reader.id}/fd/{large.fd[3:]}?q=error",
         "workers": "/workers",
         "health": "/health",
     }
+
+
+def register_workers(store: Store) -> None:
+    """Register two workers, as long as a registration may last."""
+    sandbox = "allowed: grep, sort, cut; commands run in bubblewrap 0.11: no network, read-only system"
+    now_s = store.run(redis_now())
+    for number, worker in enumerate(("build-1:2210", "build-2:4120")):
+        load = WorkerLoad(slots=8, busy=2 - number, since=now_s - 7000)
+        alive_s = worker_registry.LONGEST_S - 1
+        store.run(worker_registry.register_worker(store.prefix, worker, alive_s, now_s, sandbox, load=load))
+    store.run(worker_registry.acquire_sweep(store.prefix, "build-1:2210", 3600))
+
+
+def take(
+    browser: Browser, url: str, folder: Path, name: str, path: str, options: dict[str, Any], part: str = ""
+) -> None:
+    """Write the picture of a page, or of a part of it."""
+    page = browser.new_page(base_url=url, **options)
+    if path.endswith("export.html"):  # a browser would save it
+        saved = folder / "export.html"
+        saved.write_bytes(page.request.get(path).body())
+        page.goto(saved.resolve().as_uri())
+        saved.unlink()
+    else:
+        page.goto(path)
+        page.locator("#reading" if "/fd/" in path else "#live").wait_for(state="visible")
+        if "/fd/" in path:
+            page.locator(".row mark").wait_for(state="visible")
+    shown = page.locator(part) if part else page
+    shown.screenshot(path=folder / f"{name}.png")
+    page.close()
 
 
 def main(folder: Path) -> None:
@@ -117,22 +211,17 @@ def main(folder: Path) -> None:
             paths = fill(store)
         served = Served(server.url)
         browser = playwright.chromium.launch(executable_path=find_browser())
+        shoot = partial(take, browser, served.url, folder)
         try:
-            views = [
-                (name, path, LOW if name == "descriptor" else LIGHT, name) for name, path in paths.items()
-            ]
-            views += [("process", paths["process"], DARK, "process-dark")]
-            views += [("trees", paths["trees"], PHONE, "phone")]
-            for _, path, options, name in views:
-                page = browser.new_page(base_url=served.url, **options)
-                page.goto(path)
-                if "/fd/" in path:
-                    page.locator(".row mark").wait_for(state="visible")
-                    page.locator("#reading").wait_for(state="visible")
-                else:
-                    page.locator("#live").wait_for(state="visible")
-                page.screenshot(path=folder / f"{name}.png")
-                page.close()
+            shoot("strip", "/", LOW)
+            with fdstore.connect(server.url) as store:
+                register_workers(store)
+            for name, path in paths.items():
+                shoot(name, path, LOW if name == "descriptor" else LIGHT)
+            shoot("process-dark", paths["process"], DARK)
+            shoot("phone", paths["trees"], PHONE)
+            shoot("saved", "/tree/survey", LIGHT, part="section.saved")
+            shoot("export", "/tree/release/export.html", LIGHT)
         finally:
             browser.close()
             served.close()
