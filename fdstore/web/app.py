@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from fdstore.errors import FDStoreError
-from fdstore.web import descriptor, health, kill, process, tree, trees, workers
+from fdstore.web import compare, descriptor, diff, health, kill, process, run_download, tree, trees, workers
 from fdstore.web.guard import Guard
 from fdstore.web.inspector import Inspector
 from fdstore.web.live import changes, seen, stream
@@ -22,7 +22,7 @@ from fdstore.web.page import Page, SeeOther, View, form_fields
 from fdstore.web.rendering import STATIC, render
 from fdstore.web.responses import Problem, as_html, as_json, context, html, problem_of, problem_page
 
-MODULES = (trees, tree, process, descriptor, kill, workers, health)
+MODULES = (trees, tree, run_download, compare, process, descriptor, diff, kill, workers, health)
 """The modules with pages (`PAGES`), and with other routes (`ROUTES`)."""
 
 Endpoint = Callable[[Request], Awaitable[Response]]

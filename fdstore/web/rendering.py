@@ -20,6 +20,7 @@ import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from fdstore.inspection.result_card import make_cards
 from fdstore.lifecycle import ENDED
 from fdstore.text.layout import show_controls
 from fdstore.text.quantities import (
@@ -28,10 +29,14 @@ from fdstore.text.quantities import (
     format_costs,
     format_count,
     format_size,
+    format_sums,
     moment,
     precise_duration,
 )
+from fdstore.web.context_growth import line_of
 from fdstore.web.descriptor_url import fd_path
+from fdstore.web.links import LINKS
+from fdstore.web.pane import axis_of_steps, box_of, hint_of, in_rows, moves_from, title_of
 from fdstore.web.timeline import axis_of
 
 FOLDER = Path(__file__).parent
@@ -66,17 +71,29 @@ def page_templates() -> Environment:
         "clock": when_shown(clock),
         "day": when_shown(lambda at_s: moment(at_s)[:10]),
         "costs": format_costs,
+        "sums": format_sums,
         "number": format_number,
         "short": short_number,
         "segment": lambda text: quote(text, safe=""),
         "fd_path": fd_path,
         "fd_of": fd_of,
         "clip": clip,
+        "cards": make_cards,
+        "title_of": title_of,
+        "hint_of": hint_of,
         "json": lambda value: msgspec.json.encode(value).decode("utf-8", "replace"),
         "uptime": duration,
         "one_line": lambda text: show_controls(text, keep=""),
     }
-    environment.globals |= {"count": format_count, "asset": asset, "axis_of": axis_of, "ENDED": ENDED}
+    environment.globals |= {"count": format_count, "asset": asset, "ENDED": ENDED, "links": LINKS}
+    environment.globals |= {
+        "axis_of": axis_of,
+        "line_of": line_of,
+        "axis_of_steps": axis_of_steps,
+        "box_of": box_of,
+        "in_rows": in_rows,
+        "moves_from": moves_from,
+    }
     return environment
 
 

@@ -19,7 +19,7 @@ local MAX_LEASE_S = 86400 -- the longest lease of a stream
 local KEEP_NUMBERS_S = 31536000 -- how long the numbers of a removed tree are kept
 local TROUBLE_SPAN_S = 300 -- of the failures and losses that a tree counts, and how many spans it keeps (troubles.py)
 local TROUBLE_SPANS = 12
-local MAX_WORDS = 20000 -- of a tree, for search: later ones are not found
+local MAX_WORDS = 20000 -- of a tree, for search, half of them of sources: later ones are not found
 local CHECK_EVERY_S = 60 -- how often the eviction policy is checked for a tree
 
 local function seconds_now()
@@ -245,7 +245,7 @@ end
 local function add_words(tree, kind, place, words)
   local key, members = tree .. ':search:words', {}
   local size = words ~= '' and redis.pcall('ZCARD', key)
-  if type(size) ~= 'number' or size >= MAX_WORDS then
+  if type(size) ~= 'number' or size >= (kind == 'source' and MAX_WORDS / 2 or MAX_WORDS) then
     return
   end
   for word in string.gmatch(words, '[^ ]+') do

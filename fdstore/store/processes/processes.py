@@ -53,10 +53,10 @@ MAX_FIRST_FD = 1_000_000_000
 """The highest number that the descriptors of a new process may begin with."""
 
 LAUNCH_GRACE_S = 5
-"""How long a launched root is left for its launching program to claim before the sweep wakes a worker."""
+"""The time that a launching program has to claim its root before the sweep wakes a worker."""
 
 COLLECT_A_FEW = 3
-"""How many trees past their retention are checked whenever a tree is created."""
+"""Trees past their retention that are checked whenever a tree is created."""
 
 RELEASE_PIECE = 500
 """Descriptors that an end releases in one step, so that Redis is not blocked for long."""
@@ -242,11 +242,13 @@ def create_child(
     state: ProcessState = "open",
     program: Program = NO_PROGRAM,
     brief: str = "",
+    title: str = "",
     output: Output | None = None,
     call_id: str | None = None,
 ) -> Operation[ProcessHandle]:
     """Create a child process that holds the shared descriptors (all of them for None) under the same ids.
-    One round trip, no content is copied. The descriptor of `output` is in its record.
+    One round trip, no content is copied. The descriptor of `output` is in its record, as is `title`: the
+    first line of its task.
 
     Raises `NotFound`, `SpawnLimit`, `QuotaExceeded`, `Fenced`.
     """
@@ -257,7 +259,7 @@ def create_child(
         *(answer_field, handle.attempt, handle.id, state),
         *(program.name, program.digest, program.bundle, brief),
         *(("", "", "") if output is None else _empty(output)),
-        *(handle.highest, handle.highest_child, traceparent(), program.price_json),
+        *(handle.highest, handle.highest_child, traceparent(), program.price_json, title),
         *(task_words(brief), "" if output is None else joined_words(output.source)),
         *(["*"] if share is None else ["", *share]),
     )
@@ -281,11 +283,11 @@ def child_of_call(handle: ProcessHandle, call_id: str) -> Operation[str | None]:
         return None if answer is None else str(msgspec.json.decode(answer, type=list[str])[1])
 
 
-def launch(handle: ProcessHandle, brief: str) -> Operation[None]:
-    """Make an open process ready to run, with its task (JSON) as the first journal record. Raises `Fenced`
-    if it has ended or already runs."""
+def launch(handle: ProcessHandle, brief: str, title: str = "") -> Operation[None]:
+    """Make an open process ready to run, with its task (JSON) as the first journal record, and `title` as
+    the first line of that. Raises `Fenced` if it has ended or already runs."""
     keys = handle.keys
-    arguments = (handle.id, brief, LAUNCH_GRACE_S, task_words(brief))
+    arguments = (handle.id, brief, LAUNCH_GRACE_S, title, task_words(brief))
     [reply] = yield [script("launch")((keys.tree.record, keys.record), *arguments)]
     outcome(reply, handle.id)
 

@@ -150,16 +150,27 @@ def test_a_removed_tree_leaves_no_words(store: Store, proc: Process, execute: An
     assert not execute("EXISTS", KEY)
 
 
-def test_a_tree_has_a_bounded_number_of_words(proc: Process, execute: Any) -> None:
+def test_a_tree_has_a_bounded_number_of_words(store: Store, proc: Process, execute: Any) -> None:
     members = [part for number in range(MAX_WORDS) for part in (0, f"w{number} task triage")]
+    execute("ZADD", KEY, *members)
+
+    store.run(processes.end(proc.handle, answer="one too many"))
+
+    assert len(words(execute)) == MAX_WORDS
+
+
+def test_sources_leave_room_for_tasks_and_answers(store: Store, proc: Process, execute: Any) -> None:
+    members = [part for number in range(MAX_WORDS // 2) for part in (0, f"w{number} source triage fd:9")]
     execute("ZADD", KEY, *members)
 
     proc.create("text", source="one too many")
 
-    assert len(words(execute)) == MAX_WORDS
-    execute("ZREM", KEY, "w0 task triage")
+    assert len(words(execute)) == MAX_WORDS // 2
+    execute("ZREM", KEY, "w0 source triage fd:9")
     proc.create("text", source="fits")
     assert "fits source triage fd:2" in words(execute)
+    store.run(processes.end(proc.handle, answer="has room"))
+    assert "room answer triage" in words(execute)
 
 
 def test_hostile_sources_are_words_or_nothing(store: Store, proc: Process, execute: Any) -> None:
