@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from hashlib import sha256
 
-from fdstore.store.keys import is_root
+from fdstore.store.keys import RESERVED, is_root
 
 MAX_CHARS = 48
 """The longest name of a root process."""
@@ -23,7 +23,8 @@ def process_name_of(directory: str) -> str:
     ('my-project-2', 'work')
     """
     name = directory.rstrip("/").rpartition("/")[2].lower()
-    return re.sub(r"[^a-z0-9_]+", "-", name).strip("-_")[:MAX_CHARS].rstrip("-_") or FALLBACK
+    name = re.sub(r"[^a-z0-9_]+", "-", name).strip("-_")[:MAX_CHARS].rstrip("-_") or FALLBACK
+    return f"{name}-1" if name in RESERVED else name
 
 
 def process_name_of_thread(thread: str) -> str:

@@ -81,9 +81,17 @@ AT_ONCE = 500
 """The number of keys or records that one request asks for."""
 
 
+RESERVED = frozenset({"processes", "contents", "collecting", "leases", "writers", "programs", "staging"})
+"""Names that no root may have: the key of its record would be one of its tree's own."""
+
+
 def check_root(name: object) -> str:
     """Return `name` if it is a valid name of a root process. Raises `InvalidArgument`."""
     if isinstance(name, str) and _ROOT_ID.fullmatch(name):
+        if name in RESERVED:
+            raise InvalidArgument(
+                "process", f"{name} is a key of every tree; choose another name, e.g. {name}-1"
+            )
         return name
     if isinstance(name, str) and _PROCESS_ID.fullmatch(name):
         tree = name.partition(".")[0]
@@ -95,7 +103,8 @@ def check_root(name: object) -> str:
 
 def is_root(name: bytes) -> bool:
     """Return whether `name` is a valid name of a tree."""
-    return _ROOT_ID.fullmatch(name.decode("ascii", "replace")) is not None
+    text = name.decode("ascii", "replace")
+    return _ROOT_ID.fullmatch(text) is not None and text not in RESERVED
 
 
 def check_process(name: object) -> str:

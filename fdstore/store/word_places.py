@@ -20,8 +20,8 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 class WordPlace(Record, frozen=True, kw_only=True):
-    """What has a word: the task, the answer or the error of a process, or the source of a descriptor of it
-    (`fd`; None for the others)."""
+    """What has a word: the task, the answer or the error of a process, or the source (or the name) of a
+    descriptor of it (`fd`; None for the others)."""
 
     process: str
     kind: Kind

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from unicodedata import normalize
 
 MAX_WORDS = 128
@@ -25,6 +26,9 @@ MAX_TEXT_CHARS = 10_000
 """The words of a text after this many characters are not looked for."""
 
 MAX_QUERY_WORDS = 8
+
+CACHED_CHARS = 200
+"""The words of a text up to this length are remembered: most descriptors have one of a few sources."""
 
 _UNSPACED = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _PART = rf"[^\W_{_UNSPACED}]+"
@@ -48,31 +52,36 @@ def query_words(query: str) -> list[str]:
     >>> query_words("Build-log sorted")
     ['build-log', 'sorted']
     """
-    runs = (word for run in _runs(query) for word in _pairs(run) or [run.group()])
-    return _different(runs, MAX_QUERY_WORDS)
+    return _different(_query_words(query), MAX_QUERY_WORDS)
 
 
 def _words(text: str) -> Iterator[str]:
     for run in _runs(text):
         word = run.group()
-        if pairs := _pairs(run):
-            yield from pairs
+        if run.lastgroup:
+            yield from _pairs(word)
             yield word[-1]
         else:
             yield word
-            yield from (word[part.start() :] for part in _LATER_PART.finditer(word))
+            for part in _LATER_PART.finditer(word):
+                yield word[part.start() :]
+
+
+def _query_words(text: str) -> Iterator[str]:
+    for run in _runs(text):
+        word = run.group()
+        yield from _pairs(word) if run.lastgroup and len(word) > 1 else [word]
 
 
 def _runs(text: str) -> Iterator[re.Match[str]]:
+    """Return the runs of letters and digits; those without blanks have a group."""
     # folding may undo the normal form
     folded = normalize("NFKC", normalize("NFKC", text[:MAX_TEXT_CHARS]).casefold())
     return _RUNS.finditer(folded)
 
 
-def _pairs(run: re.Match[str]) -> list[str]:
-    """Return the pairs of characters of a run without blanks; its only character; nothing for other runs."""
-    whole = run["unspaced"] or ""
-    return [whole[at : at + 2] for at in range(len(whole) - 1)] or list(whole)
+def _pairs(run: str) -> Iterator[str]:
+    return (run[at : at + 2] for at in range(len(run) - 1))
 
 
 def _different(words: Iterator[str], most: int) -> list[str]:
@@ -90,4 +99,9 @@ def joined_words(text: str) -> str:
     >>> joined_words("docs/Plan.md")
     'docs plan.md md'
     """
+    return _of_short(text) if len(text) <= CACHED_CHARS else " ".join(words_of(text))
+
+
+@lru_cache(maxsize=512)
+def _of_short(text: str) -> str:
     return " ".join(words_of(text))

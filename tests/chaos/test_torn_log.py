@@ -54,14 +54,16 @@ def agent(store: Store) -> object:
         ["fd:1"],
         state="ready",
         program=program,
-        brief='{"brief": 1}',
+        brief='{"query": "brief 1"}',
         output=output,
     )
     return store.run(made)
 
 
 def other_agent(store: Store) -> object:
-    made = processes.create_child(store.process("t").handle, ["fd:2"], state="ready", brief='{"brief": 2}')
+    made = processes.create_child(
+        store.process("t").handle, ["fd:2"], state="ready", brief='{"query": "brief 2"}'
+    )
     return store.run(made)
 
 
@@ -135,7 +137,7 @@ WRITES: dict[str, Write] = {
     "end the root": lambda store: store.process("t").end(),
     "cancel": lambda store: store.run(processes.cancel(store.prefix, "t")),
     "new tree": lambda store: store.process("n").create("in a new tree"),
-    "launch": lambda store: store.run(processes.launch(store.process("u").handle, '{"brief": 3}')),
+    "launch": lambda store: store.run(processes.launch(store.process("u").handle, '{"query": "brief 3"}')),
     "claim": lambda store: claim(store),
     "put": lambda store: store.process("t").put("kept", ODD * 2),
     "rename": lambda store: store.process("t").rename("kept", "moved"),
@@ -155,7 +157,7 @@ AFTER: dict[str, Write] = {
     "agent": other_agent,
     "open": lambda store: open_stream(store),
     "pages": lambda store: append(store, TINY, "other"),
-    "launch": lambda store: store.run(processes.launch(store.process("u").handle, '{"brief": 4}')),
+    "launch": lambda store: store.run(processes.launch(store.process("u").handle, '{"query": "brief 4"}')),
     "claim": lambda store: claim(store),
     "put": lambda store: store.process("t").put("kept", "other\n"),
     "bytes": lambda store: append(store, RAW, b"\xfe" * 9000),
@@ -189,7 +191,7 @@ def history(store: Store) -> None:
     root.child(["fd:1"])
     root.fork()
     store.process("u").create("stands by itself")
-    store.run(processes.launch(store.process("ready").handle, '{"brief": 0}'))
+    store.run(processes.launch(store.process("ready").handle, '{"query": "brief 0"}'))
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.record_format import decoding, show_bytes
 from fdstore.text.names import check_prefix, name_id
+from fdstore.text.words import joined_words
 from fdstore.wire.operation import Operation, new_op
 from fdstore.wire.scripts import script, text
 
@@ -118,7 +119,15 @@ def rename(handle: ProcessHandle, key: str, new_key: str, *, replace: bool = Fal
     answer_key, answer_field = handle.answer_slot(new_op(), None)
     keys = (handle.keys.tree.record, handle.keys.record, handle.keys.fds, answer_key)
     old, new = name_id(key), name_id(new_key)
-    arguments = (answer_field, handle.attempt, handle.id, old, new, "1" if replace else "0")
+    arguments = (
+        answer_field,
+        handle.attempt,
+        handle.id,
+        old,
+        new,
+        "1" if replace else "0",
+        joined_words(new_key),
+    )
     [reply] = yield [script("rename")(keys, *arguments)]
     handle.forget(old)
     handle.forget(new)

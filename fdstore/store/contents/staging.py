@@ -216,7 +216,7 @@ class StagedContent:
                 *(msgspec.json.encode(origin) if origin else "", handle.highest, expected),
                 "" if self._kind == "text" else self._kind,
                 "" if media_type == DEFAULT_TYPES[self._kind] else media_type,
-                *(self._split_pages or "", joined_words(self._source)),
+                *(self._split_pages or "", joined_words(f"{name.partition(':')[2]} {self._source}")),
                 *(len(pages) // 2, *pages, *_flat(groups)),
             )
         )

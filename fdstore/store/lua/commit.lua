@@ -6,7 +6,7 @@
 --       12 the highest number that the client has seen  13 what the name must mean, see `conflict`
 --       14 kind: '' or 'bytes'  15 media type, '' for the default of the kind
 --       16 how many pages are in two fields ('' for none)
---       17 words of the source, for search
+--       17 words of the source, and of the name, for search
 --       18 how many fields of pages are arguments: 0 if they are staged  19.. fields and texts
 --       .. the groups of the index that are not staged: group, value, ... (bytes have none)
 -- ->    ok fd content created_at new (or, of a repeat, ok fd content created_at) | unsafe policy | gone | fenced why | conflict name found

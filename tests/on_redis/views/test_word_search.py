@@ -80,7 +80,7 @@ def test_what_is_closed_or_gone_is_not_found(store: Store, build: Process, execu
     fd = child.create("text", source="passing").fd
     child.put("notes", "text", source="noted")
     assert places(store, "passing") == [f"source of {child.id} {fd}"]
-    assert places(store, "noted") == [f"source of {child.id} name:notes"]
+    assert places(store, "noted") == places(store, "notes") == [f"source of {child.id} name:notes"]
     child.close(fd)
     assert places(store, "passing") == []
     child.end()
