@@ -17,7 +17,7 @@ from fdstore.msgspec_types import prepare
 Mode = Literal["page", "line", "char"]
 
 ContentKind = Literal["text", "bytes"]
-"""Whether a content is text (with pages, lines and characters) or bytes."""
+"""The kind of a content: text (with pages, lines and characters) or bytes."""
 
 TEXT_TYPE = "text/plain"
 """The media type of text that has no other."""

@@ -94,7 +94,7 @@ _LEGAL: dict[str, frozenset[str]] = {
     "colon": frozenset(":"),
     "comma or end": frozenset(",}]"),
 }
-"""What may come next: the first characters of the tokens that are allowed in each state."""
+"""The first characters of the tokens that are allowed in each state."""
 _ON_A_NEW_LINE = frozenset({"first item", "item", "first key", "key"})
 MAX_PIECES = 1 << 16
 """Then they are joined: as pieces they take many times the memory of their characters."""

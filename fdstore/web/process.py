@@ -7,8 +7,10 @@ import msgspec
 from fdstore.errors import InvalidArgument, NotFound, quoted
 from fdstore.inspection import ask_entries
 from fdstore.inspection.conversation import ConversationPage, conversation
+from fdstore.inspection.earlier_calls import find_calls
 from fdstore.inspection.entries import ConversationEntry
 from fdstore.inspection.pending import Pending
+from fdstore.inspection.steps import Step, StepOrFold, fold, make_steps
 from fdstore.records import ProcessRecord, Record
 from fdstore.runtime.eligibility import explained
 from fdstore.store.clock import redis_now
@@ -16,7 +18,9 @@ from fdstore.store.keys import process_keys
 from fdstore.store.processes import asks, process_records
 from fdstore.store.views.process_window import Children, DescriptorWindow, children_of, descriptor_window
 from fdstore.web.page import Page, View
+from fdstore.web.pane import choose, position_in
 from fdstore.web.pipeline import Pipeline, pipeline_of
+from fdstore.web.saved import SavedHere, read_saved
 
 RECORDS = 60
 """Journal records on one page."""
@@ -36,7 +40,10 @@ MAX_POSITION = 1_000_000_000
 
 class ProcessPage(Record, frozen=True, kw_only=True):
     """A process, the journal records `start` to `next` - 1 of `length` as entries, and what it holds.
-    `earlier` and `later` are where the pages before and after begin (None: there is none)."""
+    `earlier` and `later` are where the pages before and after begin (None: there is none). `earlier_calls`
+    are calls before this page whose results are in it, by their keys. `at` is the key of the step that the
+    pane shows, "" if there is no step; with `errors_only` no other steps are listed than the `errors` ones
+    that failed. `raw`: results are shown as they were sent."""
 
     process: ProcessRecord
     start: int
@@ -45,22 +52,53 @@ class ProcessPage(Record, frozen=True, kw_only=True):
     earlier: int | None
     later: int | None
     entries: tuple[ConversationEntry, ...]
+    earlier_calls: dict[str, ConversationEntry]
     pending: Pending | None
     pipeline: Pipeline | None
     descriptors: DescriptorWindow
     children: Children
+    at: str
+    errors: int
+    errors_only: bool
+    raw: bool
+    saved: SavedHere
     now_s: float
+
+    @property
+    def all_steps(self) -> tuple[Step, ...]:
+        """The entries as steps: results below their calls."""
+        return make_steps(self.entries, self.earlier_calls)
+
+    @property
+    def steps(self) -> tuple[StepOrFold, ...]:
+        """The steps that are listed, equal calls together."""
+        return fold(each for each in self.all_steps if each.is_error or not self.errors_only)
+
+    @property
+    def chosen(self) -> Step | None:
+        """The step that the pane shows."""
+        return choose(self.all_steps, self.at, is_failed=self.process.state == "failed")
+
+
+def wants_raw(view: View) -> bool:
+    """Return whether results are shown as they were sent to the model (`raw=1`). Raises `InvalidArgument`."""
+    return view.choice("raw", ("1",)) == "1"
 
 
 async def load(view: View) -> ProcessPage:
-    """Load the last records of a process, or those from `from` on. Raises `NotFound`,
-    `DamagedRecord`."""
+    """Load the page of a process. Raises `NotFound`, `DamagedRecord`, `InvalidArgument`."""
     store, process = view.store, view.argument("id")
-    start = view.number("from", -RECORDS, most=MAX_POSITION)
-    page = await store.run(conversation(store.prefix, process, start, RECORDS, max_chars=MAX_CHARS))
+    page = await load_records(view, process)
+    steps = make_steps(page.entries)
+    chosen = choose(steps, view.query("at"), is_failed=page.process.state == "failed")
+    if chosen is None and view.query("at"):
+        raise NotFound(f"step {view.query('at')} of these records of process {process}")
     [process_now] = await store.run(explained(store.prefix, [page.process]))
     keys = process_keys(store.prefix, process)
     before = view.number("fds_before", 0)
+    tracks = await store.run(view.inspector.tracks.read(store.prefix, [process_now]))
+    alone = {step.entry.call for step in steps if step.entry.kind == "result"} - {""}
+    calls = find_calls(store.prefix, process, alone, page.start, RECORDS, max_chars=MAX_CHARS)
     return ProcessPage(
         process=process_now,
         start=page.start,
@@ -69,23 +107,45 @@ async def load(view: View) -> ProcessPage:
         earlier=max(0, page.start - RECORDS) if page.start else None,
         later=page.next if page.next < page.length else None,
         entries=page.entries,
+        earlier_calls=await store.run(calls),
         pending=page.pending,
         pipeline=await store.run(pipeline_of(store.prefix, page))
         if page.process.kind == "pipeline"
         else None,
         descriptors=await store.run(descriptor_window(keys, before=before)),
         children=await store.run(children_of(keys, page.process.next_child)),
+        at="" if chosen is None else chosen.key,
+        errors=sum(each.is_error for each in steps),
+        errors_only=view.choice("errors", ("1",)) == "1",
+        raw=wants_raw(view),
+        saved=await store.run(read_saved(store.prefix, [process_now], tracks)),
         now_s=page.now,
     )
 
 
+async def load_records(view: View, process: str) -> ConversationPage:
+    """Load the records from `from` on, or else the last ones, or those around the step `at` if it is before
+    them. Raises `NotFound`, `DamagedRecord`, `InvalidArgument`."""
+    store = view.store
+
+    async def records(start: int) -> ConversationPage:
+        return await store.run(conversation(store.prefix, process, start, RECORDS, max_chars=MAX_CHARS))
+
+    position = position_in(view.query("at"))
+    page = await records(view.number("from", -RECORDS, most=MAX_POSITION))
+    if position is None or position >= page.start or view.query("from"):
+        return page
+    return await records(max(0, position - RECORDS // 2))
+
+
 class RecordPage(Record, frozen=True, kw_only=True):
-    """One record of a journal, with its whole texts."""
+    """One record of a journal, with its whole texts. `raw`: results are shown as they were sent."""
 
     process: ProcessRecord
     position: int
     length: int
     entries: tuple[ConversationEntry, ...]
+    raw: bool
     now_s: float
 
 
@@ -102,7 +162,12 @@ async def load_record(view: View) -> RecordPage:
     if not entries:
         raise NotFound(f"record {position} of process {process}", (f"{page.length} records, from 0",))
     return RecordPage(
-        process=page.process, position=position, length=page.length, entries=entries, now_s=page.now
+        process=page.process,
+        position=position,
+        length=page.length,
+        entries=entries,
+        raw=wants_raw(view),
+        now_s=page.now,
     )
 
 

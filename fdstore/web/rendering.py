@@ -20,6 +20,7 @@ import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from fdstore.inspection.result_card import make_cards
 from fdstore.lifecycle import ENDED
 from fdstore.text.layout import show_controls
 from fdstore.text.quantities import (
@@ -35,6 +36,7 @@ from fdstore.text.quantities import (
 from fdstore.web.context_growth import line_of
 from fdstore.web.descriptor_url import fd_path
 from fdstore.web.links import LINKS
+from fdstore.web.pane import axis_of_steps, box_of, hint_of, in_rows, moves_from, title_of
 from fdstore.web.timeline import axis_of
 
 FOLDER = Path(__file__).parent
@@ -76,17 +78,21 @@ def page_templates() -> Environment:
         "fd_path": fd_path,
         "fd_of": fd_of,
         "clip": clip,
+        "cards": make_cards,
+        "title_of": title_of,
+        "hint_of": hint_of,
         "json": lambda value: msgspec.json.encode(value).decode("utf-8", "replace"),
         "uptime": duration,
         "one_line": lambda text: show_controls(text, keep=""),
     }
+    environment.globals |= {"count": format_count, "asset": asset, "ENDED": ENDED, "links": LINKS}
     environment.globals |= {
-        "count": format_count,
-        "asset": asset,
         "axis_of": axis_of,
         "line_of": line_of,
-        "ENDED": ENDED,
-        "links": LINKS,
+        "axis_of_steps": axis_of_steps,
+        "box_of": box_of,
+        "in_rows": in_rows,
+        "moves_from": moves_from,
     }
     return environment
 

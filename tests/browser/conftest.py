@@ -120,7 +120,7 @@ def inspector(serve: Callable[..., Served]) -> str:
 
 @pytest.fixture
 def problems() -> list[str]:
-    """What the pages of this test complained of. A test that provokes something clears it."""
+    """Return the complaints of the pages of this test. A test that provokes some clears them."""
     return []
 
 

@@ -32,7 +32,7 @@ looks = pytest.mark.parametrize(
 
 
 def check(page: Page) -> list[str]:
-    """What axe-core finds wrong in a page: the page, the rule, and the elements."""
+    """Return what axe-core finds wrong in a page: the page, the rule, and the elements."""
     found = Axe().run(page, options=RULES).response["violations"]
     return [
         f"{page.url}: {each['id']}: {node['html'][:200]} {' '.join(node['failureSummary'].split())[:300]}"

@@ -1,4 +1,4 @@
-"""What changes while a page is shown: new records, an outage, a kill; and logging in."""
+"""Changes while a page is shown: new records, an outage, a kill; and logging in."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_new_records_arrive_and_what_is_open_or_focused_stays(open_page: OpenPag
 
     converse(proc, answer("a second answer"))
 
-    expect(page.get_by_text("a second answer")).to_be_visible()
+    expect(page.locator(".talk").get_by_text("a second answer")).to_be_visible()
     expect(page.locator(".fold details .text").last).to_be_visible()
     expect(page.locator("#search")).to_have_value("half a wo")
     expect(page.locator("#search")).to_be_focused()

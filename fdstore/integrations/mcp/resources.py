@@ -29,7 +29,7 @@ MAX_BLOB_BYTES = 4 << 20
 """The largest content of bytes that is read at once."""
 
 FINAL_FRESH_MS = 3_600_000
-"""How long clients may keep a content that cannot change."""
+"""The time for which clients may keep a content that cannot change."""
 
 
 async def list_resources(toolsets: Toolsets, access: Access, cursor: str | None) -> types.ListResourcesResult:

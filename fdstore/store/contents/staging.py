@@ -99,7 +99,7 @@ class StagedContent:
         self._in_flight = 0
         self._is_staged = self._is_listed = False
         self.is_known = False
-        """Whether the content that was committed is certainly this one, not that of an earlier run."""
+        """True if the content that was committed is certainly this one, not that of an earlier run."""
 
     @property
     def size(self) -> tuple[int, int]:

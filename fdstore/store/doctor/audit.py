@@ -36,10 +36,10 @@ from fdstore.text.numbers import MAX_INTEGER
 from fdstore.wire.operation import Batch, Operation
 
 MAX_INTEGERS = 100_000
-"""How many numbers of a process are checked; above every limit."""
+"""The most numbers of a process that are checked; above every limit."""
 
 MAX_MEMBERS = 1_000_000
-"""How many members of a set or a table are read."""
+"""The most members of a set or a table that are read."""
 
 CHECKED_AT_ONCE = 32
 """Contents, or tables, that are checked together: a window of each is in memory."""

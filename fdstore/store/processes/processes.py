@@ -53,10 +53,10 @@ MAX_FIRST_FD = 1_000_000_000
 """The highest number that the descriptors of a new process may begin with."""
 
 LAUNCH_GRACE_S = 5
-"""How long a launched root is left for its launching program to claim before the sweep wakes a worker."""
+"""The time that a launching program has to claim its root before the sweep wakes a worker."""
 
 COLLECT_A_FEW = 3
-"""How many trees past their retention are checked whenever a tree is created."""
+"""Trees past their retention that are checked whenever a tree is created."""
 
 RELEASE_PIECE = 500
 """Descriptors that an end releases in one step, so that Redis is not blocked for long."""

@@ -77,7 +77,7 @@ function keepAges(main) {
 }
 
 // Times are shown in the time zone of the browser; the title of each has the time in UTC. `data-stamp` is one in
-// seconds, with `data-form` if only its time of day is shown.
+// seconds, with `data-form` if only its day or its time of day is shown.
 const localTime = (at) => new Date(at * 1000).toLocaleString("sv-SE");
 
 function localTimes(main) {
@@ -85,7 +85,8 @@ function localTimes(main) {
     const at = Number(each.dataset.stamp);
     const local = localTime(at);
     const milliseconds = String(Math.floor((at % 1) * 1000)).padStart(3, "0");
-    const text = each.dataset.form === "clock" ? `${local.slice(11)}.${milliseconds}` : local;
+    const forms = { clock: `${local.slice(11)}.${milliseconds}`, day: local.slice(0, 10) };
+    const text = forms[each.dataset.form] || local;
     if (each.textContent !== text) each.textContent = text;
   }
   for (const each of main.querySelectorAll("time[data-at]")) {
@@ -152,6 +153,8 @@ function followLive(main) {
   main.addEventListener("moved", () => { hush(); listen(); });
   document.addEventListener("visibilitychange", () => (document.hidden ? hush() : listen()));
   window.addEventListener("pagehide", hush);
+  // another page was put into this one
+  main.addEventListener("moved", () => { hush(); listen(); });
   listen();
 }
 

@@ -8,12 +8,17 @@ from typing import Any
 
 import pytest
 
+from fdstore.agent.conversation import Result, Start
 from fdstore.client import Process, Store
-from fdstore.store.processes import pipelines
+from fdstore.elements import render
+from fdstore.errors import NotFound
+from fdstore.result_facts import in_block
+from fdstore.store.processes import pipelines, processes
 from fdstore.store.views.process_window import SMALL_TABLE
 from fdstore.tools.process_task import PipeTask, encode_task
 from tests.on_redis.web.inspected import get
 from tests.on_redis.web.journals import SHORT, answer, ask_about_parts, converse
+from tests.unit.rendering import descriptor, make_slice
 
 
 class Elements(HTMLParser):
@@ -71,7 +76,7 @@ def test_hostile_texts_are_shown_as_text(redis_url: str, proc: Process) -> None:
         found = Elements(each)
         assert "alert(1)" in found.text
         assert "img" not in found.tags
-        assert found.tags.count("script") == 1
+        assert found.tags.count("script") == each.count('<script src="/static/')
         assert not [name for name, _ in found.attributes if name.startswith("on") or name == "style"]
         assert not [value for name, value in found.attributes if name in ("href", "src") and "alert" in value]
         assert "\x1b" not in each
@@ -95,7 +100,7 @@ def test_the_asks_of_a_program_are_pages_of_their_own(redis_url: str, proc: Proc
     ask_about_parts(proc, 60)
 
     page = get(redis_url, "/process/triage")
-    [link] = re.findall(r'<a href="(/process/triage/asks[^"]*)">asks 1 of 60, 1 failed</a>', page.text)
+    [link] = set(re.findall(r'<a href="(/process/triage/asks[^"]*)">asks 1 of 60, 1 failed</a>', page.text))
     first, later = get(redis_url, link, f"{link}&from=50")
 
     assert Elements(first.text).text.count("Which dates occur?") == 50
@@ -119,16 +124,33 @@ def test_a_long_conversation_is_read_by_its_links(redis_url: str, proc: Process)
 
 
 def test_a_process_of_a_client_program_shows_what_it_holds(redis_url: str, proc: Process) -> None:
-    proc.create("one", source="notes")
+    proc.create("one\ntwo\n", source="notes <i>")
     proc.put("a/b?.txt", "two")
+    proc.create(b"\x00\x01\x02", source="blob.bin")
     child = proc.child()
 
     page = get(redis_url, f"/process/{proc.id}").text
 
+    table = Elements(page.partition("<tbody>")[2].partition("</tbody>")[0]).text
+    assert "fd:1 notes <i> sealed 8 B 2 text/plain" in table
+    assert "fd:3 blob.bin sealed 3 B – application/octet-stream" in table
     assert 'href="/process/triage/fd/1"' in page
     assert 'href="/process/triage/fd/name?key=a%2Fb%3F.txt"' in page
     assert f'href="/process/{child.id}"' in page
-    assert "No conversation" in page
+    assert page.count('id="held"') == 1
+    assert "Conversation" not in Elements(page).text
+
+
+def test_an_ended_process_of_a_client_program_has_no_conversation(redis_url: str, proc: Process) -> None:
+    child = proc.child()
+    child.create("one", source="notes")
+    child.end()
+
+    page = get(redis_url, f"/process/{child.id}").text
+
+    assert "It released them when it ended." in page
+    assert 'id="pane"' not in page
+    assert "Conversation" not in Elements(page).text
 
 
 def test_a_large_table_is_shown_by_windows_of_numbers(redis_url: str, proc: Process) -> None:
@@ -202,3 +224,153 @@ def test_numbers_beyond_everything_are_refused(redis_url: str, proc: Process, nu
     )
 
     assert {get(redis_url, path).status_code for path in paths} <= {400, 404}
+
+
+def conversation_in(page: str) -> str:
+    """Return the part of a process page below its pane."""
+    return page.partition('aria-labelledby="conversation"')[2]
+
+
+def spawns(proc: Process, count: int, failed: tuple[int, ...] = ()) -> None:
+    """Write an answer that calls `count` agents, and their results."""
+    calls = [
+        (f"t{n}", "spawn_agent", {"program_name": "summarizer", "query": f"part {n}"}) for n in range(count)
+    ]
+    results = [
+        Result(call=f"t{n}", content=f"summary {n}", is_error=n in failed) for n in reversed(range(count))
+    ]
+    converse(proc, Start(system="", content="Summarize."), answer("I ask for help.", *calls), *results)
+
+
+def test_results_are_below_their_calls(redis_url: str, proc: Process) -> None:
+    spawns(proc, 3)
+
+    page = conversation_in(get(redis_url, "/process/triage").text)
+
+    ids = re.findall(r'id="((?:step-|e)\d+-\d+)"', page)
+    assert ids[2:] == [
+        *("e2-0", "step-2-1", "e2-1", "e5-0", "step-2-2", "e2-2", "e4-0", "step-2-3", "e2-3", "e3-0"),
+    ]
+
+
+def test_equal_parallel_calls_are_folded_and_failed_ones_are_first(redis_url: str, proc: Process) -> None:
+    spawns(proc, 40, failed=(7,))
+
+    page = conversation_in(get(redis_url, "/process/triage").text)
+
+    shown = Elements(page).text
+    assert re.search(r"40 × spawn_agent summarizer 1 failed 39 done", shown)
+    assert "39 without an error" in shown
+    assert page.count("<details open>") == 1
+    assert page.index('id="e2-8"') < page.index('id="others-2-1"') < page.index('id="e2-1"')
+    assert {f'id="e{n}-0"' in page for n in range(2, 43)} == {True}
+
+
+def test_a_result_whose_call_is_on_another_page_leads_to_it(redis_url: str, proc: Process) -> None:
+    spawns(proc, 80)
+
+    first, later = get(redis_url, "/process/triage?from=0", "/process/triage?from=10")
+    below = conversation_in(later.text)
+    link = re.findall(r'href="(/process/triage\?from=2#e2-\d+)">earlier records', below)[0]
+
+    assert link.endswith("#e2-73")
+    assert below.count("Its call is in") == 60
+    pane = Elements(later.text.partition('id="detail"')[2].partition("</section>")[0]).text
+    assert "Input program_name summarizer query part" in pane, "its arguments are shown beside it"
+    assert 'id="step-10-0"' in below
+    assert (
+        conversation_in(first.text).count(
+            'Its result is in <a href="/process/triage?from=60">later records</a>'
+        )
+        == 23
+    )
+
+
+def test_elements_are_shown_in_words_unless_asked(redis_url: str, proc: Process) -> None:
+    missing = render.fd_error(NotFound("fd:9", ("fd:1",)), "fd:9")
+    stored = render.fd_result(
+        descriptor("fd:3", source="<b>.log"), make_slice("one\ntwo\n"), None, "Stored.", 7
+    )
+    converse(
+        proc,
+        answer("", ("t1", "read_fd", {"fd": "fd:9"}), ("t2", "bash", {})),
+        Result(call="t1", content=missing.text, facts=missing.facts, is_error=True),
+        Result(call="t2", content=f"see\n{stored.text}", facts=in_block(stored.facts, 1)),
+    )
+
+    words, raw, record = get(
+        redis_url, "/process/triage", "/process/triage?raw=1", "/process/triage/record/2?raw=1"
+    )
+
+    shown = Elements(words.text).text
+    assert "not_found, fd:9 fd:9 does not exist; there are: fd:1" in shown
+    assert "fd:3 , stored: 12 pages, 48,000 characters name <b>.log" in shown
+    assert '<a class="id" href="/process/triage/fd/3">fd:3</a>' in words.text
+    assert "<fd_error" not in shown
+    assert "<message>" not in shown
+    for page in (raw, record):
+        assert '<fd_error type="not_found" fd="fd:9"> <message>' in Elements(page.text).text
+    assert get(redis_url, "/process/triage?raw=2").status_code == 400
+
+
+def chosen(redis_url: str, path: str) -> str:
+    at: str = get(redis_url, path).json()["at"]
+    return at
+
+
+def test_the_pane_shows_the_first_error_of_a_failed_process_and_else_the_last_step(
+    redis_url: str, store: Store, proc: Process
+) -> None:
+    converse(proc, *SHORT)
+    assert chosen(redis_url, "/process/triage.json") == "7-0"
+    assert chosen(redis_url, "/process/triage.json?at=3-0") == "2-1", "the result of a call is in its step"
+
+    store.run(processes.end(proc.handle, "failed", exit_code=1, reason="out of turns"))
+
+    page, twin = get(redis_url, "/process/triage", "/process/triage.json")
+    assert (twin.json()["at"], twin.json()["errors"]) == ("2-2", 2)
+    detail = Elements(page.text.partition('id="detail"')[2].partition("</section>")[0]).text
+    assert "search_web failed" in detail
+    assert "Input q E42 Error no such host" in detail
+    rows = re.findall(
+        r'<a href="([^"]*)"( aria-current="true")? data-step="([^"]*)"( data-error)?', page.text
+    )
+    assert [(key, bool(here), bool(error)) for _, here, key, error in rows if here or error] == [
+        ("2-2", True, True),
+        ("8-0", False, True),
+    ]
+    assert rows[0][0] == "?at=0-0#pane"
+
+
+def test_errors_only_leaves_out_all_other_steps(redis_url: str, proc: Process) -> None:
+    spawns(proc, 40, failed=(3, 9))
+
+    page = get(redis_url, "/process/triage?errors=1").text
+
+    assert re.findall(r'data-step="([^"]*)"', page) == ["2-4", "2-10"]
+    assert 'id="e2-4"' in page
+    assert 'id="e2-0"' not in page
+    assert 'href="?at=2-10&amp;errors=1' in page or 'href="?errors=1&amp;at=2-10' in page
+    none = get(redis_url, "/process/triage?errors=1&from=0&at=0-0").text
+    assert re.findall(r'data-step="([^"]*)"', none) == ["2-4", "2-10"]
+    assert get(redis_url, "/process/triage?errors=0").status_code == 400
+
+
+def test_a_step_before_the_last_records_is_shown_among_its_own(redis_url: str, proc: Process) -> None:
+    converse(proc, SHORT[0], *(answer(f"turn {number}") for number in range(1, 150)))
+
+    page, twin = get(redis_url, "/process/triage?at=40-0", "/process/triage.json?at=40-0")
+
+    assert (twin.json()["start"], twin.json()["next"], twin.json()["at"]) == (10, 70, "40-0")
+    assert "?at=41-0&amp;from=10#pane" in page.text, "its neighbours are of the same records"
+
+
+@pytest.mark.parametrize(
+    ("query", "status"), [("at=99-0", 404), ("at=0-7", 404), ("at=x", 400), ("at=0-0&from=2", 404)]
+)
+def test_a_step_that_does_not_exist_is_said_to_be_missing(
+    redis_url: str, proc: Process, query: str, status: int
+) -> None:
+    converse(proc, *SHORT)
+
+    assert get(redis_url, f"/process/triage?{query}").status_code == status

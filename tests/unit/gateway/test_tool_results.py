@@ -1,4 +1,4 @@
-"""Which texts of a tool's result are stored, and what is left of the result."""
+"""The texts of a tool's result that are stored, and what is left of the result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What descriptors kept out of a context, turn by turn."""
+"""The text that descriptors kept out of a context, turn by turn."""
 
 from __future__ import annotations
 

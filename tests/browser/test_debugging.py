@@ -1,0 +1,209 @@
+"""A person finds out why a run failed: from the first page to the error, by clicks and by keys."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from fdstore.agent.conversation import Result, Start
+from fdstore.client import Process, Store
+from fdstore.elements import render
+from fdstore.errors import NotFound
+from fdstore.store.processes import processes
+from tests.browser.test_accessibility import check, looks
+from tests.on_redis.web.journals import SHORT, answer, converse
+from tests.unit.rendering import descriptor, make_slice
+
+OpenPage = Callable[..., Page]
+
+MISSING = render.fd_error(NotFound("fd:9", ("fd:1",)), "fd:9")
+STORED = render.fd_result(descriptor("fd:3"), make_slice("one\n" * 30), None, "Stored.", 700)
+CAUSE = "fd:9 does not exist; there are: fd:1"
+MOST_CLICKS = 4
+
+
+@pytest.fixture
+def failed(store: Store) -> Process:
+    """An agent that failed, below one that goes on: forty spawns, of which two failed, and a missing text."""
+    root = store.process("nightly")
+    for number in range(3):
+        store.process(f"other-{number}")
+    agent = root.child()
+    spawns = [
+        (f"s{n}", "spawn_agent", {"program_name": "summarizer", "query": f"part {n}"}) for n in range(40)
+    ]
+    converse(
+        agent,
+        Start(system="", content="What broke the build?"),
+        answer(
+            "I look.", ("t1", "read_fd", {"fd": "fd:9"}), ("t2", "bash", {"command": "make " + "x" * 300})
+        ),
+        Result(call="t1", content=MISSING.text, facts=MISSING.facts, is_error=True),
+        Result(call="t2", content=STORED.text, facts=STORED.facts),
+        answer("I ask for help.", *spawns),
+        *(
+            Result(call=f"s{n}", content=f"{'no ' if n in (7, 30) else ''}summary {n}", is_error=n in (7, 30))
+            for n in range(40)
+        ),
+    )
+    store.run(processes.end(agent.handle, "failed", exit_code=1, reason="max_turns: too many answers"))
+    return agent
+
+
+def detail(page: Page) -> Locator:
+    return page.locator("#detail")
+
+
+def current(page: Page) -> Locator:
+    return page.locator("#rows a[aria-current]")
+
+
+def test_a_failed_run_leads_to_its_cause_in_few_clicks(open_page: OpenPage, failed: Process) -> None:
+    page = open_page("/", viewport={"width": 1280, "height": 800})
+    clicks = 0
+
+    def click(found: Locator) -> None:
+        nonlocal clicks
+        found.click()
+        clicks += 1
+
+    click(page.get_by_role("link", name="nightly", exact=True))
+    click(page.locator("tr", has_text="failed").get_by_role("link", name=failed.id))
+
+    expect(detail(page)).to_contain_text(CAUSE)
+    expect(page.get_by_text(CAUSE).first).to_be_in_viewport()
+    expect(detail(page)).to_contain_text("fd:9")
+    expect(current(page)).to_contain_text("failed")
+    assert clicks <= MOST_CLICKS
+
+
+def test_keys_go_from_step_to_step_and_from_error_to_error(open_page: OpenPage, failed: Process) -> None:
+    page = open_page(f"/process/{failed.id}")
+    expect(current(page)).to_have_attribute("data-step", "2-1")
+    pages = page.evaluate("history.length")
+
+    def press(key: str, step: str, text: str) -> None:
+        page.keyboard.press(key)
+        expect(current(page)).to_have_attribute("data-step", step)
+        expect(current(page)).to_be_in_viewport()
+        expect(detail(page)).to_contain_text(text)
+        page.wait_for_url(re.compile(f"at={step}"))
+
+    press("e", "5-8", "no summary 7")
+    press("e", "5-31", "no summary 30")
+    press("e", "46-0", "max_turns")
+    press("E", "5-31", "no summary 30")
+    press("E", "5-8", "no summary 7")
+    press("E", "2-1", CAUSE)
+    press("j", "2-2", "stored: 12 pages")
+    press("k", "2-1", CAUSE)
+    press("k", "2-0", "I look.")
+    assert page.evaluate("history.length") == pages
+    for _ in range(3):
+        page.keyboard.press("j")
+    expect(detail(page)).to_contain_text("I ask for help.")
+    page.reload()
+    expect(detail(page)).to_contain_text("I ask for help.")
+
+
+def test_keys_are_those_of_a_field_that_has_the_focus(open_page: OpenPage, failed: Process) -> None:
+    page = open_page(f"/process/{failed.id}")
+
+    page.locator("#search").focus()
+    page.keyboard.type("jekE")
+
+    expect(page.locator("#search")).to_have_value("jekE")
+    expect(current(page)).to_have_attribute("data-step", "2-1")
+    assert "at=" not in page.url
+
+
+def test_the_exact_text_and_the_errors_alone_are_a_click_away(open_page: OpenPage, failed: Process) -> None:
+    page = open_page(f"/process/{failed.id}")
+    assert "<fd_error" not in page.locator("main").inner_text()
+
+    page.get_by_role("link", name="As sent to the model").click()
+    expect(detail(page)).to_contain_text('<fd_error type="not_found" fd="fd:9">')
+    page.get_by_role("link", name="In words").click()
+    expect(detail(page)).not_to_contain_text("<fd_error")
+
+    page.get_by_role("link", name="The 4 errors only").click()
+    expect(page.locator("#rows a[data-step]")).to_have_count(4)
+    expect(page.locator(".talk .e-answer")).to_have_count(0)
+    page.keyboard.press("j")
+    expect(detail(page)).to_contain_text("no summary 7")
+    page.get_by_role("link", name="All steps").click()
+    expect(page.locator("#rows a[data-step]")).to_have_count(47)
+    expect(current(page)).to_have_attribute("data-step", "5-8")
+
+
+def test_the_pane_works_without_javascript(open_page: OpenPage, failed: Process) -> None:
+    page = open_page(f"/process/{failed.id}", java_script_enabled=False)
+
+    page.locator("#rows a", has_text="bash").click()
+    expect(detail(page)).to_contain_text("stored: 12 pages")
+    page.get_by_role("link", name="Next error").click()
+    expect(detail(page)).to_contain_text("no summary 7")
+    page.get_by_role("link", name="Previous error").click()
+    expect(detail(page)).to_contain_text(CAUSE)
+
+
+def test_new_records_leave_the_chosen_step_as_it_is(open_page: OpenPage, store: Store) -> None:
+    proc = store.process("triage")
+    converse(proc, *SHORT)
+    page = open_page("/process/triage")
+    expect(current(page)).to_have_attribute("data-step", "7-0")
+    converse(proc, answer("a second answer"))
+    expect(current(page)).to_have_attribute("data-step", "8-0")
+    expect(detail(page)).to_contain_text("a second answer")
+
+    page.keyboard.press("E")
+    expect(detail(page)).to_contain_text("no such host")
+    converse(proc, answer("a third answer"))
+
+    expect(page.locator("#row-9-0")).to_be_visible()
+    expect(current(page)).to_have_attribute("data-step", "2-2")
+    expect(detail(page)).to_contain_text("no such host")
+
+
+def test_a_bar_of_the_timeline_leads_into_a_fold(open_page: OpenPage, failed: Process) -> None:
+    page = open_page(f"/process/{failed.id}?from=5#e5-3")
+
+    expect(page.locator("#e5-3")).to_be_in_viewport()
+    expect(page.locator("#e5-3")).to_contain_text("part 2")
+
+
+@looks
+def test_the_pane_breaks_no_rule_and_is_no_wider_than_the_screen(
+    open_page: OpenPage, failed: Process, look: dict[str, Any]
+) -> None:
+    page = open_page(f"/process/{failed.id}", reduced_motion="reduce", **look)
+    found: list[str] = []
+    for query in ("", "?at=2-2", "?at=2-0", "?at=46-0&raw=1", "?errors=1", "?at=5-8", "?from=0&at=0-0"):
+        page.goto(f"/process/{failed.id}{query}")
+        for summary in page.locator("details:not([open]) > summary").all():
+            if summary.is_visible():
+                summary.click()
+        found += check(page)
+        assert page.evaluate("document.documentElement.scrollWidth") <= look["viewport"]["width"], query
+
+    assert not found, "\n".join(found)
+
+
+@looks
+def test_the_descriptors_of_a_client_are_its_main_table(
+    open_page: OpenPage, store: Store, look: dict[str, Any]
+) -> None:
+    proc = store.process("notes")
+    proc.create("one\n" * 30, source="grep -rn " + "very-long-word" * 13)
+    proc.put("plan/" + "x" * 90, "two")
+    proc.create(bytes(range(256)), source="blob.bin")
+    page = open_page("/process/notes", **look)
+
+    expect(page.locator(".wide tbody tr")).to_have_count(3)
+    expect(page.locator("#pane")).to_have_count(0)
+    assert page.evaluate("document.documentElement.scrollWidth") <= look["viewport"]["width"]
+    assert check(page) == []
