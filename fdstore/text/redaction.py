@@ -19,6 +19,7 @@ from __future__ import annotations
 import json
 import re
 from array import array
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -203,10 +204,9 @@ class Redactor:
         if not any(pattern.next(data, 0, len(data)) for pattern in self._patterns):
             return False
         for line in view.text.split("\n"):
-            marks = [hit.span() for hit in _MARKS.finditer(line)]
-            for start, end in self._spans(line):
-                if not any(first <= start and end <= last for first, last in marks):
-                    return True
+            marked = _Marked.of(line, _given_marks(line))
+            if any(not marked.holds(*span) for span in self._spans(marked.text)):
+                return True
         return False
 
     def _redacted(self, text: str, most: int = 0) -> tuple[str, int]:
@@ -222,16 +222,19 @@ class Redactor:
 
     def _line(self, line: str) -> tuple[str, list[int]]:
         """Return a line without its matches, and where it has "[redacted]" instead."""
-        spans = Spans.of(hit.span() for hit in _MARKS.finditer(line))
+        spans = _given_marks(line)
         for _ in range(ROUNDS):
-            shown, marks = _replaced(line, spans)
+            marked = _Marked.of(line, spans)
             new = [
-                (_origin(start, marks, at_end=False), _origin(end, marks, at_end=True))
-                for start, end in self._found(shown)
-                if not any(mark <= start and end <= mark + len(MARK) for mark, _, _ in marks)
+                (marked.origin(start, at_end=False), marked.origin(end, at_end=True))
+                for start, end in self._found(marked.text)
+                if not marked.holds(start, end)
             ]
             if not new:
-                return shown, [mark for mark, start, end in marks if not _MARKS.fullmatch(line, start, end)]
+                given = {start for start, end in spans.parts if _MARKS.fullmatch(line, start, end)}
+                return marked.text, [
+                    at for at, (start, _) in zip(marked.at, spans.parts, strict=True) if start not in given
+                ]
             spans = Spans.of([*spans.parts, *new])
         return MARK, [0]
 
@@ -303,30 +306,44 @@ def _undone(view: _View) -> _View:
     return _View(_LONE.sub("\ufffd", "".join(pieces)), starts)
 
 
-def _replaced(line: str, spans: Spans) -> tuple[str, list[tuple[int, int, int]]]:
-    """Return a line with a mark for each span; of each mark where it is, and the span."""
-    pieces: list[str] = []
-    marks: list[tuple[int, int, int]] = []
-    at = length = 0
-    for start, end in spans.parts:
-        pieces += [line[at:start], MARK]
-        length += start - at
-        marks.append((length, start, end))
-        length += len(MARK)
-        at = end
-    return "".join([*pieces, line[at:]]), marks
+def _given_marks(line: str) -> Spans:
+    """Return where a line says "[redacted]" already."""
+    return Spans.of(hit.span() for hit in _MARKS.finditer(line))
 
 
-def _origin(offset: int, marks: Sequence[tuple[int, int, int]], *, at_end: bool) -> int:
-    """Return where an offset in the line with marks is in the line: within a mark, an end of its span."""
-    moved = 0
-    for mark, start, end in marks:
-        if offset < mark or (offset == mark and at_end):
-            break
-        if offset < mark + len(MARK) or (offset == mark + len(MARK) and at_end):
-            return end if at_end else start
-        moved = end - mark - len(MARK)
-    return offset + moved
+class _Marked(NamedTuple):
+    """A line with a mark in place of each of some spans; `at` is where each mark begins."""
+
+    text: str
+    at: list[int]
+    spans: Spans
+
+    @classmethod
+    def of(cls, line: str, spans: Spans) -> _Marked:
+        pieces: list[str] = []
+        at: list[int] = []
+        end = length = 0
+        for start, following in spans.parts:
+            pieces += [line[end:start], MARK]
+            length += start - end
+            at.append(length)
+            length += len(MARK)
+            end = following
+        return cls("".join([*pieces, line[end:]]), at, spans)
+
+    def holds(self, start: int, end: int) -> bool:
+        """Return whether a part of the text is within one mark."""
+        number = bisect_right(self.at, start) - 1
+        return number >= 0 and end <= self.at[number] + len(MARK)
+
+    def origin(self, offset: int, *, at_end: bool) -> int:
+        """Return where an offset is in the line itself: within a mark, the start or the end of its span."""
+        number = (bisect_left if at_end else bisect_right)(self.at, offset) - 1
+        if number < 0:
+            return offset
+        start, end = self.spans.parts[number]
+        past = offset - self.at[number] - len(MARK)
+        return past + end if past >= 0 else end if at_end else start
 
 
 def _json(value: Any) -> str:

@@ -8,6 +8,7 @@ answer said and what a call returned are compared afterwards, between steps that
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from difflib import SequenceMatcher
 from itertools import groupby, zip_longest
@@ -238,47 +239,66 @@ class StepBlock(Record, frozen=True, kw_only=True):
 
 
 def align_steps(a: Sequence[Step], b: Sequence[Step], names: tuple[str, str]) -> list[StepBlock]:
-    """Return the steps of two runs side by side. The time is quadratic in their number, or worse."""
-    pairs: list[StepPair] = []
-    matcher = SequenceMatcher(None, [_key(each) for each in a], [_key(each) for each in b], autojunk=False)
-    for _, first, last, new_first, new_last in matcher.get_opcodes():
-        pairs += [
-            StepPair(a=one, b=other, difference=_difference(one, other, names))
-            for one, other in zip_longest(a[first:last], b[new_first:new_last])
+    """Return the steps of two runs side by side. `names` are those of the runs: the ids of their processes,
+    which begin with them, are no difference. The time is quadratic in the number of steps, or worse."""
+    return _Aligner(names).align(a, b)
+
+
+class _Aligner:
+    """Compares steps of two runs, in whose texts one name stands for the other one."""
+
+    def __init__(self, names: tuple[str, str]) -> None:
+        self._names = names
+        either = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
+        self._name = re.compile(rf"(?<![\w-])(?:{either})(?![\w-])")
+
+    def align(self, a: Sequence[Step], b: Sequence[Step]) -> list[StepBlock]:
+        pairs: list[StepPair] = []
+        matcher = SequenceMatcher(None, [*map(self._key, a)], [*map(self._key, b)], autojunk=False)
+        for _, first, last, new_first, new_last in matcher.get_opcodes():
+            pairs += [
+                StepPair(a=one, b=other, difference=self._difference(one, other))
+                for one, other in zip_longest(a[first:last], b[new_first:new_last])
+            ]
+        return [
+            StepBlock(is_equal=is_equal, pairs=tuple(some))
+            for is_equal, some in groupby(pairs, lambda pair: not pair.difference)
         ]
-    return [
-        StepBlock(is_equal=is_equal, pairs=tuple(some))
-        for is_equal, some in groupby(pairs, lambda pair: not pair.difference)
-    ]
 
+    def _key(self, step: Step) -> tuple[str, str, str]:
+        return step.entry.kind, step.entry.tool, self._written(step.entry.arguments)
 
-def _key(step: Step) -> tuple[str, str, str]:
-    entry = step.entry
-    return entry.kind, entry.tool, _written(entry.arguments)
+    def _written(self, arguments: Any) -> str:
+        return self._nameless(json.dumps(arguments, ensure_ascii=False, sort_keys=True))
 
+    def _nameless(self, text: str) -> str:
+        return self._name.sub("\0", text)
 
-def _written(arguments: Any) -> str:
-    return json.dumps(arguments, ensure_ascii=False, sort_keys=True)
+    def _are_equal(self, a: ConversationEntry, b: ConversationEntry) -> bool:
+        """Return whether the texts of two entries are the same, as far as they are known: of one that is cut,
+        the length says more, unless names of different lengths are in it."""
+        one, other = self._names
+        if a.is_cut != b.is_cut or (a.is_cut and a.chars != b.chars and len(one) == len(other)):
+            return False
+        return self._nameless(a.text) == self._nameless(b.text)
 
+    def _difference(self, a: Step | None, b: Step | None) -> str:
+        if a is None or b is None:
+            return f"only in {self._names[a is None]}"
+        one, other = a.entry, b.entry
+        if one.kind != other.kind:
+            return "another step"
+        if one.kind == "answer":
+            return "" if self._are_equal(one, other) else "other words"
+        if one.tool != other.tool:
+            return "another tool"
+        if self._written(one.arguments) != self._written(other.arguments):
+            return "other arguments"
+        return self._difference_of_results(a.result, b.result)
 
-def _difference(a: Step | None, b: Step | None, names: tuple[str, str]) -> str:
-    if a is None or b is None:
-        return f"only in {names[a is None]}"
-    one, other = a.entry, b.entry
-    if one.kind != other.kind:
-        return "another step"
-    if one.kind == "answer":
-        return "" if (one.text, one.chars) == (other.text, other.chars) else "other words"
-    if one.tool != other.tool:
-        return "another tool"
-    if _written(one.arguments) != _written(other.arguments):
-        return "other arguments"
-    return _difference_of_results(a.result, b.result)
-
-
-def _difference_of_results(a: ConversationEntry | None, b: ConversationEntry | None) -> str:
-    if a is None or b is None:
-        return "" if a is b else "only one has a result"
-    if a.is_error != b.is_error:
-        return "it failed" if b.is_error else "it did not fail"
-    return "" if (a.text, a.chars) == (b.text, b.chars) else "another result"
+    def _difference_of_results(self, a: ConversationEntry | None, b: ConversationEntry | None) -> str:
+        if a is None or b is None:
+            return "" if a is b else "only one has a result"
+        if a.is_error != b.is_error:
+            return "it failed" if b.is_error else "it did not fail"
+        return "" if self._are_equal(a, b) else "another result"

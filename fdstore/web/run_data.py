@@ -94,8 +94,8 @@ class RunTexts:
         return msgspec.structs.replace(
             shown,
             id=self._links.name(process.id),
-            parent=process.parent and self._links.name(process.parent),
-            waiting_for=tuple(map(self._links.name, process.waiting_for)),
+            parent=process.parent and self._name(process.parent),
+            waiting_for=tuple(map(self._name, process.waiting_for)),
         )
 
     def line(self, text: str) -> str:
@@ -111,7 +111,7 @@ class RunTexts:
     def entry(self, process: str, entry: ConversationEntry) -> ConversationEntry:
         """Return an entry of a process, whose texts were not cut if any are to be redacted."""
         lane = self._links.lane(process, entry.call) if entry.kind == "asks" else ""
-        of = entry.process and self._links.name(entry.process)
+        of = entry.process and self._name(entry.process)
         bare = msgspec.structs.replace(
             entry,
             facts=NO_FACTS,
@@ -190,6 +190,11 @@ class RunTexts:
             is_cut=is_cut,
             left_out=left_out,
         )
+
+    def _name(self, process: str) -> str:
+        """Return how a process is shown that may be none of the run's."""
+        name = self._links.name(process)
+        return name if self._links.process(name) else self._redactor.text(name)
 
     def _cut_name(self, name: str, most: int = CUT_NAME_CHARS) -> str:
         """Return a name that is cut if it has `most` characters: its end may be the half of a secret."""

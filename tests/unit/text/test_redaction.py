@@ -166,5 +166,15 @@ def test_a_pattern_that_would_not_end_elsewhere_ends_here():
     assert time.monotonic() - began < 20
 
 
+@pytest.mark.parametrize("pattern", ["[a-z]+", ".", "[0-9]", r"\bx"])
+def test_a_line_with_very_many_matches_takes_little_time(pattern):
+    began = time.monotonic()
+
+    shown = Redactor([pattern]).text("ab1 x2;" * 40_000)
+
+    assert time.monotonic() - began < 20
+    assert MARK in shown
+
+
 def test_the_examples_in_the_documentation_hold():
     assert doctest.testmod(redaction) == (0, doctest.testmod(redaction).attempted)

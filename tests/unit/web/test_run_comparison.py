@@ -101,6 +101,35 @@ def test_a_step_that_only_one_has_is_named_and_the_others_stay_beside_each_other
     assert said == [[""], ["only in one"], [""], ["only in two"]]
 
 
+def test_the_names_of_the_runs_themselves_are_no_difference():
+    def run(name: str, other: str = "") -> list[Step]:
+        return [
+            call("wait", {"target": f"{name}.1"}, f'process="{name}.1"{other}'),
+            answered(f"{name}.2 did"),
+        ]
+
+    equal = align_steps(run("build"), run("build-2"), ("build", "build-2"))
+    longer = align_steps(run("build"), run("build-22"), ("build", "build-2"))
+    differ = align_steps(run("build"), run("build-2", "!"), ("build", "build-2"))
+
+    assert [block.is_equal for block in equal] == [True]
+    assert [pair.difference for block in longer for pair in block.pairs] == ["other arguments", "other words"]
+    assert [pair.difference for block in differ for pair in block.pairs] == ["another result", ""]
+
+
+def test_texts_that_are_cut_are_equal_as_far_as_they_are_known():
+    def said(text: str, chars: int) -> Step:
+        return Step(entry=ConversationEntry(position=1, kind="answer", text=text, chars=chars))
+
+    blocks = [
+        align_steps([said("abc", 90)], [said(text, chars)], names)
+        for names in (("one", "two"), ("one", "three"))
+        for text, chars in (("abc", 90), ("abc", 91), ("abd", 90), ("abc", 3))
+    ]
+
+    assert [block.is_equal for [block] in blocks] == [True, False, False, False, True, True, False, False]
+
+
 def test_steps_are_answers_that_say_something_and_calls_with_their_results():
     entries = [
         ConversationEntry(position=0, kind="task", text="do"),

@@ -19,7 +19,7 @@ from fdstore.web.timeline_spans import Span, Track
 from tests.unit.text.test_redaction import left, letters, patterns, values
 
 ROOT = ProcessRecord(id="triage", state="exited", started_at=1.0, ended_at=2.0)
-OWN = {"kind", "state", "id", "parent", "waiting_for", "outputs", "before", "left_out"}
+OWN = {"kind", "state", "id", "outputs", "before", "left_out"}
 """Fields with words and numbers of fdstore itself."""
 
 
@@ -58,6 +58,7 @@ entries = st.builds(
     arguments=values,
     worker=letters,
     stop_reason=st.none() | letters,
+    process=letters,
     fds=st.lists(letters.map("name:{}".format), max_size=2).map(tuple),
 )
 processes = st.builds(
@@ -66,6 +67,8 @@ processes = st.builds(
     state=st.just("failed"),
     program=letters,
     reason=letters,
+    parent=letters,
+    waiting_for=st.lists(letters, max_size=2).map(tuple),
     trouble=letters,
     worker=letters,
 )
