@@ -32,6 +32,9 @@ DARK = LIGHT | {"color_scheme": "dark"}
 LOW = LIGHT | {"viewport": {"width": 1180, "height": 500}}
 PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 760}, "color_scheme": "light"}
 
+ROWS = {"process": "quoter", "process-dark": "quoter", "program": "run_python"}
+"""The step that is chosen in some pictures."""
+
 
 def log_line(number: int) -> str:
     level = "ERROR" if number % 23_456 == 0 else "WARN " if number % 17 == 0 else "INFO "
@@ -99,6 +102,7 @@ def fill(store: Store) -> dict[str, str]:
         "trees": "/",
         "tree": f"/tree/{triage}",
         "process": f"/process/{triage}?from=2",
+        "conversation": f"/process/{triage}?from=2#conversation",
         "program": f"/process/{counter}?from=2",
         "pipeline": f"/process/{triage}.1",
         "descriptor": f"/process/{reader.id}/fd/{large.fd[3:]}?q=error",
@@ -130,6 +134,10 @@ def main(folder: Path) -> None:
                     page.locator(".row mark").wait_for(state="visible")
                     page.locator("#reading").wait_for(state="visible")
                 else:
+                    page.locator("#live").wait_for(state="visible")
+                if row := ROWS.get(name):
+                    page.locator("#rows a", has_text=row).click()
+                    page.locator("#rows a[aria-current]", has_text=row).wait_for(state="visible")
                     page.locator("#live").wait_for(state="visible")
                 page.screenshot(path=folder / f"{name}.png")
                 page.close()

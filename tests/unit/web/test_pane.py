@@ -48,6 +48,13 @@ def test_the_first_error_of_a_failed_process_is_shown_and_else_the_last_step() -
     assert choose((), "", is_failed=True) is None
 
 
+def test_of_a_process_that_ended_well_its_last_answer_is_shown() -> None:
+    end = make_steps([entry(7, "end", state="exited")])
+
+    assert choose((*STEPS, *end), "", is_failed=False) == STEPS[-1]
+    assert choose(end, "", is_failed=False) == end[0]
+
+
 def test_a_step_is_named_by_each_of_its_entries() -> None:
     assert choose(STEPS, "2-0", is_failed=True) == choose(STEPS, "3-0", is_failed=True) == STEPS[1]
     assert choose(STEPS, "002-0", is_failed=True) == STEPS[1]
