@@ -15,6 +15,7 @@ import msgspec
 from fdstore.errors import InvalidArgument, quoted
 from fdstore.inspection.describe_result import describe_result
 from fdstore.inspection.entries import EntryKind
+from fdstore.inspection.result_card import make_cards
 from fdstore.inspection.steps import Fold, Step, StepOrFold
 from fdstore.text.layout import show_controls
 from fdstore.web.timeline import Axis, Box
@@ -125,7 +126,9 @@ def hint_of(step: Step) -> str:
     """Return the beginning of what a step is about, on one line: the first argument of a call that is no
     program, or a text."""
     entry = step.call or step.entry
-    text = describe_result(entry.facts) or entry.text
+    text = entry.text
+    if entry.kind in ("prompt", "result") and (cards := make_cards(entry)):
+        text = f"{describe_result(entry.facts)} {cards[0].message or cards[0].body}"
     if isinstance(entry.arguments, dict):
         values = (
             value for name, value in entry.arguments.items() if name != "program_name" and value is not None
