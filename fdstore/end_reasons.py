@@ -38,7 +38,7 @@ SPAWN_LIMIT: Final = "spawn_limit"
 STREAM_REASONS: frozenset[str] = frozenset(
     {WRITER_LOST, CANCELLED, CLOSED, IDLE, WALL, BYTES, SANDBOX, UPSTREAM_BROKEN, QUOTA_EXCEEDED, POISON}
 )
-"""Why fdstore breaks a stream; besides these, the reasons that programs give, and "signal n"."""
+"""The reasons for which fdstore breaks a stream; others are those that programs give, and "signal n"."""
 
 
 def of_refusal(message: str) -> str:

@@ -26,14 +26,14 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 ACCEPT_PAUSE_S = 0.5
-"""How long no connection is accepted after the system refused one, as at the limit of open files, and none
+"""The pause in accepting connections after the system refused one, as at the limit of open files, and none
 could be closed for it."""
 
 PROGRESS_BYTES = 16_384
-"""How much of a response a slow client must read within each `request_s`."""
+"""The bytes of a response that a slow client must read within each `request_s`."""
 
 LOG_EVERY_S = 60
-"""How often a message of one kind is logged."""
+"""The least interval between logged messages of one kind."""
 
 BUSY = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 

@@ -23,7 +23,7 @@ from fdstore.errors import FDStoreError, InvalidArgument, quoted
 from fdstore.http_connections import Acceptor, Connection, once_per_minute, possible_connections
 
 SHUTDOWN_S = 2
-"""How long open requests, such as streams of updates, may take to end when the server is stopped."""
+"""The time that open requests, such as streams of updates, may take to end when the server is stopped."""
 
 
 class PortRefused(FDStoreError):

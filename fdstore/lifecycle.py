@@ -21,7 +21,7 @@ CONTENT_MOVES: Mapping[ContentState, frozenset[ContentState]] = {
     "sealed": frozenset(),
     "broken": frozenset(),
 }
-"""Which state may follow which."""
+"""The states that may follow each state."""
 
 PROCESS_MOVES: Mapping[ProcessState, frozenset[ProcessState]] = {
     "open": frozenset({"ready", "exited", "failed", "cancelled"}),
@@ -32,8 +32,8 @@ PROCESS_MOVES: Mapping[ProcessState, frozenset[ProcessState]] = {
     "failed": frozenset(),
     "cancelled": frozenset(),
 }
-"""Which state may follow which. A client may end any process that has not ended; an attempt of a worker ends
-the one that it runs."""
+"""The states that may follow each state. A client may end any process that has not ended; an attempt of a
+worker ends the one that it runs."""
 
 ENDED: frozenset[ProcessState] = frozenset(state for state, moves in PROCESS_MOVES.items() if not moves)
 """The process states that are final."""

@@ -17,7 +17,7 @@ from fdstore.msgspec_types import prepare
 Mode = Literal["page", "line", "char"]
 
 ContentKind = Literal["text", "bytes"]
-"""Whether a content is text (with pages, lines and characters) or bytes."""
+"""The kind of a content: text (with pages, lines and characters) or bytes."""
 
 TEXT_TYPE = "text/plain"
 """The media type of text that has no other."""
@@ -237,12 +237,13 @@ class ProcessRecord(TokenUsage, frozen=True, kw_only=True):
     descriptors, in its parent's table, of the streams it was created to write: an agent's text; for a
     pipeline (`kind`) output, stderr, and each tee; a process of kind `asks` asks a model for its parent, and
     is not counted in the processes of its tree: `call` is the tool call whose questions it asks. Views show
-    all such processes of a call as one, with the counts of its `asks`. The tokens are those of an agent's own
-    answers, `price` is what its program says of the model."""
+    all such processes of a call as one, with the counts of its `asks`. `task` is the first line of an agent's
+    task. The tokens are those of an agent's own answers, `price` is what its program says of the model."""
 
     id: str
     state: ProcessState
     program: str | None = None
+    task: str | None = None
     parent: str | None = None
     attempt: int = 0
     losses: int = 0

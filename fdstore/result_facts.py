@@ -35,7 +35,7 @@ Interval = tuple[int, int]
 ExtractionKind = Literal["part", "all", "hits"]
 
 MAX_CHARS = 200
-"""How much of a string of others is kept."""
+"""The characters that are kept of a string of models and users."""
 
 
 class _Facts(Record, frozen=True, omit_defaults=True, repr_omit_defaults=True):

@@ -1,4 +1,4 @@
-"""What tests of several folders share, among it a private Redis, started once in each test process.
+"""Fixtures of the tests of several folders, among them a private Redis, started once in each test process.
 
 Without a redis-server its fixtures fail instead of skipping: a green run means that these tests ran.
 """

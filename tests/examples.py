@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).parent.parent
 PACKAGES = (ROOT / "fdstore", ROOT / "workers" / "fdstore_workers")
 OF_A_STORE = ("store.", "proc.", "proc,", "fdstore.connect", "tools.")
-"""What shows that an example needs a store."""
+"""The words that show that an example needs a store."""
 
 
 class Docstring(NamedTuple):

@@ -1,4 +1,4 @@
-"""What a piece of work leaves behind in the process of the tests: descriptors and child processes."""
+"""Leftovers of a piece of work in the process of the tests: descriptors and child processes."""
 
 from __future__ import annotations
 

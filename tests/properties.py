@@ -1,4 +1,4 @@
-"""How many examples a property takes: a tenth in `make test` of what `make test-all` takes.
+"""The number of examples that a property takes: a tenth in `make test` of what `make test-all` takes.
 
 `make test-all` chooses the profile `thorough`, whose numbers are those of hypothesis itself and of the tests.
 """

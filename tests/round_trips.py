@@ -14,7 +14,7 @@ from fdstore.wire.operation import Receive, Send
 
 @dataclass
 class Tally:
-    """What operations cost so far."""
+    """The cost of operations so far."""
 
     round_trips: int = 0
     commands: int = 0

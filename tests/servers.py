@@ -1,4 +1,4 @@
-"""What differs between the servers that the tests run on: Redis 6.2, Redis 7 and Valkey 9.
+"""Differences between the servers that the tests run on: Redis 6.2, Redis 7 and Valkey 9.
 
 Tests compare stored values with `values_of`, not with DUMP: Valkey's DUMP of a large hash follows the order
 of its hash table, which changes while that grows. Everything else that depends on the server is here too: the
@@ -26,7 +26,7 @@ DEPLOY = Path(__file__).parents[1] / "deploy"
 FORBIDDEN_KEY = "access one of the keys|access a key|can't access"
 FORBIDDEN_IN_A_SCRIPT = "run this command|run the 'zadd' command"
 FORBIDDEN = f"{FORBIDDEN_KEY}|{FORBIDDEN_IN_A_SCRIPT}|ACL failure"
-"""What servers say to a user who may not use a key, may not run ZADD in a script, or either."""
+"""The errors of servers for a user who may not use a key, may not run ZADD in a script, or either."""
 
 LOG_REPAIR = "(?:redis|valkey)-check-aof --fix"
 """The command that servers name when they refuse a torn log."""

@@ -78,6 +78,8 @@ def check_keys(execute: Execute, prefix: str = "fdstore") -> None:
     keys = _members(execute("KEYS", "*"))
     for tree in sorted(key for key in keys if re.fullmatch(re.escape(prefix) + r":\{[^}]*\}", key)):
         _check_tree(execute, tree, {key for key in keys if key.startswith(tree)}, f"{prefix}:trees")
+    words = {key.removesuffix(":search:words") for key in keys if key.endswith("}:search:words")}
+    assert words <= keys
 
 
 def _check_tree(execute: Execute, tree: str, keys: set[str], trees: str) -> None:
@@ -107,6 +109,7 @@ def _check_tree(execute: Execute, tree: str, keys: set[str], trees: str) -> None
         assert written == {
             c for c, state in states.items() if state == b"open" and c.startswith(f"{process}/")
         }
+    _check_words(execute, tree, processes)
     size = 0
     for content in stored:
         record = f"{tree}:{content.replace('/', ':fd:')}"
@@ -119,6 +122,16 @@ def _check_tree(execute: Execute, tree: str, keys: set[str], trees: str) -> None
         f"{tree}:{name}{part}" for name in born for part in ("", ":pages", ":index", ":holders", ":events")
     }
     assert {key for key in keys if re.search(r":fd:\d+", key)} <= parts
+
+
+def _check_words(execute: Execute, tree: str, processes: set[str]) -> None:
+    """Check that each word belongs to a process of the tree. Those of closed descriptors are left."""
+    for member in _members(execute("ZRANGE", f"{tree}:search:words", 0, -1)):
+        word, kind, process, *fd = member.split(" ", 3)
+        assert word
+        assert kind in ("task", "answer", "error", "source")
+        assert process in processes
+        assert bool(fd) == (kind == "source")
 
 
 def _check_programs(execute: Execute, key: str) -> None:

@@ -322,6 +322,7 @@ class Agent:
                 release=end.state == "exited" and end.exit_code == 0 and not is_root,
                 answer="" if fd else answer,
                 answer_fd=fd,
+                long_answer=answer,
                 broken=end.reason,
             )
         )

@@ -21,7 +21,7 @@ INVALID_JSON = "INVALID_JSON"
 """Name of the argument that holds arguments which are not JSON, as the API's documentation recommends."""
 
 MAX_SHOWN_CHARS = 2000
-"""How many characters of malformed arguments are sent back to the model."""
+"""The most characters of malformed arguments that are sent back to the model."""
 
 MAX_NESTING = 200
 """Maximum nesting of lists and objects in a call's arguments: a journal record must stay decodable."""

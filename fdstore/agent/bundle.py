@@ -29,7 +29,7 @@ from fdstore.tools.catalogue import has_descriptors
 from fdstore.tools.clearing import ClearingConfig
 
 _NEWER = ("Object contains unknown field", "Invalid enum value")
-"""How msgspec's messages begin for a program with keys or choices that this version does not have."""
+"""The beginnings of msgspec's messages for a program with keys or choices that this version does not have."""
 
 
 class LinkedProgram(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -26,7 +26,7 @@ STARTER: Mapping[tuple[str, str], object] = {
     ("prompt", "user"): "Say in one sentence what you can do.",
     ("tools", "enabled"): ["read_fd", "search_fd", "list_fds"],
 }
-"""What a new file sets: the keys that are not commented out."""
+"""The values that a new file sets; its other keys are commented out."""
 
 HEAD = f"""\
 # An agent for `fdstore run`. Lines like `#key = value` show a default, or an example where they say so:

@@ -13,7 +13,7 @@ from fdstore.files.source import open_below, source_name
 from fdstore.store import tree_limits
 from fdstore.store.processes import processes
 from fdstore.text.media_types import is_binary
-from fdstore.tools.process_task import SpawnTask, encode_task
+from fdstore.tools.process_task import SpawnTask, encode_task, title_of
 
 
 def launch_root(
@@ -52,5 +52,5 @@ def launch_root(
             else:
                 preload.append(root.ingest(file, source_name(path), page_size, "backslashreplace").fd)
     task = SpawnTask(query=prompt if isinstance(prompt, str) else list(prompt), preload=preload)
-    store.run(processes.launch(handle, encode_task(task)))
+    store.run(processes.launch(handle, encode_task(task), title_of(task)))
     return root

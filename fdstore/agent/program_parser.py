@@ -26,10 +26,10 @@ REQUIRED, MISSING = "model.name", "is required"
 """The one key that every program file needs, and what is said if it is not there."""
 
 MAX_MISTAKES = 50
-"""How many mistakes of one file are reported."""
+"""The most mistakes of one file that are reported."""
 
 SHOWN_PATH = 400
-"""How many characters of a path a message shows."""
+"""The most characters of a path that a message shows."""
 
 
 class ProgramSource(msgspec.Struct, frozen=True):
@@ -150,10 +150,10 @@ def convert(document: dict[str, Any]) -> ProgramFile:
 
 
 _AT = " - at `$"
-"""What stands in msgspec's messages between the problem and the path, which ends with a backtick."""
+"""The text in msgspec's messages between the problem and the path, which ends with a backtick."""
 
 _LINK = "linked_programs[...]"
-"""How msgspec's paths name a value of a dict that has typed values."""
+"""The name in msgspec's paths of a value of a dict that has typed values."""
 
 _POLICY = "file_descriptor.tool[...]"
 

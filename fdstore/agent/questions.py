@@ -16,6 +16,7 @@ from fdstore.client import Process, Store
 from fdstore.records import Descriptor, ModelPrice
 from fdstore.results.python_config import AskSection, PriceSection, PythonSection
 from fdstore.store.processes import processes
+from fdstore.text.layout import first_line
 from fdstore.tools.process_task import SpawnTask, encode_task
 
 DEFAULT_MODEL = "claude-sonnet-5-5"
@@ -134,5 +135,5 @@ def launch_question(
     handle = store.run(processes.create_child(holder.handle, None, program=stored))
     preload = [each.fd for each in texts] if len(texts) <= SHOWN_TEXTS else []
     task = SpawnTask(query=task_text(question, texts, earlier, variables), preload=preload, hands_back=True)
-    store.run(processes.launch(handle, encode_task(task)))
+    store.run(processes.launch(handle, encode_task(task), first_line(question)))
     return Process(store, handle)

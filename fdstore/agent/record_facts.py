@@ -19,7 +19,7 @@ from fdstore.results.wrapping import escape_surrogates
 from fdstore.store.processes.leases import Claim
 
 MAX_RETRIES = 10
-"""How many failed tries of an answer are kept: its last ones. Their numbers tell how many there were."""
+"""The failed tries of an answer that are kept: its last ones. Their numbers tell how many there were."""
 
 MAX_REASON_CHARS = 300
 
@@ -31,7 +31,7 @@ _Milliseconds = Annotated[int, msgspec.Meta(ge=0, le=253_402_300_799_999)]
 
 
 Before = Literal["", "loss", "wait", "return"]
-"""Why there was an attempt before: its worker was lost, it waited, or its worker returned it."""
+"""The end of the attempt before: its worker was lost, it waited, or its worker returned it."""
 
 
 class AttemptFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

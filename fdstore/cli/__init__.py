@@ -56,6 +56,10 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "pipe": ("fdstore.cli.pipes:pipe", "Run commands over a content, on a worker."),
         "top": ("fdstore.cli.top:top", "Show live trees, processes, streams and workers on a screen."),
         "log": ("fdstore.cli.log:log", "Print the conversation of a process; -f follows it."),
+        "export-run": (
+            "fdstore.cli.export_run:export_run",
+            "Write a run as one HTML page that opens anywhere.",
+        ),
         "attach": ("fdstore.cli.control:attach", "Watch an agent until it ends."),
         "python": ("fdstore.cli.python:python", "Run Python over the texts of a process, or at a prompt."),
         "resume": ("fdstore.cli.control:resume", "Continue an agent here after its program or worker died."),

@@ -36,7 +36,7 @@ SOURCE_CHARS = 60
 _PROCESS = re.compile(r"[a-z0-9][a-z0-9_-]*(?:\.[0-9]+)*", re.ASCII)
 _FD = re.compile(r"fd:[0-9]+|ref:[A-Za-z0-9_.-]+", re.ASCII)
 _SPECIAL = re.compile(r"[^\w@%+=:,./-]")
-"""What bash may interpret. Letters of any script are no special characters."""
+"""The characters that bash may interpret. Letters of any script are no special characters."""
 _LAST_WORD = re.compile(r"(?:\\.|[^\s\\])*\Z")
 
 SHELLS = ("bash", "zsh", "fish")

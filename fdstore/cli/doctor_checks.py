@@ -9,6 +9,7 @@ import os
 import platform
 import re
 import shutil
+from collections import Counter
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
@@ -55,15 +56,33 @@ def packages() -> Iterator[Finding]:
     yield Finding(subject="fdstore", ok=True, said=metadata.version("fdstore"))
     found = [each.groups() for each in map(_REQUIREMENT.match, required) if each]
     usual = {name: bounds for name, bounds, extra in found if extra in (None, "all")}
+    sizes = Counter(extra for _, _, extra in found)
+    missing: list[tuple[str, str]] = []
     told = set()
-    for name, bounds, extra in found:
+    # the smallest extra that brings a package is its own; the others have it for what they need
+    for name, bounds, extra in sorted(found, key=lambda each: (each[2] is not None, sizes[each[2]])):
         if extra == "all" or name in told:  # that extra only combines the others
             continue
         if usual.get(name, bounds) != bounds:  # a framework wants it too, by bounds of its own
             continue
         if name in usual or is_installed(name):  # else that of a framework which is not used here
             told.add(name)
-            yield package(name, bounds, extra)
+            if extra is None or is_installed(name):
+                yield package(name, bounds, extra)
+            else:
+                missing.append((extra, name))
+    if missing:
+        yield not_installed(missing)
+
+
+def not_installed(missing: list[tuple[str, str]]) -> Finding:
+    """Return the finding about packages of extras that are not installed, which is no problem."""
+    extras: dict[str, list[str]] = {}
+    for extra, name in sorted(missing):
+        extras.setdefault(extra, []).append(name)
+    named = ", ".join(f"[{extra}] ({', '.join(names)})" for extra, names in extras.items())
+    advice = f"install what you use: {how_to_install(','.join(extras))}"
+    return Finding(subject="extras", ok=True, said=f"not installed: {named}; {advice}")
 
 
 def is_installed(name: str) -> bool:
@@ -76,13 +95,12 @@ def is_installed(name: str) -> bool:
 
 
 def package(name: str, bounds: str, extra: str | None) -> Finding:
-    """Check one package. A package of an extra may be missing, but not of a wrong version."""
+    """Check the version of one package."""
     advice = how_to_install(extra, "--upgrade")
     try:
         version = metadata.version(name)
     except metadata.PackageNotFoundError:
-        text = f"not installed; install it with: {how_to_install(extra)}" if extra else "missing"
-        return Finding(subject=f"package {name}", ok=extra is not None, said=text, advice=advice)
+        return Finding(subject=f"package {name}", ok=False, said="missing", advice=advice)
     fits = all(
         (_numbers(version) >= _numbers(bound)) == (comparison == ">=")
         for comparison, bound in _BOUND.findall(bounds)

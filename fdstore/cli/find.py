@@ -1,6 +1,8 @@
-"""The verb find: find processes and descriptors by name."""
+"""The verb find: find processes and descriptors by name, and by words."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import click
 
@@ -9,28 +11,37 @@ from fdstore.cli.progress import progress
 from fdstore.cli.session import Session, verb
 from fdstore.cli.tables import format_size, table
 
+if TYPE_CHECKING:
+    from fdstore.store.views.word_search import Found
+
 NOTHING_FOUND = 1
 
 
 @verb
 @click.argument("pattern", metavar="PATTERN")
 def find(session: Session, pattern: str) -> None:
-    """Find processes by id or program, and descriptors by source or name, in all trees.
+    """Find processes by id or program, descriptors by source or name, and what else has these words.
 
     PATTERN with `*`, `?` or `[` is a glob for the whole name, any other one a part of it; case is ignored.
     The name of name:KEY is KEY.
-    A content is listed under each process that holds it. The exit code is 0 if something was found, else 1.
+    A content is listed under each process that holds it.
+
+    PATTERN as words, unless it is a glob, is found in tasks, answers, errors (why a process ended) and
+    sources of the 500 trees used last: in processes that have all the words, or words that begin so. A URL
+    (fdstore://PROCESS/fd:3) finds the process or descriptor that it names. The exit code is 0 if something
+    was found, else 1.
 
     \b
     fdstore find build.log
     fdstore find '*.log'
+    fdstore find 'refund policy'
     """
     from fdstore.store.views import finding
 
     with session.store(use="look") as store, progress("find", None, "tree") as tell:
         found = store.run(finding.find(store.prefix, pattern, tell or (lambda done: None)))
     if session.as_json:
-        for each in (*found.processes, *found.descriptors):
+        for each in (*found.processes, *found.descriptors, *found.words):
             output.document(each)
     else:
         columns, coloured = output.columns(), output.use_colours()
@@ -52,8 +63,20 @@ def find(session: Session, pattern: str) -> None:
             output.print_painted(
                 table(heads, rows, cut="SOURCE", overflow=["FD"], columns=columns, coloured=coloured)
             )
+        if found.words and (found.processes or found.descriptors):
+            output.line()
+        if found.words:
+            rows = [[each.process, each.state, _place(each), each.program or "-"] for each in found.words]
+            heads = ["PROCESS", "STATE", "FOUND IN", "PROGRAM"]
+            output.print_painted(
+                table(heads, rows, cut="PROGRAM", overflow=["FOUND IN"], columns=columns, coloured=coloured)
+            )
     output.report_unreadable(found.unreadable, as_json=session.as_json)
-    if not (found.processes or found.descriptors):
+    if not (found.processes or found.descriptors or found.words):
         if not session.as_json:
             output.say("fdstore: nothing found")
         click.get_current_context().exit(NOTHING_FOUND)
+
+
+def _place(found: Found) -> str:
+    return f"{found.found_in} of {found.fd}" if found.fd else found.found_in

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 SERVERS = "FDSTORE_GATEWAY_SERVERS"
 
 SWITCH_S = 0.001
-"""How long a thread that works on a large message keeps others waiting."""
+"""The time that a thread that works on a large message keeps others waiting."""
 
 
 @verb

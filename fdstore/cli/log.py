@@ -26,8 +26,8 @@ SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 1.0
 noticed at once."""
 
 PENDING_S, QUIET_S = 3.0, 10.0
-"""How long a wait must last before it is reported while it lasts; a call of the model or a tool, if nothing
-delays it."""
+"""The age at which a wait is reported while it lasts; and that of a call of the model or a tool that nothing
+delays."""
 
 
 @verb

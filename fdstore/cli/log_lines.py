@@ -63,7 +63,7 @@ MAX_LINES = {
     "cleared": 4,
     "note": 4,
 }
-"""How many lines of a text are shown of some kinds; of others `DEFAULT_LINES`."""
+"""The lines that are shown of a text of some kinds; of others `DEFAULT_LINES`."""
 
 DEFAULT_LINES = 40
 

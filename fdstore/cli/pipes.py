@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fdstore.store.processes.pipelines import PipeFds
 
 END_S = 30.0
-"""How long to wait for the end of a pipeline after its output has ended; a lost worker takes longest."""
+"""The time to wait for the end of a pipeline after its output has ended; a lost worker takes longest."""
 
 
 @verb

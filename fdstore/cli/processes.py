@@ -43,8 +43,8 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def leaves_out_ended(self) -> bool:
-        """Whether processes that have ended are not shown: neither they nor a choice among all were asked
-        for."""
+        """Return whether processes that have ended are not shown: neither they nor a choice among all were
+        asked for."""
         return not (self.with_ended or self.tree or self.states or self.program or self.since_s is not None)
 
     def selects(self, process: ProcessRecord, now_s: float) -> bool:

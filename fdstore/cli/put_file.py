@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Errors = Literal["strict", "backslashreplace"]
 
 DECIDING_BYTES = 65_536
-"""How much of an input that cannot be rewound decides whether it is text."""
+"""The first bytes of an input that cannot be rewound, which decide whether it is text."""
 
 
 class PutOptions(NamedTuple):

@@ -31,8 +31,8 @@ LAST_PAUSE_S = 60.0
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a question is. `done` of `asked` questions of its code are answered, in all its calls; `failed`
-    of these with an error."""
+    """The progress of a question. `done` of `asked` questions of its code are answered, in all its calls;
+    `failed` of these with an error."""
 
     asked: int = 0
     done: int = 0

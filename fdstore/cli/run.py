@@ -122,16 +122,16 @@ def _read(file: str) -> str:
 def workers_for(session: Session, store: Store, *bundles: Bundle, agents: bool) -> None:
     """Provide a worker for agents, or for pipelines alone: on the embedded store, start one with this
     command's environment. Warn if no worker runs them."""
-    from fdstore.cli.services import background_worker, renew_if_idle, warn_of_misfits
+    from fdstore.runtime.local_worker import background_worker, renew_if_idle, warn_of_misfits
     from fdstore.store.views import worker_check
 
     background = background_worker(store.url, store.prefix)
     functions = any(program.python for bundle in bundles for program in bundle.programs.values())
     if session.chosen_url is None:
-        renew_if_idle(store, background, for_functions=functions)
+        renew_if_idle(store, background, for_functions=functions, say=output.say)
         background.ensure()
     if problem := store.run(worker_check.no_worker(store.prefix, for_agents=agents)):
         waiting = "Agents" if agents else "Pipelines"
         output.say(f"fdstore: {store.where}: {problem}. {waiting} wait for one")
     elif session.chosen_url is not None:
-        warn_of_misfits(background, for_functions=functions)
+        warn_of_misfits(background, for_functions=functions, say=output.say)

@@ -34,7 +34,7 @@ HEADS = dict(
     )
 )
 OF_AGENTS = (*COUNTS[:4], *COUNTS[10:])
-"""What is known of agents alone; no column where there is none."""
+"""The counts of agents alone; no column where there is none."""
 
 
 @verb

@@ -24,7 +24,6 @@ from fdstore.store.trees.limit_usage import LimitStatus, budgets_of_tree
 if TYPE_CHECKING:
     from fdstore.client import Store
     from fdstore.local.redis_server import ServerStatus
-    from fdstore.local.worker import BackgroundWorker
 
 
 MAX_BUDGETS = 5
@@ -32,9 +31,6 @@ MAX_BUDGETS = 5
 
 MAX_WAITING = 5
 """The maximum number of waiting processes to name."""
-
-MAX_MISFITS = 5
-"""The maximum number of differences to list."""
 
 
 class StoreStatus(Record, frozen=True, kw_only=True):
@@ -91,11 +87,13 @@ def up(session: Session, concurrency: int, drop: bool) -> None:
     The worker takes up processes that wait for one since they were started, however long ago; --drop cancels
     them instead.
     """
+    from fdstore.runtime.local_worker import background_worker, renew_if_idle
+
     require()
     server = None if session.chosen_url else start_server(session)
     with session.store() as store:
         background = background_worker(store.url, store.prefix)
-        renew_if_idle(store, background, for_functions=False)
+        renew_if_idle(store, background, for_functions=False, say=output.say)
         waiting = [] if background.pid() else waiting_for_worker(store)
         if drop:
             for each in waiting:
@@ -118,6 +116,7 @@ def down(session: Session) -> None:
     server again. With --url or $FDSTORE_URL only the background worker for that store is stopped."""
     from fdstore import settings
     from fdstore.local.worker import stop_embedded_workers
+    from fdstore.runtime.local_worker import background_worker
 
     server = None
     if url := session.chosen_url:
@@ -139,6 +138,8 @@ def down(session: Session) -> None:
 @verb
 def status(session: Session) -> None:
     """Show the services and the stored data, without starting anything."""
+    from fdstore.runtime.local_worker import background_worker
+
     server = session.embedded_server().status()
     url = session.chosen_url
     ready = server.running and server.version is not None
@@ -179,50 +180,6 @@ def start_server(session: Session) -> ServerStatus:
     server = session.embedded_server()
     server.ensure()
     return server.status()
-
-
-def background_worker(url: str, prefix: str) -> BackgroundWorker:
-    """Return the background worker of this user for a store, running or not."""
-    from fdstore import settings
-    from fdstore.local.worker import BackgroundWorker
-
-    return BackgroundWorker(settings.read().data_dir, url, prefix)
-
-
-def renew_if_idle(store: Store, background: BackgroundWorker, *, for_functions: bool) -> None:
-    """Stop a background worker whose API key, environment or directory differs from this command's, so that
-    the next one has the same. While processes run or wait, only warn."""
-    others = _misfits(background, for_functions)
-    if not others:
-        return
-    pid = background.pid()
-    members = [member for tree in store.survey().trees for member in tree.members]
-    if any(member.state in ("running", "waiting") for member in members):
-        _say_misfits(pid, others)
-        return
-    output.say(
-        f"fdstore: the background worker (pid {pid}) was started elsewhere ({others}): starting another"
-    )
-    background.stop()
-
-
-def warn_of_misfits(background: BackgroundWorker, *, for_functions: bool) -> None:
-    """Warn if the environment of a background worker differs from this command's."""
-    if others := _misfits(background, for_functions):
-        _say_misfits(background.pid(), others)
-
-
-def _misfits(background: BackgroundWorker, for_functions: bool) -> str:
-    found = background.differences(for_functions=for_functions)
-    more = [f"and {len(found) - MAX_MISFITS} more"] if len(found) > MAX_MISFITS else []
-    return "; ".join(found[:MAX_MISFITS] + more)
-
-
-def _say_misfits(pid: int | None, others: str) -> None:
-    output.say(
-        f"fdstore: the background worker (pid {pid}) is at work and was started elsewhere: {others}. Spawned "
-        "agents run in its environment; `fdstore down` and `fdstore up` replace it after that work"
-    )
 
 
 def stop_server(session: Session) -> bool:

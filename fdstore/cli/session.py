@@ -34,7 +34,7 @@ COMPLETE_VARIABLE = "_FDSTORE_COMPLETE"
 """The environment variable that a shell sets for completion."""
 
 Use: TypeAlias = Literal["make", "remove", "look"]
-"""How a verb uses a store: "make" creates or runs something, "remove" only removes, "look" only reads."""
+"""A verb's use of a store: "make" creates or runs something, "remove" only removes, "look" only reads."""
 
 
 @dataclass

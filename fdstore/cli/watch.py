@@ -31,13 +31,13 @@ from fdstore.text.layout import show_controls
 
 EVERY_S = 0.1
 SILENT_S = 3.0
-"""How long Redis may be silent before that is reported."""
+"""The time that Redis may be silent before this is reported."""
 
 SLOW_S = 1.0
 """A tool call that took longer is reported with its duration."""
 
 LONG_S = 10.0
-"""How long a running agent may be silent before its pending call is reported; doubled each time."""
+"""The time that a running agent may be silent before its pending call is reported; doubled each time."""
 
 
 class _Quiet:
@@ -61,7 +61,7 @@ class _Quiet:
 
 
 ASKS_EVERY_S = 2.0
-"""How often the progress of asks is reported."""
+"""The interval at which the progress of asks is reported."""
 
 
 class Watch:

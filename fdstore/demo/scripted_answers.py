@@ -15,11 +15,11 @@ COUNTS = ["cut -d/ -f1", "sort", "uniq -c", "sort -rn", "head -n 10"]
 """Pipeline that counts the lines of each directory in the text."""
 
 COUNTED = "def "
-"""What the second act counts."""
+"""The text that the second act counts."""
 
 ASKS = 40
 ASKED_S = 0.2
-"""How long the model thinks about one of them."""
+"""The time that the model thinks about one of them."""
 
 PROGRAM = f"""\
 import asyncio

@@ -13,7 +13,7 @@ from fdstore.records import Descriptor
 from fdstore.text.media_types import MAX_VIEWABLE_BYTES
 
 Shown = Literal["all", "first page", "part"]
-"""How much of a text an `fd_result` shows."""
+"""The part of a text that an `fd_result` shows."""
 
 
 class StoredResult(NamedTuple):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -33,6 +33,9 @@ from fdstore.tools.process_task import ForkTask, PipeTask, SpawnTask
 MAX_TEXT_CHARS = 2000
 MAX_FDS = 8
 ROUNDING_S = 0.01
+
+MEASURED = ("result", "cleared", "system", "prompt")
+"""The kinds of entries whose tokens can be counted."""
 
 _TURN = re.compile(r"turn[0-9]+:")
 
@@ -71,11 +74,15 @@ def end_entry(process: ProcessRecord, position: int, max_chars: int = MAX_TEXT_C
 
 class EntryBuilder:
     """Builds the entries of a journal that is read part by part. It carries from record to record: the calls
-    of the last answer that have no result (`open_calls`), and the time of the last record (`last_at`)."""
+    of the last answer that have no result (`open_calls`), and the time of the last record (`last_at`).
+    `measure` counts the tokens of results and of the lines that replace them."""
 
-    def __init__(self, max_chars: int, begun: float | None) -> None:
+    def __init__(
+        self, max_chars: int, begun: float | None, measure: Callable[[str], int] | None = None
+    ) -> None:
         self._max_chars = max_chars
         self._begun = begun
+        self._measure = measure
         self.open_calls: list[ConversationEntry] = []
         self.last_at = begun
 
@@ -140,10 +147,11 @@ class EntryBuilder:
                 yield self._entry("task", prompt, at=self._begun, process=of)
             case PipeTask(commands=commands):
                 yield self._entry("commands", " | ".join(map(shlex.join, commands)), at=self._begun)
-            case Start(system=system, content=content):
+            case Start(system=system, content=content, input=given, preloads=preloads):
                 if system:
-                    yield self._entry("system", system, at=at)
-                yield self._entry("prompt", text_of_blocks(content), at=at)
+                    yield self._entry("system", system, at=at, facts=cut_facts(preloads, self._max_chars))
+                prompt = text_of_blocks(content)
+                yield self._entry("prompt", prompt, at=at, facts=cut_facts(given, self._max_chars))
             case Assistant():
                 yield from self._answer(entry, facts, at)
             case Called(call=call, tool=tool, arguments=arguments):
@@ -216,7 +224,8 @@ class EntryBuilder:
 
     def _entry(self, kind: Any, text: str, **more: Any) -> ConversationEntry:
         shown, chars = cut_text(text, self._max_chars)
-        return ConversationEntry(position=0, kind=kind, text=shown, chars=chars, **more)
+        tokens = self._measure(text) if self._measure and kind in MEASURED else 0
+        return ConversationEntry(position=0, kind=kind, text=shown, chars=chars, tokens=tokens, **more)
 
 
 def _answers(result: Result, facts: RecordFacts, call: str) -> bool:

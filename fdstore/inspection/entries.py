@@ -63,7 +63,8 @@ class ConversationEntry(Record, frozen=True, kw_only=True, omit_defaults=True):
     `call` is the key of a tool call in its conversation. `pending`: it has no result yet. `cleared`: its
     result is now sent as one line; known only if the record that says so is in the same page. `fds` are
     the descriptors that a result is about, and `facts` what the call did with them
-    (`inspection.describe_result` puts it in words).
+    (`inspection.describe_result` puts it in words); a prompt has those of its input, a system prompt those of
+    its preloaded texts. `tokens` are those of the text, if they were counted.
     """
 
     position: int
@@ -73,6 +74,7 @@ class ConversationEntry(Record, frozen=True, kw_only=True, omit_defaults=True):
     duration_s: float | None = None
     text: str = ""
     chars: int = 0
+    tokens: int = 0
     tool: str = ""
     arguments: Any = None
     call: str = ""

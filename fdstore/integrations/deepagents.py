@@ -79,7 +79,7 @@ MAX_MATCHES = 10_000
 """The most matches that are found in one file."""
 
 EDIT_ATTEMPTS = 5
-"""How often an edit is tried if other agents write the file meanwhile."""
+"""The most tries of an edit if other agents write the file meanwhile."""
 
 
 def _failing_as(result: Callable[..., R]) -> Callable[[Callable[P, R]], Callable[P, R]]:

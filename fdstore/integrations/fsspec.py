@@ -44,7 +44,7 @@ except ImportError as error:
     raise MissingExtra("fsspec", how_to_install("fsspec")) from error
 
 MEMORY_BYTES = 8_000_000
-"""How much of a file that is being written is kept in memory; a longer one goes to a temporary file."""
+"""The bytes of an unfinished file kept in memory; a longer one goes to a temporary file."""
 
 SOURCE = "fsspec"
 

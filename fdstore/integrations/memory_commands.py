@@ -29,7 +29,7 @@ ROOT = "/memories"
 MAX_LINES = 999_999
 
 ATTEMPTS = 100
-"""How often an edit is repeated on a file that others change at the same time."""
+"""The most attempts at an edit of a file that others change at the same time."""
 
 MAX_OCCURRENCES = 100
 

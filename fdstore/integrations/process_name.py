@@ -13,7 +13,7 @@ MAX_CHARS = 48
 FALLBACK = "work"
 
 HASH_CHARS = 16
-"""How much of the SHA-256 of an id is in the name that is made of it: 64 bits."""
+"""The characters of the SHA-256 of an id in the name that is made of it: 64 bits."""
 
 
 def process_name_of(directory: str) -> str:

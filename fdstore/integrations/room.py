@@ -1,4 +1,4 @@
-"""What a full process lets go of, so that a conversation without end never stops storing."""
+"""Descriptors that a full process lets go of, so that a conversation without end never stops storing."""
 
 from __future__ import annotations
 

@@ -42,17 +42,17 @@ except ImportError as error:
     raise MissingExtra("duckdb", how_to_install("sql")) from error
 
 TIMEOUT_S = 60
-"""How long a query may take, in seconds."""
+"""The time that a query may take, in seconds."""
 
 INTERRUPT_EVERY_S = 0.02
 MEMORY = "512MB"
 THREADS = 2
 ROWS_AT_A_TIME = 10_000
 HEAD_BYTES = 65_536
-"""How much of a text tells what it is."""
+"""The number of first bytes that tell what a text is."""
 
 MEMORY_BYTES = 8_000_000
-"""How much of a result is kept in memory before it is stored; a longer one goes to a temporary file."""
+"""The bytes of a result kept in memory before it is stored; a longer one goes to a temporary file."""
 
 PATH = "fdstore://content"
 

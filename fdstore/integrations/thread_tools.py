@@ -62,7 +62,7 @@ from fdstore.wire.operation import Operation
 log = logging.getLogger("fdstore.integrations")
 
 PATIENCE_S = 2.0
-"""How long a call may take while a store does not answer that was connected without `patience`."""
+"""The time that a call may take while a store that was connected without `patience` does not answer."""
 
 MAX_THREADS = 1024
 """Threads whose process is kept open."""

@@ -30,7 +30,7 @@ _XZ = b"\xfd7zXZ\x00"
 
 
 class Header(msgspec.Struct, omit_defaults=True, kw_only=True):
-    """What is known of a dump beside the interpreter's bytes.
+    """The facts of a dump beside the interpreter's bytes.
 
     interpreter  its version
     prelude      the version of the prelude

@@ -1,4 +1,4 @@
-"""What a session returns, what it takes as an answer, its limits and its errors.
+"""The values that a session returns and takes as answers, its limits and its errors.
 
 The calls, all with positional arguments:
 
@@ -92,7 +92,7 @@ class Failed(msgspec.Struct, frozen=True):
 
     @property
     def is_crash(self) -> bool:
-        """Whether the interpreter process ended by itself, or was killed from outside."""
+        """Return whether the interpreter process ended by itself, or was killed from outside."""
         return not self.keeps_session and not self.limit
 
 

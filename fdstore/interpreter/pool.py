@@ -40,7 +40,7 @@ STARTERS = 4
 """Processes that start at the same time."""
 
 MAX_STARTS = 3
-"""How often a process is started that ends before it has loaded its session."""
+"""The most starts of a process that ends before it has loaded its session."""
 
 START_S = 120.0
 """A process that has not started by then is given up; some 20 ms are usual."""
@@ -63,12 +63,12 @@ class InterpreterProcess:
 
     @property
     def inherited(self) -> bool:
-        """Whether this is a fork of the process that owns it."""
+        """Return whether this is a fork of the process that owns it."""
         return os.getpid() != self._owner
 
     @property
     def ended(self) -> bool:
-        """Whether the pool has given the process up. Not for use while it runs code."""
+        """Return whether the pool has given the process up. Not for use while it runs code."""
         return self.session.worker_pid is None
 
     def find_clock(self) -> ProcessorClock | None:

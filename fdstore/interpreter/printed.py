@@ -1,4 +1,4 @@
-"""What a call of the interpreter has printed, up to a limit."""
+"""The output that a call of the interpreter has printed, up to a limit."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ MAX_ENTROPY = 1 << 20
 """Bytes that one `os.urandom` returns at most."""
 
 Step = Callable[[], Any]
-"""What the interpreter does next; returns where it stops."""
+"""The next step of the interpreter; returns where it stops."""
 
 
 class Session:
@@ -125,12 +125,12 @@ class Session:
 
     @property
     def printed(self) -> str:
-        """What the call has printed so far, with what it had printed before its snapshot."""
+        """The text that the call has printed so far, with that of before its snapshot."""
         return self._printed.text
 
     @property
     def calls(self) -> int:
-        """How many calls of the host the call has made, those before a snapshot included."""
+        """The number of calls of the host that the call has made, those before a snapshot included."""
         return self._number
 
     @property

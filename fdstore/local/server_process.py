@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     import redis
 
 START_DEADLINE_S = 30.0
-"""How long a starting server may not listen or not answer."""
+"""The time for which a starting server may not listen or not answer."""
 LOADING_DEADLINE_S = 600.0
-"""How long it may load its data while it answers with LOADING."""
+"""The time that it may load its data while it answers with LOADING."""
 ANSWER_DEADLINE_S = 2.0
 POLL_S = 0.01
 ADDRESS_BYTES = 103

@@ -33,8 +33,8 @@ from fdstore.settings import DEFAULT_PREFIX
 from fdstore.url_options import hide_password
 
 READY_S = 300.0
-"""How long a starting worker may run without being ready. Only one that hangs takes so long: the first start
-after an installation compiles every import, on a busy machine for more than half a minute."""
+"""The time for which a starting worker may run without being ready. Only one that hangs takes so long: the
+first start after an installation compiles every import, on a busy machine for more than half a minute."""
 
 STOP_S = 30.0
 

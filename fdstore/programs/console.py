@@ -26,12 +26,12 @@ from fdstore.store.processes import python_state, waiting
 from fdstore.wire.operation import Disk, Operation, new_op
 
 LOOK_EVERY_S = 0.5
-"""How soon an interrupt ends a wait."""
+"""The time within which an interrupt ends a wait."""
 
 
 class Ran(msgspec.Struct, frozen=True, kw_only=True):
-    """What one run of code has done: its output, the value of its last expression, the traceback of its
-    error, how many calls it made and the seconds of processor time it took. A `note` is about the session."""
+    """The result of one run of code: its output, the value of its last expression, the traceback of its
+    error, its number of calls and its seconds of processor time. A `note` is about the session."""
 
     printed: str = ""
     value: str | None = None

@@ -40,7 +40,7 @@ from fdstore.wire.operation import Disk, Operation
 log = logging.getLogger("fdstore.tools")
 
 MAX_RUNS = 3
-"""How often a call is run whose interpreter ends before it."""
+"""The most runs of a call whose interpreter ends before it."""
 
 NOT_SUSPENDED = (
     "too_large: the variables take too much memory to wait for an answer; variables are as before the call. "

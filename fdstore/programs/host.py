@@ -41,19 +41,19 @@ MAX_NAMED = 20
 """Functions that an error names."""
 
 MAX_SLEEP_S = 86_400.0
-"""How far one sleep moves the clock of the code at most."""
+"""The most seconds by which one sleep moves the clock of the code."""
 
 
 class Starters(msgspec.Struct, frozen=True):
-    """How code starts processes: an agent of a program with a query and texts, and a pipeline of commands
-    with an input, each under the id of its call. Both return the id of the process."""
+    """The functions that start processes for code: an agent of a program with a query and texts, and a
+    pipeline of commands with an input, each under the id of its call. Both return the id of the process."""
 
     spawn: Callable[[str, str, list[str], str], Operation[str]]
     pipe: Callable[[list[str], str | None, str], Operation[str]]
 
 
 class Pending(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a run waits for, as it is stored with its snapshot: the asks that were begun, the calls of outside
+    """The waits of a run, as stored with its snapshot: the asks that were begun, the calls of outside
     functions, the process that each other call waits for, and the lanes that answer the asks."""
 
     asked: list[int] = []
@@ -112,7 +112,7 @@ class Host:
 
     @property
     def pending(self) -> Pending:
-        """What the run waits for."""
+        """The waits of the run."""
         return Pending(
             asked=self._asked,
             outside=self._outside,

@@ -1,4 +1,4 @@
-"""What the owner of a process does not let code of `run_python` do."""
+"""The error for functions that the owner of a process does not let code of `run_python` call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What code holds of a text: where it is, and how much of it there is.
+"""The reference that code holds to a text: its place and its size.
 
 fd("fd:1")             the whole text
 fd("fd:1#L1-100")      a part; its positions count from its own beginning
@@ -36,8 +36,8 @@ class View(msgspec.Struct, frozen=True):
 
     @property
     def is_fixed(self) -> bool:
-        """Whether it stays as it is: it is not written any more, and is not reached by a name, which may
-        come to mean another text."""
+        """Return whether it stays as it is: it is not written any more, and is not reached by a name, which
+        may come to mean another text."""
         return self.descriptor.state != "open" and self.descriptor.fd.startswith("fd:")
 
     @property

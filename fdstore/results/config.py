@@ -26,9 +26,9 @@ SIZES = (
 OPTIONAL_SIZES = {"max_direct_output_chars": 1, "max_direct_output_tokens": 1, "whole_chars": 0}
 """Sizes that are UNSET where they are left out, with the least value of each."""
 DIRECT_CHARS = 8000
-"""What `max_direct_output_chars` is where neither it nor `max_direct_output_tokens` is set."""
+"""The value of `max_direct_output_chars` where neither it nor `max_direct_output_tokens` is set."""
 WHOLE_CHARS = 0
-"""What `whole_chars` is where it is not set."""
+"""The value of `whole_chars` where it is not set."""
 FLAGS = ("page_user_input", "enable_references", "json_pretty_print")
 
 

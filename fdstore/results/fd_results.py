@@ -30,10 +30,10 @@ KIND_CHARS = 2400
 """The size of the preview of a text of a known kind, with its tail. Shorter texts are shown as they are."""
 
 END_CHARS = 4000
-"""How much of the end is read of a text that is in the store, to see of what kind it is."""
+"""The characters at the end of a stored text that are read to find its kind."""
 
 ONLY_TAIL_CHARS = 2000
-"""How much of the end is shown where nothing else is."""
+"""The characters of the end that are shown where nothing else is."""
 
 _TOKEN_PARTS, _TOKEN_PART_CHARS = 10, 500
 

@@ -14,7 +14,7 @@ from fdstore.text.tokens import SAMPLE_CHARS, estimate_tokens
 from fdstore.wire.operation import Operation
 
 SAMPLE_BYTES = 5000
-"""How much of each block is kept to estimate the tokens of the file."""
+"""The bytes of each block that are kept to estimate the tokens of the file."""
 
 
 def offload_file(

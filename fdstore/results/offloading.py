@@ -175,7 +175,7 @@ def wrap_output(
 
 
 _Part = str | bytes | Picture | None
-"""What is in an output or a block: a text, bytes, a picture or PDF, or (None) something else."""
+"""The value in an output or a block: a text, bytes, a picture or PDF, or (None) something else."""
 
 
 def _part(context: Context, output: Any, source: str) -> _Part:

@@ -33,14 +33,14 @@ from fdstore.store.processes import leases
 log = logging.getLogger("fdstore.agent")
 
 POLL_S = 0.5
-"""How often waiting code checks whether the worker stops, and whether the lease is still held."""
+"""The interval at which waiting code checks whether the worker stops, and whether the lease is still held."""
 
 WATCH_S = 0.1
-"""How long work that is watched goes on after its lease was lost."""
+"""The time that watched work goes on after its lease was lost."""
 
 STOP_GRACE_S = 20.0
-"""How long the current step may continue after the worker was asked to stop. A model's answer or a user's
-tool may take minutes; after this time the request is ended, and the result of a tool discarded."""
+"""The time that the current step may continue after the worker was asked to stop. A model's answer or a
+user's tool may take minutes; after this time the request is ended, and the result of a tool discarded."""
 
 
 class Flag(Protocol):

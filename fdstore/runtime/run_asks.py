@@ -42,7 +42,7 @@ TOGETHER_S = 0.01
 """After an answer, how long further ones may arrive that are stored with it."""
 
 LOOK_EVERY_S = 0.5
-"""How often a lane looks whether it must stop, and tries again to take asks that it may not take yet."""
+"""The interval at which a lane checks for a stop, and tries again to take asks that it may not take yet."""
 
 MODEL_FAILED = "model_failed"
 """The type of an error that is one of the model."""

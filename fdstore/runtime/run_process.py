@@ -47,7 +47,7 @@ _ONLY: dict[tuple[bool, bool], leases.Kind | None] = {
 """The kinds of processes to claim, by whether there is a model and a runner of pipelines."""
 
 Company = Literal["others", "none", "none for long"]
-"""Which processes share the operating-system process: others; none; or none until the process is past the
+"""The other processes in the operating-system process: some; none; or none until the process is past the
 point at which it was lost."""
 
 

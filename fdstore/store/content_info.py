@@ -41,7 +41,7 @@ EXTRACTION = "extraction"
 _RANGE = re.compile(r"[0-9]{1,16}-[0-9]{1,16}", re.ASCII)
 
 Unit = Literal["newlines", "chars"]
-"""What the index counts."""
+"""The unit that the index counts."""
 
 
 class ContentGone(NotFound):

@@ -23,6 +23,8 @@
     {triage}:leases                      zset    process -> when the sweep checks it  its end
     {triage}:writers                     zset    open content -> when to check it     its end
     {triage}:programs                    hash    digest -> a bundle of programs       collect
+    {triage}:search:words                zset    `word kind process [fd]`: what search finds, collect
+                                                 all with the score 0 (`word_search`)
     {triage}:staging                     hash    OP -> what is being stored there     commit; expires (15 min)
     {triage}:staging:OP:pages, :index    hash    a content being stored               commit; expires (15 min)
     {triage}:op:OP                       string  reply of a script, for retries       expires (30 s)
@@ -154,6 +156,11 @@ class TreeKeys(msgspec.Struct, frozen=True, dict=True):
     @property
     def programs(self) -> str:
         return f"{self.record}:programs"
+
+    @property
+    def words(self) -> str:
+        """The words of its tasks, answers, errors and sources, see `word_search`."""
+        return f"{self.record}:search:words"
 
     @property
     def trees(self) -> str:

@@ -22,7 +22,7 @@ NOTES_PER_RETENTION = 100
 """A client records the use of a tree at most this many times per retention period."""
 
 CEILINGS_EVERY_S = 60.0
-"""How often a client that writes reads the operator's ceilings (see `ceilings`)."""
+"""The interval at which a client that writes reads the operator's ceilings (see `ceilings`)."""
 
 
 class ProcessHandle:
@@ -41,7 +41,7 @@ class ProcessHandle:
         self._note_every_s = limits.retention_days * DAY_S / NOTES_PER_RETENTION
         self._noted_at = time.time()
         self.ceilings_due_at = 0.0
-        """When to read the operator's ceilings next, by `time.monotonic`."""
+        """The time of the next read of the operator's ceilings, by `time.monotonic`."""
 
     def must_touch(self) -> bool:
         """Return whether it is time to record the use of the tree. The wall clock is used because it

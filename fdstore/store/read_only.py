@@ -1,5 +1,5 @@
-"""What an operation writes: refused, for read-only access to a store, also on a Redis that is unsafe or full;
-or noted.
+"""The writes of an operation: refused, for read-only access to a store, also on a Redis that is unsafe or
+full; or noted.
 """
 
 from __future__ import annotations

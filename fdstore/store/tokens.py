@@ -30,7 +30,7 @@ Permission = Literal["read", "write", "pipe", "export", "python"]
 PERMISSIONS: tuple[Permission, ...] = get_args(Permission)
 
 USED_EVERY_S = 60.0
-"""How often the use of a token is recorded."""
+"""The interval at which the use of a token is recorded."""
 
 _MARK = "fdst_"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,63}")

@@ -28,7 +28,7 @@ PROCESSES = 64
 """Processes that may count at the same time if they are not counted for Prometheus too: those of a pool."""
 
 FLUSH_S = 3.0
-"""How long a process that exits may take to send what is left."""
+"""The time that a process that exits may take to send what is left."""
 
 NAMES = {
     "fdstore.tool.result.chars": ("fdstore_result_chars_total", "{char}"),

@@ -25,7 +25,7 @@ BACKLOG = 1024
 """Listen backlog: several hundred agents connect at the same moment."""
 POLL_SECONDS = 0.05
 CLOSE_SECONDS = 5.0
-"""How long close() waits for connection threads; a script function that never returns is abandoned."""
+"""The time that close() waits for connection threads; a script function that never returns is abandoned."""
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from fdstore.errors import InvalidArgument, quoted
 
 HEAD_BYTES = 4096
-"""How much of a file is examined."""
+"""The number of first bytes that are examined."""
 
 _MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32"),

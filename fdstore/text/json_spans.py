@@ -1,4 +1,4 @@
-r"""Where the values of a JSON text are, so that one of them can be replaced and all else keeps its bytes.
+r"""Positions of the values of a JSON text, so that one of them can be replaced and all else keeps its bytes.
 
 Configurations that people write have comments and trailing commas. `without_comments` puts spaces in their
 place, so a position in the plain text is the same position in the original.

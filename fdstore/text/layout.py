@@ -18,6 +18,8 @@ MAX_NESTING = 1000
 
 TAIL_CHARS = 400
 
+FIRST_LINE_CHARS = 160
+
 # C0, DEL, C1; line and paragraph separators; bidirectional controls; surrogates; the two code points that XML
 # forbids.
 _HIDDEN = re.compile(
@@ -34,6 +36,16 @@ def show_controls(text: str, keep: str = "\n\t") -> str:
     if text.isascii() and text.isprintable():
         return text
     return _HIDDEN.sub(lambda hit: hit[0] if hit[0] in keep else f"\\u{{{ord(hit[0]):x}}}", text)
+
+
+def first_line(text: str) -> str:
+    r"""Return the first line of a text that says something, with single blanks, at most `FIRST_LINE_CHARS`.
+
+    >>> first_line("\n  Find\tthe first error.\nThen stop."), len(first_line("x" * 1000))
+    ('Find the first error.', 160)
+    """
+    line = text[: 10 * FIRST_LINE_CHARS].strip().partition("\n")[0]
+    return show_controls(" ".join(line.split()), keep="")[:FIRST_LINE_CHARS]
 
 
 def show_controls_in_json(text: str) -> str:
@@ -82,7 +94,7 @@ _LEGAL: dict[str, frozenset[str]] = {
     "colon": frozenset(":"),
     "comma or end": frozenset(",}]"),
 }
-"""What may come next: the first characters of the tokens that are allowed in each state."""
+"""The first characters of the tokens that are allowed in each state."""
 _ON_A_NEW_LINE = frozenset({"first item", "item", "first key", "key"})
 MAX_PIECES = 1 << 16
 """Then they are joined: as pieces they take many times the memory of their characters."""

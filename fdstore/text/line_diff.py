@@ -15,10 +15,10 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 WORK = 10_000_000
-"""How many comparisons of lines are made at most: some seconds."""
+"""The most comparisons of lines that are made: some seconds."""
 
 MAX_EDITS = 1000
-"""How many lines are removed and added at most between two anchors; more count as replaced as a whole."""
+"""The most lines that are removed and added between two anchors; more count as replaced as a whole."""
 
 
 class Change(NamedTuple):

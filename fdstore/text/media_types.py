@@ -37,7 +37,7 @@ _SIGNATURES = (
     (re.compile(rb"%PDF-"), PDF_TYPE),
 )
 SIGNATURE_BYTES = 12
-"""How many first bytes tell the types that `type_of_bytes` knows."""
+"""The number of first bytes that tell the types that `type_of_bytes` knows."""
 
 
 def check_media_type(value: object) -> str:

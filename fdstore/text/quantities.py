@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -63,6 +63,15 @@ def format_costs(processes: Iterable[ProcessRecord]) -> str:
         if process.price is not None:
             currency = process.price.currency
             sums[currency] = sums.get(currency, 0.0) + process.price.cost(process)
+    return format_sums(sums)
+
+
+def format_sums(sums: Mapping[str, float]) -> str:
+    """Format amounts of money by currency.
+
+    >>> format_sums({"USD": 0.21, "EUR": 12.0}), format_sums({})
+    ('0.21 USD + 12.00 EUR', '')
+    """
     return " + ".join(f"{format_amount(amount)} {currency}".strip() for currency, amount in sums.items())
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 
 SAMPLE_CHARS = 50_000
-"""How many characters are looked at."""
+"""The characters in the sample of a text."""
 
 PARTS = 10
 """Parts of the sample, since a log may begin or end with something else."""

@@ -10,7 +10,7 @@ from codecs import getincrementaldecoder, utf_8_decode
 from typing import Literal
 
 HEAD_BYTES = 65_536
-"""How many first bytes decide whether a stream is text or bytes."""
+"""The number of first bytes that decide whether a stream is text or bytes."""
 
 _ESCAPED = len("\\xNN")
 

@@ -39,7 +39,7 @@ PROCESS_TOOLS = BUILT_IN.keys() - FD_TOOLS
 READING_TOOLS = cast(
     "tuple[ToolName, ...]", tuple(name for name, tool in BUILT_IN.items() if tool.permission == "read")
 )
-"""What a model needs to read what was stored; offered where another program runs its tools."""
+"""The tools that a model needs to read what was stored; offered where another program runs its tools."""
 
 
 def has_descriptors(config: FDSection, tools: Collection[str]) -> bool:

@@ -30,7 +30,7 @@ WORTH_CLEARING = 0.1
 """The share of `clear_at_tokens` that a batch must clear."""
 
 PICTURE_CHARS, PICTURE_TOKENS = 6000, 1500
-"""What a picture counts."""
+"""The counted size of a picture."""
 
 _AGAIN = "[Cleared to save room; the same call shows it again.]"
 

@@ -14,6 +14,7 @@ from msgspec import UNSET, UnsetType
 
 from fdstore.msgspec_types import prepare
 from fdstore.pipeline_limits import PipelineLimits
+from fdstore.text.layout import first_line
 
 
 class SpawnTask(msgspec.Struct, frozen=True, kw_only=True, tag="brief", tag_field="kind"):
@@ -64,6 +65,20 @@ def is_long_answer(task: Task, answer: str, count_tokens: Callable[[str], float]
     if isinstance(task.answer_limit_tokens, UnsetType):
         return len(answer) > task.answer_limit
     return count_tokens(answer) > task.answer_limit_tokens
+
+
+def title_of(task: Task) -> str:
+    r"""Return the first line of a task, for people.
+
+    >>> title_of(SpawnTask(query="\nFind the first error.\nThen stop."))
+    'Find the first error.'
+    """
+    if isinstance(task, ForkTask):
+        return first_line(task.prompt)
+    if isinstance(task.query, str):
+        return first_line(task.query)
+    texts = [block.get("text") for block in task.query if isinstance(block, dict)]
+    return first_line("\n".join(text for text in texts if isinstance(text, str)))
 
 
 def encode_task(task: Task | PipeTask) -> str:

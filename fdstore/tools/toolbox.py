@@ -59,7 +59,7 @@ from fdstore.wire.operation import Batch, Disk, Operation, new_op
 log = logging.getLogger("fdstore.tools")
 
 MAX_ERROR_CHARS = 4000
-"""How much of an error is shown. Those of users' functions are stored if they are long."""
+"""The most characters of an error that are shown. Long errors of users' functions are stored."""
 
 STOPPING = frozenset(
     {

@@ -19,9 +19,12 @@ the query. A function raises the errors of the library; `app` shows them with a 
 may also have `ROUTES` for Starlette.
 
 Rules. The URL is the state of a page: forms use GET, and all pages work without JavaScript. All texts
-are hostile: templates escape them and show control characters (`rendering`); nothing is marked as safe,
-no content becomes an attribute `href`, `src` or `style`, and the CSP forbids inline scripts and styles
-(`guard`). Work is bounded: a page reads a window of what exists, by an index, and links
-to the next. Pages never write: the store is opened for looking, and `kill` alone, if allowed, opens
-another.
+are hostile: templates escape them and show control characters (`rendering`); nothing is marked as safe
+except our own styles in an exported run, no content becomes an attribute `href`, `src` or `style`, and
+the CSP forbids inline scripts and styles (`guard`). Work is bounded: a page reads a window of what
+exists, by an index, and links to the next. Pages never write: the store is opened for looking, and
+`kill` alone, if allowed, opens another.
+
+`run_export` makes a page of another kind: a whole run in one file, which the command `export-run` writes and
+the inspector sends. It shares templates, whose links come from `links`.
 """

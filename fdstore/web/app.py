@@ -13,16 +13,16 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from fdstore.errors import FDStoreError
-from fdstore.web import descriptor, health, kill, process, tree, trees, workers
+from fdstore.web import compare, descriptor, diff, health, kill, process, run_download, tree, trees, workers
 from fdstore.web.guard import Guard
 from fdstore.web.inspector import Inspector
 from fdstore.web.live import changes, seen, stream
 from fdstore.web.login import LOGIN_PATH, Login, leave, own_path
-from fdstore.web.page import Page, View, form_fields
+from fdstore.web.page import Page, SeeOther, View, form_fields
 from fdstore.web.rendering import STATIC, render
 from fdstore.web.responses import Problem, as_html, as_json, context, html, problem_of, problem_page
 
-MODULES = (trees, tree, process, descriptor, kill, workers, health)
+MODULES = (trees, tree, run_download, compare, process, descriptor, diff, kill, workers, health)
 """The modules with pages (`PAGES`), and with other routes (`ROUTES`)."""
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -46,7 +46,12 @@ def make_app(inspector: Inspector) -> ASGIApp:
         *([] if login is None else _login_routes(login)),
     ]
     app = Starlette(
-        routes=routes, exception_handlers={HTTPException: _http_error, FDStoreError: _library_error}
+        routes=routes,
+        exception_handlers={
+            HTTPException: _http_error,
+            FDStoreError: _library_error,
+            SeeOther: _see_other,
+        },
     )
     app.router.redirect_slashes = False
     app.state.inspector = inspector
@@ -84,6 +89,11 @@ def _routes_of(page: Page) -> list[BaseRoute]:
 async def _library_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, FDStoreError)
     return problem_page(view_of(request), problem_of(error), as_data=request.url.path.endswith(".json"))
+
+
+async def _see_other(request: Request, error: Exception) -> Response:
+    assert isinstance(error, SeeOther)
+    return RedirectResponse(error.url, 303)
 
 
 async def _http_error(request: Request, error: Exception) -> Response:

@@ -17,6 +17,7 @@ from fdstore.store.contents.search_steps import SearchStep, search_step
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes.processes import open_child
 from fdstore.store.views.descriptor_facts import DescriptorFacts, descriptor_facts
+from fdstore.store.views.process_window import descriptor_names
 from fdstore.text.selection import Part
 from fdstore.web.descriptor_page import HEX_BLOCKS, DescriptorPage, HexPart, Search, Sibling, TextPart
 from fdstore.web.descriptor_query import MAX_HITS, PageQuery, Position, SearchQuery, parse_go
@@ -79,6 +80,7 @@ class Reader:
             bytes=shown.bytes,
             search=await self._first_hits(query.search, d) if query.search else None,
             reading=await self.reading(d) if query.reading else None,
+            others=await self._others() if d.kind == "text" else (),
             now_s=facts.now_s,
         )
 
@@ -124,6 +126,10 @@ class Reader:
             ignore_case=not query.case,
         )
         return await self.store.run(found)
+
+    async def _others(self) -> tuple[str, ...]:
+        names = await self.store.run(descriptor_names(self.handle.keys))
+        return tuple(name for name in names if name != self.fd)
 
     async def _first_hits(self, query: SearchQuery, descriptor: Descriptor) -> Search:
         asked = Search.of(query)

@@ -201,7 +201,7 @@ class Look(Record, frozen=True, kw_only=True):
 
 class DescriptorPage(Look, frozen=True, kw_only=True):
     """A descriptor of a process, and the part of it that is shown: `text` or `bytes`. `role` is what it is
-    of a pipeline; `siblings` are the others."""
+    of a pipeline; `siblings` are the others. `others` are descriptors that a text can be compared with."""
 
     content: str
     producer: ProcessRecord | None
@@ -212,6 +212,7 @@ class DescriptorPage(Look, frozen=True, kw_only=True):
     text: TextPart | None = None
     bytes: HexPart | None = None
     reading: Reading | None = None
+    others: tuple[str, ...] = ()
     now_s: float
 
     @property

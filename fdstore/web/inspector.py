@@ -32,6 +32,12 @@ HEALTH_S = 1.0
 MAX_LIVE = 64
 """Pages that browsers may show live at the same time."""
 
+MAX_EXPORTS = 4
+"""Runs that may be exported at the same time."""
+
+MAX_COMPARING = 2
+"""Texts that are compared line by line at the same time; others wait."""
+
 Connect = Callable[[], Awaitable[Store]]
 
 
@@ -56,6 +62,8 @@ class Inspector:
         self.templates = page_templates()
         self.tracks = JournalTracks()
         self.live = 0
+        self.exports = 0
+        self.comparing = asyncio.Semaphore(MAX_COMPARING)
         self.health: list[Finding] | None = None
         """The findings of `look_at_health`; None if they are not known."""
         self._health_at = float("-inf")

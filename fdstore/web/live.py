@@ -43,7 +43,7 @@ def seen(data: Any) -> str:
     return hashlib.sha256(msgspec.json.encode(data)).hexdigest()[:16]
 
 
-_AGES = re.compile(r' data-now="[^"]*"|data-at="[^"]*">[^<]*')
+_AGES = re.compile(r' data-now="[^"]*"|data-(?:at|from)="[^"]*">[^<]*')
 """What the browser keeps current by itself."""
 
 

@@ -17,6 +17,14 @@ from fdstore.web.inspector import Inspector
 MAX_QUERY_CHARS = 1024
 
 
+class SeeOther(Exception):
+    """What was asked for has a page of its own, at `url`."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.url = url
+
+
 class View:
     """A request for a page: the store, the arguments in the path and the query."""
 

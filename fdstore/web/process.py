@@ -20,6 +20,7 @@ from fdstore.store.views.process_window import Children, DescriptorWindow, child
 from fdstore.web.page import Page, View
 from fdstore.web.pane import choose, position_in
 from fdstore.web.pipeline import Pipeline, pipeline_of
+from fdstore.web.saved import SavedHere, read_saved
 
 RECORDS = 60
 """Journal records on one page."""
@@ -60,6 +61,7 @@ class ProcessPage(Record, frozen=True, kw_only=True):
     errors: int
     errors_only: bool
     raw: bool
+    saved: SavedHere
     now_s: float
 
     @property
@@ -94,6 +96,7 @@ async def load(view: View) -> ProcessPage:
     [process_now] = await store.run(explained(store.prefix, [page.process]))
     keys = process_keys(store.prefix, process)
     before = view.number("fds_before", 0)
+    tracks = await store.run(view.inspector.tracks.read(store.prefix, [process_now]))
     alone = {step.entry.call for step in steps if step.entry.kind == "result"} - {""}
     calls = find_calls(store.prefix, process, alone, page.start, RECORDS, max_chars=MAX_CHARS)
     return ProcessPage(
@@ -115,6 +118,7 @@ async def load(view: View) -> ProcessPage:
         errors=sum(each.is_error for each in steps),
         errors_only=view.choice("errors", ("1",)) == "1",
         raw=wants_raw(view),
+        saved=await store.run(read_saved(store.prefix, [process_now], tracks)),
         now_s=page.now,
     )
 

@@ -29,10 +29,13 @@ from fdstore.text.quantities import (
     format_costs,
     format_count,
     format_size,
+    format_sums,
     moment,
     precise_duration,
 )
+from fdstore.web.context_growth import line_of
 from fdstore.web.descriptor_url import fd_path
+from fdstore.web.links import LINKS
 from fdstore.web.pane import axis_of_steps, box_of, hint_of, in_rows, moves_from, title_of
 from fdstore.web.timeline import axis_of
 
@@ -68,6 +71,7 @@ def page_templates() -> Environment:
         "clock": when_shown(clock),
         "day": when_shown(lambda at_s: moment(at_s)[:10]),
         "costs": format_costs,
+        "sums": format_sums,
         "number": format_number,
         "short": short_number,
         "segment": lambda text: quote(text, safe=""),
@@ -81,8 +85,10 @@ def page_templates() -> Environment:
         "uptime": duration,
         "one_line": lambda text: show_controls(text, keep=""),
     }
-    environment.globals |= {"count": format_count, "asset": asset, "axis_of": axis_of, "ENDED": ENDED}
+    environment.globals |= {"count": format_count, "asset": asset, "ENDED": ENDED, "links": LINKS}
     environment.globals |= {
+        "axis_of": axis_of,
+        "line_of": line_of,
         "axis_of_steps": axis_of_steps,
         "box_of": box_of,
         "in_rows": in_rows,

@@ -25,6 +25,8 @@ from fdstore.inspection.entries import ConversationEntry
 from fdstore.lifecycle import ENDED
 from fdstore.records import ProcessRecord, Record
 from fdstore.text.quantities import format_count
+from fdstore.text.tokens import estimate_tokens
+from fdstore.web.context_growth import ContextGrowth
 
 SpanKind = Literal["queue", "processes", "answer", "call", "loss", "retry", "unread"]
 
@@ -120,7 +122,8 @@ def _join(spans: Sequence[Span]) -> Span:
 
 
 class Track:
-    """The spans of a process from its journal, of which the first `next` records were added."""
+    """The spans of a process, and the growth of its context, from its journal, of which the first `next`
+    records were added."""
 
     def __init__(self, process: ProcessRecord) -> None:
         self.began_at = process.started_at
@@ -129,7 +132,8 @@ class Track:
         self.ready_at: float | None = None
         """When it last became ready; `claimed_at`: when it was last claimed."""
         self.claimed_at: float | None = None
-        self._builder = EntryBuilder(0, process.started_at)
+        self.growth = ContextGrowth()
+        self._builder = EntryBuilder(0, process.started_at, estimate_tokens)
         self._attempt_at = 0.0
         self._losses = 0
         self._last_at: float | None = None
@@ -139,6 +143,7 @@ class Track:
         """Add the next records."""
         for entry in self._builder.add(records, self.next):
             self._spans += self._spans_of(entry)
+            self.growth.add(entry)
         self.next += len(records)
         if len(self._spans) > MAX_KEPT:
             self._spans = merge(self._spans, MAX_KEPT // 2)

@@ -6,28 +6,27 @@ import msgspec
 
 from fdstore.records import ProcessRecord, Record, TokenUsage, TreeRecord
 from fdstore.runtime.eligibility import explained
-from fdstore.store.clock import redis_now
-from fdstore.store.keys import TreeKeys
 from fdstore.store.processes.asks import fold_lanes
 from fdstore.store.processes.process_records import tree_record
 from fdstore.store.trees.limit_usage import LimitStatus, limits_of_tree
+from fdstore.store.views.overview import recent_names_at
 from fdstore.text.quantities import format_costs
+from fdstore.web.compare import OTHERS
 from fdstore.web.page import Page, View
+from fdstore.web.saved import SavedHere, read_saved
 from fdstore.web.timeline import Timeline, make_timeline, with_rows
+from fdstore.web.whole_tree import WholeTree, order, states_of, whole_tree
 from fdstore.wire.operation import Operation
 
 ROWS = 200
 """Processes on one page."""
-
-MAX_SUMMED = 10_000
-"""Processes of a tree that are read for its sums."""
 
 
 class TreePage(Record, frozen=True, kw_only=True):
     """A tree with some of its processes, in the order of their ids, from the `start`-th on; `next` begins
     the next page. `states`, `tokens`, `cost` and `limits` are of `summed` processes of the tree: of all,
     unless it has more than are read for that. `total` is how many can be listed: the questions of a program
-    are one."""
+    are one. `others` are the trees used last, `saved` is of the processes of the timeline."""
 
     tree: TreeRecord
     root: ProcessRecord | None
@@ -41,31 +40,12 @@ class TreePage(Record, frozen=True, kw_only=True):
     cost: str
     limits: list[LimitStatus]
     timeline: Timeline | None
+    others: tuple[str, ...]
+    saved: SavedHere
     now_s: float
 
 
-def order(process: ProcessRecord) -> tuple[int, ...]:
-    """Return the sort key that puts children, by number, after their parent."""
-    return tuple(int(number) for number in process.id.split(".")[1:])
-
-
-class _Whole(msgspec.Struct, frozen=True):
-    """A tree, its processes in order, and how many there are; not all, if that is more than `MAX_SUMMED`."""
-
-    tree: TreeRecord
-    processes: list[ProcessRecord]
-    total: int
-
-
-def _whole_tree(prefix: str, name: str) -> Operation[_Whole]:
-    """Return a tree with its processes. Raises `NotFound`, `NewerFormat`, `DamagedRecord`."""
-    tree = yield from tree_record(prefix, name, 0, MAX_SUMMED)
-    folded = yield from fold_lanes(prefix, sorted(tree.members, key=order))
-    [total] = yield [("ZCARD", TreeKeys(prefix, name).processes)]
-    return _Whole(tree, folded, len(folded) if total <= MAX_SUMMED else total)
-
-
-def _rows(prefix: str, whole: _Whole, start: int) -> Operation[list[ProcessRecord]]:
+def _rows(prefix: str, whole: WholeTree, start: int) -> Operation[list[ProcessRecord]]:
     """Return the processes of a page; those of a tree that was not read to its end by their creation."""
     if whole.total == len(whole.processes):
         rows = whole.processes[start : start + ROWS]
@@ -79,13 +59,12 @@ async def load(view: View) -> TreePage:
     """Load a part of a tree. Raises `NotFound`, `NewerFormat`, `DamagedRecord`."""
     store, name = view.store, view.argument("name")
     start = view.number("from", 0, most=1_000_000)
-    whole = await store.run(_whole_tree(store.prefix, name))
+    whole = await store.run(whole_tree(store.prefix, name))
     processes = await store.run(_rows(store.prefix, whole, start))
-    tracks = await store.run(view.inspector.tracks.read(store.prefix, with_rows(processes)))
-    states: dict[str, int] = {}
-    for each in whole.processes:
-        states[each.state] = states.get(each.state, 0) + 1
+    in_rows = with_rows(processes)
+    tracks = await store.run(view.inspector.tracks.read(store.prefix, in_rows))
     following = start + ROWS
+    others, now_s = await store.run(recent_names_at(store.prefix, OTHERS))
     return TreePage(
         tree=msgspec.structs.replace(whole.tree, members=()),
         root=next((each for each in whole.processes if each.id == name), None),
@@ -94,12 +73,14 @@ async def load(view: View) -> TreePage:
         next=following if following < whole.total else None,
         total=whole.total,
         summed=len(whole.processes),
-        states=states,
+        states=states_of(whole.processes),
         tokens=sum(whole.processes, start=TokenUsage()),
         cost=format_costs(whole.processes),
         limits=limits_of_tree(whole.tree),
         timeline=make_timeline(processes, tracks),
-        now_s=await store.run(redis_now()),
+        others=tuple(others),
+        saved=await store.run(read_saved(store.prefix, in_rows, tracks)),
+        now_s=now_s,
     )
 
 

@@ -52,10 +52,10 @@ REDIRECTS = (AskError, NoScriptError)
 """Refusals that are retried without a pause."""
 
 TRY_ONCE_S = 1.0
-"""How long reads that a batch does not depend on may take, see `Alongside`."""
+"""The longest time of reads that a batch does not depend on, see `Alongside`."""
 
 MAX_HOPS = 5
-"""How many redirects in a row are followed: while a slot migrates, two nodes may redirect to each other."""
+"""The most redirects followed in a row: while a slot migrates, two nodes may redirect to each other."""
 
 
 class AtNode(msgspec.Struct, frozen=True):

@@ -159,7 +159,7 @@ class InFlight:
         self.link = link
         self.batches: deque[Batch] = deque()
         self.waited_s = 0.0
-        """How long sending waited in vain; it counts for the deadline of the oldest batch."""
+        """The time that sending waited in vain; it counts for the deadline of the oldest batch."""
 
     @property
     def broken(self) -> bool:

@@ -32,7 +32,7 @@ CONSTANTS = "\n\n".join(
     f"local {name} = {value}"
     for name, value in (("GROUP_PAGES", GROUP_PAGES), ("ROW_PAGES", ROW_PAGES), ("MAX_INTEGER", MAX_INTEGER))
 )
-"""What the scripts share with Python, for those that use it."""
+"""The constants that the scripts share with Python, for those that use them."""
 
 _READING_SCRIPTS = frozenset({"names", "python_read", "resolve"})
 _by_sha: dict[Value, Script] = {}

@@ -19,7 +19,7 @@ _HINTS = {
         "CERTIFICATE_VERIFY_FAILED": "?ssl_ca_certs=FILE names the certificate of its authority",
     },
 }
-"""What to try for words of an error, by the scheme of the URL."""
+"""The advice for words of an error, by the scheme of the URL."""
 
 
 def check_files(options: Mapping[str, Any]) -> None:

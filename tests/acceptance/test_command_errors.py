@@ -1,4 +1,4 @@
-"""How a failed command ends: one line or one document, a type, an exit code, and nothing created."""
+"""Failed commands: one line or one document, a type, an exit code, and nothing created."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ WORDS = {
     "find": "x",
     "token": "ls",
 }
-"""What a verb wants beside its options."""
+"""The arguments that a verb wants beside its options."""
 
 WITHOUT_URL = {"completion", "claude-plugin", "hook", "gateway", *WITHOUT_STORE}
 """Verbs that use no store, or that must not fail a host because of one."""

@@ -1,4 +1,4 @@
-"""Finding processes and contents: `fdstore find`, and the filters of `fdstore ps`."""
+"""Finding processes and contents, by names and by words: `fdstore find`, and the filters of `fdstore ps`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import pytest
 import redis
 
 import fdstore
+from fdstore.store.processes import processes
 from fdstore.store.views import finding
+from fdstore.tools.process_task import SpawnTask, encode_task
 from tests.acceptance.conftest import Command
 
 
@@ -55,6 +57,49 @@ def test_a_glob_matches_whole_names_and_nothing_found_is_exit_code_1(
     nothing = command("find", "*.lo")
     assert (nothing.code, nothing.out, nothing.err) == (1, "", "fdstore: nothing found\n")
     assert command("find", "*.lo", "--json") == (1, b"", "")
+
+
+def test_find_lists_where_the_words_of_tasks_answers_and_errors_are(
+    command: Command, trees: fdstore.Store
+) -> None:
+    triage = trees.process("triage").handle
+    brief = encode_task(SpawnTask(query="Which orders were refunded?"))
+    done = trees.run(processes.create_child(triage, [], brief=brief))
+    trees.run(processes.end(done, answer="No order of May was refunded"))
+    failed = trees.run(processes.create_child(triage, [], brief=brief))
+    trees.run(processes.end(failed, "failed", exit_code=None, reason="ValueError: no such column"))
+
+    words = command("find", "refunded Order")
+    error = command("find", "valueerror", "--json")
+    source = command("find", "deploy log")
+
+    assert (words.code, words.err) == (0, "")
+    assert [line.split() for line in words.lines] == [
+        ["PROCESS", "STATE", "FOUND", "IN", "PROGRAM"],
+        ["triage.2", "exited", "task", "-"],
+        ["triage.2", "exited", "answer", "-"],
+        ["triage.3", "failed", "task", "-"],
+    ]
+    assert json.loads(error.out) == {
+        "process": "triage.3",
+        "found_in": "error",
+        "fd": None,
+        "state": "failed",
+        "program": None,
+    }
+    assert source.lines[1].split() == ["triage", "open", "source", "of", "fd:1", "-"]
+    assert command("find", "refunded never").code == 1
+
+
+def test_find_shows_what_a_url_names(command: Command, trees: fdstore.Store) -> None:
+    content = command("find", "fdstore://triage/fd:2")
+    process = command("find", "fdstore://triage.1")
+
+    assert [line.split() for line in content.lines][1:] == [
+        ["triage", "fd:2", "sealed", "5", "B", "notes.md"]
+    ]
+    assert [line.split() for line in process.lines][1:] == [["triage.1", "open", "-"]]
+    assert command("find", "fdstore://triage/fd:77").code == 1
 
 
 def test_a_damaged_table_is_named_and_hides_nothing_else(trees: fdstore.Store) -> None:

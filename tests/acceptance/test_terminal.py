@@ -1,4 +1,4 @@
-"""What a terminal shows: escaped control characters, tables that fit, colours, progress."""
+"""Output in a terminal: escaped control characters, tables that fit, colours, progress."""
 
 from __future__ import annotations
 

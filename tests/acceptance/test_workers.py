@@ -43,6 +43,15 @@ def where() -> str:
     return f"{os.getcwd()} {os.environ.get('HOUSE')}"
 '''
 
+SPAWNS = """
+import fdstore
+with fdstore.connect() as store:
+    tools = fdstore.Toolset(
+        store.process("own-loop"), enabled=["spawn", "read_fd"], programs={"child": "child.toml"}
+    )
+    print(tools.call("spawn", {"program_name": "child", "query": "Go."}).text)
+"""
+
 
 def answers(request: Request) -> object:
     if "CHILD" in request.system:
@@ -92,6 +101,22 @@ def test_run_replaces_an_idle_worker_by_one_with_its_own_key_directory_and_tools
     assert ran.code == 0, ran.err
     assert f"{tmp_path} number 7" in ran.out
     assert worker_pid(fresh) != first
+
+
+@pytest.mark.thorough("it starts several workers")
+def test_a_loop_of_your_own_replaces_an_idle_worker_that_has_no_key(fresh: Command, tmp_path: Path) -> None:
+    fresh.environment = keyless(fresh) | {"HOME": str(tmp_path)}
+    write_programs(fresh.folder)
+    fresh("up")
+    first = worker_pid(fresh)
+
+    with ScriptedModel(answers) as model:
+        fresh.environment |= model.environ
+        ran = fresh.python(SPAWNS)
+
+    assert ran.code == 0, ran.err
+    assert "child: Go." in ran.out
+    assert worker_pid(fresh) not in (None, first)
 
 
 def test_run_starts_a_worker_for_a_program_that_only_runs_pipelines(fresh: Command, tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
-"""How long a host waits for a small call of a tool while the store is up, is down, or accepts connections and
-never answers: behind the gateway, and in Claude Code, whose plugin asks our MCP server about each output.
+"""A host's wait for a small call of a tool while the store is up, is down, or accepts connections and never
+answers: behind the gateway, and in Claude Code, whose plugin asks our MCP server about each output.
 
     PYTHONPATH=. python tests/bench/bench_away.py
 """

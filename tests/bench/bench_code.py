@@ -1,5 +1,5 @@
-"""What programs of a host's model save, beside calling the same tools one by one: tokens of the definitions
-in each request, and of whole conversations; and what a call of a program costs.
+"""The savings of programs of a host's model, beside calling the same tools one by one: tokens of the
+definitions in each request, and of whole conversations; and the cost of a call of a program.
 
     PYTHONPATH=. python tests/bench/bench_code.py node_modules/.bin
 

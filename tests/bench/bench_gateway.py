@@ -1,5 +1,5 @@
-"""What the gateway adds to a small call of a tool, beside a bare relay that only copies bytes; and what a
-result of 100 MiB costs on each path: seconds, memory, and how long others wait for the gateway meanwhile.
+"""The cost of the gateway for a small call of a tool, beside a bare relay that only copies bytes; and that of
+a result of 100 MiB on each path: seconds, memory, and how long others wait for the gateway meanwhile.
 
     PYTHONPATH=. python tests/bench/bench_gateway.py
 

@@ -1,4 +1,4 @@
-"""What a search of 100 MB costs: its time as a multiple of reading all pages, and its memory.
+"""The cost of a search of 100 MB: its time as a multiple of reading all pages, and its memory.
 
     python tests/bench/bench_search.py [MEGABYTES]
 

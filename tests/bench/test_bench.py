@@ -53,7 +53,7 @@ def only(rows: Iterator[Row], words: str) -> list[Row]:
 
 
 def bars_hold(stage: Stage) -> bool:
-    """Whether the bars of memory are for this server's allocator."""
+    """Return whether the bars of memory are for this server's allocator."""
     return "jemalloc" in stage.store.run(server_info("memory"))["mem_allocator"]
 
 

@@ -32,14 +32,18 @@ WAIT_MS = 15_000
 
 PATHS = (
     "/",
-    "/?q=tri&state=open&sort=bytes",
+    "/?q=tri&state=open&sort=bytes&order=asc&within=1d",
     "/tree/triage",
     "/process/triage",
     "/process/triage.1",
     "/process/triage.2",
     "/process/triage/record/1",
+    "/process/triage/diff",
+    "/process/triage/diff?a=fd:1%23L1-9&b=fd:1",
     "/process/triage.3",
     "/process/triage.3/asks?call=t1",
+    "/compare",
+    "/compare?a=triage&b=again",
     "/workers",
     "/health",
 )
@@ -116,7 +120,7 @@ def inspector(serve: Callable[..., Served]) -> str:
 
 @pytest.fixture
 def problems() -> list[str]:
-    """What the pages of this test complained of. A test that provokes something clears it."""
+    """Return the complaints of the pages of this test. A test that provokes some clears them."""
     return []
 
 
@@ -159,4 +163,5 @@ def triage(store: Store) -> Process:
     converse(proc, *SHORT, answer("word " * 4000), answer("x" * 10_000))
     store.process("a" * 48)
     ask_about_parts(proc.child(share=["fd:1"]), 60)
+    converse(store.process("again"), *SHORT[:3], answer("word " * 4000, ("t7", "put", {"text": "x" * 5000})))
     return proc

@@ -43,7 +43,7 @@ def log_line(number: int) -> str:
 
 
 def conversation(large: Descriptor) -> list[Entry]:
-    """What an agent has read of a log."""
+    """Return the conversation of an agent that has read parts of a log."""
     parts = [(1, 1), (40, 260), (1200, 500), (large.pages, 1)]
     calls = [
         {"type": "tool_use", "id": f"t{first}", "name": "read_fd", "input": {"fd": large.fd, "start": first}}

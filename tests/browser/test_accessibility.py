@@ -32,7 +32,7 @@ looks = pytest.mark.parametrize(
 
 
 def check(page: Page) -> list[str]:
-    """What axe-core finds wrong in a page: the page, the rule, and the elements."""
+    """Return what axe-core finds wrong in a page: the page, the rule, and the elements."""
     found = Axe().run(page, options=RULES).response["violations"]
     return [
         f"{page.url}: {each['id']}: {node['html'][:200]} {' '.join(node['failureSummary'].split())[:300]}"
@@ -84,8 +84,10 @@ def more_pages(triage: Process, store: Store) -> list[str]:
         f"{fds}/1?lines=120-130&q=log&context=2",
         f"{fds}/1?view=hex",
         f"{fds}/name?key=notes/größe.md",
+        "/process/triage/diff?a=fd:1&b=name:notes/größe.md",
         *(f"{fds}/{each.fd.removeprefix('fd:')}" for each in (picture, data, empty)),
         "/process/triage.2/kill",
+        "/?q=blob",
     ]
 
 

@@ -1,4 +1,4 @@
-"""What Redis has of the questions of a program, read by another client while workers come and go."""
+"""The questions of a program in Redis, read by another client while workers come and go."""
 
 from __future__ import annotations
 

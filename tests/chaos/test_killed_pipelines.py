@@ -36,7 +36,7 @@ LINES = [f"line {number} of the input\n" for number in range(2000)]
 PIECES = ["".join(LINES[at : at + 400]) for at in range(0, len(LINES), 400)]
 INPUT = "".join(PIECES)
 OUTPUT = "".join(f"{number:6}\t{line}" for number, line in enumerate(LINES, 1))
-"""What `cat -n` makes of it."""
+"""The output of `cat -n` for it."""
 
 PROGRAM = """
 [model]

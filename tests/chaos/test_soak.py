@@ -40,7 +40,7 @@ does not return."""
 
 
 class Use(NamedTuple):
-    """What processes use together."""
+    """The resources that processes use together."""
 
     bytes: int
     threads: int

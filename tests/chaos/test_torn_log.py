@@ -141,7 +141,7 @@ WRITES: dict[str, Write] = {
     "rename": lambda store: store.process("t").rename("kept", "moved"),
     "create bytes": lambda store: store.process("t").create(b"\x89PNG" * 30, page_size=20),
 }
-"""What is done last, and torn."""
+"""The writes that are done last, and torn."""
 
 AFTER: dict[str, Write] = {
     "run a call": lambda store: run_call(store, "other", b"other"),
@@ -162,7 +162,7 @@ AFTER: dict[str, Write] = {
     "first bytes": lambda store: append(store, EMPTY, b"\x89PNG"),
     "first text": lambda store: append(store, EMPTY, "other"),
 }
-"""What is done with the half in the log."""
+"""The writes that are done with the half in the log."""
 
 SAME = ["a little", "little to the draft", "create", "child", "pages", "launch"]
 AFTERWARDS = [

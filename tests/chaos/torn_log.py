@@ -29,10 +29,10 @@ from tests.slices import lines_of, pages_of
 
 STOCK = {"appendonly": "yes", "appendfsync": "always", "aof-load-truncated": "yes"}
 TYPED = (StoreLostData, StreamBroken, NotFound)
-"""What a reader may be told of what is not whole."""
+"""The errors that a reader may get for what is not whole."""
 
 WRONG = (AssertionError, FDStoreError, LookupError, TypeError, ValueError)
-"""What a reader may not get: another error, metadata that contradicts the text, no sense at all."""
+"""The errors that a reader may not get: another one, metadata that contradicts the text, no sense at all."""
 
 Texts = dict[str, dict[str, str]]
 """Process -> descriptor -> its text."""

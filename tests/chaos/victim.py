@@ -87,7 +87,7 @@ MOMENTS: dict[str, Callable[[bytes], int]] = {
     "short": lambda request: request.rindex(b"\r\n*") + 2 if b"\r\n*" in request else 0,
     "after": len,
 }
-"""How much of a request is sent before its sender dies."""
+"""The bytes of a request that are sent before its sender dies."""
 
 
 class DyingRunner(FatalRunner):

@@ -1,4 +1,4 @@
-"""What the documents of one pytest process share: a Redis, a model and a worker."""
+"""The Redis, the model and the worker that the documents of one pytest process share."""
 
 from __future__ import annotations
 

@@ -87,6 +87,6 @@ def page_of(source: str) -> Page:
 
 
 def is_external(link: str) -> bool:
-    """Whether a link leads to another host, or is not one to a page."""
+    """Return whether a link leads to another host, or is not one to a page."""
     parts = urlsplit(link)
     return bool(parts.scheme or parts.netloc)

@@ -34,7 +34,7 @@ PORTS = ("6390", "8765")
 """The ports of the page's Redis and model; free ones take their place."""
 FIRST = "Terminal 1"
 FOLDERS = {"Machine B": "b"}
-"""Where a terminal begins, if it is not the checkout."""
+"""The folder in which a terminal begins, if it is not the checkout."""
 COMMAND_S = 240.0
 """Longer than pip takes on a busy machine."""
 BLOCK = re.compile(

@@ -1,4 +1,4 @@
-"""What the tests of agent frameworks share: a Redis of their own, and what their tools return.
+"""Fixtures of the tests of agent frameworks: a Redis of their own, and the results of their tools.
 
 They run in the environments that `make test-frameworks` installs, with the real packages, their own models
 for tests, and no network but loopback.

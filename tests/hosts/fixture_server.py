@@ -124,7 +124,7 @@ async def sampling(prompt: str, ctx: Context) -> str:
 
 
 class Reply(BaseModel):
-    """What the user types."""
+    """The text that the user types."""
 
     response: str
 

@@ -59,7 +59,7 @@ class ScriptedGemini:
 
     @property
     def results(self) -> list[str]:
-        """What the model sees of the tools' results, oldest first."""
+        """The tools' results as the model sees them, oldest first."""
         return results_in(self.requests[-1])
 
     def __enter__(self) -> Self:

@@ -166,7 +166,7 @@ class Move:
         wait_until(self._is_settled)
 
     def _is_settled(self) -> bool:
-        """Whether all nodes say so, and know how recent that is: the next move must not be older."""
+        """Return whether all nodes agree on the new owner and the epoch: the next move must not be older."""
         owners = {
             (node.owner_of(self._slot), *re.findall(r"current_epoch:\d+", node.ask("CLUSTER", "INFO")))
             for node in self._cluster.nodes

@@ -1,4 +1,4 @@
-"""What the tests on a real Redis share.
+"""Fixtures of the tests on a real Redis.
 
 After every test, the remaining keys are checked against the table in `fdstore.store.keys`.
 """

@@ -22,7 +22,7 @@ REPOSITORY = "https://example.org/owner/fdstore"
 
 
 class Dists(msgspec.Struct, frozen=True):
-    """Where a wheel and an sdist are."""
+    """The paths of a wheel and an sdist."""
 
     wheel: Path
     sdist: Path

@@ -1,4 +1,4 @@
-"""What is in the wheel, the sdist and their metadata."""
+"""The contents of the wheel, the sdist and their metadata."""
 
 from __future__ import annotations
 

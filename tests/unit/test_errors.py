@@ -20,9 +20,9 @@ CONTRACT_TYPES = {
     *("missing_extra", "no_worker", "not_text"),
 }
 SHARED = {"permission_error", "unsafe_store", "invalid_argument", "conflict"}
-"""What Redis refuses is not what a file system does; a store is not written because of what it is, of a
-newer version that wrote it, or because it is only looked at; a program file is not a text; a tree in use is
-no name that means something else."""
+"""The types of several classes: a refusal of Redis is not one of a file system; a store is not written
+because of what it is, of a newer version that wrote it, or because it is only looked at; a program file is
+not a text; a tree in use is no name that means something else."""
 CLASSES = [
     member
     for member in vars(errors).values()

@@ -1,4 +1,4 @@
-"""What slow and many clients can do to an HTTP server: nothing to others."""
+"""Slow clients of an HTTP server, or many, do nothing to others."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from tests.with_workers.pipe_bench import Bench
 from tests.worker_process import WorkerProcess
 
 ALLOW_ALL = ("--allow-python", "*", "--allow-command", "*", "--preload-root", "/")
-"""What a worker is given whose programs may do what they name."""
+"""The options of a worker whose programs may do what they name."""
 
 RECORDING_WORKER = Path(__file__).with_name("recording_worker.py")
 

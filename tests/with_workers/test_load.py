@@ -1,4 +1,4 @@
-"""What a real worker says of its load: busy slots, lost calls, and that it vanished."""
+"""The load that a real worker reports: busy slots, lost calls, and that it vanished."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the commands of a pipeline can see and do on a real worker that has secrets.
+"""The reach of a pipeline's commands on a real worker that has secrets.
 
 On a machine without a sandbox the tests only check that the worker reports this.
 """

@@ -1,5 +1,5 @@
-"""What operators see of real workers: one trace over workers and takeovers, counts that outlive a killed
-process, and JSON logs."""
+"""The signals of real workers for operators: one trace over workers and takeovers, counts that outlive a
+killed process, and JSON logs."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Collector:
 
 
 class Observed(NamedTuple):
-    """What was seen of two workers that ran a parent and two children, one of which lost its process."""
+    """The signals seen of two workers that ran a parent and two children, one of which lost its process."""
 
     collector: Collector
     harness: AgentHarness

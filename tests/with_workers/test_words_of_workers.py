@@ -1,4 +1,4 @@
-"""What a worker says is in the words of fdstore, not of the library that takes its messages."""
+"""Workers use the words of fdstore, not of the library that takes their messages."""
 
 from __future__ import annotations
 

@@ -47,11 +47,11 @@ log = logging.getLogger("fdstore.worker")
 ENDING = "ends: takes nothing more, and lets what runs finish its step"
 
 SOCKET_TIMEOUT_S = 10.0
-"""How long a worker waits for a reply of the broker before it closes the connection. Without a time-out, a
-peer that disappeared silently (a fail-over, a firewall) would block the main loop for ever."""
+"""The time that a worker waits for a reply of the broker before it closes the connection. Without a time-out,
+a peer that disappeared silently (a fail-over, a firewall) would block the main loop for ever."""
 
 CHECK_EVERY_S = 5.0
-"""How often kombu looks for a reply that is overdue. No time-out of a socket applies while the worker waits
+"""The interval of kombu's checks for an overdue reply. No time-out of a socket applies while the worker waits
 for a message; with kombu's 25 s a worker takes none for up to 51 s after its connection fell silent."""
 
 RECONNECT_AFTER_S, LONGEST_RECONNECT_S = 1.0, 5.0

@@ -30,16 +30,16 @@ from fdstore_workers.messages import Refused, process_of
 from fdstore_workers.sweeper import Sweeper
 
 STUCK_AFTER_S = 120.0
-"""How long the sweeper or the loop may stand still. A round of the sweep in an outage takes half a
+"""The time for which the sweeper or the loop may stand still. A round of the sweep in an outage takes half a
 minute, a pause between two attempts to reach the queue as long."""
 
 LOOP_BEAT_S = 2.0
 
 PATIENCE_S = 2.0
-"""How long a request waits for the store. A slower answer is for later requests."""
+"""The time that a request waits for the store. A slower answer is for later requests."""
 
 FRESH_S = 1.0
-"""How long an answer of the store is used again."""
+"""The time for which an answer of the store is used again."""
 
 
 class StoreState(msgspec.Struct, frozen=True):
@@ -65,7 +65,7 @@ class StoreProbe:
         self._reading: Future[StoreState] | None = None
         self._read_at = float("-inf")
         self.queue_failed_at = float("-inf")
-        """When the queue last did not answer."""
+        """The time at which the queue last did not answer."""
 
     def look(self) -> StoreState:
         """Return the current state. At most four round trips, at most once in `FRESH_S`; never waits for

@@ -54,10 +54,10 @@ SHORT_LIFE_S = 3.0
 """A ready worker that dies sooner is replaced after the first pause, which bounds the cost of restarts."""
 
 LOST_CALL_S = 60.0
-"""How long a call may go on after it was lost. Then the process that runs it is replaced."""
+"""The time that a call may go on after it was lost. Then the process that runs it is replaced."""
 
 REPLACED_WITHIN_S = 30.0
-"""How long a worker that is replaced may take to shut down, which returns the processes that it runs
+"""The time that a worker that is replaced may take to shut down, which returns the processes that it runs
 (claim.STOP_GRACE_S, worker.LEAVE_AFTER_S). Then it is killed: it may be frozen."""
 
 MAX_WAITING = 10_000

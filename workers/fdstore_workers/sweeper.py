@@ -44,7 +44,7 @@ from fdstore.wire.operation import Operation
 log = logging.getLogger("fdstore.sweeper")
 
 SWEEPER_S = 4.0
-"""How long the active sweeper holds its key. A little longer than the pause between sweeps: after the
+"""The time that the active sweeper holds its key. A little longer than the pause between sweeps: after the
 sweeper was killed, no worker sweeps until the key expires."""
 
 COLLECT_EVERY_S = 60.0
@@ -54,8 +54,8 @@ REPORT_AGAIN_S = 600.0
 """The interval between log lines about the same damaged record."""
 
 REMEMBER_S = 60.0
-"""How long finished trees are skipped. The limit is for a tree that is collected and recreated between two
-sweeps."""
+"""The time for which finished trees are skipped. The limit is for a tree that is collected and recreated
+between two sweeps."""
 
 Report = Callable[..., None]
 """Called with the name of a skipped record, the problem, and an exception if its traceback is useful."""
@@ -217,7 +217,7 @@ class Sweeper:
         self._collect_at = self._forget_at = 0.0
         self._over: dict[str, TreeHoldings] = {}
         self.moved_at = time.monotonic()
-        """When the thread last did anything, of `time.monotonic`."""
+        """The time at which the thread last did anything, of `time.monotonic`."""
         self._report = DamageLog()
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._keep, name="sweeper", daemon=True)

@@ -60,7 +60,7 @@ RESTORE_AT_ONCE = 100
 """The number of entries of `unacked` that one pass restores."""
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
-"""How long no message is asked for after Redis refused that: twice as long each time."""
+"""The pause before messages are asked for again after Redis refused that: twice as long each time."""
 
 # untyped, because kombu is; the rest of fdstore reaches redis-py through `fdstore.wire` only
 redis: Any = kombu_redis
@@ -306,7 +306,7 @@ class SentinelTransport(redis.SentinelTransport):
 
 CHANNEL_METHODS = ("_brpop_read", "_brpop_start", "_size", "_connparams", "_flush_brpop_reauth", "_restore")
 QOS_METHODS = ("append", "ack", "reject", "restore_visible", "restore_by_tag", "_remove_from_indices")
-"""What is replaced here, and what the replacements call."""
+"""The methods that are replaced here, and those that the replacements call."""
 
 
 def check_methods(original: type, methods: tuple[str, ...]) -> None:

@@ -55,8 +55,8 @@ PIPELINES = 64
 """Pipelines that run at the same time, besides the agents; others wait."""
 
 LEAVE_AFTER_S = 3.0
-"""How long a task may continue after the last process was released: lease renewal polls every half second,
-and Redis may need a retry."""
+"""The time that a task may continue after the last process was released: lease renewal polls every half
+second, and Redis may need a retry."""
 
 
 class Stopping:

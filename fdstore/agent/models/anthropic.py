@@ -77,7 +77,10 @@ class AnthropicModel:
         # checked here, because the SDK would raise a bare TypeError at the first request
         headers = {name.lower() for name, value in self._client.default_headers.items() if value}
         if self._client.credentials is None and headers.isdisjoint({"x-api-key", "authorization"}):
-            raise ModelFailed("there is no key for the Messages API: set ANTHROPIC_API_KEY")
+            raise ModelFailed(
+                "there is no key for the Messages API: set ANTHROPIC_API_KEY; "
+                "`python -m fdstore.testing` plays a model without one"
+            )
         self._requests = Requests()
 
     def close(self) -> None:

@@ -11,7 +11,7 @@ from fdstore.agent.conversation import Assistant
 from fdstore.results.wrapping import escape_surrogates
 
 PromptCache = bool | Literal["5m", "1h"]
-"""Whether a provider keeps requests in its prompt cache; for how long, if not for its default."""
+"""The use of a provider's prompt cache: on or off, or the time that it keeps requests, if not its default."""
 
 
 class Listener(Protocol):

@@ -22,7 +22,7 @@ Request = Callable[[Callable[[str], None]], Coroutine[Any, Any, T]]
 """Starts a request, which passes on the text of its answer as it arrives."""
 
 CHECK_EVERY_S = 0.1
-"""How often a waiting caller checks whether to give up."""
+"""The interval at which a waiting caller checks whether to give up."""
 CLOSED = "the client of the model was closed"
 
 

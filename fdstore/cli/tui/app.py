@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from fdstore.client import Store
 
 SILENT_S = 3.0
-"""How long Redis may be silent before the screen reports it."""
+"""The time that Redis may be silent before the screen reports it."""
 
 MAX_ROWS = 1000
 """Rows of a table. Longer tables take seconds to sort."""

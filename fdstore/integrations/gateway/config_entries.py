@@ -16,10 +16,10 @@ from fdstore.text.json_spans import Span, members, value_at, without_comments
 
 ENTRY_VARIABLE = "FDSTORE_GATEWAY_ENTRY"
 SERVERS_VARIABLE = "FDSTORE_GATEWAY_SERVERS"
-"""Where a gateway keeps the entries that it took the place of: one, or all."""
+"""The variables in which a gateway keeps the entries that it took the place of: one, or all."""
 
 SECTIONS = ("mcpServers", "servers")
-"""Where hosts list their servers: most of them, and VS Code."""
+"""The keys under which most hosts, and VS Code, list their servers."""
 
 HTTP_TYPES = ("http", "streamable-http", "streamableHttp")
 URL_FIELDS = ("httpUrl", "url")

@@ -31,9 +31,9 @@ log = logging.getLogger("fdstore.gateway")
 
 PATIENCE_S = 2.0
 FIRST_TRY_S = 5.0
-"""How long a message waits for the first connection: some hosts give a server ten seconds to start."""
+"""The time that a message waits for the first connection: some hosts give a server ten seconds to start."""
 END_S = 2.0
-"""How long the program's end waits for the first connection."""
+"""The time that the program's end waits for the first connection."""
 
 
 class Connected(NamedTuple):

@@ -30,7 +30,7 @@ SEPARATOR = "__"
 """Between the name of a server, which has none, and that of its tool."""
 
 EDGE_BYTES = 512
-"""Where the method and id of a message stand, if it is long: before or after its parameters."""
+"""The bytes at either end of a long message that hold its method and id: before or after its parameters."""
 
 LISTS = {
     "tools/list": "tools",
@@ -70,7 +70,7 @@ Steps: TypeAlias = Iterator[Step]
 
 
 class _Server(msgspec.Struct):
-    """What is known of a server; `problem` says why it is gone."""
+    """The known facts of a server; `problem` says why it is gone."""
 
     state: Literal["new", "begun", "ready", "gone"] = "new"
     about: Parts = {}

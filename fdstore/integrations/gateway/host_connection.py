@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from fdstore.integrations.gateway.code.programs import Programs
 
 LOOK_EVERY_S = 0.1
-"""How soon programs end whose host has gone."""
+"""The time within which programs end after their host has gone."""
 
 MAX_REWRITES = 4
-"""How many answers are stored at the same time; then the server waits."""
+"""The most answers that are stored at the same time; then the server waits."""
 
 
 class HostConnection:

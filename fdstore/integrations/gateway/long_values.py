@@ -31,7 +31,7 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 
 LONG_BYTES = 8 << 20
 WINDOW_BYTES = 1 << 18
-"""How much is looked at in one call: other threads run between two of them."""
+"""The bytes that are looked at in one call: other threads run between two calls."""
 QUOTE = ord('"')
 BACKSLASH = ord("\\")
 
@@ -155,7 +155,7 @@ class WindowReader(RawIOBase):
 
 
 class StringReader(WindowReader):
-    """What stands between the quotes of a JSON string, decoded as it is read."""
+    """The text between the quotes of a JSON string, decoded as it is read."""
 
     def _next_window(self) -> bytes:
         """Decode as many whole characters and escapes as one window holds."""

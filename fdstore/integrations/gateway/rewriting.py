@@ -39,7 +39,7 @@ RequestKey: TypeAlias = tuple[bool, Any]
 """The id of a request: whether it is a string, and its value. 1 and "1" are two ids."""
 
 MAX_KNOWN = 10_000
-"""How many requests without an answer are remembered; then the oldest is forgotten."""
+"""The most requests without an answer that are remembered; then the oldest is forgotten."""
 
 
 OF_TOOLS = ("tools/call", "tasks/result")

@@ -35,7 +35,7 @@ _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
 
 class ServerStart(Record, frozen=True, kw_only=True):
-    """How a server is started. `name` is that of its entry as code and its tools have it."""
+    """The start of a server. `name` is that of its entry as code and its tools have it."""
 
     name: str
     command: tuple[str, ...]

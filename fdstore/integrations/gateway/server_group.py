@@ -18,7 +18,7 @@ from fdstore.integrations.gateway.server_config import ServerStart
 from fdstore.integrations.gateway.upstream import ServerProcess
 
 BEGIN_S = 20.0
-"""How long a host waits for servers that begin; those that need longer join later."""
+"""The time that a host waits for servers that begin; those that need longer join later."""
 
 
 class _Member:

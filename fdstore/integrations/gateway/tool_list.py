@@ -27,7 +27,7 @@ CHOICES: Mapping[str, Sequence[ToolName]] = {
     "read": READING_TOOLS,
     "all": (*READING_TOOLS, "put_fd", "write_fd", "close_fd"),
 }
-"""Which of our tools a gateway offers, by `--tools`: `all` has those that need no further permission."""
+"""Those of our tools that a gateway offers, by `--tools`: `all` has those that need no further permission."""
 
 _META = {"anthropic/alwaysLoad": True, "anthropic/maxResultSizeChars": 100_000}
 """Claude Code loads the tools of a server when the model searches for them, and it would not know that it has

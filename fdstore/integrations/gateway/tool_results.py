@@ -129,10 +129,11 @@ def _structured(structured: str, texts: dict[int, str], set_aside: Collection[st
         if _parsed(text) == value:
             return LongText(structured, (number,), is_structured=True)
     match value:
-        # the shapes that servers make of a tool that returns a text or a list
-        case {"result": str(text), **rest} if not rest:
-            same = tuple(number for number, other in texts.items() if other == text)
-            return LongText(text, same[:1], is_structured=True)
+        # the shapes that servers make of a tool that returns a text or a list; some name a text otherwise
+        case {**fields} if len(fields) == 1 and isinstance(only := next(iter(fields.values())), str):
+            same = tuple(number for number, text in texts.items() if text == only)
+            if same or "result" in fields:
+                return LongText(only, same[:1], is_structured=True)
         case {"result": list(items), **rest} if not rest and len(items) == len(texts):
             pairs = zip(texts.values(), items, strict=True)
             if all(text == item or _parsed(text) == item for text, item in pairs):

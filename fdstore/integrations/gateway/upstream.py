@@ -17,14 +17,14 @@ from fdstore.integrations.gateway.lines import READ_BYTES, MessageWriter, read_l
 from fdstore.integrations.gateway.long_values import Buffer
 
 KEPT_STDERR_BYTES = 1 << 20
-"""How much of the server's stderr is kept for a host that does not read it; then the oldest is dropped."""
+"""The bytes of stderr that are kept for a host that does not read it; then the oldest are dropped."""
 
 
 STDIN_END_S = 0.2
 
 
 class Server(Protocol):
-    """What a relay speaks with: a server, or several as one."""
+    """The partner of a relay: a server, or several as one."""
 
     command: str
 

@@ -38,7 +38,7 @@ from fdstore.text.json_spans import items, members, without_comments
 KEPT_FIELDS = ("type", *URL_FIELDS, "headers")
 """The fields of an entry that the gateway takes the place of."""
 ADDED_ARGS = ',"args": '
-"""What precedes arguments where there were none; its spacing tells `unwrap_config` so."""
+"""The text that precedes arguments where there were none; its spacing tells `unwrap_config` so."""
 
 
 class WrapChange(Record, frozen=True, kw_only=True):

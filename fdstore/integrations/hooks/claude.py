@@ -39,11 +39,11 @@ KEPT_IN_FILE = re.compile(
     r"Error: result \([^\n]*\) exceeds maximum allowed tokens\. Output has been saved to (/[^\n]+)\.\n"
     r"Format: (Plain text|JSON)"
 )
-"""What the hook sees of an output of an MCP tool that Claude Code has written to a file."""
+"""The text that the hook sees for an output of an MCP tool that Claude Code has written to a file."""
 
 
 PLUGIN_TOOL = "mcp__plugin_fdstore_fdstore__"
-"""How Claude Code begins the names of the tools of the plugin's server."""
+"""The prefix of Claude Code for the names of the tools of the plugin's server."""
 
 PLUGIN_READING_TOOLS = tuple(PLUGIN_TOOL + tool for tool in READING_TOOLS)
 

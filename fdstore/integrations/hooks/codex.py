@@ -26,7 +26,7 @@ from fdstore.integrations.hooks.output import (
 from fdstore.integrations.hooks.own_tools import is_own_tool
 
 CUT = "Warning: truncated output ("
-"""How an output begins that Codex has cut."""
+"""The beginning of an output that Codex has cut."""
 
 
 def output_of(event: Event, limit: int) -> Output | None:

@@ -31,7 +31,7 @@ from fdstore.toolset._async import Toolset
 log = logging.getLogger("fdstore.hooks")
 
 DEADLINE_S = 20.0
-"""How long Claude Code waits at most for a store that does not answer."""
+"""The longest time that Claude Code waits for a store that does not answer."""
 
 FIELDS = ("hook_event_name", "tool_name", "tool_input", "tool_response", "tool_use_id", "session_id", "cwd")
 

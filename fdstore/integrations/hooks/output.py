@@ -21,7 +21,7 @@ Event: TypeAlias = dict[str, Any]
 """A hook event, decoded from JSON and not trusted."""
 
 Answer: TypeAlias = dict[str, Any]
-"""What the host is answered, to be encoded as JSON."""
+"""The answer to the host, to be encoded as JSON."""
 
 SOURCE_CHARS = 120
 

@@ -22,10 +22,10 @@ from fdstore.tools.catalogue import READING_TOOLS
 from fdstore.toolset import Toolset
 
 PATIENCE_S = 2.0
-"""How long a host waits while the store does not answer."""
+"""The time that a host waits while the store does not answer."""
 
 DEADLINE_S = 20.0
-"""How long a host waits at most. Storing 100 MB takes some seconds; hosts themselves wait for 60."""
+"""The longest time that a host waits. Storing 100 MB takes some seconds; hosts themselves wait for 60."""
 
 
 def replaced(

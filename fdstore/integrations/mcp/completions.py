@@ -5,9 +5,9 @@ from __future__ import annotations
 import mcp_types as types
 
 from fdstore.integrations.mcp.access import Access
-from fdstore.integrations.mcp.addresses import TEMPLATE
 from fdstore.integrations.mcp.prompts import STUDY
 from fdstore.integrations.mcp.toolsets import Toolsets
+from fdstore.store.addresses import TEMPLATE
 from fdstore.store.contents import descriptors
 
 MAX_VALUES = 100

@@ -15,10 +15,10 @@ import mcp_types as types
 from fdstore.client._async.process import Process
 from fdstore.errors import InvalidArgument, PageOutOfRange, StoreUnavailable, TooLarge, quoted
 from fdstore.integrations.mcp.access import Access
-from fdstore.integrations.mcp.addresses import TEMPLATE, Address, parse_uri, uri_of
 from fdstore.integrations.mcp.refusals import NotPermitted
 from fdstore.integrations.mcp.toolsets import Toolsets
 from fdstore.records import Descriptor
+from fdstore.store.addresses import TEMPLATE, Address, parse_uri, uri_of
 from fdstore.store.contents import descriptors
 from fdstore.text.numbers import MAX_INTEGER
 
@@ -29,7 +29,7 @@ MAX_BLOB_BYTES = 4 << 20
 """The largest content of bytes that is read at once."""
 
 FINAL_FRESH_MS = 3_600_000
-"""How long clients may keep a content that cannot change."""
+"""The time for which clients may keep a content that cannot change."""
 
 
 async def list_resources(toolsets: Toolsets, access: Access, cursor: str | None) -> types.ListResourcesResult:

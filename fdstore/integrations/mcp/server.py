@@ -37,7 +37,7 @@ FindAccess: TypeAlias = Callable[[RequestContext], Access]
 """Returns what the caller of a request may do."""
 
 LISTS_FRESH_MS = 300_000
-"""How long clients may keep lists that change only with the server's options."""
+"""The time for which clients may keep lists that change only with the server's options."""
 
 
 def build_server(

@@ -33,10 +33,10 @@ from fdstore.toolset.build import described_context
 DEFAULT_CONFIG = FDConfig(max_read_chars=HOST_READ_CHARS)
 
 PATIENCE_S = 2.0
-"""How long a call may take while the store does not answer."""
+"""The time that a call may take while the store does not answer."""
 
 LIST_WITHIN_S = 0.1
-"""How long the list of resources waits for the first connection."""
+"""The time that the list of resources waits for the first connection."""
 
 MAX_TOOLSETS = 256
 """Toolsets that are kept; a server whose callers have tokens may be asked for any number of processes."""

@@ -19,10 +19,10 @@ from mcp_types import SubscriptionsListenRequestParams, SubscriptionsListenResul
 
 from fdstore.errors import FDStoreError, InvalidArgument, NotFound
 from fdstore.integrations.mcp.access import Access
-from fdstore.integrations.mcp.addresses import Address, parse_uri
 from fdstore.integrations.mcp.refusals import TooManyWatches
 from fdstore.integrations.mcp.toolsets import Toolsets
 from fdstore.records import Descriptor
+from fdstore.store.addresses import Address, parse_uri
 from fdstore.store.streams.completion import BLOCK_S, wait_for_change
 
 EVERY_S = 0.4

@@ -7,6 +7,7 @@ for each text of `MAX_LINES`, and about 100 MB more while `MAX_DIFFERING` lines 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import partial
 from io import BytesIO
@@ -58,11 +59,18 @@ class _Lines:
 
 
 def compare(
-    handle: ProcessHandle, a: Selector, b: Selector, *, context: int = 3, write: Write
+    handle: ProcessHandle,
+    a: Selector,
+    b: Selector,
+    *,
+    context: int = 3,
+    write: Write,
+    most_lines: int = sys.maxsize,
 ) -> Operation[Comparison]:
     """Pass the unified diff that makes text `a` into `b` to `write` as it is made, with `context` lines
     (0-100) around each change; nothing if they are equal. Return how many lines differ. Lines are numbered
-    as in the whole texts, also those of parts. An open stream is compared as far as it is stored.
+    as in the whole texts, also those of parts. An open stream is compared as far as it is stored. After
+    `most_lines` lines of the texts no more is written: only counted.
 
     A text may have `MAX_LINES` lines, and `MAX_DIFFERING` from the first to the last that differs. If finding
     the shortest diff would take longer than some seconds, more lines than necessary are shown as replaced.
@@ -77,16 +85,23 @@ def compare(
     changes = yield Disk(partial(_changes, old, new))
     if changes:
         yield Disk(partial(write, f"--- {old.name}\n+++ {new.name}\n".encode()))
+    left = most_lines
     for hunk in group_hunks(changes, len(old.found), len(new.found), context):
+        if not left:
+            break
         heading = hunk_heading(hunk, old.first_line, new.first_line)
         yield Disk(partial(write, f"{heading}\n".encode()))
         at = hunk.old.start
         for change in hunk.changes:
-            yield from _write_lines(handle, old.fd, old, range(at, change.last), change.first, b"-", write)
-            added = range(change.new_first, change.new_last)
+            shown = range(at, change.last)[:left]
+            yield from _write_lines(handle, old.fd, old, shown, change.first, b"-", write)
+            added = range(change.new_first, change.new_last)[: left - len(shown)]
             yield from _write_lines(handle, new.fd, new, added, change.new_first, b"+", write)
+            left -= len(shown) + len(added)
             at = change.last
-        yield from _write_lines(handle, old.fd, old, range(at, hunk.old.stop), hunk.old.stop, b"-", write)
+        rest = range(at, hunk.old.stop)[:left]
+        yield from _write_lines(handle, old.fd, old, rest, hunk.old.stop, b"-", write)
+        left -= len(rest)
     return Comparison(
         a=old.name,
         b=new.name,

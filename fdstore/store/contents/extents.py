@@ -36,8 +36,8 @@ PAGES_OF_TEXT = 2
 
 
 class Extent(msgspec.Struct, frozen=True):
-    """Where a part is in its text, and how many characters and lines it touches. Both count from 1; an empty
-    part has none of either."""
+    """The position of a part in its text, and the characters and lines that it touches. Both count from 1; an
+    empty part has none of either."""
 
     first_char: int
     chars: int

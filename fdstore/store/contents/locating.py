@@ -32,8 +32,8 @@ AHEAD_IN_MEMORY = 128
 the longest reads wait for more than one round trip."""
 
 LOOKS = 3
-"""How often a part is looked up before it counts as missing: other threads that read the same content may
-evict its index groups from the cache in between."""
+"""The number of times a part is looked up before it counts as missing: other threads that read the same
+content may evict its index groups from the cache in between."""
 
 Take = Callable[[list[bytes]], Operation[None]]
 """Consumes each run of pages of a long read."""

@@ -37,10 +37,10 @@ class Absent(msgspec.Struct, frozen=True):
 
 
 ABSENT: Final = Absent()
-"""What `put` expects of a name that must not exist yet."""
+"""The `expect` of `put` for a name that must not exist yet."""
 
 Expected = Descriptor | Absent | None
-"""What `put` expects that a name means: this content, nothing, or (None) anything."""
+"""The meaning that `put` expects of a name: this content, nothing, or (None) anything."""
 
 
 def expectation(expect: object) -> str:

@@ -24,7 +24,7 @@ MAX_ROUNDED_UP = 256
 """Bytes by which a value may be rounded up before it is split."""
 
 GOES_ON = b"\n[this page goes on in the field with a + after its number]"
-"""What follows the beginning of a page in two fields. resolve.lua knows its size."""
+"""The end of the first of two fields of a page. resolve.lua knows its size."""
 
 LONG_HEADER, SHORT_HEADER = 10, 6
 """Bytes of a Redis string besides its text, of 64 KiB or more, and of less: its header and a final NUL."""

@@ -32,7 +32,7 @@ LED_CHARS = 2_000
 """Characters before the position in the returned part of a large page."""
 
 Side = Literal["after", "before", "around"]
-"""Which pages a window has: the one at the position and those after it, or those before it, or both."""
+"""The pages of a window: the one at the position and those after it, or those before it, or both."""
 
 
 class PageText(Record, frozen=True, kw_only=True):

@@ -195,7 +195,7 @@ def content_name(handle: ProcessHandle, fd: str) -> str:
 
 
 NAME_ATTEMPTS = 100
-"""How often a read through a name is begun again because the name was given to another content meanwhile."""
+"""The most attempts at a read through a name that is given to another content meanwhile."""
 
 
 def retry_if_gone(handle: ProcessHandle, fd: str, attempt: Callable[[], Operation[T]]) -> Operation[T]:

@@ -44,6 +44,7 @@ from fdstore.text.index import IndexWriter
 from fdstore.text.media_types import DEFAULT_TYPES
 from fdstore.text.numbers import MAX_INTEGER
 from fdstore.text.paging import Page, encode
+from fdstore.text.words import joined_words
 from fdstore.wire.operation import Abandon, Batch, Operation, Receive, Send, Value, new_op
 from fdstore.wire.scripts import script, text
 
@@ -98,7 +99,7 @@ class StagedContent:
         self._in_flight = 0
         self._is_staged = self._is_listed = False
         self.is_known = False
-        """Whether the content that was committed is certainly this one, not that of an earlier run."""
+        """True if the content that was committed is certainly this one, not that of an earlier run."""
 
     @property
     def size(self) -> tuple[int, int]:
@@ -215,7 +216,8 @@ class StagedContent:
                 *(msgspec.json.encode(origin) if origin else "", handle.highest, expected),
                 "" if self._kind == "text" else self._kind,
                 "" if media_type == DEFAULT_TYPES[self._kind] else media_type,
-                *(self._split_pages or "", len(pages) // 2, *pages, *_flat(groups)),
+                *(self._split_pages or "", joined_words(self._source)),
+                *(len(pages) // 2, *pages, *_flat(groups)),
             )
         )
         unlisting = self._unlisting()

@@ -31,14 +31,15 @@ from fdstore.store.record_format import (
     show_bytes,
     whole_number,
 )
+from fdstore.store.word_places import place_of
 from fdstore.text.numbers import MAX_INTEGER
 from fdstore.wire.operation import Batch, Operation
 
 MAX_INTEGERS = 100_000
-"""How many numbers of a process are checked; above every limit."""
+"""The most numbers of a process that are checked; above every limit."""
 
 MAX_MEMBERS = 1_000_000
-"""How many members of a set or a table are read."""
+"""The most members of a set or a table that are read."""
 
 CHECKED_AT_ONCE = 32
 """Contents, or tables, that are checked together: a window of each is in memory."""
@@ -111,6 +112,7 @@ def _look(tree: TreeKeys, tell: Tell) -> Operation[list[Damage]]:
             found += damage
             size += stored
     found += yield from _strays(tree, contents, seen)
+    yield from _words(tree, found)
     agents = [record for record in records.values() if record.kind != "asks"]
     live = sum(record.state not in ENDED for record in agents)
     actual = {"bytes": size, "fds": len(listed), "processes": len(agents), "live": live}
@@ -299,6 +301,14 @@ def _programs(keys: list[ProcessKeys], found: list[Damage]) -> Operation[None]:
 
 
 LOST_SESSION = "its programs begin without variables after fdstore redis-cli UNLINK '{}'"
+
+
+def _words(tree: TreeKeys, found: list[Damage]) -> Operation[None]:
+    """Check that the words of search are in a form that it reads."""
+    for member in sorted((yield from _members(tree.words, "ZCARD", "ZRANGE", found))):
+        if place_of(tree, member.encode()) is None:
+            said = f"{member} is not a word with its place, so search leaves it out"
+            found.append(Damage(key=tree.words, said=said, advice=REMOVE_MEMBER))
 
 
 def _strays(tree: TreeKeys, contents: set[str], seen: Found) -> Operation[list[Damage]]:

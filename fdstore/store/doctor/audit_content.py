@@ -25,7 +25,7 @@ from fdstore.wire.operation import Operation
 T = TypeVar("T")
 
 LOOKS = 5
-"""How often a stream that is being written is checked; one that changed during every check passes."""
+"""The most checks of a stream that is being written; one that changed during every check passes."""
 
 DROP = "only a backup has the lost part; close its descriptors, and store it again"
 REREAD = "read it whole, or by pages, and store it again"

@@ -5,7 +5,8 @@
 --       9 source of the stream that it writes ('' for none)  10 page size  11 index of an empty text
 --       12 the highest descriptor and 13 child number that the client has seen
 --       14 traceparent of its creator, '' for none  15 price of the model (JSON, '' for none)
---       16 '*' for the whole table, else '' followed by 17.. the ids to share
+--       16 first line of its task, '' for none  17 words of its task and 18 of the source of its stream, for search
+--       19 '*' for the whole table, else '' followed by 20.. the ids to share
 -- ->    ok child | unsafe policy | gone | fenced why | spawn_limit name limit | quota_exceeded name limit
 --       | not_found id known...
 local done = answered(KEYS[4], ARGV[1])
@@ -33,7 +34,7 @@ if has_output and redis.call('HGET', tree, 'fds') + 1 > limits.tree_fds then
   return { 'quota_exceeded', 'tree_fds', limits.tree_fds }
 end
 local shared = {}
-for i = 17, #ARGV do
+for i = 20, #ARGV do
   local content = content_of(KEYS[3], ARGV[i])
   if not content then
     return not_found(KEYS[3], ARGV[i])
@@ -45,7 +46,7 @@ local now = stamp(seconds_now())
 local id = parent .. '.' .. next_number(KEYS[2], 'next_child', ARGV[13])
 local process = process_record(tree, id)
 clear(process)
-if ARGV[16] == '*' then
+if ARGV[19] == '*' then
   local held = redis.call('HGETALL', KEYS[3])
   for i = 2, #held, 2 do
     if string.match(held[i], '^.+/%d+$') then -- a damaged entry is copied as it is
@@ -73,11 +74,13 @@ if has_output then
   local number = next_number(KEYS[2], 'next_fd', ARGV[12])
   outputs, first = 'fd:' .. number, number
   hold(tree, parent, outputs, make_stream(tree, id, number, ARGV[10], ARGV[9], 'process', '', ARGV[11]))
+  add_words(tree, 'source', parent .. ' ' .. outputs, ARGV[18])
 end
 local next_fd = math.max(redis.call('HGET', KEYS[2], 'next_fd'), ARGV[12] + 1)
+add_words(tree, 'task', id, ARGV[17])
 enter_process(tree, id, now, ARGV[4] == 'ready')
 redis.call('HSET', process, 'parent', parent, 'state', ARGV[4], 'attempt', 0, 'losses', 0, 'kind', '',
   'program', ARGV[5], 'bundle', ARGV[6], 'input', '', 'outputs', outputs,
   'first_fd', first or next_fd, 'next_fd', next_fd, 'next_child', 1, 'started_at', now,
-  'ready_at', now, unpack(set_only({ 'traceparent', ARGV[14], 'price', ARGV[15] })))
+  'ready_at', now, unpack(set_only({ 'traceparent', ARGV[14], 'price', ARGV[15], 'task', ARGV[16] })))
 return answer(KEYS[4], ARGV[1], { 'ok', id })

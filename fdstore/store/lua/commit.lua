@@ -6,7 +6,8 @@
 --       12 the highest number that the client has seen  13 what the name must mean, see `conflict`
 --       14 kind: '' or 'bytes'  15 media type, '' for the default of the kind
 --       16 how many pages are in two fields ('' for none)
---       17 how many fields of pages are arguments: 0 if they are staged  18.. fields and texts
+--       17 words of the source, for search
+--       18 how many fields of pages are arguments: 0 if they are staged  19.. fields and texts
 --       .. the groups of the index that are not staged: group, value, ... (bytes have none)
 -- ->    ok fd content created_at new (or, of a repeat, ok fd content created_at) | unsafe policy | gone | fenced why | conflict name found
 --       | quota_exceeded name limit | lost
@@ -44,7 +45,7 @@ if room and bytes - freed_bytes > tonumber(room) then
   return { 'quota_exceeded', 'bytes', tonumber(ceiling) }
 end
 local is_bytes = ARGV[14] == 'bytes'
-local is_staged, first_group = ARGV[17] == '0', 18 + 2 * ARGV[17]
+local is_staged, first_group = ARGV[18] == '0', 19 + 2 * ARGV[18]
 local page_fields = ARGV[8] + (tonumber(ARGV[16]) or 0)
 local staged_groups = is_bytes and 0 or math.ceil(ARGV[8] / GROUP_PAGES) - (#ARGV + 1 - first_group) / 2
 if is_staged and redis.call('HLEN', KEYS[4]) ~= page_fields
@@ -62,13 +63,14 @@ local content = id .. '/' .. number
 local record = KEYS[2] .. ':fd:' .. number
 local pages, index = record .. ':pages', record .. ':index'
 clear_record(record)
+add_words(tree, 'source', id .. ' ' .. fd, ARGV[17])
 if is_staged then
   redis.call('RENAME', KEYS[4], pages)
   redis.call('PERSIST', pages)
 else
   redis.call('HSET', pages, 1, '') -- as in `clear_record`
   redis.call('UNLINK', pages)
-  redis.call('HSET', pages, unpack(ARGV, 18, first_group - 1))
+  redis.call('HSET', pages, unpack(ARGV, 19, first_group - 1))
 end
 if staged_groups > 0 then
   redis.call('RENAME', KEYS[5], index)

@@ -19,6 +19,7 @@ local MAX_LEASE_S = 86400 -- the longest lease of a stream
 local KEEP_NUMBERS_S = 31536000 -- how long the numbers of a removed tree are kept
 local TROUBLE_SPAN_S = 300 -- of the failures and losses that a tree counts, and how many spans it keeps (troubles.py)
 local TROUBLE_SPANS = 12
+local MAX_WORDS = 20000 -- of a tree, for search, half of them of sources: later ones are not found
 local CHECK_EVERY_S = 60 -- how often the eviction policy is checked for a tree
 
 local function seconds_now()
@@ -238,6 +239,22 @@ local function conflict(tree, fd, content, expected)
   end
 end
 
+-- Makes a process, or a descriptor of it, findable by the words of a text (joined with blanks, see text/words.py):
+-- adds a member `word kind process [descriptor]` for each. Before what they belong to is visible: a torn log may leave
+-- words of nothing, which search leaves out. A key that holds something else is left as it is, for doctor.
+local function add_words(tree, kind, place, words)
+  local key, members = tree .. ':search:words', {}
+  local size = words ~= '' and redis.pcall('ZCARD', key)
+  if type(size) ~= 'number' or size >= (kind == 'source' and MAX_WORDS / 2 or MAX_WORDS) then
+    return
+  end
+  for word in string.gmatch(words, '[^ ]+') do
+    members[#members + 1] = 0
+    members[#members + 1] = word .. ' ' .. kind .. ' ' .. place
+  end
+  redis.call('ZADD', key, unpack(members))
+end
+
 -- Gives a process a descriptor of a content, which it has from `giver` unless it is new. The holders of a content
 -- that was stored whole are listed from the second on: until then its producer alone holds it. So the giver is listed
 -- as well, in the same command.
@@ -364,7 +381,8 @@ local function detach_tree(tree, processes)
   if redis.call('EXISTS', tree .. ':contents') == 1 then
     redis.call('RENAME', tree .. ':contents', tree .. ':collecting')
   end
-  redis.call('UNLINK', tree, tree .. ':processes', tree .. ':leases', tree .. ':writers', tree .. ':programs')
+  redis.call('UNLINK', tree, tree .. ':processes', tree .. ':leases', tree .. ':writers', tree .. ':programs',
+    tree .. ':search:words')
 end
 
 -- Removes up to `most` contents of a detached tree. Returns how many.

@@ -6,6 +6,7 @@
 --       6 how many descriptors to release at a time, 0 to keep them  7 short answer ('' for none)
 --       8 fd that holds a long answer or ''
 --       9 the reason with which its open streams break; an agent's text is sealed if the agent exits
+--       10 words of its answer, short or long, and 11 of its reason, for search
 -- ->    ok state ancestors-to-wake | ok 'more' | gone | fenced why
 local tree, process, id = KEYS[1], KEYS[2], ARGV[1]
 local state, attempt, parent, outputs, kind =
@@ -34,6 +35,8 @@ end
 
 local now = stamp(seconds_now())
 redis.call('HDEL', process, 'lease_until', 'trouble') -- removing first, as in write_end
+add_words(tree, 'answer', id, ARGV[10])
+add_words(tree, 'error', id, ARGV[11])
 local answer_fd = ''
 local function pass_answer()
   local key = process_record(tree, parent)

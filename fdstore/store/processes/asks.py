@@ -45,13 +45,13 @@ from fdstore.wire.operation import Batch, Command, Operation, Value
 from fdstore.wire.scripts import script, text
 
 PER_LANE = 25
-"""How many asks one lane runs at once."""
+"""Asks that one lane runs at once."""
 
 PUT_BYTES = 512 * 1024
 """After this many bytes of questions, further ones are stored by another command."""
 
 NUMBERS_AT_ONCE = 500
-"""How many answers one command reads, or how many asks it fails."""
+"""The most answers that one command reads, or asks that it fails."""
 
 
 class AskPart(msgspec.Struct, frozen=True):
@@ -69,8 +69,8 @@ class Ask(msgspec.Struct, frozen=True):
 
 
 class AskSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How asks are asked: of the texts of one, together, at most `max_chars` characters; up to `at_once` of a
-    call at a time. `price` is that of the model."""
+    """The settings of asks: the texts of one have at most `max_chars` characters together; up to `at_once` of
+    a call are asked at a time. `price` is that of the model."""
 
     model: str
     max_tokens: int = 4096
@@ -263,9 +263,9 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Next(msgspec.Struct, frozen=True, kw_only=True):
-    """What a lane does next: ask these `asks`; `wait`, because it may take none before other lanes get their
-    answers; or nothing, because it has `ended`: then `woken` are the ancestors that need a wake-up. `limit`:
-    the tree has reached this limit (its name, its value, how much is used), and takes none."""
+    """The next step of a lane: ask these `asks`; `wait`, because it may take none before other lanes get
+    their answers; or nothing, because it has `ended`: then `woken` are the ancestors that need a wake-up.
+    `limit`: the tree has reached this limit (its name, its value, how much is used), and takes none."""
 
     how: Literal["go", "wait", "ended", "limit"]
     asks: dict[int, StoredAsk] = {}

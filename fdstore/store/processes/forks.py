@@ -16,9 +16,10 @@ from fdstore.wire.operation import Batch, Operation
 
 
 def create_copies(
-    handle: ProcessHandle, briefs: list[str], program: Program, call_id: str
+    handle: ProcessHandle, briefs: list[tuple[str, str]], program: Program, call_id: str
 ) -> Operation[list[ProcessHandle]]:
-    """Create one copy of this process for each brief (JSON), ready to run, keyed by the tool call.
+    """Create one copy of this process for each brief (JSON, and its title), ready to run, keyed by the
+    tool call.
 
     Raises `SpawnLimit`, `Fenced`, `NotFound`.
     """
@@ -26,9 +27,9 @@ def create_copies(
     yield from _check_room(handle, slots)
     copies: list[ProcessHandle] = []
     try:
-        for slot, brief in zip(slots, briefs, strict=True):
+        for slot, (brief, title) in zip(slots, briefs, strict=True):
             child = processes.create_child(
-                handle, None, state="ready", program=program, brief=brief, call_id=slot
+                handle, None, state="ready", program=program, brief=brief, title=title, call_id=slot
             )
             copies.append((yield from child))
     except SpawnLimit:

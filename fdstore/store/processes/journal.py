@@ -23,7 +23,7 @@ from fdstore.wire.operation import Batch, Command, Operation
 from fdstore.wire.scripts import script, text
 
 MAX_TRIES = 20
-"""How often `add` looks for the end of a journal that others write too."""
+"""The most times that `add` looks for the end of a journal that others write too."""
 
 
 class Appended(msgspec.Struct, frozen=True):

@@ -39,24 +39,24 @@ LEASE_S = 10.0
 RENEW_EVERY_S = 3.0
 SWEEP_EVERY_S = 3.0
 WAKE_AGAIN_S = 3.0
-"""How long a ready process may wait for a worker before its wake-up is sent again. Short, because a worker
-that dies may have received the first one."""
+"""The time that a ready process may wait for a worker before its wake-up is sent again. Short, because a
+worker that dies may have received the first one."""
 
 OBSERVED_S = 3600
 """TTL in seconds of what the sweepers observed of the Redis clock."""
 
 MAX_DOUBLINGS = 6
-"""How often that time doubles while no worker claims the process; as in `lapse.lua`."""
+"""The most times that `WAKE_AGAIN_S` doubles while no worker claims the process; as in `lapse.lua`."""
 
 MAX_LOSSES = 3
-"""How many workers a process may crash."""
+"""The number of workers that a process may crash."""
 
 Kind = Literal["agents", "pipelines", "neither"]
 """The only kind of process that a worker runs; "neither" only finds out the kind of a process. A lane of asks
 counts as an agent: it needs the model."""
 
 ClaimRefusal = Literal["pipeline", "agent", "alone"]
-"""Why a ready process was not claimed: its kind, or that it must run alone."""
+"""The reason that a ready process was not claimed: its kind, or that it must run alone."""
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):

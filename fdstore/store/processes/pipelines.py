@@ -16,10 +16,12 @@ from fdstore.store.contents.staging import check_page_size
 from fdstore.store.keys import ProcessKeys, content_keys, is_content, process_keys
 from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.processes.task_words import task_words
 from fdstore.store.record_format import decoding, show_bytes
 from fdstore.store.trees.ceilings import run_with_ceilings
 from fdstore.telemetry.tracing import traceparent
 from fdstore.text.growth import empty_index
+from fdstore.text.words import joined_words
 from fdstore.wire.operation import Operation, new_op
 from fdstore.wire.scripts import script, text
 
@@ -67,8 +69,8 @@ def start(
         *(answer_field, handle.attempt, handle.id, brief, size, empty, in_fd or "", INPUT_SOURCE),
         handle.highest,
         handle.highest_child,
-        traceparent(),
-        *sources,
+        *(traceparent(), task_words(brief)),
+        *(part for source in sources for part in (source, joined_words(source))),
     )
     [reply] = yield from run_with_ceilings(handle, [create])
     process, source_fd, *outputs = map(text, outcome(reply, handle.id))

@@ -61,6 +61,7 @@ def decode_process(process: str, fields: dict[str, str]) -> ProcessRecord:
         id=process,
         state=msgspec.convert(fields["state"], ProcessState),
         program=fields.get("program") or None,
+        task=fields.get("task") or None,
         parent=fields.get("parent"),
         attempt=number("attempt") or 0,
         losses=number("losses") or 0,

@@ -29,6 +29,7 @@ from fdstore.store.keys import ProcessKeys, TreeKeys, check_root, process_keys
 from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import CEILINGS_EVERY_S, ProcessHandle
 from fdstore.store.processes.process_records import missing
+from fdstore.store.processes.task_words import task_words
 from fdstore.store.record_format import (
     FORMAT,
     SKIPPABLE,
@@ -44,6 +45,7 @@ from fdstore.store.trees.ceilings import parse as ceilings_in
 from fdstore.store.trees.collect_trees import collect_tree, due_names, trees_of
 from fdstore.telemetry.tracing import traceparent
 from fdstore.text.growth import empty_index
+from fdstore.text.words import joined_words
 from fdstore.wire.operation import Command, Operation, new_op
 from fdstore.wire.scripts import script, text
 
@@ -51,10 +53,10 @@ MAX_FIRST_FD = 1_000_000_000
 """The highest number that the descriptors of a new process may begin with."""
 
 LAUNCH_GRACE_S = 5
-"""How long a launched root is left for its launching program to claim before the sweep wakes a worker."""
+"""The time that a launching program has to claim its root before the sweep wakes a worker."""
 
 COLLECT_A_FEW = 3
-"""How many trees past their retention are checked whenever a tree is created."""
+"""Trees past their retention that are checked whenever a tree is created."""
 
 RELEASE_PIECE = 500
 """Descriptors that an end releases in one step, so that Redis is not blocked for long."""
@@ -240,11 +242,13 @@ def create_child(
     state: ProcessState = "open",
     program: Program = NO_PROGRAM,
     brief: str = "",
+    title: str = "",
     output: Output | None = None,
     call_id: str | None = None,
 ) -> Operation[ProcessHandle]:
     """Create a child process that holds the shared descriptors (all of them for None) under the same ids.
-    One round trip, no content is copied. The descriptor of `output` is in its record.
+    One round trip, no content is copied. The descriptor of `output` is in its record, as is `title`: the
+    first line of its task.
 
     Raises `NotFound`, `SpawnLimit`, `QuotaExceeded`, `Fenced`.
     """
@@ -255,7 +259,8 @@ def create_child(
         *(answer_field, handle.attempt, handle.id, state),
         *(program.name, program.digest, program.bundle, brief),
         *(("", "", "") if output is None else _empty(output)),
-        *(handle.highest, handle.highest_child, traceparent(), program.price_json),
+        *(handle.highest, handle.highest_child, traceparent(), program.price_json, title),
+        *(task_words(brief), "" if output is None else joined_words(output.source)),
         *(["*"] if share is None else ["", *share]),
     )
     [reply] = yield from run_with_ceilings(handle, [create])
@@ -278,11 +283,12 @@ def child_of_call(handle: ProcessHandle, call_id: str) -> Operation[str | None]:
         return None if answer is None else str(msgspec.json.decode(answer, type=list[str])[1])
 
 
-def launch(handle: ProcessHandle, brief: str) -> Operation[None]:
-    """Make an open process ready to run, with its task (JSON) as the first journal record. Raises `Fenced`
-    if it has ended or already runs."""
+def launch(handle: ProcessHandle, brief: str, title: str = "") -> Operation[None]:
+    """Make an open process ready to run, with its task (JSON) as the first journal record, and `title` as
+    the first line of that. Raises `Fenced` if it has ended or already runs."""
     keys = handle.keys
-    [reply] = yield [script("launch")((keys.tree.record, keys.record), handle.id, brief, LAUNCH_GRACE_S)]
+    arguments = (handle.id, brief, LAUNCH_GRACE_S, title, task_words(brief))
+    [reply] = yield [script("launch")((keys.tree.record, keys.record), *arguments)]
     outcome(reply, handle.id)
 
 
@@ -295,6 +301,7 @@ def end(
     release: bool = True,
     answer: str = "",
     answer_fd: str = "",
+    long_answer: str = "",
     broken: str = "",
 ) -> Operation[tuple[str, ...]]:
     """End the process. Return the ids of the ancestors that became ready and need a wake-up, because they
@@ -302,6 +309,7 @@ def end(
 
     An agent's text stream is sealed with the exit code when the process exits. Every other stream the
     process still writes breaks with the reason `broken` ("" means `cancelled` or `writer_lost`).
+    `long_answer` is the text of `answer_fd`, by whose words the process is found.
 
     Ending twice is allowed. Raises `Fenced` when a newer attempt runs it, `NotFound`.
     """
@@ -311,6 +319,7 @@ def end(
         *(RELEASE_PIECE if release else 0, answer, answer_fd),
         broken[:MAX_REASON_CHARS]
         or (end_reasons.CANCELLED if state == "cancelled" else end_reasons.WRITER_LOST),
+        *(joined_words(answer or long_answer), joined_words(reason)),
     )
     while True:
         [reply] = yield [finish]

@@ -46,7 +46,7 @@ MAX_PIECES = 100_000
 """The number of pieces of a state is below this."""
 
 LOOKS = 5
-"""How often a state that changes while it is read is read again."""
+"""The most reads of a state that changes while it is read."""
 
 
 class RunningCall(msgspec.Struct, frozen=True, kw_only=True):

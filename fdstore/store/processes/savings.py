@@ -12,6 +12,7 @@ bounded, see `lua/saved.lua`, and is deleted with its process.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import date
 
@@ -138,13 +139,14 @@ def read_savings(prefix: str, process: str | None = None) -> Operation[Savings]:
                 and (process is None or f"{each.process}.".startswith(f"{process}."))
             ]
         for first in range(0, len(members), AT_ONCE):
-            read = yield from _read(members[first : first + AT_ONCE])
+            read = yield from read_of(members[first : first + AT_ONCE])
             found.rows.extend(read.rows)
             found.unreadable.extend(read.unreadable)
     return found
 
 
-def _read(processes: list[ProcessKeys]) -> Operation[Savings]:
+def read_of(processes: Sequence[ProcessKeys]) -> Operation[Savings]:
+    """Return what was counted of these processes. One round trip, or none."""
     found = Savings(rows=[], unreadable=[])
     replies = yield from replies_or_damage([("HGETALL", keys.saved) for keys in processes])
     for keys, flat in zip(processes, replies, strict=True):

@@ -21,7 +21,7 @@ from fdstore.text.selection import FIRST_PAGE, Part
 from fdstore.wire.operation import Block, Operation
 
 BLOCK_S = 5.0
-"""How long a reader waits for a wake-up before it polls."""
+"""The time that a reader waits for a wake-up before it polls."""
 
 
 def wait_for_more(view: ContentInfo, seconds: float, *other_events: str) -> Operation[None]:

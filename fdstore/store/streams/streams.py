@@ -42,6 +42,7 @@ from fdstore.text.growth import Change, GrowingBytes, GrowingText, empty_index
 from fdstore.text.index import group_of
 from fdstore.text.media_types import BYTES_TYPE, type_of_bytes
 from fdstore.text.numbers import MAX_INTEGER
+from fdstore.text.words import joined_words
 from fdstore.wire.operation import Batch, Operation, Receive, Send, Value, new_op
 from fdstore.wire.scripts import decision_in, hset_if_accepted, script, text
 
@@ -251,7 +252,7 @@ def open_stream(
     lease = "" if lease_s is None else check_lease(lease_s)
     create = script("open")(
         *(keys, answer_field, handle.attempt, handle.id, size, source, writer, lease, empty_index(size)),
-        handle.highest,
+        *(handle.highest, joined_words(source)),
     )
     [reply] = yield from run_with_ceilings(handle, [create])
     fd, content = map(text, outcome(reply, handle.id))

@@ -44,7 +44,7 @@ TEXT_OVERHEAD = 1.07
 """Bytes of Redis memory per byte of stored text, at most."""
 
 CEILINGS_AGAIN_S = 5.0
-"""When a client reads the ceilings again after it failed to."""
+"""The time after which a client that failed to read the ceilings reads them again."""
 
 AT_A_TIME = 500
 """Trees read in one round trip."""

@@ -1,4 +1,4 @@
-"""Find processes and descriptors by name, in all trees."""
+"""Find processes and descriptors: by name in all trees, and by words in those used last."""
 
 from __future__ import annotations
 
@@ -10,19 +10,28 @@ import msgspec
 
 from fdstore.errors import NotFound
 from fdstore.records import ProcessRecord, Unreadable
-from fdstore.store.keys import TreeKeys
-from fdstore.store.processes.process_records import tree_names, tree_record
+from fdstore.store.addresses import SCHEME
+from fdstore.store.keys import TreeKeys, process_keys
+from fdstore.store.processes.process_records import record, tree_names, tree_record
 from fdstore.store.record_format import SKIPPABLE, unreadable
 from fdstore.store.views.usage import DescriptorUsage, Tell, Usage, describe, read_tables
+from fdstore.store.views.word_search import Found, exact, search
 from fdstore.wire.operation import Operation
 
 
 class Findings(msgspec.Struct, kw_only=True):
-    """Processes by id, descriptors by process and number, and the records that could not be read."""
+    """Processes by id, descriptors by process and number, what has the words, and the records that could
+    not be read."""
 
     processes: list[ProcessRecord] = []
     descriptors: list[DescriptorUsage] = []
+    words: list[Found] = []
     unreadable: list[Unreadable] = []
+
+
+def is_glob(pattern: str) -> bool:
+    """Return whether a pattern is for whole names."""
+    return re.search(r"[*?\[]", pattern) is not None
 
 
 def matcher(pattern: str) -> Callable[[str], bool]:
@@ -32,7 +41,7 @@ def matcher(pattern: str) -> Callable[[str], bool]:
     >>> matcher("BUILD")("build.log"), matcher("*.log")("build.log"), matcher("*.log")("build.log.gz")
     (True, True, False)
     """
-    if re.search(r"[*?\[]", pattern):
+    if is_glob(pattern):
         whole = re.compile(translate(pattern), re.IGNORECASE)
         return lambda name: whole.match(name) is not None
     part = pattern.casefold()
@@ -40,11 +49,17 @@ def matcher(pattern: str) -> Callable[[str], bool]:
 
 
 def find(prefix: str, pattern: str, tell: Tell = lambda done: None) -> Operation[Findings]:
-    """Return the processes whose id or program matches, and the descriptors whose name or source does. Reads
-    the records of all processes and descriptors: some round trips for each tree, and one for each process.
-    `tell` is called with the number of trees searched so far."""
-    matches = matcher(pattern)
+    """Return the processes whose id or program matches, the descriptors whose name or source does, and what
+    else has the words of the pattern (`word_search`), unless it is a glob. Of a URL (`fdstore://triage/fd:3`),
+    return that process or descriptor alone.
+
+    Reads the records of all processes and descriptors: some round trips for each tree, and one for each
+    process. `tell` is called with the number of trees searched so far."""
     found = Findings()
+    if pattern.startswith(SCHEME):
+        yield from _find_address(prefix, pattern, found)
+        return found
+    matches = matcher(pattern)
     for done, name in enumerate((yield from tree_names(prefix, found.unreadable)), 1):
         try:
             yield from _find_in_tree(prefix, name, matches, found)
@@ -53,17 +68,33 @@ def find(prefix: str, pattern: str, tell: Tell = lambda done: None) -> Operation
         except SKIPPABLE as error:
             found.unreadable.append(unreadable(error))
         tell(done)
+    if not is_glob(pattern):
+        listed = {(each.process, each.fd) for each in found.descriptors}
+        by_words = yield from search(prefix, pattern, damaged=found.unreadable)
+        found.words = [each for each in by_words if (each.process, each.fd) not in listed]
     return found
 
 
+def _find_address(prefix: str, url: str, found: Findings) -> Operation[None]:
+    address = yield from exact(prefix, url)
+    if isinstance(address, str):
+        found.processes.append((yield from record(prefix, address)))
+    elif address is not None:
+        keys, damaged = process_keys(prefix, address.process), Usage()
+        tables, contents = yield from read_tables(keys.tree, [keys.process], damaged)
+        described = describe(keys.process, tables[keys.process], contents)
+        found.descriptors += [each for each in described if each.fd == address.fd]
+        found.unreadable += damaged.unreadable
+
+
 def _find_in_tree(prefix: str, name: str, matches: Callable[[str], bool], found: Findings) -> Operation[None]:
-    record = yield from tree_record(prefix, name)
-    found.unreadable += record.unreadable
+    tree = yield from tree_record(prefix, name)
+    found.unreadable += tree.unreadable
     found.processes += [
-        member for member in record.members if matches(member.id) or matches(member.program or "")
+        member for member in tree.members if matches(member.id) or matches(member.program or "")
     ]
     damaged = Usage()
-    ids = [member.id for member in record.members]
+    ids = [member.id for member in tree.members]
     tables, contents = yield from read_tables(TreeKeys(prefix, name), ids, damaged)
     found.descriptors += [
         each

@@ -30,7 +30,7 @@ from fdstore.store.views.worker_registry import decode_workers, worker_reads
 from fdstore.wire.operation import Operation
 
 KEPT_S = 86400
-"""How long the sums are kept after the last sweep."""
+"""The time for which the sums are kept after the last sweep."""
 
 OLDEST = 100
 """Messages at the head of the queue among which the oldest process is looked for: some may be for

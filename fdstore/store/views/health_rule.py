@@ -19,13 +19,13 @@ from fdstore.store.doctor.safety import Finding
 from fdstore.text.quantities import duration, format_count, format_size, moment
 
 PATIENCE_S = 60.0
-"""How long a process may wait for a worker, and a sweep may be over, before a person is told."""
+"""The wait of a process for a worker, and the time since the last sweep, after which a person is told."""
 
 BUSY_PATIENCE_S = 600.0
 """The same while every slot is busy: more workers are needed, but work goes on."""
 
 VANISHED_S = 3600.0
-"""How long a worker that vanished is a problem; then it is a note until it is forgotten."""
+"""The time for which a vanished worker is a problem; then it is a note until it is forgotten."""
 
 FILLING = 0.8
 """The part of maxmemory above which memory is a note."""

@@ -7,16 +7,18 @@ trips.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import lru_cache
 
 import msgspec
 
 from fdstore.errors import DamagedRecord
-from fdstore.records import Record, TreeCounts, Unreadable
+from fdstore.records import TOKEN_COUNTS, ModelPrice, Record, TokenUsage, TreeCounts, Unreadable
+from fdstore.store.clock import seconds_of
 from fdstore.store.keys import TreeKeys, is_root, member_of
-from fdstore.store.record_format import replies_or_damage, show_bytes
+from fdstore.store.record_format import UNREADABLE, replies_or_damage, show_bytes, timestamp
 from fdstore.store.tree_facts import COUNTED, counts_or_damage
-from fdstore.wire.operation import Operation
+from fdstore.wire.operation import Batch, Operation
 from fdstore.wire.scripts import text
 
 MAX_NAMES = 20_000
@@ -25,16 +27,21 @@ MAX_NAMES = 20_000
 MAX_MEMBERS = 1_000
 """Processes of one tree that are counted by state."""
 
-_PROCESS_FIELDS = ("state", "program", "input_tokens", "output_tokens", "losses")
+_PROCESS_FIELDS = ("state", "program", "losses", "price", *TOKEN_COUNTS)
+_ROOT_FIELDS = ("task", "reason", "exit_code", "started_at", "ended_at")
 
 
 class TreeSummary(Record, frozen=True, kw_only=True):
-    """One tree: its root's program and state, its size, and its processes by state. `counted` is how
-    many of its processes are counted in `states`, `tokens` and `losses`."""
+    """One tree: its size, its processes by state, and of its root the program, the first line of its task,
+    the state and why it has that, when it started and when it ended (None: not yet). `counted` is how many
+    of its processes are counted in `states`, `tokens`, `costs` (by currency) and `losses`."""
 
     tree: str
     program: str | None
+    task: str | None
     state: str
+    reason: str | None
+    exit_code: str | None
     states: dict[str, int]
     programs: tuple[str, ...]
     counted: int
@@ -43,9 +50,17 @@ class TreeSummary(Record, frozen=True, kw_only=True):
     contents: int
     bytes: int
     tokens: int
+    costs: dict[str, float]
     losses: int
     created_at: float
+    started_at: float | None
+    ended_at: float | None
     used_at: float
+
+    def took_s(self, now_s: float) -> float:
+        """Return how long its root has run until its end, or until now."""
+        started_at = self.created_at if self.started_at is None else self.started_at
+        return max(0.0, (now_s if self.ended_at is None else self.ended_at) - started_at)
 
 
 class TreeNames(msgspec.Struct, frozen=True):
@@ -60,6 +75,12 @@ def recent_names(prefix: str, most: int = MAX_NAMES) -> Operation[TreeNames]:
     key = TreeKeys(prefix, "").trees
     entries, total = yield [("ZRANGE", key, 0, most - 1, "REV"), ("ZCARD", key)]
     return TreeNames([text(each) for each in entries if is_root(each)], total)
+
+
+def recent_names_at(prefix: str, most: int) -> Operation[tuple[list[str], float]]:
+    """Return the names of the trees used last, in the order of names, and the Redis time. One round trip."""
+    entries, now = yield [("ZRANGE", TreeKeys(prefix, "").trees, 0, most - 1, "REV"), ("TIME",)]
+    return sorted(text(each) for each in entries if is_root(each)), seconds_of(now)
 
 
 def summaries(
@@ -83,21 +104,28 @@ def summaries(
         [] if isinstance(ids, DamagedRecord) else [keys for each in ids if (keys := member_of(tree, each))]
         for tree, ids in zip(trees, replies[1::2], strict=True)
     ]
-    states = yield from replies_or_damage(
-        [("HMGET", keys.record, *_PROCESS_FIELDS) for of_one in members for keys in of_one]
-    )
+    roots = [keys for of_one in members for keys in of_one[:1]]
+    reads: Batch = [("HMGET", keys.record, *_PROCESS_FIELDS) for of_one in members for keys in of_one]
+    reads += [("HMGET", keys.record, *_ROOT_FIELDS) for keys in roots]
+    states = yield from replies_or_damage(reads)
+    of_roots = iter(states[len(states) - len(roots) :])
     found, start = [], 0
     for tree, facts, of_one in zip(trees, replies[::2], members, strict=True):
         processes = states[start : start + len(of_one)]
         start += len(of_one)
+        root = next(of_roots) if of_one else []
         if (counts := counts_or_damage(tree.tree, facts, damaged)) is not None:
-            found.append(_summary(counts, processes))
+            found.append(_summary(counts, processes, root))
     return found
 
 
-def _summary(tree: TreeCounts, processes: list[list[bytes | None] | DamagedRecord]) -> TreeSummary:
+_Fields = list[bytes | None] | DamagedRecord
+
+
+def _summary(tree: TreeCounts, processes: list[_Fields], root: _Fields) -> TreeSummary:
     states: dict[str, int] = {}
     programs: dict[str, None] = {}
+    costs: dict[str, float] = {}
     tokens = losses = 0
     root_state, root_program = "unreadable", None
     for number, each in enumerate(processes):
@@ -108,14 +136,24 @@ def _summary(tree: TreeCounts, processes: list[list[bytes | None] | DamagedRecor
         states[state] = states.get(state, 0) + 1
         if program:
             programs[program] = None
-        tokens += _count(fields[2]) + _count(fields[3])
-        losses += _count(fields[4])
+        losses += _count(fields[2])
+        usage = [_count(each) for each in fields[4:]]
+        tokens += usage[0] + usage[1]
+        if fields[3] and (price := _price(fields[3])) is not None:
+            cost = price.cost(TokenUsage(**dict(zip(TOKEN_COUNTS, usage, strict=True))))
+            costs[price.currency] = costs.get(price.currency, 0.0) + cost
         if number == 0:
             root_state, root_program = state, program
+    facts = [None] * len(_ROOT_FIELDS) if isinstance(root, DamagedRecord) or not root else root
+    task, reason, exit_code = (show_bytes(each) if each else None for each in facts[:3])
+    started_at, ended_at = map(_moment, facts[3:])
     return TreeSummary(
         tree=tree.id,
         program=root_program,
+        task=task,
         state=root_state,
+        reason=reason,
+        exit_code=exit_code,
         states=states,
         programs=tuple(programs),
         counted=len(processes),
@@ -124,15 +162,32 @@ def _summary(tree: TreeCounts, processes: list[list[bytes | None] | DamagedRecor
         contents=tree.fds,
         bytes=tree.bytes,
         tokens=tokens,
+        costs=costs,
         losses=losses,
         created_at=tree.created_at,
+        started_at=started_at,
+        ended_at=ended_at,
         used_at=tree.used_at,
     )
+
+
+def _moment(value: bytes | None) -> float | None:
+    with suppress(*UNREADABLE):  # the page of its tree names it
+        return None if value is None else timestamp(value)
+    return None
 
 
 def _count(value: bytes | None) -> int:
     """Return a count; 0 for a damaged one. There are thousands, so this must be fast."""
     return int(value) if value and len(value) < 17 and value.isdigit() else 0
+
+
+@lru_cache(maxsize=1024)
+def _price(value: bytes) -> ModelPrice | None:
+    """Return a price, None for a damaged one; the same few are in all processes."""
+    with suppress(*UNREADABLE):
+        return msgspec.json.decode(value, type=ModelPrice)
+    return None
 
 
 @lru_cache(maxsize=1024)

@@ -10,11 +10,11 @@ from fdstore.errors import DamagedRecord
 from fdstore.records import Descriptor, ProcessRecord, Record, TreeLimits, Unreadable
 from fdstore.store.contents.descriptors import listing
 from fdstore.store.contents.naming import look_up
-from fdstore.store.keys import ProcessKeys
+from fdstore.store.keys import ProcessKeys, is_content
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes.asks import fold_lanes
 from fdstore.store.processes.process_records import decode_reply
-from fdstore.store.record_format import replies_or_damage, unreadable, whole_number
+from fdstore.store.record_format import replies_or_damage, show_bytes, unreadable, whole_number
 from fdstore.wire.operation import Operation
 
 SMALL_TABLE = 300
@@ -69,6 +69,32 @@ def descriptor_window(keys: ProcessKeys, before: int = 0) -> Operation[Descripto
         earlier=first if first > 1 else None,
         unreadable=tuple(unreadable(each) for each in looked_up if isinstance(each, DamagedRecord)),
     )
+
+
+def descriptor_names(keys: ProcessKeys) -> Operation[tuple[str, ...]]:
+    """Return the names of the descriptors of a process, by number; of a large table the last ones, without
+    names and references. Two round trips."""
+    total, next_fd = yield [("HLEN", keys.fds), ("HGET", keys.record, "next_fd")]
+    if total <= SMALL_TABLE:
+        [flat] = yield [("HGETALL", keys.fds)]
+        found = [
+            show_bytes(name)
+            for name, content in zip(flat[::2], flat[1::2], strict=True)
+            if is_content(keys.tree, content)
+        ]
+        return tuple(sorted(found, key=_by_number))
+    end = int(next_fd) if next_fd and next_fd.isdigit() and len(next_fd) < 17 else 1
+    numbered = [f"fd:{number}" for number in range(max(1, end - WINDOW), end)]
+    if not numbered:
+        return ()
+    [held] = yield [("HMGET", keys.fds, *numbered)]
+    return tuple(fd for fd, content in zip(numbered, held, strict=True) if content is not None)
+
+
+def _by_number(fd: str) -> tuple[bool, int, str]:
+    number = fd.removeprefix("fd:")
+    is_number = fd.startswith("fd:") and number.isdecimal()
+    return not is_number, int(number) if is_number and len(number) < 17 else 0, fd
 
 
 class Children(Record, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ from fdstore.store.views import worker_registry
 from fdstore.wire.operation import Operation
 
 PATIENCE_S = 3.0
-"""How long a caller waits before it explains the delay."""
+"""The time that a caller waits before it explains the delay."""
 
 
 def no_worker(prefix: str, *, for_agents: bool) -> Operation[str]:

@@ -20,11 +20,11 @@ LONGEST_S = 60.0
 """The longest registration. One that lasts longer was made before the Redis clock was set back."""
 
 HEARTBEAT_S = 8.0
-"""How long the registration of a worker lasts that says nothing else: two of its reports may be missed, and
-people see within ten seconds that it is gone."""
+"""The default lifetime of a worker's registration: two of its reports may be missed, and people see within
+ten seconds that it is gone."""
 
 KEPT_S = 86400.0
-"""How long a worker that vanished is listed."""
+"""The time for which a vanished worker is listed."""
 
 MAX_VANISHED = 100
 """Those that vanished last are kept: a worker that dies at each start must not fill the list."""
@@ -46,7 +46,7 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
 
 
 class WorkerLoad(Record, frozen=True, kw_only=True):
-    """What a worker is busy with, as its supervisor sees it.
+    """The load of a worker, as its supervisor sees it.
 
     slots       agents that it can run at the same time
     busy        slots that are in use
@@ -155,7 +155,7 @@ class Worker(Record, frozen=True, kw_only=True):
 
     @property
     def seen_at(self) -> float:
-        """When it was last seen, to a few seconds."""
+        """The time it was last seen, to a few seconds."""
         return self.alive_until - HEARTBEAT_S
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fdstore.text.previews.sample import Outline, Sample, counted, excerpt, part_of
 
 MAX_LINES = 4000
-"""How many lines are looked at."""
+"""The most lines that are looked at."""
 
 _HUNK = re.compile(r"@@ -\d{1,9}(?:,(\d{1,9}))? \+\d{1,9}(?:,(\d{1,9}))? @@")
 _GIT = "diff --git "

@@ -20,10 +20,10 @@ MAX_COMMAS = 200_000
 """A document with more commas is not looked at whole: it may have as many items, and each takes time."""
 
 MAX_DEPTH = 10
-"""What is deeper in a large document is not decoded."""
+"""The depth of a large document below which nothing is decoded."""
 
 MIN_ITEMS, MAX_ITEMS = 20, 2000
-"""How many items of a large array are decoded, as their size allows; of large ones only parts."""
+"""The least and most decoded items of a large array, as their size allows; of large ones only parts."""
 
 MAX_KEYS = 200
 """So many keys of a large object are decoded."""

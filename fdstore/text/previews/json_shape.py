@@ -18,7 +18,7 @@ from fdstore.text.previews.json_parts import REFUSALS, PartOfArray, PartOfObject
 from fdstore.text.previews.sample import SHORT_CHARS, Outline, Sample
 
 PART_CHARS = 12_000
-"""How much is looked at of a document that is cut."""
+"""The characters of a cut document that are looked at."""
 
 MAX_DEPTH = 100
 """JSON nested deeper than this has no shape."""

@@ -18,7 +18,7 @@ MAX_HITS = 1000
 """After this many hits only the end of a span is searched."""
 
 END_BYTES = 16_000
-"""How much of the end of a span with more hits is searched."""
+"""The bytes at the end of a span with more hits that are searched."""
 
 _FOLLOWING_BYTES = 20_000
 

@@ -19,10 +19,10 @@ from fdstore.text.previews.sample import (
 )
 
 JUDGED = 60
-"""How many lines decide whether a text is a log."""
+"""The number of lines that decide whether a text is a log."""
 
 JUDGED_CHARS = 400
-"""How much of a line decides whether it looks like an error."""
+"""The characters of a line that decide whether it looks like an error."""
 
 MIN_LINES = 6
 MIN_MARKS = 2

@@ -12,7 +12,7 @@ from collections import Counter
 from fdstore.text.previews.sample import Outline, Sample, counted, excerpt, first_and_last, part_of
 
 JUDGED = 60
-"""How many lines decide whether a text is metrics."""
+"""The number of lines that decide whether a text is metrics."""
 
 MIN_TYPES = 2
 SHOWN_FAMILIES = 30

@@ -27,25 +27,25 @@ WHOLE_BYTES = 1_500_000
 """A text in memory that is not longer than this is looked at whole; searching it takes some milliseconds."""
 
 END_BYTES = 500_000
-"""How much of either end of a longer one is looked at."""
+"""The bytes at either end of a longer one that are looked at."""
 
 BYTES_A_CHAR = 3
-"""What a character counts in a text that is not ASCII: the time goes with the bytes in UTF-8."""
+"""The bytes that a character counts in a text that is not ASCII: the time goes with the bytes in UTF-8."""
 
 SHORT_CHARS = 60_000
 """The lines of a text that is not longer are looked at one by one, if they are not too many."""
 
 HEAD_CHARS = 24_000
-"""How much of the beginning of a longer one is looked at by lines."""
+"""The characters at the beginning of a longer one that are looked at by lines."""
 
 TAIL_CHARS = 12_000
-"""How much of its end."""
+"""The same at its end."""
 
 MAX_LINES = 600
-"""How many lines of either end are looked at one by one."""
+"""The most lines of either end that are looked at one by one."""
 
 LINE_CHARS = 160
-"""How much of a line is shown."""
+"""The characters of a line that are shown."""
 
 _ERROR_WORDS = compile_words(
     rb"(?i:error|fail|fatal|critical|panic|exception|not ok|traceback)|(?m:^)E   "  # the last is pytest's

@@ -8,10 +8,10 @@ from fdstore.text.previews.sample import Outline, Sample, numbered_excerpt, part
 
 MIN_DEFINITIONS = 3
 MAX_LINES = 2000
-"""How many lines are looked at."""
+"""The most lines that are looked at."""
 
 MATCHED_CHARS = 400
-"""How much of a line is looked at: a definition does not begin later."""
+"""The characters of a line that are looked at: a definition does not begin later."""
 
 _LANGUAGES: dict[str, tuple[re.Pattern[str], re.Pattern[str]]] = {
     # what defines something, and a line that no prose has

@@ -14,10 +14,10 @@ from fdstore.text.previews.line_search import FoundLine
 from fdstore.text.previews.sample import Outline, Sample, counted, first_lines, numbered_excerpt, part_of
 
 MAX_LINES_AFTER = 3
-"""How many lines may follow a traceback at the end of a text."""
+"""The most lines that may follow a traceback at the end of a text."""
 
 MAX_LINES = 300
-"""How many lines of a traceback inside a text are looked at."""
+"""The most lines of a traceback inside a text that are looked at."""
 
 SHOWN_FIRST, SHOWN_LAST = 1, 2
 TAIL_CHARS = 300

@@ -17,7 +17,7 @@ from fdstore.results.context import Context
 from fdstore.results.tool_outcome import Started, ToolOutcome
 from fdstore.store.processes import forks, journal
 from fdstore.tools.arguments import Arguments, check_message
-from fdstore.tools.process_task import ForkTask, encode_task
+from fdstore.tools.process_task import ForkTask, encode_task, title_of
 from fdstore.tools.tool import Tool
 from fdstore.wire.operation import Disk, Operation
 
@@ -52,22 +52,21 @@ def run(context: Context, arguments: Fork, call_id: str | None) -> Operation[Too
     if not context.own_program.name or not records:
         raise InvalidArgument("", NO_CONVERSATION)
     tasks = [
-        encode_task(
-            ForkTask(
-                of=handle.id,
-                records=records,
-                call=call_id,
-                prompt=prompt,
-                copy=number,
-                copies=len(prompts),
-                may_spawn=context.forks_may_spawn,
-                answer_limit=context.direct_limit,
-                answer_limit_tokens=context.config.max_direct_output_tokens,
-            )
+        ForkTask(
+            of=handle.id,
+            records=records,
+            call=call_id,
+            prompt=prompt,
+            copy=number,
+            copies=len(prompts),
+            may_spawn=context.forks_may_spawn,
+            answer_limit=context.direct_limit,
+            answer_limit_tokens=context.config.max_direct_output_tokens,
         )
         for number, prompt in enumerate(prompts, 1)
     ]
-    copies = yield from forks.create_copies(handle, tasks, context.own_program, call_id)
+    briefs = [(encode_task(task), title_of(task)) for task in tasks]
+    copies = yield from forks.create_copies(handle, briefs, context.own_program, call_id)
     for copy in copies:
         yield Disk(partial(context.wake, copy.id))
     return Started(tuple(copy.id for copy in copies))

@@ -22,7 +22,7 @@ from fdstore.text.media_types import is_binary
 from fdstore.text.selection import selector
 from fdstore.tools.arguments import Arguments, Fd, check_message
 from fdstore.tools.needs import LINKED_PROGRAMS
-from fdstore.tools.process_task import SpawnTask, encode_task
+from fdstore.tools.process_task import SpawnTask, encode_task, title_of
 from fdstore.tools.tool import Tool
 from fdstore.wire.operation import Disk, Operation
 
@@ -102,19 +102,19 @@ def start_child(context: Context, arguments: Spawn, call_id: str | None) -> Oper
     yield from _check(context, arguments.additional_preload_fds, files)
     preload = yield from _shared_ids(context, arguments.additional_preload_fds, call_id)
     preload += yield from _ingest_files(context, files, call_id)
+    task = SpawnTask(
+        query=query,
+        preload=preload,
+        answer_limit=context.direct_limit,
+        answer_limit_tokens=context.config.max_direct_output_tokens,
+    )
     child = yield from processes.create_child(
         context.handle,
         preload,
         state="ready",
         program=processes.Program(linked.key, linked.digest, linked.bundle, linked.price),
-        brief=encode_task(
-            SpawnTask(
-                query=query,
-                preload=preload,
-                answer_limit=context.direct_limit,
-                answer_limit_tokens=context.config.max_direct_output_tokens,
-            )
-        ),
+        brief=encode_task(task),
+        title=title_of(task),
         output=_answer_stream(context, arguments) if arguments.background else None,
         call_id=call_id,
     )

@@ -20,8 +20,8 @@ MAX_VALUE_CHARS = 1_000_000
 
 
 class FunctionOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a call gave: a value, the id of a descriptor of a large one, or an error, which is an exception of
-    this `kind` in code."""
+    """The outcome of a call: a value, the id of a descriptor of a large one, or an error, which is an
+    exception of this `kind` in code."""
 
     value: Any = None
     fd: str = ""

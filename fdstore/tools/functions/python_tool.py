@@ -55,7 +55,7 @@ MAX_NESTING = 100
 """Maximum nesting of arguments that are searched for `{{...}}` placeholders."""
 
 MAX_EXPANDED = 20
-"""How many of the replaced placeholders are kept among the facts of a result."""
+"""The most replaced placeholders that are kept among the facts of a result."""
 
 
 class PythonTool(msgspec.Struct, frozen=True):
@@ -212,7 +212,7 @@ def call_function(
 
 
 class Raised(msgspec.Struct, frozen=True):
-    """What a function has raised."""
+    """The exception that a function has raised."""
 
     error: BaseException
 

@@ -2,7 +2,7 @@
 // in the URL. Everything here is done by links and forms, too, where scripts do not run.
 "use strict";
 (() => {
-  const { element, spaced, drawn, showReading, drawMarks, Follower, Scroller, Searcher } = globalThis.descriptor;
+  const { element, spaced, drawn, copyLink, showReading, drawMarks, Follower, Scroller, Searcher } = globalThis.descriptor;
   const BLOCK_BYTES = 4096;
   const root = document.getElementById("reader");
   const box = root.querySelector(".text");
@@ -263,6 +263,8 @@
     follower.listen();
   });
 
+  document.getElementById("copy-link").addEventListener("click", () => copyLink(box, tell));
+
   // --- search
 
   const searchForm = document.getElementById("search")?.form;
@@ -343,6 +345,7 @@
     n: () => searcher?.step(1),
     N: () => searcher?.step(-1),
     w: () => wrap?.click(),
+    y: () => copyLink(box, tell),
     ":": () => { go.focus(); go.select(); },
     Escape: () => searcher?.running && searcher.stop("cancelled"),
   };

@@ -44,15 +44,19 @@ function mergeChildren(now, next) {
   }
 }
 
-// Ages go on while the data do not change: `data-at` is a time by the clock of Redis, in seconds; `data-now` of
-// the page is when it was made. The texts are those of `ago` in text/quantities.py.
+// Ages go on while the data do not change: `data-at` is a time by the clock of Redis, in seconds, `data-from` the
+// begin of what goes on; `data-now` of the page is when it was made. The texts are those of `ago` and `duration` in
+// text/quantities.py.
 const AGE_UNITS = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
 const SHOWN_AS_AGE_S = 60 * 86400;
 
+function lengthOf(seconds) {
+  const [unit, name] = AGE_UNITS.find(([size]) => seconds >= size) || [1, "s"];
+  return `${Math.max(0, Math.floor(seconds / unit))} ${name}`;
+}
+
 function ageOf(seconds) {
-  if (seconds < 1) return "now";
-  const [unit, name] = AGE_UNITS.find(([size]) => seconds >= size);
-  return `${Math.floor(seconds / unit)} ${name} ago`;
+  return seconds < 1 ? "now" : `${lengthOf(seconds)} ago`;
 }
 
 function keepAges(main) {
@@ -65,7 +69,30 @@ function keepAges(main) {
       const age = now - Number(each.dataset.at);
       if (age < SHOWN_AS_AGE_S && each.textContent !== ageOf(age)) each.textContent = ageOf(age);
     }
+    for (const each of main.querySelectorAll("[data-from]")) {
+      const length = lengthOf(now - Number(each.dataset.from));
+      if (each.textContent !== length) each.textContent = length;
+    }
   }, 1000);
+}
+
+// Times are shown in the time zone of the browser; the title of each has the time in UTC. `data-stamp` is one in
+// seconds, with `data-form` if only its day or its time of day is shown.
+const localTime = (at) => new Date(at * 1000).toLocaleString("sv-SE");
+
+function localTimes(main) {
+  for (const each of main.querySelectorAll("time[data-stamp]")) {
+    const at = Number(each.dataset.stamp);
+    const local = localTime(at);
+    const milliseconds = String(Math.floor((at % 1) * 1000)).padStart(3, "0");
+    const forms = { clock: `${local.slice(11)}.${milliseconds}`, day: local.slice(0, 10) };
+    const text = forms[each.dataset.form] || local;
+    if (each.textContent !== text) each.textContent = text;
+  }
+  for (const each of main.querySelectorAll("time[data-at]")) {
+    const title = `${localTime(Number(each.dataset.at))} · ${each.getAttribute("datetime")}`;
+    if (each.title !== title) each.title = title;
+  }
 }
 
 function atEnd() {
@@ -123,6 +150,7 @@ function followLive(main) {
       setTimeout(listen, 2000);
     };
   };
+  main.addEventListener("moved", () => { hush(); listen(); });
   document.addEventListener("visibilitychange", () => (document.hidden ? hush() : listen()));
   window.addEventListener("pagehide", hush);
   // another page was put into this one
@@ -189,5 +217,11 @@ document.addEventListener("submit", (event) => {
 });
 
 const main = document.getElementById("main");
-if (main.dataset.now) keepAges(main);
+if (main.dataset.now) {
+  keepAges(main);
+  localTimes(main);
+  main.addEventListener("updated", () => localTimes(main));
+  const zone = document.getElementById("zone");
+  if (zone) zone.textContent = Intl.DateTimeFormat().resolvedOptions().timeZone || "local";
+}
 if (main.dataset.live) followLive(main);

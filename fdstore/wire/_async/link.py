@@ -37,7 +37,7 @@ class Link:
         self.owed = 0
         """The number of outstanding replies."""
         self.refused = False
-        """Whether the last request got a reply that is or contains an error."""
+        """True if the last request got a reply that is or contains an error."""
         self._stream: _Stream | None = None
         to_connect, to_reply = self.connection.socket_connect_timeout, self.connection.socket_timeout
         if patience_s is not None:
@@ -142,7 +142,7 @@ class _Stream(asyncio.Protocol):
         self.transport = cast("asyncio.Transport", transport)
         self.arrived: deque[Any] = deque()
         self.full = False
-        """Whether the write buffer is above its limit."""
+        """True while the write buffer is above its limit."""
         self._loop = asyncio.get_running_loop()
         self.closed: asyncio.Future[None] = self._loop.create_future()
         self.error: RedisError | None = None

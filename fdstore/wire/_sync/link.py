@@ -43,8 +43,8 @@ from fdstore.wire.redis_errors import refuses_service
 
 FINISH_S = 1.0
 LOCAL_POLL_NS, REMOTE_POLL_NS = 400_000, 50_000
-"""How long a reader polls for a reply before it sleeps. A server on this machine stores 100 KB in 250 us;
-longer polls of a remote one would wait for the network."""
+"""The time that a reader polls for a reply before it sleeps. A server on this machine stores 100 KB in 250
+us; longer polls of a remote one would wait for the network."""
 
 MIN_UNPOLLED, MAX_UNPOLLED = 16, 256
 """Number of replies that are waited for without polling after polls in vain: at first, and after it doubled
@@ -70,7 +70,7 @@ class Link:
         self.owed = 0
         """The number of outstanding replies."""
         self.refused = False
-        """Whether the last request got a reply that is or contains an error."""
+        """True if the last request got a reply that is or contains an error."""
         self._sock: socket.socket | None = None
         self._write: Callable[[bytes], int]
         self._read: Callable[[], int]

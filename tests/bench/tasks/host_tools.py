@@ -14,13 +14,13 @@ from tests.bench.tasks.hosts import Host
 
 
 class Session:
-    """What the functions work on during one run."""
+    """The host and documents that the functions work on during one run."""
 
     def __init__(self, host: Host, documents: dict[str, Callable[[], str]]) -> None:
         self.host = host
         self.documents = documents
         self.unread = ""
-        """What a build printed since it was last asked for."""
+        """The text that a build printed since it was last asked for."""
 
 
 session: Session | None = None

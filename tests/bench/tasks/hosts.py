@@ -35,7 +35,7 @@ PREVIEW_CHARS = 2000
 
 
 class Host:
-    """What a host keeps between calls: the files of the task, and results that it saved."""
+    """The state that a host keeps between calls: the files of the task, and results that it saved."""
 
     def __init__(self, column: Column, files: dict[str, str]) -> None:
         self.column = column

@@ -1,4 +1,4 @@
-"""How a model finds, reads and counts with what each column gives it.
+"""Plans by which a model finds, reads and counts with what each column gives it.
 
 A plan is a generator: it yields the model's next message, receives the results of its calls, and returns the
 answer. It knows a text only by what was shown to it. The same plan solves a task in all columns; what differs

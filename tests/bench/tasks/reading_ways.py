@@ -1,4 +1,4 @@
-"""How an agent reads every line of long texts: its plans, and what its children do. See `reading`."""
+"""Ways to read every line of long texts: an agent's plans, and the work of its children. See `reading`."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ PAGES = 24
 """Of one read: of 4000 characters each, they are fewer than the 100 000 that a read may show."""
 
 NOTHING = "none"
-"""What a model answers that finds nothing in a part."""
+"""The answer of a model that finds nothing in a part."""
 
 MESSAGE_CHARS = 1_000_000, 400_000
-"""What the reads of one message show at most, of texts that are less than half of a window together, and of
-longer ones: as much as a window takes beside results that are not cleared yet."""
+"""The most characters that the reads of one message show, of texts that are less than half of a window
+together, and of longer ones: as much as a window takes beside results that are not cleared yet."""
 
 _PAGES = re.compile(r'<fd_result fd="(fd:[0-9]+)" pages="([0-9]+)"')
 _BODY = re.compile(r"<python_result [^>]*>\n(.*)\n</python_result>", re.DOTALL)

@@ -1,4 +1,4 @@
-"""What was measured, and whether it holds the bars.
+"""The measured results, and the bars that they must hold.
 
     fdstore is right in each task
     focused    at most 1.1 of the tokens of the best other way that is right

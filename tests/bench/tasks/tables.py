@@ -17,7 +17,7 @@ def refunded() -> list[str]:
 
 
 def mention_is_shown(seen: str) -> bool:
-    """Whether a line was seen that mentions it and has the number of its issue, or is the line of that
+    """Return whether a line was seen that mentions it and has the number of its issue, or is the line of that
     number by its position, 138."""
     lines = [line for line in seen.splitlines() if texts.MENTIONED in line]
     by_position = any(line.startswith("138:") for line in lines) and '"number": 4137' in seen

@@ -1,4 +1,4 @@
-"""What the tests of this folder look at, and how they read it from the page."""
+"""The store that the tests of this folder look at, and functions that read it from the page."""
 
 from __future__ import annotations
 

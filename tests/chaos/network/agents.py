@@ -54,7 +54,7 @@ class Script:
 
 
 class Work(NamedTuple):
-    """What the journal of an agent says of its calls, and what its draft contains."""
+    """The calls of an agent according to its journal, and the content of its draft."""
 
     lines: list[Attempt]
     parcels: list[Attempt]

@@ -1,4 +1,4 @@
-"""What the clients of a test did to the store, as they saw it: the history that `checks` judges.
+"""The operations of the clients of a test on the store, as they saw them: the history that `checks` judges.
 
 Clients and tests run on one host, so their times (monotonic, in seconds) are comparable.
 """
@@ -44,7 +44,7 @@ class Operation(msgspec.Struct, kw_only=True):
 
     @property
     def surely_ended_s(self) -> float:
-        """When its effect was there at the latest: one of unknown outcome may still be on its way."""
+        """The latest time at which its effect was there: one of unknown outcome may still be on its way."""
         return self.ended_s if self.outcome == "acknowledged" else math.inf
 
 

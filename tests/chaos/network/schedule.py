@@ -1,4 +1,4 @@
-"""Which faults a network has, and when: a schedule that follows from a seed.
+"""The faults of a network and their times: a schedule that follows from a seed.
 
 Each machine beside Redis has a sequence of faults of its own, so several overlap. All concern the way between
 that machine and Redis; no other machines talk to each other.

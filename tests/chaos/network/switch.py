@@ -24,7 +24,7 @@ Direction = tuple[str, str]
 
 
 class Rule(NamedTuple):
-    """How a direction treats a frame: the chance that it is lost, and its delay."""
+    """The treatment of a frame in one direction: the chance that it is lost, and its delay."""
 
     loss: float = 0.0
     delay_s: float = 0.0
@@ -45,7 +45,7 @@ class Switch:
         self._rules: dict[Direction, Rule] = {}
         self._homes: dict[bytes, str] = {}
         self.frames: Counter[str] = Counter()
-        """How many were `passed` and `lost`."""
+        """The numbers of frames `passed` and `lost`."""
 
     def open(self) -> None:
         """Begin to forward."""

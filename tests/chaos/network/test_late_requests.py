@@ -1,4 +1,4 @@
-"""What a client has sent into a broken network and given up is not executed later."""
+"""A request that a client has sent into a broken network and given up is not executed later."""
 
 from __future__ import annotations
 

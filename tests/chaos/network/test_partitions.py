@@ -38,8 +38,8 @@ ROOT = "clients"
 
 
 class Weather(NamedTuple):
-    """How long there are faults, by how much leases and time-outs are shortened, and within how many leases
-    after the healing everything ends: in short ones, forks and a busy machine weigh more."""
+    """The seconds of faults, the factor by which leases and time-outs are shortened, and the leases after the
+    healing within which everything ends: in short ones, forks and a busy machine weigh more."""
 
     seconds: float
     faster: float

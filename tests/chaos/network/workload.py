@@ -44,7 +44,7 @@ Client = Callable[["Clients", Process, History, random.Random], None]
 
 
 class Clients:
-    """What the threads share."""
+    """The state that the threads share."""
 
     def __init__(self, url: str, folder: Path) -> None:
         self.url = url

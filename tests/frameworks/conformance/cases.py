@@ -1,4 +1,4 @@
-"""What every adapter of a conversation must hold, each case written once for all of them."""
+"""The cases that every adapter of a conversation must pass, each written once for all of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CASES: dict[str, Case] = {}
 
 
 class World:
-    """What a case has: an adapter, a store on a server of its own, and what its functions return.
+    """The world of a case: an adapter, a store on a server of its own, and the results of its functions.
 
     text     5000 lines, with all that an encoding could lose
     png      an image of 1 x 1 pixels

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 from fdstore.client import Store
 
 Result = str | dict[str, Any] | list[str | bytes]
-"""What a function returns: a text, an object, or blocks, of which bytes are PNG images."""
+"""The value that a function returns: a text, an object, or blocks, of which bytes are PNG images."""
 
 
 @dataclass(frozen=True)
@@ -40,26 +40,26 @@ class Function:
     name: str
     run: Callable[[], Result | Awaitable[Result]]
     is_direct: bool = False
-    """Whether its result ends the run and is what the caller gets."""
+    """True if its result ends the run and is what the caller gets."""
     needs_approval: bool = False
     returns_blocks: bool = False
 
 
 @dataclass(frozen=True)
 class Ran:
-    """What came of a run."""
+    """The outcome of a run."""
 
     results: Sequence[str]
     """The text of each result of a tool that the model was shown in its last request, in order."""
     failed: Sequence[bool]
-    """Whether each of them was shown as an error."""
+    """For each of them, True if it was shown as an error."""
     images: int
     """The images among them."""
     seen: str
     """All that the model was shown in each request."""
     system: str
     answer: str
-    """What the caller got."""
+    """The answer that the caller got."""
 
 
 class Driver(ABC):

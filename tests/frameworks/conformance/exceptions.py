@@ -1,4 +1,4 @@
-"""Which cases do not apply to a framework, and why: the same list is on the page of frameworks."""
+"""Cases that do not apply to a framework, with reasons: the same list is on the page of frameworks."""
 
 EXCEPTIONS = {
     ("Agno", "direct results"): (

@@ -299,7 +299,7 @@ def test_an_agent_in_a_tool_shares_the_process_of_its_run(store: Store, read_log
 def test_members_of_a_team_share_the_process_of_its_run(
     store: Store, read_log: Callable[[], str], mode: str
 ) -> None:
-    """What a member stores, another one and the leader read."""
+    """A text that a member stores is read by another one and by the leader."""
     ours = FdstoreTools(store)
     reads = [call("read_log"), say("It is fd:1.")]
     counts = [call("read_fd", fd="fd:1#L8"), say("Line 8.")]

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from click.testing import CliRunner
 
 from fdstore.agent.context_savings import read_agent_savings
@@ -15,6 +16,8 @@ from fdstore.store.processes.savings import Saved
 from fdstore.testing import Request, Usage, call, say, turn
 from fdstore.text.tokens import estimate_tokens
 from fdstore.tools.clearing import ClearingConfig
+from fdstore.web.journal_tracks import JournalTracks
+from fdstore.web.saved import read_saved
 from tests.on_redis.running_agents import READER, SMALL, Agents, lines, running, tool
 
 LONG = "".join(f"an answer in many words, line {number}\n" for number in range(40))
@@ -71,6 +74,31 @@ def test_what_an_agent_stored_saw_read_and_cleared_is_counted(store: Store, tmp_
     line = "[Cleared to save room; the same call shows it again.]"
     assert of_read.cleared_chars == len(page) - len(line)
     assert ("solo", "echo") not in rows
+
+
+def test_the_inspector_draws_the_same_turn_by_turn(store: Store, tmp_path: Path) -> None:
+    play(store, tmp_path)
+    rows = [row for (process, _), row in saved(store).items() if process == "solo"]
+    [solo] = [each for each in store.tree("solo").members if each.id == "solo"]
+
+    tracks = store.run(JournalTracks().read(store.prefix, [solo]))
+    found = store.run(read_saved(store.prefix, [solo], tracks))
+
+    curve = found.curve
+    assert curve is not None
+    assert (curve.turns, curve.sent) == (5, solo.input_tokens)
+    assert curve.kept == sum(row.kept_tokens for row in rows) > 0
+    assert curve.read == sum(row.read_tokens for row in rows) > 0
+    assert curve.cleared == pytest.approx(sum(row.cleared_tokens for row in rows), abs=4)
+    assert [point.turn for point in curve.points] == [1, 2, 3, 4, 5]
+    of_input = rows_by_tool(rows)["(input)"].kept_tokens
+    first = curve.points[0]
+    assert first.without - first.sent == of_input
+    assert found.metered is None
+
+
+def rows_by_tool(rows: list[Saved]) -> dict[str, Saved]:
+    return {row.tool: row for row in rows}
 
 
 def test_the_verb_shows_agents_and_what_is_known_of_them_alone(

@@ -1,4 +1,4 @@
-"""What a provider has counted for a request corrects the estimates of the next results."""
+"""The count of a provider for a request corrects the estimates of the next results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What agents cost, where their programs say what a model costs."""
+"""The cost of agents whose programs say what a model costs."""
 
 from __future__ import annotations
 

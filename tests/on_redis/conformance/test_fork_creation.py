@@ -30,7 +30,7 @@ def test_forks_are_cancelled_if_another_process_uses_up_the_limit_meanwhile(
     store: Store, proc: Process
 ) -> None:
     root = store.process("small", limits=TreeLimits(tree_live=4))
-    making = forks.create_copies(root.handle, ["{}", "{}", "{}"], Program("p", "0", "{}"), "toolu_1")
+    making = forks.create_copies(root.handle, [("{}", "")] * 3, Program("p", "0", "{}"), "toolu_1")
 
     looked = store.run(serve_request(next(making)))
     root.child()
@@ -49,10 +49,10 @@ def test_forks_are_cancelled_if_another_process_uses_up_the_limit_meanwhile(
 def test_a_repeated_fork_call_creates_no_further_forks(store: Store, proc: Process) -> None:
     program = Program("p", "0", "{}")
 
-    first = store.run(forks.create_copies(proc.handle, ["{}", "{}"], program, "toolu_1"))
+    first = store.run(forks.create_copies(proc.handle, [("{}", "")] * 2, program, "toolu_1"))
 
     assert [copy.id for copy in first] == ["triage.1", "triage.2"]
-    again = store.run(forks.create_copies(proc.handle, ["{}", "{}"], program, "toolu_1"))
+    again = store.run(forks.create_copies(proc.handle, [("{}", "")] * 2, program, "toolu_1"))
     assert [copy.id for copy in again] == ["triage.1", "triage.2"]
 
 

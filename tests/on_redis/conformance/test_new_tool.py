@@ -38,7 +38,7 @@ TOOL = Tool(
 
 @pytest.fixture
 def found(redis_url: str, tmp_path: Path) -> dict[str, Any]:
-    """Where fdstore finds the tool."""
+    """Return the places where fdstore finds the tool."""
     (tmp_path / "count_lines.py").write_text(TOOL, "utf-8")
 
     done = subprocess.run(

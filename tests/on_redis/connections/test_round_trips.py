@@ -1,4 +1,4 @@
-"""How many round trips clients wait for, their connections and forgotten scripts included."""
+"""The round trips that clients wait for, their connections and forgotten scripts included."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.on_redis.running_agents import running, tool
 TABLE = re.compile(r"^\| ([^|]+) \| (\d+) \| (\d+) \|$", re.MULTILINE)
 Counted: TypeAlias = tuple[Process, CountingRunner]
 STEPS = (TURN, "from the claim", "the last answer")
-"""What a model, or who waits for it, waits for beside the model itself."""
+"""The waits of a model, or of its caller, beside the model itself."""
 SPEED = Path(__file__).parents[3] / "docs" / "explanation" / "speed.md"
 
 

@@ -28,7 +28,7 @@ COMMANDS = {
     "worker": ["worker", "-c", "1", "--metrics-port", "0", "--sandbox", "off"],
 }
 END_S = 20
-"""How long a server may take to end, on a busy machine: less than clients may take for a request (30 s)."""
+"""The time that a server may take to end, on a busy machine: less than the 30 s of a client's request."""
 
 UNFINISHED = [
     b"",

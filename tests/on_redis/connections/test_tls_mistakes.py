@@ -1,4 +1,4 @@
-"""What `connect` says of a URL whose scheme is not that of the port, or whose files for TLS are missing."""
+"""Errors of `connect` for a URL whose scheme is not that of the port, or whose files for TLS are missing."""
 
 from __future__ import annotations
 

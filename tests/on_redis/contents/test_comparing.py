@@ -55,6 +55,27 @@ def test_a_diff_makes_the_new_text_of_the_old_one(
     assert patched(old, diff) == new
 
 
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(old=TEXTS, new=TEXTS, most=st.integers(0, 12))
+def test_a_diff_that_is_cut_has_the_first_lines_and_counts_all(
+    proc: Process, old: str, new: str, most: int
+) -> None:
+    a, b = (parse_request(proc.create(text, page_size=4).fd) for text in (old, new))
+
+    def diff(most_lines: int) -> tuple[object, str]:
+        pieces: list[bytes] = []
+        operation = comparing.compare(proc.handle, a, b, write=pieces.append, most_lines=most_lines)
+        return proc.store.run(operation), b"".join(pieces).decode()
+
+    (counted, cut), (counted_all, whole) = diff(most), diff(1000)
+
+    assert counted == counted_all
+    assert whole.startswith(cut)
+    lines = [line for line in StringIO(cut, newline="\n").readlines()[2:] if line[0] in " +-"]
+    assert len(lines) <= most
+    assert cut == whole or len(lines) == most
+
+
 def test_a_diff_is_that_of_diff(proc: Process) -> None:
     proc.create(LOG, page_size=50)
     proc.create(CHANGED)

@@ -1,4 +1,4 @@
-"""Which redis-server is started, and the errors if there is none that can load the data."""
+"""The redis-server that is started, and the errors if there is none that can load the data."""
 
 from __future__ import annotations
 

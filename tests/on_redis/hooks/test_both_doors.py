@@ -1,5 +1,4 @@
-"""What a hook stores of a tool's result and what the gateway stores of it: the same texts, cut at the same
-places, with lines."""
+"""A hook and the gateway store the same texts of a tool's result, cut at the same places, with lines."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def fs(redis_url: str) -> Iterator[FdstoreFileSystem]:
 
 
 class Fixtures(abstract.AbstractFixtures):
-    """What the suite of fsspec needs to know of this filesystem."""
+    """The facts of this filesystem that the suite of fsspec needs."""
 
     @pytest.fixture
     def fs(self, redis_url: str) -> Iterator[FdstoreFileSystem]:

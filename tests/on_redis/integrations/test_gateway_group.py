@@ -118,7 +118,7 @@ def test_a_cancelled_call_is_cancelled_at_its_server_alone(group: Group) -> None
 
 
 def test_a_server_that_ends_leaves_and_the_others_go_on(group: Group) -> None:
-    """What it owes is answered; programs see an exception; its tools are gone."""
+    """The calls that it owes are answered; programs see an exception; its tools are gone."""
     group.run("kept = await one.echo(text='hi')")
     owed = group.send("tools/call", name="one__never", arguments={})
     program = group.begin("try:\n    await one.exit()\nexcept RuntimeError as e:\n    print('ended:', e)")

@@ -1,4 +1,4 @@
-"""What the adapters of agent frameworks share, on a real store; the frameworks are in `tests/frameworks`."""
+"""The core of the adapters of agent frameworks, on a real store; the frameworks are in `tests/frameworks`."""
 
 from __future__ import annotations
 

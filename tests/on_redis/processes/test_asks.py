@@ -71,11 +71,11 @@ class Asking:
         return [found[number].error or found[number].text for number in range(count)]
 
     def asked(self) -> Counter[str]:
-        """How often the model was asked each question."""
+        """Return how often the model was asked each question."""
         return Counter(map(question_of, self.agents.model.requests))
 
     def counts(self, call: str = "call") -> list[int]:
-        """How many asks there are, have an answer, have an error as their answer."""
+        """Return how many asks there are, have an answer, have an error as their answer."""
         [found] = self.store.run(asks.read_counts("fdstore", [(self.proc.id, call)]))
         return [found.total, found.done, found.failed] if found else []
 

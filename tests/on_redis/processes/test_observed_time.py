@@ -1,4 +1,4 @@
-"""What the sweepers of a fleet observe of the Redis clock is in Redis, so that a new one need not wait."""
+"""The observations of the Redis clock by a fleet's sweepers are in Redis, so that a new one need not wait."""
 
 from __future__ import annotations
 

@@ -170,7 +170,7 @@ def test_each_text_of_blocks_is_inline_or_exactly_in_a_descriptor_in_every_door(
 
 
 def moves_a_text(given: list[dict[str, Any]]) -> bool:
-    """Whether short texts are long together that are no neighbours."""
+    """Return whether short texts that are no neighbours are long together."""
     runs = [
         [each["text"] for each in run if each["text"]]
         for is_short, run in groupby(given, lambda each: each != PAGE and len(each["text"]) <= 20)

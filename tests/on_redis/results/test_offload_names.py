@@ -1,4 +1,4 @@
-"""What `offload` stores under a name."""
+"""The texts that `offload` stores under a name."""
 
 from __future__ import annotations
 

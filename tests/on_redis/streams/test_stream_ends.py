@@ -1,4 +1,4 @@
-"""How streams end: EOF, failure, limits, fences, lost replies and lost writers."""
+"""Ends of streams: EOF, failure, limits, fences, lost replies and lost writers."""
 
 from __future__ import annotations
 

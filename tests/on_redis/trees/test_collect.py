@@ -144,7 +144,7 @@ def test_recreating_a_tree_finishes_its_interrupted_collection(store: Store, exe
     assert sorted(leftovers(execute, "many")) == sorted(
         f"fdstore:{{many}}{rest}".encode()
         for rest in (
-            *("", ":processes", ":contents", ":many", ":many:fds"),
+            *("", ":processes", ":contents", ":search:words", ":many", ":many:fds"),
             *(":many:fd:508", ":many:fd:508:pages"),
         )
     )

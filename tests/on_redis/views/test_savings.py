@@ -1,4 +1,4 @@
-"""What is kept out of a context and read back is counted, by day, session and tool."""
+"""Text that is kept out of a context and read back is counted, by day, session and tool."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ COSTS = {
     "/": (12, 120, 20_000),
     "/index.json?sort=bytes": (12, 120, 20_000),
     "/tree/triage": (14, 100, 2_250_000),  # mostly of the journals, which are read once
-    "/process/triage": (12, 130, 250_000),
+    "/process/triage": (20, 130, 2_250_000),  # as above
     "/process/triage/record/1": (3, 8, 20_000),
     "/workers": (8, 60, 20_000),
     "/health": (16, 70, 60_000),

@@ -20,7 +20,8 @@ SAMPLE = 25
 
 HURT = (
     *("/tree/hurt", "/process/hurt", "/process/hurt.1", "/process/hurt.3", "/process/hurt.5"),
-    "/process/hurt/record/1",
+    *("/process/hurt/record/1", "/tree/hurt/export.html", "/compare?a=hurt&b=alpha"),
+    "/process/hurt/diff?a=fd:1&b=fd:2",
     *("/process/hurt/fd/1", "/process/hurt/fd/2?q=a&reading=1", "/process/hurt/fd/3", "/process/hurt.1/fd/1"),
 )
 OTHERS = ("/", "/?sort=bytes", "/tree/alpha", "/process/alpha", "/workers", "/health")

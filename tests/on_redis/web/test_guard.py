@@ -1,4 +1,4 @@
-"""What the inspector refuses: foreign names and pages, callers without the token."""
+"""Requests that the inspector refuses: from foreign names and pages, from callers without the token."""
 
 from __future__ import annotations
 

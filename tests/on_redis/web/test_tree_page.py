@@ -58,7 +58,7 @@ def test_a_large_tree_is_shown_by_windows(redis_url: str, proc: Process, monkeyp
 
 
 def documents(redis_url: str, *command: str) -> list[dict[str, Any]]:
-    """What a verb prints with --json."""
+    """Return the documents that a verb prints with --json."""
     done = CliRunner().invoke(cli, [*command, "--url", redis_url, "--json"])
     assert done.exit_code == 0, done.output
     return [json.loads(line) for line in done.output.splitlines()]
@@ -117,7 +117,7 @@ def test_all_processes_of_a_large_tree_are_on_its_pages_once(redis_url: str, tho
 def test_a_tree_with_more_processes_than_are_summed_says_so(
     redis_url: str, proc: Process, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr("fdstore.web.tree.MAX_SUMMED", 3)
+    monkeypatch.setattr("fdstore.web.whole_tree.MAX_SUMMED", 3)
     monkeypatch.setattr("fdstore.web.tree.ROWS", 2)
     for _ in range(4):
         proc.child()
@@ -130,7 +130,7 @@ def test_a_tree_with_more_processes_than_are_summed_says_so(
 
 
 def calls_of(timeline: dict[str, Any], process: str = "triage") -> int:
-    """How many calls the timeline shows of a process."""
+    """Return how many calls the timeline shows of a process."""
     [row] = [row for row in timeline["rows"] if row["process"] == process]
     return sum(span["count"] for span in row["spans"] if span["kind"] == "call")
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 import fdstore
 from fdstore.client import Store
+from fdstore.records import ModelPrice
 from fdstore.settings import DEMO_PREFIX
 from fdstore.store.processes import processes
+from fdstore.text.quantities import format_costs
+from fdstore.tools.process_task import SpawnTask, encode_task, title_of
 from tests.on_redis.web.inspected import get
 
 
@@ -40,6 +44,91 @@ def test_trees_are_found_by_name_state_and_program(redis_url: str, trees: list[s
     ]  # fmt: skip
 
 
+def test_trees_are_in_the_order_of_a_heading(redis_url: str, trees: list[str]) -> None:
+    """`ended` is the least urgent, since its root has exited; the failed one is a child."""
+    found = get(
+        redis_url,
+        *(
+            "/index.json?sort=name&order=desc",
+            "/index.json?sort=bytes&order=asc",
+            "/index.json?sort=processes",
+        ),
+        *(
+            "/index.json?sort=state",
+            "/index.json?sort=state&order=desc",
+            "/index.json?sort=created&order=asc",
+        ),
+        *("/index.json?sort=used", "/index.json?sort=used&order=asc", "/?sort=bytes"),
+    )
+
+    *sorted_by, used, longest_ago, page = found
+    assert [names(each) for each in sorted_by] == [
+        trees[::-1], ["ended", "notes", "build-1"], ["build-1", "ended", "notes"],
+        ["build-1", "notes", "ended"], ["ended", "build-1", "notes"], ["build-1", "notes", "ended"],
+    ]  # fmt: skip
+    assert names(used) == names(longest_ago)[::-1]
+    assert page.text.count("aria-sort") == 1
+    assert 'aria-sort="descending"><a href="?sort=bytes&amp;order=asc"' in page.text
+
+
+def test_trees_are_found_by_when_they_were_used(redis_url: str, trees: list[str], execute: Any) -> None:
+    used_at = float(execute("HGET", "fdstore:{notes}", "used_at"))
+    execute("HSET", "fdstore:{notes}", "used_at", f"{used_at - 5000:.6f}")
+
+    found = get(redis_url, "/index.json?within=1h", "/index.json?within=1d&sort=name", "/?within=1h")
+
+    assert [sorted(names(page)) for page in found[:2]] == [["build-1", "ended"], trees]
+    assert "/tree/notes" not in found[2].text
+
+
+def test_a_tree_has_its_task_its_end_its_time_and_its_costs(
+    redis_url: str, store: Store, execute: Any
+) -> None:
+    root = store.process("triage")
+    task = SpawnTask(query="Find the <b>first</b> error.\nThen stop.")
+    store.run(processes.launch(root.handle, encode_task(task), title_of(task)))
+    store.run(processes.end(root.handle, "failed", exit_code=1, reason="the model <i>refused</i>"))
+    price = msgspec.json.encode(ModelPrice(input=3, output=15, currency="USD"))
+    execute("HSET", "fdstore:{triage}:triage", "price", price, "input_tokens", 70_000, "output_tokens", 2000)
+
+    page, twin = get(redis_url, "/", "/index.json")
+
+    [tree] = twin.json()["trees"]
+    record = store.tree("triage").members[0]
+    assert (tree["task"], tree["reason"]) == ("Find the <b>first</b> error.", "the model <i>refused</i>")
+    assert (tree["costs"], format_costs([record])) == ({"USD": 0.24}, "0.24 USD")
+    assert (tree["started_at"], tree["ended_at"]) == (record.started_at, record.ended_at)
+    for text in (
+        "Find the &lt;b&gt;first&lt;/b&gt; error.",
+        "the model &lt;i&gt;refused&lt;/i&gt;",
+        "0.24 USD",
+    ):
+        assert text in page.text
+    assert "Then stop" not in page.text
+
+
+def test_damaged_facts_of_a_process_do_not_hide_its_tree(redis_url: str, store: Store, execute: Any) -> None:
+    store.process("triage")
+    execute(
+        "HSET",
+        "fdstore:{triage}:triage",
+        "price",
+        "{",
+        "started_at",
+        "soon",
+        "ended_at",
+        "inf",
+        "input_tokens",
+        "-1",
+    )
+
+    page, twin = get(redis_url, "/", "/index.json?sort=took")
+
+    [tree] = twin.json()["trees"]
+    assert (tree["started_at"], tree["ended_at"], tree["costs"], tree["tokens"]) == (None, None, {}, 0)
+    assert page.status_code == 200
+
+
 def test_the_page_shows_the_data_of_its_twin(redis_url: str, trees: list[str]) -> None:
     page, twin = get(redis_url, "/?q=build", "/index.json?q=build")
 
@@ -67,7 +156,10 @@ def test_more_trees_than_fit_on_a_page_are_reached_by_its_links(
     assert found == [["tree-0", "tree-1"], ["tree-2", "tree-3"], ["tree-4"]]
 
 
-@pytest.mark.parametrize("query", ["state=nice", "sort=x", "from=-1", "from=1e3", "q=" + "x" * 2000])
+WRONG = ("state=nice", "sort=x", "order=up", "within=2h", "from=-1", "from=1e3", "q=" + "x" * 2000)
+
+
+@pytest.mark.parametrize("query", WRONG)
 def test_a_mistake_in_the_url_is_explained(redis_url: str, query: str) -> None:
     page, twin = get(redis_url, f"/?{query}", f"/index.json?{query}")
 

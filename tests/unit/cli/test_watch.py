@@ -1,4 +1,4 @@
-"""When an expired lease counts as a loss, depending on the sweeper's observations of the Redis clock."""
+"""Expired leases that count as lost, depending on the sweeper's observations of the Redis clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where hostile paths below a root may lead, checked by the files that are written."""
+"""Hostile paths below a root, checked by the files that are written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What docs/how-to/gateway.md names exists."""
+"""Everything that docs/how-to/gateway.md names exists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which server of a group each message goes to."""
+"""The server of a group to which each message goes."""
 
 from __future__ import annotations
 

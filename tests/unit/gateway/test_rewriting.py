@@ -1,4 +1,4 @@
-"""What the gateway does with a message: decisions without I/O."""
+"""Decisions of the gateway about a message, without I/O."""
 
 from __future__ import annotations
 

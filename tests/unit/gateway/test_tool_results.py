@@ -1,4 +1,4 @@
-"""Which texts of a tool's result are stored, and what is left of the result."""
+"""The texts of a tool's result that are stored, and what is left of the result."""
 
 from __future__ import annotations
 
@@ -112,6 +112,20 @@ def test_a_text_that_was_made_structured_content_is_stored_as_text() -> None:
     assert shown(result, 1) == {"content": [text("S0")]}
 
 
+def test_a_text_that_a_server_names_otherwise_is_stored_once() -> None:
+    """As the server for files of the MCP project does."""
+    result = {"content": [text("read"), text(LONG)], "structuredContent": {"content": LONG}}
+
+    assert stored(result) == [LONG]
+    assert shown(result, 1) == {"content": [text("read"), text("S0")]}
+
+
+def test_a_text_of_its_own_under_another_name_is_structured_content() -> None:
+    result = {"content": [text("read")], "structuredContent": {"content": LONG}}
+
+    assert [json.loads(each) for each in stored(result)] == [{"content": LONG}]
+
+
 def test_a_list_that_was_made_many_blocks_is_stored_once() -> None:
     items = [{"n": number, "name": "a name"} for number in range(9)]
     result = {"content": [text(json.dumps(item)) for item in items], "structuredContent": {"result": items}}
@@ -121,7 +135,7 @@ def test_a_list_that_was_made_many_blocks_is_stored_once() -> None:
 
 
 def test_a_text_that_could_not_be_stored_stays() -> None:
-    result = {"content": [text(LONG)], "structuredContent": {"a": LONG}}
+    result = {"content": [text(LONG)], "structuredContent": {"a": LONG, "b": 1}}
     plan = plan_result(json.dumps(result).encode(), LIMIT)
 
     assert plan is not None

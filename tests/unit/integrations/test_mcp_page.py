@@ -11,7 +11,7 @@ import pytest
 
 from fdstore.cli import VERBS, load_verb
 from fdstore.integrations.mcp.access import PERMISSIONS, tools_of
-from fdstore.integrations.mcp.addresses import parse_uri
+from fdstore.store.addresses import parse_uri
 
 PAGE = (Path(__file__).parents[3] / "docs" / "how-to" / "mcp.md").read_text("utf-8")
 BLOCKS = re.findall(r"^```sh\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)

@@ -1,4 +1,4 @@
-"""What the sandbox refuses to a program that breaks out of the interpreter; a shell is in its place here."""
+"""Refusals of the sandbox to a program that breaks out of the interpreter; a shell is in its place here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What hostile code tries: it reaches nothing outside, and its limits hold whatever it catches."""
+"""Attempts of hostile code: it reaches nothing outside, and its limits hold whatever it catches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which texts of a list of blocks are stored, and which of them together."""
+"""The texts of a list of blocks that are stored, and those of them that are stored together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an agent has read of each descriptor, from the facts of its results."""
+"""The parts of each descriptor that an agent has read, from the facts of its results."""
 
 from __future__ import annotations
 

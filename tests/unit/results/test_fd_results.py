@@ -1,4 +1,4 @@
-"""What an `fd_result` shows of a stored text, and how many round trips that costs."""
+"""The parts of a stored text that an `fd_result` shows, and the round trips that this costs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which values are content blocks, and how many round trips an offloaded value costs."""
+"""The values that are content blocks, and the round trips that an offloaded value costs."""
 
 from __future__ import annotations
 

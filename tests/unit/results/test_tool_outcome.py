@@ -1,4 +1,4 @@
-"""What a call may still wait for."""
+"""The time that a call may still wait."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of the results of single tools: thresholds in characters or tokens, and what is shown."""
+"""The results of single tools: thresholds in characters or tokens, and the parts that are shown."""
 
 from __future__ import annotations
 

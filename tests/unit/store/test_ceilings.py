@@ -1,4 +1,4 @@
-"""How the values of ceilings are parsed, and how they reduce the requested limits."""
+"""The parsing of ceilings, and their effect on the requested limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What scripts read of the results that a model is shown."""
+"""The facts that scripts read of the results that a model is shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When the reader of a blocking connection polls for a reply, and when it sleeps until it comes."""
+"""The reader of a blocking connection polls for a reply, or sleeps until it comes."""
 
 from __future__ import annotations
 

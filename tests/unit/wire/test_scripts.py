@@ -39,7 +39,7 @@ WRITES = {
     ),
     *("RENAME", "RPUSH", "SADD", "SET", "SPOP", "SREM", "UNLINK", "XADD", "XTRIM", "ZADD", "ZREM"),
 }
-WRITERS = {"answer", "clear", "hold", "release", "release_all", "forget_writer", "next_number"}
+WRITERS = {"add_words", "answer", "clear", "hold", "release", "release_all", "forget_writer", "next_number"}
 
 
 def header_of(source: str) -> str:

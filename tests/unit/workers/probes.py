@@ -119,7 +119,7 @@ NEEDED = (
     "pipe to a child",
     "use a pair",
 )
-"""What filters of text need, so no sandbox may refuse it."""
+"""The actions that filters of text need, so no sandbox may refuse them."""
 
 REACHED = (
     "read a file that all may read",
@@ -154,7 +154,7 @@ REACHED = (
     "inherit the environment",
     "gain by a setuid program",
 )
-"""What succeeds without a sandbox on any machine, in a container too."""
+"""The actions that succeed without a sandbox on any machine, in a container too."""
 
 NUMBERS = {
     # x86_64, aarch64

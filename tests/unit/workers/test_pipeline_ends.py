@@ -1,4 +1,4 @@
-"""How pipelines end: killed, idle, over a limit, with their feeds and children."""
+"""Ends of pipelines: killed, idle, over a limit, with their feeds and children."""
 
 from __future__ import annotations
 

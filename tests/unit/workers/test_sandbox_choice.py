@@ -1,4 +1,4 @@
-"""Which sandbox is used, and the messages if there is none."""
+"""The sandbox that is used, and the messages if there is none."""
 
 from __future__ import annotations
 

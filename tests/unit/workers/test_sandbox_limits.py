@@ -1,4 +1,4 @@
-"""What commands in a sandbox may use: scratch, processes, threads, memory, time."""
+"""The resources that commands in a sandbox may use: scratch, processes, threads, memory, time."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ class Tap:
         self._drain = drain
         self.overflowed = False
         self.is_unread = False
-        """Whether it was closed before its end because it had no readers."""
+        """True if it was closed before its end because it had no readers."""
 
     @property
     def closed(self) -> bool:

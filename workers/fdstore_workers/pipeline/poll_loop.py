@@ -40,10 +40,10 @@ KILL_AGAIN_S = 1.0
 """The interval between kills: the first may miss a sandbox that is being set up or a new process."""
 
 FEED_S = 5.0
-"""How long to wait for a stopped feed."""
+"""The time to wait for a stopped feed."""
 
 STRAGGLERS_S = 0.5
-"""How long to wait for more output after all stages ended, if a foreign process holds a pipe open."""
+"""The time to wait for more output after all stages ended, if a foreign process holds a pipe open."""
 
 
 class Pipeline:

@@ -21,10 +21,10 @@ from fdstore.records import Record
 MARK = "FDSTORE_PIPELINE"
 
 ROUNDS = 20
-"""How often to search for marked processes: one may spawn another during a search."""
+"""The number of searches for marked processes: one may spawn another during a search."""
 
 DEATH_MS = 2000
-"""How long to wait for a killed process, which may hang in the kernel."""
+"""The time to wait for a killed process, which may hang in the kernel."""
 
 
 class Descendant(Record, frozen=True, kw_only=True):

@@ -67,7 +67,7 @@ PAUSE_S = 0.1
 """An output that is UTF-8 so far is text at the first look after this time: its readers may wait for it."""
 FEED_WAIT_S = 0.5
 STOP_KILL_S = 5.0
-"""How long before the worker's own end it kills a running pipeline."""
+"""The time before the worker's own end at which it kills a running pipeline."""
 
 OUT_OF_REACH = (StoreUnavailable, StoreRefused, UnknownOutcome)
 """Errors that end when the store is back, or accepts this worker's password again."""

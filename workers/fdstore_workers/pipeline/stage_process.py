@@ -24,7 +24,7 @@ NOT_FOUND, NOT_RUNNABLE = 127, 126
 """Exit codes of a shell for a program that it cannot start."""
 
 SANDBOX_END_S = 2.0
-"""How long to wait for a sandbox to exit after all its processes were killed."""
+"""The time to wait for a sandbox to exit after all its processes were killed."""
 
 
 class NotStarted(FDStoreError):
@@ -92,7 +92,7 @@ class Stage:
             raise
         self.running = True
         self.has_no_sandbox = False
-        """Whether the stage ended because its sandbox failed, before the program ended."""
+        """True if the stage ended because its sandbox failed, before the program ended."""
 
     def ended(self) -> None:
         """Handle the end of the first process: read the launcher's report and kill the rest of the group."""

@@ -28,7 +28,7 @@ MAX_FOUND = 20
 """Tools that one search shows."""
 
 LINE_CHARS = 200
-"""How much of a description a search shows."""
+"""The characters of a description that a search shows."""
 
 
 class CodeTool(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,7 +72,7 @@ class CodeTool(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def refusal(self) -> str:
-        """Why code may not call a tool that is not allowed."""
+        """The reason that code may not call a tool that is not allowed."""
         return f"it may change things; code may call it if the operator says --code-allow {self.name}"
 
     @property

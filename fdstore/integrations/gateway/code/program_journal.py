@@ -1,4 +1,4 @@
-"""What a program of a host has done, in the journal of its process: `fdstore log` and the inspector show it.
+"""The records of a program of a host in the journal of its process: `fdstore log` and the inspector show it.
 
 called   run_python, with the code
 called   a tool of a server, with its arguments
@@ -22,7 +22,7 @@ from fdstore.tools.functions.function_values import FunctionOutcome
 from fdstore.wire.operation import Operation
 
 MAX_ARGUMENT_CHARS = 2000
-"""How much of the arguments of one call is kept: they may hold whole files."""
+"""The characters of the arguments of one call that are kept: they may hold whole files."""
 
 NOTES_AT_ONCE = 100
 

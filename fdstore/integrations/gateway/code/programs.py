@@ -43,7 +43,7 @@ LIST_CHANGED = b"notifications/tools/list_changed"
 MAX_NOTICE_BYTES = 4096
 
 MAX_NAMES_CHARS = 2000
-"""How much of the names of tools the description of run_python shows."""
+"""The characters of tool names that the description of run_python shows."""
 
 
 class CodeOptions(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 Schema: TypeAlias = Mapping[str, Any]
 
 MAX_DEPTH = 3
-"""How deep objects are shown with their fields."""
+"""The depth to which objects are shown with their fields."""
 
 MAX_FIELDS = 12
 MAX_VALUES = 12

@@ -20,7 +20,7 @@ from fdstore.integrations.gateway.json_parts import encode, parts_of, string_of
 from fdstore.integrations.gateway.long_values import Buffer, Message
 
 PROTOCOL = "io.modelcontextprotocol/"
-"""What the names of the protocol's own metadata begin with; since 2026-07-28 each request has its version."""
+"""The prefix of the names of the protocol's own metadata; since 2026-07-28 each request has its version."""
 
 OnProgress = Callable[[str], None]
 """Called with what a server says of a call that runs."""

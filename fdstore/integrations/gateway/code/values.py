@@ -25,7 +25,7 @@ MAX_ERROR_CHARS = 4000
 
 
 class Shelf:
-    """Where long values of one call go."""
+    """The place of the long values of one call."""
 
     def __init__(self, handle: ProcessHandle, source: str, page_size: int, call_id: str) -> None:
         self._handle, self._source, self._page_size = handle, source, page_size

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fdstore.errors import FDStoreError, InvalidArgument
-from fdstore.integrations.mcp.addresses import Address, parse_uri, uri_of
 from fdstore.integrations.process_name import process_name_of
+from fdstore.store.addresses import Address, parse_uri, uri_of
 from fdstore.store.keys import check_root
 from fdstore.text.selection import Part, fd_id
 

@@ -1,0 +1,41 @@
+"""The words of a task, by which its process is found (`store.views.word_search`).
+
+A task is the first record of a journal (`tools.process_task` defines it): the user's `query` to an agent, the
+`prompt` of a fork, or the `commands` of a pipeline.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from fdstore.text.words import joined_words
+
+
+def task_words(record: str) -> str:
+    """Return the words of a task (JSON) as scripts take them; none of a record that has another form.
+
+    >>> task_words('{"kind": "brief", "query": "Count the lines.", "preload": ["fd:1"]}')
+    'count the lines'
+    """
+    with suppress(ValueError, RecursionError):
+        task = msgspec.json.decode(record)
+        if isinstance(task, dict):
+            parts = (task.get(name) for name in ("query", "prompt", "commands"))
+            return joined_words("\n".join(text for part in parts for text in _texts(part)))
+    return ""
+
+
+def _texts(part: Any) -> list[str]:
+    """Return the text, those of blocks, or the words of commands."""
+    match part:
+        case str():
+            return [part]
+        case list():
+            return [text for each in part for text in _texts(each)]
+        case {"type": "text", "text": str(text)}:
+            return [text]
+        case _:
+            return []

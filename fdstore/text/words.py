@@ -1,0 +1,93 @@
+"""Words: what a text is found by in the search of runs (`store.views.word_search`).
+
+A word is a run of letters and digits, with `.`, `-` and `_` inside. Its later parts are words of their own,
+because the search finds words by their beginning:
+
+    "See docs/Build-Log.md"  ->  see  docs  build-log.md  log.md  md
+
+Chinese and Japanese are written without blanks, so there each pair of characters is a word, and the last one.
+Case, and the forms of characters that Unicode calls compatible, make no difference.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from unicodedata import normalize
+
+MAX_WORDS = 128
+"""How many different words of one text are found: its first ones. About those of 200 words of English."""
+
+MAX_WORD_CHARS = 40
+"""A longer word is found by its beginning."""
+
+MAX_TEXT_CHARS = 10_000
+"""The words of a text after this many characters are not looked for."""
+
+MAX_QUERY_WORDS = 8
+
+_UNSPACED = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_PART = rf"[^\W_{_UNSPACED}]+"
+_RUNS = re.compile(rf"(?P<unspaced>(?:(?=\w)[{_UNSPACED}])+)|{_PART}(?:[._-]+{_PART})*")
+_LATER_PART = re.compile(r"(?<=[._-])[^._-]")
+
+
+def words_of(text: str) -> list[str]:
+    """Return the first different words of a text, at most `MAX_WORDS`, in their order. None is empty or has
+    a blank, a control character or a lone surrogate.
+
+    >>> words_of("Sort the LOG: sort /var/build-log.md")
+    ['sort', 'the', 'log', 'var', 'build-log.md', 'log.md', 'md']
+    """
+    return _different(_words(text), MAX_WORDS)
+
+
+def query_words(query: str) -> list[str]:
+    """Return the words that a text must have to be found by a query: they, or longer words that begin so.
+
+    >>> query_words("Build-log sorted")
+    ['build-log', 'sorted']
+    """
+    runs = (word for run in _runs(query) for word in _pairs(run) or [run.group()])
+    return _different(runs, MAX_QUERY_WORDS)
+
+
+def _words(text: str) -> Iterator[str]:
+    for run in _runs(text):
+        word = run.group()
+        if pairs := _pairs(run):
+            yield from pairs
+            yield word[-1]
+        else:
+            yield word
+            yield from (word[part.start() :] for part in _LATER_PART.finditer(word))
+
+
+def _runs(text: str) -> Iterator[re.Match[str]]:
+    # folding may undo the normal form
+    folded = normalize("NFKC", normalize("NFKC", text[:MAX_TEXT_CHARS]).casefold())
+    return _RUNS.finditer(folded)
+
+
+def _pairs(run: re.Match[str]) -> list[str]:
+    """Return the pairs of characters of a run without blanks; its only character; nothing for other runs."""
+    whole = run["unspaced"] or ""
+    return [whole[at : at + 2] for at in range(len(whole) - 1)] or list(whole)
+
+
+def _different(words: Iterator[str], most: int) -> list[str]:
+    found: dict[str, None] = {}
+    for word in words:
+        found[word[:MAX_WORD_CHARS]] = None
+        if len(found) == most:
+            break
+    return list(found)
+
+
+def joined_words(text: str) -> str:
+    """Return the words of a text as the scripts of the store take them: with a blank between two.
+
+    >>> joined_words("docs/Plan.md")
+    'docs plan.md md'
+    """
+    return " ".join(words_of(text))

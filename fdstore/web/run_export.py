@@ -1,0 +1,274 @@
+"""A run as one HTML page that needs nothing else: its head, its timeline, each process with its conversation
+and its descriptors.
+
+The page is made piece by piece. Each piece is an operation on the store that returns HTML, so a blocking and
+an awaiting client write the same page. Memory holds the records of the processes, and one piece:
+
+    run = RunExport(store.prefix, "triage")
+    for step in run.prepare():
+        store.run(step)
+    write(run.head())
+    for piece in run.body():
+        write(store.run(piece))
+
+The head says how many places were redacted, so with patterns the body is made first. The page has no script
+and loads nothing; its links lead to its own anchors (`run_links`). `run_data` has what is shown of records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import Any
+
+import msgspec
+from jinja2 import Environment
+from markupsafe import Markup
+
+import fdstore
+from fdstore.errors import DamagedRecord, FDStoreError, NotFound
+from fdstore.inspection import ask_entries
+from fdstore.inspection.conversation import conversation
+from fdstore.inspection.entries import ConversationEntry
+from fdstore.records import Descriptor, ProcessRecord, TokenUsage, TreeLimits, Unreadable
+from fdstore.store.clock import redis_now
+from fdstore.store.contents.byte_reading import read_bytes
+from fdstore.store.contents.descriptors import listing
+from fdstore.store.keys import process_keys
+from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.processes import asks
+from fdstore.store.record_format import unreadable
+from fdstore.text.quantities import format_costs
+from fdstore.text.redaction import Redactor
+from fdstore.web.journal_tracks import JournalTracks
+from fdstore.web.rendering import STATIC, page_templates
+from fdstore.web.run_data import MAX_CHARS, PREVIEW_CHARS, PREVIEW_LINES, RunHead, RunTexts
+from fdstore.web.run_links import RunLinks
+from fdstore.web.saved import read_saved
+from fdstore.web.timeline import make_timeline, with_rows
+from fdstore.web.whole_tree import WholeTree, states_of, whole_tree
+from fdstore.wire.operation import Operation
+
+RECORDS = 100
+"""Journal records of one piece."""
+
+DESCRIPTORS = 25
+"""Descriptors of one piece."""
+
+UNCUT = 1 << 40
+"""Characters of a text that is redacted, and cut afterwards."""
+
+READ_BYTES, SEARCHED_BYTES = 8_000, 256_000
+"""Bytes that are read of a content for its preview; if they are searched for what is redacted."""
+
+MAX_ROUNDS = 10_000
+"""Rounds that read parts of the journals behind the timeline: a run that goes on may outrun them."""
+
+CSP = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+STYLES = ("app.css", "run.css")
+
+
+class RunExport:
+    """The export of one tree. `redact` are patterns of what the page must not say. Raises `InvalidArgument`
+    for an invalid one."""
+
+    def __init__(self, prefix: str, tree: str, redact: Sequence[str] = ()) -> None:
+        self.prefix = prefix
+        self.redactor = Redactor(redact)
+        self._tree = tree
+        self._whole: WholeTree
+        self._head: RunHead
+        self.links: RunLinks
+        self.texts: RunTexts
+        self.parts: Any
+
+    @property
+    def process_count(self) -> int:
+        """How many processes are in the page."""
+        return len(self._whole.processes)
+
+    def prepare(self) -> Iterator[Operation[None]]:
+        """Yield what is to be run before the head and the body are made. The first one raises `NotFound`,
+        `InvalidArgument`, `NewerFormat`, `DamagedRecord`."""
+        yield self._read_tree()
+        tracks = JournalTracks()
+        for _ in range(MAX_ROUNDS):
+            yield self._read_journals(tracks)
+            if not (self._head.timeline and self._head.timeline.unread):
+                break
+
+    def head(self) -> str:
+        """Return the beginning of the page, up to the first process."""
+        return self._templates.get_template("run.html").render(
+            page=self._head,
+            places=self.redactor.places if self.redactor else None,
+            csp=CSP,
+            css=styles(),
+            max_chars=MAX_CHARS,
+            preview_lines=PREVIEW_LINES,
+            preview_chars=PREVIEW_CHARS,
+        )
+
+    def body(self) -> Iterator[Operation[str]]:
+        """Yield the rest of the page, piece by piece."""
+        for number in range(len(self._whole.processes)):
+            yield from _Section(self, self._whole.processes[number], self._head.processes[number]).pieces()
+        yield self._foot()
+
+    def _read_tree(self) -> Operation[None]:
+        """Read the tree, and make the head without a timeline and a curve."""
+        whole = self._whole = yield from whole_tree(self.prefix, self._tree)
+        self.links = RunLinks(self._tree, whole.processes, self.redactor)
+        self.texts = RunTexts(self.redactor, self.links)
+        self._templates = run_templates(self.links)
+        self.parts = self._templates.get_template("run_parts.html").module
+        processes = [self.texts.process(each) for each in whole.processes]
+        self._head = RunHead(
+            tree=self.links.name(self._tree),
+            task=self.texts.line((yield from self._task())),
+            root=next((each for each in processes if each.id == self.links.name(self._tree)), None),
+            processes=processes,
+            total=whole.total,
+            states=states_of(whole.processes),
+            tokens=sum(whole.processes, start=TokenUsage()),
+            cost=self.texts.text(format_costs(whole.processes)),
+            bytes=whole.tree.bytes,
+            contents=whole.tree.fds,
+            created_at=whole.tree.created_at,
+            used_at=whole.tree.used_at,
+            unreadable=self.texts.damage(whole.tree.unreadable),
+            timeline=None,
+            saved=None,
+            version=fdstore.__version__,
+            now_s=(yield from redis_now()),
+        )
+
+    def _task(self) -> Operation[str]:
+        """Return the task of the root; "" if it has none, or it cannot be read."""
+        try:
+            page = yield from conversation(self.prefix, self._tree, 0, 1, max_chars=UNCUT)
+        except (NotFound, DamagedRecord):
+            return ""
+        return next((each.text for each in page.entries if each.kind in ("task", "commands")), "")
+
+    def _read_journals(self, tracks: JournalTracks) -> Operation[None]:
+        """Read a part of the journals; make the timeline of what is read."""
+        processes = self._whole.processes
+        in_rows = with_rows(processes)
+        read = yield from tracks.read(self.prefix, in_rows)
+        timeline = make_timeline(processes, read)
+        if timeline is None or not timeline.unread:
+            timeline = self.texts.timeline(timeline)
+        saved = yield from read_saved(self.prefix, in_rows, read)
+        self._head = msgspec.structs.replace(self._head, timeline=timeline, saved=saved)
+
+    def _foot(self) -> Operation[str]:
+        yield from ()
+        return str(self.parts.foot(self._head))
+
+
+class _Section:
+    """The part of the page about one process: as it is stored, and as it is shown."""
+
+    def __init__(self, run: RunExport, process: ProcessRecord, shown: ProcessRecord) -> None:
+        self._run = run
+        self._process = process
+        self._shown = shown
+        self._handle = ProcessHandle(process_keys(run.prefix, process.id), TreeLimits())
+        self._held: list[Descriptor] = []
+        self._next: int | None = 0
+        """Where the next piece of the conversation begins; None after its end."""
+        self._day = ""
+
+    def pieces(self) -> Iterator[Operation[str]]:
+        yield self._begin()
+        while self._next is not None:
+            yield self._asks(self._next) if self._process.kind == "asks" else self._conversation(self._next)
+        for start in range(0, len(self._held), DESCRIPTORS):
+            yield self._descriptors(start)
+        yield self._end()
+
+    def _end(self) -> Operation[str]:
+        yield from ()
+        return "</section>\n"
+
+    def _begin(self) -> Operation[str]:
+        problems: tuple[Unreadable, ...] = ()
+        try:
+            found = yield from listing(self._handle)
+            self._held, problems = found.descriptors, tuple(found.unreadable)
+        except DamagedRecord as error:
+            problems = (unreadable(error),)
+        self._run.links.hold(self._shown.id, [self._run.texts.fd(each.fd) for each in self._held])
+        problems = self._run.texts.damage(problems)
+        return str(self._run.parts.begin(self._shown, len(self._held), problems))
+
+    def _conversation(self, start: int) -> Operation[str]:
+        run = self._run
+        most = UNCUT if run.redactor else MAX_CHARS
+        try:
+            page = yield from conversation(run.prefix, self._process.id, start, RECORDS, max_chars=most)
+        except (NotFound, DamagedRecord) as error:
+            self._next = None
+            return str(run.parts.problem(run.texts.text(str(error))))
+        self._next = None if page.is_last or page.next <= start else page.next
+        pending = "" if page.pending is None else run.texts.text(str(page.pending))
+        return self._entries(page.entries, pending, page.length)
+
+    def _asks(self, start: int) -> Operation[str]:
+        """Return some questions of a call, and their answers."""
+        run, parent, most = self._run, self._process.parent or "", ask_entries.ASKS_AT_ONCE
+        self._next = None
+        try:
+            found = yield from asks.list_asks(run.prefix, parent)
+            which = [each for each in found if each[0] == self._process.call]
+            some = which[start : start + most]
+            chars = UNCUT if run.redactor else MAX_CHARS
+            entries = yield from ask_entries.read_entries(run.prefix, parent, some, chars)
+        except (NotFound, DamagedRecord) as error:
+            return str(run.parts.problem(run.texts.text(str(error))))
+        if start + most < len(which):
+            self._next = start + most
+        return self._entries([msgspec.structs.replace(each, part=each.number) for each in entries], "", 0)
+
+    def _entries(self, entries: Sequence[ConversationEntry], pending: str, length: int) -> str:
+        shown = [self._run.texts.entry(self._process.id, each) for each in entries]
+        html = str(self._run.parts.entries(self._shown.id, shown, self._day, pending, length))
+        days = [each.at for each in shown if each.at is not None]
+        self._day = page_templates().filters["day"](days[-1]) if days else self._day
+        return html
+
+    def _descriptors(self, start: int) -> Operation[str]:
+        run = self._run
+        most = SEARCHED_BYTES if run.redactor else READ_BYTES
+        shown = []
+        for each in self._held[start : start + DESCRIPTORS]:
+            problem, data = "", b""
+            if each.kind == "text" and each.bytes:
+                try:
+                    _, data = yield from read_bytes(self._handle, each.fd, 0, most)
+                except FDStoreError as error:
+                    problem = run.texts.text(str(error))
+            found = run.texts.descriptor(each, data)
+            shown.append(msgspec.structs.replace(found, left_out=problem) if problem else found)
+        return str(run.parts.descriptors(self._shown.id, shown, start == 0))
+
+
+def run_templates(links: RunLinks) -> Environment:
+    """Return the environment of the templates of one page."""
+    environment = page_templates().overlay()
+    environment.globals = {**page_templates().globals, "links": links}
+    return environment
+
+
+def encode(html: str) -> bytes:
+    """Return a piece of the page as UTF-8; lone surrogates have none."""
+    return html.encode("utf-8", "backslashreplace")
+
+
+@cache
+def styles() -> Markup:
+    """Return the styles of the page: our own files, without a tag."""
+    css = "\n".join((STATIC / name).read_text("utf-8") for name in STYLES)
+    assert "<" not in css
+    return Markup(css)

@@ -1,0 +1,61 @@
+"""Two texts, and two runs, side by side: from the page of one to the comparison, and from there to a line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from fdstore.client import Process
+from tests.browser.descriptors.shown import HOSTILE
+
+PHONE = {"viewport": {"width": 390, "height": 900}}
+
+OpenPage = Callable[..., Page]
+
+
+@pytest.fixture
+def texts(triage: Process) -> Process:
+    triage.create("a log\n" * 500 + f"{'long ' * 200}{HOSTILE}\n" + "a log\n" * 500)
+    return triage
+
+
+def test_a_text_is_compared_with_another_one_and_a_line_is_opened(
+    open_page: OpenPage, texts: Process
+) -> None:
+    page = open_page("/process/triage/fd/1")
+
+    form = page.get_by_role("form", name="Compare with")
+    form.get_by_label("Another text of triage").fill(texts.list()[-1].fd)
+    form.get_by_role("button", name="Compare").click()
+
+    expect(page.locator("#differs")).to_contain_text("added")
+    added = page.locator("table.diff tr.added").first
+    expect(added.locator(".sign")).to_contain_text("added")
+    line = added.locator("a.no").inner_text()
+    added.locator("a.no").click()
+    expect(page.locator(f"#L{line}")).to_be_in_viewport()
+    expect(page.locator(".row.on")).to_have_count(1)
+
+
+def test_a_diff_fits_a_phone(open_page: OpenPage, texts: Process) -> None:
+    page = open_page(f"/process/triage/diff?a=fd:1&b={texts.list()[-1].fd}", **PHONE)
+
+    expect(page.locator("table.diff tr.added").first).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["viewport"]["width"]
+
+
+def test_a_run_is_compared_with_another_one(open_page: OpenPage, triage: Process) -> None:
+    page = open_page("/tree/triage")
+
+    page.get_by_label("Another run").fill("again")
+    page.get_by_role("button", name="Compare").click()
+
+    expect(page.get_by_role("heading", level=1)).to_have_text("triage and again")
+    summary = page.locator("details.same summary").first
+    expect(summary).to_have_text("2 equal steps")
+    summary.click()
+    expect(page.locator("details.same").get_by_role("link", name="read_fd").first).to_be_visible()
+    page.get_by_role("link", name="Swap").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("again and triage")

@@ -1,0 +1,91 @@
+"""The list of trees: its filters apply at once, its headings sort, its times are local."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from playwright.sync_api import Page, expect
+
+from fdstore.client import Store
+from fdstore.store.processes import processes
+
+OpenPage = Callable[..., Page]
+
+
+def make_trees(store: Store) -> None:
+    store.process("build-1").create("x" * 5000)
+    store.run(processes.end(store.process("build-2").handle, "failed", reason="out of memory"))
+    store.process("notes").create("x")
+
+
+def test_filters_apply_while_they_are_changed(open_page: OpenPage, store: Store) -> None:
+    make_trees(store)
+    page = open_page("/")
+    rows = page.locator("table.trees tbody tr")
+
+    page.locator("#search").press_sequentially("buil")
+    expect(rows).to_have_count(2)
+    expect(page.locator("#search")).to_be_focused()
+    expect(page.locator("#search")).to_have_value("buil")
+    assert page.url.endswith("/?q=buil&sort=used")
+
+    page.get_by_label("State").select_option("failed")
+    expect(rows).to_have_count(1)
+    expect(rows).to_contain_text("out of memory")
+    expect(page.locator("#json")).to_have_attribute("href", re.compile(r"q=buil&state=failed"))
+
+    page.reload()
+    expect(rows).to_have_count(1)
+    expect(page.get_by_label("State")).to_have_value("failed")
+
+
+def test_a_filtered_list_stays_live(open_page: OpenPage, store: Store) -> None:
+    make_trees(store)
+    page = open_page("/")
+    page.locator("#search").fill("build")
+    rows = page.locator("table.trees tbody tr")
+    expect(rows).to_have_count(2)
+
+    store.process("build-3")
+    expect(rows).to_have_count(3)
+    store.process("other")
+    store.process("build-4")
+    expect(rows).to_have_count(4)
+    expect(page.locator("#tree-other")).to_have_count(0)
+
+
+def test_headings_sort_and_say_how(open_page: OpenPage, store: Store) -> None:
+    make_trees(store)
+    page = open_page("/")
+    names = page.locator("table.trees tbody th")
+
+    page.get_by_role("link", name="Stored").click()
+    expect(page.locator("th[aria-sort]")).to_have_text("Stored")
+    expect(page.locator("th[aria-sort]")).to_have_attribute("aria-sort", "descending")
+    expect(names).to_have_text(["build-1", "notes", "build-2"])
+
+    page.get_by_role("link", name="Stored").click()
+    expect(page.locator("th[aria-sort]")).to_have_attribute("aria-sort", "ascending")
+    expect(names).to_have_text(["build-2", "notes", "build-1"])
+
+    page.get_by_role("link", name="State").click()
+    expect(names.first).to_have_text("build-2")
+
+
+def test_times_are_local_and_utc_is_in_their_titles(open_page: OpenPage, store: Store) -> None:
+    store.process("triage")
+    created_at = store.tree("triage").created_at
+    page = open_page("/tree/triage", timezone_id="Asia/Kolkata")
+    stamp = page.locator("dl.tiles time[data-stamp]").first
+
+    text = page.evaluate(
+        "at => new Date(at * 1000).toLocaleString('sv-SE', {timeZone: 'Asia/Kolkata'})", created_at
+    )
+    expect(stamp).to_have_text(text)
+    expect(stamp).to_have_attribute("title", re.compile(r"^\d{4}-\d\d-\d\dT[\d:]+Z$"))
+    expect(page.locator("#zone")).to_have_text(re.compile("Asia/(Kolkata|Calcutta)"))
+
+    store.process("triage").create("new data")
+    expect(page.locator("dl.tiles")).to_contain_text("1 content")
+    expect(stamp).to_have_text(text)

@@ -1,0 +1,108 @@
+"""The page of two runs side by side."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fdstore.agent.conversation import Result
+from fdstore.client import Store
+from fdstore.store.processes import processes
+from fdstore.web import compare
+from tests.on_redis.web.inspected import get
+from tests.on_redis.web.journals import SHORT, answer, converse
+
+HOSTILE = "</td><script>alert(1)</script>\x1b[31m"
+
+
+@pytest.fixture
+def two_runs(store: Store) -> None:
+    """Two runs that begin alike; the second one fails in a child, and goes on in its root."""
+    monday, tuesday = store.process("monday"), store.process("tuesday")
+    monday.create("x" * 100)
+    for run in (monday, tuesday):
+        run.child()
+    converse(monday, *SHORT)
+    converse(
+        tuesday,
+        *SHORT[:3],
+        Result(call="t2", content=HOSTILE),
+        answer(HOSTILE, ("t5", "put", {"x": HOSTILE})),
+    )
+    failed = store.run(processes.create_child(tuesday.handle, None, state="ready"))
+    store.run(processes.end(failed, "failed", reason=HOSTILE))
+
+
+def test_two_runs_are_compared_by_facts_processes_and_steps(redis_url: str, two_runs: None) -> None:
+    page, twin = get(redis_url, "/compare?a=monday&b=tuesday", "/compare.json?a=monday&b=tuesday")
+
+    found = twin.json()["compared"]
+    facts = {each["name"]: each["difference"] for each in found["facts"]}
+    assert (facts["Processes"], facts["Failed processes"], facts["Stored"]) == (
+        "1 more",
+        "1 more",
+        "100 B less",
+    )
+    assert facts["State"] == ""
+    paths = {each["path"]: each["differences"] for each in found["processes"]}
+    assert (paths[""], paths[".2"]) == ([], ["only in tuesday"])
+    said = [[pair["difference"] for pair in block["pairs"]] for block in found["steps"]]
+    assert said == [["", ""], ["it did not fail", "other words", "only in tuesday"]]
+    assert page.status_code == 200
+    assert "2 equal steps" in page.text
+    assert "<script>alert" not in page.text
+    assert 'href="/process/tuesday.2"' in page.text
+
+
+def test_the_page_of_a_tree_offers_the_comparison_with_the_trees_used_last(
+    redis_url: str, two_runs: None
+) -> None:
+    page, twin = get(redis_url, "/tree/monday", "/tree/monday.json")
+
+    assert twin.json()["others"] == ["monday", "tuesday"]
+    assert '<option value="tuesday">' in page.text
+    assert '<option value="monday">' not in page.text
+    assert 'action="/compare"' in page.text
+
+
+def test_without_two_names_there_is_a_form(redis_url: str, two_runs: None) -> None:
+    empty, half = get(redis_url, "/compare", "/compare?a=monday")
+
+    assert (empty.status_code, half.status_code) == (200, 200)
+    assert "Compare two runs" in empty.text
+    assert 'name="a" value="monday"' in half.text
+
+
+def test_a_run_that_does_not_exist_is_a_typed_error(redis_url: str, two_runs: None) -> None:
+    missing, wrong, twin = get(
+        redis_url,
+        "/compare?a=monday&b=absent",
+        "/compare?a=monday&b=<b>",
+        "/compare.json?a=absent&b=monday",
+    )
+
+    assert (missing.status_code, wrong.status_code, twin.status_code) == (404, 400, 404)
+    assert "tree absent" in missing.text
+    assert "<b>" not in wrong.text.partition("<main")[2].replace("<b class", "")
+    assert twin.json()["error"]["type"] == "not_found"
+
+
+def test_large_runs_are_compared_in_part(redis_url: str, store: Store, monkeypatch: Any) -> None:
+    monkeypatch.setattr(compare, "ROWS", 2)
+    monkeypatch.setattr(compare, "MAX_STEPS", 3)
+    for name in ("monday", "tuesday"):
+        run = store.process(name)
+        for _ in range(4):
+            run.child()
+        converse(run, *SHORT[:1], *(answer(f"{number}") for number in range(9)))
+
+    found, path = [], "/compare.json?a=monday&b=tuesday"
+    while path:
+        page = get(redis_url, path).json()["compared"]
+        found += [each["path"] for each in page["processes"]]
+        path = "" if page["next"] is None else f"/compare.json?a=monday&b=tuesday&from={page['next']}"
+
+    assert found == ["", ".1", ".2", ".3", ".4"]
+    assert page["is_cut"]
+    assert [len(block["pairs"]) for block in page["steps"]] == [3]

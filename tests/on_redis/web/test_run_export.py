@@ -1,0 +1,212 @@
+"""A run as one page: everything of it, nothing from elsewhere, and nothing that is to be redacted."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import httpx2
+import pytest
+
+from fdstore.agent.conversation import Result, Start
+from fdstore.client import Process, Store
+from fdstore.errors import InvalidArgument, NotFound
+from fdstore.lifecycle import ENDED
+from fdstore.records import TokenUsage
+from fdstore.store.processes import journal, processes
+from fdstore.web.run_data import MAX_CHARS
+from fdstore.web.run_export import CSP
+from tests.on_redis.web.inspected import get, inspect
+from tests.on_redis.web.journals import SHORT, answer, ask_about_parts, converse
+from tests.on_redis.web.run_page import Read, export, pieces
+
+HOSTILE = "</style><script>alert(1)</script><img src=x onerror=alert(2)>\x1b[31m\u202e\" ' &lt;"
+SECRET = "sk-4f9a77be"
+
+
+@pytest.fixture
+def hostile(proc: Process, store: Store) -> Process:
+    """A run with a text that attacks in each of its fields."""
+    proc.create(HOSTILE * 3, source=HOSTILE)
+    proc.put("notes/<b>.md", HOSTILE)
+    proc.create(b"\x00\xff" * 20)
+    call = ("t1", "tool<i>", {"fd": "fd:1#L1", HOSTILE: HOSTILE, "nested": {"<u>": [HOSTILE]}})
+    converse(
+        proc,
+        Start(system=HOSTILE, content=HOSTILE),
+        answer(HOSTILE, call, ("t2", "x", HOSTILE)),
+        Result(call="t1", content=HOSTILE, is_error=True),
+        *SHORT[1:],
+    )
+    failed = store.run(processes.create_child(proc.handle, None, state="ready"))
+    store.run(processes.end(failed, "failed", exit_code=3, reason=HOSTILE))
+    ask_about_parts(proc.child(share=["fd:1"]), 60)
+    return proc
+
+
+def test_the_page_needs_nothing_else_and_its_links_lead_within_it(store: Store, hostile: Process) -> None:
+    page = Read(export(store, "triage"))
+
+    assert page.links
+    assert {link for link in page.links if link.removeprefix("#") not in page.ids} == set()
+    assert len(page.ids) == len(set(page.ids))
+    assert not {"script", "link", "img", "iframe", "object", "form", "base"} & set(page.tags)
+    assert not [each for each in page.attributes if each[1] in ("style", "src", "action", "srcset")]
+    assert not [each for each in page.attributes if each[1].startswith("on")]
+    assert ("meta", "content", CSP) in page.attributes
+    assert not re.search(r"url\((?!#)|@import", export(store, "triage"))
+
+
+def test_the_page_has_the_head_each_process_and_what_it_holds(store: Store, hostile: Process) -> None:
+    page = Read(export(store, "triage"))
+
+    ids = ("p-triage", "p-triage.1", "p-triage.2", "p-triage.2.1", "d-triage-1", "d-triage-3", "e-triage-5")
+    assert set(ids) <= set(page.ids)
+    for text in (
+        "Run triage",
+        "What broke the build?",
+        "1 failed",
+        "exit code 3",
+        "3 contents",
+        "no such host",
+    ):
+        assert text in page.text
+    assert "name:notes/<b>.md" in page.text
+    assert "40 bytes" in page.text
+    assert "Ask 59" in page.text
+    assert "#d-triage-1" in page.links
+    assert page.text.count("\\u{1b}[31m") > 10
+
+
+def test_a_conversation_of_any_length_is_whole(store: Store, proc: Process) -> None:
+    long = "word " * 5000
+    converse(proc, *SHORT[:1], *(answer(f"answer number {number}.") for number in range(250)), answer(long))
+
+    made = pieces(store, "triage")
+    page = Read("".join(made))
+
+    assert all(f"answer number {number}." in page.text for number in range(250))
+    assert (
+        len(made) == 7
+    )  # the head; of the process its begin, three parts of its conversation, its end; the foot
+    shown = f"Show {MAX_CHARS:,} of {len(long):,} characters".replace(",", "\u202f")
+    assert shown in page.text
+    assert long not in page.text
+
+
+def test_pieces_stay_small_however_large_a_run_is(store: Store, proc: Process) -> None:
+    for number in range(60):
+        child = proc.child()
+        converse(child, *SHORT[:1], *(answer(f"{number}: " + "x" * 5000) for _ in range(20)))
+
+    made = pieces(store, "triage")
+
+    assert sum(map(len, made)) > 6_000_000
+    assert max(map(len, made)) < 400_000
+
+
+def test_a_run_that_has_ended_says_how_long_it_took_and_what_it_cost(store: Store, execute: Any) -> None:
+    root = store.process("build")
+    usage = TokenUsage(input_tokens=70_000, output_tokens=10)
+    child = store.run(processes.create_child(root.handle, None, state="ready"))
+    store.run(journal.append(child, 0, ['{"kind":"note","text":"."}'], usage=usage))
+    execute("HSET", child.keys.record, "price", '{"input":3.0,"output":15.0,"currency":"USD"}')
+    store.run(processes.end(child, "exited"))
+    root.end()
+
+    page = Read(export(store, "build"))
+
+    assert store.tree("build").members[0].state in ENDED
+    assert "0.21 USD" in page.text
+    assert "70k in, 10 out" in page.text
+    assert "ended 20" in page.text
+
+
+def test_what_patterns_match_is_nowhere_in_the_page(store: Store, proc: Process, execute: Any) -> None:
+    proc.create(f"a\nkey {SECRET}\n" * 400, source=f"curl -H {SECRET}")
+    proc.put(f"notes/{SECRET}.md", "x")
+    converse(
+        proc,
+        Start(system=f"Use {SECRET}.", content=f"Task with {SECRET}"),
+        answer(f"I use {SECRET}.", ("t1", f"tool_{SECRET}", {"key": SECRET, "deep": {SECRET: [SECRET]}})),
+        Result(call="t1", content=f'{{"key": "\\u0073{SECRET[1:]}"}}'),
+        answer("x" * (MAX_CHARS - 5) + SECRET),
+    )
+    failed = store.run(processes.create_child(proc.handle, None, state="ready"))
+    execute("HSET", failed.keys.record, "program", f"deploy-{SECRET}")
+    store.run(processes.end(failed, "failed", reason=f"401 for {SECRET}"))
+
+    html = export(store, "triage", "sk-[0-9a-f]{8}", "(?i)TASK WITH")
+
+    assert SECRET in export(store, "triage")
+    assert "sk-" not in html
+    assert "4f9a77" not in html
+    assert "u0073" not in html
+    assert "Task with" not in html
+    notice = re.search(r'id="redacted">(\d+) places were redacted', html)
+    assert notice
+    assert int(notice[1]) > 20
+
+
+def test_the_name_of_a_run_can_be_redacted(store: Store, hostile: Process) -> None:
+    html = export(store, "triage", "triage", "</?script>")
+
+    page = Read(html)
+    assert "triage" not in html
+    assert "Run [redacted]" in page.text
+    assert "alert(1)" in page.text
+    assert {link for link in page.links if link.removeprefix("#") not in page.ids} == set()
+    assert len(page.ids) == len(set(page.ids))
+
+
+def test_a_page_without_patterns_says_nothing_of_them(store: Store, proc: Process) -> None:
+    assert "redacted" not in Read(export(store, "triage")).text
+    assert "0 places were redacted" in Read(export(store, "triage", "never")).text
+
+
+def test_a_missing_tree_and_an_invalid_pattern_are_typed_errors(store: Store, proc: Process) -> None:
+    with pytest.raises(NotFound, match="tree absent"):
+        export(store, "absent")
+    with pytest.raises(InvalidArgument, match="RE2"):
+        export(store, "triage", "(")
+
+
+def test_a_damaged_journal_is_named_and_the_rest_is_there(store: Store, proc: Process, execute: Any) -> None:
+    converse(proc, *SHORT)
+    child = proc.child()
+    execute("SET", child.handle.keys.journal, "not a list")
+
+    page = Read(export(store, "triage"))
+
+    execute("DEL", child.handle.keys.journal)
+    assert "This conversation cannot be read" in page.text
+    assert "A missing comma did." in page.text
+
+
+def test_the_inspector_streams_the_same_page_as_a_file(
+    redis_url: str, store: Store, hostile: Process
+) -> None:
+    found, missing, page = get(
+        redis_url, "/tree/triage/export.html", "/tree/absent/export.html", "/tree/triage"
+    )
+
+    assert found.status_code == 200
+    assert found.headers["content-disposition"].startswith('attachment; filename="triage.html"')
+    assert found.headers["content-type"].startswith("text/html")
+    assert found.headers["content-security-policy"].startswith("sandbox; default-src 'none'")
+    assert "content-length" not in found.headers
+    now = re.compile(r"Exported \S+|exported \S+|\d+ ms|[\d.]+ s\b|[\d.]+%")
+    shown, own = (
+        now.sub("", html).partition('id="processes"') for html in (found.text, export(store, "triage"))
+    )
+    assert shown[1:] == own[1:]
+    assert missing.status_code == 404
+    assert 'href="/tree/triage/export.html" download' in page.text
+
+
+def test_only_some_runs_are_exported_at_once(redis_url: str, proc: Process, monkeypatch: Any) -> None:
+    async def visit(client: httpx2.AsyncClient) -> list[int]:
+        monkeypatch.setattr("fdstore.web.run_download.MAX_EXPORTS", 0)
+        return [(await client.get("/tree/triage/export.html")).status_code]
+
+    assert inspect(redis_url, visit) == [503]
