@@ -125,6 +125,7 @@ def test_keys_go_from_step_to_step_and_from_error_to_error(open_page: OpenPage, 
     press("j", "2-2", "stored: 12 pages")
     press("k", "2-1", CAUSE)
     press("k", "2-0", "I look.")
+    expect(page.locator("#json")).to_have_attribute("href", re.compile("at=2-0"))
     assert page.evaluate("history.length") == pages
     for _ in range(3):
         page.keyboard.press("j")

@@ -50,12 +50,14 @@ async function goTo(row) {
     location.replace(row.href);
     return;
   }
-  const made = new DOMParser().parseFromString(text, "text/html").querySelector("main");
+  const next = new DOMParser().parseFromString(text, "text/html");
+  const made = next.getElementById("main");
   aim = null;
   history.replaceState(null, "", row.href);
   const shown = document.getElementById("main");
   mergeChildren(shown, made);
   Object.assign(shown.dataset, made.dataset);
+  document.getElementById("json").href = next.getElementById("json").getAttribute("href");
   shown.dispatchEvent(new CustomEvent("updated", { bubbles: true }));
   shown.dispatchEvent(new CustomEvent("moved"));
   document.getElementById("detail").scrollIntoView({ block: "nearest" });
