@@ -1,4 +1,4 @@
-"""Results of tool calls as cards: what the elements in them say, in words for people. Pure.
+"""Results of tool calls, and prompts, as cards: what the elements in them say, in words for people. Pure.
 
 A model reads `<fd_result fd="fd:3" pages="9" ...>`; a person reads "fd:3, stored: 9 pages", its name, how
 many lines it has, and its beginning. What a call did is known from the facts of its result; texts, and sizes
@@ -71,7 +71,7 @@ class Card(Record, frozen=True, kw_only=True):
 
 
 def make_cards(entry: ConversationEntry) -> tuple[Card, ...]:
-    """Return the cards of a result, one for each element; none if its text has no element.
+    """Return the cards of a result or a prompt, one for each element; none if its text has no element.
 
     >>> text = '<fd_error type="not_found" fd="fd:9">\\n<message>\\nNo fd:9.\\n</message>\\n</fd_error>'
     >>> [card] = make_cards(ConversationEntry(position=4, kind="result", text=text))

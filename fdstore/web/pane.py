@@ -1,7 +1,8 @@
 """The pane of a process page: its steps as rows, one of them chosen, whose input and output are shown. Pure.
 
 The URL says which step is chosen (`at=POS-PART`, those of any of its entries). Without it that is the first
-error of a process that failed, and else the last step, so the page of a run that goes on follows it.
+error of a process that failed, and else the last step before its end, so the page of a run that goes on
+follows it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import msgspec
 from fdstore.errors import InvalidArgument, quoted
 from fdstore.inspection.describe_result import describe_result
 from fdstore.inspection.entries import EntryKind
+from fdstore.inspection.result_card import make_cards
 from fdstore.inspection.steps import Fold, Step, StepOrFold
 from fdstore.text.layout import show_controls
 from fdstore.web.timeline import Axis, Box
@@ -63,16 +65,16 @@ def position_in(at: str) -> int | None:
 
 def choose(steps: Sequence[Step], at: str, *, is_failed: bool) -> Step | None:
     """Return the step with the entry `at`; None if there is none. Without `at`, return the first error if
-    the process failed, and else the last step before its end."""
+    the process failed, and else the last step, if possible one that is not the end of the process."""
     if at:
         named = tuple(map(int, at.split("-")))
         return next(
             (step for step in steps if any((each.position, each.part) == named for each in step.entries)),
             None,
         )
-    errors = [step for step in steps if step.is_error] if is_failed else []
-    before_end = [step for step in steps if step.entry.kind != "end"]
-    return next(iter(errors or before_end[-1:] or steps), None)
+    errors = (step for step in steps if is_failed and step.is_error)
+    before_end = (step for step in reversed(steps) if step.entry.kind != "end")
+    return next(errors, None) or next(before_end, None) or (steps[-1] if steps else None)
 
 
 def in_rows(steps: Sequence[StepOrFold]) -> list[Step]:
@@ -124,7 +126,9 @@ def hint_of(step: Step) -> str:
     """Return the beginning of what a step is about, on one line: the first argument of a call that is no
     program, or a text."""
     entry = step.call or step.entry
-    text = describe_result(entry.facts) or entry.text
+    text = entry.text
+    if entry.kind in ("prompt", "result") and (cards := make_cards(entry)):
+        text = f"{describe_result(entry.facts)} {cards[0].message or cards[0].body}"
     if isinstance(entry.arguments, dict):
         values = (
             value for name, value in entry.arguments.items() if name != "program_name" and value is not None

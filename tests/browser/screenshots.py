@@ -40,6 +40,9 @@ DARK = LIGHT | {"color_scheme": "dark"}
 LOW = LIGHT | {"viewport": {"width": 1180, "height": 500}}
 PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 760}, "color_scheme": "light"}
 
+ROWS = {"program": "run_python"}
+"""The step that is chosen in some pictures."""
+
 
 def log_line(number: int) -> str:
     level = "ERROR" if number % 23_456 == 0 else "WARN " if number % 17 == 0 else "INFO "
@@ -159,9 +162,10 @@ def fill(store: Store) -> dict[str, str]:
     triage = next(tree.id for tree in store.trees() if tree.id.startswith("triage-"))
     counter = next(tree.id for tree in store.trees() if tree.id.startswith("counter-"))
     return {
-        "trees": "/",
         "tree": f"/tree/{triage}",
+        "trees": "/",
         "process": "/process/release",
+        "conversation": f"/process/{triage}?from=2#conversation",
         "program": f"/process/{counter}?from=2",
         "pipeline": f"/process/{triage}.1",
         "descriptor": f"/process/{reader.id}/fd/{large.fd[3:]}?q=error",
@@ -196,6 +200,10 @@ def take(
         page.locator("#reading" if "/fd/" in path else "#live").wait_for(state="visible")
         if "/fd/" in path:
             page.locator(".row mark").wait_for(state="visible")
+    if row := ROWS.get(name):
+        page.locator("#rows a", has_text=row).click()
+        page.locator("#rows a[aria-current]", has_text=row).wait_for(state="visible")
+        page.locator("#live").wait_for(state="visible")
     shown = page.locator(part) if part else page
     shown.screenshot(path=folder / f"{name}.png")
     page.close()

@@ -81,6 +81,29 @@ def test_a_failed_run_leads_to_its_cause_in_few_clicks(open_page: OpenPage, fail
     assert clicks <= MOST_CLICKS
 
 
+def test_a_run_that_failed_for_its_agent_leads_on_to_that(
+    open_page: OpenPage, store: Store, failed: Process
+) -> None:
+    root = store.process("nightly")
+    record = next(each for each in store.processes() if each.id == failed.id)
+    ended = render.process_result(record)
+    converse(
+        root,
+        answer("I hand it on.", ("t1", "spawn_agent", {"program_name": "reader", "query": "Why?"})),
+        Result(call="t1", content=ended.text, facts=ended.facts, is_error=True),
+    )
+    store.run(processes.end(root.handle, "failed", exit_code=1, reason="its agent failed"))
+    page = open_page("/")
+
+    page.get_by_role("link", name="nightly", exact=True).click()
+    page.locator("#process-nightly").get_by_role("link", name="nightly").click()
+    expect(detail(page)).to_contain_text("nightly.1 failed with code 1, max_turns: too many answers")
+    detail(page).get_by_role("link", name="nightly.1").click()
+
+    expect(detail(page)).to_contain_text(CAUSE)
+    expect(page.get_by_text(CAUSE).first).to_be_in_viewport()
+
+
 def test_keys_go_from_step_to_step_and_from_error_to_error(open_page: OpenPage, failed: Process) -> None:
     page = open_page(f"/process/{failed.id}")
     expect(current(page)).to_have_attribute("data-step", "2-1")
@@ -102,6 +125,7 @@ def test_keys_go_from_step_to_step_and_from_error_to_error(open_page: OpenPage, 
     press("j", "2-2", "stored: 12 pages")
     press("k", "2-1", CAUSE)
     press("k", "2-0", "I look.")
+    expect(page.locator("#json")).to_have_attribute("href", re.compile("at=2-0"))
     assert page.evaluate("history.length") == pages
     for _ in range(3):
         page.keyboard.press("j")

@@ -37,21 +37,27 @@ async function goTo(row) {
   showRow(row);
   // what has the focus is not replaced, but what the pane shows is
   if (document.activeElement.closest("#pane")) document.activeElement.blur();
-  let made;
+  let response, text;
   try {
-    const response = await fetch(row.href, { signal });
-    if (!response.ok) throw new Error(response.statusText);
-    made = new DOMParser().parseFromString(await response.text(), "text/html").querySelector("main");
+    response = await fetch(row.href, { signal });
+    text = await response.text();
   } catch {
-    if (!signal.aborted) location.replace(row.href);
+    // a later key was pressed, or the inspector is away, which the live updates say
+    if (!signal.aborted) aim = null;
     return;
   }
-  if (signal.aborted) return;
+  if (!response.ok) {
+    location.replace(row.href);
+    return;
+  }
+  const next = new DOMParser().parseFromString(text, "text/html");
+  const made = next.getElementById("main");
   aim = null;
   history.replaceState(null, "", row.href);
   const shown = document.getElementById("main");
   mergeChildren(shown, made);
   Object.assign(shown.dataset, made.dataset);
+  document.getElementById("json").href = next.getElementById("json").getAttribute("href");
   shown.dispatchEvent(new CustomEvent("updated", { bubbles: true }));
   shown.dispatchEvent(new CustomEvent("moved"));
   document.getElementById("detail").scrollIntoView({ block: "nearest" });

@@ -150,7 +150,6 @@ function followLive(main) {
       setTimeout(listen, 2000);
     };
   };
-  main.addEventListener("moved", () => { hush(); listen(); });
   document.addEventListener("visibilitychange", () => (document.hidden ? hush() : listen()));
   window.addEventListener("pagehide", hush);
   // another page was put into this one

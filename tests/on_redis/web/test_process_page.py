@@ -293,20 +293,23 @@ def test_elements_are_shown_in_words_unless_asked(redis_url: str, proc: Process)
     )
     converse(
         proc,
+        Start(system="", content=f"Read this.\n{render.fd_content(make_slice('the plan')).text}"),
         answer("", ("t1", "read_fd", {"fd": "fd:9"}), ("t2", "bash", {})),
         Result(call="t1", content=missing.text, facts=missing.facts, is_error=True),
         Result(call="t2", content=f"see\n{stored.text}", facts=in_block(stored.facts, 1)),
     )
 
     words, raw, record = get(
-        redis_url, "/process/triage", "/process/triage?raw=1", "/process/triage/record/2?raw=1"
+        redis_url, "/process/triage", "/process/triage?raw=1", "/process/triage/record/3?raw=1"
     )
 
     shown = Elements(words.text).text
     assert "not_found, fd:9 fd:9 does not exist; there are: fd:1" in shown
     assert "fd:3 , stored: 12 pages, 48,000 characters name <b>.log" in shown
     assert '<a class="id" href="/process/triage/fd/3">fd:3</a>' in words.text
+    assert "Prompt Read this. fd:1 , page 2 of 3, lines 41-80 lines in all 100 the plan" in shown
     assert "<fd_error" not in shown
+    assert "<fd_content" not in shown
     assert "<message>" not in shown
     for page in (raw, record):
         assert '<fd_error type="not_found" fd="fd:9"> <message>' in Elements(page.text).text

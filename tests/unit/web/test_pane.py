@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fdstore.errors import InvalidArgument
+from fdstore.elements import render
+from fdstore.errors import InvalidArgument, NotFound
 from fdstore.inspection.entries import ConversationEntry
 from fdstore.inspection.steps import Step, fold, make_steps
 from fdstore.web.pane import (
@@ -46,6 +47,13 @@ def test_the_first_error_of_a_failed_process_is_shown_and_else_the_last_step() -
     assert choose(STEPS, "", is_failed=False) == STEPS[-1]
     assert choose(STEPS[:2], "", is_failed=True) == STEPS[1]
     assert choose((), "", is_failed=True) is None
+
+
+def test_of_a_process_that_ended_well_its_last_answer_is_shown() -> None:
+    end = make_steps([entry(7, "end", state="exited")])
+
+    assert choose((*STEPS, *end), "", is_failed=False) == STEPS[-1]
+    assert choose(end, "", is_failed=False) == end[0]
 
 
 def test_a_step_is_named_by_each_of_its_entries() -> None:
@@ -101,6 +109,13 @@ def test_rows_are_called_by_their_tool_and_its_program() -> None:
     assert (title_of(end), hint_of(end)) == ("End: exited", "done")
     assert (title_of(STEPS[0]), hint_of(STEPS[0])) == ("Prompt", "Why?")
     assert title_of(make_steps([entry(1, "result", call="b")])[0]) == "Result"
+
+
+def test_the_hint_of_a_result_alone_is_in_words() -> None:
+    missing = render.fd_error(NotFound("fd:9", ()), "fd:9")
+    [step] = make_steps([entry(1, "result", text=missing.text, facts=missing.facts, is_error=True)])
+
+    assert hint_of(step) == f"not_found, fd:9 {missing.facts.error.message}"
 
 
 @pytest.mark.parametrize(
