@@ -37,8 +37,8 @@ class Links:
         return f"{self.process(process)}?from={entry.position}#{self.entry_id(process, entry)}"
 
     def span(self, process: str, position: int) -> str:
-        """Return the link from a bar of the timeline to its record."""
-        return f"{self.process(process)}?from={position}#e{position}-0"
+        """Return the link from a bar of the timeline to its step."""
+        return f"{self.process(process)}?at={position}-0#pane"
 
 
 LINKS = Links()

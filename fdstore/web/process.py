@@ -90,9 +90,12 @@ async def load(view: View) -> ProcessPage:
     store, process = view.store, view.argument("id")
     page = await load_records(view, process)
     steps = make_steps(page.entries)
-    chosen = choose(steps, view.query("at"), is_failed=page.process.state == "failed")
-    if chosen is None and view.query("at"):
-        raise NotFound(f"step {view.query('at')} of these records of process {process}")
+    at, is_failed = view.query("at"), page.process.state == "failed"
+    chosen = choose(steps, at, is_failed=is_failed)
+    if chosen is None and at and position_in(at) != page.length:
+        raise NotFound(f"step {at} of these records of process {process}")
+    if chosen is None:  # it will be the next record, such as that of a call in progress
+        chosen = choose(steps, "", is_failed=is_failed)
     [process_now] = await store.run(explained(store.prefix, [page.process]))
     keys = process_keys(store.prefix, process)
     before = view.number("fds_before", 0)

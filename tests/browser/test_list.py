@@ -9,8 +9,12 @@ from playwright.sync_api import Page, expect
 
 from fdstore.client import Store
 from fdstore.store.processes import processes
+from fdstore.tools.process_task import SpawnTask, encode_task
+from tests.on_redis.web.journals import SHORT, converse
 
 OpenPage = Callable[..., Page]
+
+TASK = encode_task(SpawnTask(query="Find the first error."))
 
 
 def make_trees(store: Store) -> None:
@@ -71,6 +75,41 @@ def test_headings_sort_and_say_how(open_page: OpenPage, store: Store) -> None:
 
     page.get_by_role("link", name="State").click()
     expect(names.first).to_have_text("build-2")
+
+
+def test_the_list_is_as_wide_as_the_window(open_page: OpenPage, store: Store) -> None:
+    make_trees(store)
+    for number in range(3):
+        store.run(processes.create_child(store.process("notes").handle, [], state="ready"))
+        store.run(
+            processes.end(store.process("notes").child().handle, "failed", reason=f"{number} too long " * 9)
+        )
+    page = open_page("/")
+    for width in (760, 1024, 1180, 1440):
+        page.set_viewport_size({"width": width, "height": 760})
+
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate("document.querySelector('.wide-list').scrollWidth") <= 1440
+
+
+def test_a_bar_leads_to_its_step(open_page: OpenPage, store: Store) -> None:
+    converse(store.process("triage"), *SHORT)
+    page = open_page("/tree/triage")
+
+    page.get_by_role("link", name="search_web, failed").click()
+
+    expect(page.locator("#detail h3")).to_contain_text("search_web")
+    expect(page.locator("#output")).to_contain_text("no such host")
+
+
+def test_a_bar_of_what_is_in_progress_leads_to_its_process(open_page: OpenPage, store: Store) -> None:
+    child = store.run(processes.create_child(store.process("triage").handle, [], state="ready", brief=TASK))
+    page = open_page("/tree/triage")
+
+    page.get_by_role("link", name=f"{child.id}: waits for a worker").click()
+
+    expect(page.locator("h1")).to_have_text(f"Process {child.id}")
+    expect(page.locator("#pane")).to_be_visible()
 
 
 def test_times_are_local_and_utc_is_in_their_titles(open_page: OpenPage, store: Store) -> None:
