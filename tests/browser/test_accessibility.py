@@ -15,6 +15,7 @@ from fdstore.store.views import worker_registry
 from fdstore.store.views.worker_registry import WorkerLoad
 from tests.browser.conftest import PATHS, Served, watch
 from tests.browser.descriptors.shown import HOSTILE
+from tests.on_redis.web.journals import SPARED, converse
 from tests.on_redis.web.test_descriptor_download import png
 
 TOKEN = "a-token-of-24-characters"
@@ -74,6 +75,8 @@ def more_pages(triage: Process, store: Store) -> list[str]:
     picture = triage.create(png(), media_type="image/png")
     data = triage.create(bytes(range(256)) * 40, source="blob.bin")
     empty = triage.create("")
+    spared = triage.child()
+    converse(spared, *SPARED)
     now_s = store.run(redis_now())
     load = WorkerLoad(slots=2, busy=2, lost=1, runs=("triage.2",))
     store.run(worker_registry.register_worker(store.prefix, "build-1:2210", 60.0, now_s, load=load))
@@ -87,6 +90,7 @@ def more_pages(triage: Process, store: Store) -> list[str]:
         "/process/triage/diff?a=fd:1&b=name:notes/größe.md",
         *(f"{fds}/{each.fd.removeprefix('fd:')}" for each in (picture, data, empty)),
         "/process/triage.2/kill",
+        f"/process/{spared.id}",
         "/?q=blob",
     ]
 

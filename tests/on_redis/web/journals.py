@@ -6,7 +6,7 @@ from typing import Any
 
 from fdstore.agent.conversation import Assistant, Cleared, Entry, Note, Result, Start, encode_entry
 from fdstore.client import Process
-from fdstore.result_facts import ResultFacts, ShownPart
+from fdstore.result_facts import ResultFacts, ShownPart, StoredContent
 from fdstore.store.processes import asks, journal, processes
 from fdstore.store.processes.asks import Ask, AskPart, AskSettings
 from fdstore.tools.process_task import SpawnTask
@@ -42,6 +42,21 @@ SHORT = (
     Cleared(lines={"turn1:t1": "[cleared: read_fd fd:1]"}),
     answer("A missing comma did."),
 )
+
+
+SPARED = (
+    Start(system="", content="Which service became slower?"),
+    answer("I read its log.", ("t1", "service_log", {"service": "billing"})),
+    Result(
+        call="t1",
+        content="<fd_result/>" + "the beginning " * 30,
+        facts=ResultFacts(
+            stored=(StoredContent(fd="fd:1", pages=30, chars=90_000, tokens=30_000, shown_chars=400),)
+        ),
+    ),
+    answer("It waits for a disk."),
+)
+"""A conversation that a descriptor keeps short."""
 
 
 def ask_about_parts(proc: Process, count: int) -> None:
