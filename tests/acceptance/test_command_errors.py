@@ -185,6 +185,7 @@ WORDS = {
     "diff": "p 1 2",
     "tail": "p 1",
     "export": "p 1 out",
+    "export-run": "p out.html",
     "rm": "p 1",
     "pipe": "p cat",
     "attach": "p",

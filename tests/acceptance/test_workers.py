@@ -216,7 +216,8 @@ def test_a_detached_run_says_at_once_that_the_worker_it_started_has_no_key(fresh
 
     assert ran.lines == ["alone"]
     assert "no worker of this store takes agents" in ran.err
-    assert "set ANTHROPIC_API_KEY. Agents wait for one" in ran.err
+    assert "set ANTHROPIC_API_KEY; `python -m fdstore.testing` plays a model" in ran.err
+    assert ran.err.endswith("Agents wait for one\n")
 
 
 def test_a_toolset_starts_a_worker_for_the_embedded_store_if_none_lives(fresh: Command) -> None:
