@@ -16,8 +16,9 @@ from collections.abc import Iterator
 from functools import lru_cache
 from unicodedata import normalize
 
-MAX_WORDS = 128
-"""How many different words of one text are found: its first ones. About those of 200 words of English."""
+MAX_WORDS = 64
+"""The different words of one text that are found: its first ones. About those of 100 words of English. Redis
+packs a small set of up to 128 members, so those of a task and an answer take some two kilobytes."""
 
 MAX_WORD_CHARS = 40
 """A longer word is found by its beginning."""
