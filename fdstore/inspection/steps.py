@@ -20,6 +20,7 @@ import msgspec
 
 from fdstore.inspection.entries import ConversationEntry
 from fdstore.records import Record
+from fdstore.result_facts import ProcessSummary
 
 StepState = Literal["failed", "running", "unanswered", "done"]
 
@@ -62,6 +63,11 @@ class Step(Record, frozen=True, kw_only=True):
     def call(self) -> ConversationEntry | None:
         """Its call, wherever that is; None if it is no call, or if that is not known."""
         return self.entry if self.is_call else self.earlier_call
+
+    @property
+    def processes(self) -> tuple[ProcessSummary, ...]:
+        """The processes that it started, waited for or ended, as its result tells."""
+        return (self.result or self.entry).facts.processes
 
     @property
     def is_error(self) -> bool:

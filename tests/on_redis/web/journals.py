@@ -6,7 +6,7 @@ from typing import Any
 
 from fdstore.agent.conversation import Assistant, Cleared, Entry, Note, Result, Start, encode_entry
 from fdstore.client import Process
-from fdstore.result_facts import ResultFacts, ShownPart, StoredContent
+from fdstore.result_facts import ProcessSummary, ResultFacts, ShownPart, StoredContent
 from fdstore.store.processes import asks, journal, processes
 from fdstore.store.processes.asks import Ask, AskPart, AskSettings
 from fdstore.tools.process_task import SpawnTask
@@ -46,7 +46,9 @@ SHORT = (
 
 SPARED = (
     Start(system="", content="Which service became slower?"),
-    answer("I read its log.", ("t1", "service_log", {"service": "billing"})),
+    answer(
+        "I read its log.", ("t1", "service_log", {"service": "billing"}), ("t2", "spawn", {"query": "Why?"})
+    ),
     Result(
         call="t1",
         content="<fd_result/>" + "the beginning " * 30,
@@ -54,9 +56,15 @@ SPARED = (
             stored=(StoredContent(fd="fd:1", pages=30, chars=90_000, tokens=30_000, shown_chars=400),)
         ),
     ),
+    Result(
+        call="t2",
+        content="Its model was away.",
+        is_error=True,
+        facts=ResultFacts(processes=(ProcessSummary(process="triage.1", state="failed"),)),
+    ),
     answer("It waits for a disk."),
 )
-"""A conversation that a descriptor keeps short."""
+"""A conversation that a descriptor keeps short, and that has a child."""
 
 
 def ask_about_parts(proc: Process, count: int) -> None:

@@ -17,7 +17,7 @@ from fdstore.store.processes import pipelines, processes
 from fdstore.store.views.process_window import SMALL_TABLE
 from fdstore.tools.process_task import PipeTask, encode_task
 from tests.on_redis.web.inspected import get
-from tests.on_redis.web.journals import SHORT, answer, ask_about_parts, converse
+from tests.on_redis.web.journals import SHORT, SPARED, answer, ask_about_parts, converse
 from tests.unit.rendering import descriptor, make_slice
 
 
@@ -377,3 +377,14 @@ def test_a_step_that_does_not_exist_is_said_to_be_missing(
     converse(proc, *SHORT)
 
     assert get(redis_url, f"/process/triage?{query}").status_code == status
+
+
+def test_a_step_names_the_processes_that_it_started(redis_url: str, proc: Process) -> None:
+    converse(proc, *SPARED)
+
+    page = get(redis_url, "/process/triage").text
+
+    rows = page[page.index('id="rows"') : page.index('id="detail"')]
+    assert re.search(
+        r'<a class="child" href="/process/triage\.1">.*triage\.1</span><span class="state is-failed">', rows
+    )
