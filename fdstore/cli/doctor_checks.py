@@ -76,7 +76,7 @@ def packages() -> Iterator[Finding]:
 
 
 def not_installed(missing: list[tuple[str, str]]) -> Finding:
-    """Return the finding about packages of extras that are not installed, which is no problem."""
+    """Return a finding that lists packages of extras that are not installed. It is never a problem."""
     extras: dict[str, list[str]] = {}
     for extra, name in sorted(missing):
         extras.setdefault(extra, []).append(name)

@@ -61,7 +61,7 @@ class Step(Record, frozen=True, kw_only=True):
 
     @property
     def call(self) -> ConversationEntry | None:
-        """Its call, wherever that is; None if it is no call, or if that is not known."""
+        """The call of this step, which may be in an earlier part; None without one, or if it is unknown."""
         return self.entry if self.is_call else self.earlier_call
 
     @property
@@ -71,7 +71,7 @@ class Step(Record, frozen=True, kw_only=True):
 
     @property
     def is_error(self) -> bool:
-        """Whether it is an error: a call or an ask that failed, a call that was cut off, a failed try of the
+        """True for an error: a call or an ask that failed, a call that was cut off, a failed try of the
         model, a lost worker, a record that cannot be read, or the end of a failed process."""
         it = self.entry
         match it.kind:
@@ -87,7 +87,7 @@ class Step(Record, frozen=True, kw_only=True):
 
     @property
     def state(self) -> StepState:
-        """Whether it failed, goes on, has no result here, or is done."""
+        """The state: failed, running, without a result here, or done."""
         if self.is_error:
             return "failed"
         if self.entry.pending:
@@ -103,7 +103,7 @@ class Step(Record, frozen=True, kw_only=True):
 
     @property
     def began_at(self) -> float | None:
-        """When it began, in seconds since the epoch by Redis; None if that is not recorded."""
+        """The time of its begin, in seconds since the epoch by Redis; None if that is not recorded."""
         timed = self.result or self.entry
         if timed.at is None:
             return self.entry.at
@@ -119,7 +119,7 @@ class Step(Record, frozen=True, kw_only=True):
 
     @property
     def took_s(self) -> float | None:
-        """How long it took; None if that is not recorded, or if it has no length."""
+        """Its duration in seconds; None if that is not recorded, or if it has none."""
         return (self.result or self.entry).duration_s
 
 
@@ -148,7 +148,7 @@ class Fold(Record, frozen=True, kw_only=True):
 
     @property
     def states(self) -> dict[StepState, int]:
-        """How many steps are in each state, only those that occur; failed ones first."""
+        """The number of steps in each state that occurs; failed ones first."""
         found = [each.state for each in self.steps]
         order: tuple[StepState, ...] = ("failed", "running", "unanswered", "done")
         return {state: found.count(state) for state in order if state in found}

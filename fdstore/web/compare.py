@@ -7,6 +7,7 @@ import asyncio
 from fdstore.errors import DamagedRecord, NotFound
 from fdstore.inspection.conversation import MAX_RECORDS, conversation
 from fdstore.inspection.entries import ConversationEntry
+from fdstore.inspection.steps import Step
 from fdstore.records import Record
 from fdstore.store.clock import redis_now
 from fdstore.store.views.overview import recent_names_at
@@ -15,7 +16,6 @@ from fdstore.web.run_comparison import (
     FactPair,
     ProcessPair,
     RunFacts,
-    Step,
     StepBlock,
     align_steps,
     compare_facts,

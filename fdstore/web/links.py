@@ -1,6 +1,6 @@
 """Where the links of templates lead: to pages of the inspector, or, in an exported run, to its own anchors.
 
-Templates use `links` for what both show. "" is no link.
+Templates use `links` for what both show. An empty string means that there is nothing to link to.
 """
 
 from __future__ import annotations

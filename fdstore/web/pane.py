@@ -45,7 +45,7 @@ TITLES: dict[EntryKind, str] = {
     "unreadable": "Damaged record",
     "end": "End",
 }
-"""What a row calls an entry that is no tool call."""
+"""The names of entries other than tool calls, as rows show them."""
 
 _AT = re.compile(r"([0-9]{1,10})-([0-9]{1,6})")
 
@@ -59,7 +59,7 @@ def position_in(at: str) -> int | None:
     """
     found = _AT.fullmatch(at)
     if at and found is None:
-        raise InvalidArgument("at", f"{quoted(at)} is no step, such as 12-0")
+        raise InvalidArgument("at", f"{quoted(at)} is not a step; use POSITION-PART, such as 12-0")
     return None if found is None else int(found[1])
 
 
@@ -123,8 +123,8 @@ def title_of(step: Step) -> str:
 
 
 def hint_of(step: Step) -> str:
-    """Return the beginning of what a step is about, on one line: the first argument of a call that is no
-    program, or a text."""
+    """Return a short description of a step on one line: the first argument of its call other than the
+    program, or the beginning of its text."""
     entry = step.call or step.entry
     text = entry.text
     if entry.kind in ("prompt", "result") and (cards := make_cards(entry)):

@@ -42,8 +42,8 @@ class ProcessPage(Record, frozen=True, kw_only=True):
     """A process, the journal records `start` to `next` - 1 of `length` as entries, and what it holds.
     `earlier` and `later` are where the pages before and after begin (None: there is none). `earlier_calls`
     are calls before this page whose results are in it, by their keys. `at` is the key of the step that the
-    pane shows, "" if there is no step; with `errors_only` no other steps are listed than the `errors` ones
-    that failed. `raw`: results are shown as they were sent."""
+    pane shows, "" without steps; with `errors_only` the list has only the `errors` steps that failed.
+    `raw`: results are shown as they were sent."""
 
     process: ProcessRecord
     start: int

@@ -15,6 +15,7 @@ from itertools import groupby, zip_longest
 from typing import Any, Literal
 
 from fdstore.inspection.entries import ConversationEntry
+from fdstore.inspection.steps import Step, make_steps
 from fdstore.records import ProcessRecord, Record, TokenUsage
 from fdstore.text.quantities import format_costs, format_size, precise_duration
 from fdstore.web.whole_tree import WholeTree, states_of
@@ -204,21 +205,12 @@ def _differences(a: ProcessFacts | None, b: ProcessFacts | None, names: tuple[st
     return found
 
 
-class Step(Record, frozen=True, kw_only=True):
-    """What an agent did: it answered, or it called a tool. `entry` says so; `result` is that of a call, None
-    if it has none."""
-
-    entry: ConversationEntry
-    result: ConversationEntry | None = None
-
-
 def steps_of(entries: Sequence[ConversationEntry]) -> list[Step]:
     """Return the answers that say something and the calls among these entries, with the results."""
-    results = {each.call: each for each in entries if each.kind == "result"}
     return [
-        Step(entry=each, result=results.get(each.call) if each.kind == "call" else None)
-        for each in entries
-        if each.kind == "call" or (each.kind == "answer" and each.text)
+        step
+        for step in make_steps(entries)
+        if step.is_call or (step.entry.kind == "answer" and step.entry.text)
     ]
 
 

@@ -216,7 +216,7 @@ def test_a_detached_run_says_at_once_that_the_worker_it_started_has_no_key(fresh
 
     assert ran.lines == ["alone"]
     assert "no worker of this store takes agents" in ran.err
-    assert "set ANTHROPIC_API_KEY; `python -m fdstore.testing` plays a model" in ran.err
+    assert "set ANTHROPIC_API_KEY; `python -m fdstore.testing` runs a scripted model" in ran.err
     assert ran.err.endswith("Agents wait for one\n")
 
 

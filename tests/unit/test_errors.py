@@ -20,9 +20,8 @@ CONTRACT_TYPES = {
     *("missing_extra", "no_worker", "not_text"),
 }
 SHARED = {"permission_error", "unsafe_store", "invalid_argument", "conflict"}
-"""The types of several classes: a refusal of Redis is not one of a file system; a store is not written
-because of what it is, of a newer version that wrote it, or because it is only looked at; a program file is
-not a text; a tree in use is no name that means something else."""
+"""Types that several classes have: permissions of Redis and of the file system; stores that are unsafe,
+of a newer version or read-only; arguments and program files; names and trees in conflict."""
 CLASSES = [
     member
     for member in vars(errors).values()

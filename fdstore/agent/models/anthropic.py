@@ -78,8 +78,8 @@ class AnthropicModel:
         headers = {name.lower() for name, value in self._client.default_headers.items() if value}
         if self._client.credentials is None and headers.isdisjoint({"x-api-key", "authorization"}):
             raise ModelFailed(
-                "there is no key for the Messages API: set ANTHROPIC_API_KEY; "
-                "`python -m fdstore.testing` plays a model without one"
+                "no key for the Messages API: set ANTHROPIC_API_KEY; "
+                "`python -m fdstore.testing` runs a scripted model, which needs no key"
             )
         self._requests = Requests()
 

@@ -19,7 +19,7 @@ from fdstore.store.doctor.safety import Finding
 from fdstore.text.quantities import duration, format_count, format_size, moment
 
 PATIENCE_S = 60.0
-"""The wait of a process for a worker, and the time since the last sweep, after which a person is told."""
+"""Seconds. Health reports a process that waits longer for a worker, and a sweep that is older."""
 
 BUSY_PATIENCE_S = 600.0
 """The same while every slot is busy: more workers are needed, but work goes on."""

@@ -55,7 +55,7 @@ MAX_NESTING = 100
 """Maximum nesting of arguments that are searched for `{{...}}` placeholders."""
 
 MAX_EXPANDED = 20
-"""The most replaced placeholders that are kept among the facts of a result."""
+"""The maximum number of `{{...}}` selectors that the facts of a result list."""
 
 
 class PythonTool(msgspec.Struct, frozen=True):

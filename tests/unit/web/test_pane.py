@@ -66,7 +66,7 @@ def test_a_step_is_named_by_each_of_its_entries() -> None:
     "at", ["x", "3", "3-", "-1-0", "3-0-0", "3-0\n", "\u0663-0", "9" * 20 + "-0", "3- 0"]
 )
 def test_what_is_no_step_is_refused(at: str) -> None:
-    with pytest.raises(InvalidArgument, match="is no step"):
+    with pytest.raises(InvalidArgument, match="is not a step"):
         position_in(at)
 
 

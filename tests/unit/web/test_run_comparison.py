@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fdstore.inspection.entries import ConversationEntry
+from fdstore.inspection.steps import Step
 from fdstore.records import ProcessRecord, TreeLimits, TreeRecord
 from fdstore.web import run_comparison
 from fdstore.web.run_comparison import (
-    Step,
     align_steps,
     compare_facts,
     facts_of,

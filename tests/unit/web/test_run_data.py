@@ -16,6 +16,7 @@ from fdstore.web.run_data import MAX_CHARS, PREVIEW_CHARS, PREVIEW_LINES, RunTex
 from fdstore.web.run_links import RunLinks
 from fdstore.web.timeline import Timeline, make_timeline
 from fdstore.web.timeline_spans import Span, Track
+from tests.unit.rendering import descriptor
 from tests.unit.text.test_redaction import left, letters, patterns, values
 
 ROOT = ProcessRecord(id="triage", state="exited", started_at=1.0, ended_at=2.0)
@@ -122,22 +123,11 @@ def test_no_text_of_the_timeline_has_a_match(program, label, given):
 
 def test_a_secret_at_the_end_of_what_is_read_of_a_content_is_not_shown_in_part():
     data = b"first\nkey: sk-abcdefgh"
-    descriptor = Descriptor(
-        fd="fd:1",
-        state="sealed",
-        chars=200,
-        bytes=200,
-        lines=5,
-        pages=1,
-        page_size=100,
-        source="",
-        created_at=1.0,
-        producer="triage",
-    )
+    held = descriptor(chars=200, bytes=200, lines=5, pages=1, page_size=100, source="")
 
-    shown = texts(["sk-[a-z]{20}"]).descriptor(descriptor, data)
-    whole = texts([]).descriptor(descriptor, data)
-    endless = texts(["sk-[a-z]{20}"]).descriptor(descriptor, b"sk-abcdefgh")
+    shown = texts(["sk-[a-z]{20}"]).descriptor(held, data)
+    whole = texts([]).descriptor(held, data)
+    endless = texts(["sk-[a-z]{20}"]).descriptor(held, b"sk-abcdefgh")
 
     assert (shown.preview, shown.is_cut) == ("first", True)
     assert whole.preview.endswith("sk-abcdefgh")
