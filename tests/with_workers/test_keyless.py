@@ -66,7 +66,7 @@ def test_a_worker_without_a_key_runs_pipelines_and_leaves_agents_to_one_with_a_k
 
     assert proc.read(made.attributes["fd"]).text == "yes\n"
     assert (before.state, before.attempt) == ("ready", 0)
-    assert "runs pipelines only, and leaves agents to other workers: there is no key" in keyless.log
+    assert "runs pipelines only, and leaves agents to other workers: no key for" in keyless.log
     assert ended, keyed.log
     assert store.run(process_records.record(store.prefix, root)).attempt == 1
     assert f"{root} exited: program root, exit code 0, " in keyed.log
