@@ -4,7 +4,8 @@
     python .ci/generate_blocking.py --check    exits with 1 if one is stale, and names it
 
 Whatever awaits is written once; `MODULES` names the module that is the same text without what awaits. Where
-the two must differ, they import it from a module of which there are two. The rules below are applied to code,
+the two must differ, they import it from a module of which there are two; lines marked `awaiting only` are in
+one alone. The rules below are applied to code,
 comments and docstrings alike, so examples are right in both.
 """
 
@@ -29,6 +30,7 @@ MODULES = {
 HEADER = "# Generated from {source} by `make generate`: change that one.\n"
 
 RULES = [
+    (r"(?m)^.*  # awaiting only\n", ""),
     (r"(?<!\w)\(await ((?:[^()\n]|\((?:[^()\n]|\([^()\n]*\))*\))*)\)(?=[.\[])", r"\1"),  # (await x).y
     (r"\bawait ", ""),
     (r"\basync (def|with|for)\b", r"\1"),

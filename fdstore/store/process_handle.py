@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 
@@ -11,6 +12,7 @@ from fdstore.store.content_info import ContentInfo
 from fdstore.store.keys import ProcessKeys
 from fdstore.store.recent import Recent
 from fdstore.store.tree_limits import DAY_S
+from fdstore.text.index import GROUP_PAGES, Group
 
 MAX_VIEWS = 1000
 """Contents that a handle caches."""
@@ -38,24 +40,24 @@ class ProcessHandle:
         self._views: Recent[str, ContentInfo] = Recent(MAX_VIEWS)
         self._met: Recent[str, bytes] = Recent(MAX_MET)
         self._numbers_lock = threading.RLock()
-        self._note_every_s = limits.retention_days * DAY_S / NOTES_PER_RETENTION
-        self._noted_at = time.time()
+        self._retention_s = limits.retention_days * DAY_S
+        self.mark_touched()
         self.ceilings_due_at = 0.0
         """The time of the next read of the operator's ceilings, by `time.monotonic`."""
 
-    def must_touch(self) -> bool:
-        """Return whether it is time to record the use of the tree. The wall clock is used because it
-        advances while the machine is suspended."""
-        return bool(self._note_every_s) and not 0 <= time.time() - self._noted_at <= self._note_every_s
-
     def mark_touched(self) -> None:
-        """Record that the use of the tree was stored just now."""
+        """Record that the use of the tree was stored just now. The wall clock is used because it advances
+        while the machine is suspended."""
         self._noted_at = time.time()
+        self._due_at = self._noted_at + (self._retention_s / NOTES_PER_RETENTION or math.inf)
+
+    def must_touch(self) -> bool:
+        """Return whether it is time to record the use of the tree, by a clock that may have been set back."""
+        return not self._noted_at <= time.time() <= self._due_at
 
     def may_be_collected(self) -> bool:
         """Return whether the tree may have been collected because it was unused for its retention."""
-        retention_s = self._note_every_s * NOTES_PER_RETENTION
-        return bool(retention_s) and not 0 <= time.time() - self._noted_at < retention_s
+        return bool(self._retention_s) and not 0 <= time.time() - self._noted_at < self._retention_s
 
     def meet(self, fd: str, content: str, created: bytes) -> None:
         """Remember a content. Raises `StoreLostData` if this client knows its name with another creation
@@ -88,6 +90,17 @@ class ProcessHandle:
         """Return the cached view of a sealed content, or None. A number always means the same content; a name
         may have been given to another one, so it is resolved again for every read."""
         return self._views.get(fd) if fd.startswith("fd:") else None
+
+    def cached_page(self, fd: str, number: int) -> tuple[ContentInfo, Group] | None:
+        """Return the content and index group of a page if both are cached: then a read needs the page alone,
+        and this is all that it looks up. None also if the use of the tree must be recorded."""
+        info = self._views.get(fd) if fd.startswith("fd:") else None
+        if info is None or not 1 <= number <= info.descriptor.pages:
+            return None
+        group = info.groups.get(number - (number - 1) % GROUP_PAGES)  # as `group_of`
+        if group is None or not self._noted_at <= time.time() <= self._due_at:
+            return None
+        return info, group
 
     def last_seen(self, fd: str) -> ContentInfo | None:
         """Return the view of the sealed content that a descriptor, or a name, meant when it was last

@@ -70,36 +70,23 @@ class TextPosition(msgspec.Struct, frozen=True):
 
 
 class Row:
-    """One parsed row of a field: the positions between its pages, as running totals computed on demand."""
+    """One parsed row of a field: the positions between its pages, as running totals."""
 
-    __slots__ = ("_counts", "chars", "first", "mid_line", "newlines")
+    __slots__ = ("chars", "first", "mid_line", "newlines")
 
     def __init__(self, first: int, value: bytes) -> None:
         # the text before the row has the form of one more page, so running sums over all are positions
-        self._counts = _NUMBERS.decode(b"[" + value.translate(_COMMAS, _MARK) + b"]")
+        counts = _NUMBERS.decode(b"[" + value.translate(_COMMAS, _MARK) + b"]")
         self.first = first
-        self.newlines: list[int] = []
-        self.chars: list[int] = []
-        marks, positions = value.count(_MARK), len(self._counts) // 2
+        self.newlines = list(accumulate(counts[::2]))
+        self.chars = list(accumulate(counts[1::2]))
+        marks, positions = value.count(_MARK), len(self.chars)
         if 0 < marks < positions:
             # without its numbers a row is its marks and separators; the first separator is in its head
             ends = value.translate(_BLANKS, _IN_NUMBERS)[1:].split(b" ")
             self.mid_line = [*map(bool, ends)]
         else:
             self.mid_line = [marks > 0] * positions
-
-    def summed(self) -> Row:
-        """Compute all running totals; a read of one page does not need them. Return the row itself."""
-        if not self.newlines:
-            self.chars = list(accumulate(self._counts[1::2]))
-            self.newlines = list(accumulate(self._counts[::2]))  # last: other threads check this list
-        return self
-
-    def first_at(self, i: int) -> tuple[int, int, bool, int]:
-        """As `Group.at`, for the page with this index in the row, without computing all totals."""
-        counts, mid_line = self._counts, self.mid_line
-        newlines, chars = sum(counts[: 2 * i + 1 : 2]), sum(counts[1 : 2 * i + 2 : 2])
-        return newlines, chars, mid_line[i], counts[2 * i + 2] + mid_line[i + 1]
 
     @property
     def last(self) -> int:
@@ -128,9 +115,6 @@ class Group:
         self._count = 0
 
     def _row(self, number: int) -> Row:
-        return self._parsed(number).summed()
-
-    def _parsed(self, number: int) -> Row:
         row = self._rows.get(number)
         if row is None:
             # split up to this row only: splitting the whole value would take as long as parsing the row
@@ -168,12 +152,9 @@ class Group:
     def at(self, page: int) -> tuple[int, int, bool, int]:
         """Return where `page` (of this group) begins (newlines, chars, mid_line as in `TextPosition`), and
         how many lines it touches."""
-        i = page - self.first
-        row = self._rows.get(i // ROW_PAGES)
-        if row is None:
-            return self._parsed(i // ROW_PAGES).first_at(i % ROW_PAGES)
-        i %= ROW_PAGES
-        newlines, mid_line = row.newlines or row.summed().newlines, row.mid_line
+        number, i = divmod(page - self.first, ROW_PAGES)
+        row = self._rows.get(number) or self._row(number)
+        newlines, mid_line = row.newlines, row.mid_line
         # a page that does not end in LF touches one line more than it has LFs
         return newlines[i], row.chars[i], mid_line[i], newlines[i + 1] - newlines[i] + mid_line[i + 1]
 

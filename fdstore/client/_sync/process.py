@@ -240,7 +240,7 @@ class Process:
         if tracing.tracer is not None and tracing.is_in_span():
             one_page = False  # only operations are traced
         if one_page and type(fd) is str and type(page) is int and type(wait) is float:
-            known = reading.find_cached_page(self.handle, fd, page)
+            known = self.handle.cached_page(fd, page)
             if known is not None:
                 fields = self.store._runner.read_field(known[0].pages, page)
                 found = reading.build_page(self.handle, fd, known, page, fields, max_chars)

@@ -73,17 +73,6 @@ def too_large(fd: str, size: int, limit: int) -> TooLarge:
     )
 
 
-def find_cached_page(handle: ProcessHandle, fd: str, number: int) -> tuple[ContentInfo, Group] | None:
-    """Return the view and index group of a page if both are cached. The caller then fetches only the fields
-    `view.pages` of that number and passes them to `build_page`: the fast path of most reads. None: run
-    `read_page` instead."""
-    view = handle.known(fd)
-    if view is None or not 1 <= number <= view.descriptor.pages or handle.must_touch():
-        return None
-    group = view.groups.get(group_of(number))
-    return None if group is None else (view, group)
-
-
 def build_page(
     handle: ProcessHandle,
     fd: str,
@@ -92,8 +81,9 @@ def build_page(
     fields: list[Any],
     limit: int | None,
 ) -> Slice | None:
-    """Build the page that `find_cached_page` found, from its text and its proof. Return None if the content
-    was replaced; run `read_page` then. Raises `TooLarge`, `DamagedRecord`."""
+    """Build a page from what `ProcessHandle.cached_page` found, and the fields `pages` of that content with
+    this number: the fast path of most reads. Return None if the content was replaced; run `read_page` then.
+    Raises `TooLarge`, `DamagedRecord`."""
     view, group = known
     data, created = fields
     if view.is_split:
@@ -101,9 +91,13 @@ def build_page(
     if data is None or created != view.created:
         return None
     try:
-        return _page(view.descriptor, group, number, data, limit)
+        text = data.decode()
+        place = group.at(number)
     except UNREADABLE as error:
         raise damage(content_name(handle, fd), error) from error
+    if limit is not None and len(text) > limit:
+        raise too_large(fd, len(text), limit)
+    return _slice(view.descriptor, text, place, "page", number, 1, number)
 
 
 @reads_content
@@ -135,14 +129,10 @@ def read_page(handle: ProcessHandle, fd: str, number: int, limit: int | None = N
     view.check(created, complete=data is not None and group is not None)
     assert data is not None
     assert group is not None
-    return _page(view.descriptor, group, number, data, limit)
-
-
-def _page(descriptor: Descriptor, group: Group, number: int, data: bytes, limit: int | None) -> Slice:
     text = data.decode()
     if limit is not None and len(text) > limit:
-        raise too_large(descriptor.fd, len(text), limit)
-    return _slice(descriptor, text, group.at(number), "page", number, 1, number)
+        raise too_large(fd, len(text), limit)
+    return _slice(view.descriptor, text, group.at(number), "page", number, 1, number)
 
 
 def first_page_of(descriptor: Descriptor, text: str) -> Slice:

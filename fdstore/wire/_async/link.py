@@ -90,12 +90,6 @@ class Link:
         """Close the connection; the server may still execute the requests sent."""
         self.disconnect()
 
-    def check_clean(self) -> Link:
-        """Close the connection if it has outstanding replies that no caller waits for."""
-        if self.owed:
-            self.disconnect()
-        return self
-
     async def send(self, request: bytes, count: int, wait_s: float | None = None) -> None:
         """Send a packed request that has `count` replies; connect first if needed."""
         stream = self._stream
@@ -128,11 +122,6 @@ class Link:
             self.owed -= 1
         if count:
             raise stream.error or LostConnection("it was closed")
-
-    async def ask(self, request: bytes, replies: list[Any], count: int) -> None:
-        """Send a packed request and receive its replies: `send` and `receive` in one call."""
-        await self.send(request, count)
-        await self.receive(replies, count)
 
 
 class _Stream(asyncio.Protocol):

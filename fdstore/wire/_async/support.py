@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from asyncio import get_running_loop as current_loop
 from asyncio import sleep
 from typing import Any
 
@@ -13,7 +12,7 @@ from fdstore.wire._async.in_thread import run_in_thread
 from fdstore.wire.operation import Disk
 from fdstore.wire.store_url import make_async_pool as make_pool
 
-__all__ = ["THROWN", "connect_within", "current_loop", "make_pool", "run_call", "sleep"]
+__all__ = ["THROWN", "connect_within", "make_pool", "run_call", "sleep"]
 
 THROWN = (Exception,)
 """Exceptions thrown into an operation. A cancellation is not: the canceller does not wait for a clean-up."""

@@ -38,22 +38,20 @@ class ClusterRunner(Runner):
     def __init__(self, place: StoreUrl, patience_s: float | None = None) -> None:
         super().__init__(place, patience_s)
         self._router = Router(self.where, place.hosts, patience_s)
+        self._adapt = None
         self._idle: defaultdict[Address, list[Link]] = defaultdict(list)
 
     def run(self, operation: Operation[T]) -> T:
-        return self._run(self._router.routed(self._guarded(operation)))
-
-    def _guarded(self, operation: Operation[T]) -> Operation[T]:
-        if self._breaker is None:
-            return operation
-        return self._breaker.guarded(operation, self._router.nodes_of)
+        if self._breaker is not None:
+            operation = self._breaker.guarded(operation, self._router.nodes_of)
+        return super().run(self._router.routed(operation))
 
     def read_field(self, fields: NumberedFields, number: int) -> list[Any]:
         return self.run(fields.read(number))
 
     def _reach(self) -> None:
         """Load the slot map, trying each node in the URL once."""
-        self._run(self._router.load())
+        super().run(self._router.load())
 
     def close(self) -> None:
         super().close()
@@ -119,11 +117,13 @@ class ClusterRunner(Runner):
 
     def _take_at(self, address: Address) -> Link:
         try:
-            return self._idle[address].pop().check_clean()
+            return self._idle[address].pop()
         except IndexError:
             host, port = address
             return self._make_link(host=host, port=port)
 
     def _give(self, link: Link) -> None:
+        if link.owed:
+            link.disconnect()
         connection = link.connection
-        self._idle[connection.host, connection.port].append(link.check_clean())
+        self._idle[connection.host, connection.port].append(link)

@@ -10,11 +10,10 @@ and the next request opens a new connection.
 
 Time-outs are Python's own (`settimeout`), one for each wait on the socket: they work when signals interrupt
 system calls, and with the sockets of gevent or eventlet. A request is first written without polling for
-room, which there nearly always is. For a reply, the reader first polls without sleeping: a server on the same
-machine answers before a sleeping process would be woken (a page takes 40 us instead of 120). If one takes
-longer, the next ones are waited for without polling: 16 of them, and up to 256 if that happens again. Readers
-that share their CPUs with others do not poll, since a poll takes the time that another one needs to answer or
-to ask: eight readers on two CPUs get 40 % more pages.
+room, which there nearly always is.
+
+A server on the same machine answers before a sleeping process would be woken, so its reader first polls for a
+moment (a page takes 40 us instead of 90). Between two polls it gives its CPU to whoever waits for it.
 
 The asynchronous link is in `_async.link`.
 """
@@ -22,14 +21,13 @@ The asynchronous link is in `_async.link`.
 from __future__ import annotations
 
 import os
-import resource
 import socket
 import ssl
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from ipaddress import ip_address
+from time import perf_counter_ns
 from typing import Any, NoReturn, cast
 
 from redis.exceptions import ConnectionError as LostConnection
@@ -42,17 +40,8 @@ from fdstore.wire.packing import INCOMPLETE, make_reader
 from fdstore.wire.redis_errors import refuses_service
 
 FINISH_S = 1.0
-LOCAL_POLL_NS, REMOTE_POLL_NS = 400_000, 50_000
-"""The time that a reader polls for a reply before it sleeps. A server on this machine stores 100 KB in 250
-us; longer polls of a remote one would wait for the network."""
-
-MIN_UNPOLLED, MAX_UNPOLLED = 16, 256
-"""Number of replies that are waited for without polling after polls in vain: at first, and after it doubled
-each time that happened again."""
-
-CHECK_EVERY, CONTENDED_UNPOLLED = 512, 8192
-"""After how many polled replies a reader checks whether others wait for its CPU, and how many replies it does
-not poll for if they do."""
+POLL_NS = 100_000
+"""How long a reader polls for a reply of a server on this machine before it sleeps."""
 
 
 class Link:
@@ -103,11 +92,12 @@ class Link:
         self._reader = make_reader(self._take_refusal)
         sock = cast("socket.socket", connection._sock)
         sock.settimeout(to_reply)
+        wait = partial(sock.recv_into, self._buffer)
         if isinstance(sock, ssl.SSLSocket):
-            self._write, self._read = sock.send, partial(sock.recv_into, self._buffer)
+            self._write, self._read = sock.send, wait
         else:
             self._write = partial(os.write, sock.fileno())
-            self._read = _polling_reader(sock, self._buffer)
+            self._read = partial(os.readv, sock.fileno(), [self._buffer]) if _is_local(sock) else wait
         self._sock = sock
         return sock
 
@@ -138,12 +128,6 @@ class Link:
                     pass  # discard replies until the server closes the connection after the last
         self.disconnect()
 
-    def check_clean(self) -> Link:
-        """Close the connection if it has outstanding replies that no caller waits for."""
-        if self.owed:
-            self.disconnect()
-        return self
-
     def send(self, request: bytes, count: int, wait_s: float | None = None) -> None:
         """Send a packed request that has `count` replies; connect first if needed."""
         sock = self._sock or self.connect(wait_s)
@@ -168,13 +152,20 @@ class Link:
         sock, reader, buffer = self._sock, self._reader, self._buffer
         if sock is None:
             raise LostConnection("it was closed")
-        read = self._read
+        read, polls_until = self._read, perf_counter_ns() + POLL_NS
         try:
             if wait_s is not None:
                 sock.settimeout(wait_s)
             for _ in range(count):
                 while (reply := reader.gets()) is INCOMPLETE:
-                    reader.feed(buffer, 0, read() or _closed())
+                    try:
+                        received = read()
+                    except BlockingIOError:
+                        if perf_counter_ns() < polls_until:
+                            os.sched_yield()
+                            continue
+                        received = sock.recv_into(buffer)
+                    reader.feed(buffer, 0, received or _closed())
                 if self.refused and (error := refuses_service(reply)):
                     raise error
                 replies.append(reply)
@@ -183,79 +174,6 @@ class Link:
         except OSError as error:
             raise _lost(error) from error
         self.owed -= count
-
-    def ask(self, request: bytes, replies: list[Any], count: int) -> None:
-        """Send a packed request and receive its replies: `send` and `receive` in one call."""
-        if self._sock is None:
-            self.connect()
-        read, reader, buffer = self._read, self._reader, self._buffer
-        self.refused = False
-        self.owed = count
-        try:
-            if self._write(request) < len(request):
-                raise LostConnection("only a part of a small request was written")
-            reader.feed(buffer, 0, read() or _closed())
-            while len(replies) < count:
-                reply = reader.gets()
-                if reply is INCOMPLETE:
-                    reader.feed(buffer, 0, read() or _closed())
-                elif self.refused and (error := refuses_service(reply)):
-                    raise error
-                else:
-                    replies.append(reply)
-        except OSError as error:
-            raise _lost(error) from error
-        self.owed = 0
-
-
-def _preemptions() -> int:
-    """Return how often the kernel gave this process's CPU to another one that was ready to run."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
-
-
-def _polling_reader(
-    sock: socket.socket, buffer: bytearray, preemptions: Callable[[], int] = _preemptions
-) -> Callable[[], int]:
-    """Return a function that reads into `buffer`, polling for a while before it waits."""
-    poll, now = partial(os.readv, sock.fileno(), [buffer]), time.perf_counter_ns
-    longest = LOCAL_POLL_NS if _is_local(sock) else REMOTE_POLL_NS
-    left, unpolled = 0, MIN_UNPOLLED
-    until_check, preempted, checked_at = CHECK_EVERY, preemptions(), now()
-
-    def read() -> int:
-        nonlocal left, unpolled, until_check, preempted, checked_at
-        if left:
-            left -= 1
-            return sock.recv_into(buffer)
-        end = now() + longest
-        while True:
-            try:
-                received = poll()
-            except BlockingIOError:
-                if now() < end:
-                    continue
-                break
-            unpolled = MIN_UNPOLLED
-            until_check -= 1
-            if not until_check:
-                last, last_at = preempted, checked_at
-                until_check, preempted, checked_at = CHECK_EVERY, preemptions(), now()
-                if _is_contended(preempted - last, (checked_at - last_at) / 1e9):
-                    left = CONTENDED_UNPOLLED
-            return received
-        left, unpolled = unpolled, min(2 * unpolled, MAX_UNPOLLED)
-        return sock.recv_into(buffer)
-
-    return read
-
-
-def _is_contended(preemptions: int, seconds: float) -> bool:
-    """Return whether others wait for the CPU. A process alone is preempted about once a second.
-
-    >>> _is_contended(2, 0.02), _is_contended(6, 0.1), _is_contended(100, 3600)
-    (False, True, False)
-    """
-    return preemptions >= 3 and preemptions >= 20 * seconds
 
 
 def _is_local(sock: socket.socket) -> bool:

@@ -24,9 +24,8 @@ from weakref import WeakSet
 
 from redis.exceptions import RedisError
 
-from fdstore.errors import WrongEventLoop
 from fdstore.wire._sync.link import Link
-from fdstore.wire._sync.support import THROWN, current_loop, make_pool, run_call, sleep
+from fdstore.wire._sync.support import THROWN, make_pool, run_call, sleep
 from fdstore.wire.breaker import Breaker
 from fdstore.wire.connection_options import SOCKET_TIMEOUT_S
 from fdstore.wire.operation import (
@@ -77,22 +76,17 @@ class Runner:
         self.where = self.place.shown
         self.patience_s = patience_s
         self._breaker = None if patience_s is None else Breaker(self.where)
+        self._adapt = None if self._breaker is None else self._breaker.guarded
+        """What an operation is passed through before it runs."""
         self._pool = make_pool(self.place, patience_s)
         self.scripts = LoadedScripts()
         self._free: list[Link] = []
-        self._loop: Any = None
-        """The event loop of its connections, while it has some."""
         _runners.add(self)
 
     def run(self, operation: Operation[T]) -> T:
         """Serve the requests of an operation until it ends. Return its result."""
-        return self._run(self._guarded(operation))
-
-    def _guarded(self, operation: Operation[T]) -> Operation[T]:
-        return operation if self._breaker is None else self._breaker.guarded(operation)
-
-    def _run(self, operation: Operation[T]) -> T:
-        self._check_loop()
+        if self._adapt is not None:
+            operation = self._adapt(operation)
         flights: dict[str, InFlight] = {}
         try:
             request: Request = next(operation)
@@ -117,21 +111,14 @@ class Runner:
     def read_field(self, fields: NumberedFields, number: int) -> list[Any]:
         """Return the result of `fields.read(number)`, without the overhead of an operation."""
         if self._breaker is not None:
-            with self._breaker.attempt():
-                return self._read_field(fields, number)
-        return self._read_field(fields, number)
-
-    def _read_field(self, fields: NumberedFields, number: int) -> list[Any]:
-        self._check_loop()
+            return self.run(fields.read(number))
         link = self._take()
-        if self.patience_s is not None and not link.is_connected:  # connecting takes a part of it
-            self._give(link)
-            return self._round_trip(fields.batch(number))
         replies: list[Any] = []
         started = time.monotonic()
         try:
             try:
-                link.ask(fields.request(number), replies, 2)
+                link.send(fields.request(number), 2)
+                link.receive(replies, 2)
                 if not link.refused:
                     return replies
             except RedisError as error:
@@ -142,7 +129,6 @@ class Runner:
 
     def reach(self) -> None:
         """Connect, with one attempt; with patience, the server must answer too. Raises `StoreUnavailable`."""
-        self._check_loop()
         if self._breaker is None:
             self._reach()
         else:
@@ -160,12 +146,10 @@ class Runner:
         except (RedisError, UnicodeError) as error:
             link.disconnect()
             raise translate(error, self.where) from error
-        self._give(link)
+        self._free.append(link)
 
     def close(self) -> None:
         """Close all connections. The runner can be used again, also in another event loop."""
-        self._check_loop()
-        self._loop = None
         free, self._free = self._free, []
         for link in free:
             link.close()
@@ -174,32 +158,27 @@ class Runner:
     def leave_to_parent(self) -> None:
         """Drop all connections after a fork: they belong to the parent."""
         self._free = []
-        self._loop = None
         if self._breaker is not None:
             self._breaker.forget()
-
-    def _check_loop(self) -> None:
-        """Raise `WrongEventLoop` if its connections belong to another event loop than the running one: there
-        they would fail with errors of asyncio, or wait for ever."""
-        loop = current_loop()
-        if self._loop is None:
-            self._loop = loop
-        elif self._loop is not loop:
-            raise WrongEventLoop(self.where)
 
     def _take(self) -> Link:
         try:
             link = self._free.pop()
         except IndexError:
             return self._make_link()
-        return link.check_clean() if link.owed else link
+        if link.owed:
+            link.disconnect()
+        return link
+
+    def _give(self, link: Link) -> None:
+        """Make a link free; if its user was interrupted, close it: the next one would receive the replies."""
+        if link.owed:
+            link.disconnect()
+        self._free.append(link)
 
     def _make_link(self, **options: Any) -> Link:
         make = partial(self._pool.connection_class, **{**self._pool.connection_kwargs, **options})
         return Link(make, self.patience_s)
-
-    def _give(self, link: Link) -> None:
-        self._free.append(link.check_clean())
 
     def _serve(self, request: Request, flights: dict[str, InFlight]) -> Any:
         match request:
@@ -217,7 +196,7 @@ class Runner:
             case Abandon(lane):
                 if abandoned := flights.pop(lane, None):
                     abandoned.link.finish()
-                    self._give(abandoned.link)
+                    self._free.append(abandoned.link)
                 return None
             case Block(command, seconds):
                 return self._round_trip([command], seconds)[0]

@@ -13,15 +13,10 @@ from redis.exceptions import TimeoutError as LostReply
 from fdstore.wire.operation import Disk
 from fdstore.wire.store_url import make_pool
 
-__all__ = ["THROWN", "connect_within", "current_loop", "make_pool", "run_call", "sleep"]
+__all__ = ["THROWN", "connect_within", "make_pool", "run_call", "sleep"]
 
 THROWN = (Exception, KeyboardInterrupt)
 """Exceptions thrown into an operation; on KeyboardInterrupt it may clean up."""
-
-
-def current_loop() -> object:
-    """Return None: blocking connections belong to no event loop."""
-    return None
 
 
 def run_call(disk: Disk) -> Any:

@@ -17,7 +17,7 @@ from redis.exceptions import BusyLoadingError, NoScriptError, ReadOnlyError
 from redis.exceptions import ConnectionError as LostConnection
 from redis.exceptions import TimeoutError as LostReply
 
-from fdstore.wire._sync.link import MIN_UNPOLLED, Link, _polling_reader
+from fdstore.wire._sync.link import Link, _is_local
 from fdstore.wire.connection_options import connection_options
 from tests.waiting import PATIENCE_S, stretched
 
@@ -56,12 +56,6 @@ def server(listener: socket.socket, link: Link) -> Iterator[socket.socket]:
 def received(link: Link, count: int, wait_s: float | None = None) -> list[Any]:
     replies: list[Any] = []
     link.receive(replies, count, wait_s)
-    return replies
-
-
-def asked(link: Link, request: bytes, count: int = 1) -> list[Any]:
-    replies: list[Any] = []
-    link.ask(request, replies, count)
     return replies
 
 
@@ -199,7 +193,7 @@ def test_a_read_only_server_counts_as_connection_lost(link: Link, server: socket
         received(link, 1)
 
 
-def test_a_link_with_outstanding_replies_is_not_reused(link: Link, server: socket.socket) -> None:
+def test_an_interrupted_link_knows_that_a_reply_is_outstanding(link: Link, server: socket.socket) -> None:
     class Stop(BaseException):
         pass
 
@@ -215,16 +209,9 @@ def test_a_link_with_outstanding_replies_is_not_reused(link: Link, server: socke
     finally:
         sender.join()
         signal.signal(signal.SIGUSR1, before)
+
     assert link.is_connected
-
-    assert not link.check_clean().is_connected
-
-
-def test_a_link_with_all_replies_received_is_reused(link: Link, server: socket.socket) -> None:
-    server.sendall(b"+OK\r\n")
-    received(link, 1)
-
-    assert link.check_clean().is_connected
+    assert link.owed == 1
 
 
 def test_a_server_that_stops_reading_counts_as_connection_lost(link: Link, server: socket.socket) -> None:
@@ -238,45 +225,44 @@ def test_the_error_flag_is_reset_for_each_request(link: Link, server: socket.soc
     assert link.refused
 
     server.sendall(b"+OK\r\n")
+    link.send(b"again", 1)
 
-    assert asked(link, b"again") == [b"OK"]
+    assert received(link, 1) == [b"OK"]
     assert not link.refused
 
 
-def test_replies_to_one_request_may_come_in_any_pieces(link: Link, server: socket.socket) -> None:
-    later = threading.Timer(TIMEOUT_S / 2, server.sendall, [b"ole\r\n:7\r\n"])
-    server.sendall(b"$5\r\nwh")
-    later.start()
+class CountingSocket(socket.socket):
+    """Counts how often it was waited for; polls read its file descriptor."""
 
-    assert asked(link, b"first", 2) == [b"whole", 7]
+    waits = 0
 
-    later.join()
-    with pytest.raises(LostReply):
-        asked(link, b"second")
+    def recv_into(self, *args: Any, **options: Any) -> int:
+        self.waits += 1
+        return super().recv_into(*args, **options)
 
 
-@pytest.mark.parametrize("answer", [b"-LOADING the data set\r\n", b""])
-def test_a_single_request_to_a_server_that_refuses_service_counts_as_lost(
-    link: Link, server: socket.socket, answer: bytes
+def test_a_reply_that_is_there_is_polled_for_and_a_late_one_waited_for(
+    link: Link, server: socket.socket
 ) -> None:
-    server.sendall(answer)
-    server.close()
+    assert link._sock is not None
+    with CountingSocket(fileno=os.dup(link._sock.fileno())) as counting:
+        counting.settimeout(TIMEOUT_S)
+        link._sock = counting
 
-    with pytest.raises(LostConnection):
-        asked(link, b"request")
+        server.sendall(b"+OK\r\n")
+        assert received(link, 1) == [b"OK"]
+        assert counting.waits == 0
+
+        with pytest.raises(LostReply):
+            received(link, 1)
+        assert counting.waits == 1
 
 
-def test_a_reader_that_polls_gets_what_is_there_waits_with_a_time_out_and_sees_the_end() -> None:
-    server, client = socket.socketpair()
-    buffer = bytearray(8)
-    with server, client:
-        client.settimeout(0.001)
-        read = _polling_reader(client, buffer)
-        for number in range(3 * MIN_UNPOLLED):  # polled in vain, then not polled
-            if number % 3 == 0:
-                with pytest.raises(TimeoutError):
-                    read()
-            server.sendall(b"reply")
-            assert bytes(buffer[: read()]) == b"reply"
-        server.close()
-        assert read() == 0
+def test_a_connection_that_is_lost_already_is_found_lost_by_its_first_request() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as there:
+        ours = socket.create_connection(there.getsockname())
+        assert _is_local(ours)
+        ours.close()
+
+    with socket.socket() as unconnected:
+        assert not _is_local(unconnected)
