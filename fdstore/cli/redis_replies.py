@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from fdstore.errors import InvalidArgument
-from fdstore.wire.raw_commands import RawConnection, Status
+from fdstore.wire.raw_commands import RawConnection, StatusReply
 
 _ESCAPES = {0x22: '\\"', 0x5C: "\\\\", 0x0A: "\\n", 0x0D: "\\r", 0x09: "\\t", 0x07: "\\a", 0x08: "\\b"}
 _STATUS = (b"OK", b"PONG", b"QUEUED")
@@ -42,7 +42,7 @@ def format_reply(reply: Any, indent: str = "") -> str:
         case None:
             return "(nil)"
         case bytes():
-            is_status = isinstance(reply, Status) or reply in _STATUS
+            is_status = isinstance(reply, StatusReply) or reply in _STATUS
             return reply.decode() if is_status else quote(reply)
         case bool() | int():
             return f"(integer) {reply:d}"

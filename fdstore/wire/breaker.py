@@ -94,17 +94,18 @@ class Breaker:
         self._outages: dict[Hashable, Outage] = {}
         self._probed: set[Hashable] = set()
 
-    def attempt(self, server: Hashable = None) -> Attempt:
+    def attempt(self, server: Hashable = None) -> GuardedRequest:
         """Return a context manager for one request to a server. Raises `StoreUnavailable` at once during an
         outage, unless this request is the probe."""
-        return Attempt(self, server, self._clock(), is_probe=bool(self._outages) and self._admit(server))
+        is_probe = bool(self._outages) and self._admit(server)
+        return GuardedRequest(self, server, self._clock(), is_probe=is_probe)
 
     def guarded(
         self, operation: Operation[T], server_of: Callable[[Any], Hashable] = lambda request: None
     ) -> Operation[T]:
         """Adapt an operation: its requests fail at once during an outage of the server that `server_of`
         returns for a request."""
-        in_flight: dict[str, Attempt] = {}
+        in_flight: dict[str, GuardedRequest] = {}
         try:
             return (
                 yield from served(operation, lambda request: self._request(request, in_flight, server_of))
@@ -114,7 +115,7 @@ class Breaker:
                 attempt.release()
 
     def _request(
-        self, request: Request, in_flight: dict[str, Attempt], server_of: Callable[[Any], Hashable]
+        self, request: Request, in_flight: dict[str, GuardedRequest], server_of: Callable[[Any], Hashable]
     ) -> Operation[Any]:
         match request:
             case Disk():
@@ -147,7 +148,7 @@ class Breaker:
             self._probed.add(server)
             return True
 
-    def _settle(self, attempt: Attempt, error: BaseException | None) -> None:
+    def _settle(self, attempt: GuardedRequest, error: BaseException | None) -> None:
         if error is None and not self._outages:
             return
         server, now = attempt.server, self._clock()
@@ -166,7 +167,7 @@ class Breaker:
                 self._outages[server] = outage.failed_again(now)
 
 
-class Attempt:
+class GuardedRequest:
     """A request to a server, as its breaker knows it; its end opens or closes the breaker."""
 
     __slots__ = ("_breaker", "began", "is_probe", "server")

@@ -20,7 +20,7 @@ _UNENDING = ("MONITOR", "SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE")
 """Commands whose replies never end."""
 
 
-class Status(bytes):
+class StatusReply(bytes):
     """A reply of the kind "status", where redis-py tells it from a string."""
 
 
@@ -70,6 +70,6 @@ class RawConnection:
         try:
             reply = self._connection.read_response(disable_decoding=True)
             # the one command whose status may be any of several words
-            return Status(reply) if str(words[0]).upper() == "TYPE" else reply
+            return StatusReply(reply) if str(words[0]).upper() == "TYPE" else reply
         except redis.exceptions.ResponseError as error:
             return error
