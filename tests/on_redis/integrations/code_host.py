@@ -13,8 +13,9 @@ from typing import Any
 from fdstore.integrations.gateway.code.programs import CodeOptions, Programs
 from fdstore.integrations.gateway.descriptors import Descriptors
 from fdstore.integrations.gateway.lines import MessageWriter, read_lines
+from fdstore.integrations.gateway.server_group import ServerGroup
 from fdstore.integrations.gateway.stdio_relay import StdioRelay
-from fdstore.integrations.gateway.upstream import Server, ServerProcess
+from fdstore.integrations.gateway.upstream import UpstreamProcess
 from tests.waiting import PATIENCE_S
 
 UPSTREAM = (sys.executable, "-I", "-S", str(Path(__file__).parents[2] / "code_upstream.py"))
@@ -23,9 +24,9 @@ UPSTREAM = (sys.executable, "-I", "-S", str(Path(__file__).parents[2] / "code_up
 class Host:
     """A host of a gateway with `--code`: it writes messages, and reads what comes."""
 
-    def __init__(self, url: str, options: CodeOptions, server: Server | None = None) -> None:
+    def __init__(self, url: str, options: CodeOptions, server: ServerGroup | None = None) -> None:
         self.descriptors = Descriptors(url, None, "triage", 8000, lambda _: None)
-        self._server = server or ServerProcess(UPSTREAM)
+        self._server = server or UpstreamProcess(UPSTREAM)
         self.descriptors.start()
         theirs_in, ours = os.pipe()
         self._ours, theirs_out = os.pipe()

@@ -18,7 +18,7 @@ from fdstore.integrations.gateway.descriptors import Descriptors
 from fdstore.integrations.gateway.lines import MessageWriter, read_lines
 from fdstore.integrations.gateway.long_values import LONG_BYTES
 from fdstore.integrations.gateway.stdio_relay import StdioRelay
-from fdstore.integrations.gateway.upstream import ServerProcess
+from fdstore.integrations.gateway.upstream import UpstreamProcess
 from fdstore.local.redis_server import PrivateServer
 from tests.conftest import is_running
 from tests.outages import SilentServer
@@ -33,7 +33,7 @@ class Host:
     def __init__(self, url: str, *arguments: str, launcher: Sequence[str] = ()) -> None:
         self.said: list[str] = []
         self.descriptors = Descriptors(url, None, "triage", 8000, self.said.append)
-        self.server = ServerProcess([*launcher, sys.executable, "-I", "-S", str(UPSTREAM), *arguments])
+        self.server = UpstreamProcess([*launcher, sys.executable, "-I", "-S", str(UPSTREAM), *arguments])
         self.descriptors.start()
         theirs_in, ours = os.pipe()
         self._ours, theirs_out = os.pipe()
