@@ -1,4 +1,4 @@
-"""A host of a gateway with `--code`."""
+"""Hosts of a gateway, on pipes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import threading
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -21,31 +22,23 @@ from tests.waiting import PATIENCE_S
 UPSTREAM = (sys.executable, "-I", "-S", str(Path(__file__).parents[2] / "code_upstream.py"))
 
 
-class Host:
-    """A host of a gateway with `--code`: it writes messages, and reads what comes."""
+class PipedHost:
+    """A host of a gateway: it writes messages, and reads what comes.
 
-    def __init__(self, url: str, options: CodeOptions, server: ServerGroup | None = None) -> None:
-        self.descriptors = Descriptors(url, None, "triage", 8000, lambda _: None)
-        self._server = server or UpstreamProcess(UPSTREAM)
-        self.descriptors.start()
+    make_relay   returns the gateway's relay, given the file descriptors `host_in`, `host_out` and `host_err`
+    """
+
+    def __init__(self, make_relay: Callable[..., Any]) -> None:
         theirs_in, ours = os.pipe()
         self._ours, theirs_out = os.pipe()
-        self._stderr, theirs_err = os.pipe()
-        self._fds = [theirs_in, theirs_err, self._ours, self._stderr]
+        self.stderr, theirs_err = os.pipe()
+        self._fds = [theirs_in, theirs_err, self._ours, self.stderr]
         self._theirs_out = theirs_out
-        self._relay = StdioRelay(
-            self._server,
-            self.descriptors,
-            host_in=theirs_in,
-            host_out=theirs_out,
-            host_err=theirs_err,
-            programs=Programs(options, self.descriptors),
-        )
+        self._relay = make_relay(host_in=theirs_in, host_out=theirs_out, host_err=theirs_err)
         self.code: int | None = None
         self._writer = MessageWriter(ours)
-        self._lines = read_lines(self._ours)
+        self.lines = read_lines(self._ours)
         self._ids = count(1)
-        self.notes: list[Any] = []
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
 
@@ -56,48 +49,30 @@ class Host:
     def write(self, message: dict[str, Any]) -> None:
         self._writer.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
 
-    def send(self, method: str, **params: Any) -> int:
-        id = next(self._ids)
+    def tell(self, method: str, **params: Any) -> None:
+        """Send a notification."""
+        self.write({"method": method, "params": params})
+
+    def send(self, method: str, id: Any = None, **params: Any) -> Any:
+        """Send a request, and return its id."""
+        id = next(self._ids) if id is None else id
         self.write({"id": id, "method": method, "params": params})
         return id
 
+    def begin(self, tool: str, **arguments: Any) -> Any:
+        return self.send("tools/call", name=tool, arguments=arguments)
+
     def read(self) -> Any:
-        return json.loads(next(self._lines))
+        return json.loads(next(self.lines))
 
-    def answer_to(self, id: int) -> Any:
-        """Return the result of a request; notifications that come before it are kept."""
-        while "id" not in (message := self.read()):
-            self.notes.append(message)
-        assert message["id"] == id, message
-        return message["result"]
+    def call(self, tool: str, **arguments: Any) -> Any:
+        """Call a tool and return the result."""
+        self.begin(tool, **arguments)
+        return self.read()["result"]
 
-    def begin(self, code: str, **meta: Any) -> int:
-        more = {"_meta": meta} if meta else {}
-        return self.send("tools/call", name="run_python", arguments={"code": code}, **more)
-
-    def run(self, code: str) -> str:
-        """Run code and return what the model sees of a program that succeeds."""
-        result = self.answer_to(self.begin(code))
-        assert not result["isError"], result
-        return printed(result)
-
-    def fails(self, code: str) -> str:
-        result = self.answer_to(self.begin(code))
-        assert result["isError"], result
-        return printed(result)
-
-    def list_tools(self) -> list[str]:
-        names, cursor = [], {}
-        while True:
-            page = self.answer_to(self.send("tools/list", **cursor))
-            names += [tool["name"] for tool in page["tools"]]
-            if "nextCursor" not in page:
-                return names
-            cursor = {"cursor": page["nextCursor"]}
-
-    def find(self, query: str) -> str:
-        found = self.send("tools/call", name="find_tools", arguments={"query": query})
-        return str(self.answer_to(found)["content"][0]["text"])
+    def text(self, tool: str, **arguments: Any) -> str:
+        [block] = self.call(tool, **arguments)["content"]
+        return str(block["text"])
 
     def hang_up(self) -> None:
         """Close both sides at once, as a host that is killed."""
@@ -114,8 +89,58 @@ class Host:
     def close(self) -> None:
         self.leave()
         assert not self._thread.is_alive()
-        for fd in self._fds:
-            os.close(fd)
+        while self._fds:
+            os.close(self._fds.pop())
+
+
+class CodeHost(PipedHost):
+    """A host of a gateway with `--code`."""
+
+    def __init__(self, url: str, options: CodeOptions, server: ServerGroup | None = None) -> None:
+        descriptors = Descriptors(url, None, "triage", 8000, lambda _: None)
+        descriptors.start()
+        programs = Programs(options, descriptors)
+        self.notes: list[Any] = []
+        super().__init__(
+            lambda **fds: StdioRelay(
+                server or UpstreamProcess(UPSTREAM), descriptors, programs=programs, **fds
+            )
+        )
+
+    def answer_to(self, id: int) -> Any:
+        """Return the result of a request; notifications that come before it are kept."""
+        while "id" not in (message := self.read()):
+            self.notes.append(message)
+        assert message["id"] == id, message
+        return message["result"]
+
+    def begin_code(self, code: str, **meta: Any) -> int:
+        more = {"_meta": meta} if meta else {}
+        return int(self.send("tools/call", name="run_python", arguments={"code": code}, **more))
+
+    def run(self, code: str) -> str:
+        """Run code and return what the model sees of a program that succeeds."""
+        result = self.answer_to(self.begin_code(code))
+        assert not result["isError"], result
+        return printed(result)
+
+    def fails(self, code: str) -> str:
+        result = self.answer_to(self.begin_code(code))
+        assert result["isError"], result
+        return printed(result)
+
+    def list_tools(self) -> list[str]:
+        names, cursor = [], {}
+        while True:
+            page = self.answer_to(self.send("tools/list", **cursor))
+            names += [tool["name"] for tool in page["tools"]]
+            if "nextCursor" not in page:
+                return names
+            cursor = {"cursor": page["nextCursor"]}
+
+    def find(self, query: str) -> str:
+        found = self.send("tools/call", name="find_tools", arguments={"query": query})
+        return str(self.answer_to(found)["content"][0]["text"])
 
 
 def printed(result: Any) -> str:
