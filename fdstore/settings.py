@@ -160,6 +160,10 @@ HOST_READ_CHARS = 45_000
 """The largest result of one read by a coding host, in characters: Claude Code writes an MCP result of more
 than 50,000 characters to a file, as a single line."""
 
+HOST_PATIENCE_S = 2.0
+"""The time that one call of a host or an agent framework may take while the store does not answer, see
+`connect(patience=...)`. The calls that follow cost nothing until the store is tried again."""
+
 
 class HttpLimits(msgspec.Struct, frozen=True):
     """The limits of clients of an HTTP server.

@@ -281,9 +281,9 @@ def _relay_command(
 ) -> int:
     from fdstore.integrations.gateway.server_group import ServerGroup
     from fdstore.integrations.gateway.stdio_relay import StdioRelay
-    from fdstore.integrations.gateway.upstream import ServerProcess
+    from fdstore.integrations.gateway.upstream import UpstreamProcess
 
-    server = ServerProcess(command) if group is None else ServerGroup(group, _say)
+    server = UpstreamProcess(command) if group is None else ServerGroup(group, _say)
     descriptors.start()
     return StdioRelay(server, descriptors, programs=programs).run()
 

@@ -121,12 +121,12 @@ def _answer_to(session: Session, host: str, data: bytes) -> dict[str, Any] | Non
     from fdstore import settings
     from fdstore.client import connect
     from fdstore.integrations.hooks.outage import leave_alone_if_away
-    from fdstore.integrations.hooks.replace import PATIENCE_S, replaced
+    from fdstore.integrations.hooks.replace import replaced
 
     known = settings.read()
 
     def store() -> Store:
-        return connect(session.url, session.prefix, patience=PATIENCE_S)
+        return connect(session.url, session.prefix, patience=settings.HOST_PATIENCE_S)
 
     with leave_alone_if_away(known.data_dir, session.url or known.url):
         return replaced(found, project, store, known.claude_dir)

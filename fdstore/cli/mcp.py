@@ -120,7 +120,7 @@ def mcp(
         from fdstore.integrations.mcp.access import access_to, parse_permissions
         from fdstore.integrations.mcp.server import build_server
         from fdstore.integrations.mcp.stdio import serve_stdio
-        from fdstore.integrations.mcp.toolsets import PATIENCE_S, Toolsets
+        from fdstore.integrations.mcp.toolsets import Toolsets
         from fdstore.integrations.project import current_project, session_name
         from fdstore.interpreter import pool
     output.show_logs(log_level, log_format)
@@ -146,7 +146,7 @@ def mcp(
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS, "fdstore-mcp"))
         from fdstore.client._async.store import Connector
 
-        connector = Connector(session.url, session.prefix, patience=PATIENCE_S)
+        connector = Connector(session.url, session.prefix, patience=settings.HOST_PATIENCE_S)
         toolsets = Toolsets(connector.connect, access, options)
         if address is None:
             server = build_server(toolsets)

@@ -106,9 +106,9 @@ class _Middleware(FunctionMiddleware):
         if not isinstance(contents, list) or not all(isinstance(each, Content) for each in contents):
             return
         parts = [_part(content) for content in contents]
-        shown = await self._ours.run_async(self._ours.offload_parts(self._thread, parts, name, call_id))
-        if shown is not None:
-            context.result = shown_blocks(contents, parts, shown.content, Content.from_text)
+        offload = self._ours.offload_blocks(self._thread, contents, parts, Content.from_text, name, call_id)
+        if (found := await self._ours.run_async(offload)) is not None:
+            context.result, _ = found
 
 
 def _tool(definition: dict[str, Any]) -> FunctionTool:

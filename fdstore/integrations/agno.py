@@ -23,7 +23,6 @@ from uuid import UUID
 
 from fdstore.client import Store
 from fdstore.errors import InvalidArgument, MissingExtra
-from fdstore.integrations.content_parts import shown_blocks
 from fdstore.integrations.thread_tools import (
     AnyStore,
     Steps,
@@ -198,12 +197,10 @@ class _Call:
             return value
         blocks = [value.content, *(value.images or [])] if isinstance(value, ToolResult) else [value]
         parts = [_image_bytes(each) if isinstance(each, Image) else self._text_of(each) for each in blocks]
-        found = yield from self._ours.offload_parts(self.thread, parts, self._name)
+        found = yield from self._ours.offload_blocks(self.thread, blocks, parts, str, self._name)
         if found is None:
             return value
-        shown = shown_blocks(blocks, parts, found.content, str)
-        if all(new is old for new, old in zip(shown, blocks, strict=False)) and len(shown) == len(blocks):
-            return value
+        shown, _ = found
         text = "\n".join(each for each in shown if isinstance(each, str))
         return value.model_copy(update={"content": text}) if isinstance(value, ToolResult) else text
 

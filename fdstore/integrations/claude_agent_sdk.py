@@ -23,8 +23,8 @@ from typing import Any, Unpack
 from fdstore.errors import FDStoreError, InvalidArgument, MissingExtra
 from fdstore.integrations.content_parts import convert_blocks
 from fdstore.integrations.hooks import claude
-from fdstore.integrations.hooks.output import Output
-from fdstore.integrations.hooks.persisted_file import open_persisted, value_of_json
+from fdstore.integrations.hooks.output import ToolOutput
+from fdstore.integrations.hooks.persisted_file import whole_of
 from fdstore.integrations.thread_tools import AnyStore, ThreadOptions, ThreadTools, new_thread
 from fdstore.optional_packages import how_to_install
 from fdstore.results.config import FDConfig
@@ -135,15 +135,13 @@ class FdstoreHooks:
         return {"type": "sdk", "name": SERVER, "instance": server}
 
 
-def _value_in_file(output: Output, directory: Path) -> str | list[Any] | None:
+def _value_in_file(output: ToolOutput, directory: Path) -> str | list[Any] | None:
     """Return the whole of an output that Claude Code has cut and kept in a file, None if it is too large."""
-    assert output.file is not None
     try:
-        with open_persisted(output.file, output.session, directory) as file:
-            value = value_of_json(file, is_result=output.is_json)
-            if value is not None or output.is_json:
-                return value
-            data = file.read(MAX_FILE_BYTES + 1)
+        with whole_of(output, directory) as whole:
+            if isinstance(whole, (str, list)):
+                return whole
+            data = b"" if output.is_json else whole.read(MAX_FILE_BYTES + 1)
     except FDStoreError as error:
         log.warning("the output of %s stays as it is: %s", output.source, error)
         return None

@@ -1,14 +1,18 @@
-"""Content blocks of a framework: what is shown instead of their texts, and results of our tools as such."""
+"""Results of a framework's tools: what is shown instead of the texts of their blocks, or within a JSON value;
+and results of our tools as its blocks.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from fdstore.results.content_blocks import picture_in
 from fdstore.results.pictures import Picture
 
 T = TypeVar("T")
+
+MEDIA_TYPE_FIELDS = ("mimeType", "mime_type", "media_type")
 
 
 def shown_blocks(
@@ -64,3 +68,38 @@ def convert_blocks(
         text_block(block["text"]) if picture is None else picture_block(picture)
         for block, picture in zip(content, pictures, strict=True)
     ]
+
+
+def texts_in(value: Any) -> list[str]:
+    """Return the texts in a JSON value, in their order, without the keys of dicts. A dict with a media type
+    is an image, and has none.
+
+    >>> texts_in({"log": "one", "files": ["two", {"data": "iVBO...", "mimeType": "image/png"}], "code": 1})
+    ['one', 'two']
+    """
+    if isinstance(value, str):
+        return [value]
+    return [text for item in _items(value) for text in texts_in(item)]
+
+
+def with_texts(value: Any, texts: list[str]) -> Any:
+    """Return a value with other texts in the places of its own.
+
+    >>> with_texts({"log": "one", "code": 1}, ["two"])
+    {'log': 'two', 'code': 1}
+    """
+    return _replaced(value, iter(texts))
+
+
+def _items(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return [] if any(name in value for name in MEDIA_TYPE_FIELDS) else list(value.values())
+    return list(value) if isinstance(value, (list, tuple)) else []
+
+
+def _replaced(value: Any, texts: Iterator[str]) -> Any:
+    if isinstance(value, str):
+        return next(texts)
+    if isinstance(value, dict) and _items(value):
+        return {name: _replaced(item, texts) for name, item in value.items()}
+    return [_replaced(item, texts) for item in value] if isinstance(value, (list, tuple)) else value

@@ -16,8 +16,7 @@ import secrets
 from typing import Any, Unpack
 
 from fdstore.errors import InvalidArgument, MissingExtra
-from fdstore.integrations.content_parts import convert_blocks
-from fdstore.integrations.nested_texts import texts_in, with_texts
+from fdstore.integrations.content_parts import convert_blocks, texts_in, with_texts
 from fdstore.integrations.thread_tools import MAX_CALLS, AnyStore, Steps, ThreadOptions, ThreadTools
 from fdstore.optional_packages import how_to_install
 from fdstore.results.pictures import Picture

@@ -20,16 +20,16 @@ is stored, and its pointers show the beginning.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Unpack
 
 import fdstore
 from fdstore.client import Process
 from fdstore.elements.read import read_facts
-from fdstore.errors import MissingExtra, NotFound, QuotaExceeded
-from fdstore.integrations.content_parts import convert_blocks, shown_blocks
-from fdstore.integrations.room import FULL, KEEP_S, oldest
+from fdstore.errors import MissingExtra, QuotaExceeded
+from fdstore.integrations.content_parts import convert_blocks
+from fdstore.integrations.room import FULL, KEEP_S, close_oldest
+from fdstore.integrations.steps import run
 from fdstore.integrations.thread_tools import AnyStore, Steps, ThreadOptions, ThreadTools, new_thread
 from fdstore.optional_packages import how_to_install
 from fdstore.results.content_blocks import picture_in
@@ -127,11 +127,12 @@ class FdstoreHook:
         parts = [_part(block) for block in blocks]
         if result is None:  # pictures of the user stay
             parts = [part if isinstance(part, str) else None for part in parts]
-        new = yield from self._ours.offload_parts(thread, parts, source, call_id, is_input=result is None)
-        shown = blocks if new is None else shown_blocks(blocks, parts, new.content, TextContent)
-        if new is None or shown == blocks:
+        found = yield from self._ours.offload_blocks(
+            thread, blocks, parts, TextContent, source, call_id, is_input=result is None
+        )
+        if found is None:
             return message
-        fd = new.descriptor and new.descriptor.fd
+        shown, fd = found
         meta = {**message.meta, META: {"process": self._ours.process_of(thread), "fd": fd}}
         if result is None:
             return replace(message, _content=shown, _meta=meta)
@@ -188,11 +189,8 @@ class FdstoreResultStore(ToolResultStore):
             try:
                 return self.process.create(content, source=key).fd
             except QuotaExceeded as error:
-                released = oldest(self.process.list(), self.keep_s) if error.limit in FULL else []
-                for each in released:
-                    with suppress(NotFound):  # another one closed it
-                        self.process.close(each.fd)
-                if not released:
+                room = close_oldest(self.process, self.keep_s)
+                if error.limit not in FULL or not run(self.process.store, room):
                     raise
 
     def read(self, reference: str) -> str | bytes:

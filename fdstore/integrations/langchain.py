@@ -26,7 +26,7 @@ from dataclasses import replace
 from typing import Annotated, Any, NotRequired, Unpack
 
 from fdstore.errors import MissingExtra
-from fdstore.integrations.content_parts import convert_blocks, shown_blocks
+from fdstore.integrations.content_parts import convert_blocks
 from fdstore.integrations.thread_tools import (
     AnyStore,
     Steps,
@@ -214,16 +214,17 @@ class FdstoreMiddleware(AgentMiddleware[FdstoreState, Any, Any]):
         self, thread: str, message: ToolMessage, tool: str, call_id: str | None
     ) -> Steps[ToolMessage]:
         blocks = _blocks(message.content)
-        parts = [blocks] if isinstance(blocks, str) else [_part(block) for block in blocks]
-        new = yield from self._ours.offload_parts(thread, parts, tool, call_id)
-        if new is None:
+        is_text = isinstance(blocks, str)
+        parts = [blocks] if is_text else [_part(block) for block in blocks]
+        found = yield from self._ours.offload_blocks(
+            thread, [blocks] if is_text else blocks, parts, str if is_text else text_block, tool, call_id
+        )
+        if found is None:
             return message
-        update: dict[str, Any] = {"content": new.content[0]}
-        if not isinstance(blocks, str):
-            update["content"] = shown_blocks(blocks, parts, new.content, text_block)
-        if new.descriptor is not None and message.artifact is None:
-            stored = {"process": self._ours.process_of(thread), "fd": new.descriptor.fd}
-            update["artifact"] = {"fdstore": stored}
+        shown, fd = found
+        update: dict[str, Any] = {"content": shown[0] if is_text else shown}
+        if fd is not None and message.artifact is None:
+            update["artifact"] = {"fdstore": {"process": self._ours.process_of(thread), "fd": fd}}
         return message.model_copy(update=update)
 
 

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from typing import Any, Unpack
 
 from fdstore.errors import InvalidArgument, MissingExtra
-from fdstore.integrations.content_parts import convert_blocks, shown_blocks
+from fdstore.integrations.content_parts import convert_blocks
 from fdstore.integrations.thread_tools import (
     MAX_THREADS,
     AnyStore,
@@ -128,15 +128,15 @@ class _Wrapped(_InContext):
             return output
         blocks, name = _blocks_of(output), str(self.metadata.name)
         parts = [_part(block) for block in blocks]
-        found = await self._ours.run_async(self._ours.offload_parts(thread, parts, name))
-        if found is None or list(found.content) == [p if isinstance(p, str) else None for p in parts]:
+        steps = self._ours.offload_blocks(thread, blocks, parts, _text_block, name)
+        if (found := await self._ours.run_async(steps)) is None:
             return output
-        shown = shown_blocks(blocks, parts, found.content, _text_block)
+        shown, _ = found
         return ToolOutput(
             tool_name=output.tool_name,
             blocks=shown,
             raw_input=output.raw_input,
-            raw_output=found.content[0],  # the events of a run do not carry the text
+            raw_output=getattr(shown[0], "text", None),  # the events of a run do not carry the text
             is_error=output.is_error,
         )
 

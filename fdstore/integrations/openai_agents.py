@@ -24,7 +24,7 @@ from hashlib import sha256
 from typing import Annotated, Any, Unpack
 
 from fdstore.errors import InvalidArgument, MissingExtra
-from fdstore.integrations.content_parts import convert_blocks, shown_blocks
+from fdstore.integrations.content_parts import convert_blocks
 from fdstore.integrations.thread_tools import (
     MAX_CALLS,
     AnyStore,
@@ -181,11 +181,10 @@ class FdstoreTools:
         if is_text:
             blocks = [_text_block(_text_of(output))]
         parts = [_part(block) for block in blocks]
-        shown = await self._ours.run_async(self._ours.offload_parts(thread, parts, source, call_id))
-        if shown is None or _is_same(parts, shown.content):
+        steps = self._ours.offload_blocks(thread, blocks, parts, _text_block, source, call_id)
+        if (found := await self._ours.run_async(steps)) is None:
             return output
-        result = shown_blocks(blocks, parts, shown.content, _text_block)
-        return result[0].text if is_text else result
+        return found[0][0].text if is_text else found[0]
 
     async def _input(self, thread: str, items: Sequence[Any]) -> list[Any]:
         """Return the input of a call of the model with its long texts as their `fd_result`. The items are
@@ -218,7 +217,7 @@ class FdstoreTools:
         call_id = f"input/{sha256(json.dumps(parts).encode()).hexdigest()}"
         steps = self._ours.offload_parts(thread, parts, source, call_id, is_input=source == "user_input")
         offloaded = await self._ours.run_async(steps)
-        if offloaded is None or _is_same(parts, offloaded.content):
+        if offloaded is None or offloaded.content == parts:
             return content
         if isinstance(content, str):
             return offloaded.content[0]
@@ -266,10 +265,6 @@ def _text_of(output: Any) -> str:
 def _text_in(block: Any) -> str | None:
     text = block.get("text") if isinstance(block, dict) and block.get("type") == "input_text" else None
     return text if isinstance(text, str) else None
-
-
-def _is_same(parts: Sequence[str | bytes | None], shown: Sequence[str | None]) -> bool:
-    return all(text is None or text == part for part, text in zip(parts, shown, strict=True))
 
 
 def _text_block(text: str) -> ToolOutputText:

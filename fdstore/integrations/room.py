@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any
 
+from fdstore.errors import NotFound
+from fdstore.integrations.steps import Steps
 from fdstore.records import Descriptor
 
 KEEP_S = 86_400.0
@@ -18,9 +22,10 @@ RELEASED_AT_ONCE = 0.1
 """The part of the descriptors of a full process that is closed at once."""
 
 
-def oldest(found: Sequence[Descriptor], keep_s: float, kind: str = "fd:") -> list[Descriptor]:
-    """Return those of the descriptors of a full process that are closed next: ended ones of a kind ("fd:" or
-    "name:") that are older than `keep_s` seconds, the oldest first."""
+def close_oldest(process: Any, keep_s: float, kind: str = "fd:") -> Steps[list[Descriptor]]:
+    """Close the oldest descriptors of a full process, and return them: ended ones of a kind ("fd:",
+    "name:") that are older than `keep_s` seconds."""
+    found: list[Descriptor] = yield process.list
     before = time.time() - keep_s
     old = [
         each
@@ -28,4 +33,8 @@ def oldest(found: Sequence[Descriptor], keep_s: float, kind: str = "fd:") -> lis
         if each.fd.startswith(kind) and each.state != "open" and each.created_at <= before
     ]
     old.sort(key=lambda each: each.created_at)
-    return old[: math.ceil(len(found) * RELEASED_AT_ONCE)]
+    released = old[: math.ceil(len(found) * RELEASED_AT_ONCE)]
+    for each in released:
+        with suppress(NotFound):  # another one closed it
+            yield partial(process.close, each.fd)
+    return released

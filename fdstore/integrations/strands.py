@@ -20,9 +20,15 @@ import weakref
 from typing import Any, Unpack
 
 from fdstore.errors import FDStoreError, InvalidArgument, MissingExtra, NotFound
-from fdstore.integrations.content_parts import convert_blocks, shown_blocks
-from fdstore.integrations.named_process import AnyStore, NamedProcess
-from fdstore.integrations.thread_tools import ThreadOptions, ThreadTools, thread_of_tool, within_tool_of
+from fdstore.integrations.content_parts import convert_blocks
+from fdstore.integrations.named_process import NamedProcess
+from fdstore.integrations.thread_tools import (
+    AnyStore,
+    ThreadOptions,
+    ThreadTools,
+    thread_of_tool,
+    within_tool_of,
+)
 from fdstore.optional_packages import how_to_install
 from fdstore.records import Descriptor, TreeLimits
 from fdstore.results.pictures import Picture
@@ -94,11 +100,9 @@ class FdstorePlugin(Plugin):
         blocks, thread = event.result["content"], _thread(event.agent)
         parts = [_part(block) for block in blocks]
         tool, call_id = event.tool_use["name"], event.tool_use["toolUseId"]
-        found = await self._ours.run_async(self._ours.offload_parts(thread, parts, tool, call_id))
-        if found is None:
-            return
-        content = shown_blocks(blocks, parts, found.content, _text_block)
-        event.result = {**event.result, "content": content}
+        steps = self._ours.offload_blocks(thread, blocks, parts, _text_block, tool, call_id)
+        if (found := await self._ours.run_async(steps)) is not None:
+            event.result = {**event.result, "content": found[0]}
 
     def _tool(self, definition: dict[str, Any], agent: Any) -> PythonAgentTool:
         known = weakref.ref(agent)

@@ -11,25 +11,21 @@ An agent that is run within a tool of another one shares its thread (`thread_of_
 returns works there.
 
 A store that fails leaves a result as it was, and our tools answer with an `fd_error`. The first failure of an
-outage is logged. A store that was connected without patience is used with `PATIENCE_S`: an outage costs one
-call that time, and the following ones nothing.
+outage is logged. A store that was connected without patience is used with `HOST_PATIENCE_S`: an outage costs
+one call that time, and the following ones nothing.
 
-An operation is a generator of calls of the store, so that an adapter writes it once: `run` executes it and
-blocks, `run_async` awaits it, with the store of `fdstore.aio.connect` on its event loop, with that of
-`fdstore.connect` in a thread. `yield from` joins operations.
+An adapter writes its work once, as steps (`steps`): `run` executes them and blocks, `run_async` awaits them.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import re
 import secrets
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from functools import partial
 from hashlib import sha256
 from typing import Any, NamedTuple, TypedDict, TypeVar, Unpack
 
@@ -39,15 +35,19 @@ import fdstore.aio
 from fdstore.client import Store
 from fdstore.elements.render import fd_error
 from fdstore.errors import FDStoreError, InvalidArgument, NotFound, QuotaExceeded
-from fdstore.integrations.named_process import AnyStore as AnyStore
+from fdstore.integrations.content_parts import shown_blocks
 from fdstore.integrations.process_name import process_name_of_thread
-from fdstore.integrations.room import FULL, KEEP_S, oldest
-from fdstore.records import Descriptor, TreeLimits
+from fdstore.integrations.room import FULL, KEEP_S, close_oldest
+from fdstore.integrations.steps import AnyStore as AnyStore
+from fdstore.integrations.steps import Steps as Steps
+from fdstore.integrations.steps import check_store, run, run_async
+from fdstore.records import TreeLimits
 from fdstore.results.config import FDConfig
 from fdstore.results.context import Context
 from fdstore.results.offloading import offload, offload_parts
 from fdstore.results.tool_outcome import Offloaded, ToolResult, element_result
 from fdstore.results.wrapping import exceeds_threshold, wrap_input
+from fdstore.settings import HOST_PATIENCE_S
 from fdstore.store.keys import check_root
 from fdstore.store.recent import Recent
 from fdstore.text.layout import show_controls
@@ -60,9 +60,6 @@ from fdstore.toolset.build import described_context
 from fdstore.wire.operation import Operation
 
 log = logging.getLogger("fdstore.integrations")
-
-PATIENCE_S = 2.0
-"""The time that a call may take while a store that was connected without `patience` does not answer."""
 
 MAX_THREADS = 1024
 """Threads whose process is kept open."""
@@ -79,8 +76,6 @@ MAX_CALLS = 10_000
 
 AnyToolset = Toolset | fdstore.aio.Toolset
 T = TypeVar("T")
-Steps = Generator[Callable[[], Any], Any, T]
-"""Yields calls of the store, and receives what each returns or raises."""
 
 
 class ThreadOptions(TypedDict, total=False):
@@ -130,9 +125,7 @@ class ThreadTools:
     """
 
     def __init__(self, store: AnyStore, **options: Unpack[ThreadOptions]) -> None:
-        if not isinstance(store, (Store, fdstore.aio.Store)):
-            raise InvalidArgument("store", "a connected store is needed, as fdstore.connect() returns it")
-        self.store: AnyStore = store.with_patience(PATIENCE_S)
+        self.store: AnyStore = check_store(store).with_patience(HOST_PATIENCE_S)
         process = options.pop("process", None)
         self._process = None if process is None else check_root(process)
         self._meter = options.pop("meter", None)
@@ -221,6 +214,27 @@ class ThreadTools:
         )
         return None if self.is_own(source) else (yield from self._stored(thread, call_id, work))
 
+    def offload_blocks(
+        self,
+        thread: str,
+        blocks: Sequence[Any],
+        parts: Sequence[str | bytes | None],
+        text_block: Callable[[str], Any],
+        source: str,
+        call_id: str | None = None,
+        *,
+        is_input: bool = False,
+    ) -> Steps[tuple[list[Any], str | None] | None]:
+        """Return the blocks of an output as the model is to see them (see `shown_blocks`), and the first
+        descriptor that was made; None if they stay as they are."""
+        found = yield from self.offload_parts(thread, parts, source, call_id, is_input=is_input)
+        if found is None:
+            return None
+        shown = shown_blocks(blocks, parts, found.content, text_block)
+        if len(shown) == len(blocks) and all(new is old for new, old in zip(shown, blocks, strict=True)):
+            return None
+        return shown, None if found.descriptor is None else found.descriptor.fd
+
     def wrap_input(self, thread: str, given: Any) -> Steps[Any]:
         """Return a user's input, a text or content blocks, as the model is to see it; unchanged if the store
         fails."""
@@ -251,39 +265,11 @@ class ThreadTools:
 
     def run(self, steps: Steps[T]) -> T:
         """Return what steps return, blocking. Raises `InvalidArgument` if the store is of asyncio."""
-        if not isinstance(self.store, Store):
-            steps.close()
-            problem = "it is of asyncio, and this call blocks; give the store of fdstore.connect()"
-            raise InvalidArgument("store", problem)
-        try:
-            step = next(steps)
-            while True:
-                try:
-                    result = step()
-                except FDStoreError as error:
-                    step = steps.throw(error)
-                else:
-                    step = steps.send(result)
-        except StopIteration as end:
-            found: T = end.value
-            return found
+        return run(self.store, steps)
 
     async def run_async(self, steps: Steps[T]) -> T:
         """`run`, awaited; with a store of either kind."""
-        if isinstance(self.store, Store):
-            return await asyncio.to_thread(self.run, steps)
-        try:
-            step = next(steps)
-            while True:
-                try:
-                    result = await step()
-                except FDStoreError as error:
-                    step = steps.throw(error)
-                else:
-                    step = steps.send(result)
-        except StopIteration as end:
-            found: T = end.value
-            return found
+        return await run_async(self.store, steps)
 
     def _stored(self, thread: str, call_id: str | None, work: _Work) -> Steps[Any]:
         """Return the result of the work, or None if the store fails. A process that is not open yet is only
@@ -335,11 +321,7 @@ class ThreadTools:
     def _make_room(self, thread: str) -> Steps[bool]:
         """Close the oldest descriptors of a full process. Return whether there were any."""
         process = yield lambda: self._open(self.process_of(thread))
-        found: list[Descriptor] = yield lambda: process.list()
-        released = oldest(found, self._keep_s)
-        for each in released:
-            with suppress(NotFound):  # another one closed it
-                yield partial(process.close, each.fd)
+        released = yield from close_oldest(process, self._keep_s)
         if released and not self._has_made_room:
             self._has_made_room = True
             log.warning(

@@ -11,14 +11,13 @@ from pathlib import Path
 import pytest
 
 from fdstore.client import write_buffer
-from fdstore.integrations.gateway import descriptors
 from fdstore.integrations.mcp import resources, toolsets, updates
 from fdstore.pipeline_limits import PipelineLimits
 from fdstore.records import TreeLimits
 from fdstore.results.config import DIRECT_CHARS
 from fdstore.results.python_config import PythonSection
 from fdstore.runtime import claim
-from fdstore.settings import HOST_READ_CHARS, HttpLimits
+from fdstore.settings import HOST_PATIENCE_S, HOST_READ_CHARS, HttpLimits
 from fdstore.store.content_info import MAX_GROUPS
 from fdstore.store.contents import page_fields, staging
 from fdstore.store.processes import leases
@@ -89,7 +88,7 @@ STATED = {
     "docs/how-to/gateway.md": (f"more than {DIRECT_CHARS} characters (`--max-direct-output-chars N`)",),
     "docs/how-to/codex.md": (
         f"more than {DIRECT_CHARS} characters",
-        f"does not answer within {descriptors.PATIENCE_S:g} s",
+        f"does not answer within {HOST_PATIENCE_S:g} s",
     ),
     "docs/how-to/gemini-cli.md": (f"longer than {DIRECT_CHARS} characters",),
     "docs/how-to/mcp.md": (

@@ -15,7 +15,7 @@ from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeVar
 
 from fdstore.errors import FDStoreError, StoreUnavailable, UnknownOutcome
-from fdstore.settings import HOST_READ_CHARS
+from fdstore.settings import HOST_PATIENCE_S, HOST_READ_CHARS
 from fdstore.tools.catalogue import READING_TOOLS
 from fdstore.tools.tool_names import ToolName
 
@@ -29,7 +29,6 @@ T = TypeVar("T")
 
 log = logging.getLogger("fdstore.gateway")
 
-PATIENCE_S = 2.0
 FIRST_TRY_S = 5.0
 """The time that a message waits for the first connection: some hosts give a server ten seconds to start."""
 END_S = 2.0
@@ -197,7 +196,7 @@ class Descriptors:
         from fdstore.client._sync.store import Connector
 
         if self._connector is None:
-            self._connector = Connector(self._url, self._prefix, patience=PATIENCE_S)
+            self._connector = Connector(self._url, self._prefix, patience=HOST_PATIENCE_S)
         store = self._connector.connect()
         process = store.process(self._process)
         enabled = self.offered or READING_TOOLS

@@ -87,7 +87,7 @@ class _Gathered(msgspec.Struct):
     found: dict[str, list[Raw]]
 
 
-class Router:
+class GroupRouter:
     """The decisions about the messages of one host and its servers, given by their names."""
 
     def __init__(self, servers: Sequence[str]) -> None:

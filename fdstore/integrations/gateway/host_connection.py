@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fdstore.integrations.gateway.acting import answer_call, expand, rewrite
@@ -63,6 +64,7 @@ class HostConnection:
         self._calls = UpstreamCalls(send)
         self._programs = None if programs is None else HostPrograms(programs, self._calls, self._notify)
         self._look_at = None if programs is None else programs.look_at
+        self._definitions = partial(definitions_of, descriptors, programs)
         self._rewriter = Rewriter(descriptors.limit, offer_of(descriptors, programs))
         self._lock = threading.Lock()
         self._jobs: set[threading.Thread] = set()
@@ -133,10 +135,6 @@ class HostConnection:
             owed = self._rewriter.unanswered()
         for request in owed:
             self._to_host(error_answer(request.id, problem) + b"\n")
-
-    def _definitions(self) -> list[dict[str, Any]]:
-        ours = self._descriptors.definitions()
-        return ours if self._programs is None else ours + self._programs.definitions()
 
     def _notify(self, method: str, params: Mapping[str, Any]) -> None:
         """Send the host a notification of ours."""
@@ -236,6 +234,11 @@ def offer_of(descriptors: Descriptors, programs: Programs | None) -> ToolOffer:
     if programs is None:
         return ToolOffer(descriptors.offered)
     return ToolOffer((*descriptors.offered, *programs.tools), ours_only=programs.options.mode == "only")
+
+
+def definitions_of(descriptors: Descriptors, programs: Programs | None) -> list[dict[str, Any]]:
+    """Return our tools for a tool list of MCP."""
+    return descriptors.definitions() + ([] if programs is None else programs.definitions())
 
 
 def background_thread(body: Callable[[], None], name: str) -> threading.Thread:

@@ -13,7 +13,7 @@ from fdstore.integrations.gateway.code.upstream_calls import UpstreamCalls
 from fdstore.integrations.gateway.rewriting import CallOurTool, RequestKey
 
 if TYPE_CHECKING:
-    from fdstore.integrations.gateway.code.programs import Call, Programs
+    from fdstore.integrations.gateway.code.programs import HostCall, Programs
 
 PROGRESS_EVERY_S = 0.25
 """The shortest time between two notifications of progress."""
@@ -27,21 +27,18 @@ class HostPrograms:
 
     def __init__(self, programs: Programs, calls: UpstreamCalls, notify: Notify) -> None:
         self._programs, self._calls, self._notify = programs, calls, notify
-        self._running: dict[RequestKey, Call] = {}
+        self._running: dict[RequestKey, HostCall] = {}
         self._lock = threading.Lock()
-
-    def definitions(self) -> list[dict[str, Any]]:
-        return self._programs.definitions()
 
     def begin(self, request: CallOurTool) -> Callable[[], bytes | None] | None:
         """Return the function that answers a call of our tools for code, which returns None if the call was
         cancelled. None for another tool."""
-        from fdstore.integrations.gateway.code.programs import Call
+        from fdstore.integrations.gateway.code.programs import HostCall
 
         if request.tool not in self._programs.tools:
             return None
         token = request.meta.get("progressToken")
-        call = Call(self._calls, request.meta, None if token is None else self._report(token))
+        call = HostCall(self._calls, request.meta, None if token is None else self._report(token))
         with self._lock:
             self._running[request.key] = call
 

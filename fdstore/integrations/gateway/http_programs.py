@@ -42,19 +42,8 @@ class HttpPrograms:
     """The programs of all clients of a relay, which sends requests by `client`."""
 
     def __init__(self, programs: Programs, client: httpx2.AsyncClient) -> None:
-        self._programs, self._client = programs, client
+        self.of_gateway, self._client = programs, client
         self._running: dict[tuple[str, RequestKey], _Program] = {}
-
-    def definitions(self) -> list[dict[str, Any]]:
-        return self._programs.definitions()
-
-    def look_at(self, message: Message) -> None:
-        """Notice that the server has other tools now."""
-        self._programs.look_at(message)
-
-    def has(self, tool: str) -> bool:
-        """Return whether a tool of ours is one for programs."""
-        return tool in self._programs.tools
 
     def cancel(self, session: str, key: RequestKey) -> None:
         """End the program that a request of a session has begun."""
@@ -65,7 +54,7 @@ class HttpPrograms:
         self, request: Request, call: CallOurTool, session: str, url: httpx2.URL, headers: Mapping[str, str]
     ) -> Response:
         """Answer a call of a tool for programs. `headers` are those of the client's session."""
-        program = _Program(self._programs, self._client, call, url, headers)
+        program = _Program(self.of_gateway, self._client, call, url, headers)
         if session:  # without one the ids of two clients may be equal
             self._running[session, call.key] = program
         leaving = asyncio.ensure_future(program.end_without(request))

@@ -16,6 +16,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Collection, Coroutine, Mapping
 from contextlib import suppress
+from functools import partial
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
@@ -26,7 +27,7 @@ from starlette.responses import Response, StreamingResponse
 
 from fdstore.integrations.gateway.acting import answer_call, expand, rewrite
 from fdstore.integrations.gateway.descriptors import Descriptors
-from fdstore.integrations.gateway.host_connection import offer_of
+from fdstore.integrations.gateway.host_connection import definitions_of, offer_of
 from fdstore.integrations.gateway.http_programs import OF_ONE_REQUEST, HttpPrograms
 from fdstore.integrations.gateway.json_parts import encode
 from fdstore.integrations.gateway.long_values import LONG_BYTES, Buffer, Message
@@ -87,6 +88,7 @@ class HttpRelay:
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
         )
         self._programs = None if programs is None else HttpPrograms(programs, self._client)
+        self._definitions = partial(definitions_of, descriptors, programs)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -116,7 +118,7 @@ class HttpRelay:
             return await self._pass_on(request, body, session if request.method == "GET" else None)
         decision = rewriter.to_server(body)
         if isinstance(decision, CallOurTool):
-            if self._programs is not None and self._programs.has(decision.tool):
+            if self._programs is not None and decision.tool in self._programs.of_gateway.tools:
                 session.to_server(body)  # so that it knows what is cancelled
                 headers = self._session_headers(request)
                 return await self._programs.respond(request, decision, name, self._target(request), headers)
@@ -228,16 +230,12 @@ class HttpRelay:
         message = await asyncio.to_thread(Message.of, data) if is_long else Message.of(data)
         decision = rewriter.from_server(message)
         if self._programs is not None:
-            self._programs.look_at(message)
+            self._programs.of_gateway.look_at(message)
         if session is not None:
             session.forget_answered(message)
         if isinstance(decision, Forward):
             return data
         return await asyncio.to_thread(rewrite, self._descriptors, message, decision, self._definitions)
-
-    def _definitions(self) -> list[dict[str, Any]]:
-        ours = self._descriptors.definitions()
-        return ours if self._programs is None else ours + self._programs.definitions()
 
 
 async def _chunks(response: httpx2.Response) -> AsyncIterator[bytes | memoryview]:

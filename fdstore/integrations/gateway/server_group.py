@@ -12,10 +12,10 @@ from queue import SimpleQueue
 from time import monotonic
 
 from fdstore.errors import InvalidArgument
-from fdstore.integrations.gateway.group_routing import Router, Say, Steps, ToHost
+from fdstore.integrations.gateway.group_routing import GroupRouter, Say, Steps, ToHost
 from fdstore.integrations.gateway.long_values import Buffer
 from fdstore.integrations.gateway.server_config import ServerStart
-from fdstore.integrations.gateway.upstream import ServerProcess
+from fdstore.integrations.gateway.upstream import UpstreamProcess
 
 BEGIN_S = 20.0
 """The time that a host waits for servers that begin; those that need longer join later."""
@@ -24,7 +24,7 @@ BEGIN_S = 20.0
 class _Member:
     """A server of the group, with the lines for it that it has not read yet; None ends them."""
 
-    def __init__(self, name: str, process: ServerProcess) -> None:
+    def __init__(self, name: str, process: UpstreamProcess) -> None:
         self.name, self.process = name, process
         self.waiting: SimpleQueue[Buffer | None] = SimpleQueue()
         self.may_write = threading.Semaphore(1)
@@ -50,7 +50,7 @@ class ServerGroup:
         problem = ""
         for start in starts:
             try:
-                process = ServerProcess(start.command, env=start.env, directory=start.directory)
+                process = UpstreamProcess(start.command, env=start.env, directory=start.directory)
             except InvalidArgument as error:
                 problem = f"the MCP server {start.name}: {error.problem}"
                 say(problem)
@@ -58,7 +58,7 @@ class ServerGroup:
             self._members[start.name] = _Member(start.name, process)
         if not self._members:
             raise InvalidArgument("--config", problem or "it has no server that a gateway can serve")
-        self._router = Router(list(self._members))
+        self._router = GroupRouter(list(self._members))
         self._lock = threading.Lock()
         self._to_host: SimpleQueue[tuple[Buffer, _Member | None] | None] = SimpleQueue()
         self._timer = threading.Timer(begin_s, lambda: self._act(self._router.start_time_over()))

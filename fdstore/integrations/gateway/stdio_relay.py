@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Literal
 
 from fdstore.integrations.gateway.descriptors import Descriptors
 from fdstore.integrations.gateway.host_connection import HostConnection, background_thread
-from fdstore.integrations.gateway.upstream import Server
 
 if TYPE_CHECKING:
     from fdstore.integrations.gateway.code.programs import Programs
+    from fdstore.integrations.gateway.server_group import ServerGroup
+    from fdstore.integrations.gateway.upstream import UpstreamProcess
 
 GRACE_S = 2.0
 LOOK_EVERY_S = 0.1
@@ -32,7 +33,7 @@ class StdioRelay:
 
     def __init__(
         self,
-        server: Server,
+        server: UpstreamProcess | ServerGroup,
         descriptors: Descriptors,
         *,
         host_in: int = 0,

@@ -10,7 +10,6 @@ import threading
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Protocol
 
 from fdstore.errors import InvalidArgument
 from fdstore.integrations.gateway.lines import READ_BYTES, MessageWriter, read_lines
@@ -19,41 +18,10 @@ from fdstore.integrations.gateway.long_values import Buffer
 KEPT_STDERR_BYTES = 1 << 20
 """The bytes of stderr that are kept for a host that does not read it; then the oldest are dropped."""
 
-
 STDIN_END_S = 0.2
 
 
-class Server(Protocol):
-    """The partner of a relay: a server, or several as one."""
-
-    command: str
-
-    def send(self, line: Buffer) -> object:
-        """Pass a line on to it."""
-
-    def lines(self) -> Iterator[Buffer]:
-        """Yield the lines it writes, until it has closed its output."""
-
-    def pass_stderr(self, target: int) -> None:
-        """Begin to write its log to a file descriptor."""
-
-    def finish_stderr(self, timeout_s: float) -> None:
-        """Wait until its log is written, at most `timeout_s` for each side."""
-
-    def close_stdin(self) -> None:
-        """Tell it that no request follows."""
-
-    def wait(self, timeout_s: float | None = None) -> int | None:
-        """Return its exit code; None if it still runs after `timeout_s`."""
-
-    def end(self, grace_s: float) -> int:
-        """End it: SIGTERM, and SIGKILL after `grace_s`. Return its exit code."""
-
-    def describe_end(self, code: int) -> str:
-        """Return a sentence about its end."""
-
-
-class ServerProcess:
+class UpstreamProcess:
     """A running server in a process group of its own, which a signal to the gateway's does not reach."""
 
     def __init__(

@@ -17,7 +17,7 @@ from typing import Any
 from fdstore.integrations.hooks.output import (
     Answer,
     Event,
-    Output,
+    ToolOutput,
     call_id_of,
     is_long,
     readable,
@@ -61,7 +61,7 @@ def permission_of(event: Event) -> Answer | None:
     return {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow"}}
 
 
-def output_of(event: Event, limit: int) -> Output | None:
+def output_of(event: Event, limit: int) -> ToolOutput | None:
     """Return the output in a PostToolUse event, if it has a text longer than `limit` characters that may be
     replaced."""
     tool = text_field(event, "tool_name")
@@ -96,7 +96,7 @@ def output_of(event: Event, limit: int) -> Output | None:
             updated = {**kept, field: shown}
         return {"hookSpecificOutput": {"hookEventName": "PostToolUse", "updatedToolOutput": updated}}
 
-    return Output(
+    return ToolOutput(
         value=value,
         file=file,
         is_json=is_json,

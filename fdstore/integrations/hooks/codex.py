@@ -14,7 +14,7 @@ import msgspec
 from fdstore.integrations.hooks.output import (
     Answer,
     Event,
-    Output,
+    ToolOutput,
     blocks_of_texts,
     call_id_of,
     is_long,
@@ -29,7 +29,7 @@ CUT = "Warning: truncated output ("
 """The beginning of an output that Codex has cut."""
 
 
-def output_of(event: Event, limit: int) -> Output | None:
+def output_of(event: Event, limit: int) -> ToolOutput | None:
     """Return the output in a PostToolUse event, if it is longer than `limit` characters and may be
     replaced."""
     tool = text_field(event, "tool_name")
@@ -38,7 +38,7 @@ def output_of(event: Event, limit: int) -> Output | None:
     value = _value_of(event.get("tool_response"), limit)
     if value is None or not is_long(value, limit) or _begins_cut(value):
         return None
-    return Output(
+    return ToolOutput(
         value=value,
         source=source_of(tool, event.get("tool_input")),
         call_id=call_id_of(event, value),

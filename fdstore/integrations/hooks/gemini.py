@@ -12,7 +12,7 @@ from typing import Any
 from fdstore.integrations.hooks.output import (
     Answer,
     Event,
-    Output,
+    ToolOutput,
     blocks_of_texts,
     is_long,
     joined_texts,
@@ -27,7 +27,7 @@ NOT_AN_ERROR = "the call has succeeded; its output is long, so it was stored:"
 LEFT_ALONE = frozenset({"read_file", "read_many_files", "activate_skill"})
 
 
-def output_of(event: Event, limit: int) -> Output | None:
+def output_of(event: Event, limit: int) -> ToolOutput | None:
     """Return the output in an AfterTool event, if it is longer than `limit` characters and may be
     replaced."""
     tool = text_field(event, "tool_name")
@@ -40,7 +40,7 @@ def output_of(event: Event, limit: int) -> Output | None:
     value = _value_of(response.get("llmContent"), limit)
     if value is None or not is_long(value, limit):
         return None
-    return Output(
+    return ToolOutput(
         value=value,
         source=source_of(tool, event.get("tool_input")),
         session=text_field(event, "session_id"),

@@ -21,9 +21,9 @@ import msgspec
 
 from fdstore.errors import FDStoreError
 from fdstore.integrations.hooks import claude
-from fdstore.integrations.hooks.output import Event, Output, decoded, text_field
+from fdstore.integrations.hooks.output import Event, ToolOutput, decoded, text_field
 from fdstore.integrations.hooks.own_tools import HOOK_TOOL
-from fdstore.integrations.hooks.persisted_file import open_persisted, value_of_json
+from fdstore.integrations.hooks.persisted_file import whole_of
 from fdstore.integrations.mcp.host_tools import HostTool
 from fdstore.results.tool_outcome import Offloaded
 from fdstore.toolset._async import Toolset
@@ -104,11 +104,7 @@ def _decoded(text: str, blocks_only: bool) -> Any:
     return value if is_blocks or (isinstance(value, dict) and not blocks_only) else text
 
 
-async def _offload(tools: Toolset, output: Output, claude_config: Path) -> Offloaded:
-    if output.file is not None:
-        with open_persisted(output.file, output.session, claude_config) as file:
-            value = value_of_json(file, is_result=output.is_json)
-            if value is None:
-                return await tools.offload_file(file, output.source, output.call_id)
-        return await tools.offload(value, output.source, output.call_id)
-    return await tools.offload(output.value, output.source, output.call_id)
+async def _offload(tools: Toolset, output: ToolOutput, claude_config: Path) -> Offloaded:
+    with whole_of(output, claude_config) as whole:
+        offload = tools.offload if isinstance(whole, (str, list)) else tools.offload_file
+        return await offload(whole, output.source, output.call_id)

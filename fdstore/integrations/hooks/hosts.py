@@ -8,9 +8,9 @@ import msgspec
 
 from fdstore.errors import InvalidArgument
 from fdstore.integrations.hooks import claude, codex, gemini
-from fdstore.integrations.hooks.output import Event, Output, decoded
+from fdstore.integrations.hooks.output import Event, ToolOutput, decoded
 
-HOSTS: Mapping[str, Callable[[Event, int], Output | None]] = {
+HOSTS: Mapping[str, Callable[[Event, int], ToolOutput | None]] = {
     "claude": claude.output_of,
     "codex": codex.output_of,
     "gemini": gemini.output_of,

@@ -26,7 +26,7 @@ Answer: TypeAlias = dict[str, Any]
 SOURCE_CHARS = 120
 
 
-class Output(msgspec.Struct, frozen=True, kw_only=True):
+class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):
     """An output that may be replaced.
 
     value    a text or content blocks, as `Toolset.offload` takes them

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 from fdstore.errors import PathRefused
 from fdstore.files.paths import Root
 from fdstore.files.source import open_below
-from fdstore.integrations.hooks.output import readable, text_blocks
+from fdstore.integrations.hooks.output import ToolOutput, readable, text_blocks
 
 MAX_JSON_BYTES = 64 << 20
 
@@ -39,6 +39,18 @@ def open_persisted(path: str, session: str, config: Path) -> Iterator[BinaryIO]:
             raise PathRefused(path, "it is not a kept output of this session")
     with os.fdopen(open_below(name, root), "rb") as file:
         yield file
+
+
+@contextmanager
+def whole_of(output: ToolOutput, config: Path) -> Iterator[Any]:
+    """Yield the whole of an output: a text or blocks, or a file to be stored in parts. Raises `PathRefused`,
+    `TargetMissing`."""
+    if output.file is None:
+        yield output.value
+        return
+    with open_persisted(output.file, output.session, config) as file:
+        value = value_of_json(file, is_result=output.is_json)
+        yield file if value is None else value
 
 
 def value_of_json(file: BinaryIO, *, is_result: bool) -> str | list[Any] | None:

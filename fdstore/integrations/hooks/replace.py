@@ -14,22 +14,19 @@ from typing import Any
 
 from fdstore.client import Store
 from fdstore.errors import InvalidArgument, PathRefused, StoreUnavailable, TargetMissing
-from fdstore.integrations.hooks.output import Answer, Output
-from fdstore.integrations.hooks.persisted_file import open_persisted, value_of_json
+from fdstore.integrations.hooks.output import Answer, ToolOutput
+from fdstore.integrations.hooks.persisted_file import whole_of
 from fdstore.integrations.project import Project
 from fdstore.results.tool_outcome import Offloaded
 from fdstore.tools.catalogue import READING_TOOLS
 from fdstore.toolset import Toolset
-
-PATIENCE_S = 2.0
-"""The time that a host waits while the store does not answer."""
 
 DEADLINE_S = 20.0
 """The longest time that a host waits. Storing 100 MB takes some seconds; hosts themselves wait for 60."""
 
 
 def replaced(
-    output: Output,
+    output: ToolOutput,
     project: Project,
     connect: Callable[[], Store],
     claude_config: Path,
@@ -44,7 +41,7 @@ def replaced(
 
 
 def _store(
-    output: Output, project: Project, connect: Callable[[], Store], claude_config: Path
+    output: ToolOutput, project: Project, connect: Callable[[], Store], claude_config: Path
 ) -> Answer | None:
     with connect() as store:
         tools = Toolset(
@@ -58,17 +55,13 @@ def _store(
     return None if offloaded.descriptor is None else output.answer(offloaded.content)
 
 
-def _offload(tools: Toolset, output: Output, claude_config: Path) -> Offloaded:
-    if output.file is not None:
-        try:
-            with open_persisted(output.file, output.session, claude_config) as file:
-                value = value_of_json(file, is_result=output.is_json)
-                if value is None:
-                    return tools.offload_file(file, output.source, output.call_id)
-            return tools.offload(value, output.source, output.call_id)
-        except (PathRefused, TargetMissing) as error:
-            raise InvalidArgument("event", f"its persisted output cannot be read: {error}") from error
-    return tools.offload(output.value, output.source, output.call_id)
+def _offload(tools: Toolset, output: ToolOutput, claude_config: Path) -> Offloaded:
+    try:
+        with whole_of(output, claude_config) as whole:
+            offload = tools.offload if isinstance(whole, (str, list)) else tools.offload_file
+            return offload(whole, output.source, output.call_id)
+    except (PathRefused, TargetMissing) as error:
+        raise InvalidArgument("event", f"its persisted output cannot be read: {error}") from error
 
 
 def _within(seconds: float, work: Callable[[], Answer | None]) -> Answer | None:

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from fdstore.errors import FDStoreError
 from fdstore.integrations.mcp.access import Access
-from fdstore.integrations.mcp.refusals import NotPermitted
+from fdstore.integrations.mcp.protocol_errors import NotPermitted
 from fdstore.integrations.mcp.toolsets import Toolsets
 from fdstore.store.tokens import Token, find_token
 

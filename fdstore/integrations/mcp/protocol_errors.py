@@ -1,4 +1,6 @@
-"""Typed errors of ours as errors of the protocol, for requests that are not calls of tools."""
+"""Errors of the server: typed errors of ours as those of the protocol, for requests that are not calls of
+tools; and what the server itself refuses.
+"""
 
 from __future__ import annotations
 
@@ -29,3 +31,32 @@ def as_protocol_errors(uri: str | None = None) -> Iterator[None]:
         data = {"type": error.type} if uri is None else {"type": error.type, "uri": uri}
         code = INVALID_PARAMS if error.type in OF_THE_REQUEST else INTERNAL_ERROR
         raise MCPError(code, str(error), data) from error
+
+
+class NotPermitted(FDStoreError):
+    """A caller used what neither the server's options nor its token permit."""
+
+    type = "permission_error"
+
+    def __init__(self, what: str, permission: str) -> None:
+        super().__init__(what, permission)
+        self.what, self.permission = what, permission
+
+    def __str__(self) -> str:
+        return (
+            f"{self.what} needs the permission {self.permission}, which you do not have here; the operator "
+            "gives it with --allow, or a token"
+        )
+
+
+class TooManyWatches(FDStoreError):
+    """The server's clients watch as many contents as it allows."""
+
+    type = "quota_exceeded"
+
+    def __init__(self, allowed: int) -> None:
+        super().__init__(allowed)
+        self.allowed = allowed
+
+    def __str__(self) -> str:
+        return f"{self.allowed} contents are watched already, the most of a server; end other subscriptions"

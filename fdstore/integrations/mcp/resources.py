@@ -15,7 +15,7 @@ import mcp_types as types
 from fdstore.client._async.process import Process
 from fdstore.errors import InvalidArgument, PageOutOfRange, StoreUnavailable, TooLarge, quoted
 from fdstore.integrations.mcp.access import Access
-from fdstore.integrations.mcp.refusals import NotPermitted
+from fdstore.integrations.mcp.protocol_errors import NotPermitted
 from fdstore.integrations.mcp.toolsets import Toolsets
 from fdstore.records import Descriptor
 from fdstore.store.addresses import TEMPLATE, Address, parse_uri, uri_of

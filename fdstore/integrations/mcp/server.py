@@ -16,17 +16,16 @@ from mcp.server.lowlevel.server import Server
 from fdstore import __version__
 from fdstore.errors import FDStoreError
 from fdstore.integrations.mcp.access import Access
-from fdstore.integrations.mcp.calls import call_tool
-from fdstore.integrations.mcp.completions import complete
-from fdstore.integrations.mcp.guide import server_instructions
+from fdstore.integrations.mcp.calls import Report, call_tool
 from fdstore.integrations.mcp.host_tools import HostTool, by_name
-from fdstore.integrations.mcp.progress import Report
-from fdstore.integrations.mcp.prompts import get_prompt, list_prompts
+from fdstore.integrations.mcp.prompts import complete, get_prompt, list_prompts
 from fdstore.integrations.mcp.protocol_errors import as_protocol_errors
 from fdstore.integrations.mcp.resources import list_resources, list_templates, read_resource
 from fdstore.integrations.mcp.tool_list import list_tools
 from fdstore.integrations.mcp.toolsets import OpenToolset, Toolsets
 from fdstore.integrations.mcp.updates import Updates
+from fdstore.tools.instructions import uses
+from fdstore.tools.toolbox import Toolbox
 from fdstore.toolset._async import Toolset
 
 log = logging.getLogger("fdstore.mcp")
@@ -146,7 +145,7 @@ def build_server(
         "fdstore",
         version=__version__,
         title="fdstore",
-        instructions=server_instructions(toolsets.describe()),
+        instructions=_instructions(toolsets.describe()),
         cache_hints={
             "tools/list": fresh,
             "prompts/list": fresh,
@@ -165,6 +164,20 @@ def build_server(
         on_subscribe_resource=on_subscribe,
         on_unsubscribe_resource=on_unsubscribe,
         on_subscriptions_listen=on_listen,
+    )
+
+
+def _instructions(toolbox: Toolbox) -> str:
+    """Return what ids mean and what the tools are for, in a few lines: hosts put them into the system prompt,
+    and Claude Code cuts them at 2048 characters."""
+    size = toolbox.context.config.default_page_size
+    return (
+        "fdstore keeps large texts, such as logs, files and outputs of tools, outside the conversation. Each "
+        "has an id: fd:1, fd:2, ..., or name:KEY. An <fd_result> shows such an id with the first page, or "
+        f"what kind of text it is, and its end. Pages have at most {size} characters and end at line ends "
+        "where possible; pages, lines and characters count from 1. In what you read, "
+        '"<" of tags like these is shown as "&lt;" where the element says escaped="true".\n'
+        f"{uses(toolbox.context)}"
     )
 
 

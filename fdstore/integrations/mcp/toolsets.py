@@ -3,7 +3,7 @@
 A host starts its servers and soon after asks for their tools, and a server that answers late has no tools in
 the first turn. So the tools are described without a store; the connection begins in the background, and a
 call waits for it. A store that is away is an error of each call until it answers again: the first waits for
-`PATIENCE_S`, the following ones fail at once. The list of resources is empty meanwhile.
+`HOST_PATIENCE_S`, the following ones fail at once. The list of resources is empty meanwhile.
 """
 
 from __future__ import annotations
@@ -31,9 +31,6 @@ from fdstore.toolset._async import Toolset
 from fdstore.toolset.build import described_context
 
 DEFAULT_CONFIG = FDConfig(max_read_chars=HOST_READ_CHARS)
-
-PATIENCE_S = 2.0
-"""The time that a call may take while the store does not answer."""
 
 LIST_WITHIN_S = 0.1
 """The time that the list of resources waits for the first connection."""

@@ -19,7 +19,7 @@ from mcp_types import SubscriptionsListenRequestParams, SubscriptionsListenResul
 
 from fdstore.errors import FDStoreError, InvalidArgument, NotFound
 from fdstore.integrations.mcp.access import Access
-from fdstore.integrations.mcp.refusals import TooManyWatches
+from fdstore.integrations.mcp.protocol_errors import TooManyWatches
 from fdstore.integrations.mcp.toolsets import Toolsets
 from fdstore.records import Descriptor
 from fdstore.store.addresses import Address, parse_uri

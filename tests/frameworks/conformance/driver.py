@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from fdstore.client import Store
+from fdstore.integrations.steps import AnyStore
 
 Result = str | dict[str, Any] | list[str | bytes]
 """The value that a function returns: a text, an object, or blocks, of which bytes are PNG images."""
@@ -68,7 +69,7 @@ class Driver(ABC):
     name: ClassVar[str]
 
     def __init__(
-        self, store: Store, functions: Sequence[Function], thread: str | None = "chat-7", **options: Any
+        self, store: AnyStore, functions: Sequence[Function], thread: str | None = "chat-7", **options: Any
     ) -> None:
         self.store, self.functions, self.thread, self.options = store, functions, thread, options
         self.ours = self.adapter(store)
@@ -79,7 +80,7 @@ class Driver(ABC):
         return [[(f"call_{next(self._numbers)}", call) for call in _calls_of(turn)] for turn in turns]
 
     @abstractmethod
-    def adapter(self, store: Store) -> Any:
+    def adapter(self, store: AnyStore) -> Any:
         """Return our adapter. A conversation has one, as in a program that lives long."""
 
     @abstractmethod

@@ -16,6 +16,8 @@ EXCEPTIONS = {
     ("CrewAI", "approval"): "a person is asked at the terminal, within the run",
     ("CrewAI", "images"): "its tools return text",
     ("CrewAI", "many blocks"): "its tools return text",
+    ("CrewAI", "stored images"): "its tools return text",
+    ("CrewAI", "store of asyncio"): "its hooks are not awaited",
     ("Google ADK", "agent in a tool"): (
         "an agent is a tool by `AgentTool`, and shares the process; a function that runs "
         "another runner has another session, and no callback surrounds it"

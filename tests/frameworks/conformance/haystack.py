@@ -41,10 +41,9 @@ class Haystack(Driver):
             hooks={"before_run": [hook], "after_tool": [hook]},
             streaming_callback=(lambda chunk: None) if streamed else None,
         )
-        ended = agent.run(
-            messages=[*self.messages, ChatMessage.from_user(prompt)],
-            hook_context={"fdstore_thread": self.thread} if self.thread else None,
-        )
+        context = {"fdstore_thread": self.thread} if self.thread else None
+        given: Any = {"messages": [*self.messages, ChatMessage.from_user(prompt)], "hook_context": context}
+        ended = agent.run(**given) if isinstance(self.store, Store) else await agent.run_async(**given)
         system, *self.messages = ended["messages"]
         shown = [m.tool_call_result for m in self.messages if m.tool_call_result]
         blocks = [block for each in shown if isinstance(each.result, list) for block in each.result]

@@ -72,7 +72,7 @@ class Strands(Driver):
 
     def adapter(self, store: Store) -> FdstorePlugin:
         named = {"process": self.thread} if self.thread else {}
-        return FdstorePlugin(store, **named, **self.options)
+        return FdstorePlugin(store, **{**named, **self.options})
 
     async def run(self, *turns: Turn, prompt: str = "Go.", streamed: bool = False) -> Ran:
         return await self._go_on(self.ours, prompt, turns, streamed=streamed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import pytest
 
@@ -32,6 +33,43 @@ def conformance_test(*drivers: type[Driver]) -> Callable[..., None]:
     ) -> None:
         record_property(PROPERTY, (driver.name, name))
         asyncio.run(CASES[name](World(driver, redis_server, store, png)))
+
+    return test
+
+
+EXAMPLES_SHOW = {
+    "anthropic_memory": "1\tShip it.",
+    "claude_agent_sdk": "900\n",
+    "deepagents": "line 900 of the build",
+}
+"""What the examples print that keep no log out of messages, or another one."""
+
+
+def examples_test(*names: str) -> Callable[..., None]:
+    """Return a test of the example of each adapter or recipe, `NAME_example.py`."""
+
+    @pytest.mark.parametrize("name", names)
+    def test(
+        name: str, run_example: Callable[[str], str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        monkeypatch.setenv("HOME", str(tmp_path))
+
+        printed = run_example(name)
+
+        assert EXAMPLES_SHOW.get(name, "line 900 of the build") in printed.replace("\\n", "\n")
+        if name not in EXAMPLES_SHOW:
+            assert '<fd_result fd="fd:1"' in printed
+            assert "line 500 " not in printed
+
+    return test
+
+
+def docstrings_test(*names: str) -> Callable[..., None]:
+    """Return a test of the examples in the docstrings of each adapter."""
+
+    @pytest.mark.parametrize("name", names)
+    def test(name: str, run_docstrings: Callable[[str], None]) -> None:
+        run_docstrings(f"fdstore.integrations.{name}")
 
     return test
 

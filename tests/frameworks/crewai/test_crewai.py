@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -120,20 +119,6 @@ def test_a_crew_outside_the_block_and_crews_of_other_threads_are_not_concerned(
     assert "line 2500 of" in str(outside.requests[-1])
 
 
-def test_a_failing_store_leaves_results_as_they_are_and_is_logged_once(
-    failing_store: Store, read_log: Any, log_text: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    model = scripted(("read_log", {}), ("read_fd", {"fd": "fd:1"}))
-
-    with caplog.at_level(logging.WARNING, "fdstore.integrations"):
-        run(FdstoreCrew(failing_store), [read_log], model)
-
-    read, page = (message["content"] for message in model.requests[-1] if message.get("role") == "tool")
-    assert read == log_text
-    assert page.startswith('<fd_error type="store_unavailable"')
-    assert len([record for record in caplog.records if record.name == "fdstore.integrations"]) == 1
-
-
 async def test_a_store_of_asyncio_is_refused(redis_url: str) -> None:
     async with await fdstore.aio.connect(redis_url) as store:
         with pytest.raises(InvalidArgument, match="not awaited"):
@@ -154,40 +139,3 @@ def test_a_result_that_is_the_answer_is_what_the_tool_returned(
         ended = crew_of(ours, [read_log], scripted(("read_log", {}), native=native)).kickoff()
 
     assert ended.raw.strip() == log_text.strip()
-
-
-def test_a_crew_in_a_tool_shares_the_process_of_its_run(store: Store, log_text: str) -> None:
-    """An id that the inner crew returns works in the outer one, and means the same text."""
-    inner_model = scripted(("read_log", {}))
-
-    @tool("read_log")
-    def read_log() -> str:
-        """Return the log."""
-        return log_text
-
-    @tool("ask_reader")
-    def ask_reader() -> str:
-        """Ask the reader."""
-        return next(
-            each for each in run(FdstoreCrew(store), [read_log], inner_model).split() if "fd:1" in each
-        )
-
-    model = scripted(("ask_reader", {}), ("read_log", {}), ("read_fd", {"fd": "fd:1#L9"}))
-
-    shown = run(FdstoreCrew(store), [ask_reader, read_log], model)
-
-    assert '<fd_result fd="fd:2" ' in shown
-    assert "\nline 9 of the build\n" in shown
-    assert len(store.trees()) == 1
-
-
-def test_the_example_runs(run_example: Callable[[str], str]) -> None:
-    printed = run_example("crewai")
-
-    assert '<fd_result fd="fd:1"' in printed
-    assert "line 900 of the build" in printed
-    assert "line 500 " not in printed
-
-
-def test_the_examples_of_the_docstrings_run(run_docstrings: Callable[[str], None]) -> None:
-    run_docstrings("fdstore.integrations.crewai")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +14,6 @@ from agent_framework import (
     tool,
 )
 
-import fdstore
 from fdstore.client import Store
 from fdstore.integrations.agent_framework import FdstoreProvider
 from tests.frameworks.conformance.agent_framework import ScriptedClient
@@ -73,18 +71,6 @@ def test_a_long_result_is_shown_as_its_descriptor_and_read_back_exactly(
     assert store.process("chat-7").read("fd:1", read_all=True).text == log_text
 
 
-def test_a_store_of_asyncio_serves_its_event_loop(redis_url: str, read_log: Any) -> None:
-    async def shown() -> list[Message]:
-        async with await fdstore.aio.connect(redis_url) as store:
-            client = ScriptedClient(ask("read_log", "call_1"), ask("read_fd", "call_2", fd="fd:1#L2"))
-            return await messages(FdstoreProvider(store), [read_log], client, session=None)
-
-    stub, page = results(asyncio.run(shown()))
-
-    assert stub.result.startswith("<fd_result ")
-    assert "\nline 2 of the build\n" in page.result
-
-
 def test_long_input_is_stored_once_and_the_history_keeps_what_was_shown(store: Store, log_text: str) -> None:
     async def converse() -> list[Message]:
         client = ScriptedClient()
@@ -119,53 +105,6 @@ def test_short_contents_that_are_long_together_are_stored_as_one(store: Store) -
     assert store.process("chat-7").read("fd:1", read_all=True).text == f"Why?\n{half}\n{half}"
 
 
-def test_images_stay_beside_texts_that_are_stored(store: Store, log_text: str, png: bytes) -> None:
-    @tool(approval_mode="never_require")
-    def look() -> list[Content]:
-        """Return a picture and the log."""
-        image = Content.from_data(png, "image/png")
-        return [Content.from_text("short"), image, Content.from_text(log_text)]
-
-    [result] = results(run(FdstoreProvider(store), [look], ScriptedClient(ask("look", "call_1"))))
-
-    short, name, image, stub = result.items
-    assert short.text == "short"
-    assert name.text.startswith('<fd_result fd="fd:1" ')
-    assert image == Content.from_data(png, "image/png")
-    assert stub.text.startswith('<fd_result fd="fd:2" ')
-    assert store.process("chat-7").read_bytes("fd:1") == png
-
-
-def test_an_image_that_the_model_reads_is_an_image(store: Store, png: bytes) -> None:
-    store.process("chat-7").create(png)
-
-    [result] = results(run(FdstoreProvider(store), [], ScriptedClient(ask("read_fd", "call_1", fd="fd:1"))))
-
-    assert result.items[-1] == Content.from_data(png, "image/png")
-
-
-def test_errors_stay_errors_and_short_results_stay_as_they_are(store: Store) -> None:
-    @tool(approval_mode="never_require")
-    def fail() -> str:
-        """Fail."""
-        raise ValueError("exit code 2")
-
-    @tool(approval_mode="never_require")
-    def count() -> dict[str, int]:
-        """Count."""
-        return {"lines": 3}
-
-    client = ScriptedClient(
-        ask("fail", "call_1"), ask("count", "call_2"), ask("read_fd", "call_3", fd="fd:9")
-    )
-
-    failed, counted, refused = results(run(FdstoreProvider(store), [fail, count], client))
-
-    assert failed.exception is not None
-    assert counted.result == '{"lines": 3}'
-    assert refused.result.startswith('<fd_error type="not_found"')
-
-
 def test_a_repeated_call_is_stored_once_and_each_session_has_a_process(store: Store, read_log: Any) -> None:
     for session in ("chat-7", "Chat 7", None):
         client = ScriptedClient(ask("read_log", "call_1"), ask("read_log", "call_1"))
@@ -175,74 +114,3 @@ def test_a_repeated_call_is_stored_once_and_each_session_has_a_process(store: St
 
     assert len(processes) == 3
     assert all([found.fd for found in process.list()] == ["fd:1"] for process in processes)
-
-
-def test_a_failing_store_leaves_results_as_they_are_and_is_logged_once(
-    failing_store: Store, read_log: Any, log_text: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    client = ScriptedClient(
-        ask("read_log", "call_1"), ask("read_log", "call_2"), ask("read_fd", "call_3", fd="fd:1")
-    )
-
-    with caplog.at_level(logging.WARNING, "fdstore.integrations"):
-        first, second, page = results(run(FdstoreProvider(failing_store), [read_log], client))
-
-    assert first.result == second.result == log_text
-    assert page.result.startswith('<fd_error type="store_unavailable"')
-    assert len([record for record in caplog.records if record.name == "fdstore.integrations"]) == 1
-
-
-def test_an_agent_in_a_tool_shares_the_process_of_its_run(store: Store, read_log: Any) -> None:
-    """An id that the inner agent returns works in the outer one, and means the same text."""
-    provider = FdstoreProvider(store)
-    inner_client = ScriptedClient(ask("read_log", "call_i"), Content.from_text("It is fd:1."))
-    inner = Agent(inner_client, name="reader", tools=[read_log], context_providers=[provider])
-    client = ScriptedClient(
-        ask("ask_reader", "call_1"),
-        ask("read_log", "call_2"),
-        ask("read_fd", "call_3", fd="fd:1#L9"),
-    )
-
-    @tool(approval_mode="never_require")
-    async def ask_reader() -> str:
-        """Ask the reader."""
-        return (await inner.run("Go.")).text
-
-    said, stored, page = results(run(provider, [ask_reader, read_log], client))
-
-    assert said.result == "It is fd:1."
-    assert stored.result.startswith('<fd_result fd="fd:2" ')
-    assert "\nline 9 of the build\n" in page.result
-    assert [tree.id for tree in store.trees()] == ["chat-7"]
-
-
-def test_an_id_that_one_agent_says_to_the_next_never_means_another_text(store: Store, read_log: Any) -> None:
-    """Agents in a sequence have sessions of their own, and hand on what they said."""
-    provider = FdstoreProvider(store)
-    first = ScriptedClient(ask("read_log", "call_1"), Content.from_text("The log is fd:1."))
-    second = ScriptedClient(
-        ask("read_log", "call_2"), ask("read_fd", "call_3", fd="fd:1"), ask("read_fd", "call_4", fd="fd:2#L9")
-    )
-
-    async def run_both() -> None:
-        said = await Agent(first, tools=[read_log], context_providers=[provider]).run("Go.")
-        await Agent(second, tools=[read_log], context_providers=[provider]).run(said.messages)
-
-    asyncio.run(run_both())
-
-    stored, refused, page = results(second.requests[-1])[-3:]
-    assert stored.result.startswith('<fd_result fd="fd:2" ')
-    assert "was given by another process" in refused.result
-    assert "\nline 9 of the build\n" in page.result
-
-
-def test_the_example_runs(run_example: Callable[[str], str]) -> None:
-    printed = run_example("agent_framework")
-
-    assert '<fd_result fd="fd:1"' in printed
-    assert "\nline 900 of the build\n" in printed
-    assert "line 500 " not in printed
-
-
-def test_the_examples_of_the_docstrings_run(run_docstrings: Callable[[str], None]) -> None:
-    run_docstrings("fdstore.integrations.agent_framework")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import logging
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
@@ -12,18 +10,15 @@ import pytest
 from agno.agent import Agent
 from agno.db.in_memory import InMemoryDb
 from agno.exceptions import StopAgentRun
-from agno.media import Image
 from agno.models.anthropic import Claude
-from agno.models.message import Message
 from agno.team import Team
 from agno.tools import tool
-from agno.tools.function import ToolResult
 from agno.workflow import Workflow
 
 import fdstore
 from fdstore.client import Store
 from fdstore.integrations.agno import FdstoreTools
-from fdstore.testing import ScriptedModel, call, say, turn
+from fdstore.testing import ScriptedModel, call, say
 from fdstore.testing.requests import Request
 
 MODES = pytest.mark.parametrize("mode", ["blocking", "blocking stream", "awaited", "awaited stream"])
@@ -240,27 +235,6 @@ def test_two_users_at_once_read_their_own_texts(store: Store) -> None:
         assert f"a note of {other}\n" not in page
 
 
-def test_an_id_in_the_messages_of_another_run_is_refused_with_the_reason(
-    store: Store, read_log: Callable[[], str]
-) -> None:
-    history = [Message(role="user", content="Go."), Message(role="assistant", content="It is in fd:1.")]
-
-    stored, refused, page = results(
-        run(
-            FdstoreTools(store),
-            [read_log],
-            call("read_log"),
-            call("read_fd", fd="fd:1"),
-            call("read_fd", fd="fd:2#L7"),
-            given=[*history, Message(role="user", content="And now?")],
-        )
-    )
-
-    assert stored.startswith('<fd_result fd="fd:2" ')
-    assert "was given by another process" in refused
-    assert "\nline 7 of the build\n" in page
-
-
 def test_an_id_in_the_history_of_a_session_without_its_process_is_refused(
     store: Store, redis_url: str, read_log: Callable[[], str], log_text: str
 ) -> None:
@@ -273,26 +247,6 @@ def test_an_id_in_the_history_of_a_session_without_its_process_is_refused(
     last = model.requests[-1]
     assert '<fd_result fd="fd:2" ' in str(last.messages[-3]["content"])  # the long input
     assert "was given by another process" in results(last)[-1]
-
-
-def test_an_agent_in_a_tool_shares_the_process_of_its_run(store: Store, read_log: Callable[[], str]) -> None:
-    """An id that the inner agent returns works in the outer one, and means the same text."""
-    ours = FdstoreTools(store)
-
-    def ask_reader() -> str:
-        """Ask the reader."""
-        with ScriptedModel([call("read_log"), say("It is fd:1.")]) as inner:
-            return ask(agent_of(ours, [read_log], inner))
-
-    last = run(
-        ours, [ask_reader, read_log], call("ask_reader"), call("read_log"), call("read_fd", fd="fd:1#L9")
-    )
-
-    said, stored, page = results(last)
-    assert said == "It is fd:1."
-    assert stored.startswith('<fd_result fd="fd:2" ')
-    assert "\nline 9 of the build\n" in page
-    assert len(store.trees()) == 1
 
 
 @MODES
@@ -366,65 +320,6 @@ def test_a_long_input_is_stored(store: Store, log_text: str, mode: str) -> None:
     assert "\nline 9 of the build\n" in results(last)[0]
 
 
-def test_images_stay_beside_a_text_that_is_stored(store: Store, log_text: str, png: bytes) -> None:
-    def look() -> ToolResult:
-        """Return the log and a picture."""
-        return ToolResult(content=log_text, images=[Image(content=png, mime_type="image/png")])
-
-    last = run(FdstoreTools(store, process="p"), [look], call("look"))
-
-    [stub] = results(last)
-    assert stub.startswith('<fd_result fd="fd:1" ')
-    assert '<fd_result fd="fd:2" ' in stub
-    assert base64.b64encode(png).decode() in str(last.raw)
-    assert store.process("p").read_bytes("fd:2") == png
-
-
-def test_an_image_that_the_model_reads_is_an_image(store: Store, png: bytes) -> None:
-    store.process("p").create(png)
-
-    last = run(FdstoreTools(store, process="p"), [], call("read_fd", fd="fd:1"))
-
-    assert base64.b64encode(png).decode() in str(last.raw)
-
-
-def test_many_blocks_are_stored_together(store: Store) -> None:
-    def many() -> list[str]:
-        """Return many blocks."""
-        return [f"{number} " + "x" * 4700 for number in range(300)]
-
-    ours = FdstoreTools(store, process="p")
-
-    [shown] = results(run(ours, [many], call("many")))
-
-    assert len(shown) < 10_000
-    assert len(store.process("p").list()) == 1
-
-
-def test_errors_and_short_results_stay_and_json_is_stored_as_such(store: Store) -> None:
-    def fail() -> str:
-        """Fail."""
-        raise ValueError("exit code 2")
-
-    def count() -> dict[str, int]:
-        """Count."""
-        return {"lines": 3}
-
-    def rows() -> list[dict[str, Any]]:
-        """Return rows."""
-        return [{"row": number, "name": "x" * 20} for number in range(1000)]
-
-    asks = [call(name) for name in ("fail", "count", "rows")]
-
-    last = run(FdstoreTools(store), [fail, count, rows], *asks, call("read_fd", fd="fd:1#L2-4"))
-
-    failed, counted, stored, page = results(last)
-    assert "exit code 2" in failed
-    assert counted == "{'lines': 3}"
-    assert stored.startswith("<fd_result ")
-    assert '"row": 0' in page
-
-
 @MODES
 @pytest.mark.parametrize("ends_run", [True, False], ids=["ends the run", "goes on"])
 def test_the_caller_gets_what_a_direct_tool_returned(
@@ -452,30 +347,6 @@ def test_a_tool_that_stops_the_run_stops_it(store: Store, mode: str) -> None:
     assert len(model.requests) == 1
 
 
-def test_a_run_that_waited_for_a_person_goes_on_with_its_descriptors(
-    store: Store, read_log: Callable[[], str]
-) -> None:
-    confirmed = tool(requires_confirmation=True)(read_log)
-
-    def read_first() -> str:
-        """Return the log of the first build."""
-        return read_log()
-
-    script = [call("read_first"), call("read_log"), call("read_fd", fd="fd:2#L9"), say("Done.")]
-    with ScriptedModel(script) as model:
-        agent = agent_of(FdstoreTools(store), [confirmed, read_first], model)
-        paused = agent.run("Go.")
-        for requirement in paused.active_requirements:
-            requirement.confirm()
-        agent.continue_run(run_response=paused)
-
-    first, second, page = results(model.requests[-1])
-    assert first.startswith('<fd_result fd="fd:1" ')
-    assert second.startswith('<fd_result fd="fd:2" ')
-    assert "\nline 9 of the build\n" in page
-    assert len(store.trees()) == 1
-
-
 def test_a_result_that_is_cached_is_stored_for_each_session(
     store: Store, read_log: Callable[[], str], tmp_path: Any
 ) -> None:
@@ -490,33 +361,6 @@ def test_a_result_that_is_cached_is_stored_for_each_session(
     assert "\nline 9 of the build\n" in page
 
 
-@MODES
-def test_parallel_calls_share_a_process(store: Store, read_log: Callable[[], str], mode: str) -> None:
-    both = turn(call("read_log"), call("read_log"))
-
-    first, second, listed = results(run(FdstoreTools(store), [read_log], both, call("list_fds"), mode=mode))
-
-    assert {first.split()[1], second.split()[1]} == {'fd="fd:1"', 'fd="fd:2"'}
-    assert 'count="2"' in listed
-
-
-def test_the_oldest_descriptors_of_a_full_process_are_closed(store: Store) -> None:
-    numbers = iter(range(1, 9))
-
-    def read_log() -> str:
-        """Return the log of a build."""
-        number = next(numbers)
-        return f"a line of build {number}\n" * 1000
-
-    limits = fdstore.TreeLimits(tree_fds=3)
-    ours = FdstoreTools(store, process="p", limits=limits, keep_s=0)
-
-    shown = results(run(ours, [read_log], *[call("read_log")] * 5))
-
-    assert [each.split()[1] for each in shown] == [f'fd="fd:{number}"' for number in range(1, 6)]
-    assert [each.fd for each in store.process("p").list()] == ["fd:3", "fd:4", "fd:5"]
-
-
 def test_copies_of_an_agent_store_in_the_process_of_the_session(
     store: Store, read_log: Callable[[], str]
 ) -> None:
@@ -527,35 +371,3 @@ def test_copies_of_an_agent_store_in_the_process_of_the_session(
 
     assert "\nline 9 of the build\n" in results(model.requests[-1])[-1]
     assert [tree.id for tree in store.trees()] == ["chat-7"]
-
-
-@MODES
-def test_a_failing_store_leaves_results_as_they_are_and_is_logged_once(
-    failing_store: Store,
-    read_log: Callable[[], str],
-    log_text: str,
-    caplog: pytest.LogCaptureFixture,
-    mode: str,
-) -> None:
-    asks = call("read_log"), call("read_log"), call("read_fd", fd="fd:1")
-
-    with caplog.at_level(logging.WARNING, "fdstore.integrations"):
-        last = run(FdstoreTools(failing_store), [read_log], *asks, given=log_text, mode=mode)
-
-    first, second, page = results(last)
-    assert log_text in str(last.messages[0]["content"][0]["text"])
-    assert first == second == log_text
-    assert page.startswith('<fd_error type="store_unavailable"')
-    assert len([each for each in caplog.records if each.name == "fdstore.integrations"]) == 1
-
-
-def test_the_example_runs(run_example: Callable[[str], str]) -> None:
-    printed = run_example("agno")
-
-    assert '<fd_result fd="fd:1"' in printed
-    assert "\nline 900 of the build\n" in printed
-    assert "line 500 " not in printed
-
-
-def test_the_examples_of_the_docstrings_run(run_docstrings: Callable[[str], None]) -> None:
-    run_docstrings("fdstore.integrations.agno")

@@ -282,11 +282,3 @@ def test_a_long_file_is_viewed_in_parts(memory: Run, log_text: str) -> None:
     assert memory("view", path="/memories/log", view_range=[4321, 4321]).endswith(
         "\n  4321\tline 4321 of the build"
     )
-
-
-def test_the_examples_of_the_docstrings_run(run_docstrings: Callable[[str], None]) -> None:
-    run_docstrings("fdstore.integrations.anthropic_memory")
-
-
-def test_the_example_runs(run_example: Callable[[str], str]) -> None:
-    assert "1\tShip it." in run_example("anthropic_memory")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import logging
-from collections.abc import Callable
 from typing import Any
 
 import anthropic
@@ -145,37 +143,3 @@ def test_other_tools_of_the_sdk_are_wrapped_and_definitions_stay(store: Store, l
     assert tools[0].to_dict() == {"type": "memory_20250818", "name": "memory"}
     assert tools[1] == search
     assert shown.startswith('<fd_result fd="fd:')
-
-
-def test_a_failing_store_leaves_results_as_they_are_and_is_logged_once(
-    failing_store: Store, log_text: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    @beta_tool
-    def read_log() -> str:
-        """Return the log of the build."""
-        return log_text
-
-    with caplog.at_level(logging.WARNING, "fdstore.integrations"):
-        last = run(
-            FdstoreRunner(failing_store),
-            [read_log],
-            *(call("read_log"), call("read_log"), call("read_fd", fd="fd:1")),
-        )
-
-    first, second, page = last.tool_results()
-    assert first.text == second.text == log_text
-    assert page.is_error
-    assert page.text.startswith('<fd_error type="store_unavailable"')
-    assert len(caplog.records) == 1
-
-
-def test_the_example_runs(run_example: Callable[[str], str]) -> None:
-    printed = run_example("anthropic_runner")
-
-    assert '<fd_result fd="fd:1"' in printed
-    assert "line 900 of the build" in printed
-    assert "line 500 " not in printed
-
-
-def test_the_examples_of_the_docstrings_run(run_docstrings: Callable[[str], None]) -> None:
-    run_docstrings("fdstore.integrations.anthropic_runner")

@@ -108,29 +108,6 @@ def test_results_of_mcp_servers_too_and_images_stay(
     assert failed.text.startswith("exit code 2")
 
 
-def test_a_store_of_asyncio_serves_its_event_loop(redis_url: str, log_text: str) -> None:
-    async def answer() -> Any:
-        async with await fdstore.aio.connect(redis_url) as store:
-            ours = FdstoreHooks(store)
-            event = {
-                "hook_event_name": "PostToolUse",
-                "tool_name": "Bash",
-                "tool_response": {"stdout": log_text, "stderr": "", "interrupted": False, "isImage": False},
-                "tool_use_id": "toolu_1",
-                "session_id": "s1",
-            }
-            return await ours.after_tool(event, "toolu_1", None), await ours.after_tool(
-                event, "toolu_1", None
-            )
-
-    first, again = asyncio.run(answer())
-
-    assert first == again
-    shown = first["hookSpecificOutput"]["updatedToolOutput"]
-    assert shown["stdout"].startswith('<fd_result fd="fd:1" ')
-    assert shown["interrupted"] is False
-
-
 def test_a_failing_store_leaves_outputs_as_they_are_and_is_logged_once(
     failing_store: Store, log_text: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -193,18 +170,3 @@ def test_options_of_the_user_stay(store: Store) -> None:
     for kept_in_file in ({"mcp_servers": "servers.json"}, {"system_prompt": {"type": "file", "path": "a"}}):
         with pytest.raises(InvalidArgument):
             FdstoreHooks(store).options(ClaudeAgentOptions(**kept_in_file))
-
-
-def test_the_example_runs(
-    run_example: Callable[[str], str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-
-    printed = run_example("claude_agent_sdk")
-
-    assert "<fd_result fd=" in printed
-    assert "\\n900\\n" in printed or "\n900\n" in printed
-
-
-def test_the_examples_of_the_docstrings_run(run_docstrings: Callable[[str], None]) -> None:
-    run_docstrings("fdstore.integrations.claude_agent_sdk")

@@ -7,7 +7,7 @@ from the files. What `EXPECTED` names fails on deepagents' own `StoreBackend` to
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import FunctionType
 from typing import Any
 
@@ -282,11 +282,3 @@ def test_the_files_of_a_thread_have_limits(store: Store) -> None:
     assert backend.write("/a.txt", "A").error is None
     assert "tree_fds" in str(backend.write("/b.txt", "B").error)
     assert [entry["path"] for entry in backend.ls("/").entries or ()] == ["/a.txt"]
-
-
-def test_the_example_runs(run_example: Callable[[str], str]) -> None:
-    assert "line 900 of the build" in run_example("deepagents")
-
-
-def test_the_examples_of_the_docstrings_run(run_docstrings: Callable[[str], None]) -> None:
-    run_docstrings("fdstore.integrations.deepagents")

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from google.adk.agents import LlmAgent
 from google.adk.runners import InMemoryRunner
-from google.adk.tools import ToolContext
 from google.adk.tools.agent_tool import AgentTool
 from google.genai import types
 
@@ -81,18 +78,6 @@ def test_a_long_result_is_shown_as_its_descriptor_and_read_back_exactly(
     assert process.read("fd:1", read_all=True).text == log_text
 
 
-def test_a_store_of_asyncio_serves_its_event_loop(redis_url: str, read_log: Any) -> None:
-    async def shown() -> list[types.Part]:
-        async with await fdstore.aio.connect(redis_url) as store:
-            model = scripted(ask("read_log", "call_1"), ask("read_fd", "call_2", fd="fd:1#L2"))
-            return await events(FdstorePlugin(store), [read_log], model)
-
-    stub, page = responses(asyncio.run(shown()))
-
-    assert stub["result"].startswith("<fd_result ")
-    assert "\nline 2 of the build\n" in page["result"]
-
-
 def test_long_input_is_stored_before_the_session_keeps_it(store: Store, log_text: str) -> None:
     model = scripted(ask("list_fds", "call_1"))
 
@@ -138,29 +123,6 @@ def test_each_long_text_of_a_result_is_stored_and_its_shape_stays(store: Store, 
     assert counted == {"lines": 3, "note": "short"}
 
 
-def test_images_stay_beside_texts_that_are_stored(store: Store, log_text: str, png: bytes) -> None:
-    def look() -> list[Any]:
-        """Return a picture and the log."""
-        return ["short", types.Part.from_bytes(data=png, mime_type="image/png"), log_text]
-
-    parts = run(FdstorePlugin(store), [look], scripted(ask("look", "call_1")))
-
-    [response] = [part.function_response for part in parts if part.function_response]
-    assert response.parts[0].inline_data.data == png
-    assert response.response["result"][0] == "short"
-    assert response.response["result"][1].startswith('<fd_result fd="fd:1" ')
-
-
-def test_an_image_that_the_model_reads_is_a_part(store: Store, png: bytes) -> None:
-    store.process("shared").create(png)
-    plugin = FdstorePlugin(store, process="shared")
-
-    parts = run(plugin, [], scripted(ask("read_fd", "call_1", fd="fd:1")))
-
-    [response] = [part.function_response for part in parts if part.function_response]
-    assert response.parts[0].inline_data.data == png
-
-
 def test_errors_stay_errors(store: Store, log_text: str) -> None:
     def fail() -> dict[str, Any]:
         """Fail."""
@@ -193,27 +155,6 @@ def test_a_repeated_call_is_stored_once_and_each_session_has_a_process(store: St
     assert all([found.fd for found in process.list()] == ["fd:1"] for process in processes)
 
 
-def test_a_failing_store_leaves_results_as_they_are_and_is_logged_once(
-    failing_store: Store, caplog: pytest.LogCaptureFixture
-) -> None:
-    text = "a long line\n" * 1000
-
-    def read_log() -> str:
-        """Return the log of the build."""
-        return text
-
-    model = scripted(
-        ask("read_log", "call_1"), ask("read_log", "call_2"), ask("read_fd", "call_3", fd="fd:1")
-    )
-
-    with caplog.at_level(logging.WARNING, "fdstore.integrations"):
-        first, second, page = responses(run(FdstorePlugin(failing_store), [read_log], model))
-
-    assert first == second == {"result": text}
-    assert page["error"].startswith('<fd_error type="store_unavailable"')
-    assert len([record for record in caplog.records if record.name == "fdstore.integrations"]) == 1
-
-
 def test_an_agent_as_a_tool_shares_the_process_of_its_run(store: Store, read_log: Any) -> None:
     """An id that the inner agent returns works in the outer one, and means the same text."""
     inner_model = scripted(ask("read_log", "call_i"), types.Part(text="It is fd:1."))
@@ -230,31 +171,6 @@ def test_an_agent_as_a_tool_shares_the_process_of_its_run(store: Store, read_log
     assert stored["result"].startswith('<fd_result fd="fd:2" ')
     assert "\nline 9 of the build\n" in page["result"]
     assert process_of(store).id.startswith("chat-7-")
-
-
-def test_the_caller_gets_what_ends_a_turn_and_the_model_its_descriptor(store: Store, log_text: str) -> None:
-    def read_log(tool_context: ToolContext) -> str:
-        """Return the log."""
-        tool_context.actions.skip_summarization = True
-        return log_text
-
-    async def run_twice() -> tuple[Any, Any]:
-        model = scripted(ask("read_log", "call_1"))
-        agent = LlmAgent(name="triage", model=model, tools=[read_log])
-        runner = InMemoryRunner(agent=agent, app_name="app", plugins=[FdstorePlugin(store)])
-        await runner.session_service.create_session(app_name="app", user_id="ada", session_id="s")
-        said = []
-        for text in ("Go.", "And now?"):
-            message = types.Content(role="user", parts=[types.Part(text=text)])
-            async for event in runner.run_async(user_id="ada", session_id="s", new_message=message):
-                said.append(event)
-        ended = [part for event in said for part in event.content.parts if part.function_response]
-        return responses(ended), responses([part for each in model.requests[-1] for part in each.parts])
-
-    [ended], [shown] = asyncio.run(run_twice())
-
-    assert ended["result"] == log_text
-    assert shown["result"].startswith('<fd_result fd="fd:1" ')
 
 
 def test_the_state_of_a_session_names_no_thread(store: Store, log_text: str, read_log: Any) -> None:
@@ -280,18 +196,6 @@ def test_the_state_of_a_session_names_no_thread(store: Store, log_text: str, rea
 
     assert 'count="0"' in listed["result"]
     assert len(store.process(alice.id).list()) == 1
-
-
-def test_the_example_runs(run_example: Callable[[str], str]) -> None:
-    printed = run_example("google_adk")
-
-    assert '<fd_result fd="fd:1"' in printed
-    assert "\nline 900 of the build\n" in printed
-    assert "line 500 " not in printed
-
-
-def test_the_examples_of_the_docstrings_run(run_docstrings: Callable[[str], None]) -> None:
-    run_docstrings("fdstore.integrations.google_adk")
 
 
 def test_many_short_texts_beside_a_long_one_are_stored_too(store: Store, log_text: str) -> None:

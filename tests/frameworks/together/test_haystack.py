@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -80,45 +79,6 @@ def test_a_long_result_is_shown_as_its_descriptor_and_read_back_exactly(
     assert store.process("chat-7").read("fd:2", read_all=True).text == log_text
 
 
-def test_a_store_of_asyncio_serves_awaited_runs(redis_url: str, read_log: Any) -> None:
-    async def shown() -> list[Any]:
-        async with await fdstore.aio.connect(redis_url) as store:
-            script = (ask("read_log", "call_1"), ask("read_fd", "call_2", fd="fd:1#L2"))
-            agent = agent_of(FdstoreHook(store), [made(read_log)], *script)
-            return results((await agent.run_async(messages=[ChatMessage.from_user("Go.")]))["messages"])
-
-    stub, page = asyncio.run(shown())
-
-    assert stub.result.startswith("<fd_result ")
-    assert "\nline 2 of the build\n" in page.result
-
-
-def test_images_stay_beside_texts_that_are_stored(store: Store, log_text: str, png: bytes) -> None:
-    image = ImageContent(base64.b64encode(png).decode(), mime_type="image/png")
-
-    def look() -> list[Any]:
-        return [TextContent("short"), image, TextContent(log_text)]
-
-    agent = agent_of(FdstoreHook(store), [made(look, raw=True)], ask("look", "call_1"))
-
-    [result] = results(run(agent))
-
-    short, name, shown, stub = result.result
-    assert short.text == "short"
-    assert name.text.startswith('<fd_result fd="fd:1" ')
-    assert shown == image
-    assert stub.text.startswith('<fd_result fd="fd:2" ')
-    assert store.process("chat-7").read_bytes("fd:1") == png
-
-
-def test_an_image_that_the_model_reads_is_an_image(store: Store, png: bytes) -> None:
-    store.process("chat-7").create(png)
-
-    [result] = results(run(agent_of(FdstoreHook(store), [], ask("read_fd", "call_1", fd="fd:1"))))
-
-    assert result.result[-1].base64_image == base64.b64encode(png).decode()
-
-
 def test_errors_stay_errors_and_short_results_stay_as_they_are(store: Store, log_text: str) -> None:
     def fail() -> str:
         raise ValueError("exit code 2\n" + log_text)
@@ -149,20 +109,6 @@ def test_a_thread_goes_on_and_other_runs_have_processes_of_their_own(store: Stor
     assert "\nline 7 of the build\n" in results(second)[-1].result
     assert len(store.trees()) == 3
     assert all([found.fd for found in store.process(tree.id).list()] == ["fd:1"] for tree in store.trees())
-
-
-def test_a_failing_store_leaves_results_as_they_are_and_is_logged_once(
-    failing_store: Store, log_text: str, read_log: Any, caplog: pytest.LogCaptureFixture
-) -> None:
-    script = (ask("read_log", "call_1"), ask("read_log", "call_2"), ask("read_fd", "call_3", fd="fd:1"))
-
-    with caplog.at_level(logging.WARNING, "fdstore.integrations"):
-        first, second, page = results(run(agent_of(FdstoreHook(failing_store), [made(read_log)], *script)))
-
-    assert first.result == second.result == log_text
-    assert page.error
-    assert page.result.startswith('<fd_error type="store_unavailable"')
-    assert len([record for record in caplog.records if record.name == "fdstore.integrations"]) == 1
 
 
 def test_the_store_serves_the_hook_of_haystack(
@@ -245,35 +191,3 @@ def test_an_agent_as_a_tool_shares_the_process_that_it_is_given(
     assert stored.startswith('<fd_result fd="fd:2" ')
     assert "\nline 9 of the build\n" in page
     assert len(store.trees()) == 1
-
-
-def test_the_example_runs(run_example: Callable[[str], str]) -> None:
-    printed = run_example("haystack")
-
-    assert '<fd_result fd="fd:1"' in printed
-    assert "\nline 900 of the build\n" in printed
-    assert "line 500 " not in printed
-
-
-def test_the_examples_of_the_docstrings_run(run_docstrings: Callable[[str], None]) -> None:
-    run_docstrings("fdstore.integrations.haystack")
-
-
-def test_an_id_in_the_messages_of_another_run_is_refused_with_the_reason(store: Store, read_log: Any) -> None:
-    """A history that is passed on without a thread: each run has a process of its own."""
-    hook = FdstoreHook(store)
-    kept = run(agent_of(hook, [made(read_log)], ask("read_log", "call_1")), thread=None)[1:]
-    reads = [ask("read_fd", "call_3", fd="fd:1"), ask("read_fd", "call_4", fd="fd:2#L7")]
-
-    messages = run(
-        agent_of(hook, [made(read_log)], ask("read_log", "call_2"), *reads),
-        "Go on.",
-        thread=None,
-        before=kept,
-    )
-
-    _, stored, refused, page = (result.result for result in results(messages))
-    assert stored.startswith('<fd_result fd="fd:2" ')
-    assert refused.startswith('<fd_error type="not_found" fd="fd:1"')
-    assert "was given by another process" in refused
-    assert "\nline 7 of the build\n" in page

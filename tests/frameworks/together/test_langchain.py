@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import logging
 import re
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -77,20 +75,6 @@ def test_the_tools_are_offered_and_the_system_message_explains_them(store: Store
     assert user.text == "Hello"
 
 
-def test_a_store_of_asyncio_serves_awaited_runs(redis_url: str, read_log: Any) -> None:
-    model = scripted(ask("read_log", "call_1"), ask("read_fd", "call_2", fd="fd:1#L2"))
-
-    async def messages() -> list[BaseMessage]:
-        async with await fdstore.aio.connect(redis_url) as store:
-            agent = create_agent(model, [read_log], middleware=[FdstoreMiddleware(store)])
-            return (await agent.ainvoke({"messages": "Read it."}))["messages"]
-
-    stub, page = results(asyncio.run(messages()))
-
-    assert stub.text.startswith("<fd_result ")
-    assert "\nline 2 of the build\n" in page.text
-
-
 def test_a_store_of_asyncio_is_refused_in_a_blocking_run(redis_url: str) -> None:
     store = asyncio.run(fdstore.aio.connect(redis_url))
     agent = create_agent(scripted(), middleware=[FdstoreMiddleware(store)])
@@ -141,18 +125,6 @@ def test_images_stay_beside_texts_that_are_stored(store: Store, log_text: str, p
     assert stub["text"].startswith('<fd_result fd="fd:2" ')
     assert file == {"type": "file", "file_id": "a1"}
     assert store.process("chat").read_bytes("fd:1") == png
-
-
-def test_an_image_that_the_model_reads_is_a_block_of_langchain(store: Store, png: bytes) -> None:
-    store.process("chat").create(png)
-    agent = create_agent(
-        scripted(ask("read_fd", "call_1", fd="fd:1")), middleware=[FdstoreMiddleware(store, process="chat")]
-    )
-
-    [message] = results(run(agent, "Look."))
-
-    assert message.content[-1]["type"] == "image"
-    assert base64.b64decode(message.content[-1]["base64"]) == png
 
 
 def test_an_error_stays_an_error_and_a_short_result_stays_as_it_is(store: Store, log_text: str) -> None:
@@ -219,36 +191,6 @@ def test_a_repeated_call_stores_its_result_once_and_another_result_is_stored_too
     assert store.process("chat").read(another, read_all=True).text == texts[1]
 
 
-def test_short_results_alone_create_no_process(store: Store) -> None:
-    @tool
-    def count() -> str:
-        """Count."""
-        return "3 lines"
-
-    agent = create_agent(scripted(ask("count", "call_1")), [count], middleware=[FdstoreMiddleware(store)])
-
-    run(agent, "Go.")
-
-    assert store.trees() == []
-
-
-def test_a_failing_store_leaves_results_as_they_are_and_is_logged_once(
-    failing_store: Store, read_log: Any, log_text: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    model = scripted(
-        ask("read_log", "call_1"), ask("read_log", "call_2"), ask("read_fd", "call_3", fd="fd:1")
-    )
-    agent = create_agent(model, [read_log], middleware=[FdstoreMiddleware(failing_store)])
-
-    with caplog.at_level(logging.WARNING, "fdstore.integrations"):
-        first, second, page = results(run(agent, "Go.", thread="chat"))
-
-    assert first.content == second.content == log_text
-    assert page.status == "error"
-    assert 'type="store_unavailable"' in page.text
-    assert len(caplog.records) == 1
-
-
 @pytest.mark.parametrize("awaited", [False, True], ids=["blocking", "awaited"])
 def test_an_agent_in_a_tool_shares_the_process_of_its_run(store: Store, read_log: Any, awaited: bool) -> None:
     """An id that the inner agent returns works in the outer one, and means the same text."""
@@ -279,23 +221,6 @@ def test_an_agent_in_a_tool_shares_the_process_of_its_run(store: Store, read_log
     assert stored.text.startswith('<fd_result fd="fd:2" ')
     assert "\nline 9 of the build\n" in page.text
     assert len(store.trees()) == 1
-
-
-def test_the_caller_gets_what_a_direct_tool_returned_and_the_model_its_descriptor(
-    store: Store, read_log: Any, log_text: str
-) -> None:
-    direct = tool("read_log", return_direct=True)(read_log)
-    model = scripted(ask("read_log", "call_1"))
-    agent = create_agent(model, [direct], middleware=[FdstoreMiddleware(store)], checkpointer=InMemorySaver())
-
-    ended = run(agent, "Go.", thread="chat-7")[-1]
-    model.i = len(model.responses) - 1
-    run(agent, "And now?", thread="chat-7")
-
-    assert ended.text == log_text
-    [shown] = results(model.requests[-1])
-    assert shown.text.startswith('<fd_result fd="fd:1" ')
-    assert store.process("chat-7").read("fd:1", read_all=True).text == log_text
 
 
 @pytest.mark.parametrize("awaited", [False, True], ids=["blocking", "awaited"])
@@ -360,33 +285,3 @@ def test_the_graph_of_the_page_runs(redis_url: str, capsys: pytest.CaptureFixtur
     assert capsys.readouterr().out.endswith(
         '<fd_result fd="fd:1" pages="6" truncated="false" lines="1-18\nDone.\n'
     )
-
-
-def test_the_example_runs(run_example: Callable[[str], str]) -> None:
-    printed = run_example("langchain")
-
-    assert '<fd_result fd="fd:1"' in printed
-    assert "\nline 900 of the build\n" in printed
-    assert "line 500 " not in printed
-
-
-def test_the_examples_of_the_docstrings_run(run_docstrings: Callable[[str], None]) -> None:
-    run_docstrings("fdstore.integrations.langchain")
-
-
-def test_an_id_in_the_messages_of_another_run_is_refused_with_the_reason(store: Store, read_log: Any) -> None:
-    """A history that is passed on without a thread: each run has a process of its own."""
-    middleware = [FdstoreMiddleware(store)]
-    first = create_agent(scripted(ask("read_log", "call_1")), [read_log], middleware=middleware)
-    kept = first.invoke({"messages": [("user", "Go.")]})["messages"]
-    model = scripted(
-        ask("read_log", "call_2"), ask("read_fd", "call_3", fd="fd:1"), ask("read_fd", "call_4", fd="fd:2#L7")
-    )
-    second = create_agent(model, [read_log], middleware=middleware)
-
-    _, stored, refused, page = results(second.invoke({"messages": [*kept, ("user", "Go on.")]})["messages"])
-
-    assert stored.text.startswith('<fd_result fd="fd:2" ')
-    assert refused.text.startswith('<fd_error type="not_found" fd="fd:1"')
-    assert "was given by another process" in refused.text
-    assert "\nline 7 of the build\n" in page.text

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -24,7 +23,6 @@ from agents.mcp import MCPServer
 from agents.testing import ScriptedModel, assistant_message, function_call
 from pydantic import BaseModel
 
-import fdstore
 from fdstore.client import Store
 from fdstore.integrations.openai_agents import FdstoreTools
 
@@ -60,37 +58,6 @@ def outputs(items: Any) -> list[Any]:
 @pytest.fixture
 def read_log(read_log: Callable[[], str]) -> FunctionTool:
     return function_tool(read_log)
-
-
-def test_a_long_result_is_shown_as_its_descriptor_and_read_back_exactly(
-    store: Store, read_log: FunctionTool, log_text: str
-) -> None:
-    model = scripted(ask("read_log", "call_1"), ask("read_fd", "call_2", '{"fd": "fd:1#L4321"}'))
-
-    stub, page = outputs(run(FdstoreTools(store), [read_log], model))
-
-    assert stub.startswith('<fd_result fd="fd:1" ')
-    assert "line 1 of the build" in stub
-    assert "\nline 4321 of the build\n" in page
-    assert not [call for call in model.calls if "line 2500 of" in str(call.input)]
-    assert {tool.name for tool in model.calls[0].tools} == {"read_log", "read_fd", "search_fd", "list_fds"}
-    assert "search_fd" in str(model.calls[0].system_instructions)
-    assert store.process("chat-7").read("fd:1", read_all=True).text == log_text
-
-
-def test_a_store_of_asyncio_serves_its_event_loop(redis_url: str, read_log: FunctionTool) -> None:
-    model = scripted(ask("read_log", "call_1"), ask("read_fd", "call_2", '{"fd": "fd:1#L2"}'))
-
-    async def shown() -> Any:
-        async with await fdstore.aio.connect(redis_url) as store:
-            ours = FdstoreTools(store)
-            agent = Agent("triage", tools=ours.wrap([read_log]), model=model)
-            return (await Runner.run(agent, "Go.")).to_input_list()
-
-    stub, page = outputs(asyncio.run(shown()))
-
-    assert stub.startswith("<fd_result ")
-    assert "\nline 2 of the build\n" in page
 
 
 def test_a_session_keeps_what_the_model_saw_and_goes_on_with_it(
@@ -160,14 +127,6 @@ def test_images_stay_beside_texts_that_are_stored(store: Store, log_text: str, p
     assert store.process("chat-7").read_bytes("fd:1") == png
 
 
-def test_an_image_that_the_model_reads_is_an_image_of_the_sdk(store: Store, png: bytes) -> None:
-    store.process("chat-7").create(png)
-
-    [shown] = outputs(run(FdstoreTools(store), [], scripted(ask("read_fd", "call_1", '{"fd": "fd:1"}'))))
-
-    assert shown[-1]["image_url"] == f"data:image/png;base64,{base64.b64encode(png).decode()}"
-
-
 def test_errors_and_short_results_stay_as_they_are(store: Store, log_text: str) -> None:
     @function_tool
     def fail() -> str:
@@ -206,18 +165,6 @@ def test_errors_and_short_results_stay_as_they_are(store: Store, log_text: str) 
     assert typed == "lines=3"
     assert refused.startswith('<fd_error type="not_found"')
     assert "Invalid JSON" in invalid
-
-
-def test_a_long_value_is_stored_as_json(store: Store) -> None:
-    @function_tool
-    def rows() -> Any:
-        """Return rows."""
-        return [{"row": number, "name": "x" * 20} for number in range(1000)]
-
-    [shown] = outputs(run(FdstoreTools(store), [rows], scripted(ask("rows", "call_1"))))
-
-    assert shown.startswith("<fd_result ")
-    assert store.process("chat-7").stat("fd:1").lines > 1000
 
 
 class LogServer(MCPServer):
@@ -314,21 +261,6 @@ def test_a_repeated_call_is_stored_once_and_each_thread_has_a_process_of_its_own
     assert all([found.fd for found in store.process(name).list()] == ["fd:1"] for name in processes)
 
 
-def test_a_failing_store_leaves_results_as_they_are_and_is_logged_once(
-    failing_store: Store, read_log: FunctionTool, log_text: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    model = scripted(
-        ask("read_log", "call_1"), ask("read_log", "call_2"), ask("read_fd", "call_3", '{"fd": "fd:1"}')
-    )
-
-    with caplog.at_level(logging.WARNING, "fdstore.integrations"):
-        first, second, page = outputs(run(FdstoreTools(failing_store), [read_log], model))
-
-    assert first == second == log_text
-    assert page.startswith('<fd_error type="store_unavailable"')
-    assert len(caplog.records) == 1
-
-
 @pytest.mark.parametrize("behavior", ["stop_on_first_tool", {"stop_at_tool_names": ["read_log"]}])
 def test_the_caller_gets_what_the_last_tool_returned_and_the_model_its_descriptor(
     store: Store, read_log: FunctionTool, log_text: str, behavior: Any
@@ -345,82 +277,3 @@ def test_the_caller_gets_what_the_last_tool_returned_and_the_model_its_descripto
     assert asyncio.run(run_twice()) == log_text
     [shown] = outputs(model.calls[-1].input)
     assert shown.startswith('<fd_result fd="fd:1" ')
-
-
-def test_the_example_runs(run_example: Callable[[str], str]) -> None:
-    printed = run_example("openai_agents")
-
-    assert '<fd_result fd="fd:1"' in printed
-    assert "\nline 900 of the build\n" in printed
-    assert "line 500 " not in printed
-
-
-def test_the_examples_of_the_docstrings_run(run_docstrings: Callable[[str], None]) -> None:
-    run_docstrings("fdstore.integrations.openai_agents")
-
-
-def test_runs_without_a_configuration_never_read_each_others_texts(
-    store: Store, read_log: FunctionTool, log_text: str
-) -> None:
-    """One FdstoreTools object serves two users, and neither run has a thread id."""
-    ours = FdstoreTools(store)
-    alice = scripted(ask("read_log", "call_1"))
-    bob = scripted(ask("list_fds", "call_1"), ask("read_fd", "call_2", '{"fd": "fd:1"}'))
-    agents = [Agent("triage", tools=ours.wrap([read_log]), model=model) for model in (alice, bob)]
-
-    async def run_all() -> list[Any]:
-        first = await Runner.run(agents[0], "Go.")
-        return [first, await Runner.run(agents[1], "What is there?")]
-
-    first, second = (outputs(result.to_input_list()) for result in asyncio.run(run_all()))
-
-    assert first[0].startswith('<fd_result fd="fd:1" ')
-    assert "of the build" not in str(second)
-    assert second[1].startswith('<fd_error type="not_found"')
-
-
-def test_an_id_in_the_items_of_another_run_is_refused_with_the_reason(
-    store: Store, read_log: FunctionTool, log_text: str
-) -> None:
-    ours = FdstoreTools(store)
-    first = scripted(ask("read_log", "call_1"))
-    second = scripted(
-        ask("read_log", "call_2"),
-        ask("read_fd", "call_3", '{"fd": "fd:1"}'),
-        ask("read_fd", "call_4", '{"fd": "fd:2#L7"}'),
-    )
-
-    async def run_both() -> Any:
-        before, after = (Agent("a", tools=ours.wrap([read_log]), model=model) for model in (first, second))
-        kept = (await Runner.run(before, "Go.")).to_input_list()
-        return await Runner.run(after, [*kept, {"role": "user", "content": "Go on."}])
-
-    _, stored, refused, page = outputs(asyncio.run(run_both()).to_input_list())
-
-    assert stored.startswith('<fd_result fd="fd:2" ')
-    assert refused.startswith('<fd_error type="not_found" fd="fd:1"')
-    assert "was given by another process" in refused
-    assert "\nline 7 of the build\n" in page
-
-
-def test_an_agent_as_a_tool_shares_the_process_of_its_run(store: Store, read_log: FunctionTool) -> None:
-    """An id that the inner agent returns works in the outer one, and means the same text."""
-    ours = FdstoreTools(store)
-    inner = Agent(
-        "reader",
-        tools=ours.wrap([read_log]),
-        model=ScriptedModel([ask("read_log", "call_i"), [assistant_message("It is fd:1.")]]),
-    )
-    tool = inner.as_tool("ask_reader", "Ask the reader.")
-    model = scripted(
-        ask("ask_reader", "call_1", '{"input": "Read it."}'),
-        ask("read_log", "call_2"),
-        ask("read_fd", "call_3", '{"fd": "fd:1#L9"}'),
-    )
-    outer = Agent("triage", tools=ours.wrap([tool, read_log]), model=model)
-
-    said, stored, page = outputs(asyncio.run(Runner.run(outer, "Go.")).to_input_list())
-
-    assert said == "It is fd:1."
-    assert stored.startswith('<fd_result fd="fd:2" ')
-    assert "\nline 9 of the build\n" in page

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -99,22 +97,6 @@ def test_the_tools_are_offered_with_their_instructions(store: Store) -> None:
     assert store.trees() == []
 
 
-def test_a_store_of_asyncio_serves_the_runs_of_its_loop(redis_url: str, log_text: str) -> None:
-    script = Script(ask("read_log", "call_1"), ask("read_fd", "call_2", fd="fd:1#L2"))
-
-    async def run() -> None:
-        async with await fdstore.aio.connect(redis_url) as store:
-            agent = Agent(script.model, capabilities=[FdstoreCapability(store)])
-            agent.tool_plain(lambda: log_text, name="read_log")
-            await agent.run("Read it.")
-
-    asyncio.run(run())
-
-    stub, page = script.results
-    assert str(stub.content).startswith("<fd_result ")
-    assert "\nline 2 of the build\n" in str(page.content)
-
-
 def test_a_long_prompt_is_stored_once_and_a_later_run_of_the_conversation_reads_it(
     store: Store, log_text: str, png: bytes
 ) -> None:
@@ -176,15 +158,6 @@ def test_images_stay_and_structured_results_are_stored_as_indented_json(store: S
     assert few.content == {"rows": 3}
 
 
-def test_an_image_that_the_model_reads_is_binary_content(store: Store, png: bytes) -> None:
-    store.process("chat").create(png)
-    script = Script(ask("read_fd", "call_1", fd="fd:1"))
-
-    Agent(script.model, capabilities=[FdstoreCapability(store, process="chat")]).run_sync("Look.")
-
-    assert script.results[0].content[-1] == BinaryContent(png, media_type="image/png")
-
-
 def test_errors_stay_errors(store: Store) -> None:
     script = Script(ask("fail", "call_1"), *(ask("read_fd", f"call_{n}", fd="fd:9") for n in range(2, 6)))
     agent = Agent(script.model, capabilities=[FdstoreCapability(store)])
@@ -209,23 +182,6 @@ def test_our_tools_are_known_under_a_prefix_too(store: Store, log_text: str) -> 
     Agent(script.model, capabilities=[capability]).run_sync("Read.")
 
     assert str(script.results[0].content).startswith("<fd_content ")
-
-
-def test_a_failing_store_leaves_results_as_they_are_and_is_logged_once(
-    failing_store: Store, log_text: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    script = Script(ask("read_log", "call_1"), ask("read_log", "call_2"), ask("read_fd", "call_3", fd="fd:1"))
-    agent = Agent(script.model, capabilities=[FdstoreCapability(failing_store)])
-    agent.tool_plain(lambda: log_text, name="read_log")
-
-    with caplog.at_level(logging.WARNING, "fdstore.integrations"):
-        agent.run_sync("Go.")
-
-    first, second, page = script.results
-    assert first.content == second.content == log_text
-    assert page.outcome == "failed"
-    assert 'type="store_unavailable"' in str(page.content)
-    assert len(caplog.records) == 1
 
 
 def test_the_harness_keeps_spilled_results_in_the_overflow_store(store: Store, log_text: str) -> None:
@@ -271,46 +227,6 @@ def test_a_full_overflow_store_lets_go_of_its_oldest_results(store: Store) -> No
 def test_the_overflow_store_fails_with_an_error_of_the_system(redis_url: str) -> None:
     with fdstore.connect(redis_url, looking=True) as read_only, pytest.raises(OSError):
         asyncio.run(FdstoreOverflowStore(read_only).write("run/call", b"text"))
-
-
-def test_an_agent_in_a_tool_shares_the_process_of_its_run(store: Store, log_text: str) -> None:
-    """An id that the inner agent returns works in the outer one, and means the same text."""
-    capability = FdstoreCapability(store)
-    inner_script = Script(ask("read_log", "call_i"))
-    inner = Agent(inner_script.model, capabilities=[capability])
-    script = Script(
-        ask("ask_reader", "call_1"), ask("read_log", "call_2"), ask("read_fd", "call_3", fd="fd:1#L9")
-    )
-    outer = Agent(script.model, capabilities=[capability])
-
-    @inner.tool_plain(name="read_log")
-    @outer.tool_plain
-    def read_log() -> str:
-        return log_text
-
-    @outer.tool_plain
-    async def ask_reader() -> str:
-        await inner.run("Go.")
-        return str(inner_script.results[0].content).split()[1]
-
-    outer.run_sync("Go.")
-
-    said, stored, page = (str(result.content) for result in script.results)
-    assert said == 'fd="fd:1"'
-    assert stored.startswith('<fd_result fd="fd:2" ')
-    assert "\nline 9 of the build\n" in page
-    assert len(store.trees()) == 1
-
-
-def test_the_example_runs(run_example: Callable[[str], str]) -> None:
-    printed = run_example("pydantic_ai")
-
-    assert '<fd_result fd="fd:1"' in printed
-    assert "\nline 900 of the build\n" in printed
-
-
-def test_the_examples_of_the_docstrings_run(run_docstrings: Callable[[str], None]) -> None:
-    run_docstrings("fdstore.integrations.pydantic_ai")
 
 
 def test_what_a_tool_adds_for_the_user_is_judged_with_its_result(store: Store, log_text: str) -> None:

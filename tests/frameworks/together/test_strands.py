@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -80,21 +79,6 @@ def test_the_tools_are_offered_and_the_system_prompt_explains_them(store: Store)
     assert store.trees() == []
 
 
-def test_a_store_of_asyncio_serves_awaited_runs(redis_url: str, log_text: str) -> None:
-    model = Scripted(ask("read_log", "call_1"), ask("read_fd", "call_2", fd="fd:1#L2"))
-
-    async def run() -> Agent:
-        async with await fdstore.aio.connect(redis_url) as store:
-            agent = agent_of(model, made(lambda: log_text, "read_log"), plugins=[FdstorePlugin(store)])
-            await agent.invoke_async("Read it.")
-            return agent
-
-    stub, page = results(asyncio.run(run()))
-
-    assert text_of(stub).startswith("<fd_result ")
-    assert "\nline 2 of the build\n" in text_of(page)
-
-
 def test_a_long_prompt_is_stored_and_a_restored_session_reads_it(
     store: Store, log_text: str, png: bytes, tmp_path: Path
 ) -> None:
@@ -139,18 +123,6 @@ def test_images_stay_and_json_results_are_stored_indented(store: Store, png: byt
     assert '\n    "number": 2999\n' in store.process("chat").read("fd:2", read_all=True).text
 
 
-def test_an_image_that_the_model_reads_is_an_image(store: Store, png: bytes) -> None:
-    store.process("chat").create(png)
-    agent = agent_of(
-        Scripted(ask("read_fd", "call_1", fd="fd:1")), plugins=[FdstorePlugin(store, process="chat")]
-    )
-
-    agent("Look.")
-
-    shown = results(agent)[0]["content"][-1]
-    assert shown == {"image": {"format": "png", "source": {"bytes": png}}}
-
-
 def test_errors_stay_errors(store: Store, log_text: str) -> None:
     def fail() -> str:
         raise ValueError("exit code 2\n" + log_text)
@@ -166,24 +138,6 @@ def test_errors_stay_errors(store: Store, log_text: str) -> None:
     assert "exit code 2" in text_of(failed)
     assert refused["status"] == "error"
     assert 'type="not_found"' in text_of(refused)
-
-
-def test_a_failing_store_leaves_results_as_they_are_and_is_logged_once(
-    failing_store: Store, log_text: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    model = Scripted(
-        ask("read_log", "call_1"), ask("read_log", "call_2"), ask("read_fd", "call_3", fd="fd:1")
-    )
-    agent = agent_of(model, made(lambda: log_text, "read_log"), plugins=[FdstorePlugin(failing_store)])
-
-    with caplog.at_level(logging.WARNING, "fdstore.integrations"):
-        agent("Go.")
-
-    first, second, page = results(agent)
-    assert text_of(first) == text_of(second) == log_text
-    assert page["status"] == "error"
-    assert 'type="store_unavailable"' in text_of(page)
-    assert len([record for record in caplog.records if record.name == "fdstore.integrations"]) == 1
 
 
 def test_the_storage_keeps_what_it_was_given(store: Store, png: bytes) -> None:
@@ -275,62 +229,6 @@ def test_sessions_and_offloaded_results_of_strands_live_in_the_storage(store: St
     assert any("shop-7" in name for name in names)
 
 
-def test_an_agent_in_a_tool_shares_the_process_of_its_run(store: Store, log_text: str) -> None:
-    """An id that the inner agent returns works in the outer one, and means the same text."""
-    read_log = made(lambda: log_text, "read_log")
-
-    def ask_reader() -> str:
-        inner = agent_of(Scripted(ask("read_log", "call_i")), read_log, plugins=[FdstorePlugin(store)])
-        inner("Go.")
-        return text_of(results(inner)[0]).split()[1]
-
-    model = Scripted(
-        ask("ask_reader", "call_1"), ask("read_log", "call_2"), ask("read_fd", "call_3", fd="fd:1#L9")
-    )
-    outer = agent_of(model, made(ask_reader, "ask_reader"), read_log, plugins=[FdstorePlugin(store)])
-
-    outer("Go.")
-
-    said, stored, page = map(text_of, results(outer))
-    assert said == 'fd="fd:1"'
-    assert stored.startswith('<fd_result fd="fd:2" ')
-    assert "\nline 9 of the build\n" in page
-    assert len(store.trees()) == 1
-
-
-def test_an_id_that_one_agent_of_a_swarm_hands_to_the_next_never_means_another_text(
-    store: Store, log_text: str
-) -> None:
-    """The agents of a swarm have processes of their own, and hand on what they say."""
-    log, other = made(lambda: log_text, "read_log"), made(lambda: "other\n" * 5000, "read_other")
-    handed = {"agent_name": "second", "message": "The log is fd:1."}
-    first = agent_of(
-        Scripted(ask("read_log", "call_1"), ask("handoff_to_agent", "call_2", **handed)),
-        log,
-        plugins=[FdstorePlugin(store)],
-        name="first",
-    )
-    second_model = Scripted(
-        ask("read_other", "call_3"),
-        ask("read_fd", "call_4", fd="fd:1"),
-        ask("read_fd", "call_5", fd="fd:2#L9"),
-    )
-    second = agent_of(second_model, other, plugins=[FdstorePlugin(store)], name="second")
-
-    Swarm([first, second])("Go.")
-
-    shown = [
-        b["toolResult"]
-        for m in second_model.requests[-1]["messages"]
-        for b in m["content"]
-        if "toolResult" in b
-    ]
-    stored, refused, page = map(text_of, shown)
-    assert stored.startswith('<fd_result fd="fd:2" ')
-    assert "was given by another process" in refused
-    assert "other" in page
-
-
 def test_agents_of_a_swarm_with_one_process_read_what_the_others_stored(store: Store, log_text: str) -> None:
     log = made(lambda: log_text, "read_log")
     handed = {"agent_name": "second", "message": "The log is fd:1."}
@@ -346,15 +244,3 @@ def test_agents_of_a_swarm_with_one_process_read_what_the_others_stored(store: S
     Swarm([first, second])("Go.")
 
     assert "\nline 9 of the build\n" in second_model.requests[-1]["seen"].replace("\\n", "\n")
-
-
-def test_the_example_runs(run_example: Callable[[str], str]) -> None:
-    printed = run_example("strands")
-
-    assert '<fd_result fd="fd:1"' in printed
-    assert "line 900 of the build" in printed
-    assert "line 500 of" not in printed
-
-
-def test_the_examples_of_the_docstrings_run(run_docstrings: Callable[[str], None]) -> None:
-    run_docstrings("fdstore.integrations.strands")

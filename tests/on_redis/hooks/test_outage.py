@@ -25,7 +25,7 @@ URL = "redis://db.example"
 
 @pytest.fixture(autouse=True)
 def short_patience(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("fdstore.integrations.hooks.replace.PATIENCE_S", 0.2)
+    monkeypatch.setattr("fdstore.settings.HOST_PATIENCE_S", 0.2)
     monkeypatch.setenv("FDSTORE_DATA_DIR", str(tmp_path / "data"))
 
 

@@ -7,7 +7,6 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -15,95 +14,29 @@ import pytest
 
 from fdstore.client import Store
 from fdstore.integrations.gateway.descriptors import Descriptors
-from fdstore.integrations.gateway.lines import MessageWriter, read_lines
+from fdstore.integrations.gateway.lines import read_lines
 from fdstore.integrations.gateway.long_values import LONG_BYTES
 from fdstore.integrations.gateway.stdio_relay import StdioRelay
-from fdstore.integrations.gateway.upstream import ServerProcess
+from fdstore.integrations.gateway.upstream import UpstreamProcess
 from fdstore.local.redis_server import PrivateServer
 from tests.conftest import is_running
+from tests.on_redis.integrations.hosts import PipedHost
 from tests.outages import SilentServer
-from tests.waiting import PATIENCE_S, wait_until
+from tests.waiting import wait_until
 
 UPSTREAM = Path(__file__).parents[2] / "mcp_upstream.py"
 
 
-class Host:
-    """A host of a gateway: it writes lines, and reads what comes."""
+class Host(PipedHost):
+    """A host of a gateway before one server. `said`: what the operator is told."""
 
     def __init__(self, url: str, *arguments: str, launcher: Sequence[str] = ()) -> None:
         self.said: list[str] = []
-        self.descriptors = Descriptors(url, None, "triage", 8000, self.said.append)
-        self.server = ServerProcess([*launcher, sys.executable, "-I", "-S", str(UPSTREAM), *arguments])
-        self.descriptors.start()
-        theirs_in, ours = os.pipe()
-        self._ours, theirs_out = os.pipe()
-        self.stderr, theirs_err = os.pipe()
-        self._fds = [theirs_in, theirs_out, theirs_err, self._ours, self.stderr]
-        relay = StdioRelay(
-            self.server,
-            self.descriptors,
-            host_in=theirs_in,
-            host_out=theirs_out,
-            host_err=theirs_err,
-            grace_s=0.2 if "stubborn" in arguments else 10,
-        )
-        self.code: int | None = None
-        self._theirs_out = theirs_out
-        self._writer = MessageWriter(ours)
-        self.lines = read_lines(self._ours)
-        self._ids = count(1)
-        self._thread = threading.Thread(target=self._run, args=(relay,))
-        self._thread.start()
-
-    def _run(self, relay: StdioRelay) -> None:
-        self.code = relay.run()
-        os.close(self._theirs_out)
-
-    def write(self, line: bytes) -> None:
-        self._writer.write(line)
-
-    def send(self, method: str, id: Any = None, **params: Any) -> None:
-        id = next(self._ids) if id is None else id
-        self.write(json.dumps({"id": id, "method": method, "params": params}).encode() + b"\n")
-
-    def begin(self, tool: str, **arguments: Any) -> None:
-        self.send("tools/call", name=tool, arguments=arguments)
-
-    def call(self, tool: str, **arguments: Any) -> Any:
-        """Call a tool and return the result."""
-        self.begin(tool, **arguments)
-        return self.read()["result"]
-
-    def text(self, tool: str, **arguments: Any) -> str:
-        [block] = self.call(tool, **arguments)["content"]
-        return str(block["text"])
-
-    def read(self) -> Any:
-        return json.loads(next(self.lines))
-
-    def drain_stderr(self) -> None:
-        """Read stderr of the gateway to its end, on a thread."""
-        theirs = os.dup(self.stderr)
-
-        def drain() -> None:
-            for _ in read_lines(theirs):
-                pass
-            os.close(theirs)
-
-        threading.Thread(target=drain, daemon=True).start()
-
-    def leave(self) -> int | None:
-        """Close standard input of the gateway, and return its exit code."""
-        self._writer.close(1)
-        self._thread.join(PATIENCE_S)
-        return self.code
-
-    def close(self) -> None:
-        self.leave()
-        assert not self._thread.is_alive()
-        for fd in self._fds:
-            if fd != self._theirs_out:
-                os.close(fd)
+        descriptors = Descriptors(url, None, "triage", 8000, self.said.append)
+        self.server = UpstreamProcess([*launcher, sys.executable, "-I", "-S", str(UPSTREAM), *arguments])
+        descriptors.start()
+        grace_s = 0.2 if "stubborn" in arguments else 10
+        super().__init__(lambda **fds: StdioRelay(self.server, descriptors, grace_s=grace_s, **fds))
 
 
 TOOLS = ["echo", "lines", "read_fd", "search_fd", "list_fds"]
@@ -182,7 +115,7 @@ def test_an_incomplete_last_line_passes(host: Host) -> None:
 
 def test_a_cancellation_reaches_a_server_that_hangs(host: Host) -> None:
     host.begin("never")
-    host.send("notifications/cancelled", 99, requestId=1)
+    host.tell("notifications/cancelled", requestId=1)
 
     assert host.read()["result"] == {"cancelled": True}
 
@@ -212,7 +145,7 @@ def test_a_log_that_nobody_reads_does_not_stop_the_server(host: Host) -> None:
     assert host.text("echo", text="works") == "works"
     # the log itself, or first how much of it was dropped before anything could be passed on
     assert os.read(host.stderr, 10) in (b"x" * 10, b"\nfdstore g")
-    host.drain_stderr()
+    threading.Thread(target=lambda: list(read_lines(os.dup(host.stderr))), daemon=True).start()
 
 
 def test_a_server_ends_when_its_host_leaves(host: Host) -> None:

@@ -13,18 +13,18 @@ from fdstore.inspection.conversation import conversation
 from fdstore.integrations.gateway.code.programs import CodeOptions
 from fdstore.integrations.gateway.long_values import LONG_BYTES
 from fdstore.local.redis_server import PrivateServer
-from tests.on_redis.integrations.code_host import Host, printed
+from tests.on_redis.integrations.hosts import CodeHost, printed
 
 READING = ["read_fd", "search_fd", "list_fds"]
 CODE = ["run_python", "find_tools"]
 
 
 @pytest.fixture
-def make_host(redis_url: str) -> Iterator[Callable[..., Host]]:
-    hosts: list[Host] = []
+def make_host(redis_url: str) -> Iterator[Callable[..., CodeHost]]:
+    hosts: list[CodeHost] = []
 
-    def make(url: str = redis_url, **options: Any) -> Host:
-        hosts.append(Host(url, CodeOptions(**options)))
+    def make(url: str = redis_url, **options: Any) -> CodeHost:
+        hosts.append(CodeHost(url, CodeOptions(**options)))
         return hosts[-1]
 
     yield make
@@ -33,25 +33,25 @@ def make_host(redis_url: str) -> Iterator[Callable[..., Host]]:
 
 
 @pytest.fixture
-def host(make_host: Callable[..., Host]) -> Host:
+def host(make_host: Callable[..., CodeHost]) -> CodeHost:
     return make_host()
 
 
-def test_the_host_sees_our_two_tools_beside_those_of_the_server(host: Host) -> None:
+def test_the_host_sees_our_two_tools_beside_those_of_the_server(host: CodeHost) -> None:
     names = host.list_tools()
 
     assert names[-5:] == READING + CODE
     assert "get-rows" in names
 
 
-def test_with_only_the_host_sees_none_of_the_servers_tools(make_host: Callable[..., Host]) -> None:
+def test_with_only_the_host_sees_none_of_the_servers_tools(make_host: Callable[..., CodeHost]) -> None:
     host = make_host(mode="only")
 
     assert host.list_tools() == READING + CODE
     assert host.run("await server.echo(text='hi')") == "'hi'"
 
 
-def test_code_calls_tools_and_only_what_it_prints_comes_back(host: Host) -> None:
+def test_code_calls_tools_and_only_what_it_prints_comes_back(host: CodeHost) -> None:
     assert host.run("text = await server.echo(text='hi')\nprint(len(text))") == "2"
     assert host.run("text") == "'hi'"
     assert host.run("(await server.get_rows(count=3))['rows'][2]") == "{'number': 2}"
@@ -59,14 +59,14 @@ def test_code_calls_tools_and_only_what_it_prints_comes_back(host: Host) -> None
     assert host.run("[each['type'] for each in await server.picture()]") == "['text', 'image']"
 
 
-def test_calls_of_a_gather_reach_the_server_together(host: Host) -> None:
+def test_calls_of_a_gather_reach_the_server_together(host: CodeHost) -> None:
     """Each call is answered when the last one has come."""
     code = "import asyncio\nawait asyncio.gather(*[server.together(number=n, of=50) for n in range(50)])"
 
     assert host.run(code) == str([str(number) for number in range(50)])
 
 
-def test_a_failed_call_is_an_exception_and_the_program_goes_on(host: Host) -> None:
+def test_a_failed_call_is_an_exception_and_the_program_goes_on(host: CodeHost) -> None:
     caught = "try:\n    await server.{}\nexcept Exception as error:\n    print(type(error).__name__, error)"
 
     assert host.run(caught.format("fails(text='no such day')")) == "ValueError no such day"
@@ -74,12 +74,12 @@ def test_a_failed_call_is_an_exception_and_the_program_goes_on(host: Host) -> No
     assert "no such day" in host.fails("await server.fails(text='no such day')")
 
 
-def test_a_long_error_is_stored_whole(host: Host, store: Store) -> None:
+def test_a_long_error_is_stored_whole(host: CodeHost, store: Store) -> None:
     assert "(the whole error is fd:1)" in host.fails("await server.fails(text='x' * 100_000)")
     assert store.process("triage").read("fd:1", read_all=True).text == "x" * 100_000
 
 
-def test_a_long_result_is_a_text_that_goes_into_the_next_call_as_its_content(host: Host) -> None:
+def test_a_long_result_is_a_text_that_goes_into_the_next_call_as_its_content(host: CodeHost) -> None:
     host.run("big = await server.lines(count=200_000)")
 
     assert host.run("big") == 'Text("fd:1", 2288895 chars, 200000 lines)'
@@ -88,7 +88,7 @@ def test_a_long_result_is_a_text_that_goes_into_the_next_call_as_its_content(hos
     assert "too_large" in host.fails("await server.echo(text=big)")
 
 
-def test_a_result_of_many_megabytes_is_stored_from_where_it_stands(host: Host, store: Store) -> None:
+def test_a_result_of_many_megabytes_is_stored_from_where_it_stands(host: CodeHost, store: Store) -> None:
     megabytes = 2 * LONG_BYTES >> 20
 
     assert host.run(f"text = await server.megabytes(count={megabytes})\ntext.total_lines") == str(
@@ -97,7 +97,7 @@ def test_a_result_of_many_megabytes_is_stored_from_where_it_stands(host: Host, s
     assert store.process("triage").read("fd:1#L7").text == "0123456789abcde\n"
 
 
-def test_a_mistake_is_told_before_anything_is_called(host: Host) -> None:
+def test_a_mistake_is_told_before_anything_is_called(host: CodeHost) -> None:
     said = host.fails("await server.echo(text='a')\nawait server.ecko(text='b')")
 
     assert "line 2: there is no tool server.ecko; did you mean server.echo(text: str) -> str?" in said
@@ -106,13 +106,13 @@ def test_a_mistake_is_told_before_anything_is_called(host: Host) -> None:
     assert [each["method"] for each in requests if each["method"] == "tools/call"] == ["tools/call"]
 
 
-def test_arguments_that_only_the_run_knows_are_checked_then(host: Host) -> None:
+def test_arguments_that_only_the_run_knows_are_checked_then(host: CodeHost) -> None:
     assert "does not take text=3: server.echo(text: str) -> str" in host.fails(
         "x = 3\nawait server.echo(text=x)"
     )
 
 
-def test_a_tool_that_may_change_things_needs_the_operators_word(make_host: Callable[..., Host]) -> None:
+def test_a_tool_that_may_change_things_needs_the_operators_word(make_host: Callable[..., CodeHost]) -> None:
     refused, allowed = make_host(), make_host(allowed=("server.remove",))
 
     assert "--code-allow server.remove" in refused.fails("await server.remove(text='a')")
@@ -122,12 +122,12 @@ def test_a_tool_that_may_change_things_needs_the_operators_word(make_host: Calla
     assert allowed.run("await server.remove(text='a')") == "'done'"
 
 
-def test_tools_are_found_by_words_and_by_name(host: Host) -> None:
+def test_tools_are_found_by_words_and_by_name(host: CodeHost) -> None:
     assert host.find("rows") == "server.get_rows(count: int) -> dict\n    The tool get-rows."
     assert "More of it." in host.find("server.get_rows")
 
 
-def test_a_server_that_changes_its_tools_is_asked_again(host: Host) -> None:
+def test_a_server_that_changes_its_tools_is_asked_again(host: CodeHost) -> None:
     assert "there is no tool server.grown" in host.fails("await server.grown()")
 
     assert host.run("await server.grow()") == "'grown'"
@@ -136,9 +136,9 @@ def test_a_server_that_changes_its_tools_is_asked_again(host: Host) -> None:
     assert [note["method"] for note in host.notes] == ["notifications/tools/list_changed"]
 
 
-def test_the_host_answers_what_a_tool_asks_it_meanwhile(host: Host) -> None:
+def test_the_host_answers_what_a_tool_asks_it_meanwhile(host: CodeHost) -> None:
     """Elicitation and sampling pass while a program waits."""
-    program = host.begin("await server.asks()")
+    program = host.begin_code("await server.asks()")
     asked = host.read()
     assert asked["method"] == "elicitation/create"
     host.write({"id": asked["id"], "result": {"action": "accept", "content": {"day": "Monday"}}})
@@ -146,16 +146,16 @@ def test_the_host_answers_what_a_tool_asks_it_meanwhile(host: Host) -> None:
     assert "Monday" in printed(host.answer_to(program))
 
 
-def test_progress_of_the_server_reaches_the_host_under_its_own_token(host: Host) -> None:
-    host.answer_to(host.begin("await server.together(number=1, of=1)", progressToken="mine"))
+def test_progress_of_the_server_reaches_the_host_under_its_own_token(host: CodeHost) -> None:
+    host.answer_to(host.begin_code("await server.together(number=1, of=1)", progressToken="mine"))
 
     assert [note["params"]["progressToken"] for note in host.notes] == ["mine"] * len(host.notes)
     assert [note["params"]["progress"] for note in host.notes] == list(range(1, len(host.notes) + 1))
     assert host.notes
 
 
-def test_a_cancelled_program_takes_its_calls_back_and_is_not_answered(host: Host) -> None:
-    program = host.begin("await server.asks()")
+def test_a_cancelled_program_takes_its_calls_back_and_is_not_answered(host: CodeHost) -> None:
+    program = host.begin_code("await server.asks()")
     assert host.read()["method"] == "elicitation/create"  # so it is under way
     host.write({"method": "notifications/cancelled", "params": {"requestId": program}})
 
@@ -168,17 +168,17 @@ def test_a_cancelled_program_takes_its_calls_back_and_is_not_answered(host: Host
     assert cancelled == calls
 
 
-def test_a_loop_without_end_is_ended_by_the_host(host: Host) -> None:
-    program = host.begin("x = 1\nwhile True:\n    pass")
+def test_a_loop_without_end_is_ended_by_the_host(host: CodeHost) -> None:
+    program = host.begin_code("x = 1\nwhile True:\n    pass")
     host.write({"method": "notifications/cancelled", "params": {"requestId": program}})
 
     assert "NameError" in host.fails("x")
 
 
-def test_a_program_outlives_its_server_as_an_exception(host: Host, store: Store) -> None:
+def test_a_program_outlives_its_server_as_an_exception(host: CodeHost, store: Store) -> None:
     """The variables of earlier programs stay for the next gateway of the process."""
     host.run("kept = await server.echo(text='hi')")
-    program = host.begin(
+    program = host.begin_code(
         "try:\n    await server.exit()\nexcept RuntimeError as error:\n    print('ended:', error)"
     )
 
@@ -186,7 +186,9 @@ def test_a_program_outlives_its_server_as_an_exception(host: Host, store: Store)
     assert host.leave() == 3
 
 
-def test_variables_are_there_for_the_next_gateway_of_the_process(make_host: Callable[..., Host]) -> None:
+def test_variables_are_there_for_the_next_gateway_of_the_process(
+    make_host: Callable[..., CodeHost],
+) -> None:
     first = make_host()
     first.run("kept = await server.echo(text='hi')")
     first.leave()
@@ -194,8 +196,8 @@ def test_variables_are_there_for_the_next_gateway_of_the_process(make_host: Call
     assert make_host().run("kept") == "'hi'"
 
 
-def test_a_host_that_hangs_up_ends_its_programs(host: Host) -> None:
-    host.begin("await server.asks()")
+def test_a_host_that_hangs_up_ends_its_programs(host: CodeHost) -> None:
+    host.begin_code("await server.asks()")
     assert host.read()["method"] == "elicitation/create"
 
     host.hang_up()
@@ -203,15 +205,15 @@ def test_a_host_that_hangs_up_ends_its_programs(host: Host) -> None:
     assert host.leave() is not None
 
 
-def test_programs_of_one_process_run_one_after_the_other(host: Host) -> None:
-    first = host.begin("n = 0\nfor _ in range(200):\n    n += len(await server.echo(text='a'))")
-    second = host.begin("n")
+def test_programs_of_one_process_run_one_after_the_other(host: CodeHost) -> None:
+    first = host.begin_code("n = 0\nfor _ in range(200):\n    n += len(await server.echo(text='a'))")
+    second = host.begin_code("n")
 
     host.answer_to(first)
     assert printed(host.answer_to(second)) == "200"
 
 
-def test_without_a_store_a_program_says_so(make_host: Callable[..., Host]) -> None:
+def test_without_a_store_a_program_says_so(make_host: Callable[..., CodeHost]) -> None:
     with PrivateServer() as server:
         url = server.url
     host = make_host(url)
@@ -220,7 +222,7 @@ def test_without_a_store_a_program_says_so(make_host: Callable[..., Host]) -> No
     assert host.find("rows").startswith("server.get_rows")
 
 
-def test_the_journal_tells_what_a_program_has_called(host: Host, store: Store) -> None:
+def test_the_journal_tells_what_a_program_has_called(host: CodeHost, store: Store) -> None:
     host.run("rows = await server.get_rows(count=3)\nprint('done')")
     host.fails("await server.fails(text='no')")
 
@@ -245,7 +247,7 @@ def test_the_journal_tells_what_a_program_has_called(host: Host, store: Store) -
 
 
 @pytest.mark.parametrize("arguments", [{}, {"code": 3}, {"code": "1", "more": 1}, {"code": None}])
-def test_wrong_arguments_are_told(host: Host, arguments: dict[str, Any]) -> None:
+def test_wrong_arguments_are_told(host: CodeHost, arguments: dict[str, Any]) -> None:
     result = host.answer_to(host.send("tools/call", name="run_python", arguments=arguments))
 
     assert result["isError"]

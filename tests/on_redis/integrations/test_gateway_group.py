@@ -15,7 +15,7 @@ from fdstore.errors import InvalidArgument
 from fdstore.integrations.gateway.code.programs import CodeOptions
 from fdstore.integrations.gateway.server_config import ServerStart
 from fdstore.integrations.gateway.server_group import ServerGroup
-from tests.on_redis.integrations.code_host import UPSTREAM, Host, printed
+from tests.on_redis.integrations.hosts import UPSTREAM, CodeHost, printed
 from tests.waiting import wait_until
 
 
@@ -26,7 +26,7 @@ class Group:
         self.said: list[str] = []
         self.group = ServerGroup(starts, self.said.append, begin_s=begin_s)
         names = tuple(start.name for start in starts)
-        self.host = Host(url, CodeOptions(servers=names, is_group=True, **options), self.group)
+        self.host = CodeHost(url, CodeOptions(servers=names, is_group=True, **options), self.group)
         begun = self.host.answer_to(self.host.send("initialize", protocolVersion="2025-11-25"))
         assert begun["protocolVersion"] == "2025-11-25"
         self.host.write({"method": "notifications/initialized"})
@@ -121,7 +121,9 @@ def test_a_server_that_ends_leaves_and_the_others_go_on(group: Group) -> None:
     """The calls that it owes are answered; programs see an exception; its tools are gone."""
     group.run("kept = await one.echo(text='hi')")
     owed = group.send("tools/call", name="one__never", arguments={})
-    program = group.begin("try:\n    await one.exit()\nexcept RuntimeError as e:\n    print('ended:', e)")
+    program = group.begin_code(
+        "try:\n    await one.exit()\nexcept RuntimeError as e:\n    print('ended:', e)"
+    )
 
     answers = {}
     while len(answers) < 2:
@@ -179,7 +181,7 @@ def test_servers_that_cannot_be_started_are_told_and_left_out(
 def test_without_any_server_that_begins_the_host_is_told(redis_url: str) -> None:
     said: list[str] = []
     group = ServerGroup([start("one", sys.executable, "-c", "raise SystemExit(5)")], said.append)
-    host = Host(redis_url, CodeOptions(servers=("one",), is_group=True), group)
+    host = CodeHost(redis_url, CodeOptions(servers=("one",), is_group=True), group)
 
     host.send("initialize", protocolVersion="2025-11-25")
 

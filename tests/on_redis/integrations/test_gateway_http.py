@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import threading
 from collections.abc import Iterator
 from http.client import HTTPConnection
 from typing import Any
@@ -19,9 +17,9 @@ from fdstore.integrations.gateway.descriptors import Descriptors
 from fdstore.integrations.gateway.http_relay import HttpRelay
 from fdstore.integrations.gateway.http_server import listening_socket, serve
 from fdstore.integrations.gateway.http_upstream import HttpUpstream
-from fdstore.integrations.gateway.lines import MessageWriter, read_lines
 from fdstore.integrations.gateway.sse import EventSplitter, data_of
 from tests.mcp_http_upstream import LARGE, NOTE, UNANSWERED, Upstream, served
+from tests.on_redis.integrations.hosts import PipedHost
 from tests.waiting import PATIENCE_S
 
 
@@ -241,49 +239,25 @@ def test_a_server_that_is_gone_is_named(descriptors: Descriptors) -> None:
 # --- a host on standard input
 
 
-class StdioHost:
-    """A host of `HttpUpstream`, on pipes."""
+class StdioHost(PipedHost):
+    """A host of `HttpUpstream`."""
 
     def __init__(self, url: str, descriptors: Descriptors, programs: Programs | None = None) -> None:
-        theirs_in, ours = os.pipe()
-        self._ours, theirs_out = os.pipe()
-        self._fds = [theirs_in, theirs_out, self._ours]
-        gateway = HttpUpstream(
-            url,
-            descriptors,
-            {"Authorization": "Bearer s"},
-            host_in=theirs_in,
-            host_out=theirs_out,
-            programs=programs,
-        )
-        self._writer = MessageWriter(ours)
-        self._lines = read_lines(self._ours)
-        self._thread = threading.Thread(target=gateway.run)
-        self._thread.start()
+        headers = {"Authorization": "Bearer s"}
 
-    def send(self, method: str, id: Any = None, **params: Any) -> None:
-        message = {"method": method, "params": params} | ({} if id is None else {"id": id})
-        self._writer.write(json.dumps(message).encode() + b"\n")
+        def relay(host_in: int, host_out: int, **_: int) -> HttpUpstream:
+            return HttpUpstream(
+                url, descriptors, headers, host_in=host_in, host_out=host_out, programs=programs
+            )
+
+        super().__init__(relay)
 
     def ask(self, method: str, **params: Any) -> Any:
         """Send a request and return the answer, the first message with its id."""
-        self.send(method, 1, **params)
-        while (message := self.read()).get("id") != 1:
+        id = self.send(method, **params)
+        while (message := self.read()).get("id") != id:
             pass
         return message
-
-    def read(self) -> Any:
-        return json.loads(next(self._lines))
-
-    def close(self) -> None:
-        """Leave, and wait for the end of the gateway."""
-        if not self._fds:
-            return
-        self._writer.close(1)
-        self._thread.join(PATIENCE_S)
-        assert not self._thread.is_alive()
-        while self._fds:
-            os.close(self._fds.pop())
 
 
 @pytest.fixture
@@ -302,7 +276,7 @@ def test_a_host_on_standard_input_uses_a_server_by_http(
     upstream.session = "s7"
     host = StdioHost(upstream_url, descriptors)
     assert host.ask("initialize")["result"]["protocolVersion"] == "2025-11-25"
-    host.send("notifications/initialized")
+    host.tell("notifications/initialized")
 
     assert shown(host.ask("tools/call", name="lines")).startswith('<fd_result fd="fd:1" ')
     assert "\nline 4321\n" in shown(host.ask("tools/call", name="read_fd", arguments={"fd": "fd:1#L4321"}))
@@ -329,7 +303,7 @@ def test_what_a_server_says_unasked_reaches_the_host(host: StdioHost, upstream: 
     host.ask("initialize")
     upstream.unasked.append({"jsonrpc": "2.0", "id": "s1", "method": "ping"})
 
-    host.send("notifications/initialized")
+    host.tell("notifications/initialized")
 
     assert host.read() == {"jsonrpc": "2.0", "id": "s1", "method": "ping"}
 
@@ -403,7 +377,7 @@ def test_a_program_that_is_taken_back_takes_its_requests_by_http_back(
     )
     assert upstream.waiting.wait(PATIENCE_S)
 
-    coding_host.send("notifications/cancelled", requestId=5)
+    coding_host.tell("notifications/cancelled", requestId=5)
 
     assert upstream.cancelled.wait(PATIENCE_S)
 
@@ -426,7 +400,7 @@ def test_what_a_server_says_oddly_ends_no_connection(host: StdioHost, upstream: 
     upstream.session = "s\xe9"
     host.ask("initialize")
 
-    host.send("notifications/initialized")
+    host.tell("notifications/initialized")
 
     assert "cannot be used" in host.ask("tools/call", name="lines")["error"]["message"]
     assert shown(host.ask("tools/call", name="read_fd", arguments={})).startswith("<fd_error")
@@ -459,7 +433,7 @@ def test_a_request_that_is_taken_back_ends_the_response_stream_since_2026_07_28(
     host.send("tools/call", "a", name=tool, _meta=meta)
     assert upstream.waiting.wait(PATIENCE_S)
 
-    host.send("notifications/cancelled", requestId="a", _meta=meta)
+    host.tell("notifications/cancelled", requestId="a", _meta=meta)
 
     assert upstream.cancelled.wait(PATIENCE_S)
     assert [message.get("method") for _, _, message in upstream.requests] == ["tools/call"]
@@ -468,13 +442,13 @@ def test_a_request_that_is_taken_back_ends_the_response_stream_since_2026_07_28(
 def test_a_request_that_is_taken_back_keeps_no_gateway_alive(host: StdioHost, upstream: Upstream) -> None:
     upstream.forget()
     host.ask("initialize")
-    host.send("tools/call", 2, name="never")
+    host.send("tools/call", "n", name="never")
     assert upstream.waiting.wait(PATIENCE_S)
 
-    host.send("notifications/cancelled", requestId=2)
+    host.tell("notifications/cancelled", requestId="n")
 
     assert upstream.cancelled.wait(PATIENCE_S)
-    host.send("notifications/cancelled", requestId=77)  # of another request it is only passed on
+    host.tell("notifications/cancelled", requestId=77)  # of another request it is only passed on
     assert host.ask("tools/call", name="other")["result"] == {"n": 1.5}
     sent = [message.get("method") for _, _, message in upstream.requests]
     assert sent.count("notifications/cancelled") == 2

@@ -187,7 +187,7 @@ def test_an_outage_is_logged_once_and_ends(caplog: pytest.LogCaptureFixture) -> 
 def test_a_store_without_patience_is_given_up_and_then_left_alone(
     monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    monkeypatch.setattr("fdstore.integrations.thread_tools.PATIENCE_S", 0.2)
+    monkeypatch.setattr("fdstore.integrations.thread_tools.HOST_PATIENCE_S", 0.2)
     opened = Store if kind == "blocking" else fdstore.aio.Store
     runner: Any = make_runner if kind == "blocking" else make_async_runner
 

@@ -12,7 +12,8 @@ from mcp_types import CallToolResult, TextContent
 from fdstore.client._async.store import Connector
 from fdstore.integrations.mcp.access import Access
 from fdstore.integrations.mcp.server import build_server
-from fdstore.integrations.mcp.toolsets import PATIENCE_S, ToolOptions, Toolsets
+from fdstore.integrations.mcp.toolsets import ToolOptions, Toolsets
+from fdstore.settings import HOST_PATIENCE_S
 
 T = TypeVar("T")
 
@@ -22,7 +23,7 @@ Talk = Callable[[Client], Awaitable[T]]
 
 
 def toolsets_at(
-    url: str, *, options: ToolOptions | None = None, patience: float = PATIENCE_S, **access: Any
+    url: str, *, options: ToolOptions | None = None, patience: float = HOST_PATIENCE_S, **access: Any
 ) -> Toolsets:
     """Return toolsets of the process `triage` of a store."""
     connector = Connector(url, None, patience=patience)

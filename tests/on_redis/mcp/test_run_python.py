@@ -15,7 +15,7 @@ from mcp import Client
 
 from fdstore.client import Process, Store
 from fdstore.integrations.hooks.plugin import PYTHON_SKILL, write_plugin
-from fdstore.integrations.mcp.refusals import NotPermitted
+from fdstore.integrations.mcp.protocol_errors import NotPermitted
 from fdstore.integrations.mcp.server import build_server
 from fdstore.integrations.mcp.toolsets import PROGRAMS_AT_ONCE, ToolOptions
 from fdstore.store.tokens import add_token, new_secret

@@ -14,7 +14,7 @@ ELEMENT = re.compile(r"</?(?:fd_|process_|message>|preview|tail)")
 
 NAMED = {
     "tools/instructions.py": "the system prompt explains what an `fd_result` is",
-    "integrations/mcp/guide.py": "the same, for MCP clients",
+    "integrations/mcp/server.py": "the same, for MCP clients",
     "integrations/hooks/host_tool.py": "the description of a tool names what its output becomes",
 }
 """Modules that may name elements, by their paths in `fdstore/`, and why."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fdstore.integrations.gateway.group_routing import Router, Say, ToHost, ToServer
+from fdstore.integrations.gateway.group_routing import GroupRouter, Say, ToHost, ToServer
 from fdstore.integrations.gateway.long_values import LONG_BYTES
 
 
@@ -15,7 +15,7 @@ class Wire:
     """A host and its servers, with the messages that they get."""
 
     def __init__(self, *servers: str) -> None:
-        self.router = Router(servers)
+        self.router = GroupRouter(servers)
         self.host: list[Any] = []
         self.servers: dict[str, list[Any]] = {name: [] for name in servers}
         self.said: list[str] = []

@@ -88,9 +88,9 @@ def test_modules_that_adapters_share_need_no_framework() -> None:
         "thread_tools",
         "named_process",
         "content_parts",
-        "nested_texts",
         "memory_commands",
         "process_name",
+        "steps",
     ):
         importlib.import_module(f"fdstore.integrations.{name}")
 

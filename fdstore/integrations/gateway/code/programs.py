@@ -20,7 +20,7 @@ from fdstore.integrations.gateway.code.catalogue import Catalogue, CodeTool, rea
 from fdstore.integrations.gateway.code.checking import check_code
 from fdstore.integrations.gateway.code.program_journal import ProgramJournal
 from fdstore.integrations.gateway.code.tool_functions import ToolFunctions
-from fdstore.integrations.gateway.code.upstream_calls import Cancelled, ServerGone, UpstreamCalls
+from fdstore.integrations.gateway.code.upstream_calls import CallCancelled, ServerGone, UpstreamCalls
 from fdstore.integrations.gateway.descriptors import Connected, Descriptors, error_element, mcp_blocks
 from fdstore.integrations.gateway.json_parts import items_of, value_of
 from fdstore.integrations.gateway.long_values import Message
@@ -61,7 +61,7 @@ class CodeOptions(msgspec.Struct, frozen=True, kw_only=True):
     allowed: tuple[str, ...] = ()
 
 
-class Call:
+class HostCall:
     """One call of `run_python` or `find_tools` by a host. `meta` is that of its request; `report` gets, for
     people, how far it is."""
 
@@ -142,7 +142,7 @@ class Programs:
             self._version += 1
             self._catalogue = None
 
-    def catalogue(self, call: Call) -> Catalogue:
+    def catalogue(self, call: HostCall) -> Catalogue:
         """Return the tools of the server. Raises `ServerGone`, and ValueError if it gives no list."""
         with self._listing:
             version, known = self._version, self._catalogue
@@ -162,7 +162,7 @@ class Programs:
             return read_tools_of(servers, tools, allowed)
         return read_tools(servers[0], tools, allowed)
 
-    def answer(self, tool: str, arguments: Mapping[str, Any], call: Call) -> Content:
+    def answer(self, tool: str, arguments: Mapping[str, Any], call: HostCall) -> Content:
         """Run one of our tools to its end. What is wrong is a result, too."""
         try:
             found = self.catalogue(call)
@@ -174,21 +174,21 @@ class Programs:
                 return self._descriptors.work(lambda connected: self._run(connected, code, found, call))
         except FDStoreError as error:
             return _text(error_element(error), is_error=True)
-        except (ServerGone, Cancelled, ValueError) as error:
+        except (ServerGone, CallCancelled, ValueError) as error:
             return _text(f"the tools of the server are not known: {error}", is_error=True)
 
     @contextmanager
-    def _turn_of(self, call: Call) -> Iterator[None]:
+    def _turn_of(self, call: HostCall) -> Iterator[None]:
         """Wait until no other program runs."""
         while not self._turn.acquire(timeout=0.1):
             if call.is_cancelled.is_set():
-                raise Cancelled("the host cancelled the call")
+                raise CallCancelled("the host cancelled the call")
         try:
             yield
         finally:
             self._turn.release()
 
-    def _run(self, connected: Connected, code: str, catalogue: Catalogue, call: Call) -> Content:
+    def _run(self, connected: Connected, code: str, catalogue: Catalogue, call: HostCall) -> Content:
         store, run_id, began = connected.store, new_op(), time.monotonic()
         context = self._context(connected)
         journal = ProgramJournal(context.handle, run_id)

@@ -20,7 +20,7 @@ from fdstore.integrations.gateway.code.catalogue import Catalogue, CodeTool
 from fdstore.integrations.gateway.code.checking import problem_with
 from fdstore.integrations.gateway.code.program_journal import ProgramJournal
 from fdstore.integrations.gateway.code.upstream_calls import (
-    Cancelled,
+    CallCancelled,
     ServerGone,
     UpstreamCall,
     UpstreamCalls,
@@ -100,7 +100,7 @@ class ToolFunctions:
         try:
             message = yield Disk(call.request.answer.result)
             outcome = yield from outcome_of(message, shelf, call.tool.field)
-        except (ServerGone, Cancelled) as error:
+        except (ServerGone, CallCancelled) as error:
             outcome = FunctionOutcome(error=str(error), kind="RuntimeError")
         with self._lock:
             del self._open[call_id]

@@ -30,13 +30,13 @@ class ServerGone(Exception):
     """The server will not answer any more; the text says why."""
 
 
-class Cancelled(Exception):
+class CallCancelled(Exception):
     """The request was taken back."""
 
 
 class UpstreamCall:
     """A request without its answer yet. `answer` is the message that answers it; it raises `ServerGone` and
-    `Cancelled`."""
+    `CallCancelled`."""
 
     def __init__(self, id: str, on_progress: OnProgress | None) -> None:
         self.id = id
@@ -126,7 +126,7 @@ class UpstreamCalls:
         params = {"requestId": call.id, "reason": reason}
         note = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
         self._send(bytes(encode(note)) + b"\n")
-        _settle(call, Cancelled(reason))
+        _settle(call, CallCancelled(reason))
 
     def end(self, problem: str) -> None:
         """Fail all requests: the server answers no more."""

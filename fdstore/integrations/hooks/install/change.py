@@ -18,7 +18,7 @@ from fdstore.errors import InvalidArgument, PathRefused
 from fdstore.files.target import Target
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True):
+class ConfigChange(msgspec.Struct, frozen=True, kw_only=True):
     """A change of a file: its text before and after, None for no file."""
 
     path: Path
@@ -32,28 +32,28 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
         return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end\n" for line in lines)
 
 
-class Record(msgspec.Struct, frozen=True):
+class InstallRecord(msgspec.Struct, frozen=True):
     """A change of a file: the file before the first installation, and after the last one."""
 
     before: str | None
     after: str
 
 
-def installed(path: Path, add: Callable[[str], str]) -> Change:
+def installed(path: Path, add: Callable[[str], str]) -> ConfigChange:
     """Return the change that adds a hook. Raises `InvalidArgument`, `PathRefused`."""
     before = read_text(path)
-    return Change(path=path, before=before, after=add(before or ""))
+    return ConfigChange(path=path, before=before, after=add(before or ""))
 
 
-def undone(path: Path, records: Path, remove: Callable[[str], str]) -> Change:
+def undone(path: Path, records: Path, remove: Callable[[str], str]) -> ConfigChange:
     """Return the change that takes the hook out again. Raises `InvalidArgument`, `PathRefused`."""
     now, record = read_text(path), _record(path, records)
     if record is not None and now == record.after:
-        return Change(path=path, before=now, after=record.before)
-    return Change(path=path, before=now, after=None if now is None else remove(now))
+        return ConfigChange(path=path, before=now, after=record.before)
+    return ConfigChange(path=path, before=now, after=None if now is None else remove(now))
 
 
-def write(change: Change, records: Path, *, undo: bool) -> None:
+def write(change: ConfigChange, records: Path, *, undo: bool) -> None:
     """Write a change, and its record first. Raises `WriteFailed`, `PathRefused`, and `InvalidArgument` if
     the file was changed since."""
     if read_text(change.path) != change.before:
@@ -68,12 +68,12 @@ def write(change: Change, records: Path, *, undo: bool) -> None:
     records.mkdir(parents=True, exist_ok=True)
     kept.touch(mode=0o600)  # a configuration may have secrets
     with Target(kept) as target:
-        target.write(msgspec.json.encode(Record(original, change.after or "")))
+        target.write(msgspec.json.encode(InstallRecord(original, change.after or "")))
         target.commit()
     _put(change)
 
 
-def _put(change: Change) -> None:
+def _put(change: ConfigChange) -> None:
     if change.after is None:
         change.path.unlink(missing_ok=True)
         return
@@ -95,9 +95,9 @@ def read_text(path: Path) -> str | None:
         raise PathRefused(str(path), str(error)) from error
 
 
-def _record(path: Path, records: Path) -> Record | None:
+def _record(path: Path, records: Path) -> InstallRecord | None:
     try:
-        return msgspec.json.decode(_record_path(path, records).read_bytes(), type=Record)
+        return msgspec.json.decode(_record_path(path, records).read_bytes(), type=InstallRecord)
     except (OSError, msgspec.DecodeError):
         return None
 
