@@ -11,8 +11,8 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 
-from fdstore.bench.measuring import Lap, Row, at_most, slower, take_turns
-from fdstore.bench.stage import Stage
+from fdstore.bench.measuring import BenchRow, Lap, at_most, lap, self_timed, slower, take_turns
+from fdstore.bench.stage import BenchStage
 from fdstore.client import Store, connect
 from fdstore.store.clock import redis_now
 from fdstore.store.keys import TreeKeys
@@ -27,7 +27,7 @@ DUE = 10
 """Trees that are collected per repetition, besides those that stay."""
 
 
-def rows(stage: Stage) -> Iterator[Row]:
+def rows(stage: BenchStage) -> Iterator[BenchRow]:
     counts = [10, 100] if stage.quick else [10, 100, 1000]
     with ExitStack() as stack:
         # one store per number of trees, by prefix
@@ -56,32 +56,26 @@ def plant(store: Store, count: int, kind: str) -> list[TreeKeys]:
 def sweeping(store: Store, count: int) -> Lap:
     """Time a pass in which nothing is due, per tree."""
 
-    def run(times: int) -> float:
-        start = time.perf_counter()
-        for _ in range(times):
-            now = store.run(redis_now())
-            trees = store.run(process_records.tree_names(store.prefix))
-            store.run(leases.find_due(store.prefix, trees, now))
-            store.run(due_streams.find_due(store.prefix, trees, now))
-            store.run(process_records.finished_trees(store.prefix, trees))
-        return (time.perf_counter() - start) / count
+    def look() -> None:
+        now = store.run(redis_now())
+        trees = store.run(process_records.tree_names(store.prefix))
+        store.run(leases.find_due(store.prefix, trees, now))
+        store.run(due_streams.find_due(store.prefix, trees, now))
+        store.run(process_records.finished_trees(store.prefix, trees))
 
-    return run
+    return lambda times: lap(look)(times) / count
 
 
-def collecting(stage: Stage, store: Store) -> Lap:
+def collecting(stage: BenchStage, store: Store) -> Lap:
     """Time collecting trees, per tree; creating and aging them before is not timed."""
 
-    def run(times: int) -> float:
-        passed = 0.0
-        for _ in range(times):
-            for tree in plant(store, DUE, "due"):
-                stage.plain.hset(tree.record, "used_at", 0)
-                stage.plain.zadd(tree.trees, {tree.tree: 0})
-            start = time.perf_counter()
-            for keys in store.run(collect_trees.due_trees(store.prefix)):
-                assert store.run(collect_trees.collect_tree(keys)).outcome == "gone"
-            passed += time.perf_counter() - start
-        return passed / DUE
+    def collect() -> float:
+        for tree in plant(store, DUE, "due"):
+            stage.plain.hset(tree.record, "used_at", 0)
+            stage.plain.zadd(tree.trees, {tree.tree: 0})
+        start = time.perf_counter()
+        for keys in store.run(collect_trees.due_trees(store.prefix)):
+            assert store.run(collect_trees.collect_tree(keys)).outcome == "gone"
+        return (time.perf_counter() - start) / DUE
 
-    return run
+    return self_timed(collect)
