@@ -150,7 +150,7 @@ def worker(
     status = None
     if metrics_port is not None:
         require(("prometheus_client",), "metrics")
-        from fdstore_workers.status import open_status
+        from fdstore_workers.status_server import open_status
 
         status = open_status(metrics_host, metrics_port, concurrency)
     configured = Worker(

@@ -24,7 +24,6 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Literal
 
 import msgspec
@@ -125,8 +124,9 @@ def start_worker(app: Any, concurrency: int, pool: Literal["threads", "prefork"]
     if pool == "prefork":
         _share_memory_without_a_directory()
         # an orphaned pool process would go on with what the supervisor has released
+        supervisor = os.getpid()
         signals.worker_process_init.connect(
-            partial(_die_with, os.getpid()), weak=False, dispatch_uid="fdstore supervisor"
+            lambda **_: die_with_parent(supervisor), weak=False, dispatch_uid="fdstore supervisor"
         )
     worker = app.Worker(
         hostname=f"fdstore-{os.getpid()}@{socket.gethostname()}",
@@ -159,10 +159,6 @@ def start_worker(app: Any, concurrency: int, pool: Literal["threads", "prefork"]
         signals.worker_ready.disconnect(dispatch_uid="fdstore")
         signals.setup_logging.disconnect(dispatch_uid="fdstore")
     return worker.exitcode or 0
-
-
-def _die_with(parent: int, **_: Any) -> None:
-    die_with_parent(parent)
 
 
 def _share_memory_without_a_directory() -> None:
