@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -80,19 +79,16 @@ def _watches(client: redis.Redis) -> bool:
 
 
 @pytest.mark.parametrize("way", Guarded._fields)
-def test_the_store_is_reached_through_a_guarded_sentinel(guarded: Guarded, way: str) -> None:
+async def test_the_store_is_reached_through_a_guarded_sentinel(guarded: Guarded, way: str) -> None:
     url = getattr(guarded, way)
-
-    async def awaiting() -> str:
-        async with await fdstore.aio.connect(url) as store:
-            return (await (await store.process("triage")).read("fd:1")).text
 
     with fdstore.connect(url) as store:
         proc = store.process("triage")
         made = proc.create("stored\n")
         assert proc.read(made.fd).text == "stored\n"
         assert "secret" not in store.where
-    assert asyncio.run(awaiting()) == "stored\n"
+    async with await fdstore.aio.connect(url) as awaited:
+        assert (await (await awaited.process("triage")).read("fd:1")).text == "stored\n"
 
 
 @pytest.mark.parametrize("way", Guarded._fields)

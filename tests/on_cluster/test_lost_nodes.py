@@ -129,7 +129,7 @@ def test_trees_on_a_lost_node_raise_typed_errors_and_other_trees_work(
 
 
 @pytest.mark.thorough("the same as with the blocking client")
-def test_an_awaitable_client_keeps_working_on_other_nodes_too(
+async def test_an_awaitable_client_keeps_working_on_other_nodes_too(
     cluster: Cluster,
     victim: ClusterNode,
     processes_on_both_nodes: tuple[Process, Process],
@@ -138,16 +138,13 @@ def test_an_awaitable_client_keeps_working_on_other_nodes_too(
     names = [proc.id for proc in processes_on_both_nodes]
     monkeypatch.setattr(retry, "DEADLINE_S", 1.0)
 
-    async def main() -> None:
-        async with await fdstore.aio.connect(cluster.url) as store:
-            lost, safe = [await store.process(name) for name in names]
-            victim.server.kill()
-            with pytest.raises(FDStoreError) as caught:
-                await lost.read("fd:1", read_all=True)
-            assert caught.value.type == "store_unavailable"
-            assert (await safe.read("fd:1", read_all=True)).chars == "1-20000"
-
-    asyncio.run(main())
+    async with await fdstore.aio.connect(cluster.url) as store:
+        lost, safe = [await store.process(name) for name in names]
+        victim.server.kill()
+        with pytest.raises(FDStoreError) as caught:
+            await lost.read("fd:1", read_all=True)
+        assert caught.value.type == "store_unavailable"
+        assert (await safe.read("fd:1", read_all=True)).chars == "1-20000"
 
 
 @pytest.mark.thorough("another moment of the same failure")

@@ -57,7 +57,7 @@ def test_every_operation_works_on_trees_of_every_node(cluster: Cluster, store: S
     assert len(store.processes()) == 3 * len(NAMES)
 
 
-def test_the_awaitable_client_works_on_trees_of_every_node(cluster: Cluster) -> None:
+async def test_the_awaitable_client_works_on_trees_of_every_node(cluster: Cluster) -> None:
     async def use(store: fdstore.aio.Store, name: str) -> None:
         proc = await store.process(name)
         big = await proc.ingest(io.BytesIO(TEXT.encode()), source="log")
@@ -68,12 +68,9 @@ def test_the_awaitable_client_works_on_trees_of_every_node(cluster: Cluster) -> 
             await out.write("written")
         assert "".join([piece async for piece in proc.follow(out.fd)]) == "written"
 
-    async def main() -> list[str]:
-        async with await fdstore.aio.connect(cluster.url) as store:
-            await asyncio.gather(*(use(store, name) for name in NAMES))
-            return [tree.id for tree in await store.trees()]
-
-    assert sorted(asyncio.run(main())) == sorted(NAMES)
+    async with await fdstore.aio.connect(cluster.url) as store:
+        await asyncio.gather(*(use(store, name) for name in NAMES))
+        assert sorted(tree.id for tree in await store.trees()) == sorted(NAMES)
 
 
 def test_the_sweep_and_the_collection_find_trees_on_every_node(

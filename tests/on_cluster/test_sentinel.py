@@ -100,19 +100,16 @@ def test_a_client_continues_with_the_promoted_replica(watched: Watched) -> None:
 
 
 @pytest.mark.thorough("the same as with the blocking client")
-def test_an_awaitable_client_continues_with_the_promoted_replica_too(watched: Watched) -> None:
-    async def main() -> None:
-        async with await fdstore.aio.connect(watched.url) as store:
-            proc = await store.process("triage")
-            await proc.create("one\n" * 5000)
-            await asyncio.to_thread(wait_until, lambda: stored_by_replica(watched))
-            watched.primary.kill()
-            await asyncio.to_thread(wait_until, lambda: watched.names(watched.replica))
+async def test_an_awaitable_client_continues_with_the_promoted_replica_too(watched: Watched) -> None:
+    async with await fdstore.aio.connect(watched.url) as store:
+        proc = await store.process("triage")
+        await proc.create("one\n" * 5000)
+        await asyncio.to_thread(wait_until, lambda: stored_by_replica(watched))
+        watched.primary.kill()
+        await asyncio.to_thread(wait_until, lambda: watched.names(watched.replica))
 
-            assert (await proc.create("two")).fd == "fd:2"
-            assert (await proc.read("fd:1", read_all=True)).chars == "1-20000"
-
-    asyncio.run(main())
+        assert (await proc.create("two")).fd == "fd:2"
+        assert (await proc.read("fd:1", read_all=True)).chars == "1-20000"
 
 
 @pytest.mark.thorough("the same without Sentinels is tested")

@@ -157,17 +157,14 @@ def test_a_connected_client_detects_that_its_server_evicts(
     assert proc.create("x").fd == "fd:3"
 
 
-def test_awaitable_clients_detect_an_evicting_server_too(
+async def test_awaitable_clients_detect_an_evicting_server_too(
     redis_url: str, store: Store, make_evicting: Callable[[], None]
 ) -> None:
-    async def main() -> None:
-        async with await fdstore.aio.connect(redis_url) as connected:
-            proc = await connected.process("t")
-            make_evicting()
-            with pytest.raises(UnsafeStore, match="volatile-ttl"):
-                await proc.create("x")
-
-    asyncio.run(main())
+    async with await fdstore.aio.connect(redis_url) as connected:
+        proc = await connected.process("t")
+        make_evicting()
+        with pytest.raises(UnsafeStore, match="volatile-ttl"):
+            await proc.create("x")
 
 
 def test_stores_with_different_prefixes_are_separate(redis_url: str, execute: Any) -> None:

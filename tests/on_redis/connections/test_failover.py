@@ -116,18 +116,16 @@ def test_the_next_write_goes_to_the_new_primary(
         assert (proc.read("fd:1").text, proc.read(made.fd).text) == ("before", "after")
 
 
-def test_the_next_awaitable_write_goes_to_the_new_primary_too(
+async def test_the_next_awaitable_write_goes_to_the_new_primary_too(
     pair: tuple[Address, redis.Redis, redis.Redis, PrivateServer],
 ) -> None:
-    async def main() -> list[str]:
-        async with await fdstore.aio.connect(pair[0].url) as store:
-            proc = await store.process("triage")
-            await proc.create("before")
-            await asyncio.to_thread(fail_over, *pair)
-            made = await proc.create("after")
-            return [(await proc.read(fd)).text for fd in ("fd:1", made.fd)]
+    async with await fdstore.aio.connect(pair[0].url) as store:
+        proc = await store.process("triage")
+        await proc.create("before")
+        await asyncio.to_thread(fail_over, *pair)
+        made = await proc.create("after")
 
-    assert asyncio.run(main()) == ["before", "after"]
+        assert [(await proc.read(fd)).text for fd in ("fd:1", made.fd)] == ["before", "after"]
 
 
 def test_without_a_new_primary_writes_are_refused_and_reads_work(

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -80,22 +78,19 @@ def test_a_long_piece_of_a_stream_whose_reply_is_lost_is_stored_once(
     assert remote_process.read(out.fd, read_all=True).text == "".join(texts)
 
 
-def test_an_awaitable_long_piece_is_stored_once_too(
+async def test_an_awaitable_long_piece_is_stored_once_too(
     redis_url: str, proxy: Proxy, remote_process: Process
 ) -> None:
     texts = ["".join(f"{word} {n}\n" for n in range(60_000)) for word in ("one", "two", "three")]
 
-    async def run() -> None:
-        async with await fdstore.aio.connect(proxy.url) as store:
-            proc = await store.process("triage")
-            async with await proc.open_stream() as out:
-                for times, text in enumerate(texts, 1):
-                    proxy.lose(times, b"EVAL")
-                    await out.write(text)
-                    await out.flush()
-            assert (await proc.read(out.fd, read_all=True)).text == "".join(texts)
-
-    asyncio.run(run())
+    async with await fdstore.aio.connect(proxy.url) as store:
+        proc = await store.process("triage")
+        async with await proc.open_stream() as out:
+            for times, text in enumerate(texts, 1):
+                proxy.lose(times, b"EVAL")
+                await out.write(text)
+                await out.flush()
+        assert (await proc.read(out.fd, read_all=True)).text == "".join(texts)
     assert proxy.lost >= 6
 
 
@@ -126,12 +121,9 @@ def test_requests_get_their_own_replies_after_a_disconnect(remote_process: Proce
     assert remote_process.store.run(echoes(proxy)) == [b"a", b"b", b"c", b"d", b"e"]
 
 
-def test_awaitable_requests_get_their_own_replies_after_a_disconnect(proxy: Proxy) -> None:
-    async def main() -> list[bytes]:
-        async with await fdstore.aio.connect(proxy.url) as store:
-            return await store.run(echoes(proxy))
-
-    assert asyncio.run(main()) == [b"a", b"b", b"c", b"d", b"e"]
+async def test_awaitable_requests_get_their_own_replies_after_a_disconnect(proxy: Proxy) -> None:
+    async with await fdstore.aio.connect(proxy.url) as store:
+        assert await store.run(echoes(proxy)) == [b"a", b"b", b"c", b"d", b"e"]
 
 
 def test_a_child_is_created_once_when_its_reply_is_lost(remote_process: Process, proxy: Proxy) -> None:
@@ -192,19 +184,22 @@ def test_an_extraction_and_an_export_survive_lost_replies(
     assert len(remote_process.list()) == 2
 
 
-def test_awaitable_calls_happen_once_too(redis_url: str, proxy: Proxy, remote_process: Process) -> None:
-    async def main() -> list[Any]:
-        async with await fdstore.aio.connect(proxy.url) as store:
-            proc = await store.process("triage")
-            proxy.lose(2)
-            made = await proc.create("text")
-            proxy.lose(1)
-            child = await proc.child(share=[made.fd])
-            proxy.lose(1)
-            await proc.close(made.fd)
-            return [made.fd, child.id, await proc.list(), (await child.read("fd:1")).text]
+async def test_awaitable_calls_happen_once_too(redis_url: str, proxy: Proxy, remote_process: Process) -> None:
+    async with await fdstore.aio.connect(proxy.url) as store:
+        proc = await store.process("triage")
+        proxy.lose(2)
+        made = await proc.create("text")
+        proxy.lose(1)
+        child = await proc.child(share=[made.fd])
+        proxy.lose(1)
+        await proc.close(made.fd)
 
-    assert asyncio.run(main()) == ["fd:1", "triage.1", [], "text"]
+        assert [made.fd, child.id, await proc.list(), (await child.read("fd:1")).text] == [
+            "fd:1",
+            "triage.1",
+            [],
+            "text",
+        ]
     assert proxy.lost == 4
 
 
