@@ -5,8 +5,6 @@ The times are a tenth of the real ones, or longer where a busy machine must not 
 
 from __future__ import annotations
 
-import os
-import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -34,6 +32,7 @@ from tests.chaos.history import check_lives
 from tests.chaos.proxy import count_complete
 from tests.chaos.worker_pool import WorkerPool
 from tests.on_redis.running_agents import Agents, running, tool
+from tests.outages import stopped
 from tests.thorough import thorough
 from tests.waiting import PATIENCE_S, stretched, wait_until
 
@@ -93,11 +92,8 @@ def test_after_a_redis_outage_only_processes_of_dead_workers_count_as_lost(
 
     with Lease(store, alive, threading.Event(), lambda process: None).kept():
         if how == "stopped":
-            pid = server.pid
-            assert pid
-            os.kill(pid, signal.SIGSTOP)
-            threading.Event().wait(1.5 * leases.LEASE_S)
-            os.kill(pid, signal.SIGCONT)
+            with stopped(server):
+                threading.Event().wait(1.5 * leases.LEASE_S)
         else:
             server.kill()
             threading.Event().wait(1.5 * leases.LEASE_S)
