@@ -20,8 +20,7 @@ from tests.bench.tasks.reading import ReadingVerdict, judge_ways, measure
 from tests.bench.tasks.reading_tasks import READING_TASKS
 from tests.bench.tasks.reading_ways import WAYS, Way
 from tests.bench.tasks.results import Verdict, judge
-from tests.bench.tasks.running import run
-from tests.bench.tasks.suite import TASKS
+from tests.bench.tasks.running import TASKS, run
 from tests.bench.tasks.task import Task
 
 COSTS = (Path(__file__).parent.parent.parent / "docs/how-to/costs.md").read_text("utf-8")
