@@ -1,4 +1,4 @@
-"""Stores that are away: servers that take connections and do not serve, servers that hang, and an outage's time."""
+"""Stores that are away: servers that take connections and do not serve, or hang, and the time that passes."""
 
 from __future__ import annotations
 
