@@ -26,7 +26,7 @@ from fdstore.bench import (
     texts,
     writing,
 )
-from fdstore.bench.following import digest
+from fdstore.bench.child import digest
 from fdstore.bench.measuring import BenchRow, Rounds, at_least, at_most, lap, row, slower, take_turns
 from fdstore.bench.slow_model import ArrivedQuestion
 from fdstore.bench.stage import MB, BenchStage, stage

@@ -22,10 +22,12 @@ import statistics
 import threading
 import time
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
+import msgspec
 import pytest
 import redis
 
@@ -38,10 +40,10 @@ from fdstore.lifecycle import ENDED
 from fdstore.local.redis_server import PrivateServer
 from fdstore.records import ProcessRecord
 from fdstore.runtime.waker import waker
+from fdstore.store.keys import process_keys
 from fdstore.store.processes import journal
 from fdstore.testing import Reply, Request, call, say, slow
 from tests.chaos.agents import answer_of, has_ended, record_of, write_program
-from tests.chaos.asked import StoredAsks, read_asks
 from tests.chaos.conftest import Faults
 from tests.chaos.worker_pool import Worker, WorkerPool
 from tests.conftest import children_of, interpreters_of
@@ -118,6 +120,40 @@ def expected_lines(tag: str) -> list[str]:
         "same True True True True",
         "'end'",
     ]
+
+
+class StoredAsks(msgspec.Struct, frozen=True):
+    """The questions of one process: those that have an answer, and those that each lane has taken."""
+
+    answered: frozenset[str]
+    taken: dict[str, frozenset[str]]
+
+    def in_flight(self, lanes: Iterable[str]) -> frozenset[str]:
+        """Return the questions without an answer that these lanes have taken."""
+        taken = [self.taken.get(lane, frozenset()) for lane in lanes]
+        return frozenset[str]().union(*taken) - self.answered
+
+
+def read_asks(client: redis.Redis, process: str) -> StoredAsks:
+    """Read the questions of a process in one command. Their texts tell them apart."""
+    fields: dict[bytes, bytes] = client.hgetall(process_keys("fdstore", process).asks)
+    questions: dict[str, str] = {}
+    call_of: dict[str, str] = {}
+    for name, value in fields.items():
+        kind, _, rest = name.decode().partition("/")
+        if kind == "ask":
+            questions[rest] = msgspec.json.decode(value)["question"]
+        elif kind == "lanes":
+            call_of |= dict.fromkeys(value.decode().split(), rest) if rest else {}
+    answered, taken = set(), {}
+    for name, value in fields.items():
+        kind, _, rest = name.decode().partition("/")
+        if kind == "answer":
+            answered.add(questions[rest])
+        elif kind == "taken":
+            numbers = value.decode().split()
+            taken[rest] = frozenset(questions[f"{call_of[rest]}/{number}"] for number in numbers)
+    return StoredAsks(frozenset(answered), taken)
 
 
 class Model:
