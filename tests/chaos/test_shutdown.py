@@ -41,11 +41,9 @@ def test_sigterm_during_a_long_step_hands_the_agent_to_another_worker(
     def script(request: Request) -> Reply:
         first = not busy.is_set()
         busy.set()
-        if busy_with == "a tool":
-            if request.turn_number == 0:
-                return call("rest", seconds=3600)
-            return say("done")
-        return slow(say("never"), 3600) if first else say("done")
+        if busy_with == "a tool" and request.turn_number == 0:
+            return call("rest", seconds=3600)
+        return slow(say("never"), 3600) if first and busy_with == "a model" else say("done")
 
     with worker_pool.scripted(script):
         leaving = worker_pool.start_worker(2, pool=pool).wait_until_ready()

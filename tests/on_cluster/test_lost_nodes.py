@@ -15,7 +15,7 @@ import fdstore
 import fdstore.aio
 from fdstore.cli import cli
 from fdstore.client import Process, Store
-from fdstore.errors import FDStoreError, StoreUnavailable, UnknownOutcome
+from fdstore.errors import StoreUnavailable, UnknownOutcome
 from fdstore.wire import connection_options, retry
 from tests.on_cluster.cluster import Cluster, ClusterNode
 from tests.outages import advance, stopped
@@ -113,25 +113,6 @@ def test_trees_on_a_lost_node_raise_typed_errors_and_other_trees_work(
     status = CliRunner().invoke(cli, ["doctor", "--url", cluster.url])
     assert f"server at 127.0.0.1:{victim.port}" in status.stdout
     assert status.exit_code == 1
-
-
-@pytest.mark.thorough("the same as with the blocking client")
-async def test_an_awaitable_client_keeps_working_on_other_nodes_too(
-    cluster: Cluster,
-    victim: ClusterNode,
-    processes_on_both_nodes: tuple[Process, Process],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    names = [proc.id for proc in processes_on_both_nodes]
-    monkeypatch.setattr(retry, "DEADLINE_S", 1.0)
-
-    async with await fdstore.aio.connect(cluster.url) as store:
-        lost, safe = [await store.process(name) for name in names]
-        victim.server.kill()
-        with pytest.raises(FDStoreError) as caught:
-            await lost.read("fd:1", read_all=True)
-        assert caught.value.type == "store_unavailable"
-        assert (await safe.read("fd:1", read_all=True)).chars == "1-20000"
 
 
 @pytest.mark.thorough("another moment of the same failure")
