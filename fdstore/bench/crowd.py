@@ -53,7 +53,7 @@ def pages_per_s(stage: BenchStage, proc: Process, client: str, seconds: float) -
     """Return the pages per second of all readers together. They start when all are connected."""
     arguments = client, stage.url, proc.id, seconds
     with ExitStack() as stack:
-        readers = [stack.enter_context(line_child("crowd_reader", *arguments)) for _ in range(READERS)]
+        readers = [stack.enter_context(line_child("child", "read", *arguments)) for _ in range(READERS)]
         for reader in readers:
             reader.hear()
         for reader in readers:

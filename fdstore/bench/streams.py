@@ -16,8 +16,7 @@ from functools import partial
 from queue import SimpleQueue
 
 from fdstore.bench import texts
-from fdstore.bench.child import LineChild, line_child
-from fdstore.bench.following import digest
+from fdstore.bench.child import LineChild, digest, line_child
 from fdstore.bench.measuring import BenchRow, Lap, Rounds, at_least, at_most, lap, row, self_timed, take_turns
 from fdstore.bench.stage import MB, BenchStage, keys_of
 from fdstore.client import Process, StreamWriter
@@ -94,7 +93,7 @@ def appending_bare(stage: BenchStage, text: str, count: int) -> Lap:
 
 
 class FollowerProcess:
-    """A process that follows one stream after the other; see `fdstore.bench.following`."""
+    """A process that follows one stream after the other; see `fdstore.bench.child`."""
 
     def __init__(self, child: LineChild) -> None:
         self._child = child
@@ -111,7 +110,7 @@ class FollowerProcess:
 
 @contextmanager
 def follower(stage: BenchStage, proc: Process) -> Iterator[FollowerProcess]:
-    with line_child("following", stage.url, proc.id) as child:
+    with line_child("child", "follow", stage.url, proc.id) as child:
         yield FollowerProcess(child)
 
 

@@ -97,5 +97,5 @@ def cut_requests(text: str) -> Iterator[Fields]:
 def ingest_memory(stage: BenchStage, size: int) -> BenchRow:
     """Measure the growth of a process's peak memory while it ingests `size` bytes."""
     with stage.process() as proc:
-        output = output_of("ingesting", stage.url, proc.id, size)
+        output = output_of("child", "ingest", stage.url, proc.id, size)
     return row(f"ingest, {format_size(size)} logs: growth of memory", at_most(32, "MB"), int(output) / MB)

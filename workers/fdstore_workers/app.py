@@ -181,6 +181,6 @@ def log_to_stderr(level: str = "INFO", log_format: LogFormat = "text", **_: Any)
     handler = logging.StreamHandler()
     handler.setFormatter(formatter(log_format, "%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
-    logging.getLogger("fdstore").setLevel(level)
+    logging.getLogger("fdstore").setLevel(level.upper())
     if log_format == "json":
         logging.captureWarnings(True)
