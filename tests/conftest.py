@@ -5,10 +5,12 @@ Without a redis-server its fixtures fail instead of skipping: a green run means 
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import contextlib
 import functools
 import gc
+import inspect
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -73,6 +75,16 @@ def pytest_collection() -> Iterator[None]:
 
 # for extension modules that count what is left at exit
 atexit.register(gc.unfreeze)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a test that is a coroutine function in an event loop of its own."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    fixtures = {name: pyfuncitem.funcargs[name] for name in inspect.signature(pyfuncitem.obj).parameters}
+    asyncio.run(pyfuncitem.obj(**fixtures))
+    return True
 
 
 @pytest.fixture(autouse=True)

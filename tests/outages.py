@@ -1,12 +1,17 @@
-"""Stores that are away: servers that take connections and do not serve, and the time of an outage."""
+"""Stores that are away: servers that take connections and do not serve, or hang, and the time that passes."""
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Any, Self
+
+from fdstore.local.redis_server import PrivateServer
 
 LOADING = b"-LOADING Redis is loading the dataset in memory\r\n"
 
@@ -16,6 +21,17 @@ def advance(store: Any, seconds: float) -> None:
     breaker = store._runner._breaker
     clock = breaker._clock
     breaker._clock = lambda: clock() + seconds
+
+
+@contextmanager
+def stopped(server: PrivateServer) -> Iterator[None]:
+    """Have a server hang during the block."""
+    assert server.pid is not None
+    os.kill(server.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(server.pid, signal.SIGCONT)
 
 
 class SilentServer:

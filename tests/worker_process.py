@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Self
 
 from fdstore.local.worker import worker_command
 from tests.children import Child
@@ -79,9 +80,10 @@ class WorkerProcess:
         [pid] = children_of(self.pid)
         return pid
 
-    def wait_until_ready(self) -> None:
+    def wait_until_ready(self) -> Self:
         wait_until(lambda: self.is_ready or not self.is_alive, what="the start of a worker")
         assert self.is_alive, self.log
+        return self
 
     def terminate(self) -> None:
         self.process.terminate()

@@ -7,9 +7,9 @@ are comparable between machines. Each ratio has a bar: the limit that a change m
     texts       the stored texts
     stage       the servers and clients of the measurements
     crew        real workers, for measurements with agents
+    child       readers, followers and the like, in processes of their own
     slow_model  a scripted model in a process of its own
     reading, writing, streams, memory, sharing, growth, spawning, agents, crowd, programs, starting
                 the measurements
     suite       the table of measurements
-    tasks       another measurement: the tokens of whole tasks
 """

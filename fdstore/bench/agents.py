@@ -10,19 +10,16 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from fdstore.agent.launch import launch_root
 from fdstore.agent.program_loader import Bundle, LinkedProgram, Program
 from fdstore.bench import texts
-from fdstore.bench.crew import run_worker
-from fdstore.bench.measuring import Row, at_least, at_most, format_duration, row
+from fdstore.bench.crew import record_of, run_worker, wait_for_end, wake
+from fdstore.bench.measuring import BenchRow, at_least, at_most, format_duration, row, wait_until
 from fdstore.bench.process_tree import memory_bytes, processor_s
-from fdstore.bench.stage import KB, MB, Stage
+from fdstore.bench.stage import KB, MB, BenchStage
 from fdstore.client import Process
-from fdstore.errors import TimedOut
-from fdstore.runtime.queue import Dispatcher
-from fdstore.store.processes import process_records, waiting
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow
 
 AGENTS = 200
@@ -45,12 +42,12 @@ READERS = Bundle(root="reader", programs={"reader": READER})
 PARENTS = Bundle(root="parent", programs={"parent": PARENT, "child": CHILD})
 
 
-def rows(stage: Stage) -> Iterator[Row]:
+def rows(stage: BenchStage) -> Iterator[BenchRow]:
     yield from running(stage, *((50, 1.0) if stage.quick else (AGENTS, 2.0)))
     yield from waiting_agents(stage, WAITING)
 
 
-def running(stage: Stage, agents: int, answer_s: float) -> Iterator[Row]:
+def running(stage: BenchStage, agents: int, answer_s: float) -> Iterator[BenchRow]:
     """Run all agents concurrently; each reads a page between two answers."""
     pause_s = 0.0
 
@@ -87,7 +84,7 @@ def running(stage: Stage, agents: int, answer_s: float) -> Iterator[Row]:
     yield row("agent that ended: Redis, beside texts and journal", at_most(8000, "B"), beside[1])
 
 
-def waiting_agents(stage: Stage, agents: int) -> Iterator[Row]:
+def waiting_agents(stage: BenchStage, agents: int) -> Iterator[BenchRow]:
     """Measure parents whose children hold all slots, or wait for one. No parent starts before all are queued,
     so that no child is queued before a parent."""
     begin_now, go_on = threading.Event(), threading.Event()
@@ -109,7 +106,11 @@ def waiting_agents(stage: Stage, agents: int) -> Iterator[Row]:
         go_on.clear()
         roots = begin(stage, PARENTS, "Have it read.", agents)
         begin_now.set()
-        until(lambda: set(states(stage, roots)) == {"waiting"})
+        wait_until(
+            lambda: {record_of(stage, root.id).state for root in roots} == {"waiting"},
+            "the expected state of all agents",
+            PATIENCE_S,
+        )
         grown = memory_bytes(pid) - memory
         beside = beside_texts(stage, roots[-1])
         go_on.set()
@@ -120,36 +121,21 @@ def waiting_agents(stage: Stage, agents: int) -> Iterator[Row]:
     )
 
 
-def begin(stage: Stage, bundle: Bundle, query: str, count: int) -> list[Process]:
+def begin(stage: BenchStage, bundle: Bundle, query: str, count: int) -> list[Process]:
     """Launch `count` agents and wake the worker for them."""
-    dispatcher = Dispatcher(stage.url, prefix=stage.store.prefix)
     roots = [launch_root(stage.store, bundle, query) for _ in range(count)]
-    dispatcher.wake(*(root.id for root in roots))
-    dispatcher.close()
+    wake(stage, *(root.id for root in roots))
     return roots
 
 
-def finish(stage: Stage, roots: list[Process]) -> None:
+def finish(stage: BenchStage, roots: list[Process]) -> None:
     """Wait until all have ended, and check that they succeeded."""
     for root in roots:
-        stage.store.run(waiting.wait_until_ended(stage.store.prefix, [root.id], PATIENCE_S))
-        record = stage.store.run(process_records.record(stage.store.prefix, root.id))
+        record = wait_for_end(stage, root.id, PATIENCE_S)
         assert (record.state, record.exit_code, record.losses) == ("exited", 0, 0), record
 
 
-def states(stage: Stage, roots: list[Process]) -> list[str]:
-    return [stage.store.run(process_records.record(stage.store.prefix, root.id)).state for root in roots]
-
-
-def until(is_so: Callable[[], bool]) -> None:
-    give_up_at = time.monotonic() + PATIENCE_S
-    while not is_so():
-        if time.monotonic() > give_up_at:
-            raise TimedOut("the expected state of all agents", PATIENCE_S)
-        time.sleep(0.05)
-
-
-def beside_texts(stage: Stage, root: Process) -> int:
+def beside_texts(stage: BenchStage, root: Process) -> int:
     """Return the bytes of a tree's keys without TTL in Redis, excluding stored texts and conversations."""
     keys = list(stage.plain.scan_iter(f"{stage.store.prefix}:{{{root.id}}}*", count=10_000))
     own = [key for key in keys if not key.endswith((b":journal", b":pages")) and stage.plain.ttl(key) == -1]

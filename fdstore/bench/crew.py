@@ -1,4 +1,4 @@
-"""Start a real worker process for measurements that run agents."""
+"""Real worker processes for measurements that run agents, and the agents that they are woken for."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from fdstore.bench.slow_model import SlowModel
-from fdstore.bench.stage import Stage
+from fdstore.bench.stage import BenchStage
 from fdstore.errors import StoreUnavailable
 from fdstore.local.worker import worker_command
+from fdstore.records import ProcessRecord
+from fdstore.runtime.queue import Dispatcher
+from fdstore.store.processes import process_records, waiting
 from fdstore.testing import ScriptedModel
 
 STOP_S = 40.0
@@ -20,7 +23,7 @@ STOP_S = 40.0
 
 @contextmanager
 def run_worker(
-    stage: Stage, model: ScriptedModel | SlowModel, concurrency: int, module: str = "fdstore_workers"
+    stage: BenchStage, model: ScriptedModel | SlowModel, concurrency: int, module: str = "fdstore_workers"
 ) -> Iterator[int]:
     """Start a worker whose agents use `model`, wait until it is ready, and yield its process id."""
     command = worker_command("--url", stage.url, "-c", str(concurrency), "--allow-python", "*", module=module)
@@ -55,3 +58,20 @@ def run_worker(
             process.kill()
             process.wait()
             reader.join()
+
+
+def wake(stage: BenchStage, *processes: str) -> None:
+    """Wake the workers for these processes."""
+    dispatcher = Dispatcher(stage.url, prefix=stage.store.prefix)
+    dispatcher.wake(*processes)
+    dispatcher.close()
+
+
+def record_of(stage: BenchStage, process: str) -> ProcessRecord:
+    return stage.store.run(process_records.record(stage.store.prefix, process))
+
+
+def wait_for_end(stage: BenchStage, process: str, patience_s: float) -> ProcessRecord:
+    """Wait until a process has ended, and return its record."""
+    stage.store.run(waiting.wait_until_ended(stage.store.prefix, [process], patience_s))
+    return record_of(stage, process)

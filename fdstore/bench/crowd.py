@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 from fdstore.bench import texts
-from fdstore.bench.measuring import Bar, Rounds, Row, at_least, row
-from fdstore.bench.stage import MB, Stage, keys_of
+from fdstore.bench.child import line_child
+from fdstore.bench.measuring import Bar, BenchRow, Rounds, at_least, row
+from fdstore.bench.stage import MB, BenchStage, keys_of
 from fdstore.client import Process
 
 READERS = 8
@@ -23,7 +24,7 @@ ROUNDS = 5
 PAGE = 100
 
 
-def rows(stage: Stage) -> Iterator[Row]:
+def rows(stage: BenchStage) -> Iterator[BenchRow]:
     seconds = 0.5 if stage.quick else 2.0
     rounds = 3 if stage.quick else ROUNDS
     program = shutil.which("redis-benchmark")
@@ -41,39 +42,26 @@ def rows(stage: Stage) -> Iterator[Row]:
     yield share_of_rate(f"{case}, against redis-py", at_least(1.0), ours, redis_py)
 
 
-def share_of_rate(case: str, bar: Bar, ours: list[float], theirs: list[float]) -> Row:
+def share_of_rate(case: str, bar: Bar, ours: list[float], theirs: list[float]) -> BenchRow:
     """Return the ratio of the rates, as the median of the rounds' ratios."""
     taken = Rounds([ours, theirs])
     mine, other = (f"{median:.0f}/s" for median in taken.medians)
     return row(case, bar, taken.value(lambda a, b: a / b), mine, other)
 
 
-def pages_per_s(stage: Stage, proc: Process, client: str, seconds: float) -> float:
+def pages_per_s(stage: BenchStage, proc: Process, client: str, seconds: float) -> float:
     """Return the pages per second of all readers together. They start when all are connected."""
-    command = [sys.executable, "-m", "fdstore.bench.crowd_reader", client, stage.url, proc.id, str(seconds)]
-    readers = [
-        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        for _ in range(READERS)
-    ]
-    try:
-        total = 0.0
+    arguments = client, stage.url, proc.id, seconds
+    with ExitStack() as stack:
+        readers = [stack.enter_context(line_child("child", "read", *arguments)) for _ in range(READERS)]
         for reader in readers:
-            assert reader.stdout is not None
-            reader.stdout.readline()
+            reader.hear()
         for reader in readers:
-            assert reader.stdin is not None
-            reader.stdin.write("go\n")
-            reader.stdin.flush()
-        for reader in readers:
-            total += float(reader.communicate()[0])
-        return total
-    finally:
-        for reader in readers:
-            reader.kill()
-            reader.communicate()
+            reader.say("go")
+        return sum(float(reader.hear()) for reader in readers)
 
 
-def best_per_s(stage: Stage, proc: Process, program: str, seconds: float) -> float:
+def best_per_s(stage: BenchStage, proc: Process, program: str, seconds: float) -> float:
     """Return the HGETs of one page per second by redis-benchmark."""
     socket = stage.url.removeprefix("unix://")
     count = str(int(60_000 * seconds))

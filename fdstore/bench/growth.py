@@ -9,31 +9,42 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from itertools import pairwise
 
-from fdstore.bench import texts, upkeep
-from fdstore.bench.measuring import Lap, Row, at_most, lap, slower, take_turns
+from fdstore.bench import texts
+from fdstore.bench.measuring import BenchRow, Lap, at_most, lap, lap_on, self_timed, slower, take_turns
 from fdstore.bench.sharing import closing, spawn_lap
-from fdstore.bench.stage import GB, MB, Stage, format_size
-from fdstore.client import Process
+from fdstore.bench.stage import GB, MB, BenchStage, format_size
+from fdstore.client import Process, Store, connect
 from fdstore.errors import NotFound
 from fdstore.records import Descriptor
+from fdstore.store.clock import redis_now
 from fdstore.store.contents import descriptors
+from fdstore.store.keys import TreeKeys
+from fdstore.store.processes import leases, process_records
+from fdstore.store.streams import due_streams
+from fdstore.store.trees import collect_trees
 
 SHOWN = 50
 """Descriptors on a page of the list."""
 
 PAGE = 100
 
+DESCRIPTORS = 3
+"""Descriptors of each tree's process."""
 
-def rows(stage: Stage) -> Iterator[Row]:
+DUE = 10
+"""Trees that are collected per repetition, besides those that stay."""
+
+
+def rows(stage: BenchStage) -> Iterator[BenchRow]:
     yield from tables(stage)
     yield from sizes(stage)
-    yield from upkeep.rows(stage)
+    yield from upkeep(stage)
 
 
-def tables(stage: Stage) -> Iterator[Row]:
+def tables(stage: BenchStage) -> Iterator[BenchRow]:
     """Compare processes with few and with many descriptors."""
     counts = [10, 1000] if stage.quick else [10, 1000, 10_000]
     same: dict[str, Callable[[Process], Lap]] = {
@@ -45,7 +56,7 @@ def tables(stage: Stage) -> Iterator[Row]:
     }
     growing: dict[str, Callable[[Process], Lap]] = {
         # the error lists the existing ids, up to a thousand
-        "read of what is not there": lambda proc: lap(lambda: missing(proc)),
+        "read of what is not there": lambda proc: lap(lambda: read_missing(proc)),
         f"list, {SHOWN} of all": lambda proc: lap(
             lambda: proc.store.run(descriptors.list_page(proc.handle, 1, SHOWN))
         ),
@@ -66,7 +77,7 @@ def tables(stage: Stage) -> Iterator[Row]:
                 yield slower(f"{case}, {counts[large]} against {counts[small]}", bar, pair)
 
 
-def sizes(stage: Stage) -> Iterator[Row]:
+def sizes(stage: BenchStage) -> Iterator[BenchRow]:
     """Compare a content of 1 MB with larger ones."""
     larger = [10 * MB] if stage.quick else [10 * MB, 100 * MB, GB]
     same: dict[str, Callable[[Process], Lap]] = {
@@ -87,41 +98,18 @@ def sizes(stage: Stage) -> Iterator[Row]:
                 pair = rounds.of(number, 0)
                 yield slower(f"{case}, {format_size(size)} against {format_size(MB)}", at_most(1.5), pair)
     for size in larger:
-        closes = take_turns([closed(stage, size), closed(stage, MB)], stage.budget_s, at_once=1)
-        yield slower(f"close, {format_size(size)} against {format_size(MB)}", at_most(3), closes)
+        case = f"close, {format_size(size)} against {format_size(MB)}"
+        yield stage.compare(case, at_most(3), closed(stage, size), closed(stage, MB), at_once=1)
 
 
 def creating(make: Callable[[Process], Descriptor]) -> Callable[[Process], Lap]:
     """Time creating descriptors; closing them afterwards is not timed."""
-
-    def of(proc: Process) -> Lap:
-        def run(times: int) -> float:
-            start = time.perf_counter()
-            descriptors = [make(proc) for _ in range(times)]
-            passed = time.perf_counter() - start
-            for descriptor in descriptors:
-                proc.close(descriptor.fd)
-            return passed
-
-        return run
-
-    return of
+    return lambda proc: lap(lambda: make(proc).fd, proc.close)
 
 
 def ending(make: Callable[[Process], Process]) -> Callable[[Process], Lap]:
     """Time ending processes; creating them before is not timed."""
-
-    def of(proc: Process) -> Lap:
-        def run(times: int) -> float:
-            processes = [make(proc) for _ in range(times)]
-            start = time.perf_counter()
-            for each in processes:
-                each.end()
-            return time.perf_counter() - start
-
-        return run
-
-    return of
+    return lambda proc: lap_on(lambda: make(proc), Process.end)
 
 
 def stat_cold(proc: Process) -> object:
@@ -134,14 +122,12 @@ def read_page_cold(proc: Process) -> object:
     return proc.read("fd:1", start=PAGE)
 
 
-def missing(proc: Process) -> None:
-    try:
+def read_missing(proc: Process) -> None:
+    with suppress(NotFound):
         proc.read("fd:999999")
-    except NotFound:
-        return
 
 
-def closed(stage: Stage, size: int) -> Lap:
+def closed(stage: BenchStage, size: int) -> Lap:
     """Time the last close of a content; creating it before is not timed.
 
     Redis takes the same time for any size, and then frees the pages in a background thread. If that thread
@@ -149,15 +135,70 @@ def closed(stage: Stage, size: int) -> Lap:
     its own in this area, as in most.
     """
 
-    def run(times: int) -> float:
-        passed = 0.0
-        for _ in range(times):
-            with stage.process() as proc:
-                proc.ingest(texts.log_file(size))
-                stage.settle()
-                start = time.perf_counter()
-                proc.close("fd:1")
-                passed += time.perf_counter() - start
-        return passed
+    def close() -> float:
+        with stage.process() as proc:
+            proc.ingest(texts.log_file(size))
+            stage.settle()
+            return lap(lambda: proc.close("fd:1"))(1)
 
-    return run
+    return self_timed(close)
+
+
+def upkeep(stage: BenchStage) -> Iterator[BenchRow]:
+    """Compare the cost of the sweep and of gc per tree, with few and with many trees.
+
+    A pass of the sweep queries all trees in one batch, and gc collects those that are due; the cost per tree
+    must not grow with their number. The sweep itself is part of the workers: measured here are its queries
+    when nothing is due, the usual case.
+    """
+    counts = [10, 100] if stage.quick else [10, 100, 1000]
+    with ExitStack() as stack:
+        # one store per number of trees, by prefix
+        stores = [stack.enter_context(connect(stage.url, f"trees{count}")) for count in counts]
+        for store, count in zip(stores, counts, strict=True):
+            plant(store, count, "tree")
+        sweeps = [sweeping(store, count) for store, count in zip(stores, counts, strict=True)]
+        gcs = [collecting(stage, store) for store in stores]
+        for case, laps in {"sweep": sweeps, "gc": gcs}.items():
+            rounds = take_turns(laps, stage.budget_s, at_once=1)
+            for number, count in enumerate(counts[1:], 1):
+                pair = rounds.of(number, 0)
+                yield slower(f"{case}, a tree of {count} against {counts[0]}", at_most(1.5), pair)
+
+
+def plant(store: Store, count: int, kind: str) -> list[TreeKeys]:
+    """Create `count` trees of one process each."""
+    trees = [TreeKeys(store.prefix, f"{kind}-{number}") for number in range(count)]
+    for tree in trees:
+        proc = store.process(tree.tree)
+        for _ in range(DESCRIPTORS):
+            proc.create("a descriptor")
+    return trees
+
+
+def sweeping(store: Store, count: int) -> Lap:
+    """Time a pass in which nothing is due, per tree."""
+
+    def look() -> None:
+        now = store.run(redis_now())
+        trees = store.run(process_records.tree_names(store.prefix))
+        store.run(leases.find_due(store.prefix, trees, now))
+        store.run(due_streams.find_due(store.prefix, trees, now))
+        store.run(process_records.finished_trees(store.prefix, trees))
+
+    return lambda times: lap(look)(times) / count
+
+
+def collecting(stage: BenchStage, store: Store) -> Lap:
+    """Time collecting trees, per tree; creating and aging them before is not timed."""
+
+    def collect() -> float:
+        for tree in plant(store, DUE, "due"):
+            stage.plain.hset(tree.record, "used_at", 0)
+            stage.plain.zadd(tree.trees, {tree.tree: 0})
+        start = time.perf_counter()
+        for keys in store.run(collect_trees.due_trees(store.prefix)):
+            assert store.run(collect_trees.collect_tree(keys)).outcome == "gone"
+        return (time.perf_counter() - start) / DUE
+
+    return self_timed(collect)

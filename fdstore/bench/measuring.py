@@ -10,9 +10,12 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Literal, TypeVar
 
+from fdstore.errors import TimedOut
 from fdstore.records import Record
+
+T = TypeVar("T")
 
 Lap = Callable[[int], float]
 """Do the work so many times, and return the seconds that count."""
@@ -21,6 +24,8 @@ Unit = Literal["x", "%", "B", "KB", "MB", "MB/s", "ms", "s", "trips", "count"]
 
 LAP_S = 0.004
 """Target duration of a lap, if one repetition is shorter."""
+
+LOOK_EVERY_S = 0.02
 
 MIN_ROUNDS = 7
 MAX_ROUNDS = 400
@@ -45,7 +50,7 @@ def at_least(limit: float, unit: Unit = "x") -> Bar:
     return Bar(limit=limit, unit=unit, at_least=True)
 
 
-class Row(Record, frozen=True, kw_only=True):
+class BenchRow(Record, frozen=True, kw_only=True):
     """One measurement: the median `value` with its quartiles `low` and `high`, and its bar. `ours` and
     `theirs` are the compared values, as text."""
 
@@ -78,16 +83,49 @@ class Rounds:
         return middle, low, high
 
 
-def lap(work: Callable[[], object]) -> Lap:
-    """Return a lap of work that needs no setup and no cleanup."""
+def lap(work: Callable[[], T], undo: Callable[[T], object] | None = None) -> Lap:
+    """Return a lap of this work. Afterwards `undo` gets what it returned, which is not timed."""
 
     def run(times: int) -> float:
         start = time.perf_counter()
-        for _ in range(times):
-            work()
+        if undo is None:
+            for _ in range(times):
+                work()
+            return time.perf_counter() - start
+        made = [work() for _ in range(times)]
+        passed = time.perf_counter() - start
+        for each in made:
+            undo(each)
+        return passed
+
+    return run
+
+
+def lap_on(make: Callable[[], T], work: Callable[[T], object]) -> Lap:
+    """Return a lap of work on what `make` makes before, which is not timed."""
+
+    def run(times: int) -> float:
+        made = [make() for _ in range(times)]
+        start = time.perf_counter()
+        for each in made:
+            work(each)
         return time.perf_counter() - start
 
     return run
+
+
+def self_timed(once: Callable[[], float]) -> Lap:
+    """Return a lap of work that returns the seconds that count."""
+    return lambda times: sum(once() for _ in range(times))
+
+
+def wait_until(is_so: Callable[[], bool], what: str, patience_s: float) -> None:
+    """Wait until `is_so()`. Raises `TimedOut` after `patience_s`."""
+    until = time.monotonic() + patience_s
+    while not is_so():
+        if time.monotonic() > until:
+            raise TimedOut(what, patience_s)
+        time.sleep(LOOK_EVERY_S)
 
 
 def take_turns(laps: Sequence[Lap], budget_s: float, *, at_once: int | None = None) -> Rounds:
@@ -112,21 +150,21 @@ def row(
     value: float | tuple[float, float, float],
     ours: str = "",
     theirs: str = "",
-) -> Row:
+) -> BenchRow:
     """Return a row, with its value compared to the bar. A single value has no spread."""
     middle, low, high = value if isinstance(value, tuple) else (value, value, value)
-    return Row(
+    return BenchRow(
         case=case, value=middle, low=low, high=high, bar=bar, ok=bar.holds(middle), ours=ours, theirs=theirs
     )
 
 
-def slower(case: str, bar: Bar, rounds: Rounds) -> Row:
+def slower(case: str, bar: Bar, rounds: Rounds) -> BenchRow:
     """Return the time of the first thing divided by that of the second."""
     ours, theirs = rounds.medians
     return row(case, bar, rounds.value(lambda a, b: a / b), format_duration(ours), format_duration(theirs))
 
 
-def share_of_speed(case: str, bar: Bar, rounds: Rounds, size_bytes: int) -> Row:
+def share_of_speed(case: str, bar: Bar, rounds: Rounds, size_bytes: int) -> BenchRow:
     """Return the throughput of the first thing in percent of that of the second."""
     ours, theirs = (f"{size_bytes / median / 1e6:.0f} MB/s" for median in rounds.medians)
     return row(case, bar, rounds.value(lambda a, b: 100 * b / a), ours, theirs)

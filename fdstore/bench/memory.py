@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fdstore.bench import texts
-from fdstore.bench.measuring import Row, at_most, row
-from fdstore.bench.stage import KB, MB, Stage, format_size, keys_of
+from fdstore.bench.measuring import BenchRow, at_most, row
+from fdstore.bench.stage import KB, MB, BenchStage, format_size, keys_of
 from fdstore.client import Process
 
 
-def rows(stage: Stage) -> Iterator[Row]:
+def rows(stage: BenchStage) -> Iterator[BenchRow]:
     yield from rows_of_small(stage)  # first: large requests leave buffers, which Redis frees later
     for size in (100 * KB, MB, 10 * MB) if stage.quick else (100 * KB, MB, 10 * MB, 100 * MB):
         with stage.process() as proc:
@@ -38,7 +38,7 @@ def rows(stage: Stage) -> Iterator[Row]:
         yield row(f"memory over the content, 10 MB {kind}", at_most(7, "%"), 100 * over / stored)
 
 
-def rows_of_small(stage: Stage) -> Iterator[Row]:
+def rows_of_small(stage: BenchStage) -> Iterator[BenchRow]:
     text = texts.of_kind(texts.LOGS, 2 * KB)
     with stage.process() as proc:
         stored = proc.create(text).bytes
@@ -51,18 +51,18 @@ def rows_of_small(stage: Stage) -> Iterator[Row]:
         yield row(f"memory in all over the text, 2 KB logs, one of {others + count}", at_most(950, "B"), over)
 
 
-def beside(stage: Stage, proc: Process, stored: int) -> int:
+def beside(stage: BenchStage, proc: Process, stored: int) -> int:
     """Return the bytes of all keys of a process's first content, without the `stored` bytes of its text."""
     keys = keys_of(proc, 1)
     return used(stage, keys.record, keys.pages, keys.index, keys.holders) - stored
 
 
-def used(stage: Stage, *keys: str) -> int:
+def used(stage: BenchStage, *keys: str) -> int:
     """Return the bytes of these keys, with every field counted."""
     return sum(stage.plain.memory_usage(key, samples=0) or 0 for key in keys)
 
 
-def take(stage: Stage, proc: Process, text: str, count: int) -> int:
+def take(stage: BenchStage, proc: Process, text: str, count: int) -> int:
     """Create a text so many times. Return by how many bytes the memory of Redis has grown."""
     before = stage.plain.info("memory")["used_memory"]
     for _ in range(count):

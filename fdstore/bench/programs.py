@@ -15,7 +15,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -26,18 +25,17 @@ import msgspec
 
 from fdstore.agent.program_loader import Bundle, Program
 from fdstore.bench import texts
-from fdstore.bench.crew import run_worker
-from fdstore.bench.measuring import Row, at_most, format_duration, row
+from fdstore.bench.child import output_of
+from fdstore.bench.crew import record_of, run_worker, wait_for_end, wake
+from fdstore.bench.measuring import BenchRow, at_most, format_duration, row, wait_until
 from fdstore.bench.process_tree import children, memory_bytes, peak_memory, processor_s
-from fdstore.bench.slow_model import Question, SlowModel, slow_model
-from fdstore.bench.stage import GB, KB, MB, UNBOUNDED, Stage, format_size
+from fdstore.bench.slow_model import ArrivedQuestion, SlowModel, slow_model
+from fdstore.bench.stage import GB, KB, MB, UNBOUNDED, BenchStage, format_size
 from fdstore.client import Process
-from fdstore.errors import TimedOut
 from fdstore.results.python_config import AskSection, PythonSection
-from fdstore.runtime.queue import Dispatcher
 from fdstore.store import tree_limits
 from fdstore.store.contents.staging import DEFAULT_PAGE_SIZE
-from fdstore.store.processes import process_records, processes, waiting
+from fdstore.store.processes import process_records, processes
 from fdstore.store.processes.asks import PER_LANE
 from fdstore.text.paging import pages_of
 from fdstore.tools.process_task import SpawnTask, encode_task
@@ -46,7 +44,6 @@ PEER = "FDSTORE_BENCH_RLMS"
 PEER_MISSING = f"rlms was not measured: ${PEER} names no Python that has it (`pip install rlms` in a venv)"
 
 PATIENCE_S = 180.0
-LOOK_EVERY_S = 0.02
 PAGES = 13
 """The size of a part: some 50 KB. Unlike parts by characters, these are known to be so many."""
 
@@ -83,7 +80,7 @@ print(len(answers))
 """
 
 
-def rows(stage: Stage) -> Iterator[Row]:
+def rows(stage: BenchStage) -> Iterator[BenchRow]:
     many, answer_s = (40, 0.1) if stage.quick else (400, 0.5)
     pages = FEW_PAGES if stage.quick else PAGES
     shape = f"{many} asks of {answer_s:g} s about {format_size(many * pages * DEFAULT_PAGE_SIZE)}"
@@ -102,7 +99,7 @@ def rows(stage: Stage) -> Iterator[Row]:
                 if theirs:
                     value = run.seconds / theirs.seconds
                     case = f"{shape}, {name}, against rlms"
-                    yield row(case, at_most(1.0), value, run.shown, theirs.shown)
+                    yield row(case, at_most(1.0), value, run.shown, format_duration(theirs.seconds))
             yield many_at_once(stage, model, [pid, other])
         ours, bare = (f"{value:.1f} ms" for value in (alone.processor_ms, sdk_ms))
         value = alone.processor_ms - sdk_ms
@@ -128,7 +125,7 @@ class Run(msgspec.Struct, frozen=True):
 
 
 def ask_about_parts(
-    stage: Stage, workers: Sequence[int], parts: int, pages: int, at_once: int = AT_ONCE
+    stage: BenchStage, workers: Sequence[int], parts: int, pages: int, at_once: int = AT_ONCE
 ) -> Run:
     """Run a program that asks about all parts of a text."""
     text = text_of(parts, pages)
@@ -137,14 +134,14 @@ def ask_about_parts(
     with running(stage, ASK_ALL.format(pages=pages), parts, at_once=at_once, text=text) as root:
         until(lambda: snapshot_bytes(stage, root) > 0)
         stored_at = time.monotonic()
-        until(lambda: state_of(stage, root) != "running")
+        until(lambda: record_of(stage, root.id).state != "running")
         left_s = time.monotonic() - stored_at
     seconds = time.monotonic() - start
     spent_s = sum(map(processor_s, workers)) - before_s
     return Run(seconds, 1000 * spent_s / parts, 1000 * left_s)
 
 
-def many_at_once(stage: Stage, model: SlowModel, workers: Sequence[int]) -> Row:
+def many_at_once(stage: BenchStage, model: SlowModel, workers: Sequence[int]) -> BenchRow:
     asks, at_once, answer_s = (80, 100, 0.1) if stage.quick else (1000, 100, 1.0)
     model.answer_after(answer_s)
     run = ask_about_parts(stage, workers, asks, FEW_PAGES, at_once)
@@ -157,12 +154,10 @@ def many_at_once(stage: Stage, model: SlowModel, workers: Sequence[int]) -> Row:
 
 def processor_of_sdk(model: SlowModel, parts: int, pages: int) -> float:
     """Return the processor time of the SDK for each request, in ms, with the same requests."""
-    command = [sys.executable, "-m", "fdstore.bench.sdk_asks", model.base_url, str(parts), str(pages)]
-    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    return 1000 * float(output) / parts
+    return 1000 * float(output_of("sdk_asks", model.base_url, parts, pages)) / parts
 
 
-def snapshot(stage: Stage, model: SlowModel, asks: int) -> Row:
+def snapshot(stage: BenchStage, model: SlowModel, asks: int) -> BenchRow:
     """Measure a stored program without variables of its own, while it waits for all of its asks."""
     model.answer_after(0.2)
     with running(stage, ASK_NOTHING.format(asks=asks), asks) as root:
@@ -172,7 +167,7 @@ def snapshot(stage: Stage, model: SlowModel, asks: int) -> Row:
     return row(case, at_most(64, "KB"), size / KB)
 
 
-def large_text(stage: Stage, model: SlowModel, worker: int) -> Row:
+def large_text(stage: BenchStage, model: SlowModel, worker: int) -> BenchRow:
     """Measure the memory of the worker of a program that searches 1 GB, splits it, and asks of few parts."""
     theirs = ""
     model.answer_after(0.1)
@@ -189,7 +184,9 @@ def large_text(stage: Stage, model: SlowModel, worker: int) -> Row:
     return row(case, at_most(100, "MB"), grown, f"{grown:.0f} MB", theirs)
 
 
-def killed_worker(stage: Stage, model: SlowModel, worker: int, parts: int, pages: int) -> Iterator[Row]:
+def killed_worker(
+    stage: BenchStage, model: SlowModel, worker: int, parts: int, pages: int
+) -> Iterator[BenchRow]:
     """Kill the only worker when half of the asks are answered, and let another one finish. Count the answered
     asks that are asked again."""
     with ExitStack() as others:
@@ -211,7 +208,7 @@ def killed_worker(stage: Stage, model: SlowModel, worker: int, parts: int, pages
     yield row(case, at_most(FEW_AT_ONCE, "count"), under_way)
 
 
-def asked_again(questions: Sequence[Question], done: set[int], killed_at: float) -> tuple[int, int]:
+def asked_again(questions: Sequence[ArrivedQuestion], done: set[int], killed_at: float) -> tuple[int, int]:
     """Return how many parts that had an answer were asked again, and how many others were asked twice."""
     before = {each.part for each in questions if each.at_s <= killed_at}
     after = {each.part for each in questions if each.at_s > killed_at}
@@ -226,10 +223,6 @@ class PeerRun(msgspec.Struct, frozen=True):
 
     seconds: float
     memory_bytes: int
-
-    @property
-    def shown(self) -> str:
-        return format_duration(self.seconds)
 
 
 def peer() -> str:
@@ -297,7 +290,7 @@ def parts_of(text: str, pages: int) -> list[str]:
 
 
 @contextmanager
-def ready_worker(stage: Stage, model: SlowModel) -> Iterator[int]:
+def ready_worker(stage: BenchStage, model: SlowModel) -> Iterator[int]:
     """Start a worker, let it import its modules, and yield its pid."""
     with run_worker(stage, model, SLOTS) as pid:
         for _ in range(2):
@@ -308,7 +301,7 @@ def ready_worker(stage: Stage, model: SlowModel) -> Iterator[int]:
 
 @contextmanager
 def running(
-    stage: Stage, code: str, printed: int, *, at_once: int = AT_ONCE, text: str = "", size: int = 0
+    stage: BenchStage, code: str, printed: int, *, at_once: int = AT_ONCE, text: str = "", size: int = 0
 ) -> Iterator[Process]:
     """Launch an agent that runs the code over a text, or over `size` bytes of logs. Wait after the block
     until it has ended, and check what its program has `printed`: how many asks it made."""
@@ -331,22 +324,15 @@ def running(
         root.create(text)
     # after its text is there: a worker may find it before it is woken
     stage.store.run(processes.launch(root.handle, encode_task(SpawnTask(query=f"<code>{code}</code>"))))
-    dispatcher = Dispatcher(stage.url, prefix=stage.store.prefix)
-    dispatcher.wake(root.id)
-    dispatcher.close()
+    wake(stage, root.id)
     yield root
-    stage.store.run(waiting.wait_until_ended(stage.store.prefix, [root.id], PATIENCE_S))
-    record = stage.store.run(process_records.record(stage.store.prefix, root.id))
+    record = wait_for_end(stage, root.id, PATIENCE_S)
     assert (record.state, record.exit_code) == ("exited", 0), record
     result = stage.store.run(process_records.answer_of(stage.store.prefix, root.id)).text
     assert f"\n{printed}\n" in result, result
 
 
-def state_of(stage: Stage, root: Process) -> str:
-    return stage.store.run(process_records.record(stage.store.prefix, root.id)).state
-
-
-def snapshot_bytes(stage: Stage, root: Process) -> int:
+def snapshot_bytes(stage: BenchStage, root: Process) -> int:
     """Return the size of the stored program of a process, 0 for none."""
     fields: Any = stage.plain.hgetall(root.handle.keys.python)
     version = msgspec.json.decode(fields.get(b"head", b"{}")).get("snapshot", "")
@@ -354,7 +340,7 @@ def snapshot_bytes(stage: Stage, root: Process) -> int:
     return sum(len(fields[name]) for name in pieces)
 
 
-def answered(stage: Stage, root: Process) -> set[int]:
+def answered(stage: BenchStage, root: Process) -> set[int]:
     """Return the parts whose answers are stored. The host calls of the program before its first ask are two:
     for the text, and for its parts."""
     names: Any = stage.plain.hkeys(root.handle.keys.asks)
@@ -363,8 +349,4 @@ def answered(stage: Stage, root: Process) -> set[int]:
 
 
 def until(is_so: Callable[[], bool]) -> None:
-    give_up_at = time.monotonic() + PATIENCE_S
-    while not is_so():
-        if time.monotonic() > give_up_at:
-            raise TimedOut("the expected state of a program", PATIENCE_S)
-        time.sleep(LOOK_EVERY_S)
+    wait_until(is_so, "the expected state of a program", PATIENCE_S)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 
 from fdstore.bench import texts
-from fdstore.bench.measuring import Lap, Row, at_most, format_duration, lap, row, slower, take_turns
-from fdstore.bench.stage import KB, Stage
+from fdstore.bench.measuring import BenchRow, Lap, at_most, format_duration, lap, lap_on, row, take_turns
+from fdstore.bench.stage import KB, BenchStage
 from fdstore.client import Process
 
 TABLE = 1000
 """Descriptors of the process that is forked."""
 
 
-def rows(stage: Stage) -> Iterator[Row]:
+def rows(stage: BenchStage) -> Iterator[BenchRow]:
     text = texts.of_kind(texts.LOGS, 4 * KB)
     ping = lap(stage.plain.ping)
     with stage.process() as proc:
@@ -23,7 +22,7 @@ def rows(stage: Stage) -> Iterator[Row]:
         rounds = take_turns([spawn_lap(proc.fork)], stage.budget_s, at_once=5)
         value = rounds.value(lambda forked: forked * 1000)
         yield row(f"fork, {TABLE} descriptors", at_most(5, "ms"), value, format_duration(rounds.medians[0]))
-        yield row(f"fork, {TABLE} descriptors: round trips", at_most(1, "trips"), stage.trips(proc.fork))
+        yield stage.round_trips(f"fork, {TABLE} descriptors", 1, proc.fork)
     with stage.process() as proc:
         proc.create(text)
         with_one, without = spawn_lap(lambda: proc.child(share=["fd:1"])), spawn_lap(proc.child)
@@ -32,33 +31,14 @@ def rows(stage: Stage) -> Iterator[Row]:
         more, less, pinged = map(format_duration, rounds.medians)
         yield row("share of a descriptor, of a PING", at_most(0.5), value, f"{more} - {less}", pinged)
     with stage.process() as proc:
-        yield slower(
-            "close, against PING", at_most(1.5), take_turns([closing(proc, text), ping], stage.budget_s)
-        )
+        yield stage.compare("close, against PING", at_most(1.5), closing(proc, text), ping)
 
 
 def spawn_lap(make: Callable[[], Process]) -> Lap:
     """Time creating processes; ending them afterwards is not timed."""
-
-    def run(times: int) -> float:
-        start = time.perf_counter()
-        children = [make() for _ in range(times)]
-        passed = time.perf_counter() - start
-        for child in children:
-            child.end()
-        return passed
-
-    return run
+    return lap(make, Process.end)
 
 
 def closing(proc: Process, text: str) -> Lap:
     """Time closing descriptors without other holders; creating them before is not timed."""
-
-    def run(times: int) -> float:
-        fds = [proc.create(text).fd for _ in range(times)]
-        start = time.perf_counter()
-        for fd in fds:
-            proc.close(fd)
-        return time.perf_counter() - start
-
-    return run
+    return lap_on(lambda: proc.create(text).fd, proc.close)

@@ -11,7 +11,6 @@ makes it print the questions so far, and a number sets `ANSWER_S`.
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 import threading
 import time
@@ -20,6 +19,7 @@ from contextlib import contextmanager
 
 import msgspec
 
+from fdstore.bench.child import LineChild, line_child
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow
 from fdstore.testing.requests import text_of
 from fdstore.testing.server import API_KEY
@@ -28,7 +28,7 @@ CODE = re.compile(r"<code>\n(.*)\n</code>", re.DOTALL)
 PART = re.compile(r"\(part (\d+)\)\s*$")
 
 
-class Question(msgspec.Struct, frozen=True):
+class ArrivedQuestion(msgspec.Struct, frozen=True):
     """A question that arrived: the number of its part, and when, by the monotonic clock."""
 
     part: int
@@ -38,10 +38,10 @@ class Question(msgspec.Struct, frozen=True):
 class SlowModel:
     """A running process of this module."""
 
-    def __init__(self, process: subprocess.Popen[str], answer_s: float) -> None:
-        self._process = process
+    def __init__(self, child: LineChild, answer_s: float) -> None:
+        self._child = child
         self.answer_s = answer_s
-        self.base_url = self._line()
+        self.base_url = child.hear()
 
     @property
     def environ(self) -> Mapping[str, str]:
@@ -50,48 +50,35 @@ class SlowModel:
 
     def answer_after(self, seconds: float) -> None:
         """Answer further questions after so many seconds."""
-        self._say(str(seconds))
+        self._child.say(str(seconds))
         self.answer_s = seconds
 
-    def questions(self) -> list[Question]:
+    def questions(self) -> list[ArrivedQuestion]:
         """Return the questions so far, in order of arrival."""
-        self._say("questions")
-        return msgspec.json.decode(self._line(), type=list[Question])
-
-    def _say(self, line: str) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(f"{line}\n")
-        self._process.stdin.flush()
-
-    def _line(self) -> str:
-        assert self._process.stdout is not None
-        return self._process.stdout.readline().strip()
+        self._child.say("questions")
+        return msgspec.json.decode(self._child.hear(), type=list[ArrivedQuestion])
 
 
 @contextmanager
 def slow_model(answer_s: float) -> Iterator[SlowModel]:
     """Start a model for the block."""
-    command = [sys.executable, "-m", "fdstore.bench.slow_model", str(answer_s)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            yield SlowModel(process, answer_s)
-        finally:
-            process.kill()
+    with line_child("slow_model", answer_s) as child:
+        yield SlowModel(child, answer_s)
 
 
-class Script:
+class ModelReplies:
     """The replies of both models."""
 
     def __init__(self, answer_s: float) -> None:
         self.answer_s = answer_s
         self._lock = threading.Lock()
-        self._questions: list[Question] = []
+        self._questions: list[ArrivedQuestion] = []
 
     def reply(self, request: Request) -> Reply:
         text = request.last_text()
         if (part := PART.search(text[-100:])) is not None:
             with self._lock:
-                self._questions.append(Question(int(part[1]), time.monotonic()))
+                self._questions.append(ArrivedQuestion(int(part[1]), time.monotonic()))
             return slow(say("There is one date."), self.answer_s)
         told = "\n".join(text_of(message.get("content")) for message in request.messages)
         if request.turn_number > 0 or (code := CODE.search(told)) is None:
@@ -104,14 +91,14 @@ class Script:
 
 
 def main(answer_s: float) -> None:
-    script = Script(answer_s)
-    with ScriptedModel(script.reply) as model:
+    replies = ModelReplies(answer_s)
+    with ScriptedModel(replies.reply) as model:
         print(model.base_url, flush=True)
         for line in sys.stdin:
             if line == "questions\n":
-                print(script.questions().decode(), flush=True)
+                print(replies.questions().decode(), flush=True)
             else:
-                script.answer_s = float(line)
+                replies.answer_s = float(line)
 
 
 if __name__ == "__main__":

@@ -19,13 +19,13 @@ import redis
 from fdstore.agent.program_loader import Bundle, Program
 from fdstore.bench import texts
 from fdstore.bench.bare_task import BARE
-from fdstore.bench.crew import run_worker
-from fdstore.bench.measuring import Lap, Row, at_most, format_duration, row, take_turns
-from fdstore.bench.stage import KB, Stage
+from fdstore.bench.crew import run_worker, wait_for_end
+from fdstore.bench.measuring import BenchRow, Lap, at_most, format_duration, row, self_timed, take_turns
+from fdstore.bench.stage import KB, BenchStage
 from fdstore.client import Process
 from fdstore.errors import TimedOut
 from fdstore.runtime.queue import Dispatcher
-from fdstore.store.processes import processes, waiting
+from fdstore.store.processes import processes
 from fdstore.testing import ScriptedModel, say
 from fdstore.tools.process_task import SpawnTask, encode_task
 
@@ -36,7 +36,7 @@ PLACES = 4
 PATIENCE_S = 20.0
 
 
-def rows(stage: Stage) -> Iterator[Row]:
+def rows(stage: BenchStage) -> Iterator[BenchRow]:
     with (
         ScriptedModel(lambda _: say("It was read.")) as model,
         run_worker(stage, model, PLACES, "fdstore.bench.bare_task"),
@@ -69,7 +69,7 @@ class CommandMonitor:
 
 
 @contextmanager
-def monitoring(stage: Stage) -> Iterator[CommandMonitor]:
+def monitoring(stage: BenchStage) -> Iterator[CommandMonitor]:
     with (
         redis.Redis.from_url(stage.url, socket_timeout=PATIENCE_S) as client,
         client.monitor() as monitor,
@@ -77,7 +77,7 @@ def monitoring(stage: Stage) -> Iterator[CommandMonitor]:
         yield CommandMonitor(monitor)
 
 
-def spawning(stage: Stage, monitor: CommandMonitor, parent: Process) -> Lap:
+def spawning(stage: BenchStage, monitor: CommandMonitor, parent: Process) -> Lap:
     """Time spawning children as the tool `spawn` does, one at a time; each runs to its end."""
     text = texts.of_kind(texts.LOGS, 4 * KB)
     fds = [parent.create(text).fd for _ in range(SHARED)]
@@ -85,38 +85,31 @@ def spawning(stage: Stage, monitor: CommandMonitor, parent: Process) -> Lap:
         root="reader", programs={"reader": Program(name="reader", model="any", tools=("read_fd",))}
     )
     program = processes.Program("reader", bundle.digest(), bundle.to_json())
-    brief = encode_task(SpawnTask(query="Read.", preload=fds))
+    task = encode_task(SpawnTask(query="Read.", preload=fds))
     dispatcher = Dispatcher(stage.url, prefix=stage.store.prefix)
 
-    def run(times: int) -> float:
-        passed = 0.0
-        for _ in range(times):
-            start = time.time()
-            operation = processes.create_child(
-                parent.handle, fds, state="ready", program=program, brief=brief
-            )
-            child = stage.store.run(operation)
-            dispatcher.wake(child.id)
-            # the worker's first read of its descriptor table
-            passed += monitor.time_of(child.keys.fds) - start
-            stage.store.run(waiting.wait_until_ended(stage.store.prefix, [child.id], PATIENCE_S))
+    def spawn() -> float:
+        start = time.time()
+        making = processes.create_child(parent.handle, fds, state="ready", program=program, brief=task)
+        child = stage.store.run(making)
+        dispatcher.wake(child.id)
+        # the worker's first read of its descriptor table
+        passed = monitor.time_of(child.keys.fds) - start
+        wait_for_end(stage, child.id, PATIENCE_S)
         return passed
 
-    return run
+    return self_timed(spawn)
 
 
-def bare(stage: Stage, monitor: CommandMonitor) -> Lap:
+def bare(stage: BenchStage, monitor: CommandMonitor) -> Lap:
     """Time messages whose task does nothing, sent in the same way."""
     dispatcher = Dispatcher(stage.url, prefix=stage.store.prefix)
     numbers = count(1)
 
-    def run(times: int) -> float:
-        passed = 0.0
-        for _ in range(times):
-            key = f"{BARE}{next(numbers)}"
-            start = time.time()
-            dispatcher.wake(key)
-            passed += monitor.time_of(key) - start
-        return passed
+    def wake() -> float:
+        key = f"{BARE}{next(numbers)}"
+        start = time.time()
+        dispatcher.wake(key)
+        return monitor.time_of(key) - start
 
-    return run
+    return self_timed(wake)

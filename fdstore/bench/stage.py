@@ -13,6 +13,7 @@ from contextlib import contextmanager
 
 import redis
 
+from fdstore.bench.measuring import Bar, BenchRow, Lap, at_most, row, share_of_speed, slower, take_turns
 from fdstore.client import Process, Store, connect
 from fdstore.local.redis_server import PrivateServer
 from fdstore.records import TreeLimits
@@ -29,7 +30,7 @@ CPUS = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set[int]
 """The CPUs of this program at import; a nested stage runs on some of them only."""
 
 
-class Stage:
+class BenchStage:
     """A server with both clients. `quick` skips large measurements."""
 
     def __init__(self, url: str, store: Store, plain: redis.Redis, *, quick: bool) -> None:
@@ -60,6 +61,19 @@ class Stage:
         while self.plain.info("memory").get("lazyfree_pending_objects", 0) and time.monotonic() < until:
             time.sleep(0.005)
 
+    def compare(self, case: str, bar: Bar, ours: Lap, theirs: Lap, *, at_once: int | None = None) -> BenchRow:
+        """Measure our time as a multiple of theirs."""
+        return slower(case, bar, take_turns([ours, theirs], self.budget_s, at_once=at_once))
+
+    def compare_speed(self, case: str, bar: Bar, ours: Lap, theirs: Lap, size_bytes: int) -> BenchRow:
+        """Measure our throughput in percent of theirs, by long laps that move so many bytes."""
+        rounds = take_turns([ours, theirs], self.budget_s, at_once=1)
+        return share_of_speed(case, bar, rounds, size_bytes)
+
+    def round_trips(self, case: str, most: int, *works: Callable[[], object]) -> BenchRow:
+        """Count the round trips of the work that has most."""
+        return row(f"{case}: round trips", at_most(most, "trips"), max(map(self.trips, works)))
+
     def trips(self, work: Callable[[], object]) -> int:
         """Return the number of round trips of `work`, once connected."""
         work()
@@ -75,7 +89,7 @@ class Stage:
 @contextmanager
 def stage(
     *, quick: bool, own_processor: bool = True, options: Mapping[str, str | int] | None = None
-) -> Iterator[Stage]:
+) -> Iterator[BenchStage]:
     """Start a private server and its clients for the block. `own_processor`: reserve a CPU for the server."""
     with (
         PrivateServer(options) as server,
@@ -83,7 +97,7 @@ def stage(
         connect(server.url) as store,
         redis.Redis.from_url(server.url) as plain,
     ):
-        yield Stage(server.url, store, plain, quick=quick)
+        yield BenchStage(server.url, store, plain, quick=quick)
 
 
 @contextmanager

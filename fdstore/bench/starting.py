@@ -7,11 +7,11 @@ import sys
 from collections.abc import Iterator
 from functools import partial
 
-from fdstore.bench.measuring import Row, at_most, format_duration, lap, row, take_turns
-from fdstore.bench.stage import Stage
+from fdstore.bench.measuring import BenchRow, at_most, format_duration, lap, row, take_turns
+from fdstore.bench.stage import BenchStage
 
 
-def rows(stage: Stage) -> Iterator[Row]:
+def rows(stage: BenchStage) -> Iterator[BenchRow]:
     python = [sys.executable, "-c", "pass"]
     for case, command, bar in (
         ("import fdstore, over python", [sys.executable, "-c", "import fdstore"], 60),

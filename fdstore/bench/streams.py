@@ -8,8 +8,6 @@ text. All is measured with the append-only file on.
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -18,20 +16,9 @@ from functools import partial
 from queue import SimpleQueue
 
 from fdstore.bench import texts
-from fdstore.bench.following import digest
-from fdstore.bench.measuring import (
-    Lap,
-    Rounds,
-    Row,
-    at_least,
-    at_most,
-    lap,
-    row,
-    share_of_speed,
-    slower,
-    take_turns,
-)
-from fdstore.bench.stage import MB, Stage, keys_of
+from fdstore.bench.child import LineChild, digest, line_child
+from fdstore.bench.measuring import BenchRow, Lap, Rounds, at_least, at_most, lap, row, self_timed, take_turns
+from fdstore.bench.stage import MB, BenchStage, keys_of
 from fdstore.client import Process, StreamWriter
 from fdstore.store.contents.staging import DEFAULT_PAGE_SIZE
 
@@ -55,113 +42,97 @@ OPTIONS: dict[str, str | int] = {
 """Server options. A rewrite of the append-only file would hide its growth."""
 
 
-def rows(stage: Stage) -> Iterator[Row]:
+def rows(stage: BenchStage) -> Iterator[BenchRow]:
     yield followed(stage)
     yield from small_writes(stage)
     yield latency(stage)
 
 
-def followed(stage: Stage) -> Row:
+def followed(stage: BenchStage) -> BenchRow:
     """Measure appends of 64 KB with a live follower."""
     text = texts.of_kind(texts.LOGS, BLOCK_BYTES)
     with stage.process() as proc, follower(stage, proc) as reader:
-        laps = [appending(stage, proc, reader, text), appending_bare(stage, text, BLOCKS)]
-        rounds = take_turns(laps, stage.budget_s, at_once=1)
-    return share_of_speed("append, 64 KB, with a live tail", at_least(35, "%"), rounds, BLOCKS * len(text))
+        laps = appending(stage, proc, reader, text), appending_bare(stage, text, BLOCKS)
+        case = "append, 64 KB, with a live tail"
+        return stage.compare_speed(case, at_least(35, "%"), *laps, BLOCKS * len(text))
 
 
-def appending(stage: Stage, proc: Process, reader: Follower, text: str) -> Lap:
+def appending(stage: BenchStage, proc: Process, reader: FollowerProcess, text: str) -> Lap:
     """Time writing the text `BLOCKS` times to a followed stream until all is stored."""
     whole = digest([BEGIN, text * BLOCKS])
 
-    def run(times: int) -> float:
-        passed = 0.0
-        for _ in range(times):
-            with proc.open_stream() as out:
-                out.write(BEGIN)
-                out.flush()
-                reader.begin(out.fd)
-                start = time.perf_counter()
-                for _ in range(BLOCKS):
-                    out.write(text)
-                out.flush()
-                passed += time.perf_counter() - start
-            if reader.got() != whole:
-                raise RuntimeError("the follower did not get what was written")
-            proc.close(out.fd)
-            stage.settle()
+    def append() -> float:
+        with proc.open_stream() as out:
+            out.write(BEGIN)
+            out.flush()
+            reader.begin(out.fd)
+            start = time.perf_counter()
+            for _ in range(BLOCKS):
+                out.write(text)
+            out.flush()
+            passed = time.perf_counter() - start
+        if reader.got() != whole:
+            raise RuntimeError("the follower did not get what was written")
+        proc.close(out.fd)
+        stage.settle()
         return passed
 
-    return run
+    return self_timed(append)
 
 
-def appending_bare(stage: Stage, text: str, count: int) -> Lap:
+def appending_bare(stage: BenchStage, text: str, count: int) -> Lap:
     """Time appending the text to a string with redis-py."""
 
-    def run(times: int) -> float:
-        passed = 0.0
-        for _ in range(times):
-            start = time.perf_counter()
-            for _ in range(count):
-                stage.plain.append("appended", text)
-            passed += time.perf_counter() - start
-            stage.plain.unlink("appended")
-            stage.settle()
+    def append() -> float:
+        passed = lap(lambda: stage.plain.append("appended", text))(count)
+        stage.plain.unlink("appended")
+        stage.settle()
         return passed
 
-    return run
+    return self_timed(append)
 
 
-class Follower:
-    """A process that follows one stream after the other; see `fdstore.bench.following`."""
+class FollowerProcess:
+    """A process that follows one stream after the other; see `fdstore.bench.child`."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        self._told, self._tells = process.stdin, process.stdout
+    def __init__(self, child: LineChild) -> None:
+        self._child = child
 
     def begin(self, fd: str) -> None:
         """Follow the stream, and return when the follower has received its existing text."""
-        self._told.write(f"{fd}\n")
-        self._told.flush()
-        self._tells.readline()
+        self._child.say(fd)
+        self._child.hear()
 
     def got(self) -> str:
         """Return the digest of all received text, once the stream has ended."""
-        return self._tells.readline().strip()
+        return self._child.hear()
 
 
 @contextmanager
-def follower(stage: Stage, proc: Process) -> Iterator[Follower]:
-    command = [sys.executable, "-m", "fdstore.bench.following", stage.url, proc.id]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            yield Follower(process)
-        finally:
-            process.kill()
+def follower(stage: BenchStage, proc: Process) -> Iterator[FollowerProcess]:
+    with line_child("child", "follow", stage.url, proc.id) as child:
+        yield FollowerProcess(child)
 
 
-def small_writes(stage: Stage) -> Iterator[Row]:
+def small_writes(stage: BenchStage) -> Iterator[BenchRow]:
     """Measure writes of 100 bytes: bytes per second, and bytes of the append-only file per byte."""
     text = "x" * (SMALL_BYTES - 1) + "\n"
     log_ratios: list[float] = []
     with stage.process() as proc:
 
-        def writing(times: int) -> float:
-            passed = 0.0
-            for _ in range(times):
-                before = log_bytes(stage)
-                start = time.perf_counter()
-                with proc.open_stream() as out:
-                    for _ in range(SMALL_TOTAL // SMALL_BYTES):
-                        out.write(text)
-                passed += time.perf_counter() - start
-                log_ratios.append((log_bytes(stage) - before) / SMALL_TOTAL)
-                proc.close(out.fd)
-                stage.settle()
+        def write() -> float:
+            before = log_bytes(stage)
+            start = time.perf_counter()
+            with proc.open_stream() as out:
+                for _ in range(SMALL_TOTAL // SMALL_BYTES):
+                    out.write(text)
+            passed = time.perf_counter() - start
+            log_ratios.append((log_bytes(stage) - before) / SMALL_TOTAL)
+            proc.close(out.fd)
+            stage.settle()
             return passed
 
-        laps = [writing, appending_bare(stage, text, SMALL_REFERENCE)]
+        laps = [self_timed(write), appending_bare(stage, text, SMALL_REFERENCE)]
         rounds = take_turns(laps, stage.budget_s, at_once=1)
     speed = rounds.value(lambda ours, _: SMALL_TOTAL / ours / MB)
     theirs = SMALL_REFERENCE * SMALL_BYTES / rounds.medians[1] / MB
@@ -169,13 +140,13 @@ def small_writes(stage: Stage) -> Iterator[Row]:
     yield row("write, 100 bytes: log, over the text", at_most(2.5), Rounds([log_ratios]).value(float))
 
 
-def log_bytes(stage: Stage) -> int:
+def log_bytes(stage: BenchStage) -> int:
     """Return the length of the append-only file. Redis writes it before it answers the next request."""
     stage.plain.ping()
     return int(stage.plain.info("persistence")["aof_current_size"])
 
 
-def latency(stage: Stage) -> Row:
+def latency(stage: BenchStage) -> BenchRow:
     """Measure the time from the call that appends a line until a waiting reader has it."""
     arrivals: SimpleQueue[float] = SimpleQueue()
     with stage.process() as proc:
@@ -184,9 +155,10 @@ def latency(stage: Stage) -> Row:
         with proc.open_stream() as out:
             reader = threading.Thread(target=note_arrivals, args=(proc, out.fd, arrivals))
             reader.start()
-            rounds = take_turns([sending(stage, out, arrivals), page], stage.budget_s)
+            case = "append to a waiting reader's hands, against HGET"
+            measured = stage.compare(case, at_most(10), sending(stage, out, arrivals), page)
         reader.join()
-    return slower("append to a waiting reader's hands, against HGET", at_most(10), rounds)
+    return measured
 
 
 def note_arrivals(proc: Process, fd: str, arrivals: SimpleQueue[float]) -> None:
@@ -195,18 +167,15 @@ def note_arrivals(proc: Process, fd: str, arrivals: SimpleQueue[float]) -> None:
         arrivals.put(time.perf_counter())
 
 
-def sending(stage: Stage, out: StreamWriter, arrivals: SimpleQueue[float]) -> Lap:
+def sending(stage: BenchStage, out: StreamWriter, arrivals: SimpleQueue[float]) -> Lap:
     """Time appending a line until it has arrived."""
 
-    def run(times: int) -> float:
-        passed = 0.0
-        for _ in range(times):
-            while not stage.plain.info("clients")["blocked_clients"]:
-                pass  # until the reader blocks
-            start = time.perf_counter()
-            out.write("a line\n")
-            out.flush()
-            passed += arrivals.get(timeout=PATIENCE_S) - start
-        return passed
+    def send() -> float:
+        while not stage.plain.info("clients")["blocked_clients"]:
+            pass  # until the reader blocks
+        start = time.perf_counter()
+        out.write("a line\n")
+        out.flush()
+        return arrivals.get(timeout=PATIENCE_S) - start
 
-    return run
+    return self_timed(send)

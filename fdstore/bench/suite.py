@@ -20,10 +20,10 @@ from fdstore.bench import (
     windows,
     writing,
 )
-from fdstore.bench.measuring import Row
-from fdstore.bench.stage import Stage, stage
+from fdstore.bench.measuring import BenchRow
+from fdstore.bench.stage import BenchStage, stage
 
-AREAS: dict[str, Callable[[Stage], Iterator[Row]]] = {
+AREAS: dict[str, Callable[[BenchStage], Iterator[BenchRow]]] = {
     "reading": reading.rows,
     "bytes": windows.rows,
     "names": names.rows,
@@ -51,7 +51,7 @@ LONG = frozenset({"agents", "growth", "programs"})
 """Areas that always take long: `quick` skips them unless they are named."""
 
 
-def measure(areas: Collection[str] = (), *, quick: bool = False) -> Iterator[Row]:
+def measure(areas: Collection[str] = (), *, quick: bool = False) -> Iterator[BenchRow]:
     """Run the measurements of these areas (default: all), one per iteration. `quick` skips contents larger
     than 10 MB and spends less time on each.
 

@@ -17,8 +17,8 @@ import redis
 from fdstore.bench.agent_trips import LONG, agent_steps, long, once, short
 from fdstore.bench.counting import Trips, counting_store
 from fdstore.bench.fresh_trees import drop_with_numbers
-from fdstore.bench.measuring import Row, at_most, row
-from fdstore.bench.stage import Stage
+from fdstore.bench.measuring import BenchRow, at_most, row
+from fdstore.bench.stage import BenchStage
 from fdstore.client import Process, StreamWriter
 from fdstore.store.processes import waiting
 from fdstore.store.streams import streams
@@ -40,7 +40,7 @@ Prepare = Callable[[Process, int], Work]
 """Prepare the `number`-th run of an operation with another client, and return the operation."""
 
 
-def rows(stage: Stage) -> Iterator[Row]:
+def rows(stage: BenchStage) -> Iterator[BenchRow]:
     for found in measure(stage.url):
         bar = at_most(LARGER.get(found.case, MOST), "trips")
         yield row(f"{found.case}: first", bar, len(found.first))
@@ -61,7 +61,8 @@ def connecting(url: str) -> Iterator[Trips]:
     counts: dict[str, list[list[str]]] = {"connect": [], "open a new process": [], "open a process": []}
     for number in range(2):
         if not number:
-            forget_scripts(url)
+            with redis.Redis.from_url(url) as plain:
+                plain.script_flush()  # as if the server had just started
         store, runner = counting_store(url)
         with store:
             counts["connect"].append(runner.taken())
@@ -72,12 +73,6 @@ def connecting(url: str) -> Iterator[Trips]:
             store.drop_tree(f"new{number}")
     for case, (first, again) in counts.items():
         yield Trips(case, first, again)
-
-
-def forget_scripts(url: str) -> None:
-    """Make the server forget all scripts, as if it had just started."""
-    with redis.Redis.from_url(url) as plain:
-        plain.script_flush()
 
 
 def counted(url: str, plain: redis.Redis, case: str, prepare: Prepare) -> Trips:
@@ -108,24 +103,14 @@ def counted(url: str, plain: redis.Redis, case: str, prepare: Prepare) -> Trips:
 # --- what is counted
 
 
-def on_text(work: Callable[[Process, str], object], text: str | bytes = LONG) -> Prepare:
+def on_text(work: Callable[[Process, str], object]) -> Prepare:
     """Return the preparation of work on one descriptor, which a second run knows."""
     made: list[str] = []
 
     def prepare(maker: Process, number: int) -> Work:
         if not number:
-            made[:] = [maker.create(text).fd]
-        return lambda proc: _nothing(work(proc, made[0]))
-
-    return prepare
-
-
-def on_each(work: Callable[[Process, str], object], text: str = LONG) -> Prepare:
-    """Return the preparation of work on a descriptor of its own."""
-
-    def prepare(maker: Process, number: int) -> Work:
-        fd = maker.create(text).fd
-        return lambda proc: _nothing(work(proc, fd))
+            made[:] = [maker.create(LONG).fd]
+        return lambda proc: work(proc, made[0])
 
     return prepare
 
@@ -133,14 +118,14 @@ def on_each(work: Callable[[Process, str], object], text: str = LONG) -> Prepare
 def on_name(work: Callable[[Process, str], object]) -> Prepare:
     def prepare(maker: Process, number: int) -> Work:
         maker.put(f"name{number}", LONG)
-        return lambda proc: _nothing(work(proc, f"name{number}"))
+        return lambda proc: work(proc, f"name{number}")
 
     return prepare
 
 
 def alone(work: Callable[[Process], object]) -> Prepare:
     """Return the preparation of work that needs nothing."""
-    return lambda maker, number: lambda proc: _nothing(work(proc))
+    return lambda maker, number: work
 
 
 def with_tools(call: Callable[[Toolset, int], object], **options: Any) -> Prepare:
@@ -156,10 +141,6 @@ def with_tools(call: Callable[[Toolset, int], object], **options: Any) -> Prepar
         return work
 
     return prepare
-
-
-def _nothing(_: object) -> None:
-    return None
 
 
 def _export(proc: Process, fd: str) -> None:
@@ -191,7 +172,12 @@ def _follow(proc: Process, fd: str) -> None:
 def _wait_for_child(maker: Process, number: int) -> Work:
     child = maker.child()
     child.end()
-    return lambda proc: _nothing(proc.store.run(waiting.wait_until_ended(proc.store.prefix, [child.id], 1.0)))
+    return lambda proc: proc.store.run(waiting.wait_until_ended(proc.store.prefix, [child.id], 1.0))
+
+
+def _close(maker: Process, number: int) -> Work:
+    fd = maker.create(LONG).fd
+    return lambda proc: proc.close(fd)
 
 
 def _end(maker: Process, number: int) -> Work:
@@ -225,7 +211,7 @@ CASES: dict[str, Prepare] = {
     "list": on_text(lambda proc, fd: proc.list()),
     "list names": on_name(lambda proc, name: proc.list(prefix="")),
     "rename": on_name(lambda proc, name: proc.rename(name, f"new {name}")),
-    "close": on_each(lambda proc, fd: proc.close(fd)),
+    "close": _close,
     "child": on_text(lambda proc, fd: proc.child(share=[fd])),
     "fork": on_text(lambda proc, fd: proc.fork()),
     "end a process": _end,

@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from itertools import cycle
 
 from fdstore.bench import texts
-from fdstore.bench.measuring import Row, at_most, lap, row, slower, take_turns
-from fdstore.bench.stage import MB, Stage, format_size
+from fdstore.bench.measuring import BenchRow, at_most, lap
+from fdstore.bench.stage import MB, BenchStage, format_size
 from fdstore.client import Process
 
 WINDOW = 10_000
 
 
-def rows(stage: Stage) -> Iterator[Row]:
+def rows(stage: BenchStage) -> Iterator[BenchRow]:
     with stage.process() as proc:
         proc.create(texts.of_kind(texts.CJK, MB))
         yield from window(stage, proc, f"{format_size(MB)} {texts.CJK}")
@@ -29,7 +29,7 @@ def rows(stage: Stage) -> Iterator[Row]:
             yield from window(stage, proc, f"{format_size(size)} {texts.LOGS}")
 
 
-def window(stage: Stage, proc: Process, content: str) -> Iterator[Row]:
+def window(stage: BenchStage, proc: Process, content: str) -> Iterator[BenchRow]:
     """Measure windows of one content, and their round trips."""
     size = proc.stat("fd:1").bytes
     offsets = [number * 61 % 97 * max(size - WINDOW, 0) // 97 for number in range(97)]
@@ -44,7 +44,6 @@ def window(stage: Stage, proc: Process, content: str) -> Iterator[Row]:
         start = next(theirs)
         return stage.plain.getrange("whole", start, start + WINDOW - 1)
 
-    rounds = take_turns([lap(mine), lap(plain)], stage.budget_s)
+    yield stage.compare(f"10 KB of bytes, cold, {content}", at_most(4.0), lap(mine), lap(plain))
     stage.plain.delete("whole")
-    yield slower(f"10 KB of bytes, cold, {content}", at_most(4.0), rounds)
-    yield row(f"10 KB of bytes, {content}: round trips", at_most(2, "trips"), stage.trips(mine))
+    yield stage.round_trips(f"10 KB of bytes, {content}", 2, mine)

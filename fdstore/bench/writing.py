@@ -6,26 +6,23 @@ for this layout. The difference is cutting, counting, the index and the commit o
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 
 from fdstore.bench import texts
-from fdstore.bench.measuring import Bar, Lap, Row, at_least, at_most, row, share_of_speed, slower, take_turns
-from fdstore.bench.stage import GB, KB, MB, Stage, format_size
+from fdstore.bench.child import output_of
+from fdstore.bench.measuring import Bar, BenchRow, Lap, at_least, at_most, lap, row
+from fdstore.bench.stage import GB, KB, MB, BenchStage, format_size
 from fdstore.bench.stage import stage as new_stage
 from fdstore.client import Process
 from fdstore.store.contents.staging import DEFAULT_PAGE_SIZE
 from fdstore.text.paging import cut
 
-LARGE_AT_ONCE = 1
-
 Fields = list[bytes | str]
 """Alternating numbers and texts of pages, for HSET."""
 
 
-def rows(stage: Stage) -> Iterator[Row]:
+def rows(stage: BenchStage) -> Iterator[BenchRow]:
     # up to about 10 MB the reference stays in the CPU caches
     large, bar = (10 * MB, 50) if stage.quick else (100 * MB, 65)
     yield compared(stage, texts.LOGS, large, at_least(bar, "%"))
@@ -36,41 +33,35 @@ def rows(stage: Stage) -> Iterator[Row]:
     yield compared(stage, texts.LOGS, 100 * KB, at_least(45, "%"))
     with stage.process() as proc:
         text = texts.of_kind(texts.LOGS, 2 * KB)
-        rounds = take_turns([creating(stage, proc, text), setting(stage, text)], stage.budget_s)
-        yield slower("create, 2 KB logs", at_most(2.2), rounds)
-        yield row(
-            "create, 2 KB logs: round trips", at_most(1, "trips"), stage.trips(lambda: proc.create(text))
-        )
+        laps = creating(stage, proc, text), setting(stage, text)
+        yield stage.compare("create, 2 KB logs", at_most(2.2), *laps)
+        yield stage.round_trips("create, 2 KB logs", 1, lambda: proc.create(text))
     if not stage.quick:
         yield ingest_memory(stage, GB)
 
 
-def compared(stage: Stage, kind: str, size: int, bar: Bar, also: str = "") -> Row:
+def compared(stage: BenchStage, kind: str, size: int, bar: Bar, also: str = "") -> BenchRow:
     """Compare storing a text with writing its pages."""
     text = texts.of_kind(kind, size)
+    case = f"create, {format_size(size)} {kind}{also}"
     with stage.process() as proc:
-        rounds = take_turns(
-            [creating(stage, proc, text), setting(stage, text)], stage.budget_s, at_once=LARGE_AT_ONCE
-        )
-    return share_of_speed(f"create, {format_size(size)} {kind}{also}", bar, rounds, len(text.encode()))
+        laps = creating(stage, proc, text), setting(stage, text)
+        return stage.compare_speed(case, bar, *laps, len(text.encode()))
 
 
-def creating(stage: Stage, proc: Process, text: str) -> Lap:
+def creating(stage: BenchStage, proc: Process, text: str) -> Lap:
     """Time creating contents; closing them afterwards is not timed."""
+    run = lap(lambda: proc.create(text).fd, proc.close)
 
-    def run(times: int) -> float:
-        start = time.perf_counter()
-        descriptors = [proc.create(text) for _ in range(times)]
-        passed = time.perf_counter() - start
-        for descriptor in descriptors:
-            proc.close(descriptor.fd)
+    def settled(times: int) -> float:
+        passed = run(times)
         stage.settle()
         return passed
 
-    return run
+    return settled
 
 
-def setting(stage: Stage, text: str) -> Lap:
+def setting(stage: BenchStage, text: str) -> Lap:
     """Time writing the same pages with redis-py; dropping them afterwards is not timed."""
     requests = list(cut_requests(text))
 
@@ -103,9 +94,8 @@ def cut_requests(text: str) -> Iterator[Fields]:
         yield fields
 
 
-def ingest_memory(stage: Stage, size: int) -> Row:
+def ingest_memory(stage: BenchStage, size: int) -> BenchRow:
     """Measure the growth of a process's peak memory while it ingests `size` bytes."""
     with stage.process() as proc:
-        command = [sys.executable, "-m", "fdstore.bench.ingesting", stage.url, proc.id, str(size)]
-        output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        output = output_of("child", "ingest", stage.url, proc.id, size)
     return row(f"ingest, {format_size(size)} logs: growth of memory", at_most(32, "MB"), int(output) / MB)

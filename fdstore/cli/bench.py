@@ -11,7 +11,7 @@ from fdstore.cli.session import Session, verb
 from fdstore.cli.tables import table
 
 if TYPE_CHECKING:
-    from fdstore.bench.measuring import Row
+    from fdstore.bench.measuring import BenchRow
 
 BAR_MISSED = 1
 AREAS = (
@@ -65,7 +65,7 @@ def bench(session: Session, areas: tuple[str, ...], quick: bool) -> None:
         click.get_current_context().exit(BAR_MISSED)
 
 
-def format_rows(rows: list[Row]) -> str:
+def format_rows(rows: list[BenchRow]) -> str:
     """Format the measurements as a table."""
     header = ["MEASURED", "FDSTORE", "REFERENCE", "RATIO", "SPREAD", "BAR", ""]
     cells = [
@@ -83,7 +83,7 @@ def format_rows(rows: list[Row]) -> str:
     return table(header, cells, right=["FDSTORE", "REFERENCE", "RATIO", "SPREAD", "BAR"])
 
 
-def _number(row: Row, value: float) -> str:
+def _number(row: BenchRow, value: float) -> str:
     match row.bar.unit:
         case "x":
             return f"{value:.2f}x"

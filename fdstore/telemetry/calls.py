@@ -21,7 +21,7 @@ log = logging.getLogger("fdstore.tools")
 ToolEnd = Literal["ok", "error", "started", "failed"]
 
 
-class ToolCall:
+class ToolCallTelemetry:
     """One tool call: a context manager. `name` must be one of a bounded set: it is a label."""
 
     def __init__(self, process: str, name: str, call_id: str | None, *, is_function: bool) -> None:
@@ -75,7 +75,7 @@ class ToolCall:
         log.log(level, "%s: %s %s in %.3f s", self.process, self._name, self._end, duration_s, extra=fields)
 
 
-class ModelCall:
+class ModelCallTelemetry:
     """One model call: a context manager."""
 
     def __init__(self, model: str) -> None:
@@ -83,7 +83,7 @@ class ModelCall:
         self._started = time.monotonic()
         self._spanning = None if tracing.tracer is None else tracing.chat(model)
 
-    def __enter__(self) -> ModelCall:
+    def __enter__(self) -> ModelCallTelemetry:
         self._span = None if self._spanning is None else self._spanning.__enter__()
         return self
 

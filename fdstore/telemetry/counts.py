@@ -87,24 +87,24 @@ class Counts:
         self._lock = threading.Lock()
         self._pid = 0
         self._slot: int | None = None
-        self._places: dict[Key, int] = {}
+        self._indexes: dict[Key, int] = {}
         self._series: dict[str, int] = {}
         self._before: dict[Key, list[float]] = {}
 
     def add(self, metric: Metric, labels: Sequence[str], amount: float) -> None:
         """Add to a counter."""
-        place = self._place(metric, labels)
-        if place is not None:
+        index = self._index_of(metric, labels)
+        if index is not None:
             with self._lock:
-                self._numbers[place] += amount
+                self._numbers[index] += amount
 
     def observe(self, metric: Metric, labels: Sequence[str], value: float) -> None:
         """Add a value to a histogram."""
-        place = self._place(metric, labels)
-        if place is not None:
+        index = self._index_of(metric, labels)
+        if index is not None:
             with self._lock:
-                self._numbers[place + bisect_left(metric.buckets, value)] += 1
-                self._numbers[place + metric.size - 1] += value
+                self._numbers[index + bisect_left(metric.buckets, value)] += 1
+                self._numbers[index + metric.size - 1] += value
 
     def read(self) -> dict[Key, list[float]]:
         """Return the numbers of all processes, dead ones too: of a histogram those in each bucket, those
@@ -138,45 +138,45 @@ class Counts:
         # no other thread: it is the first use after a fork, or the first of all
         self._lock = threading.Lock()
         with self._lock:
-            self._places, self._series, self._before, self._slot = {}, {}, {}, None
+            self._indexes, self._series, self._before, self._slot = {}, {}, {}, None
             for slot in range(self._slots):
                 try:
                     fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, slot)
                 except OSError:
                     continue
                 self._slot = slot
-                for key, place, numbers in self._entries(slot):
-                    self._places[key], self._before[key] = place, numbers
+                for key, index, numbers in self._entries(slot):
+                    self._indexes[key], self._before[key] = index, numbers
                     self._series[key[0]] = self._series.get(key[0], 0) + 1
                 break
             self._pid = os.getpid()
 
-    def _place(self, metric: Metric, labels: Sequence[str]) -> int | None:
+    def _index_of(self, metric: Metric, labels: Sequence[str]) -> int | None:
         """Return the index of an entry in `_numbers`; None if the table is full."""
         self._begin()
         key = (metric.name, *labels)
-        place = self._places.get(key)
-        if place is not None or self._slot is None:
-            return place
+        index = self._indexes.get(key)
+        if index is not None or self._slot is None:
+            return index
         with self._lock:
             key = (metric.name, *map(_label, labels))
-            if key not in self._places and self._series.get(metric.name, 0) >= MAX_SERIES:
+            if key not in self._indexes and self._series.get(metric.name, 0) >= MAX_SERIES:
                 key = (metric.name, *("other" for _ in labels))
-            if key not in self._places:
+            if key not in self._indexes:
                 self._append(self._slot * SLOT_BYTES, key, metric.size)
-            return self._places.get(key)
+            return self._indexes.get(key)
 
     def _append(self, start: int, key: Key, size: int) -> None:
         name = "\t".join(key).encode("utf-8")
         padded = name + b" " * (-len(name) % 8)
         used = self._used(start)
-        place = start + 8 + used + _HEAD.size + len(padded)
-        end = place + 8 * size
+        offset = start + 8 + used + _HEAD.size + len(padded)
+        end = offset + 8 * size
         if end > start + SLOT_BYTES:
             return
-        self._memory[start + 8 + used : place] = _HEAD.pack(len(padded), size) + padded
+        self._memory[start + 8 + used : offset] = _HEAD.pack(len(padded), size) + padded
         self._numbers[start // 8] = float(end - start - 8)
-        self._places[key] = place // 8
+        self._indexes[key] = offset // 8
         self._series[key[0]] = self._series.get(key[0], 0) + 1
 
     def _used(self, start: int) -> int:
@@ -187,11 +187,11 @@ class Counts:
         at, end = start + 8, start + 8 + self._used(start)
         while at < end:
             length, size = _HEAD.unpack(self._memory[at : at + _HEAD.size])
-            place = at + _HEAD.size + length
-            name = bytes(self._memory[at + _HEAD.size : place]).decode("utf-8").rstrip(" ")
-            numbers = list(map(float, self._numbers[place // 8 : place // 8 + size]))
-            yield tuple(name.split("\t")), place // 8, numbers
-            at = place + 8 * size
+            offset = at + _HEAD.size + length
+            name = bytes(self._memory[at + _HEAD.size : offset]).decode("utf-8").rstrip(" ")
+            numbers = list(map(float, self._numbers[offset // 8 : offset // 8 + size]))
+            yield tuple(name.split("\t")), offset // 8, numbers
+            at = offset + 8 * size
 
 
 def _label(value: str) -> str:

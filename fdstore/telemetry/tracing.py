@@ -89,7 +89,7 @@ def span(
     if tracer is None:
         yield None
         return
-    from opentelemetry.trace import SpanKind, Status, StatusCode
+    from opentelemetry.trace import SpanKind
 
     links = _links(linked)
     with tracer.start_as_current_span(
@@ -104,8 +104,7 @@ def span(
         try:
             yield opened
         except BaseException as error:
-            opened.set_attribute("error.type", _type_of(error))
-            opened.set_status(Status(StatusCode.ERROR))
+            _mark_failed(opened, error)
             raise
 
 
@@ -177,7 +176,7 @@ def operation(generator: object) -> Iterator[Callable[[], None] | None]:
     set.
 
     Yields what to call if the operation writes, for else its span says that it reads; None without a span."""
-    from opentelemetry.trace import SpanKind, Status, StatusCode
+    from opentelemetry.trace import SpanKind
 
     if tracer is None or not is_in_span():
         yield None
@@ -188,8 +187,7 @@ def operation(generator: object) -> Iterator[Callable[[], None] | None]:
     try:
         yield partial(opened.set_attribute, OPERATION, "write")
     except BaseException as error:
-        opened.set_attribute("error.type", _type_of(error))
-        opened.set_status(Status(StatusCode.ERROR))
+        _mark_failed(opened, error)
         raise
     finally:
         opened.end()
@@ -214,8 +212,11 @@ def forget_context() -> None:
         context.attach(context.Context())
 
 
-def _type_of(error: BaseException) -> str:
-    return getattr(error, "type", None) or type(error).__name__
+def _mark_failed(opened: Span, error: BaseException) -> None:
+    from opentelemetry.trace import Status, StatusCode
+
+    opened.set_attribute("error.type", getattr(error, "type", None) or type(error).__name__)
+    opened.set_status(Status(StatusCode.ERROR))
 
 
 def _present(attributes: Attributes) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import TypeVar
 from urllib.parse import quote
 
 from fdstore.results.tool_outcome import Started, ToolResult
-from fdstore.telemetry.calls import ToolCall, is_watched
+from fdstore.telemetry.calls import ToolCallTelemetry, is_watched
 
 T = TypeVar("T", bound=ToolResult | Started)
 
@@ -16,7 +16,7 @@ UNKNOWN = "unknown"
 MAX_STORED = 10
 
 
-class ObservedCall(ToolCall):
+class ObservedCall(ToolCallTelemetry):
     """Reports the call that runs in its block; call it with the outcome, which it returns."""
 
     def __call__(self, outcome: T, arguments: object) -> T:

@@ -7,15 +7,15 @@ answers: behind the gateway, and in Claude Code, whose plugin asks our MCP serve
 from __future__ import annotations
 
 import json
-import os
 import socket
-import subprocess
 import sys
 from pathlib import Path
 from statistics import median
 from time import perf_counter
+from typing import Any
 
 from fdstore.local.redis_server import PrivateServer
+from tests.bench.bench_code import Server, started
 
 UPSTREAM = [sys.executable, "-I", "-S", str(Path(__file__).parents[1] / "mcp_upstream.py")]
 FDSTORE = [sys.executable, "-m", "fdstore"]
@@ -23,36 +23,11 @@ CALLS = 50
 BAR_MS = 100
 
 
-class Host:
-    """A host of an MCP server on standard input and output."""
-
-    def __init__(self, command: list[str], store_url: str) -> None:
-        environment = {**os.environ, "FDSTORE_URL": store_url}
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-        self.process = subprocess.Popen(command, env=environment, **pipes)
-        client = {
-            "protocolVersion": "2025-11-25",
-            "capabilities": {},
-            "clientInfo": {"name": "h", "version": "1"},
-        }
-        self.ask("initialize", client)
-        self.write({"method": "notifications/initialized"})
-
-    def write(self, message: dict[str, object]) -> None:
-        self.process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
-        self.process.stdin.flush()
-
-    def ask(self, method: str, params: dict[str, object]) -> float:
-        """Return how many milliseconds the answer took."""
-        begun = perf_counter()
-        self.write({"id": 1, "method": method, "params": params})
-        while json.loads(self.process.stdout.readline()).get("id") != 1:
-            pass
-        return (perf_counter() - begun) * 1000
-
-    def close(self) -> None:
-        self.process.stdin.close()
-        self.process.wait()
+def call_ms(host: Server, call: dict[str, Any]) -> float:
+    """Return how many milliseconds the answer to a call took."""
+    begun = perf_counter()
+    host.ask("tools/call", **call)
+    return (perf_counter() - begun) * 1000
 
 
 OUTPUT = {
@@ -91,9 +66,8 @@ def main() -> int:
         }
         for name, (command, call) in CASES.items():
             for state, url in stores.items():
-                host = Host(command, url)
-                first, *others = (host.ask("tools/call", call) for _ in range(CALLS))
-                host.close()
+                with started(command, FDSTORE_URL=url) as host:
+                    first, *others = (call_ms(host, call) for _ in range(CALLS))
                 missed |= max(others) > BAR_MS or first > BAR_MS
                 times = f"first {first:6.1f} ms, then {median(others):.2f} ms, longest {max(others):.1f} ms"
                 print(f"{name:12} store {state:8} {times}")

@@ -61,7 +61,7 @@ class Server:
             if "method" in message and "id" in message:
                 self._write({"id": message["id"], "result": {"roots": []}})
             elif message.get("id") == 1:
-                return message["result"]
+                return message.get("result")
 
     def call(self, tool: str, **arguments: Any) -> str:
         result = self.ask("tools/call", name=tool, arguments=arguments)
@@ -69,9 +69,10 @@ class Server:
         assert not result.get("isError"), text[:1000]
         return text
 
-    def peak_mib(self) -> float:
-        status = Path(f"/proc/{self.process.pid}/status").read_text("ascii")
-        return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:")) / 1024
+
+def peak_mib(pid: int) -> float:
+    status = Path(f"/proc/{pid}/status").read_text("ascii")
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:")) / 1024
 
 
 @contextmanager
@@ -181,18 +182,8 @@ def compare(programs: Path, folder: Path, store: str) -> list[bool]:
     config = folder / "mcp.json"
     entries = {name: {"command": command[0], "args": command[1:]} for name, command in commands.items()}
     config.write_text(json.dumps({"mcpServers": entries}), "utf-8")
-    gateway = [
-        sys.executable,
-        "-P",
-        "-m",
-        "fdstore",
-        "gateway",
-        "--process",
-        "bench",
-        "--config",
-        str(config),
-    ]
-    options = ("--code", "only", "--code-allow", "files.write_file")
+    gateway = [sys.executable, "-P", "-m", "fdstore", "gateway", "--process", "bench"]
+    options = ("--config", str(config), "--code", "only", "--code-allow", "files.write_file")
     oks = []
     with (
         started([*gateway, *options], FDSTORE_URL=store, GITHUB_PERSONAL_ACCESS_TOKEN="none") as code,
@@ -256,13 +247,13 @@ def measure_calls(store: str) -> bool:
             f"a small call: {median(plain_ms):.3f} ms by the host, {median(code_ms):.3f} ms in a program of "
             f"{CALLS}: {added:.3f} ms more (bar: {MOST_ADDED_MS} ms)"
         )
-        idle = code.peak_mib()
+        idle = peak_mib(code.process.pid)
         begun = perf_counter()
         said = code.call("run_python", code=f"(await server.megabytes(count={LARGE_MIB})).total_chars")
         took_s = perf_counter() - begun
         print(
             f"a result of {LARGE_MIB} MiB: {said.splitlines()[1]} characters, {took_s:.1f} s, peak "
-            f"{(code.peak_mib() - idle) / LARGE_MIB:.2f} times its size"
+            f"{(peak_mib(code.process.pid) - idle) / LARGE_MIB:.2f} times its size"
         )
     return added <= MOST_ADDED_MS
 

@@ -23,6 +23,7 @@ from time import perf_counter, sleep
 import httpx2
 
 from fdstore.local.redis_server import PrivateServer
+from tests.bench.bench_code import peak_mib
 from tests.mcp_http_upstream import Upstream, served
 
 UPSTREAM = [sys.executable, "-I", "-S", str(Path(__file__).parents[1] / "mcp_upstream.py")]
@@ -149,12 +150,6 @@ def gateway_by_http(store_url: str, upstream_url: str) -> Iterator[tuple[int, As
                 sleep(0.05)
         yield process.pid, ask
         process.terminate()
-
-
-def peak_mib(pid: int) -> float:
-    status = Path(f"/proc/{pid}/status").read_text("ascii")
-    [peak] = [line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:")]
-    return int(peak) / 1024
 
 
 def measure_large(name: str, pid: int, ask: Ask, tool: str) -> bool:

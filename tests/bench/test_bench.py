@@ -26,10 +26,10 @@ from fdstore.bench import (
     texts,
     writing,
 )
-from fdstore.bench.following import digest
-from fdstore.bench.measuring import Rounds, Row, at_least, at_most, lap, row, slower, take_turns
-from fdstore.bench.slow_model import Question
-from fdstore.bench.stage import MB, Stage, stage
+from fdstore.bench.child import digest
+from fdstore.bench.measuring import BenchRow, Rounds, at_least, at_most, lap, row, slower, take_turns
+from fdstore.bench.slow_model import ArrivedQuestion
+from fdstore.bench.stage import MB, BenchStage, stage
 from fdstore.store.doctor.check import server_info
 from tests.waiting import PATIENCE_S
 
@@ -39,20 +39,20 @@ KINDS = [texts.LOGS, texts.SOURCE, texts.JSON, texts.CJK, texts.MIXED]
 
 
 @pytest.fixture(scope="module")
-def brief() -> Iterator[Stage]:
+def brief() -> Iterator[BenchStage]:
     """A stage on which nothing is measured for longer than it must be."""
     with stage(quick=True) as made:
         made.budget_s = 0.0
         yield made
 
 
-def only(rows: Iterator[Row], words: str) -> list[Row]:
+def only(rows: Iterator[BenchRow], words: str) -> list[BenchRow]:
     found = [row for row in rows if words in row.case]
     assert found
     return found
 
 
-def bars_hold(stage: Stage) -> bool:
+def bars_hold(stage: BenchStage) -> bool:
     """Return whether the bars of memory are for this server's allocator."""
     return "jemalloc" in stage.store.run(server_info("memory"))["mem_allocator"]
 
@@ -60,7 +60,7 @@ def bars_hold(stage: Stage) -> bool:
 # --- what is promised, apart from time
 
 
-def test_a_page_is_one_round_trip_warm_and_cold(brief: Stage) -> None:
+def test_a_page_is_one_round_trip_warm_and_cold(brief: BenchStage) -> None:
     with brief.process() as proc:
         proc.create(texts.of_kind(texts.LOGS, MB))
 
@@ -69,11 +69,11 @@ def test_a_page_is_one_round_trip_warm_and_cold(brief: Stage) -> None:
     assert [(row.value, row.ok) for row in measured] == [(1, True)]
 
 
-def test_a_fork_of_a_large_table_is_one_round_trip(brief: Stage) -> None:
+def test_a_fork_of_a_large_table_is_one_round_trip(brief: BenchStage) -> None:
     assert [row.value for row in only(sharing.rows(brief), "round trips")] == [1]
 
 
-def test_memory_stays_below_its_bars(brief: Stage) -> None:
+def test_memory_stays_below_its_bars(brief: BenchStage) -> None:
     missed = [row for row in memory.rows(brief) if not row.ok]
 
     if not bars_hold(brief):
@@ -82,13 +82,13 @@ def test_memory_stays_below_its_bars(brief: Stage) -> None:
     assert [row.case for row in missed] == []
 
 
-def test_a_file_is_ingested_in_bounded_memory(brief: Stage) -> None:
+def test_a_file_is_ingested_in_bounded_memory(brief: BenchStage) -> None:
     grown = writing.ingest_memory(brief, 200 * MB)
 
     assert grown.ok, f"{grown.value:.0f} MB"
 
 
-def test_an_agent_takes_little_of_redis(brief: Stage) -> None:
+def test_an_agent_takes_little_of_redis(brief: BenchStage) -> None:
     measured = only(agents.running(brief, 4, 0.0), "Redis") + only(agents.waiting_agents(brief, 4), "Redis")
 
     assert len(measured) == 3
@@ -98,13 +98,13 @@ def test_an_agent_takes_little_of_redis(brief: Stage) -> None:
 # --- that it is measured
 
 
-def test_a_child_is_seen_to_read(brief: Stage) -> None:
+def test_a_child_is_seen_to_read(brief: BenchStage) -> None:
     [measured] = spawning.rows(brief)
 
     assert measured.low <= measured.value <= measured.high
 
 
-def test_growth_is_measured_in_tables_in_sizes_and_in_trees(brief: Stage) -> None:
+def test_growth_is_measured_in_tables_in_sizes_and_in_trees(brief: BenchStage) -> None:
     cases = [row.case for row in growth.rows(brief)]
 
     assert "child that shares one, 1000 against 10" in cases
@@ -170,7 +170,7 @@ def test_a_lap_counts_all_of_its_work() -> None:
     assert len(done) == 3
 
 
-def test_the_follower_of_a_stream_says_what_it_got(brief: Stage) -> None:
+def test_the_follower_of_a_stream_says_what_it_got(brief: BenchStage) -> None:
     with brief.process() as proc, streams.follower(brief, proc) as reader:
         for pieces in (["begin", " end"], ["another ", "stream\n"]):
             with proc.open_stream() as out:
@@ -218,7 +218,7 @@ def test_texts_are_what_they_are_called() -> None:
     assert any(ord(character) > 0xFFFF for character in cjk)
 
 
-def test_a_program_splits_its_text_into_exactly_as_many_parts_as_are_measured(brief: Stage) -> None:
+def test_a_program_splits_its_text_into_exactly_as_many_parts_as_are_measured(brief: BenchStage) -> None:
     text = programs.text_of(7, 13)
 
     with brief.process() as proc:
@@ -229,7 +229,7 @@ def test_a_program_splits_its_text_into_exactly_as_many_parts_as_are_measured(br
 
 
 def test_answered_asks_that_arrive_after_the_kill_are_asked_again() -> None:
-    questions = [Question(1, 0.0), Question(2, 0.0), Question(3, 1.0), Question(1, 3.0), Question(2, 3.0)]
+    questions = [ArrivedQuestion(part, at) for part, at in [(1, 0), (2, 0), (3, 1), (1, 3), (2, 3)]]
 
     assert programs.asked_again(questions, {1, 3}, 2.0) == (1, 1)
 
@@ -248,7 +248,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(asked, capture_output=True, text=True, timeout=PATIENCE_S, env=environ)
 
 
-def test_the_verb_prints_a_table_with_a_verdict_in_each_row(brief: Stage) -> None:
+def test_the_verb_prints_a_table_with_a_verdict_in_each_row(brief: BenchStage) -> None:
     done = run("memory", "--quick")
 
     header, *rows = done.stdout.splitlines()
@@ -259,7 +259,7 @@ def test_the_verb_prints_a_table_with_a_verdict_in_each_row(brief: Stage) -> Non
     assert done.returncode == 0 or not bars_hold(brief)
 
 
-def test_the_verb_prints_a_document_for_each_measurement(brief: Stage) -> None:
+def test_the_verb_prints_a_document_for_each_measurement(brief: BenchStage) -> None:
     done = run("memory", "--quick", "--json")
 
     measured = [json.loads(line) for line in done.stdout.splitlines()]

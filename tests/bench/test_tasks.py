@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from fdstore.bench.stage import Stage, stage
+from fdstore.bench.stage import BenchStage, stage
 from tests.bench.tasks import counting, long_texts, texts
 from tests.bench.tasks.__main__ import main
 from tests.bench.tasks.counting import Part
@@ -20,8 +20,7 @@ from tests.bench.tasks.reading import ReadingVerdict, judge_ways, measure
 from tests.bench.tasks.reading_tasks import READING_TASKS
 from tests.bench.tasks.reading_ways import WAYS, Way
 from tests.bench.tasks.results import Verdict, judge
-from tests.bench.tasks.running import run
-from tests.bench.tasks.suite import TASKS
+from tests.bench.tasks.running import TASKS, run
 from tests.bench.tasks.task import Task
 
 COSTS = (Path(__file__).parent.parent.parent / "docs/how-to/costs.md").read_text("utf-8")
@@ -36,18 +35,18 @@ FAST = ["a question on a 3 KB file", "quote a function"]
 
 
 @pytest.fixture(scope="module")
-def place() -> Iterator[Stage]:
+def place() -> Iterator[BenchStage]:
     with stage(quick=True, own_processor=False) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def verdicts(place: Stage) -> dict[str, Verdict]:
+def verdicts(place: BenchStage) -> dict[str, Verdict]:
     return {name: judge(run(place.store, TASKS[name], column) for column in COLUMNS) for name in FAST}
 
 
 @pytest.fixture(scope="module")
-def reading(place: Stage) -> ReadingVerdict:
+def reading(place: BenchStage) -> ReadingVerdict:
     return judge_ways(measure(place.store, READING_TASKS[FAST_READING], way) for way in WAYS)
 
 
@@ -89,7 +88,7 @@ def test_the_documented_table_has_each_task_and_its_verdicts(verdicts: dict[str,
 
 
 @pytest.mark.parametrize("column", COLUMNS)
-def test_no_answer_is_right_without_what_proves_it(place: Stage, column: str) -> None:
+def test_no_answer_is_right_without_what_proves_it(place: BenchStage, column: str) -> None:
     task = TASKS["a question on a 3 KB file"]
     without = {"src/bisect.py": lambda: texts.library("bisect").replace("lo must be", "must be")}
 
@@ -98,7 +97,7 @@ def test_no_answer_is_right_without_what_proves_it(place: Stage, column: str) ->
     assert (found.is_right, found.why) == (False, "not shown")
 
 
-def test_no_answer_is_right_that_is_not_the_true_one(place: Stage) -> None:
+def test_no_answer_is_right_that_is_not_the_true_one(place: BenchStage) -> None:
     def guess(hand: Hand) -> Plan:
         yield from TASKS[FAST[0]].plan(hand)
         return "raise ValueError('low')"
@@ -140,7 +139,7 @@ def test_the_documented_table_of_programs_has_each_task_and_its_figures(reading:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_no_way_is_right_that_has_not_seen_all_lines(place: Stage, way: Way) -> None:
+def test_no_way_is_right_that_has_not_seen_all_lines(place: BenchStage, way: Way) -> None:
     task = READING_TASKS[FAST_READING]
     shorter = {"handbook": lambda: long_texts.handbook().partition("## Section 43\n")[0]}
 

@@ -14,11 +14,9 @@ import hashlib
 import re
 from pathlib import Path
 
-from fdstore.agent.launch import launch_root
-from fdstore.agent.program_loader import load
 from fdstore.client import Process, Store
-from fdstore.runtime.waker import waker
 from fdstore.testing import Reply, Request, call, say, slow, turn
+from tests.chaos.agents import launch, write_program
 
 LINES = 3000
 ANSWER_LINES = 900
@@ -26,11 +24,7 @@ PROCESSES = 5
 TURNS = {"root": 4, "reader": 3, "leaf": 1}
 QUERIES = ("north", "south")
 
-_PROGRAM = """
-[model]
-name = "scripted"
-[prompt]
-system = "You are {name}."
+_SECTIONS = """
 [tools]
 enabled = ["read_fd", "spawn"]
 python = ["agent_tools:numbered"]
@@ -45,12 +39,9 @@ class AgentTree:
     def __init__(self, folder: Path, pace_s: float) -> None:
         self._folder = folder
         self._pace_s = pace_s
-        links = {"root": "reader", "reader": "leaf", "leaf": None}
-        for name, linked in links.items():
-            text = _PROGRAM.format(name=name.upper())
-            if linked:
-                text += f'[linked_programs]\n{linked} = "{linked}.toml"\n'
-            (folder / f"{name}.toml").write_text(text)
+        for name, linked in {"root": "reader", "reader": "leaf", "leaf": None}.items():
+            link = f'[linked_programs]\n{linked} = "{linked}.toml"\n' if linked else ""
+            write_program(folder, name, _SECTIONS + link)
 
     @property
     def script(self) -> dict[str, object]:
@@ -58,9 +49,7 @@ class AgentTree:
 
     def launch(self, store: Store) -> Process:
         """Launch a root for the workers to run."""
-        root = launch_root(store, load(self._folder / "root.toml"), "compare them")
-        waker(store.url, store.prefix)(root.id)
-        return root
+        return launch(store, self._folder / "root.toml", "compare them")
 
     def _delay(self, reply: Reply) -> Reply:
         return slow(reply, self._pace_s) if self._pace_s and not hasattr(reply, "seconds") else reply

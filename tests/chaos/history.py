@@ -16,8 +16,9 @@ from fdstore.errors import FDStoreError, NotFound
 from fdstore.lifecycle import ENDED
 from fdstore.records import ProcessRecord
 from fdstore.runtime.periodic import run_periodically
-from fdstore.store.processes import journal, process_records
-from tests.chaos.agent_tree import digest
+from fdstore.store.processes import journal
+from tests.chaos.agent_tree import PROCESSES, TURNS, digest, expected_answer
+from tests.chaos.agents import answer_of, record_of
 
 LOOK_EVERY_S = 0.05
 
@@ -47,7 +48,7 @@ class Takeovers:
 
     def _look(self) -> bool:
         for process, (attempt, killed_at) in list(self._lost.items()):
-            found = self._store.run(process_records.record(self._store.prefix, process))
+            found = record_of(self._store, process)
             if found.losses and (found.attempt > attempt or found.state == "failed"):
                 self.durations_s.append(time.monotonic() - killed_at)
             if found.attempt > attempt or found.state in ENDED:
@@ -101,14 +102,23 @@ class Observer:
         assert not self.problems, self.problems
 
 
-def check_lives(store: Store, members: tuple[ProcessRecord, ...], turns: dict[str, int]) -> None:
-    """Check that every process exited normally, queried its model as often as its program does, and has one
-    result for each call."""
+def check_tree(store: Store, root: Process) -> tuple[ProcessRecord, ...]:
+    """Check that a tree of agents (`agent_tree`) has all its processes and the answer of an undisturbed one,
+    and that every process exited normally, queried its model as often as its program does, and has one result
+    for each call. Return the records."""
+    members = store.tree(root.id).members
+    assert len(members) == PROCESSES, members
+    assert answer_of(store, root.id).text == expected_answer()
     for member in members:
-        assert member.state in ENDED, member
         assert (member.state, member.exit_code) == ("exited", 0), member
         entries = [decode_entry(record) for record in store.run(journal.read(store.prefix, member.id))]
         answers = [entry for entry in entries if isinstance(entry, Assistant)]
         results = [entry.call for entry in entries if isinstance(entry, Result)]
-        assert len(answers) == turns[(member.program or "").rpartition("/")[2].removesuffix(".toml")]
+        assert len(answers) == turns_of(member)
         assert sorted(results) == sorted(block["id"] for answer in answers for block in answer.calls)
+    return members
+
+
+def turns_of(member: ProcessRecord) -> int:
+    """Return how often an undisturbed process queries its model."""
+    return TURNS[(member.program or "").rpartition("/")[2].removesuffix(".toml")]

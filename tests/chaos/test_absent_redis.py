@@ -5,8 +5,6 @@ The times are a tenth of the real ones, or longer where a busy machine must not 
 
 from __future__ import annotations
 
-import os
-import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -23,17 +21,19 @@ from fdstore.local.redis_server import PrivateServer
 from fdstore.runtime import claim
 from fdstore.runtime.claim import Lease
 from fdstore.store.process_handle import ProcessHandle
-from fdstore.store.processes import leases, process_records, processes
-from fdstore.testing import ScriptedModel, call, say
+from fdstore.store.processes import leases, processes
+from fdstore.testing import call, say
 from fdstore.wire import retry
 from fdstore_workers.sweeper import Sweeper
-from tests.chaos.agent_tree import PROCESSES, TURNS, AgentTree, expected_answer
+from tests.chaos.agent_tree import PROCESSES, AgentTree
+from tests.chaos.agents import has_ended, record_of
 from tests.chaos.conftest import Faults
 from tests.chaos.fatal import FatalRunner, Send
-from tests.chaos.history import check_lives
+from tests.chaos.history import check_tree
 from tests.chaos.proxy import count_complete
 from tests.chaos.worker_pool import WorkerPool
 from tests.on_redis.running_agents import Agents, running, tool
+from tests.outages import stopped
 from tests.thorough import thorough
 from tests.waiting import PATIENCE_S, stretched, wait_until
 
@@ -93,11 +93,8 @@ def test_after_a_redis_outage_only_processes_of_dead_workers_count_as_lost(
 
     with Lease(store, alive, threading.Event(), lambda process: None).kept():
         if how == "stopped":
-            pid = server.pid
-            assert pid
-            os.kill(pid, signal.SIGSTOP)
-            threading.Event().wait(1.5 * leases.LEASE_S)
-            os.kill(pid, signal.SIGCONT)
+            with stopped(server):
+                threading.Event().wait(1.5 * leases.LEASE_S)
         else:
             server.kill()
             threading.Event().wait(1.5 * leases.LEASE_S)
@@ -108,8 +105,8 @@ def test_after_a_redis_outage_only_processes_of_dead_workers_count_as_lost(
                 sweepers()
         faults.note(f"redis {how}")
 
-        wait_until(lambda: store.run(process_records.record(store.prefix, dead.id)).losses == 1)
-        found = store.run(process_records.record(store.prefix, alive.id))
+        wait_until(lambda: record_of(store, dead.id).losses == 1)
+        found = record_of(store, alive.id)
         assert (found.state, found.attempt, found.losses) == ("running", 1, 0)
 
 
@@ -118,11 +115,8 @@ def test_a_redis_outage_longer_than_a_lease_counts_as_no_loss_for_running_agents
     server: PrivateServer, store: Store, worker_pool: WorkerPool, tmp_path: Path, faults: Faults
 ) -> None:
     agent_tree = AgentTree(tmp_path, pace_s=0.3)
-    with ScriptedModel(agent_tree.script) as model:
-        worker_pool.environment |= model.environ | {"CHAOS_FASTER": str(FASTER)}
-        workers = [worker_pool.start_worker(2, pool="prefork") for _ in range(2)]
-        for worker in workers:
-            worker.wait_until_ready()
+    with worker_pool.scripted(agent_tree.script, CHAOS_FASTER=str(FASTER)) as model:
+        workers = worker_pool.start_ready(2, pool="prefork")
         root = agent_tree.launch(store)
         for requests in (1, 4):
             model.wait_for(requests, PATIENCE_S)
@@ -130,19 +124,10 @@ def test_a_redis_outage_longer_than_a_lease_counts_as_no_loss_for_running_agents
             faults.note("redis away for longer than a lease")
             threading.Event().wait(1.6 * leases.LEASE_S / FASTER)
             server.restart()
-        wait_until(
-            lambda: store.run(process_records.record(store.prefix, root.id)).state in ENDED,
-            PATIENCE_S,
-            "the end of the root",
-        )
+        wait_until(lambda: has_ended(store, root.id), what="the end of the root")
 
     assert all(worker.is_alive for worker in workers), worker_pool.logs()
-    members = store.tree(root.id).members
-    assert [(member.losses, member.state) for member in members] == [(0, "exited")] * PROCESSES, (
-        worker_pool.logs()
-    )
-    check_lives(store, members, TURNS)
-    assert store.run(process_records.answer_of(store.prefix, root.id)).text == expected_answer()
+    assert [member.losses for member in check_tree(store, root)] == [0] * PROCESSES, worker_pool.logs()
 
 
 # one attempt, and Redis killed at each of its requests

@@ -15,9 +15,8 @@ from fdstore.client import Store
 from fdstore.errors import FDStoreError
 from fdstore.lifecycle import ENDED
 from fdstore.local.redis_server import PrivateServer
-from fdstore.records import ProcessRecord
-from fdstore.store.processes import process_records
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow
+from tests.chaos.agents import record_of, write_program
 from tests.chaos.conftest import Faults
 from tests.chaos.worker_pool import WorkerPool
 from tests.children import Child
@@ -26,20 +25,10 @@ from tests.thorough import thorough
 from tests.waiting import PATIENCE_S, wait_until
 
 BOSS = """
-[model]
-name = "scripted"
-[prompt]
-system = "You are BOSS."
 [tools]
 enabled = ["spawn"]
 [linked_programs]
 hand = "hand.toml"
-"""
-HAND = """
-[model]
-name = "scripted"
-[prompt]
-system = "You are HAND."
 """
 Start = Callable[..., Child[str]]
 
@@ -77,16 +66,15 @@ def gated_script() -> GatedScript:
 
 @pytest.fixture
 def model(gated_script: GatedScript, worker_pool: WorkerPool) -> Iterator[ScriptedModel]:
-    with ScriptedModel(gated_script.script) as listening:
-        worker_pool.environment |= listening.environ
+    with worker_pool.scripted(gated_script.script) as listening:
         yield listening
 
 
 @pytest.fixture
 def command(server: PrivateServer, model: ScriptedModel, tmp_path: Path) -> Iterator[Start]:
     """`command("run", ...)` starts the command in a folder with the programs."""
-    (tmp_path / "boss.toml").write_text(BOSS)
-    (tmp_path / "hand.toml").write_text(HAND)
+    write_program(tmp_path, "boss", BOSS)
+    write_program(tmp_path, "hand")
     started: list[Child[str]] = []
 
     def start(*arguments: str) -> Child[str]:
@@ -108,12 +96,14 @@ def command(server: PrivateServer, model: ScriptedModel, tmp_path: Path) -> Iter
         process.communicate()
 
 
-def state(store: Store, process: str) -> ProcessRecord:
-    return store.run(process_records.record(store.prefix, process))
-
-
 def run_boss(command: Start, *more: str) -> Child[str]:
     return command("run", "boss.toml", "-p", "do it", "--name", "boss", *more)
+
+
+def assert_interrupted(command: Child[str], store: Store) -> None:
+    """Check that the command ends because it was interrupted, with all its agents."""
+    assert command.wait(PATIENCE_S) == 130
+    assert {(m.state, m.reason) for m in store.tree("boss").members} == {("cancelled", "interrupted")}
 
 
 def test_ctrl_c_cancels_a_run_and_its_descendants(
@@ -127,8 +117,7 @@ def test_ctrl_c_cancels_a_run_and_its_descendants(
     running.send_signal(signal.SIGINT)
     faults.note("run interrupted")
 
-    assert running.wait(PATIENCE_S) == 130
-    assert {(m.state, m.reason) for m in store.tree("boss").members} == {("cancelled", "interrupted")}
+    assert_interrupted(running, store)
 
 
 @pytest.mark.thorough("acceptance/test_while_it_goes_on.py has these verbs without a fault")
@@ -142,14 +131,13 @@ def test_ctrl_c_cancels_a_run_that_a_worker_has_taken_over(
     assert gated_script.asked["hand"].wait(PATIENCE_S)
     running.send_signal(signal.SIGSTOP)
     faults.note("run stopped")
-    wait_until(lambda: state(store, "boss").attempt == 2, what="a worker that takes it")
+    wait_until(lambda: record_of(store, "boss").attempt == 2, what="a worker that takes it")
     running.send_signal(signal.SIGCONT)
     wait_until(lambda: "a worker has taken over" in running.stderr.readline(), what="a word of it")
 
     running.send_signal(signal.SIGINT)
 
-    assert running.wait(PATIENCE_S) == 130
-    assert {(m.state, m.reason) for m in store.tree("boss").members} == {("cancelled", "interrupted")}
+    assert_interrupted(running, store)
 
 
 def test_ctrl_c_with_on_interrupt_leave_hands_the_run_to_a_worker(
@@ -166,14 +154,13 @@ def test_ctrl_c_with_on_interrupt_leave_hands_the_run_to_a_worker(
     _, err = running.communicate(timeout=PATIENCE_S)
     assert running.returncode == 130
     assert "boss is left to the workers; fdstore attach boss" in err
-    wait_until(lambda: state(store, "boss").state == "waiting", what="a worker that goes on")
-    assert state(store, "boss").losses == 0
+    wait_until(lambda: record_of(store, "boss").state == "waiting", what="a worker that goes on")
+    assert record_of(store, "boss").losses == 0
     watching = command("attach", "boss", "--on-interrupt", "cancel")
     assert watching.stderr is not None
     wait_until(lambda: "hand" in watching.stderr.readline(), what="a word of the hand")
     watching.send_signal(signal.SIGINT)
-    assert watching.wait(PATIENCE_S) == 130
-    assert {(m.state, m.reason) for m in store.tree("boss").members} == {("cancelled", "interrupted")}
+    assert_interrupted(watching, store)
 
 
 @pytest.mark.parametrize("moment", ["hand", *thorough("other moments", "boss", "last")])
@@ -186,8 +173,7 @@ def test_a_killed_run_resumes_where_it_stopped(
     faults: Faults,
 ) -> None:
     gated_script.held.add(moment)
-    worker = worker_pool.start_worker(1)
-    worker.wait_until_ready()
+    worker = worker_pool.start_worker(1).wait_until_ready()
     running = run_boss(command)
     assert gated_script.asked[moment].wait(PATIENCE_S)
     worker.kill()
@@ -195,14 +181,14 @@ def test_a_killed_run_resumes_where_it_stopped(
     faults.note("run killed")
 
     resumed = command("resume", "boss")
-    wait_until(lambda: state(store, "boss").attempt == 2, what="the resumption")
+    wait_until(lambda: record_of(store, "boss").attempt == 2, what="the resumption")
     worker_pool.start_worker(1)
     out, err = resumed.communicate(timeout=PATIENCE_S)
 
     assert (resumed.returncode, out) == (0, "the hand said done\n"), err
     tree = store.tree("boss")
     assert [(m.state, m.exit_code) for m in tree.members] == [("exited", 0)] * 2
-    assert state(store, "boss").losses == 1
+    assert record_of(store, "boss").losses == 1
 
 
 def test_a_worker_continues_a_killed_run(
@@ -216,7 +202,7 @@ def test_a_worker_continues_a_killed_run(
     running.kill()
     faults.note("run killed")
 
-    wait_until(lambda: state(store, "boss").state in ENDED)
+    wait_until(lambda: record_of(store, "boss").state in ENDED)
     out, _ = command("attach", "boss").communicate(timeout=PATIENCE_S)
     assert out == "the hand said done\n"
 
@@ -240,7 +226,7 @@ def test_resume_refuses_a_process_that_is_still_running(
     faults.note("run killed")
     worker_pool.start_worker(1).wait_until_ready()
     assert gated_script.asked["hand"].wait(PATIENCE_S)
-    wait_until(lambda: state(store, "boss").state == "waiting")
+    wait_until(lambda: record_of(store, "boss").state == "waiting")
     _, err = command("resume", "boss").communicate(timeout=PATIENCE_S)
     assert "it waits for boss.1; watch it with: fdstore attach boss" in err
 

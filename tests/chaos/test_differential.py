@@ -7,16 +7,74 @@ After each call a part is read by page, line or character, and compared.
 from __future__ import annotations
 
 import random
+from dataclasses import dataclass, field
 from typing import Any
 
 import fdstore
 from fdstore.client import Process, Store, StreamWriter
 from fdstore.records import TreeLimits
-from tests.chaos.plain_model import Member, Text, held, random_text
 from tests.chaos.proxy import Proxy
 from tests.properties import examples
+from tests.slices import lines_of
 
 STEPS = 120
+LETTERS = [*"ab \n\x00\u2028é漢🙂", "\r\n", "e\u0301", "<fd_result>", "0123456789"]
+
+
+def random_text(rng: random.Random) -> str:
+    """Return a text of any script with 0 to some hundred thousand characters and short or long lines."""
+    size = rng.choice([0, 1, 5, 200, 3000, 30_000, 200_000])
+    letters = rng.sample(LETTERS, rng.randint(1, len(LETTERS)))
+    words = ["".join(rng.choices(letters, k=rng.randint(1, 60))) for _ in range(20)]
+    return "".join(rng.choices(words, k=1 + size // 40))[:size]
+
+
+@dataclass(eq=False)
+class Text:
+    """A content: the text written to it, and whether it is still open."""
+
+    text: str
+    state: str = "sealed"
+
+    @property
+    def lines(self) -> list[str]:
+        return lines_of(self.text)
+
+
+@dataclass(eq=False)
+class Member:
+    """A process: its descriptors and the number of its next one."""
+
+    id: str
+    table: dict[str, Text] = field(default_factory=dict)
+    next_fd: int = 1
+    next_child: int = 1
+    ended: bool = False
+
+    @property
+    def depth(self) -> int:
+        """The number of its ancestors, plus one."""
+        return self.id.count(".") + 1
+
+    def add(self, text: Text) -> str:
+        fd = f"fd:{self.next_fd}"
+        self.next_fd += 1
+        self.table[fd] = text
+        return fd
+
+    def child(self, shared: list[str]) -> Member:
+        """Return a child that holds these descriptors under the same numbers and continues the numbering."""
+        made = Member(f"{self.id}.{self.next_child}", {fd: self.table[fd] for fd in shared}, self.next_fd)
+        self.next_child += 1
+        return made
+
+    def fork(self) -> Member:
+        return self.child(list(self.table))
+
+
+def held(members: list[Member]) -> set[Text]:
+    """Return the contents that some process holds."""
+    return {text for member in members if not member.ended for text in member.table.values()}
 
 
 class Run:
@@ -146,8 +204,7 @@ class Run:
         return first, min(size, first + self.rng.choice([0, 1, 10, 1000]))
 
     def is_written(self, member: Member, fd: str) -> bool:
-        text = member.table[fd]
-        return any(open_text is text for _, _, _, open_text in self.streams)
+        return any(text is member.table[fd] for *_, text in self.streams)
 
 
 def test_any_sequence_of_calls_matches_plain_strings(

@@ -8,26 +8,20 @@ from typing import Any
 
 import pytest
 
-from fdstore.agent.launch import launch_root
-from fdstore.agent.program_loader import load
 from fdstore.client import Store
 from fdstore.lifecycle import ENDED
 from fdstore.runtime.queue import Dispatcher
-from fdstore.runtime.waker import waker
-from fdstore.store.processes import journal, process_records
-from fdstore.testing import Reply, Request, ScriptedModel, call, say, turn
-from tests.chaos.agent_tree import PROCESSES, TURNS, AgentTree, expected_answer
+from fdstore.store.processes import journal
+from fdstore.testing import Reply, Request, call, say, turn
+from tests.chaos.agent_tree import PROCESSES, AgentTree
+from tests.chaos.agents import answer_of, has_ended, launch, write_program
 from tests.chaos.conftest import Execute, Faults
-from tests.chaos.history import check_lives
+from tests.chaos.history import check_tree, turns_of
 from tests.chaos.worker_pool import WorkerPool
 from tests.servers import values_of
 from tests.waiting import PATIENCE_S, wait_until
 
-PROGRAM = """
-[model]
-name = "scripted"
-[prompt]
-system = "You are WRITER."
+SECTIONS = """
 [tools]
 enabled = ["read_fd", "spawn"]
 python = ["agent_tools:numbered", "agent_tools:rest"]
@@ -38,8 +32,7 @@ writer = "writer.toml"
 
 @pytest.fixture
 def writer(tmp_path: Path) -> Path:
-    (tmp_path / "writer.toml").write_text(PROGRAM)
-    return tmp_path / "writer.toml"
+    return write_program(tmp_path, "writer", SECTIONS)
 
 
 def everything(execute: Execute, tree: str) -> dict[bytes | str, Any]:
@@ -75,18 +68,15 @@ def test_a_worker_suspended_past_its_lease_writes_nothing_after_resuming(
             return late
         return call("numbered", count=3000) if request.turn_number == 0 else say("the right words")
 
-    with ScriptedModel(script) as model:
-        worker_pool.environment |= model.environ
-        sleeper = worker_pool.start_worker(1)
-        sleeper.wait_until_ready()
-        root = launch_root(store, load(writer), "write")
-        waker(store.url, store.prefix)(root.id)
+    with worker_pool.scripted(script):
+        sleeper = worker_pool.start_worker(1).wait_until_ready()
+        root = launch(store, writer, "write")
         assert asked.wait(PATIENCE_S)
         sleeper.stop()
         faults.note("worker stopped past its lease")
         asleep.set()
         other = worker_pool.start_worker(1)
-        wait_until(lambda: store.run(process_records.record(store.prefix, root.id)).state in ENDED)
+        wait_until(lambda: has_ended(store, root.id))
         before = everything(execute, root.id)
 
         sleeper.resume()
@@ -96,7 +86,7 @@ def test_a_worker_suspended_past_its_lease_writes_nothing_after_resuming(
         )
 
     assert everything(execute, root.id) == before
-    ended = store.run(process_records.answer_of(store.prefix, root.id))
+    ended = answer_of(store, root.id)
     # the second attempt is alone until it is past the point of the loss, and gives the process back there
     assert (ended.text, ended.record.attempt, ended.record.losses) == ("the right words", 3, 1)
     assert [d.source for d in root.list()] == ["numbered"]
@@ -111,10 +101,8 @@ def test_a_message_delivered_ten_times_starts_one_run(
     store: Store, worker_pool: WorkerPool, tmp_path: Path, execute: Execute, faults: Faults
 ) -> None:
     agent_tree = AgentTree(tmp_path, pace_s=0.05)
-    with ScriptedModel(agent_tree.script) as model:
-        worker_pool.environment |= model.environ
-        for worker in [worker_pool.start_worker(4), worker_pool.start_worker(4)]:
-            worker.wait_until_ready()
+    with worker_pool.scripted(agent_tree.script) as model:
+        worker_pool.start_ready(2, 4)
         root = agent_tree.launch(store)
         dispatcher = Dispatcher(store.url, prefix=store.prefix)
 
@@ -130,9 +118,6 @@ def test_a_message_delivered_ten_times_starts_one_run(
         dispatcher.close()
         requests = len(model.requests)
 
-    members = store.tree(root.id).members
-    assert len(members) == PROCESSES
+    members = check_tree(store, root)
     assert [member.losses for member in members] == [0] * PROCESSES
-    check_lives(store, members, TURNS)
-    assert requests == sum(TURNS[(m.program or "").rpartition("/")[2].removesuffix(".toml")] for m in members)
-    assert store.run(process_records.answer_of(store.prefix, root.id)).text == expected_answer()
+    assert requests == sum(map(turns_of, members))

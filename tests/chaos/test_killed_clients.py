@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator
-from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from tests.waiting import wait_until
 
 PROJECT = Path(__file__).parents[2]
 SHORT = "one\ntwo\nthree\n"
+Victims = Callable[[str, str], Iterator[tuple[int, str, Process]]]
 USUAL = ("rename",)
 """One for each way to store: in pieces, a stream with its call, a child, a name."""
 
@@ -65,6 +65,30 @@ def set_up_process(store: Store, execute: Execute, work: str) -> Process:
     return proc
 
 
+@pytest.fixture
+def victims(
+    run_victim: Callable[[str, int, str], str], store: Store, execute: Execute, faults: Faults
+) -> Victims:
+    """`victims(work, moment)` yields, for a client killed at the first request, the second, and so on until
+    one lives: the number, `died` or `lived`, and its process as it was set up."""
+
+    def run(work: str, moment: str) -> Iterator[tuple[int, str, Process]]:
+        for number in count(1):
+            proc = set_up_process(store, execute, work)
+            ours = clients(execute)
+            answer = run_victim(work, number, moment)
+            if answer == "died":
+                faults.note(f"client killed {moment} a request")
+                # then Redis has read everything that the dead client sent
+                wait_until(lambda ours=ours: clients(execute) == ours, what="the end of its connections")
+            yield number, answer, proc
+            if answer != "died":
+                assert answer == "lived", answer
+                return
+
+    return run
+
+
 def state(store: Store, execute: Execute) -> dict[str, Any]:
     """Return everything that a client can read."""
     found: dict[str, Any] = {}
@@ -88,9 +112,9 @@ def state(store: Store, execute: Execute) -> dict[str, Any]:
 def test_a_client_killed_at_any_request_leaves_the_state_before_or_after_the_operation(
     work: str,
     run_victim: Callable[[str, int, str], str],
+    victims: Victims,
     store: Store,
     execute: Execute,
-    faults: Faults,
     assert_counted: Callable[..., None],
 ) -> None:
     set_up_process(store, execute, work)
@@ -101,23 +125,12 @@ def test_a_client_killed_at_any_request_leaves_the_state_before_or_after_the_ope
     outcomes = {"before": 0, "after": 0}
 
     for moment in MOMENTS:
-        number = 0
-        answer = "died"
-        while answer == "died":
-            number += 1
-            set_up_process(store, execute, work)
-            ours = clients(execute)
-            answer = run_victim(work, number, moment)
-            if answer == "died":
-                faults.note(f"client killed {moment} a request")
-                # then Redis has read everything that the dead client sent
-                wait_until(partial(has_no_other_client, execute, ours), what="the end of its connections")
+        for number, answer, _ in victims(work, moment):
             found = state(store, execute)
             assert found in (before, after), f"{work}, request {number}, {moment}"
             outcomes["before" if found == before else "after"] += answer == "died"
             assert_counted(execute)
             assert not [key for key in leftover_keys(execute) if execute("PTTL", key) == -1]
-        assert answer == "lived", answer
 
     print(f"{work}: {outcomes}")
     assert all(outcomes.values()), "both ends must have been seen"
@@ -125,36 +138,20 @@ def test_a_client_killed_at_any_request_leaves_the_state_before_or_after_the_ope
 
 @pytest.mark.parametrize("moment", ["torn", *thorough("other moments", "before", "short", "after")])
 def test_retrying_an_append_after_its_client_was_killed_at_any_request_appends_once(
-    moment: str,
-    run_victim: Callable[[str, int, str], str],
-    store: Store,
-    execute: Execute,
-    faults: Faults,
-    tmp_path: Path,
+    moment: str, victims: Victims, tmp_path: Path
 ) -> None:
     path = tmp_path / "out.txt"
-    set_up_process(store, execute, "append-file")
-    assert run_victim("append-file", 1000, "before") == "lived"
-    found: Counter[str] = Counter()
-    number = 0
-    answer = "died"
-    while answer == "died":
-        number += 1
-        proc = set_up_process(store, execute, "append-file")
-        path.write_text("old\n")
-        ours = clients(execute)
-        answer = run_victim("append-file", number, moment)
-        if answer == "died":
-            faults.note(f"client killed {moment} a request")
-            wait_until(partial(has_no_other_client, execute, ours), what="the end of its connections")
-        found[path.read_text()] += 1
+    path.write_text("old\n")
+    found = set()
+    for number, _, proc in victims("append-file", moment):
+        found.add(path.read_text())
 
         again = append(proc, str(tmp_path))
 
         assert not again.is_error, again.content
         assert path.read_text() == "old\n" + SHORT, f"request {number}, {moment}"
-    assert answer == "lived", answer
-    assert set(found) == {"old\n", "old\n" + SHORT}, "both ends must have been seen"
+        path.write_text("old\n")
+    assert found == {"old\n", "old\n" + SHORT}, "both ends must have been seen"
 
 
 def leftover_keys(execute: Execute) -> list[bytes]:
@@ -164,7 +161,3 @@ def leftover_keys(execute: Execute) -> list[bytes]:
 
 def clients(execute: Execute) -> int:
     return len(execute("CLIENT", "LIST").splitlines())
-
-
-def has_no_other_client(execute: Execute, ours: int) -> bool:
-    return clients(execute) == ours

@@ -13,16 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from fdstore.agent.launch import launch_root
-from fdstore.agent.program_loader import load
 from fdstore.client import Process, Store
 from fdstore.errors import StreamBroken
 from fdstore.lifecycle import ENDED
 from fdstore.records import ProcessRecord
-from fdstore.runtime.waker import waker
-from fdstore.store.processes import pipelines, process_records
-from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow
+from fdstore.store.processes import pipelines
+from fdstore.testing import Reply, Request, call, say, slow
 from tests.chaos.agent_tree import digest
+from tests.chaos.agents import answer_of, launch, write_program
 from tests.chaos.history import Takeovers
 from tests.chaos.worker_pool import WorkerPool
 from tests.waiting import PATIENCE_S, wait_until
@@ -38,11 +36,7 @@ INPUT = "".join(PIECES)
 OUTPUT = "".join(f"{number:6}\t{line}" for number, line in enumerate(LINES, 1))
 """The output of `cat -n` for it."""
 
-PROGRAM = """
-[model]
-name = "scripted"
-[prompt]
-system = "You are PLUMBER."
+SECTIONS = """
 [tools]
 enabled = ["read_fd", "write_fd", "pipe", "wait"]
 [commands]
@@ -127,14 +121,10 @@ def test_a_pipeline_whose_worker_is_killed_is_complete_or_broken_and_never_run_t
     seed: int, store: Store, worker_pool: WorkerPool, tmp_path: Path
 ) -> None:
     rng = random.Random(seed)
-    (tmp_path / "plumber.toml").write_text(PROGRAM)
-    with ScriptedModel(retry_until_complete) as model:
-        worker_pool.environment |= model.environ
-        for worker in [worker_pool.start_worker(4) for _ in range(KILLS + 1)]:
-            worker.wait_until_ready()
-        roots = [launch_root(store, load(tmp_path / "plumber.toml"), "pipe it").id for _ in range(PLUMBERS)]
-        for root in roots:
-            waker(store.url, store.prefix)(root)
+    program = write_program(tmp_path, "plumber", SECTIONS)
+    with worker_pool.scripted(retry_until_complete):
+        worker_pool.start_ready(KILLS + 1, 4)
+        roots = [launch(store, program, "pipe it").id for _ in range(PLUMBERS)]
         followers = Followers(store, roots)
 
         def all_ended() -> bool:
@@ -152,7 +142,7 @@ def test_a_pipeline_whose_worker_is_killed_is_complete_or_broken_and_never_run_t
 
     outcomes = {"whole": 0, "broken": 0}
     for root in roots:
-        ended = store.run(process_records.answer_of(store.prefix, root))
+        ended = answer_of(store, root)
         assert (ended.record.state, ended.text) == ("exited", digest(OUTPUT)), worker_pool.logs()
         made = [member for member in store.tree(root).members if member.id != root]
         for pipeline in made:

@@ -22,10 +22,12 @@ import statistics
 import threading
 import time
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
+import msgspec
 import pytest
 import redis
 
@@ -38,9 +40,10 @@ from fdstore.lifecycle import ENDED
 from fdstore.local.redis_server import PrivateServer
 from fdstore.records import ProcessRecord
 from fdstore.runtime.waker import waker
-from fdstore.store.processes import journal, process_records
-from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow
-from tests.chaos.asked import StoredAsks, read_asks
+from fdstore.store.keys import process_keys
+from fdstore.store.processes import journal
+from fdstore.testing import Reply, Request, call, say, slow
+from tests.chaos.agents import answer_of, has_ended, record_of, write_program
 from tests.chaos.conftest import Faults
 from tests.chaos.worker_pool import Worker, WorkerPool
 from tests.conftest import children_of, interpreters_of
@@ -58,10 +61,6 @@ KILLS_OF_RUN = 5
 KILLED_INTERPRETER = "The interpreter ended unexpectedly."
 
 AGENT = """
-[model]
-name = "scripted"
-[prompt]
-system = "You are PROGRAMMER."
 [tools]
 enabled = ["run_python"]
 python = ["agent_tools:hand_over"]
@@ -121,6 +120,40 @@ def expected_lines(tag: str) -> list[str]:
         "same True True True True",
         "'end'",
     ]
+
+
+class StoredAsks(msgspec.Struct, frozen=True):
+    """The questions of one process: those that have an answer, and those that each lane has taken."""
+
+    answered: frozenset[str]
+    taken: dict[str, frozenset[str]]
+
+    def in_flight(self, lanes: Iterable[str]) -> frozenset[str]:
+        """Return the questions without an answer that these lanes have taken."""
+        taken = [self.taken.get(lane, frozenset()) for lane in lanes]
+        return frozenset[str]().union(*taken) - self.answered
+
+
+def read_asks(client: redis.Redis, process: str) -> StoredAsks:
+    """Read the questions of a process in one command. Their texts tell them apart."""
+    fields: dict[bytes, bytes] = client.hgetall(process_keys("fdstore", process).asks)
+    questions: dict[str, str] = {}
+    call_of: dict[str, str] = {}
+    for name, value in fields.items():
+        kind, _, rest = name.decode().partition("/")
+        if kind == "ask":
+            questions[rest] = msgspec.json.decode(value)["question"]
+        elif kind == "lanes":
+            call_of |= dict.fromkeys(value.decode().split(), rest) if rest else {}
+    answered, taken = set(), {}
+    for name, value in fields.items():
+        kind, _, rest = name.decode().partition("/")
+        if kind == "answer":
+            answered.add(questions[rest])
+        elif kind == "taken":
+            numbers = value.decode().split()
+            taken[rest] = frozenset(questions[f"{call_of[rest]}/{number}"] for number in numbers)
+    return StoredAsks(frozenset(answered), taken)
 
 
 class Model:
@@ -261,9 +294,7 @@ class Takeovers:
         def is_over() -> bool:
             if not kill.lost:
                 return any(moment > kill.at for moment in self._model.moments[-20:]) or self._ended()
-            records = (
-                self._store.run(process_records.record(self._store.prefix, lost.id)) for lost in kill.lost
-            )
+            records = (record_of(self._store, lost.id) for lost in kill.lost)
             return all(
                 record.attempt > lost.attempt or record.state in ENDED
                 for record, lost in zip(records, kill.lost, strict=True)
@@ -273,13 +304,13 @@ class Takeovers:
         self.durations_s[kill.kind].append(time.monotonic() - kill.at)
 
     def _ended(self) -> bool:
-        return self._store.run(process_records.record(self._store.prefix, self._model.run)).state in ENDED
+        return has_ended(self._store, self._model.run)
 
 
 def check_run(store: Store, folder: Path, model: Model, kills: list[Kill]) -> None:
     """Check one run that has ended: its result, its questions, texts and deliveries."""
     root = store.process(model.run)
-    record = store.run(process_records.record(store.prefix, root.id))
+    record = record_of(store, root.id)
     assert (record.state, record.reason, record.exit_code) == ("exited", None, 0)
     records = store.run(journal.read(store.prefix, root.id))
     results = [entry for entry in map(decode_entry, records) if isinstance(entry, Result)]
@@ -291,7 +322,7 @@ def check_run(store: Store, folder: Path, model: Model, kills: list[Kill]) -> No
     )
     assert set(deliveries.values()) == {1}
 
-    shown = store.run(process_records.answer_of(store.prefix, root.id)).text
+    shown = answer_of(store, root.id).text
     body = shown[shown.index(">\n") + 2 : shown.rindex("\n</python_result>")].splitlines()
     unknown = [line for line in body if line.startswith("unknown_outcome ")]
     told = [re.sub("^unknown_outcome (.*)$", r"\1 is delivered", line) for line in body]
@@ -372,18 +403,15 @@ def test_a_program_gives_the_same_result_and_does_everything_once_whatever_is_ki
     faults: Faults,
 ) -> None:
     rng = random.Random(seed)
-    (tmp_path / "programmer.toml").write_text(AGENT)
-    program = load(tmp_path / "programmer.toml")
+    program = load(write_program(tmp_path, "programmer", AGENT))
     model = Model(random.Random(rng.random()), server.url)
     takeovers = Takeovers(store, model)
     kills: list[Kill] = []
     kinds = list(get_args(Kind))
     rng.shuffle(kinds)
     runs = lapsed = 0
-    with ScriptedModel({"You are PROGRAMMER": model.agent, "You are ASKED": model.asked}) as scripted:
-        worker_pool.environment |= scripted.environ
-        for worker in [worker_pool.start_worker() for _ in range(WORKERS)]:
-            worker.wait_until_ready()
+    with worker_pool.scripted({"You are PROGRAMMER": model.agent, "You are ASKED": model.asked}):
+        worker_pool.start_ready(WORKERS)
         while len(kills) < count:
             runs += 1
             root = launch_root(store, program, "Count the lines.", f"run-{runs}")

@@ -6,15 +6,12 @@ import random
 import threading
 from pathlib import Path
 
-from fdstore.agent.launch import launch_root
-from fdstore.agent.program_loader import load
 from fdstore.client import Store
-from fdstore.runtime.waker import waker
-from fdstore.store.processes import process_records
-from fdstore.testing import Reply, Request, ScriptedModel, call, say
-from tests.chaos.agent_tree import PROCESSES, TURNS, AgentTree, expected_answer
+from fdstore.testing import Reply, Request, call, say
+from tests.chaos.agent_tree import AgentTree
+from tests.chaos.agents import answer_of, launch, write_program
 from tests.chaos.conftest import Faults
-from tests.chaos.history import Observer, Takeovers, check_lives
+from tests.chaos.history import Observer, Takeovers, check_tree
 from tests.chaos.worker_pool import WorkerPool
 from tests.waiting import PATIENCE_S, wait_until
 
@@ -27,10 +24,8 @@ def test_a_tree_whose_workers_are_killed_gives_the_same_answer(
 ) -> None:
     rng = random.Random(seed)
     agent_tree = AgentTree(tmp_path, pace_s=0.25)
-    with ScriptedModel(agent_tree.script) as model:
-        worker_pool.environment |= model.environ
-        for worker in [worker_pool.start_worker() for _ in range(KILLS + 1)]:
-            worker.wait_until_ready()
+    with worker_pool.scripted(agent_tree.script):
+        worker_pool.start_ready(KILLS + 1)
         root = agent_tree.launch(store)
         observer, takeovers = Observer(store, root.id), Takeovers(store)
         with observer.watch(), takeovers.record():
@@ -40,21 +35,8 @@ def test_a_tree_whose_workers_are_killed_gives_the_same_answer(
             wait_until(lambda: store.tree(root.id).live == 0, PATIENCE_S, "the end of the tree")
 
     print(takeovers)
-    members = store.tree(root.id).members
-    assert len(members) == PROCESSES, members
-    check_lives(store, members, TURNS)
-    assert store.run(process_records.answer_of(store.prefix, root.id)).text == expected_answer()
+    check_tree(store, root)
     observer.check_nothing_lost(root.id)
-
-
-COURIER = """
-[model]
-name = "scripted"
-[prompt]
-system = "You are COURIER."
-[tools]
-python = ["agent_tools:deliver"]
-"""
 
 
 def test_a_tool_that_must_not_repeat_runs_once_even_if_its_worker_dies_during_the_call(
@@ -64,18 +46,15 @@ def test_a_tool_that_must_not_repeat_runs_once_even_if_its_worker_dies_during_th
         results = request.tool_results()
         return say(results[0].text) if results else call("deliver", parcel="a letter")
 
-    (tmp_path / "courier.toml").write_text(COURIER)
-    with ScriptedModel(courier) as model:
-        worker_pool.environment |= model.environ
-        worker = worker_pool.start_worker(1)
-        worker.wait_until_ready()
-        root = launch_root(store, load(tmp_path / "courier.toml"), "deliver")
-        waker(store.url, store.prefix)(root.id)
+    program = write_program(tmp_path, "courier", '[tools]\npython = ["agent_tools:deliver"]\n')
+    with worker_pool.scripted(courier):
+        worker = worker_pool.start_worker(1).wait_until_ready()
+        root = launch(store, program, "deliver")
         wait_until(lambda: "ended by SIGKILL" in worker.log, PATIENCE_S, "the death of the worker's child")
         faults.note("worker killed")
         wait_until(lambda: store.tree(root.id).live == 0, PATIENCE_S, "the end of the agent")
 
-    answer = store.run(process_records.answer_of(store.prefix, root.id))
+    answer = answer_of(store, root.id)
     assert (tmp_path / "delivered").read_text() == "a letter\n"
     assert 'type="unknown_outcome"' in answer.text
     assert "outcome unknown: this call of deliver" in answer.text

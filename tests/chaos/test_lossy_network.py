@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 import random
 import threading
@@ -16,14 +15,12 @@ import fdstore
 import fdstore.aio
 from fdstore.client import Process, Store
 from fdstore.errors import StoreUnavailable, UnknownOutcome
-from fdstore.lifecycle import ENDED
 from fdstore.local.redis_server import PrivateServer
-from fdstore.store.processes import process_records
-from fdstore.testing import ScriptedModel
 from fdstore.wire import retry
-from tests.chaos.agent_tree import PROCESSES, TURNS, AgentTree, expected_answer
+from tests.chaos.agent_tree import AgentTree
+from tests.chaos.agents import has_ended
 from tests.chaos.conftest import Execute
-from tests.chaos.history import Observer, check_lives
+from tests.chaos.history import Observer, check_tree
 from tests.chaos.proxy import Proxy
 from tests.chaos.worker_pool import WorkerPool
 from tests.thorough import thorough
@@ -80,20 +77,19 @@ def test_losing_the_reply_of_every_nth_command_does_not_change_results(
     print(f"{proxy.lost} replies lost")
 
 
-def test_an_async_client_survives_lost_replies_too(proxy: Proxy) -> None:
-    async def day() -> list[Any]:
-        async with await fdstore.aio.connect(proxy.url) as far:
-            proxy.lose_every(2)
-            proc = await far.process("t")
-            made = [(await proc.create(f"text {number}\n" * 50)).fd for number in range(6)]
-            made.append((await proc.ingest(io.BytesIO(LONG.encode()), "a file", page_size=3000)).fd)
-            child = await proc.child(share=["fd:7"])
-            whole = await child.read("fd:7", read_all=True)
-            await proc.close("fd:7")
-            return [made, child.id, whole.text == LONG, [d.fd for d in await proc.list()]]
+async def test_an_async_client_survives_lost_replies_too(proxy: Proxy) -> None:
+    async with await fdstore.aio.connect(proxy.url) as far:
+        proxy.lose_every(2)
+        proc = await far.process("t")
+        made = [(await proc.create(f"text {number}\n" * 50)).fd for number in range(6)]
+        made.append((await proc.ingest(io.BytesIO(LONG.encode()), "a file", page_size=3000)).fd)
+        child = await proc.child(share=["fd:7"])
+        whole = await child.read("fd:7", read_all=True)
+        await proc.close("fd:7")
 
-    fds = [f"fd:{number}" for number in range(1, 8)]
-    assert asyncio.run(day()) == [fds, "t.1", True, fds[:6]]
+        fds = [f"fd:{number}" for number in range(1, 8)]
+        assert (made, child.id, whole.text) == (fds, "t.1", LONG)
+        assert [d.fd for d in await proc.list()] == fds[:6]
 
 
 @pytest.mark.parametrize("size", [1_000_000, *thorough("the shorter text", 100)])
@@ -148,23 +144,15 @@ def test_agents_on_a_network_that_loses_replies_give_the_same_answer(
     server: PrivateServer, store: Store, worker_pool: WorkerPool, proxy: Proxy, tmp_path: Path
 ) -> None:
     agent_tree = AgentTree(tmp_path, pace_s=0.1)
-    with ScriptedModel(agent_tree.script) as model:
-        worker_pool.environment |= model.environ | {"FDSTORE_BROKER_URL": server.url}
+    with worker_pool.scripted(agent_tree.script, FDSTORE_BROKER_URL=server.url):
         worker_pool.start_worker(4, quick=False, url=proxy.url).wait_until_ready()
         proxy.lose_every(5)
         root = agent_tree.launch(store)
         observer = Observer(store, root.id)
         with observer.watch():
-            wait_until(
-                lambda: store.run(process_records.record(store.prefix, root.id)).state in ENDED,
-                PATIENCE_S,
-                "the end of the root",
-            )
+            wait_until(lambda: has_ended(store, root.id), what="the end of the root")
 
-    members = store.tree(root.id).members
-    assert len(members) == PROCESSES
-    check_lives(store, members, TURNS)
-    assert store.run(process_records.answer_of(store.prefix, root.id)).text == expected_answer()
+    check_tree(store, root)
     observer.check_nothing_lost(root.id)
 
 

@@ -7,25 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from fdstore.agent.launch import launch_root
-from fdstore.agent.program_loader import load
 from fdstore.client import Store
 from fdstore.records import TreeLimits
-from fdstore.runtime.waker import waker
 from fdstore.store.contents import contents
-from fdstore.store.processes import process_records
-from fdstore.testing import Reply, Request, ScriptedModel, call, say, turn
+from fdstore.testing import Reply, Request, call, say, turn
 from fdstore.wire.operation import Operation
 from fdstore_workers.sweeper import collect_due, sweep
+from tests.chaos.agents import answer_of, launch, write_program
 from tests.chaos.conftest import Execute, Faults
 from tests.chaos.worker_pool import WorkerPool
 from tests.waiting import wait_until
 
 BOMB = """
-[model]
-name = "scripted"
-[prompt]
-system = "You are BOMB."
 [tools]
 enabled = ["spawn"]
 [linked_programs]
@@ -42,7 +35,7 @@ LONG_AGO_S = 100_000
 def test_a_spawn_bomb_stops_at_the_limits_and_then_drains(
     store: Store, worker_pool: WorkerPool, tmp_path: Path, execute: Execute, faults: Faults
 ) -> None:
-    (tmp_path / "bomb.toml").write_text(BOMB)
+    program = write_program(tmp_path, "bomb", BOMB)
     most_live = 0
 
     def script(request: Request) -> Reply:
@@ -54,11 +47,9 @@ def test_a_spawn_bomb_stops_at_the_limits_and_then_drains(
                 faults.note("spawn refused")
         return say("drained")
 
-    with ScriptedModel(script) as model:
-        worker_pool.environment |= model.environ
+    with worker_pool.scripted(script):
         worker_pool.start_worker(4).wait_until_ready()
-        root = launch_root(store, load(tmp_path / "bomb.toml"), "go on")
-        waker(store.url, store.prefix)(root.id)
+        root = launch(store, program, "go on")
 
         def drained() -> bool:
             nonlocal most_live
@@ -75,7 +66,7 @@ def test_a_spawn_bomb_stops_at_the_limits_and_then_drains(
     assert most_live <= 16
     assert max(member.id.count(".") + 1 for member in tree.members) <= 7
     assert {(member.state, member.losses) for member in tree.members} == {("exited", 0)}
-    assert store.run(process_records.answer_of(store.prefix, root.id)).text == "drained"
+    assert answer_of(store, root.id).text == "drained"
 
 
 @pytest.mark.thorough("on_redis/test_collect.py removes fewer trees")

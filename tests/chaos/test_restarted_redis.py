@@ -10,17 +10,13 @@ from pathlib import Path
 import pytest
 
 import fdstore
-from fdstore.agent.launch import launch_root
-from fdstore.agent.program_loader import load
 from fdstore.client import Store
-from fdstore.lifecycle import ENDED
 from fdstore.local.redis_server import PrivateServer
-from fdstore.runtime.waker import waker
-from fdstore.store.processes import process_records
-from fdstore.testing import ScriptedModel, say
-from tests.chaos.agent_tree import PROCESSES, TURNS, AgentTree, expected_answer
+from fdstore.testing import say
+from tests.chaos.agent_tree import AgentTree
+from tests.chaos.agents import has_ended, launch, write_program
 from tests.chaos.conftest import Faults
-from tests.chaos.history import Observer, check_lives
+from tests.chaos.history import Observer, check_tree
 from tests.chaos.worker_pool import WorkerPool
 from tests.waiting import PATIENCE_S, stretched, wait_until
 
@@ -80,10 +76,8 @@ def test_a_restart_loses_no_acknowledged_text_and_clients_and_agents_continue(
     agent_tree = AgentTree(tmp_path, pace_s=0.3)
     stop = threading.Event()
     back_at = []
-    with ScriptedModel(agent_tree.script) as model:
-        worker_pool.environment |= model.environ
-        worker = worker_pool.start_worker(4)
-        worker.wait_until_ready()
+    with worker_pool.scripted(agent_tree.script):
+        worker = worker_pool.start_worker(4).wait_until_ready()
         clients = [Client(server.url, number, stop) for number in range(CLIENTS)]
         root = agent_tree.launch(store)
         observer = Observer(store, root.id)
@@ -91,11 +85,7 @@ def test_a_restart_loses_no_acknowledged_text_and_clients_and_agents_continue(
             for _ in range(RESTARTS):
                 threading.Event().wait(rng.uniform(0, 0.8))
                 back_at.append(restart(server, faults))
-            wait_until(
-                lambda: store.run(process_records.record(store.prefix, root.id)).state in ENDED,
-                PATIENCE_S,
-                "the end of the root",
-            )
+            wait_until(lambda: has_ended(store, root.id), what="the end of the root")
         stop.set()
         for client in clients:
             client.end()
@@ -113,10 +103,7 @@ def test_a_restart_loses_no_acknowledged_text_and_clients_and_agents_continue(
         assert {listed.fd for listed in proc.list()} == set(client.acknowledged)
         for fd, text in client.acknowledged.items():
             assert proc.read(fd, read_all=True).text == text
-    members = store.tree(root.id).members
-    assert len(members) == PROCESSES, members
-    check_lives(store, members, TURNS)
-    assert store.run(process_records.answer_of(store.prefix, root.id)).text == expected_answer()
+    check_tree(store, root)
     observer.check_nothing_lost(root.id)
 
 
@@ -124,18 +111,15 @@ def test_a_restart_loses_no_acknowledged_text_and_clients_and_agents_continue(
 def test_a_worker_claims_new_processes_within_ten_seconds_of_a_redis_restart(
     server: PrivateServer, store: Store, worker_pool: WorkerPool, tmp_path: Path, faults: Faults
 ) -> None:
-    (tmp_path / "new.toml").write_text('[model]\nname = "scripted"\n[prompt]\nsystem = "You are NEW."\n')
-    with ScriptedModel(lambda request: say("done")) as model:
-        worker_pool.environment |= model.environ
-        worker = worker_pool.start_worker(2)
-        worker.wait_until_ready()
+    program = write_program(tmp_path, "new")
+    with worker_pool.scripted(lambda request: say("done")):
+        worker = worker_pool.start_worker(2).wait_until_ready()
         for number in range(NEW_PROCESSES):
             back = restart(server, faults)
-            root = launch_root(store, load(tmp_path / "new.toml"), "go on", f"new-{number}").id
-            waker(store.url, store.prefix)(root)
+            root = launch(store, program, "go on", f"new-{number}").id
 
             wait_until(
-                lambda root=root: store.run(process_records.record(store.prefix, root)).state in ENDED,
+                lambda root=root: has_ended(store, root),
                 stretched(GOES_ON_WITHIN_S),
                 "the end of an agent launched after a restart",
             )

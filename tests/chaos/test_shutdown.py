@@ -9,23 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from fdstore.agent.launch import launch_root
-from fdstore.agent.program_loader import load
 from fdstore.client import Store
-from fdstore.lifecycle import ENDED
-from fdstore.runtime.waker import waker
-from fdstore.store.processes import process_records
-from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow
+from fdstore.testing import Reply, Request, call, say, slow
+from tests.chaos.agents import has_ended, launch, record_of, write_program
 from tests.chaos.conftest import Execute, Faults
 from tests.chaos.worker_pool import WorkerPool
 from tests.thorough import thorough
 from tests.waiting import PATIENCE_S, wait_until
 
-PROGRAM = """
-[model]
-name = "scripted"
-[prompt]
-system = "You are PATIENT."
+SECTIONS = """
 [tools]
 enabled = ["read_fd"]
 python = ["agent_tools:rest"]
@@ -43,24 +35,19 @@ def test_sigterm_during_a_long_step_hands_the_agent_to_another_worker(
     execute: Execute,
     faults: Faults,
 ) -> None:
-    (tmp_path / "patient.toml").write_text(PROGRAM)
+    program = write_program(tmp_path, "patient", SECTIONS)
     busy = threading.Event()
 
     def script(request: Request) -> Reply:
         first = not busy.is_set()
         busy.set()
-        if busy_with == "a tool":
-            if request.turn_number == 0:
-                return call("rest", seconds=3600)
-            return say("done")
-        return slow(say("never"), 3600) if first else say("done")
+        if busy_with == "a tool" and request.turn_number == 0:
+            return call("rest", seconds=3600)
+        return slow(say("never"), 3600) if first and busy_with == "a model" else say("done")
 
-    with ScriptedModel(script) as model:
-        worker_pool.environment |= model.environ
-        leaving = worker_pool.start_worker(2, pool=pool)
-        leaving.wait_until_ready()
-        root = launch_root(store, load(tmp_path / "patient.toml"), "wait")
-        waker(store.url, store.prefix)(root.id)
+    with worker_pool.scripted(script):
+        leaving = worker_pool.start_worker(2, pool=pool).wait_until_ready()
+        root = launch(store, program, "wait")
         assert busy.wait(PATIENCE_S)
         if busy_with == "a tool":
             wait_until((tmp_path / "resting").exists)
@@ -68,15 +55,15 @@ def test_sigterm_during_a_long_step_hands_the_agent_to_another_worker(
         leaving.send(signal.SIGTERM)
         faults.note("worker stopped in a long step")
         began = time.monotonic()
-        wait_until(lambda: store.run(process_records.record(store.prefix, root.id)).state == "ready")
+        wait_until(lambda: record_of(store, root.id).state == "ready")
         assert leaving.process.wait(PATIENCE_S) == 0, leaving.log
         took_s = time.monotonic() - began
         if busy_with == "a model":
             worker_pool.start_worker(1).wait_until_ready()
-            wait_until(lambda: store.run(process_records.record(store.prefix, root.id)).state in ENDED)
+            wait_until(lambda: has_ended(store, root.id))
 
     print(f"{pool}, {busy_with}: gone after {took_s:.1f} s")
-    record = store.run(process_records.record(store.prefix, root.id))
+    record = record_of(store, root.id)
     expected = ("exited", 2, 0) if busy_with == "a model" else ("ready", 1, 0)
     assert (record.state, record.attempt, record.losses) == expected
     assert execute("ZCARD", "fdstore:workers") == (busy_with == "a model")
@@ -86,7 +73,7 @@ def test_sigterm_during_a_long_step_hands_the_agent_to_another_worker(
 def test_a_repeated_signal_ends_no_agent(
     store: Store, worker_pool: WorkerPool, tmp_path: Path, faults: Faults
 ) -> None:
-    (tmp_path / "patient.toml").write_text(PROGRAM)
+    program = write_program(tmp_path, "patient", SECTIONS)
     busy = threading.Event()
 
     def script(request: Request) -> Reply:
@@ -94,12 +81,9 @@ def test_a_repeated_signal_ends_no_agent(
         busy.set()
         return slow(say("never"), 3600) if first else say("done")
 
-    with ScriptedModel(script) as model:
-        worker_pool.environment |= model.environ
-        leaving = worker_pool.start_worker(1)
-        leaving.wait_until_ready()
-        root = launch_root(store, load(tmp_path / "patient.toml"), "wait")
-        waker(store.url, store.prefix)(root.id)
+    with worker_pool.scripted(script):
+        leaving = worker_pool.start_worker(1).wait_until_ready()
+        root = launch(store, program, "wait")
         assert busy.wait(PATIENCE_S)
 
         for _ in range(3):
@@ -109,7 +93,7 @@ def test_a_repeated_signal_ends_no_agent(
         leaving.process.wait(PATIENCE_S)
         assert "Traceback" not in leaving.log, leaving.log
         worker_pool.start_worker(1)
-        wait_until(lambda: store.run(process_records.record(store.prefix, root.id)).state in ENDED)
+        wait_until(lambda: has_ended(store, root.id))
 
-    record = store.run(process_records.record(store.prefix, root.id))
+    record = record_of(store, root.id)
     assert (record.state, record.exit_code) == ("exited", 0)

@@ -19,10 +19,9 @@ import pytest
 
 from fdstore.bench.fresh_trees import drop_with_numbers
 from fdstore.client import Process, Store
-from fdstore.store.processes import process_records
-from fdstore.testing import ScriptedModel
-from tests.chaos.agent_tree import PROCESSES, AgentTree, expected_answer
+from tests.chaos.agent_tree import PROCESSES, AgentTree
 from tests.chaos.conftest import Execute, Faults
+from tests.chaos.history import check_tree
 from tests.chaos.worker_pool import WorkerPool
 from tests.conftest import children_of
 from tests.waiting import PATIENCE_S, wait_until
@@ -68,7 +67,6 @@ class Trees:
     def __init__(self, store: Store, agent_tree: AgentTree) -> None:
         self._store, self._agent_tree = store, agent_tree
         self._live: list[Process] = []
-        self._expected = expected_answer()
         self.ended = self.losses = 0
 
     def refill(self) -> None:
@@ -79,10 +77,7 @@ class Trees:
         """Check and remove the trees that have ended. Return whether none is left."""
         for root in [each for each in self._live if self._store.tree(each.id).live == 0]:
             self._live.remove(root)
-            members = self._store.tree(root.id).members
-            answer = self._store.run(process_records.answer_of(self._store.prefix, root.id))
-            assert answer.text == self._expected, (answer, members)
-            assert len(members) == PROCESSES
+            members = check_tree(self._store, root)
             self.ended += 1
             self.losses += sum(member.losses for member in members)
             drop_with_numbers(self._store, root.id)
@@ -98,11 +93,8 @@ def test_workers_that_live_on_while_others_are_killed_use_no_more_than_at_first(
     agent_tree = AgentTree(tmp_path, pace_s=0.5)
     samples: list[list[Use]] = [[] for _ in range(STEADY)]
     stored: list[int] = []
-    with ScriptedModel(agent_tree.script) as model:
-        worker_pool.environment |= model.environ
-        steady, mortal = ([worker_pool.start_worker(4) for _ in range(count)] for count in (STEADY, MORTAL))
-        for worker in (*steady, *mortal):
-            worker.wait_until_ready()
+    with worker_pool.scripted(agent_tree.script):
+        steady, mortal = (worker_pool.start_ready(count, 4) for count in (STEADY, MORTAL))
         # the first; a process that may have killed a worker is run in another
         children = [children_of(worker.pid)[0] for worker in steady]
         trees = Trees(store, agent_tree)

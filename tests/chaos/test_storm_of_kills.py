@@ -13,13 +13,11 @@ from typing import NamedTuple
 
 import pytest
 
-from fdstore.agent.launch import launch_root
-from fdstore.agent.program_loader import load
 from fdstore.client import Store
 from fdstore.records import ProcessRecord
-from fdstore.runtime.waker import waker
 from fdstore.store.processes import leases
-from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow, turn
+from fdstore.testing import Reply, Request, call, say, slow, turn
+from tests.chaos.agents import launch, write_program
 from tests.chaos.conftest import Faults
 from tests.chaos.history import Takeovers
 from tests.chaos.worker_pool import Worker, WorkerPool
@@ -29,14 +27,7 @@ from tests.waiting import wait_until
 WORKERS = 3
 SLOTS = 4
 PATIENCE_S = 120
-PROGRAM = """
-[model]
-name = "scripted"
-[prompt]
-system = "You are {name}."
-[tools]
-enabled = ["list_fds", "spawn"]
-"""
+TOOLS = '[tools]\nenabled = ["list_fds", "spawn"]\n'
 
 
 class Storm(NamedTuple):
@@ -97,16 +88,12 @@ def test_no_agent_fails_because_workers_are_killed_from_outside(
     def leaf(request: Request) -> Reply:
         return say("done") if is_over.is_set() else slow(call("list_fds"), storm.every_s / 2)
 
-    (tmp_path / "root.toml").write_text(
-        PROGRAM.format(name="ROOT") + '[linked_programs]\nleaf = "leaf.toml"\n'
-    )
-    (tmp_path / "leaf.toml").write_text(PROGRAM.format(name="LEAF") + "[limits]\nmax_turns = 10000\n")
-    with ScriptedModel({"You are ROOT": root, "You are LEAF": leaf}) as model:
-        worker_pool.environment |= model.environ
+    program = write_program(tmp_path, "root", TOOLS + '[linked_programs]\nleaf = "leaf.toml"\n')
+    write_program(tmp_path, "leaf", TOOLS + "[limits]\nmax_turns = 10000\n")
+    with worker_pool.scripted({"You are ROOT": root, "You are LEAF": leaf}):
         fleet = worker_pool.start_fleet(WORKERS, SLOTS, quick=storm.quick)
         wait_until(lambda: fleet.log.count(" ready: ") == WORKERS, what="the start of the workers")
-        tree = launch_root(store, load(tmp_path / "root.toml"), "spawn them").id
-        waker(store.url, store.prefix)(tree)
+        tree = launch(store, program, "spawn them").id
         wait_until(lambda: len(store.tree(tree).members) == storm.leaves + 1, what="the leaves")
         takeovers = Takeovers(store)
         with takeovers.record():

@@ -7,22 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-from fdstore.agent.launch import launch_root
-from fdstore.agent.program_loader import load
 from fdstore.client import Store
-from fdstore.lifecycle import ENDED
-from fdstore.runtime.waker import waker
-from fdstore.store.processes import process_records
-from fdstore.testing import Reply, Request, ScriptedModel, call, say
+from fdstore.testing import Reply, Request, call, say
+from tests.chaos.agents import answer_of, has_ended, launch, record_of, write_program
 from tests.chaos.conftest import Execute, Faults
 from tests.chaos.worker_pool import WorkerPool
 from tests.waiting import wait_until
 
-PROGRAM = """
-[model]
-name = "scripted"
-[prompt]
-system = "You are CAREFUL."
+SECTIONS = """
 [tools]
 enabled = ["read_fd"]
 python = ["agent_tools:numbered"]
@@ -32,7 +24,7 @@ python = ["agent_tools:numbered"]
 def test_agents_pause_while_redis_may_evict_content_and_resume_afterwards(
     store: Store, worker_pool: WorkerPool, tmp_path: Path, execute: Execute, faults: Faults
 ) -> None:
-    (tmp_path / "careful.toml").write_text(PROGRAM)
+    program = write_program(tmp_path, "careful", SECTIONS)
 
     def script(request: Request) -> Reply:
         if request.turn_number > 0:
@@ -43,25 +35,22 @@ def test_agents_pause_while_redis_may_evict_content_and_resume_afterwards(
             faults.note("redis made unsafe")
         return call("numbered", count=3000)
 
-    with ScriptedModel(script) as model:
-        worker_pool.environment |= model.environ
-        worker = worker_pool.start_worker(1)
-        worker.wait_until_ready()
-        root = launch_root(store, load(tmp_path / "careful.toml"), "go on")
-        waker(store.url, store.prefix)(root.id)
+    with worker_pool.scripted(script):
+        worker = worker_pool.start_worker(1).wait_until_ready()
+        root = launch(store, program, "go on")
 
         wait_until(lambda: f"{root.id} is given back: " in worker.log, what="the pause of the agent")
         wait_until(lambda: "allkeys-lru" in worker.log.partition("sweep failed")[2])
         said = status(store.url)
-        found = store.run(process_records.record(store.prefix, root.id))
+        found = record_of(store, root.id)
         assert (found.state, found.losses, root.list()) == ("ready", 0, [])
 
         execute("CONFIG", "SET", "maxmemory-policy", "noeviction")
-        wait_until(lambda: store.run(process_records.record(store.prefix, root.id)).state in ENDED)
+        wait_until(lambda: has_ended(store, root.id))
 
     assert "unsafe_store" in said
     assert "CONFIG SET maxmemory-policy noeviction" in said
-    ended = store.run(process_records.answer_of(store.prefix, root.id))
+    ended = answer_of(store, root.id)
     assert (ended.text, ended.record.losses) == ("done", 0)
     assert [d.source for d in root.list()] == ["numbered"]
     assert worker.is_alive

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import random
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from fdstore.client import Store
 from fdstore.lifecycle import ENDED
 from fdstore.records import ProcessRecord
+from fdstore.testing import ScriptedModel
 from tests.conftest import children_of, is_running
 from tests.waiting import wait_until
 from tests.worker_process import WorkerProcess
@@ -52,6 +55,18 @@ class WorkerPool:
         self._note = note
         self._workers: list[Worker] = []
         self.environment: dict[str, str] = {"PYTHONPATH": str(HERE)}
+
+    @contextmanager
+    def scripted(self, script: Any, **environ: str) -> Iterator[ScriptedModel]:
+        """Serve a model to the workers that are started in the block, with these variables."""
+        with ScriptedModel(script) as model:
+            self.environment |= model.environ | environ
+            yield model
+
+    def start_ready(self, count: int, concurrency: int = 2, **options: Any) -> list[Worker]:
+        """Start this many workers, and return when all are ready."""
+        started = [self.start_worker(concurrency, **options) for _ in range(count)]
+        return [worker.wait_until_ready() for worker in started]
 
     def start_worker(
         self,

@@ -7,12 +7,15 @@ import re
 import socket
 from contextlib import ExitStack
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import redis
 from redis.crc import key_slot
 
+from fdstore.local.redis_conf import find_binary
 from fdstore.local.redis_server import PrivateServer
+from tests.children import Child
 from tests.waiting import wait_until
 
 SLOTS = 16384
@@ -196,3 +199,28 @@ def reserve_ports(stack: ExitStack) -> int:
         stack.push(held)
         return port
     raise OSError("no two ports are free")
+
+
+def start_sentinel(stack: ExitStack, folder: Path, primary: PrivateServer, *config: str, **login: str) -> int:
+    """Start a Sentinel that watches a server as `main`, and return its port when it does."""
+    port = reserve_ports(stack)
+    file = folder / "sentinel.conf"
+    watched = f"sentinel monitor main 127.0.0.1 {port_of(primary)} 1"
+    file.write_text("\n".join([f"port {port}", "bind 127.0.0.1", f"dir {folder}", watched, *config, ""]))
+    with (folder / "sentinel.log").open("wb") as log:
+        process = Child([find_binary(), file, "--sentinel"], deadline_s=None, stdout=log, stderr=log)
+    stack.callback(process.end)
+
+    def watches() -> bool:
+        try:
+            return bool(client.sentinel_master("main")["flags"] == "master")
+        except redis.ConnectionError:
+            return False
+
+    with redis.Redis(port=port, protocol=2, **login) as client:
+        wait_until(watches)
+    return port
+
+
+def port_of(server: PrivateServer) -> int:
+    return int(server.url.rpartition(":")[2].partition("/")[0])

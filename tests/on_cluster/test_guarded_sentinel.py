@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -10,28 +9,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-import redis
 
 import fdstore
 import fdstore.aio
 from fdstore.errors import FDStoreError
-from fdstore.local.redis_server import PrivateServer, find_binary
+from fdstore.local.redis_server import PrivateServer
 from fdstore.runtime.queue import Dispatcher
 from fdstore.testing import ScriptedModel
-from tests.children import Child
-from tests.on_cluster.cluster import reserve_ports
+from tests.on_cluster.cluster import port_of, start_sentinel
 from tests.on_cluster.doors import Authority, TlsProxy
 from tests.waiting import stretched, wait_until
 from tests.with_workers.conftest import agent_workers
-
-CONFIG = """
-port {port}
-bind 127.0.0.1
-dir {folder}
-requirepass sentinelsecret
-sentinel monitor main 127.0.0.1 {primary} 1
-sentinel auth-pass main redissecret
-"""
 
 
 class Guarded(NamedTuple):
@@ -47,19 +35,9 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     with ExitStack() as stack:
         options = {"requirepass": "redissecret", "masterauth": "redissecret"}
         server = stack.enter_context(PrivateServer(options, port=True))
-        primary = int(server.url.rpartition(":")[2].partition("/")[0])
-        port = reserve_ports(stack)
-        (folder / "sentinel.conf").write_text(CONFIG.format(port=port, folder=folder, primary=primary))
-        with (folder / "sentinel.log").open("wb") as log:
-            sentinel = Child(
-                [find_binary(), folder / "sentinel.conf", "--sentinel"],
-                deadline_s=None,
-                stdout=log,
-                stderr=log,
-            )
-        stack.callback(sentinel.end)
-        client = stack.enter_context(redis.Redis(port=port, protocol=2, password="sentinelsecret"))
-        wait_until(lambda: _watches(client))
+        primary = port_of(server)
+        config = "requirepass sentinelsecret", "sentinel auth-pass main redissecret"
+        port = start_sentinel(stack, folder, server, *config, password="sentinelsecret")
         authority = Authority(folder)
         before_redis = stack.enter_context(TlsProxy(authority, primary))
         bulk = {b"$5\r\n%d\r\n" % primary: b"$5\r\n%d\r\n" % before_redis.port}
@@ -72,27 +50,17 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
         )
 
 
-def _watches(client: redis.Redis) -> bool:
-    try:
-        return bool(client.sentinel_master("main")["flags"] == "master")
-    except redis.ConnectionError:
-        return False
-
-
 @pytest.mark.parametrize("way", Guarded._fields)
-def test_the_store_is_reached_through_a_guarded_sentinel(guarded: Guarded, way: str) -> None:
+async def test_the_store_is_reached_through_a_guarded_sentinel(guarded: Guarded, way: str) -> None:
     url = getattr(guarded, way)
-
-    async def awaiting() -> str:
-        async with await fdstore.aio.connect(url) as store:
-            return (await (await store.process("triage")).read("fd:1")).text
 
     with fdstore.connect(url) as store:
         proc = store.process("triage")
         made = proc.create("stored\n")
         assert proc.read(made.fd).text == "stored\n"
         assert "secret" not in store.where
-    assert asyncio.run(awaiting()) == "stored\n"
+    async with await fdstore.aio.connect(url) as awaited:
+        assert (await (await awaited.process("triage")).read("fd:1")).text == "stored\n"
 
 
 @pytest.mark.parametrize("way", Guarded._fields)

@@ -3,9 +3,6 @@ the same client continues when the node returns or a replica is promoted."""
 
 from __future__ import annotations
 
-import asyncio
-import os
-import signal
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
@@ -18,10 +15,10 @@ import fdstore
 import fdstore.aio
 from fdstore.cli import cli
 from fdstore.client import Process, Store
-from fdstore.errors import FDStoreError, StoreUnavailable, UnknownOutcome
+from fdstore.errors import StoreUnavailable, UnknownOutcome
 from fdstore.wire import connection_options, retry
 from tests.on_cluster.cluster import Cluster, ClusterNode
-from tests.outages import advance
+from tests.outages import advance, stopped
 from tests.waiting import stretched, wait_until
 
 DURABLE = {"appendonly": "yes", "appendfsync": "always"}
@@ -61,16 +58,14 @@ def processes_on_both_nodes(cluster: Cluster, store: Store, victim: ClusterNode)
 
 
 @pytest.mark.parametrize("kind", ["blocking", "asyncio"])
-def test_with_patience_a_node_that_hangs_is_given_up_and_other_trees_work(
+async def test_with_patience_a_node_that_hangs_is_given_up_and_other_trees_work(
     cluster: Cluster, victim: ClusterNode, processes_on_both_nodes: tuple[Process, Process], kind: str
 ) -> None:
     lost, safe = (proc.id for proc in processes_on_both_nodes)
 
     async def calls(store: Any, call: Callable[[Any], Awaitable[Any]]) -> None:
         opened = await call(store.process(lost))
-        assert victim.server.pid is not None
-        os.kill(victim.server.pid, signal.SIGSTOP)
-        try:
+        with stopped(victim.server):
             problems = []
             for _ in range(3):
                 with pytest.raises((StoreUnavailable, UnknownOutcome)) as caught:
@@ -78,27 +73,19 @@ def test_with_patience_a_node_that_hangs_is_given_up_and_other_trees_work(
                 problems.append(str(caught.value))
                 assert await call((await call(store.process(safe))).list())
             assert ["it is tried again in" in problem for problem in problems] == [False, True, True]
-        finally:
-            os.kill(victim.server.pid, signal.SIGCONT)
         wait_until(cluster.is_whole, what="the end of the outage")
         advance(store, 1.5)
         assert await call(opened.list())
 
-    async def main() -> None:
-        async with await fdstore.aio.connect(cluster.url, patience=0.3) as store:
-            await calls(store, lambda awaited: awaited)
-
-    async def blocking(store: Store) -> None:
-        async def done(value: Any) -> Any:
-            return value
-
-        await calls(store, done)
+    async def done(value: Any) -> Any:
+        return value
 
     if kind == "asyncio":
-        asyncio.run(main())
+        async with await fdstore.aio.connect(cluster.url, patience=0.3) as store:
+            await calls(store, lambda awaited: awaited)
     else:
-        with fdstore.connect(cluster.url, patience=0.3) as store:
-            asyncio.run(blocking(store))
+        with fdstore.connect(cluster.url, patience=0.3) as blocking:
+            await calls(blocking, done)
 
 
 def test_trees_on_a_lost_node_raise_typed_errors_and_other_trees_work(
@@ -126,28 +113,6 @@ def test_trees_on_a_lost_node_raise_typed_errors_and_other_trees_work(
     status = CliRunner().invoke(cli, ["doctor", "--url", cluster.url])
     assert f"server at 127.0.0.1:{victim.port}" in status.stdout
     assert status.exit_code == 1
-
-
-@pytest.mark.thorough("the same as with the blocking client")
-def test_an_awaitable_client_keeps_working_on_other_nodes_too(
-    cluster: Cluster,
-    victim: ClusterNode,
-    processes_on_both_nodes: tuple[Process, Process],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    names = [proc.id for proc in processes_on_both_nodes]
-    monkeypatch.setattr(retry, "DEADLINE_S", 1.0)
-
-    async def main() -> None:
-        async with await fdstore.aio.connect(cluster.url) as store:
-            lost, safe = [await store.process(name) for name in names]
-            victim.server.kill()
-            with pytest.raises(FDStoreError) as caught:
-                await lost.read("fd:1", read_all=True)
-            assert caught.value.type == "store_unavailable"
-            assert (await safe.read("fd:1", read_all=True)).chars == "1-20000"
-
-    asyncio.run(main())
 
 
 @pytest.mark.thorough("another moment of the same failure")

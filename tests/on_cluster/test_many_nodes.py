@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import io
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ import fdstore
 import fdstore.aio
 from fdstore.cli import cli
 from fdstore.client import Store
-from fdstore.errors import InvalidArgument, NotFound, StoreUnavailable, UnsafeStore
+from fdstore.errors import FDStoreError, InvalidArgument, NotFound, StoreUnavailable, UnsafeStore
 from fdstore.local.redis_server import PrivateServer
 from fdstore.store.keys import TreeKeys
 from fdstore.store.processes import leases
@@ -23,6 +25,7 @@ from tests.on_cluster.cluster import Cluster, Move
 from tests.on_redis.conftest import Execute
 from tests.servers import users_file, version_of
 from tests.stored_keys import Stored
+from tests.waiting import stretched
 
 NAMES = [f"tree-{number}" for number in range(12)]
 TEXT = "".join(f"line {number} of a text\n" for number in range(1, 30_001))
@@ -57,7 +60,7 @@ def test_every_operation_works_on_trees_of_every_node(cluster: Cluster, store: S
     assert len(store.processes()) == 3 * len(NAMES)
 
 
-def test_the_awaitable_client_works_on_trees_of_every_node(cluster: Cluster) -> None:
+async def test_the_awaitable_client_works_on_trees_of_every_node(cluster: Cluster) -> None:
     async def use(store: fdstore.aio.Store, name: str) -> None:
         proc = await store.process(name)
         big = await proc.ingest(io.BytesIO(TEXT.encode()), source="log")
@@ -68,12 +71,9 @@ def test_the_awaitable_client_works_on_trees_of_every_node(cluster: Cluster) -> 
             await out.write("written")
         assert "".join([piece async for piece in proc.follow(out.fd)]) == "written"
 
-    async def main() -> list[str]:
-        async with await fdstore.aio.connect(cluster.url) as store:
-            await asyncio.gather(*(use(store, name) for name in NAMES))
-            return [tree.id for tree in await store.trees()]
-
-    assert sorted(asyncio.run(main())) == sorted(NAMES)
+    async with await fdstore.aio.connect(cluster.url) as store:
+        await asyncio.gather(*(use(store, name) for name in NAMES))
+        assert sorted(tree.id for tree in await store.trees()) == sorted(NAMES)
 
 
 def test_the_sweep_and_the_collection_find_trees_on_every_node(
@@ -117,8 +117,6 @@ def test_the_error_for_an_unknown_tree_names_trees_of_all_nodes(store: Store) ->
 
 
 def test_many_threads_share_one_store(store: Store) -> None:
-    from concurrent.futures import ThreadPoolExecutor
-
     def work(name: str) -> int:
         proc = store.process(name)
         return proc.read(proc.create(TEXT).fd, read_all=True).total_chars
@@ -205,6 +203,33 @@ def test_the_deployed_worker_user_has_all_permissions_it_needs(cluster: Cluster)
     finally:
         for node in cluster.nodes:
             node.ask("ACL", "DELUSER", "worker")
+
+
+@pytest.mark.parametrize(
+    ("login", "said"), [("ann:topsecret", "'hget' command"), ("ann:topsecrex", "invalid username-password")]
+)
+def test_a_refused_user_gets_a_permission_error_without_retries(
+    cluster: Cluster, login: str, said: str
+) -> None:
+    for node in cluster.nodes:
+        node.ask("ACL", "SETUSER", "ann", "on", ">topsecret", "~*", "+@all", "-hget")
+    began = time.monotonic()
+
+    def read() -> None:
+        with fdstore.connect(cluster.url.replace("://", f"://{login}@")) as store:
+            store.process("triage").create("x")
+            store.process("triage").read("fd:1")
+
+    try:
+        with pytest.raises(FDStoreError, match=said) as caught:
+            read()
+    finally:
+        for node in cluster.nodes:
+            node.ask("ACL", "DELUSER", "ann")
+
+    assert caught.value.type == "permission_error"
+    assert time.monotonic() - began < stretched(5)
+    assert "topsecre" not in str(caught.value)
 
 
 def test_a_full_node_refuses_writes_and_the_others_accept_them(cluster: Cluster, store: Store) -> None:

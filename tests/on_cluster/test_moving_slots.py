@@ -75,23 +75,20 @@ def test_pages_are_read_while_their_slot_moves_and_after(cluster: Cluster, store
 
 
 @pytest.mark.thorough("the same as with the blocking client")
-def test_an_awaitable_reader_follows_redirections_too(cluster: Cluster) -> None:
-    async def main() -> None:
-        async with await fdstore.aio.connect(cluster.url) as store:
-            proc = await store.process("triage")
-            await proc.create(TEXT)
-            await proc.read("fd:1", read_all=True)
-            move = Move(cluster, TREE)
-            await asyncio.to_thread(move.migrate, f"{TREE}:triage:fd:1:pages")
+async def test_an_awaitable_reader_follows_redirections_too(cluster: Cluster) -> None:
+    async with await fdstore.aio.connect(cluster.url) as store:
+        proc = await store.process("triage")
+        await proc.create(TEXT)
+        await proc.read("fd:1", read_all=True)
+        move = Move(cluster, TREE)
+        await asyncio.to_thread(move.migrate, f"{TREE}:triage:fd:1:pages")
 
-            assert (await proc.read("fd:1", start=3)).text == PAGES[2]
-            assert (await proc.read("fd:1", read_all=True)).text == TEXT
-            writing = asyncio.create_task(proc.create("two"))
-            await asyncio.to_thread(move.finish)
-            assert (await writing).fd == "fd:2"
-            assert (await proc.read("fd:1", read_all=True)).text == TEXT
-
-    asyncio.run(main())
+        assert (await proc.read("fd:1", start=3)).text == PAGES[2]
+        assert (await proc.read("fd:1", read_all=True)).text == TEXT
+        writing = asyncio.create_task(proc.create("two"))
+        await asyncio.to_thread(move.finish)
+        assert (await writing).fd == "fd:2"
+        assert (await proc.read("fd:1", read_all=True)).text == TEXT
 
 
 def test_every_read_is_correct_while_a_slot_moves_between_nodes(cluster: Cluster, store: Store) -> None:

@@ -15,12 +15,10 @@ import fdstore
 import fdstore.aio
 from fdstore.cli import cli
 from fdstore.errors import StoreUnavailable
-from fdstore.local.redis_conf import find_binary
 from fdstore.local.redis_server import PrivateServer
 from fdstore.runtime.queue import Dispatcher
 from fdstore.testing import ScriptedModel
-from tests.children import Child
-from tests.on_cluster.cluster import reserve_ports
+from tests.on_cluster.cluster import port_of, start_sentinel
 from tests.on_redis.followers import Reader
 from tests.waiting import wait_until
 from tests.with_workers.conftest import agent_workers
@@ -35,37 +33,18 @@ class Watched:
     def __init__(self, stack: ExitStack, folder: Path) -> None:
         self.primary = stack.enter_context(PrivateServer(AT_ONCE, port=True))
         self.replica = stack.enter_context(PrivateServer(AT_ONCE, port=True))
-        port_of_primary = self._port(self.primary)
         with redis.Redis.from_url(self.replica.url) as client:
-            client.replicaof("127.0.0.1", port_of_primary)
+            client.replicaof("127.0.0.1", port_of(self.primary))
             wait_until(lambda: client.info("replication")["master_link_status"] == "up")
-        self.port = reserve_ports(stack)
-        config = folder / "sentinel.conf"
-        config.write_text(
-            f"port {self.port}\nbind 127.0.0.1\ndir {folder}\n"
-            f"sentinel monitor main 127.0.0.1 {port_of_primary} 1\n"
-            "sentinel down-after-milliseconds main 500\nsentinel failover-timeout main 5000\n"
-        )
-        with (folder / "sentinel.log").open("wb") as log:
-            process = Child([find_binary(), config, "--sentinel"], deadline_s=None, stdout=log, stderr=log)
-        stack.callback(process.end)
-        self._client = stack.enter_context(redis.Redis(port=self.port, protocol=2))
-        wait_until(self._is_watching)
-        self.url = f"sentinel://127.0.0.1:1,127.0.0.1:{self.port}/main"
+        config = "sentinel down-after-milliseconds main 500", "sentinel failover-timeout main 5000"
+        port = start_sentinel(stack, folder, self.primary, *config)
+        self._client = stack.enter_context(redis.Redis(port=port, protocol=2))
+        wait_until(lambda: self._client.sentinel_master("main")["num-slaves"] == 1)
+        self.url = f"sentinel://127.0.0.1:1,127.0.0.1:{port}/main"
 
     def names(self, server: PrivateServer) -> bool:
         """Return whether the Sentinel reports this server as the primary."""
-        return bool(self._client.sentinel_get_master_addr_by_name("main")[1] == self._port(server))
-
-    def _is_watching(self) -> bool:
-        try:
-            return bool(self._client.sentinel_master("main")["num-slaves"] == 1)
-        except redis.ConnectionError:
-            return False
-
-    @staticmethod
-    def _port(server: PrivateServer) -> int:
-        return int(server.url.rpartition(":")[2].partition("/")[0])
+        return bool(self._client.sentinel_get_master_addr_by_name("main")[1] == port_of(server))
 
 
 @pytest.fixture
@@ -100,19 +79,16 @@ def test_a_client_continues_with_the_promoted_replica(watched: Watched) -> None:
 
 
 @pytest.mark.thorough("the same as with the blocking client")
-def test_an_awaitable_client_continues_with_the_promoted_replica_too(watched: Watched) -> None:
-    async def main() -> None:
-        async with await fdstore.aio.connect(watched.url) as store:
-            proc = await store.process("triage")
-            await proc.create("one\n" * 5000)
-            await asyncio.to_thread(wait_until, lambda: stored_by_replica(watched))
-            watched.primary.kill()
-            await asyncio.to_thread(wait_until, lambda: watched.names(watched.replica))
+async def test_an_awaitable_client_continues_with_the_promoted_replica_too(watched: Watched) -> None:
+    async with await fdstore.aio.connect(watched.url) as store:
+        proc = await store.process("triage")
+        await proc.create("one\n" * 5000)
+        await asyncio.to_thread(wait_until, lambda: stored_by_replica(watched))
+        watched.primary.kill()
+        await asyncio.to_thread(wait_until, lambda: watched.names(watched.replica))
 
-            assert (await proc.create("two")).fd == "fd:2"
-            assert (await proc.read("fd:1", read_all=True)).chars == "1-20000"
-
-    asyncio.run(main())
+        assert (await proc.create("two")).fd == "fd:2"
+        assert (await proc.read("fd:1", read_all=True)).chars == "1-20000"
 
 
 @pytest.mark.thorough("the same without Sentinels is tested")

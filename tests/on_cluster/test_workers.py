@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import subprocess
 import sys
@@ -91,14 +90,11 @@ def test_tools_that_need_workers_require_a_queue_outside_the_cluster(
     assert fdstore.Toolset(proc, enabled=["read_fd"]).definitions
 
 
-def test_the_awaitable_toolset_requires_a_separate_queue_too(cluster: Cluster, reader: Path) -> None:
-    async def use() -> None:
-        async with await fdstore.aio.connect(cluster.url) as store:
-            proc = await store.process("triage")
-            with pytest.raises(InvalidArgument, match="FDSTORE_BROKER_URL"):
-                fdstore.aio.Toolset(proc, enabled=["spawn"], programs={"reader": reader})
-
-    asyncio.run(use())
+async def test_the_awaitable_toolset_requires_a_separate_queue_too(cluster: Cluster, reader: Path) -> None:
+    async with await fdstore.aio.connect(cluster.url) as store:
+        proc = await store.process("triage")
+        with pytest.raises(InvalidArgument, match="FDSTORE_BROKER_URL"):
+            fdstore.aio.Toolset(proc, enabled=["spawn"], programs={"reader": reader})
 
 
 @pytest.mark.parametrize(

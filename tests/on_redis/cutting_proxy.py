@@ -15,11 +15,11 @@ class Proxy:
     """A proxy between client and Redis that loses replies.
 
     `lose(times, marker)` forwards the next requests that contain the marker, waits for their replies, and
-    disconnects instead of forwarding those.
+    disconnects instead of forwarding those. `lead_to(redis_url)` sends later connections to another server.
     """
 
     def __init__(self, redis_url: str, folder: Path) -> None:
-        self._redis = redis_url.removeprefix("unix://").partition("?")[0]
+        self.lead_to(redis_url)
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(folder / "proxy.sock"))
         self._listener.listen()
@@ -31,6 +31,9 @@ class Proxy:
         self._sockets: list[socket.socket] = []
         self._threads = [threading.Thread(target=self._accept, daemon=True)]
         self._threads[0].start()
+
+    def lead_to(self, redis_url: str) -> None:
+        self._redis = redis_url.removeprefix("unix://").partition("?")[0]
 
     def lose(self, times: int, marker: bytes = b"EVAL") -> None:
         with self._lock:

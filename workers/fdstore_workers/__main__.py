@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from typing import Literal
+from typing import Any
 
 import click
 
@@ -48,6 +48,7 @@ from fdstore.url_arguments import exit_code_of, password_warning, read_url_file
 )
 @click.option(
     "--sandbox",
+    "engine",
     type=click.Choice(["auto", "bubblewrap", "sandlock", "off"]),
     default="auto",
     show_default=True,
@@ -106,21 +107,12 @@ from fdstore.url_arguments import exit_code_of, password_warning, read_url_file
 def worker(
     url: str | None,
     url_file: str | None,
-    prefix: str | None,
     broker_url: str | None,
     concurrency: int,
-    pool: Literal["threads", "prefork"],
-    allow_python: tuple[str, ...],
-    allow_commands: tuple[str, ...],
-    export_root: str | None,
-    sandbox: Literal["auto", "bubblewrap", "sandlock", "off"],
-    preload_root: str | None,
-    unsandboxed_commands: bool,
-    log_level: str,
-    log_format: Literal["text", "json"],
     metrics_port: int | None,
     metrics_host: str,
     tools_path: tuple[str, ...],
+    **configuration: Any,
 ) -> None:
     drop_relative_entries()
     require()
@@ -150,25 +142,16 @@ def worker(
     status = None
     if metrics_port is not None:
         require(("prometheus_client",), "metrics")
-        from fdstore_workers.status import open_status
+        from fdstore_workers.status_server import open_status
 
         status = open_status(metrics_host, metrics_port, concurrency)
     configured = Worker(
         name=worker_name(),
         url=url,
-        prefix=prefix,
         broker_url=broker_url,
         concurrency=concurrency,
-        pool=pool,
-        allow_python=allow_python,
-        allow_commands=allow_commands,
-        export_root=export_root,
-        engine=sandbox,
-        preload_root=preload_root,
-        unsandboxed_commands=unsandboxed_commands,
-        log_level=log_level.upper(),
-        log_format=log_format,
         status=status,
+        **configuration,
     )
     sys.exit(configured.supervise())
 

@@ -24,7 +24,6 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Literal
 
 import msgspec
@@ -125,8 +124,9 @@ def start_worker(app: Any, concurrency: int, pool: Literal["threads", "prefork"]
     if pool == "prefork":
         _share_memory_without_a_directory()
         # an orphaned pool process would go on with what the supervisor has released
+        supervisor = os.getpid()
         signals.worker_process_init.connect(
-            partial(_die_with, os.getpid()), weak=False, dispatch_uid="fdstore supervisor"
+            lambda **_: die_with_parent(supervisor), weak=False, dispatch_uid="fdstore supervisor"
         )
     worker = app.Worker(
         hostname=f"fdstore-{os.getpid()}@{socket.gethostname()}",
@@ -161,10 +161,6 @@ def start_worker(app: Any, concurrency: int, pool: Literal["threads", "prefork"]
     return worker.exitcode or 0
 
 
-def _die_with(parent: int, **_: Any) -> None:
-    die_with_parent(parent)
-
-
 def _share_memory_without_a_directory() -> None:
     """Put the files of memory that pool processes share into the directory for temporary files itself.
 
@@ -185,6 +181,6 @@ def log_to_stderr(level: str = "INFO", log_format: LogFormat = "text", **_: Any)
     handler = logging.StreamHandler()
     handler.setFormatter(formatter(log_format, "%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
-    logging.getLogger("fdstore").setLevel(level)
+    logging.getLogger("fdstore").setLevel(level.upper())
     if log_format == "json":
         logging.captureWarnings(True)

@@ -26,7 +26,7 @@ from fdstore.runtime.claim import Flag
 from fdstore.store.views import gauges
 from fdstore.store.views.gauges import StoreGauges
 from fdstore.store.views.worker_registry import WorkerLoad
-from fdstore_workers.messages import Refused, process_of
+from fdstore_workers.messages import ForeignMessage, process_of
 from fdstore_workers.sweeper import Sweeper
 
 STUCK_AFTER_S = 120.0
@@ -99,10 +99,8 @@ class StoreProbe:
             if self._queue is not None:
                 head = self._queue.run(gauges.read_queue(self._store.prefix))
                 waiting = list(dict.fromkeys(filter(None, map(_process, head.oldest))))
-                length, oldest_s = (
-                    head.length,
-                    self._store.run(gauges.oldest_wait(self._store.prefix, waiting)),
-                )
+                length = head.length
+                oldest_s = self._store.run(gauges.oldest_wait(self._store.prefix, waiting))
         except FDStoreError:
             self.queue_failed_at = self.moments()
         self._read_at = self.moments()
@@ -112,11 +110,11 @@ class StoreProbe:
 def _process(message: bytes) -> str:
     try:
         return process_of(message)
-    except Refused:
+    except ForeignMessage:
         return ""
 
 
-class Health:
+class WorkerHealth:
     """The signs of life of a worker. `load` returns what it is busy with, if that is known."""
 
     def __init__(

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Literal
 
 import msgspec
@@ -28,7 +30,7 @@ MAX_BYTES = 8192
 MAX_ID_CHARS = 200
 
 
-class Refused(Exception):
+class ForeignMessage(Exception):
     """A message that fdstore did not send. The text is the reason: one printable line."""
 
 
@@ -59,34 +61,38 @@ _bodies = msgspec.json.Decoder(tuple[tuple[str], _NoKeywords, msgspec.Raw])
 _unacked = msgspec.json.Decoder(tuple[msgspec.Raw, msgspec.Raw, msgspec.Raw])
 
 
-def process_of(message: bytes) -> str:
-    """Return the process id in a message of the queue. Raises `Refused`."""
-    if len(message) > MAX_BYTES:
-        raise Refused(f"it has more than {MAX_BYTES} bytes")
+@contextmanager
+def _foreign_unless_decoded() -> Iterator[None]:
     try:
+        yield
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:  # ValueError: not UTF-8
+        raise ForeignMessage(quoted(str(error), 200)) from None
+
+
+def process_of(message: bytes) -> str:
+    """Return the process id in a message of the queue. Raises `ForeignMessage`."""
+    if len(message) > MAX_BYTES:
+        raise ForeignMessage(f"it has more than {MAX_BYTES} bytes")
+    with _foreign_unless_decoded():
         envelope = _envelopes.decode(message)
         if envelope.headers.task != TASK:
-            raise Refused(f"its task is {quoted(envelope.headers.task)}")
+            raise ForeignMessage(f"its task is {quoted(envelope.headers.task)}")
         [process], _, _ = _bodies.decode(envelope.body)
-    # ValueError: not UTF-8
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise Refused(quoted(str(error), 200)) from None
     if len(process) > MAX_ID_CHARS:
-        raise Refused(f"its process id has more than {MAX_ID_CHARS} characters")
+        raise ForeignMessage(f"its process id has more than {MAX_ID_CHARS} characters")
     try:
         return check_process(process)
     except InvalidArgument:
-        raise Refused(f"{quoted(process)} is not a process id") from None
+        raise ForeignMessage(f"{quoted(process)} is not a process id") from None
 
 
 def unacked_process_of(entry: bytes) -> str:
-    """Return the process id in an entry of `unacked` (message, exchange, routing key). Raises `Refused`."""
+    """Return the process id in an entry of `unacked` (message, exchange, routing key). Raises
+    `ForeignMessage`."""
     if len(entry) > 2 * MAX_BYTES:
-        raise Refused(f"it has more than {2 * MAX_BYTES} bytes")
-    try:
+        raise ForeignMessage(f"it has more than {2 * MAX_BYTES} bytes")
+    with _foreign_unless_decoded():
         message, _, _ = _unacked.decode(entry)
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise Refused(quoted(str(error), 200)) from None
     return process_of(bytes(message))
 
 

@@ -2,9 +2,9 @@
 
 It runs on a thread of the process that consumes messages: if that hangs, so does the answer. The
 supervisor opens the port, once, so that it stays open while a new process replaces a dead one, and the
-counts of all are in memory that they share. Everything is read-only and bounded, and nothing holds
-content; but names of tools, programs and models are there to see, so it listens on the loopback address
-unless told otherwise.
+counts of all are in memory that they share (`StatusPort`). Everything is read-only and bounded, and
+nothing holds content; but names of tools, programs and models are there to see, so it listens on the
+loopback address unless told otherwise.
 """
 
 from __future__ import annotations
@@ -12,17 +12,44 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 import fdstore
-from fdstore.errors import InvalidArgument
+from fdstore import settings
+from fdstore.client import Store
+from fdstore.errors import FDStoreError, InvalidArgument
+from fdstore.optional_packages import require
+from fdstore.runtime.claim import Flag
 from fdstore.store.views.worker_registry import WorkerLoad
-from fdstore.telemetry.counts import Counts, Key
+from fdstore.telemetry.counts import Counts, Key, turn_on
 from fdstore.telemetry.otel import saved_chars
-from fdstore_workers.health import Health, StoreProbe, StoreState
+from fdstore.wire._sync.cluster import make_runner
+from fdstore_workers.health import LOOP_BEAT_S, StoreProbe, StoreState, WorkerHealth
+from fdstore_workers.sweeper import Sweeper
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
+
+
+OTHERS = 16
+"""Processes of a worker beside those that run agents: the one that consumes messages, and burials."""
+
+
+class StatusPort(msgspec.Struct, frozen=True):
+    """Shared by the processes of a worker: the listening socket, and the counts of all of them."""
+
+    listener: socket.socket
+    counts: Counts
+    slots: int
+
+
+def open_status(host: str, port: int, concurrency: int) -> StatusPort:
+    """Open the port and begin to count. Raises `InvalidArgument`, `MissingExtra`."""
+    require(("prometheus_client", "uvicorn"), "metrics")
+    return StatusPort(listen(host, port), turn_on(2 * concurrency + OTHERS), concurrency)
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -39,7 +66,7 @@ class StatusServer:
     limits in the environment that are no numbers."""
 
     def __init__(
-        self, listener: socket.socket, counts: Counts, health: Health, probe: StoreProbe, slots: int
+        self, listener: socket.socket, counts: Counts, health: WorkerHealth, probe: StoreProbe, slots: int
     ) -> None:
         # a worker without --metrics-port imports this module too, and needs no package of the extra `metrics`
         from fdstore.http_server import HttpServer
@@ -136,3 +163,53 @@ def store_gauges(state: StoreState) -> dict[Key, float]:
         "fdstore_queue_oldest_age_seconds": state.queue_oldest_s,
     }
     return {(name,): value for name, value in values.items() if value is not None}
+
+
+class WorkerStatus:
+    """The server of one process that works; nothing without a `port`."""
+
+    def __init__(
+        self,
+        port: StatusPort | None,
+        store: Store,
+        broker_url: str | None,
+        sweeper: Sweeper,
+        stopping: Flag,
+        load: Callable[[], WorkerLoad | None],
+    ) -> None:
+        self._server: StatusServer | None = None
+        if port is None:
+            return
+        self._queue = _queue_store(store, broker_url)
+        self._probe = StoreProbe(store, self._queue)
+        self._health = WorkerHealth(sweeper, self._probe, stopping, load)
+        self._server = StatusServer(port.listener, port.counts, self._health, self._probe, port.slots)
+        self._server.start()
+        self._store = store
+
+    def started(self, hub: Any) -> None:
+        """Note that messages are consumed. `hub` is the loop that does it; None: it is not watched."""
+        if self._server is not None:
+            self._health.started()
+            if hub is not None:
+                self._health.loop_moved()
+                hub.call_repeatedly(LOOP_BEAT_S, self._health.loop_moved)
+
+    def close(self) -> None:
+        """Stop serving."""
+        if self._server is not None:
+            self._server.close()
+            self._probe.close()
+            if self._queue is not None and self._queue is not self._store:
+                self._queue.close()
+
+
+def _queue_store(store: Store, broker_url: str | None) -> Store | None:
+    """Return a connection to the Redis that holds the queue; None if its URL is not one of ours."""
+    url = broker_url or settings.read().broker_url
+    if not url or url == store.url:
+        return store
+    try:
+        return Store(make_runner(url), store.prefix, url)
+    except FDStoreError:
+        return None

@@ -24,7 +24,14 @@ import msgspec
 from fdstore import end_reasons
 from fdstore.agent.program_loader import Bundle
 from fdstore.client import Store
-from fdstore.errors import DamagedRecord, FDStoreError, Fenced, InvalidProgram, NewerFormat, NotFound
+from fdstore.errors import (
+    DamagedRecord,
+    FDStoreError,
+    Fenced,
+    InvalidProgram,
+    NewerFormat,
+    NotFound,
+)
 from fdstore.logs import facts
 from fdstore.records import TreeLimits, Unreadable
 from fdstore.store.clock import redis_now

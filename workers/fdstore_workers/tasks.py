@@ -46,8 +46,8 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
 class Clients:
     """The clients of one operating-system process, opened on first use."""
 
-    def __init__(self, place: WorkerSettings) -> None:
-        self.place = place
+    def __init__(self, settings: WorkerSettings) -> None:
+        self.settings = settings
         self._lock = threading.Lock()
         self._pid = 0
         self._store: Store
@@ -59,8 +59,8 @@ class Clients:
         """Return the store and the function that wakes other workers."""
         with self._lock:
             if self._pid != os.getpid():
-                self._store = connect(self.place.url, self.place.prefix)
-                self._wake = waker(self.place.url, self.place.prefix, self.place.broker_url)
+                self._store = connect(self.settings.url, self.settings.prefix)
+                self._wake = waker(self.settings.url, self.settings.prefix, self.settings.broker_url)
                 self._model = None
                 self._pid = os.getpid()
             return self._store, self._wake
@@ -70,7 +70,7 @@ class Clients:
         """The received processes that are left to other workers."""
         with self._lock:
             if self._left is None or self._left.pid != os.getpid():
-                self._left = DeferredAgents(self.open, self.place.worker)
+                self._left = DeferredAgents(self.open, self.settings.worker)
             return self._left
 
     def model(self) -> AnthropicModel:
@@ -99,7 +99,7 @@ def attempt(
 ) -> Ending | None:
     """Run a process as far as possible in this `company`, in one of the worker's slots or beside them. None
     if the attempt failed."""
-    place = clients.place
+    settings = clients.settings
     claim = new_op()
     reporter.claim(process, claim, in_slot=in_slot)
     try:
@@ -107,10 +107,10 @@ def attempt(
         ending = run_process(
             store,
             process,
-            worker=place.worker,
-            model=None if place.no_agents else clients.model,
+            worker=settings.worker,
+            model=None if settings.no_agents else clients.model,
             wake=wake,
-            permissions=place.permissions,
+            permissions=settings.permissions,
             stopping=stopping,
             pipeline=pipeline,
             company=company,

@@ -73,7 +73,7 @@ class ReplyTooLong(Exception):
     """A reply of Redis is larger than any message that fdstore sends."""
 
 
-class _Refused(Exception):
+class _QueueRefused(Exception):
     """Redis refuses to take messages from the queue, on a new connection, too."""
 
 
@@ -83,9 +83,9 @@ def _reason(error: Exception) -> str:
 
 
 def _refusal(error: Exception) -> Exception:
-    """Return what an error of Redis means: `_Refused` if a new connection would get it, too."""
+    """Return what an error of Redis means: `_QueueRefused` if a new connection would get it, too."""
     if "WRONGTYPE" in str(error) or isinstance(error, NoPermission):
-        return _Refused(_reason(error))
+        return _QueueRefused(_reason(error))
     return error
 
 
@@ -182,7 +182,7 @@ class QoS(redis.QoS):
                 return
             try:
                 process = messages.unacked_process_of(entry)
-            except messages.Refused as reason:
+            except messages.ForeignMessage as reason:
                 log.warning("dropped an unacknowledged message of %d bytes: %s", size, reason)
             else:
                 (pipe.lpush if leftmost else pipe.rpush)(QUEUE, json.dumps(messages.envelope(process)))
@@ -243,7 +243,7 @@ class _Guarded:
             try:
                 with _expected_errors():
                     reply = self._read_reply()
-            except _Refused as refused:
+            except _QueueRefused as refused:
                 self._pause(refused)
                 raise Empty from None
             except self.connection_errors:
@@ -256,12 +256,12 @@ class _Guarded:
             self._queue_cycle.rotate(QUEUE)
             try:
                 process = messages.process_of(message)
-            except messages.Refused as reason:
+            except messages.ForeignMessage as reason:
                 log.warning("dropped a message of %d bytes: %s", len(message), reason)
                 raise Empty from None
             try:
                 self.connection._deliver(messages.envelope(process), QUEUE)
-            except _Refused as refused:  # it cannot be noted as taken
+            except _QueueRefused as refused:  # it cannot be noted as taken
                 with _expected_errors():
                     self.client.rpush(QUEUE, message)
                 self._pause(refused)

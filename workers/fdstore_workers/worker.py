@@ -17,7 +17,8 @@ import mmap
 import os
 import signal
 import threading
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from pathlib import Path
@@ -29,30 +30,34 @@ from celery import signals
 
 from fdstore.agent.models.anthropic import missing_key
 from fdstore.client import Store, connect
+from fdstore.errors import STORE_FAILURES, FDStoreError
 from fdstore.local.redis_server import is_embedded
 from fdstore.logs import LogFormat
-from fdstore.permissions import Permissions, parse_permissions
+from fdstore.permissions import parse_permissions
 from fdstore.runtime import claim
 from fdstore.runtime.eligibility import describe_permissions
 from fdstore.runtime.waker import waker
 from fdstore.settings import read_otel
+from fdstore.store.keys import process_keys
+from fdstore.store.processes import leases
 from fdstore.telemetry import otel, tracing
 from fdstore.telemetry.counts import count
 from fdstore_workers.app import log_to_stderr, make_app, start_worker
 from fdstore_workers.load_board import LoadBoard
-from fdstore_workers.losses import release_held
 from fdstore_workers.pipeline.choose_sandbox import Engine, find_sandbox
 from fdstore_workers.pipeline.run_pipeline import run_pipeline
 from fdstore_workers.reports import Reporter
-from fdstore_workers.status import Status, Watch
+from fdstore_workers.status_server import StatusPort, WorkerStatus
 from fdstore_workers.supervisor import HeldProcess, Roles, Supervisor
-from fdstore_workers.sweeper import Sweeper
+from fdstore_workers.sweeper import Sweeper, carry_out, losses_allowed
 from fdstore_workers.tasks import Clients, WorkerSettings, attempt, make_task_body
 
 log = logging.getLogger("fdstore.worker")
 
 PIPELINES = 64
 """Pipelines that run at the same time, besides the agents; others wait."""
+
+RETRY_EVERY_S = 0.5
 
 LEAVE_AFTER_S = 3.0
 """The time that a task may continue after the last process was released: lease renewal polls every half
@@ -118,7 +123,7 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     log_level: str = "INFO"
     log_format: LogFormat = "text"
     unsandboxed_commands: bool = False
-    status: Status | None = None
+    status: StatusPort | None = None
     board: LoadBoard = msgspec.field(default_factory=LoadBoard)
 
     def supervise(self) -> int:
@@ -153,7 +158,7 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
         allowed = describe_permissions(permissions)
         sweeper = Sweeper(store, self.name, wake, commands, settings.no_agents, allowed, self.board.read)
 
-        watch = Watch(self.status, store, self.broker_url, sweeper, stopping, self.board.read)
+        status = WorkerStatus(self.status, store, self.broker_url, sweeper, stopping, self.board.read)
 
         def leave() -> None:
             sweeper.stop()
@@ -165,7 +170,7 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
 
         def begin(sender: Any, **_: Any) -> None:
             sweeper.start()
-            watch.started(sender.hub)
+            status.started(sender.hub)
             shutdown_timer.start()
             reporter.ready()
             if os.geteuid() == 0:
@@ -196,7 +201,7 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
             shutdown_timer.cancel()
             sweeper.stop()
             clients.left.stop()
-            watch.close()
+            status.close()
             store.close()
             flush()
 
@@ -236,15 +241,46 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
             url=store.url,
             prefix=store.prefix,
             broker_url=self.broker_url,
-            permissions=self._permissions(store),
+            permissions=parse_permissions(
+                embedded=is_embedded(store.url),
+                python=self.allow_python,
+                commands=self.allow_commands,
+                export_root=self.export_root,
+                preload_root=self.preload_root,
+            ),
             no_agents=missing_key(),
         )
 
-    def _permissions(self, store: Store) -> Permissions:
-        return parse_permissions(
-            embedded=is_embedded(store.url),
-            python=self.allow_python,
-            commands=self.allow_commands,
-            export_root=self.export_root,
-            preload_root=self.preload_root,
-        )
+
+def release_held(store: Store, wake: Callable[[str], None], held: Iterable[HeldProcess]) -> int:
+    """Count a loss for each process that is still held, against it if it is to blame, and wake other workers;
+    fail pipelines.
+
+    This does at once for a dead process of a worker what the sweep would do later. A process that another
+    worker has claimed meanwhile is left alone. Returns the number of processes. Retries store failures until
+    the leases have expired.
+    """
+    until = time.monotonic() + leases.LEASE_S
+    count = 0
+    for each in held:
+        while True:
+            try:
+                count += _give_back_one(store, wake, each)
+            except STORE_FAILURES as error:
+                if time.monotonic() >= until:
+                    log.warning("%s is left to the sweep: %s", each.process, error)
+                    return count
+                time.sleep(RETRY_EVERY_S)
+                continue
+            except FDStoreError as error:
+                log.info("%s needs no recovery: %s", each.process, error)
+            break
+    return count
+
+
+def _give_back_one(store: Store, wake: Callable[[str], None], held: HeldProcess) -> bool:
+    keys = process_keys(store.prefix, held.process)
+    allowed = store.run(losses_allowed(keys))
+    lapsed = store.run(leases.record_loss(keys, held.claim, allowed, is_to_blame=held.is_to_blame))
+    carry_out(store, wake, keys, lapsed)
+    return lapsed.decision != "nothing"

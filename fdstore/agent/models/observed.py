@@ -7,7 +7,7 @@ from typing import Any
 
 from fdstore.agent.conversation import Assistant
 from fdstore.agent.models.base import Model, ModelFailed, Retry
-from fdstore.telemetry.calls import ModelCall
+from fdstore.telemetry.calls import ModelCallTelemetry
 from fdstore.telemetry.counts import count
 
 
@@ -30,7 +30,7 @@ class ObservedModel:
             if report is not None:
                 report(retry)
 
-        with ModelCall(model) as call:
+        with ModelCallTelemetry(model) as call:
             try:
                 answer = self._model.query(model=model, report=note, **request)
             except ModelFailed:

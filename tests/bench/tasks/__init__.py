@@ -10,7 +10,7 @@ one and what proves it stood in these requests: that is computed.
     host_tools     the functions that the agents call
     plans          how a model finds, reads and counts, in each way
     logs, documents, tables, many, coding    the tasks
-    running        one task in one way
+    running        the table of tasks, and one of them in one way
     long_texts, reading_tasks, reading_ways, reading    tasks that need every line, also by programs
     counting       the tokens of its requests
     results        verdicts, bars and tables

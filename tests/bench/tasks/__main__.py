@@ -18,7 +18,7 @@ from tests.bench.tasks.reading import (
 )
 from tests.bench.tasks.reading_tasks import READING_TASKS
 from tests.bench.tasks.results import HEADER, RIGHT, Verdict, markdown, rows
-from tests.bench.tasks.suite import TASKS, measure_tasks
+from tests.bench.tasks.running import TASKS, measure_tasks
 
 
 @click.command

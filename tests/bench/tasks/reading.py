@@ -17,19 +17,15 @@ reads it, so a program saves most of `own`, and of all tokens only what the othe
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from typing import Any
 
 import msgspec
 
 from fdstore.agent.bundle import Bundle, LinkedProgram, Program
-from fdstore.agent.launch import launch_root
-from fdstore.agent.models.anthropic import AnthropicModel
 from fdstore.agent.program_limits import Limits
-from fdstore.bench.fresh_trees import drop_with_numbers
 from fdstore.bench.stage import stage
 from fdstore.client import Store
 from fdstore.results.config import FDConfig
-from fdstore.testing import Request, ScriptedModel, Usage, say
+from fdstore.testing import Request, say
 from fdstore.testing.replies import Text as TextBlock
 from fdstore.testing.replies import ToolUse, Turn
 from tests.bench.tasks import counting, host_tools
@@ -37,8 +33,8 @@ from tests.bench.tasks.hosts import WINDOW_TOKENS, Host
 from tests.bench.tasks.plans import Plan
 from tests.bench.tasks.reading_tasks import READING_TASKS, ReadingTask
 from tests.bench.tasks.reading_ways import NOTHING, PLANS, WAYS, Way, child_reply
-from tests.bench.tasks.results import ratio_text, rounded
-from tests.bench.tasks.running import READERS, SYSTEM, results_of, run_all
+from tests.bench.tasks.results import ratio_text, rounded, row_of
+from tests.bench.tasks.running import READERS, SYSTEM, Player, run_agent, with_usage
 
 WHOLE = FDConfig(whole_chars=100_000)
 """Children see whole what they are to read."""
@@ -64,29 +60,21 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
         return self.own + self.others
 
 
-class _Models:
+class _Models(Player):
     """The models of one run: the agent plays its plan; children and questions are answered from what they
     show. Counts the tokens of all."""
 
     def __init__(self, task: ReadingTask, plan: Plan) -> None:
+        super().__init__(plan)
         self._task = task
-        self._steps = plan
-        self.answer = ""
-        self.requests: list[tuple[counting.Part, ...]] = []
         self.written = 0
         self.others: list[int] = []
         self.longest = 0
 
     def agent(self, request: Request) -> Turn:
-        self.requests.append(counting.parts_of(request))
-        try:
-            reply = self._steps.send(results_of(request)) if len(self.requests) > 1 else next(self._steps)
-        except StopIteration as end:
-            self.answer = end.value
-            reply = say(self.answer or "I cannot tell.")
+        reply = self.reply(request)
         self.written += _written(reply)
-        size = counting.total(self.requests[-1])
-        return msgspec.structs.replace(reply, usage=Usage(input_tokens=size, output_tokens=_written(reply)))
+        return with_usage(reply, counting.total(self.requests[-1]), _written(reply))
 
     def child(self, request: Request) -> Turn:
         return self._count(request, child_reply(self._task, request))
@@ -99,7 +87,7 @@ class _Models:
         size = counting.total(counting.parts_of(request))
         self.longest = max(self.longest, size)
         self.others.append(size + _written(reply))
-        return msgspec.structs.replace(reply, usage=Usage(input_tokens=size, output_tokens=_written(reply)))
+        return with_usage(reply, size, _written(reply))
 
 
 def _written(reply: Turn) -> int:
@@ -117,19 +105,9 @@ def _written(reply: Turn) -> int:
 def measure(store: Store, task: ReadingTask, way: Way) -> Spent:
     """Run a task in one way."""
     models = _Models(task, PLANS[way](task))
-    host_tools.session = host_tools.Session(Host("inline", {}), task.documents)
-    script: dict[str, Any] = {CHILD: models.child, SYSTEM: models.agent, "": models.asked}
-    try:
-        with ScriptedModel(script) as model:
-            client = AnthropicModel(api_key=model.api_key, base_url=model.base_url)
-            try:
-                root = launch_root(store, _bundle(way), task.question)
-                run_all(store, root, client)
-            finally:
-                client.close()
-        drop_with_numbers(store, root.id)
-    finally:
-        host_tools.session = None
+    session = host_tools.Session(Host("inline", {}), task.documents)
+    script = {CHILD: models.child, SYSTEM: models.agent, "": models.asked}
+    run_agent(store, script, _bundle(way), task.question, session)
     tokens = counting.count(models.requests)
     why = ""
     if max(tokens.longest, models.longest) > WINDOW_TOKENS:
@@ -214,25 +192,17 @@ READING_RIGHT = ["AGENT", "OTHERS", "TURNS", "REQUESTS"]
 
 def reading_rows(verdicts: Iterable[ReadingVerdict]) -> list[list[str]]:
     """Return the cells of a table, a row for each task in each way."""
-    cells = []
-    for verdict in verdicts:
-        for result in verdict.results:
-            is_ours = result.way == "program"
-            cells.append(
-                [
-                    verdict.task if result is verdict.results[0] else "",
-                    result.way,
-                    f"{result.own:,}",
-                    f"{result.others:,}",
-                    str(result.turns),
-                    str(result.requests),
-                    f"cannot: {result.why}" if result.why else "right",
-                    f"{ratio_text(verdict.ratio)} {ratio_text(verdict.total_ratio)}" if is_ours else "",
-                    f"<= {LIMIT}x" if is_ours else "",
-                    ("ok" if verdict.ok else "MISSED") if is_ours else "",
-                ]
-            )
-    return cells
+    return [
+        row_of(
+            verdict,
+            result,
+            result.way,
+            (result.own, result.others, result.turns, result.requests),
+            judged=(verdict.ratio, verdict.total_ratio, LIMIT) if result.way == "program" else None,
+        )
+        for verdict in verdicts
+        for result in verdict.results
+    ]
 
 
 def reading_markdown(verdicts: Iterable[ReadingVerdict]) -> str:

@@ -12,6 +12,7 @@ All bars are for the tokens without and with a prompt cache.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from fdstore.records import Record
 from tests.bench.tasks.hosts import COLUMNS, Column
@@ -37,8 +38,11 @@ class Result(Record, frozen=True, kw_only=True):
     tokens: int
     cached_tokens: int
     turns: int
-    is_right: bool
     why: str
+
+    @property
+    def is_right(self) -> bool:
+        return not self.why
 
 
 class Verdict(Record, frozen=True, kw_only=True):
@@ -85,24 +89,43 @@ RIGHT = ["TOKENS", "CACHED", "TURNS"]
 
 def rows(verdicts: Iterable[Verdict]) -> list[list[str]]:
     """Return the cells of a table, a row for each task in each column."""
-    cells = []
-    for verdict in verdicts:
-        for result in verdict.results:
-            is_ours = result.column == "fdstore"
-            cells.append(
-                [
-                    verdict.task if result is verdict.results[0] else "",
-                    HEADINGS[result.column],
-                    f"{result.tokens:,}",
-                    f"{result.cached_tokens:,}",
-                    str(result.turns),
-                    "right" if result.is_right else f"cannot: {result.why}",
-                    f"{ratio_text(verdict.ratio)} {ratio_text(verdict.cached_ratio)}" if is_ours else "",
-                    f"<= {verdict.limit}x" if is_ours else "",
-                    ("ok" if verdict.ok else "MISSED") if is_ours else "",
-                ]
-            )
-    return cells
+    return [
+        row_of(
+            verdict,
+            result,
+            HEADINGS[result.column],
+            (result.tokens, result.cached_tokens, result.turns),
+            judged=(verdict.ratio, verdict.cached_ratio, verdict.limit)
+            if result.column == "fdstore"
+            else None,
+        )
+        for verdict in verdicts
+        for result in verdict.results
+    ]
+
+
+def row_of(
+    verdict: Any,
+    result: Any,
+    name: str,
+    numbers: Iterable[int],
+    *,
+    judged: tuple[float | None, float | None, float] | None,
+) -> list[str]:
+    """Return the cells of one result of a verdict: its task if it is the first, its name, numbers and answer,
+    and of ours, which is `judged`, both ratios and their limit."""
+    first, other, limit = judged or (None, None, 0.0)
+    return [
+        verdict.task if result is verdict.results[0] else "",
+        name,
+        *(f"{number:,}" for number in numbers),
+        f"cannot: {result.why}" if result.why else "right",
+        *(
+            (f"{ratio_text(first)} {ratio_text(other)}", f"<= {limit}x", "ok" if verdict.ok else "MISSED")
+            if judged
+            else ("", "", "")
+        ),
+    ]
 
 
 def markdown(verdicts: Iterable[Verdict]) -> str:

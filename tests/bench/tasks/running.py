@@ -6,6 +6,8 @@ What is counted is the conversation of the root.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterator
+from contextlib import closing
 from typing import Any
 
 import msgspec
@@ -14,6 +16,7 @@ from fdstore.agent.launch import launch_root
 from fdstore.agent.models.anthropic import AnthropicModel
 from fdstore.agent.program_loader import Bundle, LinkedProgram, Program
 from fdstore.bench.fresh_trees import drop_with_numbers
+from fdstore.bench.stage import stage
 from fdstore.client import Process, Store
 from fdstore.permissions import Permissions
 from fdstore.results.config import FDConfig
@@ -21,43 +24,54 @@ from fdstore.runtime.run_process import run_process
 from fdstore.testing import Request, ScriptedModel, Usage, say
 from fdstore.testing.replies import Turn
 from fdstore.testing.requests import blocks_of, text_of
-from tests.bench.tasks import counting, host_tools, texts
-from tests.bench.tasks.hosts import WINDOW_TOKENS, Column, Host
-from tests.bench.tasks.plans import Hand
-from tests.bench.tasks.results import Result
+from tests.bench.tasks import coding, counting, documents, host_tools, logs, many, tables, texts
+from tests.bench.tasks.hosts import COLUMNS, WINDOW_TOKENS, Column, Host
+from tests.bench.tasks.plans import Hand, Plan
+from tests.bench.tasks.results import Result, Verdict, judge
 from tests.bench.tasks.task import Task
 
 SYSTEM = "You are the assistant of a team of engineers. Answer from what your tools show, and quote exactly."
 REPORTER = "You study a region and report on it."
 READERS = ("read_fd", "search_fd")
+TASKS: dict[str, Task] = {
+    task.name: task for task in (*logs.TASKS, *documents.TASKS, *tables.TASKS, *many.TASKS, *coding.TASKS)
+}
 
 
-class Conversation:
-    """The model of one run: plays the plan, and lets the running build print before each answer."""
+class Player:
+    """A model that plays a plan: the requests that it got, and the answer of the plan."""
 
-    def __init__(self, task: Task, hand: Hand, session: host_tools.Session) -> None:
-        self._hand = hand
-        self._steps = task.plan(hand)
-        self._parts = iter(task.parts() if task.parts else ())
-        self._session = session
-        self.stream: Any = None
+    def __init__(self, plan: Plan) -> None:
+        self._steps = plan
         self.answer = ""
         self.requests: list[tuple[counting.Part, ...]] = []
 
     def reply(self, request: Request) -> Turn:
         """Return the next message of the model."""
-        parts = counting.parts_of(request)
-        if not self.requests:
-            self._hand.question = request.last_text()
-        self.requests.append(parts)
-        self._print()
+        self.requests.append(counting.parts_of(request))
         try:
-            reply = self._steps.send(results_of(request)) if len(self.requests) > 1 else next(self._steps)
+            return self._steps.send(results_of(request)) if len(self.requests) > 1 else next(self._steps)
         except StopIteration as end:
             self.answer = end.value
-            reply = say(self.answer or "I cannot tell.")
-        usage = Usage(input_tokens=counting.total(parts), output_tokens=100)
-        return msgspec.structs.replace(reply, usage=usage)
+            return say(self.answer or "I cannot tell.")
+
+
+class Conversation(Player):
+    """The model of one run of a task, which lets the running build print before each answer."""
+
+    def __init__(self, task: Task, hand: Hand, session: host_tools.Session) -> None:
+        super().__init__(task.plan(hand))
+        self._hand = hand
+        self._parts = iter(task.parts() if task.parts else ())
+        self._session = session
+        self.stream: Any = None
+
+    def reply(self, request: Request) -> Turn:
+        if not self.requests:
+            self._hand.question = request.last_text()
+        self._print()
+        reply = super().reply(request)
+        return with_usage(reply, counting.total(self.requests[-1]), 100)
 
     def _print(self) -> None:
         part = next(self._parts, None)
@@ -68,6 +82,10 @@ class Conversation:
         else:
             self.stream.write(part)
             self.stream.flush()
+
+
+def with_usage(reply: Turn, sent: int, answered: int) -> Turn:
+    return msgspec.structs.replace(reply, usage=Usage(input_tokens=sent, output_tokens=answered))
 
 
 def results_of(request: Request) -> list[str]:
@@ -85,24 +103,46 @@ def run(store: Store, task: Task, column: Column) -> Result:
     host = Host(column, {path: text() for path, text in task.files.items()})
     session = host_tools.Session(host, task.documents)
     conversation = Conversation(task, Hand(column), session)
+
+    def open_stream(root: Process) -> None:
+        if task.parts and column == "fdstore":
+            conversation.stream = root.open_stream(source="make")
+
+    script = {REPORTER: _report, "": conversation.reply}
+    run_agent(store, script, _bundle(task, column), task.whole_question, session, open_stream)
+    return _judged(task, column, conversation)
+
+
+def run_agent(
+    store: Store,
+    script: dict[str, Any],
+    bundle: Bundle,
+    question: str,
+    session: host_tools.Session,
+    prepare: Callable[[Process], None] = lambda root: None,
+) -> None:
+    """Run an agent and its children, as workers would, to their ends."""
     host_tools.session = session
-    bundle = _bundle(task, column)
     try:
-        with ScriptedModel({REPORTER: _report, "": conversation.reply}) as model:
-            client = AnthropicModel(api_key=model.api_key, base_url=model.base_url)
-            try:
-                root = launch_root(
-                    store, bundle, f"{task.question}\n\n{task.pasted()}" if task.pasted else task.question
-                )
-                if task.parts and column == "fdstore":
-                    conversation.stream = root.open_stream(source="make")
-                run_all(store, root, client)
-            finally:
-                client.close()
+        with (
+            ScriptedModel(script) as model,
+            closing(AnthropicModel(api_key=model.api_key, base_url=model.base_url)) as client,
+        ):
+            root = launch_root(store, bundle, question)
+            prepare(root)
+            while ready := [each.id for each in store.tree(root.id).members if each.state == "ready"]:
+                for process in ready:
+                    run_process(
+                        store,
+                        process,
+                        worker="bench",
+                        model=lambda: client,
+                        wake=lambda _: None,
+                        permissions=Permissions(),
+                    )
         drop_with_numbers(store, root.id)
     finally:
         host_tools.session = None
-    return _judged(task, column, conversation)
 
 
 def _bundle(task: Task, column: Column) -> Bundle:
@@ -131,20 +171,6 @@ def _bundle(task: Task, column: Column) -> Bundle:
     return Bundle(root="task", programs={"task": root, "reporter": reporter})
 
 
-def run_all(store: Store, root: Process, client: AnthropicModel) -> None:
-    """Run the ready processes of the tree, as workers would, until none is left."""
-    while ready := [member.id for member in store.tree(root.id).members if member.state == "ready"]:
-        for process in ready:
-            run_process(
-                store,
-                process,
-                worker="bench",
-                model=lambda: client,
-                wake=lambda _: None,
-                permissions=Permissions(),
-            )
-
-
 def _judged(task: Task, column: Column, conversation: Conversation) -> Result:
     tokens = counting.count(conversation.requests)
     why = ""
@@ -161,6 +187,13 @@ def _judged(task: Task, column: Column, conversation: Conversation) -> Result:
         tokens=tokens.sent,
         cached_tokens=tokens.cached,
         turns=len(conversation.requests),
-        is_right=not why,
         why=why,
     )
+
+
+def measure_tasks(names: Collection[str] = ()) -> Iterator[Verdict]:
+    """Run these tasks (default: all) in all columns, one task per iteration."""
+    with stage(quick=True, own_processor=False) as made:
+        for name, task in TASKS.items():
+            if not names or name in names:
+                yield judge(run(made.store, task, column) for column in COLUMNS)

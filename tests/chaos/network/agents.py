@@ -18,11 +18,7 @@ from fdstore.testing import Reply, Request, call, say, slow
 from tests.chaos.network.checks import Attempt
 from tests.chaos.network.operations import Outcome
 
-PROGRAM = """
-[model]
-name = "scripted"
-[prompt]
-system = "You are WRITER."
+SECTIONS = """
 [tools]
 enabled = ["write_fd"]
 python = ["agent_tools:hand_over"]

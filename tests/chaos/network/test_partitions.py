@@ -18,9 +18,10 @@ from fdstore.lifecycle import ENDED
 from fdstore.runtime.periodic import run_periodically
 from fdstore.store.processes import leases, process_records
 from fdstore.testing import ScriptedModel
+from tests.chaos.agents import write_program
 from tests.chaos.conftest import Faults
 from tests.chaos.network import checks
-from tests.chaos.network.agents import DELIVERED, PROGRAM, Script, read_work
+from tests.chaos.network.agents import DELIVERED, SECTIONS, Script, read_work
 from tests.chaos.network.checks import Attempt, Sighting, Tally
 from tests.chaos.network.conftest import CLIENTS, WORKERS
 from tests.chaos.network.machine import PROJECT
@@ -223,7 +224,7 @@ def test_nothing_acknowledged_is_lost_and_nothing_happens_twice_on_a_network_tha
     print(f"seed {seed}, leases of {lease_s:g} s", *planned, sep="\n")
     script = Script()
     sightings = Sightings(store)
-    (tmp_path / "agent.toml").write_text(PROGRAM)
+    write_program(tmp_path, "agent", SECTIONS)
     with ScriptedModel(script) as model:
         for name in WORKERS:
             worker_pool.environment = {

@@ -10,13 +10,12 @@ from fdstore import Toolset
 from fdstore.client import Process
 from fdstore.results.context import Context
 from fdstore.toolset.build import context_for, linked_programs
-
-ALL = ["read_fd", "search_fd", "list_fds", "write_fd", "put_fd", "fd_to_file", "close_fd"]
+from tests.on_redis.conformance.calling import TEXT_TOOLS
 
 
 @pytest.fixture
 def tools(proc: Process, tmp_path: Path) -> Toolset:
-    return Toolset(proc, enabled=ALL, export_root=tmp_path)
+    return Toolset(proc, enabled=TEXT_TOOLS, export_root=tmp_path)
 
 
 @pytest.fixture

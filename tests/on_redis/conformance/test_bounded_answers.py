@@ -15,6 +15,7 @@ from fdstore.store.processes import processes
 from fdstore.tools.toolbox import Toolbox
 from fdstore.toolset.build import context_for, linked_programs
 from tests.elements import only
+from tests.on_redis.conformance.calling import PROCESS_TOOLS, TEXT_TOOLS
 
 MAX_READ_CHARS = 20_000
 FRAME_CHARS = 9000
@@ -24,8 +25,6 @@ ERROR_CHARS = 2 * FRAME_CHARS
 CONFIG = FDConfig(max_read_chars=MAX_READ_CHARS)
 LONG = "x" * 300_000
 MANY = 150
-ALL = ["read_fd", "search_fd", "list_fds", "write_fd", "put_fd", "fd_to_file", "close_fd"]
-ALL += ["spawn", "pipe", "wait", "kill"]
 
 
 def long_name(number: int) -> str:
@@ -52,7 +51,7 @@ def toolbox(crowded: Process, tmp_path: Path) -> Toolbox:
     context = context_for(
         crowded.handle,
         "fdstore",
-        enabled=ALL,
+        enabled=[*TEXT_TOOLS, *PROCESS_TOOLS],
         config=CONFIG,
         linked=linked_programs(programs),
         export_root=tmp_path,

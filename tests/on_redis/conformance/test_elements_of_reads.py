@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from fdstore import FDConfig, Toolset
 from fdstore.client import Process
 from tests.elements import only
-
-ALL = ["read_fd", "search_fd", "list_fds", "write_fd", "fd_to_file", "close_fd"]
-LINES = "".join(f"line {number}\n" for number in range(1, 101))
-
-
-def show(tools: Toolset, name: str, **arguments: Any) -> str:
-    return tools.call(name, arguments).content
-
+from tests.on_redis.conformance.calling import LINES, TEXT_TOOLS, show, show_element
 
 # fd_result
 
 
 def test_fd_result_shows_the_first_page_and_the_end(proc: Process) -> None:
     tools = Toolset(
-        proc, enabled=ALL, export_root=".", config=FDConfig(max_direct_output_chars=100, default_page_size=30)
+        proc,
+        enabled=TEXT_TOOLS,
+        export_root=".",
+        config=FDConfig(max_direct_output_chars=100, default_page_size=30),
     )
 
     assert tools.wrap(LINES[:255], source="web_search") == (
@@ -39,7 +37,7 @@ def test_fd_result_shows_the_first_page_and_the_end(proc: Process) -> None:
 
 
 def test_the_tail_is_at_most_400_characters_cut_at_a_line(proc: Process) -> None:
-    tools = Toolset(proc, enabled=ALL, export_root=".", config=FDConfig(max_direct_output_chars=100))
+    tools = Toolset(proc, enabled=TEXT_TOOLS, export_root=".", config=FDConfig(max_direct_output_chars=100))
     text = LINES * 10
 
     tail = only(tools.wrap(text)).child("tail")
@@ -48,7 +46,7 @@ def test_the_tail_is_at_most_400_characters_cut_at_a_line(proc: Process) -> None
 
 
 def test_the_tail_of_one_long_line_is_its_last_400_characters(proc: Process) -> None:
-    tools = Toolset(proc, enabled=ALL, export_root=".")
+    tools = Toolset(proc, enabled=TEXT_TOOLS, export_root=".")
 
     tail = only(tools.wrap("x" * 8600 + "y" * 400)).child("tail")
 
@@ -88,58 +86,53 @@ def test_the_fd_result_message_names_only_enabled_tools(proc: Process) -> None:
 # fd_content
 
 
-def test_fd_content_of_a_page(proc: Process, tools: Toolset) -> None:
+@pytest.mark.parametrize(
+    ("part", "attributes", "body"),
+    [
+        pytest.param(
+            {"start": 2},
+            'page="2" pages="50" continued="false" truncated="false" lines="3-4" total_lines="100"'
+            ' chars="15-28"',
+            "line 3\nline 4\n",
+            id="a page",
+        ),
+        pytest.param(
+            {"start": 49, "count": 9},
+            'pages="50" continued="false" truncated="false" lines="97-100" total_lines="100" chars="760-792"'
+            ' mode="page" start="49" count="2"',
+            "line 97\nline 98\nline 99\nline 100\n",
+            id="several pages",
+        ),
+        pytest.param(
+            {"mode": "line", "start": 10, "count": 2},
+            'pages="50" continued="false" truncated="false" lines="10-11" total_lines="100" chars="64-79"'
+            ' mode="line" start="10" count="2"',
+            "line 10\nline 11\n",
+            id="lines",
+        ),
+        pytest.param(
+            {"mode": "char", "start": 3, "count": 8},
+            'pages="50" continued="true" truncated="true" lines="1-2" total_lines="100" chars="3-10"'
+            ' mode="char" start="3" count="8"',
+            "ne 1\nlin",
+            id="characters",
+        ),
+        pytest.param(
+            {"read_all": True},
+            'page="all" pages="50" continued="false" truncated="false" lines="1-100" total_lines="100"'
+            ' chars="1-792"',
+            LINES,
+            id="all",
+        ),
+    ],
+)
+def test_fd_content_says_which_part_it_shows(
+    proc: Process, tools: Toolset, part: dict[str, Any], attributes: str, body: str
+) -> None:
     proc.create(LINES, page_size=20)
 
-    assert show(tools, "read_fd", fd="fd:1", start=2) == (
-        '<fd_content fd="fd:1" page="2" pages="50" continued="false" truncated="false" lines="3-4"'
-        ' total_lines="100" chars="15-28">\n'
-        "line 3\nline 4\n\n"
-        "</fd_content>"
-    )
-
-
-def test_fd_content_of_several_pages(proc: Process, tools: Toolset) -> None:
-    proc.create(LINES, page_size=20)
-
-    assert show(tools, "read_fd", fd="fd:1", start=49, count=9) == (
-        '<fd_content fd="fd:1" pages="50" continued="false" truncated="false" lines="97-100"'
-        ' total_lines="100" chars="760-792" mode="page" start="49" count="2">\n'
-        "line 97\nline 98\nline 99\nline 100\n\n"
-        "</fd_content>"
-    )
-
-
-def test_fd_content_of_lines(proc: Process, tools: Toolset) -> None:
-    proc.create(LINES, page_size=20)
-
-    assert show(tools, "read_fd", fd="fd:1", mode="line", start=10, count=2) == (
-        '<fd_content fd="fd:1" pages="50" continued="false" truncated="false" lines="10-11"'
-        ' total_lines="100" chars="64-79" mode="line" start="10" count="2">\n'
-        "line 10\nline 11\n\n"
-        "</fd_content>"
-    )
-
-
-def test_fd_content_of_characters(proc: Process, tools: Toolset) -> None:
-    proc.create(LINES, page_size=20)
-
-    assert show(tools, "read_fd", fd="fd:1", mode="char", start=3, count=8) == (
-        '<fd_content fd="fd:1" pages="50" continued="true" truncated="true" lines="1-2"'
-        ' total_lines="100" chars="3-10" mode="char" start="3" count="8">\n'
-        "ne 1\nlin\n"
-        "</fd_content>"
-    )
-
-
-def test_fd_content_of_the_whole_text(proc: Process, tools: Toolset) -> None:
-    proc.create("one\ntwo", page_size=4)
-
-    assert show(tools, "read_fd", fd="fd:1", read_all=True) == (
-        '<fd_content fd="fd:1" page="all" pages="2" continued="false" truncated="false" lines="1-2"'
-        ' total_lines="2" chars="1-7">\n'
-        "one\ntwo\n"
-        "</fd_content>"
+    assert show(tools, "read_fd", fd="fd:1", **part) == (
+        f'<fd_content fd="fd:1" {attributes}>\n{body}\n</fd_content>'
     )
 
 
@@ -155,35 +148,49 @@ def test_fd_content_of_an_empty_text(proc: Process, tools: Toolset) -> None:
 # fd_extraction
 
 
-def test_fd_extraction_of_a_part(proc: Process, tools: Toolset) -> None:
+@pytest.mark.parametrize(
+    ("tool", "arguments", "attributes", "message"),
+    [
+        pytest.param(
+            "read_fd",
+            {"fd": "fd:1#L99-200"},
+            'mode="line" start="99" count="2" content_size="17"',
+            "a part of fd:1 (17 characters)",
+            id="a part",
+        ),
+        pytest.param(
+            "read_fd",
+            {"fd": "fd:1", "read_all": True},
+            'mode="page" position="all" content_size="792"',
+            "a copy of all of fd:1 (792 characters)",
+            id="all",
+        ),
+        pytest.param(
+            "search_fd",
+            {"fd": "fd:1", "pattern": "9$"},
+            'mode="search" position="all" content_size="108"',
+            "the 10 matches of a search in fd:1 (108 characters)",
+            id="a search",
+        ),
+    ],
+)
+def test_fd_extraction_says_what_the_new_descriptor_holds(
+    proc: Process, tools: Toolset, tool: str, arguments: dict[str, Any], attributes: str, message: str
+) -> None:
     proc.create(LINES)
 
-    assert show(tools, "read_fd", fd="fd:1#L99-200", extract_to_new_fd=True) == (
-        '<fd_extraction source_fd="fd:1" new_fd="fd:2" mode="line" start="99" count="2" content_size="17">\n'
-        '<message>\nfd:2 holds a part of fd:1 (17 characters). Read it with read_fd(fd="fd:2").\n</message>\n'
+    assert show(tools, tool, extract_to_new_fd=True, **arguments) == (
+        f'<fd_extraction source_fd="fd:1" new_fd="fd:2" {attributes}>\n'
+        f'<message>\nfd:2 holds {message}. Read it with read_fd(fd="fd:2").\n</message>\n'
         "</fd_extraction>"
     )
 
 
-def test_fd_extraction_of_the_whole_text(proc: Process, tools: Toolset) -> None:
-    proc.create("x")
-
-    assert show(tools, "read_fd", fd="fd:1", read_all=True, extract_to_new_fd=True) == (
-        '<fd_extraction source_fd="fd:1" new_fd="fd:2" mode="page" position="all" content_size="1">\n'
-        '<message>\nfd:2 holds a copy of all of fd:1 (1 character). Read it with read_fd(fd="fd:2").\n'
-        "</message>\n</fd_extraction>"
-    )
-
-
-def test_fd_extraction_of_a_search(proc: Process, tools: Toolset) -> None:
+def test_an_extracted_search_has_the_numbers_of_its_lines(proc: Process, tools: Toolset) -> None:
     proc.create(LINES)
 
-    assert show(tools, "search_fd", fd="fd:1", pattern="9$", extract_to_new_fd=True) == (
-        '<fd_extraction source_fd="fd:1" new_fd="fd:2" mode="search" position="all" content_size="108">\n'
-        "<message>\nfd:2 holds the 10 matches of a search in fd:1 (108 characters). "
-        'Read it with read_fd(fd="fd:2").\n</message>\n'
-        "</fd_extraction>"
-    )
+    show(tools, "search_fd", fd="fd:1", pattern="9$", extract_to_new_fd=True)
+
     assert proc.read("fd:2#L1-2").text == "9:line 9\n19:line 19\n"
 
 
@@ -192,7 +199,7 @@ def test_fd_extraction_of_a_search_in_a_part_says_which_lines_were_searched(
 ) -> None:
     proc.create(LINES)
 
-    found = only(show(tools, "search_fd", fd="fd:1#L10-19", pattern="line", extract_to_new_fd=True))
+    found = show_element(tools, "search_fd", fd="fd:1#L10-19", pattern="line", extract_to_new_fd=True)
 
     assert list(found.attributes) == ["source_fd", "new_fd", "mode", "start", "count", "content_size"]
     assert (found["mode"], found["start"], found["count"]) == ("search", "10", "10")

@@ -10,53 +10,47 @@ from hypothesis import strategies as st
 
 from fdstore import FDConfig, Toolset
 from fdstore.client import Process
-from tests.elements import only
+from tests.on_redis.conformance.calling import LINES, TEXT_TOOLS, show, show_element
 from tests.properties import examples
 from tests.slices import texts
-
-ALL = ["read_fd", "search_fd", "list_fds", "write_fd", "fd_to_file", "close_fd"]
-LINES = "".join(f"line {number}\n" for number in range(1, 101))
-
-
-def show(tools: Toolset, name: str, **arguments: Any) -> str:
-    return tools.call(name, arguments).content
-
 
 # fd_search
 
 
-def test_fd_search_prints_as_grep_does(proc: Process, tools: Toolset) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "attributes", "body"),
+    [
+        pytest.param(
+            {"pattern": "5$", "context": 1, "max_matches": 2},
+            'pattern="5$" matches="10" shown="2" lines_searched="100" more="fd:1#L16-100"',
+            "4-line 4\n5:line 5\n6-line 6\n--\n14-line 14\n15:line 15\n16-line 16",
+            id="with context",
+        ),
+        pytest.param(
+            {"pattern": "[13]7"},
+            'pattern="[13]7" matches="2" shown="2" lines_searched="100"',
+            "17:line 17\n37:line 37",
+            id="without context",
+        ),
+        pytest.param(
+            {"pattern": "x"}, 'pattern="x" matches="0" shown="0" lines_searched="100"', "", id="no match"
+        ),
+    ],
+)
+def test_fd_search_prints_as_grep_does(
+    proc: Process, tools: Toolset, arguments: dict[str, Any], attributes: str, body: str
+) -> None:
     proc.create(LINES)
 
-    assert show(tools, "search_fd", fd="fd:1", pattern="5$", context=1, max_matches=2) == (
-        '<fd_search fd="fd:1" pattern="5$" matches="10" shown="2" lines_searched="100" more="fd:1#L16-100">\n'
-        "4-line 4\n5:line 5\n6-line 6\n--\n14-line 14\n15:line 15\n16-line 16\n"
-        "</fd_search>"
-    )
-
-
-def test_a_search_without_context_has_no_groups(proc: Process, tools: Toolset) -> None:
-    proc.create(LINES)
-
-    assert show(tools, "search_fd", fd="fd:1", pattern="[13]7") == (
-        '<fd_search fd="fd:1" pattern="[13]7" matches="2" shown="2" lines_searched="100">\n'
-        "17:line 17\n37:line 37\n"
-        "</fd_search>"
-    )
-
-
-def test_a_search_that_finds_nothing_has_an_empty_body(proc: Process, tools: Toolset) -> None:
-    proc.create(LINES)
-
-    assert show(tools, "search_fd", fd="fd:1", pattern="x") == (
-        '<fd_search fd="fd:1" pattern="x" matches="0" shown="0" lines_searched="100">\n\n</fd_search>'
+    assert show(tools, "search_fd", fd="fd:1", **arguments) == (
+        f'<fd_search fd="fd:1" {attributes}>\n{body}\n</fd_search>'
     )
 
 
 def test_a_long_line_is_cut_around_the_hit_and_marked(proc: Process, tools: Toolset) -> None:
     proc.create("a" * 1000 + "HERE" + "b" * 1000)
 
-    found = only(show(tools, "search_fd", fd="fd:1", pattern="HERE"))
+    found = show_element(tools, "search_fd", fd="fd:1", pattern="HERE")
 
     assert found.body == (
         "1:[867 characters left out]" + "a" * 133 + "HERE" + "b" * 263 + "[737 characters left out]"
@@ -68,12 +62,12 @@ def test_a_long_line_is_cut_around_the_hit_and_marked(proc: Process, tools: Tool
 )
 def test_following_more_finds_every_match_once(proc: Process, tools: Toolset, fd: str, first: int) -> None:
     proc.create(LINES, page_size=20)
-    whole = only(show(tools, "search_fd", fd=fd, pattern="line"))
+    whole = show_element(tools, "search_fd", fd=fd, pattern="line")
     numbers: list[int] = []
     next_part: str | None = fd
 
     while next_part:
-        found = only(show(tools, "search_fd", fd=next_part, pattern="line", max_matches=7))
+        found = show_element(tools, "search_fd", fd=next_part, pattern="line", max_matches=7)
         numbers += [int(line.partition(":")[0]) for line in (found.body or "").splitlines()]
         next_part = found.attributes.get("more")
 
@@ -96,8 +90,8 @@ def test_following_more_stops_where_a_part_ends_inside_a_line(
 ) -> None:
     proc.create("é1\né2\né3 é4 é5 é6\né7\n", page_size=8)
 
-    found = only(show(tools, "search_fd", fd=f"fd:1{part}", pattern="é[126]", max_matches=1))
-    rest = only(show(tools, "search_fd", fd=found["more"], pattern="é[126]"))
+    found = show_element(tools, "search_fd", fd=f"fd:1{part}", pattern="é[126]", max_matches=1)
+    rest = show_element(tools, "search_fd", fd=found["more"], pattern="é[126]")
 
     assert found["more"] == f"fd:1{more}"
     assert int(rest["matches"]) == int(found["matches"]) - 1
@@ -118,7 +112,7 @@ def test_following_more_finds_every_match_in_any_part(
     next_part: str | None = part
 
     while next_part:
-        shown = only(show(tools, "search_fd", fd=next_part, pattern=pattern, max_matches=1))
+        shown = show_element(tools, "search_fd", fd=next_part, pattern=pattern, max_matches=1)
         found += [(hit.line, hit.text) for hit in proc.search(next_part, pattern, max_matches=1).hits]
         next_part = shown.attributes.get("more")
 
@@ -126,10 +120,10 @@ def test_following_more_finds_every_match_in_any_part(
 
 
 def test_a_search_shows_no_more_characters_than_a_read(proc: Process) -> None:
-    tools = Toolset(proc, enabled=ALL, export_root=".", config=FDConfig(max_read_chars=1000))
+    tools = Toolset(proc, enabled=TEXT_TOOLS, export_root=".", config=FDConfig(max_read_chars=1000))
     proc.create(LINES * 20)
 
-    found = only(show(tools, "search_fd", fd="fd:1", pattern="line", max_matches=10_000))
+    found = show_element(tools, "search_fd", fd="fd:1", pattern="line", max_matches=10_000)
 
     assert found["matches"] == "2000"
     assert 0 < int(found["shown"]) < 50
@@ -162,7 +156,7 @@ def test_a_long_list_names_the_next_start(proc: Process, tools: Toolset) -> None
         'fd:3 sealed chars=1 lines=1 pages=1 source="text" producer="triage"\n'
         "</fd_list>"
     )
-    assert "next" not in only(show(tools, "list_fds", start=4)).attributes
+    assert "next" not in show_element(tools, "list_fds", start=4).attributes
 
 
 def test_the_list_of_a_process_without_descriptors_is_empty(tools: Toolset) -> None:

@@ -19,6 +19,7 @@ from fdstore.results.wrapping import store_references
 from fdstore.tools.toolbox import Toolbox
 from fdstore.toolset.build import context_for, linked_programs
 from tests.elements import elements
+from tests.on_redis.conformance.calling import PROCESS_TOOLS, TEXT_TOOLS
 from tests.on_redis.conformance.hostile_values import FIELDS, anything, arguments_of
 from tests.properties import examples
 from tests.servers import values_in
@@ -31,8 +32,6 @@ TYPES = {
     for kind in vars(errors).values()
     if isinstance(kind, type) and issubclass(kind, errors.FDStoreError)
 }
-BUILT_IN = ["read_fd", "search_fd", "list_fds", "write_fd", "put_fd", "fd_to_file", "close_fd", "spawn"]
-BUILT_IN += ["pipe", "wait", "kill", "diff_fd"]
 MANY_KEYS = 60
 
 
@@ -61,7 +60,7 @@ class HostileCaller:
         context = context_for(
             proc.handle,
             "fdstore",
-            enabled=BUILT_IN,
+            enabled=[*TEXT_TOOLS, *PROCESS_TOOLS, "diff_fd"],
             config=config,
             linked=self._linked,
             export_root=self._root,

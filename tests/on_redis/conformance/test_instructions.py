@@ -23,8 +23,8 @@ from fdstore.store.processes import journal
 from fdstore.tools.process_task import ForkTask, SpawnTask, Task, encode_task
 from fdstore.tools.toolbox import Toolbox
 from tests.elements import only
+from tests.on_redis.conformance.calling import TEXT_TOOLS
 
-FD_TOOLS = ["read_fd", "search_fd", "list_fds", "write_fd", "put_fd", "fd_to_file", "close_fd"]
 EXAMPLE = re.compile(r"\b([a-z_]+)\(([^()]*)\)")
 HELD = "".join(f"line {number} {'ERROR' if number % 50 == 0 else ''}\n" for number in range(1, 201))
 
@@ -87,7 +87,7 @@ def examples(text: str) -> list[tuple[str, dict[str, Any]]]:
 
 
 @pytest.mark.parametrize(
-    "enabled", [FD_TOOLS, ["read_fd"], ["read_fd", "spawn"], [*FD_TOOLS, "spawn", "fork"]]
+    "enabled", [TEXT_TOOLS, ["read_fd"], ["read_fd", "spawn"], [*TEXT_TOOLS, "spawn", "fork"]]
 )
 def test_every_example_is_a_valid_call(store: Store, toolbox: MakeToolbox, enabled: list[str]) -> None:
     made = toolbox(enabled)
@@ -109,7 +109,7 @@ def test_each_read_example_explains_itself(store: Store, toolbox: MakeToolbox) -
 
 
 def test_the_examples_in_results_are_valid_calls(store: Store, toolbox: MakeToolbox) -> None:
-    made = toolbox(FD_TOOLS)
+    made = toolbox(TEXT_TOOLS)
     extraction = store.run(made.start("read_fd", {"fd": "fd:1#L1-9", "extract_to_new_fd": True})).content
     result = store.run(
         made.start("read_fd", {"fd": "fd:1", "read_all": True, "extract_to_new_fd": True})
@@ -122,7 +122,7 @@ def test_the_examples_in_results_are_valid_calls(store: Store, toolbox: MakeTool
             assert not store.run(made.start(name, arguments)).is_error
 
 
-@pytest.mark.parametrize("enabled", list(itertools.combinations([*FD_TOOLS, "spawn", "fork"], 2)))
+@pytest.mark.parametrize("enabled", list(itertools.combinations([*TEXT_TOOLS, "spawn", "fork"], 2)))
 def test_instructions_name_only_enabled_tools(toolbox: MakeToolbox, enabled: tuple[str, ...]) -> None:
     made = toolbox(list(enabled))
 

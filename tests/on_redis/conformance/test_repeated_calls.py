@@ -12,9 +12,7 @@ from fdstore.client import Process, Store
 from fdstore.results.context import Context
 from fdstore.store.processes import tool_calls
 from tests.elements import only
-from tests.on_redis.conformance.spawning import started
-
-LINES = "".join(f"line {number}\n" for number in range(1, 101))
+from tests.on_redis.conformance.calling import LINES, started
 
 
 def test_a_text_is_written_once(proc: Process, tools: Toolset) -> None:

@@ -22,19 +22,8 @@ from fdstore.results.tool_outcome import Started
 from fdstore.tools.process_task import SpawnTask
 from fdstore.tools.toolbox import Toolbox
 from fdstore.toolset.build import context_for
-from tests.elements import Element, elements, only
-from tests.on_redis.conformance.spawning import started
-
-LINES = "".join(f"line {number}\n" for number in range(1, 101))
-
-
-def show(tools: Toolset, name: str, **arguments: Any) -> Element:
-    return only(tools.call(name, arguments).content)
-
-
-def schema(tools: Toolset, name: str) -> dict[str, Any]:
-    [found] = [each["input_schema"] for each in tools.definitions if each["name"] == name]
-    return dict(found)
+from tests.elements import elements, only
+from tests.on_redis.conformance.calling import LINES, schema_of, show_element, started
 
 
 def test_the_description_of_spawn_lists_the_linked_programs(spawning: Toolset) -> None:
@@ -48,9 +37,9 @@ def test_preloads_of_descriptors_are_in_the_schema_only_when_descriptors_are_on(
 ) -> None:
     without = Toolset(proc, enabled=["spawn"], programs=programs)
 
-    assert "additional_preload_fds" in schema(spawning, "spawn")["properties"]
-    assert "additional_preload_fds" not in schema(without, "spawn")["properties"]
-    error = show(without, "spawn", program_name="adder", query="add", additional_preload_fds=["fd:1"])
+    assert "additional_preload_fds" in schema_of(spawning, "spawn")["properties"]
+    assert "additional_preload_fds" not in schema_of(without, "spawn")["properties"]
+    error = show_element(without, "spawn", program_name="adder", query="add", additional_preload_fds=["fd:1"])
     assert "there are no descriptors; put the text in query" in error.message
 
 
@@ -64,8 +53,8 @@ def test_a_background_child_without_a_way_to_read_it_is_not_started(
 ) -> None:
     alone = Toolset(proc, enabled=["spawn"], programs=programs)
 
-    assert "background" not in schema(alone, "spawn")["properties"]
-    error = show(alone, "spawn", program_name="adder", query="add", background=True)
+    assert "background" not in schema_of(alone, "spawn")["properties"]
+    error = show_element(alone, "spawn", program_name="adder", query="add", background=True)
 
     assert error.message == "background: there is no tool to read or wait for it with; leave it out"
     assert len(store.tree("triage").members) == 1
@@ -232,6 +221,6 @@ def test_exceeding_a_tree_limit_is_an_error_result(store: Store, context: Contex
     spawned = store.run(toolbox.start("spawn", {"program_name": "adder", "query": "q"}))
     assert not isinstance(spawned, Started)
     assert only(spawned.content)["type"] == "spawn_limit"
-    assert show(limited, "write_fd", data="x" * 11)["type"] == "quota_exceeded"
-    assert show(limited, "write_fd", data="x")["fd"] == "fd:1"
-    assert show(limited, "write_fd", data="x")["type"] == "quota_exceeded"
+    assert show_element(limited, "write_fd", data="x" * 11)["type"] == "quota_exceeded"
+    assert show_element(limited, "write_fd", data="x")["fd"] == "fd:1"
+    assert show_element(limited, "write_fd", data="x")["type"] == "quota_exceeded"

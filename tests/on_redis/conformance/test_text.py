@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from fdstore import FDConfig, Toolset
 from fdstore.client import Process
 from tests.elements import Element, only
+from tests.on_redis.conformance.calling import TEXT_TOOLS
 from tests.properties import examples
 from tests.slices import lines_of, pages_of, some_numbers, texts, units_of
 
-ALL = ["read_fd", "search_fd", "list_fds", "write_fd", "put_fd", "fd_to_file", "close_fd"]
 often = settings(
     max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -26,7 +26,7 @@ ODD = "a\0b\rc\r\nd\ufeffe\u2028f\x85g\x0bh\x0ci\u2029\N{GRINNING FACE}e\N{COMBI
 
 @pytest.fixture
 def tools(proc: Process, tmp_path: Path) -> Toolset:
-    return Toolset(proc, enabled=ALL, config=FDConfig(max_read_chars=10**6), export_root=tmp_path)
+    return Toolset(proc, enabled=TEXT_TOOLS, config=FDConfig(max_read_chars=10**6), export_root=tmp_path)
 
 
 def read(tools: Toolset, **arguments: Any) -> Element:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +14,8 @@ from fdstore.client import Process, Store
 from fdstore.errors import InvalidArgument
 from fdstore.testing.rules import check_creation
 from fdstore.tools.catalogue import FD_TOOLS
-from tests.elements import Element, only
-
-ALL = ["read_fd", "search_fd", "list_fds", "write_fd", "put_fd", "fd_to_file", "close_fd"]
-LINES = "".join(f"line {number}\n" for number in range(1, 101))
-
-
-def show(tools: Toolset, name: str, **arguments: Any) -> Element:
-    return only(tools.call(name, arguments).content)
-
-
-def schema(tools: Toolset, name: str) -> dict[str, Any]:
-    [found] = [each["input_schema"] for each in tools.definitions if each["name"] == name]
-    return dict(found)
-
+from tests.elements import Element
+from tests.on_redis.conformance.calling import LINES, TEXT_TOOLS, schema_of, show_element
 
 # definitions
 
@@ -41,7 +28,7 @@ def test_only_enabled_tools_are_offered(proc: Process) -> None:
 
 
 def test_definitions_follow_the_messages_api_schema(proc: Process, spawning: Toolset) -> None:
-    for tools in (Toolset(proc, enabled=ALL, export_root="."), spawning):
+    for tools in (Toolset(proc, enabled=TEXT_TOOLS, export_root="."), spawning):
         body = {
             "model": "any",
             "max_tokens": 1,
@@ -60,7 +47,7 @@ def test_definitions_follow_the_messages_api_schema(proc: Process, spawning: Too
 
 def test_the_signatures_are_those_of_the_contract(tools: Toolset, spawning: Toolset) -> None:
     def signature(of: Toolset, name: str) -> dict[str, Any]:
-        found = schema(of, name)
+        found = schema_of(of, name)
         return {
             field: ... if field in found["required"] else what.get("default")
             for field, what in found["properties"].items()
@@ -102,16 +89,16 @@ def test_the_signatures_are_those_of_the_contract(tools: Toolset, spawning: Tool
     }
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", TEXT_TOOLS)
 def test_an_unknown_field_is_refused_by_name(tools: Toolset, name: str) -> None:
-    error = show(tools, name, bogus=1)
+    error = show_element(tools, name, bogus=1)
 
     assert error["type"] == "invalid_argument"
     assert error.message.startswith("'bogus': is not an argument of this tool; it takes: ")
 
 
 def test_a_tool_that_is_not_enabled_cannot_be_called(proc: Process) -> None:
-    error = show(Toolset(proc, enabled=["read_fd"]), "list_fds")
+    error = show_element(Toolset(proc, enabled=["read_fd"]), "list_fds")
 
     assert error.message == "there is no tool 'list_fds'; there are: read_fd"
 
@@ -150,23 +137,29 @@ def test_with_descriptors_off_nothing_is_stored_and_no_fd_tool_is_offered(proc: 
 def test_page_is_an_alias_of_start(proc: Process, tools: Toolset) -> None:
     proc.create(LINES, page_size=20)
 
-    assert show(tools, "read_fd", fd=1, page=3) == show(tools, "read_fd", fd=1, start=3)
-    assert show(tools, "read_fd", fd=1, page=3, count=2) == show(tools, "read_fd", fd=1, start=3, count=2)
-    assert show(tools, "read_fd", fd=1, page=3, mode="line")["type"] == "invalid_argument"
-    assert show(tools, "read_fd", fd=1, page=3, start=3)["type"] == "invalid_argument"
+    assert show_element(tools, "read_fd", fd=1, page=3) == show_element(tools, "read_fd", fd=1, start=3)
+    assert show_element(tools, "read_fd", fd=1, page=3, count=2) == show_element(
+        tools, "read_fd", fd=1, start=3, count=2
+    )
+    assert show_element(tools, "read_fd", fd=1, page=3, mode="line")["type"] == "invalid_argument"
+    assert show_element(tools, "read_fd", fd=1, page=3, start=3)["type"] == "invalid_argument"
 
 
 def test_start_line_and_end_line_imply_line_mode(proc: Process, tools: Toolset) -> None:
     proc.create(LINES)
-    ten_to_twelve = show(tools, "read_fd", fd=1, mode="line", start=10, count=3)
 
-    assert show(tools, "read_fd", fd=1, start_line=10, end_line=12) == ten_to_twelve
-    assert show(tools, "read_fd", fd=1, start_line=10, end_line=12, mode="line") == ten_to_twelve
-    assert show(tools, "read_fd", fd=1, start_line=10)["lines"] == "10-10"
-    assert show(tools, "read_fd", fd=1, end_line=10)["lines"] == "1-10"
-    assert show(tools, "read_fd", fd=1, start_line=99, end_line=500)["lines"] == "99-100"
+    def read(**part: Any) -> Element:
+        return show_element(tools, "read_fd", fd=1, **part)
+
+    ten_to_twelve = read(mode="line", start=10, count=3)
+
+    assert read(start_line=10, end_line=12) == read(start_line=10, end_line=12, mode="line") == ten_to_twelve
+    assert [
+        read(**part)["lines"]
+        for part in ({"start_line": 10}, {"end_line": 10}, {"start_line": 99, "end_line": 500})
+    ] == ["10-10", "1-10", "99-100"]
     for wrong in ({"end_line": 9}, {"end_line": 12, "count": 1}, {"end_line": 12, "mode": "char"}):
-        assert show(tools, "read_fd", fd=1, start_line=10, **wrong)["type"] == "invalid_argument"
+        assert read(start_line=10, **wrong)["type"] == "invalid_argument"
 
 
 @pytest.mark.parametrize(
@@ -175,10 +168,10 @@ def test_start_line_and_end_line_imply_line_mode(proc: Process, tools: Toolset) 
 def test_a_read_that_is_too_large_is_refused_with_alternatives(
     proc: Process, arguments: dict[str, Any]
 ) -> None:
-    tools = Toolset(proc, enabled=ALL, config=FDConfig(max_read_chars=100), export_root=".")
+    tools = Toolset(proc, enabled=TEXT_TOOLS, config=FDConfig(max_read_chars=100), export_root=".")
     proc.create(LINES, page_size=20)
 
-    error = show(tools, "read_fd", **{"fd": "fd:1", **arguments})
+    error = show_element(tools, "read_fd", **{"fd": "fd:1", **arguments})
 
     assert (error["type"], error["fd"]) == ("too_large", "fd:1")
     assert all(way in error.message for way in ("more than the limit of 100", "pages", "search", "extract"))
@@ -187,7 +180,7 @@ def test_a_read_that_is_too_large_is_refused_with_alternatives(
 def test_the_default_extraction_is_the_default_read(proc: Process, tools: Toolset) -> None:
     proc.create(LINES, page_size=20)
 
-    made = show(tools, "read_fd", fd=1, extract_to_new_fd=True)
+    made = show_element(tools, "read_fd", fd=1, extract_to_new_fd=True)
 
     assert (made["mode"], made["start"], made["count"]) == ("page", "1", "1")
     assert proc.read("fd:2").text == "line 1\nline 2\n"
@@ -199,7 +192,7 @@ def test_the_default_extraction_is_the_default_read(proc: Process, tools: Toolse
 def test_a_written_text_is_sealed_and_paged_as_configured(proc: Process) -> None:
     tools = Toolset(proc, enabled=["write_fd"], config=FDConfig(default_page_size=10))
 
-    made = show(tools, "write_fd", data=LINES)
+    made = show_element(tools, "write_fd", data=LINES)
 
     note = proc.stat(made["fd"])
     assert (note.state, note.source, note.page_size, note.producer) == ("sealed", "note", 10, "triage")
@@ -208,28 +201,16 @@ def test_a_written_text_is_sealed_and_paged_as_configured(proc: Process) -> None
 def test_only_a_whole_descriptor_can_be_closed(proc: Process, tools: Toolset) -> None:
     proc.create("text")
 
-    assert show(tools, "close_fd", fd="fd:1#L1")["type"] == "invalid_argument"
+    assert show_element(tools, "close_fd", fd="fd:1#L1")["type"] == "invalid_argument"
     assert [held.fd for held in proc.list()] == ["fd:1"]
 
 
 # the awaitable toolset
 
 
-def test_the_awaitable_toolset_has_the_same_api() -> None:
-    blocking, awaited = (
-        {name: member for name, member in vars(kind).items() if not name.startswith("_")}
-        for kind in (Toolset, fdstore.aio.Toolset)
-    )
-
-    assert blocking.keys() == awaited.keys()
-    for name, member in blocking.items():
-        assert awaited[name].__doc__
-        if callable(member):
-            ours, theirs = inspect.signature(member), inspect.signature(awaited[name])
-            assert list(ours.parameters.values()) == list(theirs.parameters.values())
-
-
-def test_the_awaitable_toolset_returns_the_same_results(redis_url: str, store: Store, tmp_path: Path) -> None:
+async def test_the_awaitable_toolset_returns_the_same_results(
+    redis_url: str, store: Store, tmp_path: Path
+) -> None:
     def shout(text: str) -> str:
         return text.upper()
 
@@ -251,22 +232,18 @@ def test_the_awaitable_toolset_returns_the_same_results(redis_url: str, store: S
     here, there = tmp_path / "here", tmp_path / "there"
     here.mkdir()
     there.mkdir()
-    options: dict[str, Any] = {"enabled": ALL, "python": [shout, later]}
+    options: dict[str, Any] = {"enabled": TEXT_TOOLS, "python": [shout, later]}
 
     blocking = Toolset(store.process("one"), export_root=here, **options)
     expected = [blocking.call(name, arguments) for name, arguments in script]
 
-    async def main() -> list[Any]:
-        async with await fdstore.aio.connect(redis_url) as connected:
-            awaited = fdstore.aio.Toolset(await connected.process("two"), export_root=there, **options)
-            assert awaited.definitions == blocking.definitions
-            assert awaited.instructions == blocking.instructions
-            found = [await awaited.call(name, arguments) for name, arguments in script]
-            assert await awaited.wrap(["a"]) == blocking.wrap(["a"])
-            assert await awaited.wrap_input("a") == "a"
-            assert await awaited.take_references('<ref id="a">b</ref>') == ["ref:a"]
-            return found
-
-    shown = asyncio.run(main())
+    async with await fdstore.aio.connect(redis_url) as connected:
+        awaited = fdstore.aio.Toolset(await connected.process("two"), export_root=there, **options)
+        assert awaited.definitions == blocking.definitions
+        assert awaited.instructions == blocking.instructions
+        shown = [await awaited.call(name, arguments) for name, arguments in script]
+        assert await awaited.wrap(["a"]) == blocking.wrap(["a"])
+        assert await awaited.wrap_input("a") == "a"
+        assert await awaited.take_references('<ref id="a">b</ref>') == ["ref:a"]
     assert [each.content.replace('"two"', '"one"') for each in shown] == [each.content for each in expected]
     assert [each.is_error for each in shown] == [each.is_error for each in expected]

@@ -12,7 +12,7 @@ from fdstore import FDConfig, Toolset
 from fdstore.client import Process
 from fdstore.errors import InvalidArgument
 from tests.elements import only
-from tests.on_redis.conformance.small_toolset import SMALL, echo, stored
+from tests.on_redis.conformance.calling import SMALL, echo, stored
 
 # wrapping
 

@@ -13,7 +13,7 @@ from fdstore import Toolset
 from fdstore.client import Process
 from fdstore.errors import InvalidArgument
 from tests.elements import only
-from tests.on_redis.conformance.small_toolset import stored
+from tests.on_redis.conformance.calling import stored
 
 
 class Filter(msgspec.Struct):

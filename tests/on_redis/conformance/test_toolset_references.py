@@ -12,7 +12,7 @@ from anthropic.types import TextBlock, ToolUseBlock
 from fdstore import FDConfig, Toolset
 from fdstore.client import Process
 from tests.elements import only
-from tests.on_redis.conformance.small_toolset import SMALL, echo
+from tests.on_redis.conformance.calling import SMALL, echo
 
 # references as arguments
 

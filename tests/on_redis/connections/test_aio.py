@@ -6,9 +6,10 @@ import asyncio
 import io
 import os
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
@@ -16,22 +17,11 @@ from fdstore import aio, client
 from fdstore.errors import InvalidArgument, NotFound, TargetExists, WrongEventLoop
 from tests.waiting import PATIENCE_S
 
-T = TypeVar("T")
-
-
-def run_on_store(url: str, work: Callable[[aio.Store], Awaitable[T]]) -> T:
-    async def main() -> T:
-        async with await aio.connect(url) as store:
-            return await work(store)
-
-    return asyncio.run(main())
-
-
 # --- the main flows
 
 
-def test_stored_text_is_read_back(redis_url: str) -> None:
-    async def work(store: aio.Store) -> None:
+async def test_stored_text_is_read_back(redis_url: str) -> None:
+    async with await aio.connect(redis_url) as store:
         proc = await store.process("triage")
         made = await proc.create("one\ntwo\nthree", page_size=5)
 
@@ -41,13 +31,11 @@ def test_stored_text_is_read_back(redis_url: str) -> None:
         assert (await proc.read("fd:1#L2-3")).text == "two\nthree"
         assert (await proc.read("fd:1", read_all=True)).text == "one\ntwo\nthree"
 
-    run_on_store(redis_url, work)
 
-
-def test_a_file_is_ingested_and_exported(redis_url: str, tmp_path: Path) -> None:
+async def test_a_file_is_ingested_and_exported(redis_url: str, tmp_path: Path) -> None:
     text = "línea\n" * 500_000
 
-    async def work(store: aio.Store) -> None:
+    async with await aio.connect(redis_url) as store:
         proc = await store.process("triage")
         made = await proc.ingest(io.BytesIO(text.encode()), source="big")
         part = await proc.extract(made.fd, mode="line", start=2, count=3)
@@ -57,13 +45,11 @@ def test_a_file_is_ingested_and_exported(redis_url: str, tmp_path: Path) -> None
         assert done.size_bytes == len(text.encode())
         with pytest.raises(TargetExists):
             await proc.export(made.fd, tmp_path / "out", exist_ok=False)
-
-    run_on_store(redis_url, work)
     assert (tmp_path / "out").read_text() == text
 
 
-def test_processes_share_descriptors_and_end(redis_url: str) -> None:
-    async def work(store: aio.Store) -> None:
+async def test_processes_share_descriptors_and_end(redis_url: str) -> None:
+    async with await aio.connect(redis_url) as store:
         proc = await store.process("triage")
         await proc.create("x")
         child, twin = await proc.child(share=["fd:1"]), await proc.fork()
@@ -77,11 +63,9 @@ def test_processes_share_descriptors_and_end(redis_url: str) -> None:
         assert [tree.id for tree in await store.trees()] == ["triage"]
         assert (await store.process("triage.1")).id == child.id
 
-    run_on_store(redis_url, work)
 
-
-def test_the_awaitable_api_raises_the_same_errors(redis_url: str) -> None:
-    async def work(store: aio.Store) -> None:
+async def test_the_awaitable_api_raises_the_same_errors(redis_url: str) -> None:
+    async with await aio.connect(redis_url) as store:
         proc = await store.process("triage")
         await proc.create("x")
 
@@ -92,11 +76,9 @@ def test_the_awaitable_api_raises_the_same_errors(redis_url: str) -> None:
         with pytest.raises(NotFound):
             await store.process("triage.9")
 
-    run_on_store(redis_url, work)
 
-
-def test_concurrent_calls_do_not_mix_up_replies(redis_url: str) -> None:
-    async def work(store: aio.Store) -> None:
+async def test_concurrent_calls_do_not_mix_up_replies(redis_url: str) -> None:
+    async with await aio.connect(redis_url) as store:
         proc = await store.process("triage")
         texts = [f"text {n}\n" * 3000 for n in range(40)]
 
@@ -106,11 +88,9 @@ def test_concurrent_calls_do_not_mix_up_replies(redis_url: str) -> None:
         assert sorted(d.fd for d in made) == sorted(f"fd:{n}" for n in range(1, 41))
         assert [found.text for found in read] == texts
 
-    run_on_store(redis_url, work)
 
-
-def test_calls_cancelled_at_any_moment_leave_the_store_usable(redis_url: str) -> None:
-    async def work(store: aio.Store) -> None:
+async def test_calls_cancelled_at_any_moment_leave_the_store_usable(redis_url: str) -> None:
+    async with await aio.connect(redis_url) as store:
         proc = await store.process("triage")
         text = "line\n" * 400_000
         await proc.create(text)
@@ -133,143 +113,121 @@ def test_calls_cancelled_at_any_moment_leave_the_store_usable(redis_url: str) ->
         numbers = {d.fd: (await proc.read(d.fd, mode="line")).text for d in (await proc.list())[1:]}
         assert len(set(numbers.values())) == len(numbers)
 
-    run_on_store(redis_url, work)
 
-
-def test_a_wait_for_a_running_process_ends_at_its_timeout(
+async def test_a_wait_for_a_running_process_ends_at_its_timeout(
     redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FDSTORE_BROKER_URL", "redis://127.0.0.1:1")  # a Cluster has no queue; none is used
-
-    async def work(store: aio.Store) -> str:
+    async with await aio.connect(redis_url) as store, asyncio.timeout(20):
         proc = await store.process("triage")
         child = await proc.child()
-        tools = aio.Toolset(proc, enabled=["wait"])
-        async with asyncio.timeout(20):
-            return (await tools.call("wait", {"target": child.id, "seconds": 0.01})).content
 
-    assert 'state="open"' in run_on_store(redis_url, work)
+        waited = await aio.Toolset(proc, enabled=["wait"]).call("wait", {"target": child.id, "seconds": 0.01})
 
-
-def test_both_apis_see_the_same_store(redis_url: str, store: client.Store) -> None:
-    store.process("triage").create("from the blocking side")
-
-    async def work(awaited: aio.Store) -> str:
-        proc = await awaited.process("triage")
-        await proc.create("from the other")
-        return (await proc.read("fd:1")).text
-
-    assert run_on_store(redis_url, work) == "from the blocking side"
-    assert store.process("triage").read("fd:2").text == "from the other"
+        assert 'state="open"' in waited.content
 
 
-def test_a_read_can_be_cancelled_at_every_point(redis_url):
-    async def main() -> list[int]:
-        store = await aio.connect(redis_url)
-        proc = await store.process("p")
+async def test_both_apis_see_the_same_store(redis_url: str, store: client.Store) -> None:
+    blocking = store.process("triage")
+    blocking.create("from the blocking side")
+    async with await aio.connect(redis_url) as connected:
+        awaited = await connected.process("triage")
+        await awaited.create("from the other")
+
+        assert (await awaited.read("fd:1")).text == "from the blocking side"
+        assert blocking.read("fd:2").text == "from the other"
+
+
+async def test_a_read_can_be_cancelled_at_every_point(redis_url: str) -> None:
+    async with await aio.connect(redis_url) as store:
+        proc = await store.process("triage")
         await proc.create("x" * 3_000_000)
-        survived = []
         for ticks in range(12):
             task = asyncio.create_task(proc.read("fd:1", read_all=True))
             for _ in range(ticks):
                 await asyncio.sleep(0)
             task.cancel()
-            try:
+            with pytest.raises(asyncio.CancelledError):
                 await task
-            except asyncio.CancelledError:
-                continue
-            survived.append(ticks)
-        await store.close()
-        return survived
-
-    assert asyncio.run(main()) == []
 
 
 # --- cancelled calls and their files
 
 
-def run_and_list_leaked_files(url: str, work: Callable[[aio.Store], Awaitable[T]]) -> tuple[T, set[str]]:
-    """Return the result of `work` and the OS file descriptors that it left open."""
-
-    async def counted(store: aio.Store) -> tuple[T, set[str]]:
-        before = set(os.listdir("/proc/self/fd"))
-        result = await work(store)
-        return result, {
-            fd for fd in os.listdir("/proc/self/fd") if fd not in before and is_file_descriptor(fd)
-        }
-
-    return run_on_store(url, counted)
+@contextmanager
+def no_file_left_open() -> Iterator[None]:
+    """Fail if the block leaves a file open; connections are the store's."""
+    before = _open_files()
+    yield
+    assert _open_files() <= before
 
 
-def is_file_descriptor(fd: str) -> bool:
-    try:
-        return os.readlink(f"/proc/self/fd/{fd}").startswith("/")
-    except OSError:
-        return False
+def _open_files() -> set[tuple[str, str]]:
+    found = set()
+    for number in os.listdir("/proc/self/fd"):
+        with suppress(OSError):  # closed meanwhile
+            found.add((number, os.readlink(f"/proc/self/fd/{number}")))
+    return {(number, target) for number, target in found if target.startswith("/")}
 
 
 @pytest.mark.parametrize("mode", ["write", "append"])
-def test_an_export_cancelled_at_any_moment_leaves_no_hidden_file_and_no_descriptor(
+async def test_an_export_cancelled_at_any_moment_leaves_no_hidden_file_and_no_descriptor(
     redis_url: str, tmp_path: Path, mode: Any
 ) -> None:
     old, text = b"old\n" * 2_000_000, "new\n" * 300_000
     path = tmp_path / "out.txt"
     seen: set[bytes] = set()
-
-    async def work(store: aio.Store) -> int:
+    async with await aio.connect(redis_url) as store:
         proc = await store.process("triage")
         await proc.create(text)
         cancelled = 0
-        for n in range(24):
-            path.write_bytes(old)
-            exporting = asyncio.create_task(proc.export("fd:1", path, mode=mode))
-            if n % 2:
-                while not exporting.done() and len(os.listdir(tmp_path)) == 1:
-                    await asyncio.sleep(0)  # until the hidden file is there
-            await asyncio.sleep(n / 3000)
-            exporting.cancel()
-            await asyncio.wait([exporting])
-            cancelled += exporting.cancelled()
-            assert os.listdir(tmp_path) == ["out.txt"]
-            seen.add(path.read_bytes())
-        return cancelled
-
-    cancelled, left_open = run_and_list_leaked_files(redis_url, work)
+        with no_file_left_open():
+            for n in range(24):
+                path.write_bytes(old)
+                exporting = asyncio.create_task(proc.export("fd:1", path, mode=mode))
+                if n % 2:
+                    while not exporting.done() and len(os.listdir(tmp_path)) == 1:
+                        await asyncio.sleep(0)  # until the hidden file is there
+                await asyncio.sleep(n / 3000)
+                exporting.cancel()
+                await asyncio.wait([exporting])
+                cancelled += exporting.cancelled()
+                assert os.listdir(tmp_path) == ["out.txt"]
+                seen.add(path.read_bytes())
 
     assert cancelled > 6
-    assert left_open == set()
     assert seen <= {old, (old if mode == "append" else b"") + text.encode()}
 
 
-def test_a_cancelled_export_returns_after_its_thread_closed_the_file(redis_url: str, tmp_path: Path) -> None:
+async def test_a_cancelled_export_returns_after_its_thread_closed_the_file(
+    redis_url: str, tmp_path: Path
+) -> None:
     writes, may_go_on = threading.Event(), threading.Event()
 
     def progress(_: int) -> None:
         writes.set()
         assert may_go_on.wait(PATIENCE_S)
 
-    async def work(store: aio.Store) -> None:
+    async with await aio.connect(redis_url) as store:
         proc = await store.process("triage")
         await proc.create("new\n" * 1000)
-        exporting = asyncio.create_task(proc.export("fd:1", tmp_path / "out.txt", progress=progress))
-        await asyncio.to_thread(writes.wait, 20)
+        with no_file_left_open():
+            exporting = asyncio.create_task(proc.export("fd:1", tmp_path / "out.txt", progress=progress))
+            await asyncio.to_thread(writes.wait, 20)
 
-        for _ in range(3):
-            exporting.cancel()
-            await asyncio.sleep(0)
-            assert not exporting.done()
-            assert (await proc.read("fd:1#L1")).text == "new\n"
-        may_go_on.set()
-        await asyncio.wait([exporting])
+            for _ in range(3):
+                exporting.cancel()
+                await asyncio.sleep(0)
+                assert not exporting.done()
+                assert (await proc.read("fd:1#L1")).text == "new\n"
+            may_go_on.set()
+            await asyncio.wait([exporting])
 
-        assert exporting.cancelled()
-        assert os.listdir(tmp_path) == []
-
-    _, left_open = run_and_list_leaked_files(redis_url, work)
-    assert left_open == set()
+            assert exporting.cancelled()
+            assert os.listdir(tmp_path) == []
 
 
-def test_a_spawn_cancelled_while_it_opens_a_file_leaves_no_descriptor(
+async def test_a_spawn_cancelled_while_it_opens_a_file_leaves_no_descriptor(
     redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FDSTORE_BROKER_URL", "redis://127.0.0.1:1")  # a Cluster has no queue; none is used
@@ -277,8 +235,16 @@ def test_a_spawn_cancelled_while_it_opens_a_file_leaves_no_descriptor(
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "notes").write_text("text")
     real_open = os.open
+    opens, may_go_on = threading.Event(), threading.Event()
 
-    async def work(store: aio.Store) -> None:
+    def slow_open(path: Any, *arguments: Any, **options: Any) -> int:
+        opened = real_open(path, *arguments, **options)
+        if path == "notes":
+            opens.set()
+            assert may_go_on.wait(PATIENCE_S)
+        return opened
+
+    async with await aio.connect(redis_url) as store:
         proc = await store.process("triage")
         tools = aio.Toolset(
             proc,
@@ -286,27 +252,16 @@ def test_a_spawn_cancelled_while_it_opens_a_file_leaves_no_descriptor(
             programs={"one": tmp_path / "agent.toml"},
             preload_root=tmp_path / "docs",
         )
-        opens, may_go_on = threading.Event(), threading.Event()
-
-        def slow_open(path: Any, *arguments: Any, **options: Any) -> int:
-            opened = real_open(path, *arguments, **options)
-            if path == "notes":
-                opens.set()
-                assert may_go_on.wait(PATIENCE_S)
-            return opened
-
-        monkeypatch.setattr(os, "open", slow_open)
-        arguments = {"program_name": "one", "query": "Go.", "additional_preload_files": ["notes"]}
-        spawning = asyncio.create_task(tools.call("spawn", arguments))
-        await asyncio.to_thread(opens.wait, 20)
-        spawning.cancel()
-        await asyncio.sleep(0)
-        may_go_on.set()
-        await asyncio.wait([spawning])
-        assert spawning.cancelled()
-
-    _, left_open = run_and_list_leaked_files(redis_url, work)
-    assert left_open == set()
+        with no_file_left_open():
+            monkeypatch.setattr(os, "open", slow_open)
+            arguments = {"program_name": "one", "query": "Go.", "additional_preload_files": ["notes"]}
+            spawning = asyncio.create_task(tools.call("spawn", arguments))
+            await asyncio.to_thread(opens.wait, 20)
+            spawning.cancel()
+            await asyncio.sleep(0)
+            may_go_on.set()
+            await asyncio.wait([spawning])
+            assert spawning.cancelled()
 
 
 # --- event loops

@@ -17,7 +17,6 @@ from fdstore.client import Store
 from fdstore.errors import (
     FDStoreError,
     InvalidArgument,
-    StoreFull,
     StoreRefused,
     StoreUnavailable,
     UnsafeStore,
@@ -157,17 +156,14 @@ def test_a_connected_client_detects_that_its_server_evicts(
     assert proc.create("x").fd == "fd:3"
 
 
-def test_awaitable_clients_detect_an_evicting_server_too(
+async def test_awaitable_clients_detect_an_evicting_server_too(
     redis_url: str, store: Store, make_evicting: Callable[[], None]
 ) -> None:
-    async def main() -> None:
-        async with await fdstore.aio.connect(redis_url) as connected:
-            proc = await connected.process("t")
-            make_evicting()
-            with pytest.raises(UnsafeStore, match="volatile-ttl"):
-                await proc.create("x")
-
-    asyncio.run(main())
+    async with await fdstore.aio.connect(redis_url) as connected:
+        proc = await connected.process("t")
+        make_evicting()
+        with pytest.raises(UnsafeStore, match="volatile-ttl"):
+            await proc.create("x")
 
 
 def test_stores_with_different_prefixes_are_separate(redis_url: str, execute: Any) -> None:
@@ -227,38 +223,3 @@ def test_a_unix_socket_url_accepts_a_database_and_a_password(tmp_path: Path) -> 
         url = server.url.replace("unix://", "unix://:s3cret@") + "?db=3"
         with fdstore.connect(url) as store:
             assert store.process("t").create("x").fd == "fd:1"
-
-
-# --- a store that is full
-
-
-def test_a_full_redis_refuses_writes_with_its_own_error_and_still_reads(store: Store, execute: Any) -> None:
-    proc = store.process("t")
-    proc.create("before")
-    execute("CONFIG", "SET", "maxmemory", "1")
-    try:
-        with pytest.raises(StoreFull, match="maxmemory"):
-            proc.create("x" * 10_000)
-        with pytest.raises(StoreFull):
-            proc.create("x" * 5_000_000)
-        assert proc.read("fd:1").text == "before"
-        assert store.process("t").read("fd:1", mode="line").text == "before"
-    finally:
-        execute("CONFIG", "SET", "maxmemory", "0")
-
-    assert proc.create("after").fd == "fd:2"
-
-
-def test_descriptors_can_be_dropped_when_redis_is_full(store: Store, execute: Any) -> None:
-    proc = store.process("t")
-    proc.create("x" * 100_000)
-    child = proc.child()
-    child.create("y" * 100_000)
-    execute("CONFIG", "SET", "maxmemory", "1")
-    try:
-        store.process("t").close("fd:1")
-        child.end()
-    finally:
-        execute("CONFIG", "SET", "maxmemory", "0")
-
-    assert store.tree("t").bytes == 0

@@ -23,14 +23,8 @@ def test_green_threads_read_their_own_texts_and_time_out_on_a_silent_server(
     with socket.socket(socket.AF_UNIX) as silent:
         silent.bind(str(tmp_path / "silent"))
         silent.listen()
-        command = [
-            sys.executable,
-            "-m",
-            "tests.on_redis.green_threads",
-            kind,
-            redis_url,
-            f"unix://{tmp_path}/silent",
-        ]
+        module = [sys.executable, "-m", "tests.on_redis.green_threads"]
+        command = [*module, kind, redis_url, f"unix://{tmp_path}/silent"]
         with Child(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
             output, problems = child.communicate(timeout=PATIENCE_S)
 

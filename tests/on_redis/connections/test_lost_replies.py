@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,12 +18,26 @@ from fdstore.wire.operation import Disk, Operation, Receive, Send
 from tests.on_redis.cutting_proxy import Proxy
 from tests.round_trips import Tally, tallied
 
+LONG = "".join(f"{n}\n" for n in range(700_000))
+PIECES = ["".join(f"{word} {n}\n" for n in range(60_000)) for word in ("one", "two", "three")]
+
 
 @pytest.fixture
 def proxy(redis_url: str, tmp_path: Path) -> Iterator[Proxy]:
     made = Proxy(redis_url, tmp_path)
     yield made
     made.close()
+
+
+@pytest.fixture
+def lose_all(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """`lose_all()` loses all further replies, with a short deadline for retries."""
+
+    def lose(marker: bytes = b"EVAL") -> None:
+        monkeypatch.setattr(retry, "DEADLINE_S", 0.3)
+        proxy.lose(10**6, marker)
+
+    return lose
 
 
 @pytest.fixture
@@ -55,56 +67,49 @@ def test_a_text_is_created_once_when_its_reply_is_lost(
 
 
 def test_a_large_create_survives_lost_replies(remote_process: Process, proxy: Proxy) -> None:
-    text = "".join(f"{n}\n" for n in range(700_000))
     proxy.lose(2, b"HSET")
 
-    made = remote_process.ingest(io.BytesIO(text.encode()), source="big")
+    made = remote_process.ingest(io.BytesIO(LONG.encode()), source="big")
 
     assert proxy.lost == 2
-    assert (made.fd, made.chars) == ("fd:1", len(text))
-    assert remote_process.read("fd:1", read_all=True).text == text
+    assert (made.fd, made.chars) == ("fd:1", len(LONG))
+    assert remote_process.read("fd:1", read_all=True).text == LONG
 
 
 @pytest.mark.parametrize("times", [1, 2, 3, 5])
 def test_a_long_piece_of_a_stream_whose_reply_is_lost_is_stored_once(
     remote_process: Process, proxy: Proxy, times: int
 ) -> None:
-    texts = ["".join(f"{word} {n}\n" for n in range(60_000)) for word in ("one", "two", "three")]
     with remote_process.open_stream() as out:
-        for text in texts:
+        for text in PIECES:
             out.write(text)
             out.flush()
             proxy.lose(times, b"EVAL")
 
     assert proxy.lost >= times
-    assert remote_process.read(out.fd, read_all=True).text == "".join(texts)
+    assert remote_process.read(out.fd, read_all=True).text == "".join(PIECES)
 
 
-def test_an_awaitable_long_piece_is_stored_once_too(
+async def test_an_awaitable_long_piece_is_stored_once_too(
     redis_url: str, proxy: Proxy, remote_process: Process
 ) -> None:
-    texts = ["".join(f"{word} {n}\n" for n in range(60_000)) for word in ("one", "two", "three")]
 
-    async def run() -> None:
-        async with await fdstore.aio.connect(proxy.url) as store:
-            proc = await store.process("triage")
-            async with await proc.open_stream() as out:
-                for times, text in enumerate(texts, 1):
-                    proxy.lose(times, b"EVAL")
-                    await out.write(text)
-                    await out.flush()
-            assert (await proc.read(out.fd, read_all=True)).text == "".join(texts)
-
-    asyncio.run(run())
+    async with await fdstore.aio.connect(proxy.url) as store:
+        proc = await store.process("triage")
+        async with await proc.open_stream() as out:
+            for times, text in enumerate(PIECES, 1):
+                proxy.lose(times, b"EVAL")
+                await out.write(text)
+                await out.flush()
+        assert (await proc.read(out.fd, read_all=True)).text == "".join(PIECES)
     assert proxy.lost >= 6
 
 
 def test_a_long_read_survives_lost_replies(remote_process: Process, proxy: Proxy) -> None:
-    text = "".join(f"{n}\n" for n in range(700_000))
-    remote_process.create(text)
+    remote_process.create(LONG)
     proxy.lose(3, b"HMGET")
 
-    assert remote_process.read("fd:1", read_all=True).text == text
+    assert remote_process.read("fd:1", read_all=True).text == LONG
     assert proxy.lost == 3
 
 
@@ -126,12 +131,9 @@ def test_requests_get_their_own_replies_after_a_disconnect(remote_process: Proce
     assert remote_process.store.run(echoes(proxy)) == [b"a", b"b", b"c", b"d", b"e"]
 
 
-def test_awaitable_requests_get_their_own_replies_after_a_disconnect(proxy: Proxy) -> None:
-    async def main() -> list[bytes]:
-        async with await fdstore.aio.connect(proxy.url) as store:
-            return await store.run(echoes(proxy))
-
-    assert asyncio.run(main()) == [b"a", b"b", b"c", b"d", b"e"]
+async def test_awaitable_requests_get_their_own_replies_after_a_disconnect(proxy: Proxy) -> None:
+    async with await fdstore.aio.connect(proxy.url) as store:
+        assert await store.run(echoes(proxy)) == [b"a", b"b", b"c", b"d", b"e"]
 
 
 def test_a_child_is_created_once_when_its_reply_is_lost(remote_process: Process, proxy: Proxy) -> None:
@@ -192,19 +194,22 @@ def test_an_extraction_and_an_export_survive_lost_replies(
     assert len(remote_process.list()) == 2
 
 
-def test_awaitable_calls_happen_once_too(redis_url: str, proxy: Proxy, remote_process: Process) -> None:
-    async def main() -> list[Any]:
-        async with await fdstore.aio.connect(proxy.url) as store:
-            proc = await store.process("triage")
-            proxy.lose(2)
-            made = await proc.create("text")
-            proxy.lose(1)
-            child = await proc.child(share=[made.fd])
-            proxy.lose(1)
-            await proc.close(made.fd)
-            return [made.fd, child.id, await proc.list(), (await child.read("fd:1")).text]
+async def test_awaitable_calls_happen_once_too(redis_url: str, proxy: Proxy, remote_process: Process) -> None:
+    async with await fdstore.aio.connect(proxy.url) as store:
+        proc = await store.process("triage")
+        proxy.lose(2)
+        made = await proc.create("text")
+        proxy.lose(1)
+        child = await proc.child(share=[made.fd])
+        proxy.lose(1)
+        await proc.close(made.fd)
 
-    assert asyncio.run(main()) == ["fd:1", "triage.1", [], "text"]
+        assert [made.fd, child.id, await proc.list(), (await child.read("fd:1")).text] == [
+            "fd:1",
+            "triage.1",
+            [],
+            "text",
+        ]
     assert proxy.lost == 4
 
 
@@ -228,33 +233,30 @@ def test_a_run_once_tool_runs_although_the_reply_to_its_start_record_is_lost(
 
 
 def test_an_unanswered_write_has_an_unknown_outcome(
-    remote_process: Process, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+    remote_process: Process, lose_all: Callable[..., None]
 ) -> None:
-    monkeypatch.setattr(retry, "DEADLINE_S", 0.3)
-    proxy.lose(10**6)
+    lose_all()
 
     with pytest.raises(UnknownOutcome, match="commit"):
         remote_process.create("text")
 
 
 def test_a_process_that_may_have_been_created_can_be_opened_again(
-    proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+    proxy: Proxy, lose_all: Callable[..., None]
 ) -> None:
-    monkeypatch.setattr(retry, "DEADLINE_S", 0.3)
     with fdstore.connect(proxy.url) as store:
-        proxy.lose(10**6)
+        lose_all()
 
         with pytest.raises(StoreUnavailable, match="does not answer"):
             store.process("of-a-host")
 
 
 def test_a_write_that_reads_the_ceilings_is_given_up_at_the_same_deadline(
-    remote_process: Process, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+    remote_process: Process, proxy: Proxy, lose_all: Callable[..., None]
 ) -> None:
     handle, tally = remote_process.handle, Tally()
     handle.ceilings_due_at = 0.0
-    monkeypatch.setattr(retry, "DEADLINE_S", 0.3)
-    proxy.lose(10**6)
+    lose_all()
 
     with fdstore.connect(proxy.url) as store, pytest.raises(UnknownOutcome, match="commit"):
         store.run(tallied(contents.create(handle, "text", "text", 100), tally))
@@ -263,11 +265,10 @@ def test_a_write_that_reads_the_ceilings_is_given_up_at_the_same_deadline(
 
 
 def test_a_stream_that_cannot_be_failed_is_given_up_at_the_deadline_of_its_text(
-    remote_process: Process, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+    remote_process: Process, lose_all: Callable[..., None]
 ) -> None:
     out = remote_process.open_stream()
-    proxy.lose(10**6)
-    monkeypatch.setattr(retry, "DEADLINE_S", 0.3)
+    lose_all()
     out.write("never stored")
 
     with pytest.raises(UnknownOutcome, match="append"):
@@ -275,24 +276,21 @@ def test_a_stream_that_cannot_be_failed_is_given_up_at_the_deadline_of_its_text(
 
 
 def test_an_unanswered_read_is_store_unavailable_not_an_unknown_outcome(
-    remote_process: Process, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+    remote_process: Process, lose_all: Callable[..., None]
 ) -> None:
     remote_process.create("text")
-    monkeypatch.setattr(retry, "DEADLINE_S", 0.3)
-    proxy.lose(10**6, b"HGET")
+    lose_all(b"HGET")
 
     with pytest.raises(StoreUnavailable):
         remote_process.read("fd:1")
 
 
 def test_the_client_works_again_after_the_server_returns(
-    remote_process: Process, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+    remote_process: Process, proxy: Proxy, lose_all: Callable[..., None]
 ) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(retry, "DEADLINE_S", 0.3)
-        proxy.lose(10**6)
-        with pytest.raises(FDStoreError):
-            remote_process.create("text")
+    lose_all()
+    with pytest.raises(FDStoreError):
+        remote_process.create("text")
     proxy.lose(0)
 
     remote_process.create("again")

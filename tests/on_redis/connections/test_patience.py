@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
-import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -28,7 +26,7 @@ from fdstore.wire._async.support import connect_within as async_connect_within
 from fdstore.wire._sync.cluster import make_runner
 from fdstore.wire._sync.support import connect_within
 from tests.loop_thread import LoopThread
-from tests.outages import LOADING, SilentServer, advance
+from tests.outages import LOADING, SilentServer, advance, stopped
 from tests.waiting import PATIENCE_S, wait_until
 
 SOON = 0.2
@@ -104,8 +102,6 @@ def silent() -> Iterator[SilentServer]:
 def own_redis() -> Iterator[PrivateServer]:
     with PrivateServer() as server:
         yield server
-        if server.pid:
-            os.kill(server.pid, signal.SIGCONT)
 
 
 def error_of(colour: Colour, call: Callable[[], Any]) -> StoreUnavailable:
@@ -188,13 +184,11 @@ def test_a_stopped_server_costs_one_call_its_patience_and_the_next_ones_nothing(
 ) -> None:
     store = colour.connect(own_redis.url, patience=SOON)
     proc = colour.do(lambda: store.process("triage"))
-    assert own_redis.pid is not None
-    os.kill(own_redis.pid, signal.SIGSTOP)
 
-    with pytest.raises(UnknownOutcome):
-        colour.do(lambda: proc.create("may be stored"))
-    later = [error_of(colour, lambda: proc.create("is not sent")) for _ in range(20)]
-    os.kill(own_redis.pid, signal.SIGCONT)
+    with stopped(own_redis):
+        with pytest.raises(UnknownOutcome):
+            colour.do(lambda: proc.create("may be stored"))
+        later = [error_of(colour, lambda: proc.create("is not sent")) for _ in range(20)]
 
     assert all("it is tried again in" in error.problem for error in later)
     advance(store, 1.5)
@@ -212,11 +206,9 @@ def test_a_page_that_costs_one_request_is_given_up_too(colour: Colour, own_redis
         return proc.read("fd:1", start=2)
 
     text = colour.do(page).text
-    assert own_redis.pid is not None
-    os.kill(own_redis.pid, signal.SIGSTOP)
-    assert "no reply in time" in error_of(colour, page).problem
-    assert "it is tried again in" in error_of(colour, page).problem
-    os.kill(own_redis.pid, signal.SIGCONT)
+    with stopped(own_redis):
+        assert "no reply in time" in error_of(colour, page).problem
+        assert "it is tried again in" in error_of(colour, page).problem
     advance(store, 1.5)
 
     assert colour.do(page).text == text
@@ -249,26 +241,19 @@ def test_a_killed_server_is_used_again_once_it_is_back(colour: Colour, own_redis
 def test_a_long_upload_ends_when_the_server_stops(colour: Colour, own_redis: PrivateServer) -> None:
     store = colour.connect(own_redis.url, patience=SOON)
     proc = colour.do(lambda: store.process("triage"))
-    assert own_redis.pid is not None
-    stopped: int = own_redis.pid
     parts = iter(range(20))
 
     class Source:
         def read(self, count: int = -1) -> bytes:
             number = next(parts, None)
             if number == 5:
-                os.kill(stopped, signal.SIGSTOP)
+                outage.enter_context(stopped(own_redis))
             return b"" if number is None else b"a line\n" * 100_000
 
-    ended: list[Any] = []
-    upload = threading.Thread(
-        target=lambda: ended.extend(colour.together(1, lambda: proc.ingest(Source(), "up")))
-    )
-    upload.start()
-    upload.join(PATIENCE_S)
+    with ExitStack() as outage:
+        [ended] = colour.together(1, lambda: proc.ingest(Source(), "up"))
 
-    assert [type(error) for error in ended] in ([StoreUnavailable], [UnknownOutcome])
-    os.kill(stopped, signal.SIGCONT)
+    assert isinstance(ended, (StoreUnavailable, UnknownOutcome))
     colour.do(store.close)
 
 

@@ -22,8 +22,6 @@ from tests.on_redis.running_agents import running
 from tests.servers import FORBIDDEN_IN_A_SCRIPT, FORBIDDEN_KEY
 from tests.waiting import PATIENCE_S, stretched, wait_until
 
-"""Half of what is given to a store that may come back."""
-
 
 @pytest.fixture(scope="module")
 def server_with_users() -> Iterator[PrivateServer]:

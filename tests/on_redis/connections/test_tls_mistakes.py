@@ -4,42 +4,22 @@ from __future__ import annotations
 
 import re
 import socket
-import ssl
-import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-import trustme
 
 import fdstore
 from fdstore.errors import InvalidArgument, StoreUnavailable
+from tests.on_cluster.doors import Authority, TlsProxy
 from tests.on_redis.connections.test_connect import BOTH
 
 
 @pytest.fixture
-def tls_port() -> Iterator[int]:
+def tls_port(tmp_path: Path) -> Iterator[int]:
     """A port that speaks TLS with a certificate of an authority that nobody knows."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    trustme.CA().issue_cert("127.0.0.1").configure_cert(context)
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-
-        def serve() -> None:
-            while True:
-                try:
-                    connection, _ = listening.accept()
-                except OSError:
-                    return  # closed by the test
-                with connection:
-                    try:
-                        context.wrap_socket(connection, server_side=True).close()
-                    except OSError:
-                        continue
-
-        thread = threading.Thread(target=serve, daemon=True)
-        thread.start()
-        yield listening.getsockname()[1]
-        listening.shutdown(socket.SHUT_RDWR)
-        thread.join()
+    with TlsProxy(Authority(tmp_path), behind=1) as proxy:
+        yield proxy.port
 
 
 @BOTH

@@ -12,8 +12,8 @@ from fdstore.client import Store
 from fdstore.store.keys import process_keys
 from fdstore.store.processes import leases, pipelines
 from fdstore.testing import call, say
-from fdstore_workers.losses import release_held
 from fdstore_workers.supervisor import HeldProcess
+from fdstore_workers.worker import release_held
 from tests.on_redis.running_agents import Agents, ran, running, tool
 
 KEYS = process_keys("fdstore", "solo")

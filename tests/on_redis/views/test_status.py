@@ -26,7 +26,7 @@ from fdstore.store.views.worker_registry import WorkerLoad
 from fdstore.telemetry.counts import Counts
 from fdstore.telemetry.metric_table import GAUGES
 from fdstore_workers import health
-from fdstore_workers.health import Health, StoreProbe
+from fdstore_workers.health import StoreProbe, WorkerHealth
 from fdstore_workers.status_server import StatusServer, listen
 from fdstore_workers.sweeper import Sweeper, sweep
 from tests.round_trips import count_round_trips
@@ -101,7 +101,7 @@ class Watched(NamedTuple):
     """A worker's sweeper, its probes, and a clock that the test sets forward."""
 
     sweeper: Sweeper
-    health: Health
+    health: WorkerHealth
     probe: StoreProbe
     stopping: threading.Event
     ahead_s: list[float]
@@ -123,7 +123,7 @@ def watched(store: Store, hanging: threading.Event, monkeypatch: pytest.MonkeyPa
     stopping, ahead_s = threading.Event(), [0.0]
     sweeper = Sweeper(store, "host:1", lambda _: hanging.wait(60) and None)
     probe = StoreProbe(store, store, lambda: time.monotonic() + ahead_s[0])
-    state = Health(sweeper, probe, stopping, lambda: WorkerLoad(slots=8, busy=1))
+    state = WorkerHealth(sweeper, probe, stopping, lambda: WorkerLoad(slots=8, busy=1))
     with closing(listen("127.0.0.1", 0)) as listener:
         server = StatusServer(listener, Counts(), state, probe, 8)
         server.start()

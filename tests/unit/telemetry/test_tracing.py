@@ -17,7 +17,7 @@ from fdstore.result_facts import ResultFacts, StoredContent
 from fdstore.results.tool_outcome import ToolResult
 from fdstore.settings import OtelSettings, read_otel
 from fdstore.telemetry import tracing
-from fdstore.telemetry.calls import ModelCall, ToolCall
+from fdstore.telemetry.calls import ModelCallTelemetry, ToolCallTelemetry
 from fdstore.tools.observed_call import ObservedCall
 from fdstore.wire.operation import Operation
 
@@ -95,9 +95,9 @@ def test_a_later_attempt_is_in_the_same_trace_and_linked_to_the_last_one(spans: 
 
 
 def test_calls_have_the_attributes_of_the_conventions(spans: InMemorySpanExporter) -> None:
-    with ModelCall("opus") as model_call:
+    with ModelCallTelemetry("opus") as model_call:
         model_call.answered(TokenUsage(input_tokens=9, output_tokens=2, cache_read_tokens=7), "tool_use")
-    with ToolCall("triage", "read_fd", "call-1", is_function=False) as tool_call:
+    with ToolCallTelemetry("triage", "read_fd", "call-1", is_function=False) as tool_call:
         tool_call.ended("ok", 120, ("fdstore://triage/fd:3",), "fd:1#L2")
 
     chat, tool = spans.get_finished_spans()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 from redis.asyncio.connection import UnixDomainSocketConnection
@@ -18,7 +19,6 @@ from fdstore.wire._async.link import Link
 from fdstore.wire.connection_options import connection_options
 from tests.waiting import PATIENCE_S, stretched
 
-T = TypeVar("T")
 TIMEOUT_S = stretched(0.1)
 OPTIONS = connection_options() | {"socket_timeout": TIMEOUT_S}
 
@@ -45,27 +45,21 @@ class Server:
         self.connections[-1][1].close()
 
 
-@pytest.fixture
-def run(tmp_path: Path) -> Callable[[Callable[[Link, Server], Awaitable[T]]], T]:
-    """`run(work)` runs `work(link, server)` in a new event loop."""
-
-    def run_it(work: Callable[[Link, Server], Awaitable[T]]) -> T:
-        async def main() -> T:
-            server = Server()
-            path = str(tmp_path / "socket")
-            listener = await asyncio.start_unix_server(server.accept, path)
-            link = Link(partial(UnixDomainSocketConnection, path=path, **OPTIONS))
-            try:
-                return await asyncio.wait_for(work(link, server), PATIENCE_S)
-            finally:
-                await link.close()
-                for _, writer in server.connections:
-                    writer.close()
-                listener.close()
-
-        return asyncio.run(main())
-
-    return run_it
+@asynccontextmanager
+async def connected(folder: Path) -> AsyncIterator[tuple[Link, Server]]:
+    """A link, and the server at its other end."""
+    server = Server()
+    path = str(folder / "socket")
+    listener = await asyncio.start_unix_server(server.accept, path)
+    link = Link(partial(UnixDomainSocketConnection, path=path, **OPTIONS))
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            yield link, server
+    finally:
+        await link.close()
+        for _, writer in server.connections:
+            writer.close()
+        listener.close()
 
 
 async def sent(link: Link, server: Server, count: int = 1) -> None:
@@ -79,17 +73,15 @@ async def received(link: Link, count: int, wait_s: float | None = None) -> list[
     return replies
 
 
-def test_it_connects_when_it_is_first_used(run: Any) -> None:
-    async def work(link: Link, server: Server) -> None:
+async def test_it_connects_when_it_is_first_used(tmp_path: Path) -> None:
+    async with connected(tmp_path) as (link, server):
         assert not link.is_connected
         await sent(link, server)
         assert link.is_connected
 
-    run(work)
 
-
-def test_replies_may_come_in_any_pieces(run: Any) -> None:
-    async def work(link: Link, server: Server) -> None:
+async def test_replies_may_come_in_any_pieces(tmp_path: Path) -> None:
+    async with connected(tmp_path) as (link, server):
         await sent(link, server, 4)
         server.answer(b"$5\r\nfirst\r\n:2\r\n*2\r\n$1\r\na\r\n$-1\r\n+the beginning of ")
         assert await received(link, 3) == [b"first", 2, [b"a", None]]
@@ -97,18 +89,14 @@ def test_replies_may_come_in_any_pieces(run: Any) -> None:
         assert await received(link, 1) == [b"the beginning of a fourth"]
         assert link.owed == 0
 
-    run(work)
 
-
-def test_an_error_is_a_reply_like_others(run: Any) -> None:
-    async def work(link: Link, server: Server) -> None:
+async def test_an_error_is_a_reply_like_others(tmp_path: Path) -> None:
+    async with connected(tmp_path) as (link, server):
         await sent(link, server, 2)
         server.answer(b"-NOSCRIPT no such script\r\n+after\r\n")
         unknown, after = await received(link, 2)
         assert isinstance(unknown, NoScriptError)
         assert (after, link.refused) == (b"after", True)
-
-    run(work)
 
 
 @pytest.mark.parametrize(
@@ -119,43 +107,39 @@ def test_an_error_is_a_reply_like_others(run: Any) -> None:
         (b"-ERR Error running script: @user_script:1: -READONLY You can't write\r\n", ReadOnlyError),
     ],
 )
-def test_a_server_that_refuses_service_counts_as_connection_lost(run: Any, said: bytes, error: Any) -> None:
-    async def work(link: Link, server: Server) -> list[Any]:
+async def test_a_server_that_refuses_service_counts_as_connection_lost(
+    tmp_path: Path, said: bytes, error: Any
+) -> None:
+    async with connected(tmp_path) as (link, server):
         await sent(link, server, 3)
         server.answer(b"+before\r\n" + said)
         replies: list[Any] = []
         with pytest.raises(error):
             await link.receive(replies, 2)
-        return replies
-
-    assert run(work) == [b"before"]
+        assert replies == [b"before"]
 
 
 @pytest.mark.parametrize("begun", [b"", b"$5\r\nfi"])
-def test_a_missing_reply_counts_as_connection_lost(run: Any, begun: bytes) -> None:
-    async def work(link: Link, server: Server) -> None:
+async def test_a_missing_reply_counts_as_connection_lost(tmp_path: Path, begun: bytes) -> None:
+    async with connected(tmp_path) as (link, server):
         await sent(link, server)
         server.answer(begun)
         with pytest.raises(LostReply):
             await received(link, 1)
         assert not link.is_connected
 
-    run(work)
 
-
-def test_a_blocking_command_extends_the_reply_time_out(run: Any) -> None:
-    async def work(link: Link, server: Server) -> None:
+async def test_a_blocking_command_extends_the_reply_time_out(tmp_path: Path) -> None:
+    async with connected(tmp_path) as (link, server):
         await sent(link, server, 2)
         asyncio.get_running_loop().call_later(3 * TIMEOUT_S, server.answer, b"+OK\r\n")
         assert await received(link, 1, wait_s=30) == [b"OK"]
         with pytest.raises(LostReply):
             await received(link, 1)
 
-    run(work)
 
-
-def test_a_server_that_closes_counts_as_connection_lost(run: Any) -> None:
-    async def work(link: Link, server: Server) -> None:
+async def test_a_server_that_closes_counts_as_connection_lost(tmp_path: Path) -> None:
+    async with connected(tmp_path) as (link, server):
         await sent(link, server, 2)
         server.answer(b"+whole\r\n+torn")
         server.hang_up()
@@ -164,11 +148,9 @@ def test_a_server_that_closes_counts_as_connection_lost(run: Any) -> None:
             await received(link, 1)
         assert not link.is_connected
 
-    run(work)
 
-
-def test_data_of_a_lost_connection_is_not_read_on_the_next(run: Any) -> None:
-    async def work(link: Link, server: Server) -> None:
+async def test_data_of_a_lost_connection_is_not_read_on_the_next(tmp_path: Path) -> None:
+    async with connected(tmp_path) as (link, server):
         await sent(link, server, 2)
         server.answer(b"+whole\r\n+left over\r\n")
         assert await received(link, 1) == [b"whole"]
@@ -183,11 +165,9 @@ def test_data_of_a_lost_connection_is_not_read_on_the_next(run: Any) -> None:
         server.answer(b"+mine\r\n")
         assert await received(link, 1) == [b"mine"]
 
-    run(work)
 
-
-def test_a_cancelled_link_knows_that_a_reply_is_outstanding(run: Any) -> None:
-    async def work(link: Link, server: Server) -> None:
+async def test_a_cancelled_link_knows_that_a_reply_is_outstanding(tmp_path: Path) -> None:
+    async with connected(tmp_path) as (link, server):
         await sent(link, server)
         waiting = asyncio.create_task(received(link, 1))
         await asyncio.sleep(0)
@@ -198,24 +178,18 @@ def test_a_cancelled_link_knows_that_a_reply_is_outstanding(run: Any) -> None:
         assert link.is_connected
         assert link.owed == 1
 
-    run(work)
 
-
-def test_a_server_that_stops_reading_counts_as_connection_lost(run: Any) -> None:
-    async def work(link: Link, server: Server) -> None:
+async def test_a_server_that_stops_reading_counts_as_connection_lost(tmp_path: Path) -> None:
+    async with connected(tmp_path) as (link, _):
         with pytest.raises(LostReply):
             await link.send(b"x" * 50_000_000, 1)
 
-    run(work)
 
-
-def test_a_large_request_is_sent_as_fast_as_the_server_reads_it(run: Any) -> None:
-    async def work(link: Link, server: Server) -> None:
+async def test_a_large_request_is_sent_as_fast_as_the_server_reads_it(tmp_path: Path) -> None:
+    async with connected(tmp_path) as (link, server):
         request = b"x" * 20_000_000
         sending = asyncio.create_task(link.send(request, 1, 30))
         assert await server.received(len(request)) == request
         await sending
         server.answer(b"+OK\r\n")
         assert await received(link, 1) == [b"OK"]
-
-    run(work)

@@ -31,63 +31,56 @@ async def cancelled_while_it_runs(*, must_end: bool) -> tuple[bool, bool]:
     return before, awaiting.cancelled()
 
 
-def test_a_cancel_waits_for_a_call_that_must_end() -> None:
-    assert asyncio.run(cancelled_while_it_runs(must_end=True)) == (False, True)
+@pytest.mark.parametrize("must_end", [True, False])
+async def test_a_cancel_waits_only_for_a_call_that_must_end(must_end: bool) -> None:
+    assert await cancelled_while_it_runs(must_end=must_end) == (not must_end, True)
 
 
-def test_a_cancel_is_immediate_if_the_call_need_not_end() -> None:
-    assert asyncio.run(cancelled_while_it_runs(must_end=False)) == (True, True)
-
-
-def test_a_call_cancelled_before_it_starts_never_starts_and_is_not_waited_for() -> None:
+async def test_a_call_cancelled_before_it_starts_never_starts_and_is_not_waited_for() -> None:
     begun: list[int] = []
 
-    async def main() -> bool:
-        busy, may_end = threading.Event(), threading.Event()
-        loop = asyncio.get_running_loop()
-        loop.set_default_executor(ThreadPoolExecutor(1))
+    busy, may_end = threading.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+    loop.set_default_executor(ThreadPoolExecutor(1))
 
-        def occupy() -> None:
-            busy.set()
-            assert may_end.wait(PATIENCE_S)
+    def occupy() -> None:
+        busy.set()
+        assert may_end.wait(PATIENCE_S)
 
-        occupying = loop.run_in_executor(None, occupy)
-        while not busy.is_set():
-            await asyncio.sleep(0)
-        awaiting = asyncio.create_task(run_in_thread(lambda: begun.append(1), must_end=True))
+    occupying = loop.run_in_executor(None, occupy)
+    while not busy.is_set():
         await asyncio.sleep(0)
-        awaiting.cancel()
-        await asyncio.wait([awaiting], timeout=PATIENCE_S)
-        may_end.set()
-        await occupying
-        return awaiting.cancelled()
+    awaiting = asyncio.create_task(run_in_thread(lambda: begun.append(1), must_end=True))
+    await asyncio.sleep(0)
+    awaiting.cancel()
+    await asyncio.wait([awaiting], timeout=PATIENCE_S)
+    may_end.set()
+    await occupying
 
-    assert asyncio.run(main())
+    assert awaiting.cancelled()
     assert begun == []
 
 
-def test_the_result_or_exception_of_a_call_is_propagated() -> None:
-    assert asyncio.run(run_in_thread(lambda: 7, must_end=True)) == 7
+async def test_the_result_or_exception_of_a_call_is_propagated() -> None:
+    assert await run_in_thread(lambda: 7, must_end=True) == 7
     with pytest.raises(ZeroDivisionError):
-        asyncio.run(run_in_thread(lambda: 1 // 0, must_end=True))
+        await run_in_thread(lambda: 1 // 0, must_end=True)
 
 
-def test_a_call_that_fails_after_the_cancel_is_cancelled(caplog: pytest.LogCaptureFixture) -> None:
-    async def main() -> bool:
-        runs, may_fail = threading.Event(), threading.Event()
+async def test_a_call_that_fails_after_the_cancel_is_cancelled(caplog: pytest.LogCaptureFixture) -> None:
+    runs, may_fail = threading.Event(), threading.Event()
 
-        def fail() -> None:
-            runs.set()
-            assert may_fail.wait(PATIENCE_S)
-            raise OSError("disk")
+    def fail() -> None:
+        runs.set()
+        assert may_fail.wait(PATIENCE_S)
+        raise OSError("disk")
 
-        awaiting = asyncio.create_task(run_in_thread(fail, must_end=True))
-        await asyncio.to_thread(runs.wait, 20)
-        awaiting.cancel()
-        await asyncio.sleep(0)
-        may_fail.set()
-        await asyncio.wait([awaiting], timeout=PATIENCE_S)
-        return awaiting.cancelled()
+    awaiting = asyncio.create_task(run_in_thread(fail, must_end=True))
+    await asyncio.to_thread(runs.wait, 20)
+    awaiting.cancel()
+    await asyncio.sleep(0)
+    may_fail.set()
+    await asyncio.wait([awaiting], timeout=PATIENCE_S)
 
-    assert asyncio.run(main())
+    assert awaiting.cancelled()
     assert caplog.records == []

@@ -6,7 +6,8 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -87,11 +88,21 @@ def test_an_error_is_a_reply_like_others(link: Link, server: socket.socket) -> N
     assert after == b"after"
 
 
-def test_a_server_that_refuses_service_counts_as_connection_lost(link: Link, server: socket.socket) -> None:
-    server.sendall(b"+before\r\n-LOADING the data set\r\n")
+@pytest.mark.parametrize(
+    ("said", "error"),
+    [
+        (b"-LOADING the data set\r\n", BusyLoadingError),
+        (b"-READONLY You can't write against a read only replica.\r\n", ReadOnlyError),
+        (b"-ERR Error running script: @user_script:1: -READONLY You can't write\r\n", ReadOnlyError),
+    ],
+)
+def test_a_server_that_refuses_service_counts_as_connection_lost(
+    link: Link, server: socket.socket, said: bytes, error: type[Exception]
+) -> None:
+    server.sendall(b"+before\r\n" + said)
     replies: list[Any] = []
 
-    with pytest.raises(BusyLoadingError):
+    with pytest.raises(error):
         link.receive(replies, 3)
 
     assert replies == [b"before"]
@@ -142,21 +153,33 @@ def test_data_of_a_lost_connection_is_not_read_on_the_next(
         assert received(link, 1) == [b"afresh"]
 
 
+@contextmanager
+def signals(handler: Callable[[int, object], None], send: Callable[[], object]) -> Iterator[None]:
+    """Handle SIGUSR1 by `handler` in the block, during which a thread runs `send`."""
+    before = signal.signal(signal.SIGUSR1, handler)
+    sender = threading.Thread(target=send)
+    sender.start()
+    try:
+        yield
+    finally:
+        sender.join()
+        signal.signal(signal.SIGUSR1, before)
+
+
+def send_signal_later() -> None:
+    threading.Event().wait(TIMEOUT_S / 2)
+    os.kill(os.getpid(), signal.SIGUSR1)
+
+
 def test_a_signal_does_not_end_the_wait(link: Link, server: socket.socket) -> None:
     seen: list[int] = []
-    before = signal.signal(signal.SIGUSR1, lambda number, frame: seen.append(number))
-    try:
-        sender = threading.Timer(TIMEOUT_S / 2, os.kill, [os.getpid(), signal.SIGUSR1])
-        answer = threading.Timer(TIMEOUT_S, server.sendall, [b"+OK\r\n"])
-        sender.start()
-        answer.start()
+    answer = threading.Timer(TIMEOUT_S, server.sendall, [b"+OK\r\n"])
 
+    with signals(lambda number, frame: seen.append(number), send_signal_later):
+        answer.start()
         assert received(link, 1, wait_s=30) == [b"OK"]
 
-        sender.join()
-        answer.join()
-    finally:
-        signal.signal(signal.SIGUSR1, before)
+    answer.join()
     assert seen == [signal.SIGUSR1]
 
 
@@ -167,30 +190,12 @@ def test_signals_that_keep_coming_do_not_prolong_the_wait(link: Link, server: so
         while not over.wait(TIMEOUT_S / 5):
             os.kill(os.getpid(), signal.SIGUSR1)
 
-    before = signal.signal(signal.SIGUSR1, lambda number, frame: None)
-    sender = threading.Thread(target=send_signals)
-    sender.start()
-    try:
-        with pytest.raises(LostReply):
-            received(link, 1)
-    finally:
-        over.set()
-        sender.join()
-        signal.signal(signal.SIGUSR1, before)
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        b"-READONLY You can't write against a read only replica.\r\n",
-        b"-ERR Error running script: @user_script:1: -READONLY You can't write\r\n",
-    ],
-)
-def test_a_read_only_server_counts_as_connection_lost(link: Link, server: socket.socket, said: bytes) -> None:
-    server.sendall(said)
-
-    with pytest.raises(ReadOnlyError):
-        received(link, 1)
+    with signals(lambda number, frame: None, send_signals):
+        try:
+            with pytest.raises(LostReply):
+                received(link, 1)
+        finally:
+            over.set()
 
 
 def test_an_interrupted_link_knows_that_a_reply_is_outstanding(link: Link, server: socket.socket) -> None:
@@ -200,15 +205,8 @@ def test_an_interrupted_link_knows_that_a_reply_is_outstanding(link: Link, serve
     def stop(number: int, frame: object) -> None:
         raise Stop
 
-    before = signal.signal(signal.SIGUSR1, stop)
-    sender = threading.Timer(TIMEOUT_S / 2, os.kill, [os.getpid(), signal.SIGUSR1])
-    sender.start()
-    try:
-        with pytest.raises(Stop):
-            received(link, 1, wait_s=30)
-    finally:
-        sender.join()
-        signal.signal(signal.SIGUSR1, before)
+    with signals(stop, send_signal_later), pytest.raises(Stop):
+        received(link, 1, wait_s=30)
 
     assert link.is_connected
     assert link.owed == 1

@@ -23,21 +23,8 @@ SCRIPTS = {name: source for name, source in SOURCES.items() if name != "common"}
 SHARED = SOURCES["common"]
 
 WRITES = {
-    *(
-        "APPEND",
-        "COPY",
-        "DEL",
-        "EXPIRE",
-        "HDEL",
-        "HINCRBY",
-        "HSET",
-        "HSETNX",
-        "LPUSH",
-        "LTRIM",
-        "PERSIST",
-        "PEXPIRE",
-    ),
-    *("RENAME", "RPUSH", "SADD", "SET", "SPOP", "SREM", "UNLINK", "XADD", "XTRIM", "ZADD", "ZREM"),
+    *["APPEND", "COPY", "DEL", "EXPIRE", "HDEL", "HINCRBY", "HSET", "HSETNX", "LPUSH", "LTRIM", "PERSIST"],
+    *["PEXPIRE", "RENAME", "RPUSH", "SADD", "SET", "SPOP", "SREM", "UNLINK", "XADD", "XTRIM", "ZADD", "ZREM"],
 }
 WRITERS = {"add_words", "answer", "clear", "hold", "release", "release_all", "forget_writer", "next_number"}
 
