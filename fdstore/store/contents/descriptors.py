@@ -21,8 +21,8 @@ from fdstore.wire.scripts import script, text
 
 def stat(handle: ProcessHandle, fd: str) -> Operation[Descriptor]:
     """Return the current descriptor."""
-    view, _ = yield from resolve(handle, fd)
-    return view.descriptor
+    info, _ = yield from resolve(handle, fd)
+    return info.descriptor
 
 
 class Listing(msgspec.Struct, frozen=True):

@@ -62,17 +62,17 @@ def _write_part(
     def take(run: list[bytes]) -> Operation[None]:
         nonlocal chars
         data = b"".join(run)
-        if view.descriptor.kind == "text":
+        if info.descriptor.kind == "text":
             chars += len(data) if data.isascii() else len(data.decode("utf-8"))
         if allowance:
             yield from allowance.add(len(data))
         yield Disk(lambda: write(data), must_end=True)
 
-    view, span = yield from (part_of(handle, fd, part) if part else whole_of(handle, fd))
+    info, span = yield from (part_of(handle, fd, part) if part else whole_of(handle, fd))
     if begin:
-        begin(view.descriptor)
-    yield from fetch_part(view, span, take)
-    return Written(chars, view.descriptor.kind)
+        begin(info.descriptor)
+    yield from fetch_part(info, span, take)
+    return Written(chars, info.descriptor.kind)
 
 
 @reads_content

@@ -15,7 +15,7 @@ from fdstore.errors import InvalidArgument
 from fdstore.records import Descriptor, SearchResult
 from fdstore.store.content_info import ContentInfo
 from fdstore.store.contents.contents import part_of
-from fdstore.store.contents.locating import Span, fetch_part
+from fdstore.store.contents.locating import PageSpan, fetch_part
 from fdstore.store.contents.resolving import explain_if_gone, reads_content, retry_if_gone
 from fdstore.store.contents.staging import StagedContent
 from fdstore.store.process_handle import ProcessHandle
@@ -79,10 +79,10 @@ def search(
     query = _query(pattern, context, max_matches, ignore_case, invert)
 
     def attempt() -> Operation[SearchResult]:
-        view, span = yield from part_of(handle, fd, part)
-        total = view.descriptor.bytes if part is None else None
+        info, span = yield from part_of(handle, fd, part)
+        total = info.descriptor.bytes if part is None else None
         tell = None if progress is None else lambda done: progress(done, total)
-        return (yield from _run(query, view, span, progress=tell))
+        return (yield from _run(query, info, span, progress=tell))
 
     return (yield from retry_if_gone(handle, fd, attempt))
 
@@ -107,13 +107,13 @@ def search_extract(
     query = _query(pattern, context, max_matches, ignore_case)
 
     def attempt() -> Operation[tuple[SearchResult, Descriptor]]:
-        view, span = yield from part_of(handle, fd, part)
-        page_size = view.descriptor.page_size
+        info, span = yield from part_of(handle, fd, part)
+        page_size = info.descriptor.page_size
         writer = _HitWriter(StagedContent(handle, page_size, SOURCE, call_id), page_size, query.context)
         found: list[SearchResult] = []
 
         def store() -> Operation[Descriptor]:
-            found.append((yield from _run(query, view, span, writer)))
+            found.append((yield from _run(query, info, span, writer)))
             yield from writer.finish()
             return (yield from writer.stage.commit())
 
@@ -162,8 +162,8 @@ def print_matches(
         yield from _feed(scan, run, flush)
 
     def search_part() -> Operation[None]:
-        view, span = yield from part_of(handle, fd, part)
-        yield from fetch_part(view, span, take, begins)
+        info, span = yield from part_of(handle, fd, part)
+        yield from fetch_part(info, span, take, begins)
         yield Disk(scan.finish)
         yield from flush()
 
@@ -194,8 +194,8 @@ def _query(pattern: str, context: int, max_matches: int, ignore_case: bool, inve
 
 def _run(
     query: _Query,
-    view: ContentInfo,
-    span: Span,
+    info: ContentInfo,
+    span: PageSpan,
     writer: _HitWriter | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Operation[SearchResult]:
@@ -222,11 +222,11 @@ def _run(
         if progress is not None:
             progress(searched)
 
-    yield from fetch_part(view, span, take, begins)
+    yield from fetch_part(info, span, take, begins)
     yield Disk(scan.finish)
     hits = collector.hits
     return SearchResult(
-        fd=view.descriptor.fd,
+        fd=info.descriptor.fd,
         pattern=query.text,
         hits=hits,
         shown=len(hits),

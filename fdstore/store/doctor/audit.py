@@ -18,7 +18,7 @@ from fdstore.lifecycle import ENDED
 from fdstore.records import ProcessRecord, Record
 from fdstore.store.content_info import pairs
 from fdstore.store.contents.descriptors import is_renamed
-from fdstore.store.doctor.audit_content import Damage, Progress, Tell, check_content, in_pieces
+from fdstore.store.doctor.audit_content import AuditProgress, Damage, Tell, check_content, in_pieces
 from fdstore.store.doctor.in_step import in_step
 from fdstore.store.keys import AT_ONCE, ProcessKeys, TreeKeys, content_keys, is_content, is_root, member_of
 from fdstore.store.processes import python_state
@@ -50,7 +50,7 @@ LOOKS = 3
 __all__ = ["Damage", "check_tree"]
 
 
-class Found(Record, frozen=True, kw_only=True):
+class ProcessTables(Record, frozen=True, kw_only=True):
     """The result of one pass over a tree's processes: `holders` of each content named in a table, the
     `numbers` of descriptors that each process has allocated, and the processes that have `ended`."""
 
@@ -103,7 +103,7 @@ def _look(tree: TreeKeys, tell: Tell) -> Operation[list[Damage]]:
         else:
             # it is neither counted nor ever removed, and reading its descriptor is an error
             found.append(_unlisted(tree, content, seen))
-    size, progress = 0, Progress(tell)
+    size, progress = 0, AuditProgress(tell)
     for some in in_pieces(listed, CHECKED_AT_ONCE):
         checked = yield from in_step(
             check_content(tree, each, seen.holders.get(each, set()), seen.ended, progress) for each in some
@@ -140,7 +140,7 @@ def _miscounted(tree: TreeKeys, counted: dict[str, int], stored: dict[str, int])
     ]
 
 
-def _unlisted(tree: TreeKeys, content: str, seen: Found) -> Damage:
+def _unlisted(tree: TreeKeys, content: str, seen: ProcessTables) -> Damage:
     holders = ", ".join(sorted(seen.holders[content])[:5])
     return Damage(
         key=content_keys(tree, content).record,
@@ -175,7 +175,9 @@ def _members(key: str, count: str, read: str, found: list[Damage]) -> Operation[
     return set(map(show_bytes, members))
 
 
-def _processes(tree: TreeKeys, found: list[Damage]) -> Operation[tuple[Found, dict[str, ProcessRecord]]]:
+def _processes(
+    tree: TreeKeys, found: list[Damage]
+) -> Operation[tuple[ProcessTables, dict[str, ProcessRecord]]]:
     """Read all processes and their tables. Return the contents they name, and the record of each process."""
     names = yield from _members(tree.processes, "ZCARD", "ZRANGE", found)
     records: dict[str, ProcessRecord] = {}
@@ -201,7 +203,7 @@ def _processes(tree: TreeKeys, found: list[Damage]) -> Operation[tuple[Found, di
         pending = yield from _existing(tree, pending)
         met |= set(pending)
     ended = frozenset(name for name, record in records.items() if record.state in ENDED)
-    return Found(holders=holders, numbers=numbers, ended=ended), records
+    return ProcessTables(holders=holders, numbers=numbers, ended=ended), records
 
 
 def _existing(tree: TreeKeys, names: Iterable[str]) -> Operation[list[str]]:
@@ -311,7 +313,7 @@ def _words(tree: TreeKeys, found: list[Damage]) -> Operation[None]:
             found.append(Damage(key=tree.words, said=said, advice=REMOVE_MEMBER))
 
 
-def _strays(tree: TreeKeys, contents: set[str], seen: Found) -> Operation[list[Damage]]:
+def _strays(tree: TreeKeys, contents: set[str], seen: ProcessTables) -> Operation[list[Damage]]:
     """Find keys of allocated numbers whose contents the tree does not list."""
     found: list[Damage] = []
     for some in in_pieces(_candidates(seen, contents), AT_ONCE):
@@ -332,7 +334,7 @@ def _strays(tree: TreeKeys, contents: set[str], seen: Found) -> Operation[list[D
     return found
 
 
-def _candidates(seen: Found, contents: set[str]) -> Iterator[str]:
+def _candidates(seen: ProcessTables, contents: set[str]) -> Iterator[str]:
     known = contents | set(seen.holders)
     for process, numbers in seen.numbers.items():
         for number in numbers:

@@ -45,7 +45,7 @@ Tell = Callable[[int, int], None]
 """A progress callback: called with the bytes of text and the contents read so far."""
 
 
-class Progress:
+class AuditProgress:
     """Adds up the bytes of the contents that are checked at the same time."""
 
     def __init__(self, tell: Tell) -> None:
@@ -62,7 +62,7 @@ class Progress:
 
 
 def check_content(
-    tree: TreeKeys, content: str, holders: set[str], ended: frozenset[str], progress: Progress
+    tree: TreeKeys, content: str, holders: set[str], ended: frozenset[str], progress: AuditProgress
 ) -> Operation[tuple[list[Damage], int]]:
     """Return the damage in a content of a tree, and its size in bytes. `holders` are the processes whose
     tables name it. A stream that changes during the check is checked again."""
@@ -222,8 +222,7 @@ def _index(keys: ContentKeys, fields: dict[str, str], short: str | None) -> Oper
     [stored] = yield from replies_or_damage([("HMGET", keys.index, *fields)])
     wrong = []
     for (name, right), found in zip(fields.items(), stored, strict=True):
-        # the first version stored no bytes before groups
-        if found not in (right.encode("ascii"), right.partition("\nb")[0].encode("ascii")):
+        if found != right.encode("ascii"):
             what = "is missing" if found is None else "does not match its pages"
             said = f"field {name} of the index {what}: reads by line or character go wrong"
             wrong.append(Damage(key=keys.index, said=said, advice=REREAD))

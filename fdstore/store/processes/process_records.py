@@ -116,7 +116,7 @@ def missing(keys: ProcessKeys) -> Operation[NotFound]:
     return NotFound(f"process {keys.process}", tuple(map(show_bytes, members or trees)))
 
 
-class Answer(msgspec.Struct, frozen=True):
+class ProcessAnswer(msgspec.Struct, frozen=True):
     """The result of a process: its record, and its answer as a short text or as a descriptor of its parent
     (its own, for a root)."""
 
@@ -125,7 +125,7 @@ class Answer(msgspec.Struct, frozen=True):
     fd: str | None
 
 
-def answer_of(prefix: str, process: str) -> Operation[Answer]:
+def answer_of(prefix: str, process: str) -> Operation[ProcessAnswer]:
     """Return the result of a process; before its end, with an empty answer. Raises as `answers_of`."""
     [answer] = yield from answers_of(prefix, [process])
     return answer
@@ -133,7 +133,7 @@ def answer_of(prefix: str, process: str) -> Operation[Answer]:
 
 def answers_of(
     prefix: str, processes: Sequence[str], read: Mapping[str, list[bytes]] | None = None
-) -> Operation[list[Answer]]:
+) -> Operation[list[ProcessAnswer]]:
     """Return the results of these processes; before its end, one with an empty answer. `read`: their hashes,
     if they were read already. One round trip, or none. Raises `NotFound`, `DamagedRecord`."""
     keys = [process_keys(prefix, process) for process in processes]
@@ -146,7 +146,7 @@ def answers_of(
         if not flat:
             raise (yield from missing(each))
         found, fields = decode_reply(each.process, flat)
-        answers.append(Answer(found, fields.get("answer", ""), fields.get("answer_fd") or None))
+        answers.append(ProcessAnswer(found, fields.get("answer", ""), fields.get("answer_fd") or None))
     return answers
 
 

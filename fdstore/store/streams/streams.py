@@ -267,20 +267,20 @@ def open_stream(
 def resume(handle: ProcessHandle, fd: str) -> Operation[StreamAppender]:
     """Return an appender for a stream that the process itself writes, positioned at its end. Two round
     trips. Raises `NotFound`, `StreamClosed`; the first append checks that the process may write it."""
-    view, _ = yield from resolve(handle, fd)
-    d = view.descriptor
-    if view.last_page is None or d.state != "open":
+    info, _ = yield from resolve(handle, fd)
+    d = info.descriptor
+    if info.last_page is None or d.state != "open":
         raise StreamClosed(fd, d.state)
     growth: GrowingText | GrowingBytes
     if d.kind == "bytes":
-        growth = GrowingBytes.resumed(d.page_size, d.pages, view.last_page, d.bytes)
+        growth = GrowingBytes.resumed(d.page_size, d.pages, info.last_page, d.bytes)
     else:
-        [group] = yield [("HGET", view.keys.index, group_of(d.pages))]
+        [group] = yield [("HGET", info.keys.index, group_of(d.pages))]
         if group is None:
             raise NotFound(fd)
-        growth = GrowingText.resumed(d.page_size, d.pages, view.last_page, d.bytes, group)
+        growth = GrowingText.resumed(d.page_size, d.pages, info.last_page, d.bytes, group)
     writer = secrets.token_hex(8)
-    return StreamAppender(handle, fd, view.content, growth, writer, None, media_type=d.media_type)
+    return StreamAppender(handle, fd, info.content, growth, writer, None, media_type=d.media_type)
 
 
 @reads_content

@@ -36,12 +36,12 @@ class DescriptorFacts(Record, frozen=True, kw_only=True):
 
 def descriptor_facts(handle: ProcessHandle, fd: str) -> Operation[DescriptorFacts]:
     """Return what is known of a descriptor. Three round trips. Raises `NotFound`, `DamagedRecord`."""
-    view, _ = yield from resolve(handle, fd)
-    tree, content = handle.keys.tree, view.content.encode()
+    info, _ = yield from resolve(handle, fd)
+    tree, content = handle.keys.tree, info.content.encode()
     if not is_content(tree, content):
         raise DamagedRecord(f"{fd} of process {handle.id}", f"{show_bytes(content)} is not a content")
     maker = ProcessKeys(tree, show_bytes(producer_of(content)))
-    holders = content_keys(tree, view.content).holders
+    holders = content_keys(tree, info.content).holders
     count, some, flat, now = yield from replies_or_damage(
         [("SCARD", holders), ("SRANDMEMBER", holders, MAX_HOLDERS), ("HGETALL", maker.record), ("TIME",)]
     )
@@ -51,8 +51,8 @@ def descriptor_facts(handle: ProcessHandle, fd: str) -> Operation[DescriptorFact
     # a content that its producer alone holds has no list of holders
     members = [show_bytes(each) for each in some] or [maker.process]
     return DescriptorFacts(
-        descriptor=view.descriptor,
-        content=view.content,
+        descriptor=info.descriptor,
+        content=info.content,
         producer=_producer(maker.process, flat),
         holder_count=count or 1,
         holders=tuple((yield from _holders(handle, fd, content, sorted(members)))),
@@ -88,5 +88,5 @@ def _holders(handle: ProcessHandle, fd: str, content: bytes, ids: list[str]) -> 
 def content_of(handle: ProcessHandle, fd: str) -> Operation[tuple[Descriptor, str]]:
     """Return a descriptor, and the id of its content with its creation time, which together never mean
     another text. Raises `NotFound`."""
-    view, _ = yield from resolve(handle, fd)
-    return view.descriptor, f"{view.content}@{view.created.decode('ascii', 'replace')}"
+    info, _ = yield from resolve(handle, fd)
+    return info.descriptor, f"{info.content}@{info.created.decode('ascii', 'replace')}"

@@ -14,8 +14,8 @@ from fdstore.store.addresses import SCHEME
 from fdstore.store.keys import TreeKeys, process_keys
 from fdstore.store.processes.process_records import record, tree_names, tree_record
 from fdstore.store.record_format import SKIPPABLE, unreadable
-from fdstore.store.views.usage import DescriptorUsage, Tell, Usage, describe, read_tables
-from fdstore.store.views.word_search import Found, exact, search
+from fdstore.store.views.usage import DescriptorUsage, Tell, UsageReport, describe, read_tables
+from fdstore.store.views.word_search import WordMatch, exact, search
 from fdstore.wire.operation import Operation
 
 
@@ -25,7 +25,7 @@ class Findings(msgspec.Struct, kw_only=True):
 
     processes: list[ProcessRecord] = []
     descriptors: list[DescriptorUsage] = []
-    words: list[Found] = []
+    words: list[WordMatch] = []
     unreadable: list[Unreadable] = []
 
 
@@ -80,7 +80,7 @@ def _find_address(prefix: str, url: str, found: Findings) -> Operation[None]:
     if isinstance(address, str):
         found.processes.append((yield from record(prefix, address)))
     elif address is not None:
-        keys, damaged = process_keys(prefix, address.process), Usage()
+        keys, damaged = process_keys(prefix, address.process), UsageReport()
         tables, contents = yield from read_tables(keys.tree, [keys.process], damaged)
         described = describe(keys.process, tables[keys.process], contents)
         found.descriptors += [each for each in described if each.fd == address.fd]
@@ -93,7 +93,7 @@ def _find_in_tree(prefix: str, name: str, matches: Callable[[str], bool], found:
     found.processes += [
         member for member in tree.members if matches(member.id) or matches(member.program or "")
     ]
-    damaged = Usage()
+    damaged = UsageReport()
     ids = [member.id for member in tree.members]
     tables, contents = yield from read_tables(TreeKeys(prefix, name), ids, damaged)
     found.descriptors += [

@@ -12,7 +12,7 @@ from fdstore.store.doctor.safety import Finding
 from fdstore.store.views.gauges import read_gauges
 from fdstore.store.views.health_rule import HealthFacts, WorkerSigns, judge
 from fdstore.store.views.worker_registry import LONGEST_S
-from fdstore.store.views.workers_now import Worker, WorkersNow, workers_now
+from fdstore.store.views.workers_now import WorkerActivity, WorkersNow, workers_now
 from fdstore.wire.operation import Operation
 
 
@@ -52,7 +52,7 @@ def health_facts(prefix: str, found: WorkersNow) -> Operation[HealthFacts]:
     )
 
 
-def _signs(worker: Worker) -> WorkerSigns:
+def _signs(worker: WorkerActivity) -> WorkerSigns:
     load = worker.load
     return WorkerSigns(
         name=worker.name,

@@ -71,7 +71,7 @@ class DescriptorUsage(Record, frozen=True, kw_only=True):
     source: str
 
 
-class Usage(msgspec.Struct, kw_only=True):
+class UsageReport(msgspec.Struct, kw_only=True):
     """The usage found; each list has the largest first."""
 
     trees: list[TreeUsage] = []
@@ -93,10 +93,10 @@ Tell = Callable[[int], None]
 """A progress callback: called with the number of contents read so far."""
 
 
-def usage_of_trees(prefix: str) -> Operation[Usage]:
+def usage_of_trees(prefix: str) -> Operation[UsageReport]:
     """Return the usage of every tree. Two round trips for 500 trees, and one more if contents are being
     stored."""
-    found = Usage()
+    found = UsageReport()
     names = yield from tree_names(prefix, found.unreadable)
     for piece in _pieces(names):
         trees = [TreeKeys(prefix, name) for name in piece]
@@ -130,12 +130,12 @@ def _staged(trees: list[TreeKeys]) -> Operation[list[Staged]]:
     return found
 
 
-def usage_of_tree(prefix: str, name: str, tell: Tell = lambda done: None) -> Operation[Usage]:
+def usage_of_tree(prefix: str, name: str, tell: Tell = lambda done: None) -> Operation[UsageReport]:
     """Return the usage of a tree, its processes, and the descriptors of its root. Raises `NotFound`,
     `NewerFormat`, `DamagedRecord`."""
     record = yield from tree_record(prefix, name)
     tree = TreeKeys(prefix, name)
-    found = Usage(unreadable=list(record.unreadable), staged=(yield from _staged([tree])))
+    found = UsageReport(unreadable=list(record.unreadable), staged=(yield from _staged([tree])))
     found.trees.append(_usage_of(record))
     tables, contents = yield from read_tables(tree, [member.id for member in record.members], found, tell)
     for member in record.members:
@@ -165,13 +165,13 @@ def _usage_of(tree: TreeCounts) -> TreeUsage:
     )
 
 
-def usage_of_process(keys: ProcessKeys, tell: Tell = lambda done: None) -> Operation[Usage]:
+def usage_of_process(keys: ProcessKeys, tell: Tell = lambda done: None) -> Operation[UsageReport]:
     """Return the usage of a process's descriptors. Raises `NotFound`, `NewerFormat`."""
     state, form = yield [("HGET", keys.record, "state"), ("HGET", keys.tree.record, "format")]
     if state is None:
         raise (yield from missing(keys))
     check_format(keys.tree.tree, form)
-    found = Usage()
+    found = UsageReport()
     tables, contents = yield from read_tables(keys.tree, [keys.process], found, tell)
     found.descriptors = describe(keys.process, tables[keys.process], contents)
     found.staged = [each for each in (yield from _staged([keys.tree])) if each.process == keys.process]
@@ -186,7 +186,7 @@ class _Content(msgspec.Struct, frozen=True):
 
 
 def read_tables(
-    tree: TreeKeys, processes: list[str], found: Usage, tell: Tell = lambda done: None
+    tree: TreeKeys, processes: list[str], found: UsageReport, tell: Tell = lambda done: None
 ) -> Operation[tuple[dict[str, dict[str, str]], dict[str, _Content]]]:
     """Return the descriptor tables of these processes of a tree, and the contents in them by name. What is
     damaged goes to `found`. One round trip for each process, and one for 500 contents."""
@@ -197,7 +197,7 @@ def read_tables(
     return tables, (yield from _read_contents(tree, held, found, tell))
 
 
-def _read_table(keys: ProcessKeys, found: Usage) -> Operation[dict[str, str]]:
+def _read_table(keys: ProcessKeys, found: UsageReport) -> Operation[dict[str, str]]:
     [flat] = yield from replies_or_damage([("HGETALL", keys.fds)])
     try:
         if isinstance(flat, DamagedRecord):
@@ -211,7 +211,7 @@ def _read_table(keys: ProcessKeys, found: Usage) -> Operation[dict[str, str]]:
 
 
 def _read_contents(
-    tree: TreeKeys, names: set[str], found: Usage, tell: Tell = lambda done: None
+    tree: TreeKeys, names: set[str], found: UsageReport, tell: Tell = lambda done: None
 ) -> Operation[dict[str, _Content]]:
     contents: dict[str, _Content] = {}
     known = sorted(name for name in names if is_content(tree, name.encode()))
@@ -261,7 +261,7 @@ def describe(process: str, table: dict[str, str], contents: dict[str, _Content])
     ]
 
 
-def _sorted(found: Usage) -> Usage:
+def _sorted(found: UsageReport) -> UsageReport:
     staged: dict[str, int] = {}
     for each in found.staged:
         tree = each.process.partition(".")[0]

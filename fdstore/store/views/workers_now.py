@@ -36,7 +36,7 @@ class Job(Record, frozen=True, kw_only=True):
     ready_at: float | None
 
 
-class Worker(Record, frozen=True, kw_only=True):
+class WorkerActivity(Record, frozen=True, kw_only=True):
     """A worker: when it was last seen and until when its heartbeat counts (if that has passed, it vanished),
     its sandbox for commands, why it runs no agents ("" if it does), its load (None if that is not known),
     and what it runs now."""
@@ -55,7 +55,7 @@ class WorkersNow(Record, frozen=True, kw_only=True):
     processes that wait for one. `queued` and `taken` count the wake-ups in the queue (None: it is not in
     this Redis, or may not be read). `trees` is how many live ones were looked at."""
 
-    workers: list[Worker]
+    workers: list[WorkerActivity]
     strays: list[Job]
     ready: list[Job]
     sweeper: str | None
@@ -76,7 +76,7 @@ def workers_now(prefix: str, *, has_queue: bool = True) -> Operation[WorkersNow]
     names = {each.name for each in registered.workers}
     return WorkersNow(
         workers=[
-            Worker(
+            WorkerActivity(
                 name=each.name,
                 seen_at=each.seen_at,
                 alive_until=each.alive_until,

@@ -59,7 +59,9 @@ def fill_process(proc: Process) -> None:
     child = proc.child(["fd:1"])
     child.create("of the child")
     proc.fork()
-    agent = processes.create_child(proc.handle, None, state="ready", output=processes.Output("said", 100))
+    agent = processes.create_child(
+        proc.handle, None, state="ready", output=processes.ChildStream("said", 100)
+    )
     proc.store.run(leases.claim(proc.store.run(agent).keys, "a worker"))
 
 

@@ -72,7 +72,7 @@ def test_a_descriptor_is_stored_with_the_words_of_its_source(
     proc.put("my notes", "b", source="Editor")
     proc.rename("my notes", "his notes")
     store.run(streams.open_stream(proc.handle, "tail -f")).break_off("over")
-    output = processes.Output("said", 100)
+    output = processes.ChildStream("said", 100)
     store.run(processes.create_child(proc.handle, [], output=output))
     commands = PipeTask(commands=[["grep", "-c", "^warn"]], page_size=100)
     made = store.run(pipelines.start(proc.handle, encode_task(commands), title="grep -c"))

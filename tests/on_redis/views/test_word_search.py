@@ -12,7 +12,7 @@ from fdstore.store.addresses import Address
 from fdstore.store.contents import contents
 from fdstore.store.processes import processes
 from fdstore.store.views import finding, overview, word_search
-from fdstore.store.views.word_search import Found, exact, search
+from fdstore.store.views.word_search import WordMatch, exact, search
 from fdstore.testing import say
 from fdstore.tools.process_task import SpawnTask, encode_task
 from tests.on_redis.running_agents import running
@@ -45,7 +45,7 @@ def test_each_kind_of_word_is_found_with_its_place(store: Store, build: Process)
     assert places(store, "turns") == ["error of build.2"]
     assert places(store, "nightly") == ["source of build fd:1"]
     assert store.run(search("fdstore", "june")) == [
-        Found(process="build.2", found_in="task", fd=None, state="failed", program=None)
+        WordMatch(process="build.2", found_in="task", fd=None, state="failed", program=None)
     ]
 
 

@@ -131,7 +131,7 @@ def most_in_flight(operation: Operation[Any], page: bytes, created: bytes) -> tu
 def test_a_long_read_has_three_requests_in_flight_and_into_memory_all(proc: Process, runner: Any) -> None:
     page = b"x" * 3999 + b"\n"
     made = proc.create(page.decode() * 1500)
-    view = runner.run(content_info(proc.handle, made.fd))
+    info = runner.run(content_info(proc.handle, made.fd))
     created = f"{made.created_at:.6f}".encode()
     taken: list[bytes] = []
 
@@ -140,7 +140,7 @@ def test_a_long_read_has_three_requests_in_flight_and_into_memory_all(proc: Proc
         return
         yield  # makes this a generator
 
-    assert most_in_flight(fetch(view, range(1, 1501), take), page, created) == (24, 3)
+    assert most_in_flight(fetch(info, range(1, 1501), take), page, created) == (24, 3)
     assert taken == [page] * 1500
     assert most_in_flight(reading.read(proc.handle, made.fd, None), page, created) == (24, 24)
 
