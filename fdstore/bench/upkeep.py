@@ -14,6 +14,7 @@ from contextlib import ExitStack
 from fdstore.bench.measuring import Lap, Row, at_most, slower, take_turns
 from fdstore.bench.stage import Stage
 from fdstore.client import Store, connect
+from fdstore.store import tree_facts
 from fdstore.store.clock import redis_now
 from fdstore.store.keys import TreeKeys
 from fdstore.store.processes import leases, process_records
@@ -60,7 +61,7 @@ def sweeping(store: Store, count: int) -> Lap:
         start = time.perf_counter()
         for _ in range(times):
             now = store.run(redis_now())
-            trees = store.run(process_records.tree_names(store.prefix))
+            trees = store.run(tree_facts.tree_names(store.prefix))
             store.run(leases.find_due(store.prefix, trees, now))
             store.run(due_streams.find_due(store.prefix, trees, now))
             store.run(process_records.finished_trees(store.prefix, trees))

@@ -65,7 +65,10 @@ Redis. Nothing read from these keys is trusted: see `record_format`.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from functools import cached_property
+from itertools import islice
+from typing import TypeVar
 
 import msgspec
 
@@ -79,6 +82,19 @@ _PREFIX = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 
 AT_ONCE = 500
 """The number of keys or records that one request asks for."""
+
+T = TypeVar("T")
+
+
+def in_pieces(items: Iterable[T], size: int = AT_ONCE) -> Iterator[list[T]]:
+    """Split the items into lists of at most `size`.
+
+    >>> list(in_pieces("abc", 2))
+    [['a', 'b'], ['c']]
+    """
+    left = iter(items)
+    while piece := list(islice(left, size)):
+        yield piece
 
 
 RESERVED = frozenset({"processes", "contents", "collecting", "leases", "writers", "programs", "staging"})

@@ -23,7 +23,7 @@ from fdstore.text.grep import GrepPrinter
 from fdstore.text.hits import HitCollector
 from fdstore.text.paging import Cutter
 from fdstore.text.pattern import Pattern
-from fdstore.text.search import BLOCK_BYTES, Inverted, LineReader, Matcher, Scan, search_limits
+from fdstore.text.search import BLOCK_BYTES, LineReader, Matcher, Scan, search_limits
 from fdstore.text.selection import Part
 from fdstore.wire.operation import Disk, Operation
 
@@ -67,16 +67,15 @@ def search(
     context: int = 0,
     max_matches: int = MAX_SHOWN,
     ignore_case: bool = False,
-    invert: bool = False,
     progress: Callable[[int, int | None], None] | None = None,
 ) -> Operation[SearchResult]:
-    """Find matching lines in a part of a content (all of it for None), or with `invert` the others. Return
-    the first `max_matches` of them and their total number. Of a line that is partly outside, only the part
+    """Find matching lines in a part of a content (all of it for None). Return the first `max_matches` of them
+    and their total number. Of a line that is partly outside, only the part
     inside is searched. `progress` is called with the bytes searched so far, and those of a whole content.
 
     Raises `InvalidArgument`, `NotFound`, `PageOutOfRange`, `PositionOutOfRange`.
     """
-    query = _query(pattern, context, max_matches, ignore_case, invert)
+    query = _query(pattern, context, max_matches, ignore_case)
 
     def attempt() -> Operation[SearchResult]:
         info, span = yield from part_of(handle, fd, part)
@@ -184,12 +183,11 @@ def _feed(scan: Scan, run: list[bytes], flush: Callable[[], Operation[None]]) ->
         yield from flush()
 
 
-def _query(pattern: str, context: int, max_matches: int, ignore_case: bool, invert: bool = False) -> _Query:
+def _query(pattern: str, context: int, max_matches: int, ignore_case: bool) -> _Query:
     if not isinstance(ignore_case, bool):
         raise InvalidArgument("ignore_case", "true or false is needed")
     context, max_matches = search_limits(context, max_matches)
-    compiled = Pattern(pattern, ignore_case=ignore_case)
-    return _Query(pattern, Inverted(compiled) if invert else compiled, context, max_matches)
+    return _Query(pattern, Pattern(pattern, ignore_case=ignore_case), context, max_matches)
 
 
 def _run(

@@ -18,9 +18,16 @@ from fdstore.lifecycle import ENDED
 from fdstore.records import ProcessRecord, Record
 from fdstore.store.content_info import pairs
 from fdstore.store.contents.descriptors import is_renamed
-from fdstore.store.doctor.audit_content import AuditProgress, Damage, Tell, check_content, in_pieces
+from fdstore.store.doctor.audit_content import AuditProgress, Damage, Tell, check_content
 from fdstore.store.doctor.in_step import in_step
-from fdstore.store.keys import AT_ONCE, ProcessKeys, TreeKeys, content_keys, is_content, is_root, member_of
+from fdstore.store.keys import (
+    ProcessKeys,
+    TreeKeys,
+    content_keys,
+    in_pieces,
+    is_content,
+    member_of,
+)
 from fdstore.store.processes import python_state
 from fdstore.store.processes.process_records import decode_process
 from fdstore.store.record_format import (
@@ -31,6 +38,7 @@ from fdstore.store.record_format import (
     show_bytes,
     whole_number,
 )
+from fdstore.store.tree_facts import tree_names
 from fdstore.store.word_places import place_of
 from fdstore.text.numbers import MAX_INTEGER
 from fdstore.wire.operation import Batch, Operation
@@ -190,7 +198,7 @@ def _processes(
             said = f"{name} is not a process of this tree"
             found.append(Damage(key=tree.processes, said=said, advice=REMOVE_MEMBER))
         pending = []
-        for some in in_pieces(ours, AT_ONCE):
+        for some in in_pieces(ours):
             keys = [ProcessKeys(tree, name) for name in some]
             replies = yield from replies_or_damage([("HGETALL", each.record) for each in keys])
             for each, flat in zip(keys, replies, strict=True):
@@ -209,7 +217,7 @@ def _processes(
 def _existing(tree: TreeKeys, names: Iterable[str]) -> Operation[list[str]]:
     """Return those of these processes that exist."""
     existing: list[str] = []
-    for some in in_pieces(names, AT_ONCE):
+    for some in in_pieces(names):
         replies = yield [("EXISTS", ProcessKeys(tree, name).record) for name in some]
         existing += [name for name, exists in zip(some, replies, strict=True) if exists]
     return existing
@@ -316,7 +324,7 @@ def _words(tree: TreeKeys, found: list[Damage]) -> Operation[None]:
 def _strays(tree: TreeKeys, contents: set[str], seen: ProcessTables) -> Operation[list[Damage]]:
     """Find keys of allocated numbers whose contents the tree does not list."""
     found: list[Damage] = []
-    for some in in_pieces(_candidates(seen, contents), AT_ONCE):
+    for some in in_pieces(_candidates(seen, contents)):
         keys = [content_keys(tree, content) for content in some]
         requests: Batch = [("EXISTS", k.record, k.pages, k.index, k.holders, k.lent) for k in keys]
         for each, there in zip(keys, (yield requests), strict=True):
@@ -344,8 +352,7 @@ def _candidates(seen: ProcessTables, contents: set[str]) -> Iterator[str]:
 
 def named_trees(prefix: str) -> Operation[list[TreeKeys]]:
     """Return all trees with a valid name; `ps` reports the others."""
-    [names] = yield [("ZRANGE", TreeKeys(prefix, "").trees, 0, -1)]
-    return [TreeKeys(prefix, name) for name in sorted(map(show_bytes, filter(is_root, names)))]
+    return [TreeKeys(prefix, name) for name in (yield from tree_names(prefix))]
 
 
 def size_of(tree: TreeKeys) -> Operation[tuple[int | None, int | None]]:

@@ -5,24 +5,20 @@ Index and totals are recomputed from the pages, which are read once, in bounded 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from functools import partial
-from itertools import islice
-from typing import TypeVar
 
 from fdstore.errors import FDStoreError
 from fdstore.records import Descriptor, Record
 from fdstore.store.content_info import descriptor_of, pairs
 from fdstore.store.contents.locating import window_of
 from fdstore.store.contents.page_fields import fields_of, joined
-from fdstore.store.keys import ContentKeys, TreeKeys, content_keys, producer_of
+from fdstore.store.keys import ContentKeys, TreeKeys, content_keys, in_pieces, producer_of
 from fdstore.store.record_format import UNREADABLE, replies_or_damage, show_bytes, whole_number
 from fdstore.text.byte_pages import ByteTotals
 from fdstore.text.index import GROUP_PAGES, IndexWriter
 from fdstore.text.paging import Page, newlines_in
 from fdstore.wire.operation import Operation
-
-T = TypeVar("T")
 
 LOOKS = 5
 """The most checks of a stream that is being written; one that changed during every check passes."""
@@ -227,14 +223,3 @@ def _index(keys: ContentKeys, fields: dict[str, str], short: str | None) -> Oper
             said = f"field {name} of the index {what}: reads by line or character go wrong"
             wrong.append(Damage(key=keys.index, said=said, advice=REREAD))
     return wrong
-
-
-def in_pieces(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    """Split the items into lists of at most `size`.
-
-    >>> list(in_pieces("abc", 2))
-    [['a', 'b'], ['c']]
-    """
-    left = iter(items)
-    while piece := list(islice(left, size)):
-        yield piece

@@ -34,7 +34,7 @@ from fdstore.errors import FDStoreError, TooLarge
 from fdstore.lifecycle import ProcessState
 from fdstore.records import TOKEN_COUNTS, AskCounts, ModelPrice, ProcessRecord, TokenUsage
 from fdstore.store.contents.resolving import content_info
-from fdstore.store.keys import is_process, process_keys
+from fdstore.store.keys import in_pieces, is_process, process_keys
 from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.record_format import decoding, replies_or_damage, whole_number
@@ -231,8 +231,7 @@ def answers(handle: ProcessHandle, call_id: str, numbers: Sequence[int]) -> Oper
     an error from then on. Raises `Fenced`, `NotFound`, `DamagedRecord`."""
     keys = handle.keys
     found: dict[int, AskAnswer] = {}
-    for start in range(0, len(numbers), NUMBERS_AT_ONCE):
-        some = numbers[start : start + NUMBERS_AT_ONCE]
+    for some in in_pieces(numbers, NUMBERS_AT_ONCE):
         [reply] = yield [
             script("asks_answers")(
                 (keys.tree.record, keys.record, keys.asks, keys.asks_queue), handle.attempt, call_id, *some
@@ -243,12 +242,6 @@ def answers(handle: ProcessHandle, call_id: str, numbers: Sequence[int]) -> Oper
                 if stored:
                     found[number] = msgspec.json.decode(stored, type=AskAnswer)
     return found
-
-
-def lanes_of(handle: ProcessHandle, call_id: str) -> Operation[tuple[str, ...]]:
-    """Return the lanes that were created for a call, to cancel them if it ends before its asks."""
-    [stored] = yield [("HGET", handle.keys.asks, f"lanes/{call_id}")]
-    return tuple(text(stored or b"").split())
 
 
 # --- as a lane

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from fnmatch import translate
 
 import msgspec
@@ -12,8 +13,9 @@ from fdstore.errors import NotFound
 from fdstore.records import ProcessRecord, Unreadable
 from fdstore.store.addresses import SCHEME
 from fdstore.store.keys import TreeKeys, process_keys
-from fdstore.store.processes.process_records import record, tree_names, tree_record
-from fdstore.store.record_format import SKIPPABLE, unreadable
+from fdstore.store.processes.process_records import record, tree_record
+from fdstore.store.record_format import skipping
+from fdstore.store.tree_facts import tree_names
 from fdstore.store.views.usage import DescriptorUsage, Tell, UsageReport, describe, read_tables
 from fdstore.store.views.word_search import WordMatch, exact, search
 from fdstore.wire.operation import Operation
@@ -61,12 +63,8 @@ def find(prefix: str, pattern: str, tell: Tell = lambda done: None) -> Operation
         return found
     matches = matcher(pattern)
     for done, name in enumerate((yield from tree_names(prefix, found.unreadable)), 1):
-        try:
+        with skipping(found.unreadable), suppress(NotFound):  # it was just collected
             yield from _find_in_tree(prefix, name, matches, found)
-        except NotFound:
-            pass  # it was just collected
-        except SKIPPABLE as error:
-            found.unreadable.append(unreadable(error))
         tell(done)
     if not is_glob(pattern):
         listed = {(each.process, each.fd) for each in found.descriptors}

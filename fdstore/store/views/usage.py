@@ -7,34 +7,39 @@ read access alone. All reads are in bounded batches. Damaged records are left ou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TypeVar
+from collections.abc import Callable
 
 import msgspec
 
-from fdstore.errors import DamagedRecord, NotFound
+from fdstore.errors import NotFound
 from fdstore.records import Record, TreeCounts, Unreadable
 from fdstore.store.content_info import pairs
 from fdstore.store.contents.descriptors import is_renamed
 from fdstore.store.contents.resolving import resolve
 from fdstore.store.contents.staging import Staged
-from fdstore.store.keys import AT_ONCE, ProcessKeys, TreeKeys, content_keys, is_content, producer_of
+from fdstore.store.keys import (
+    AT_ONCE,
+    ProcessKeys,
+    TreeKeys,
+    content_keys,
+    in_pieces,
+    is_content,
+    producer_of,
+)
 from fdstore.store.process_handle import ProcessHandle
-from fdstore.store.processes.process_records import missing, tree_names, tree_record
+from fdstore.store.processes.process_records import missing, tree_record
 from fdstore.store.record_format import (
     UNREADABLE,
     check_format,
-    damage,
     decoding,
     replies_or_damage,
+    required,
     show_bytes,
-    unreadable,
+    skipping,
     whole_number,
 )
-from fdstore.store.tree_facts import COUNTED, counts_or_damage
+from fdstore.store.tree_facts import read_counts, tree_names
 from fdstore.wire.operation import Batch, Operation
-
-T = TypeVar("T")
 
 
 class TreeUsage(Record, frozen=True, kw_only=True):
@@ -98,12 +103,9 @@ def usage_of_trees(prefix: str) -> Operation[UsageReport]:
     stored."""
     found = UsageReport()
     names = yield from tree_names(prefix, found.unreadable)
-    for piece in _pieces(names):
+    for piece in in_pieces(names):
         trees = [TreeKeys(prefix, name) for name in piece]
-        replies = yield from replies_or_damage([("HMGET", tree.record, *COUNTED) for tree in trees])
-        for tree, reply in zip(trees, replies, strict=True):
-            if (counts := counts_or_damage(tree.tree, reply, found.unreadable)) is not None:
-                found.trees.append(_usage_of(counts))
+        found.trees += map(_usage_of, (yield from read_counts(trees, found.unreadable)))
         found.staged += yield from _staged(trees)
     return _sorted(found)
 
@@ -119,7 +121,7 @@ def _staged(trees: list[TreeKeys]) -> Operation[list[Staged]]:
         for op, value in zip(reply[::2], reply[1::2], strict=True)
     ]
     found = []
-    for piece in _pieces(entries):
+    for piece in in_pieces(entries):
         there = yield [("EXISTS", key) for key, _ in piece]
         for (_, value), exists in zip(piece, there, strict=True):
             try:
@@ -199,15 +201,10 @@ def read_tables(
 
 def _read_table(keys: ProcessKeys, found: UsageReport) -> Operation[dict[str, str]]:
     [flat] = yield from replies_or_damage([("HGETALL", keys.fds)])
-    try:
-        if isinstance(flat, DamagedRecord):
-            raise flat
-        with decoding(f"the table of process {keys.process}"):
-            entries = zip(flat[::2], flat[1::2], strict=True)
-            return pairs([part for entry in entries if not is_renamed(*entry) for part in entry])
-    except DamagedRecord as error:
-        found.unreadable.append(unreadable(error))
-        return {}
+    with skipping(found.unreadable), decoding(f"the table of process {keys.process}"):
+        entries = zip(required(flat)[::2], flat[1::2], strict=True)
+        return pairs([part for entry in entries if not is_renamed(*entry) for part in entry])
+    return {}
 
 
 def _read_contents(
@@ -219,30 +216,21 @@ def _read_contents(
         Unreadable(what=f"a table of tree {tree.tree}", problem=f"{show_bytes(name)} is not a content")
         for name in sorted(names - set(known))
     ]
-    for done, piece in enumerate(_pieces(known), 1):
+    for done, piece in enumerate(in_pieces(known), 1):
         reads: Batch = []
         for name in piece:
             keys = content_keys(tree, name)
             reads += [("HMGET", keys.record, "bytes", "state", "source"), ("SCARD", keys.holders)]
         replies = yield from replies_or_damage(reads)
         for name, facts, holders in zip(piece, replies[::2], replies[1::2], strict=True):
-            try:
-                contents[name] = _content(facts, holders)
-            except (DamagedRecord, *UNREADABLE) as error:
-                found.unreadable.append(unreadable(damage(f"content {name}", error)))
+            with skipping(found.unreadable), decoding(f"content {name}"):
+                size, state, source = (each or b"" for each in required(facts))
+                # a content that its producer alone holds has no list of holders
+                contents[name] = _Content(
+                    whole_number(size), required(holders) or 1, show_bytes(state), show_bytes(source)
+                )
         tell(min(done * AT_ONCE, len(known)))
     return contents
-
-
-def _content(facts: list[bytes | None] | DamagedRecord, holders: int | DamagedRecord) -> _Content:
-    for reply in (facts, holders):
-        if isinstance(reply, DamagedRecord):
-            raise reply
-    assert isinstance(facts, list)
-    assert isinstance(holders, int)
-    size, state, source = (each or b"" for each in facts)
-    # a content that its producer alone holds has no list of holders
-    return _Content(whole_number(size), holders or 1, show_bytes(state), show_bytes(source))
 
 
 def describe(process: str, table: dict[str, str], contents: dict[str, _Content]) -> list[DescriptorUsage]:
@@ -251,10 +239,7 @@ def describe(process: str, table: dict[str, str], contents: dict[str, _Content])
         DescriptorUsage(
             process=process,
             fd=fd,
-            bytes=contents[content].bytes,
-            holders=contents[content].holders,
-            state=contents[content].state,
-            source=contents[content].source,
+            **msgspec.structs.asdict(contents[content]),
         )
         for fd, content in table.items()
         if content in contents
@@ -272,10 +257,6 @@ def _sorted(found: UsageReport) -> UsageReport:
     found.descriptors.sort(key=lambda each: (-each.bytes, each.fd))
     found.staged.sort(key=lambda each: (-each.bytes, each.process))
     return found
-
-
-def _pieces(items: list[T]) -> Iterable[list[T]]:
-    return (items[start : start + AT_ONCE] for start in range(0, len(items), AT_ONCE))
 
 
 def holders(handle: ProcessHandle, fd: str) -> Operation[list[Holder]]:

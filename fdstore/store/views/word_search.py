@@ -21,7 +21,7 @@ import msgspec
 from fdstore.errors import DamagedRecord, InvalidArgument
 from fdstore.records import Record, Unreadable
 from fdstore.store.addresses import SCHEME, Address, parse_uri
-from fdstore.store.keys import TreeKeys, is_process, process_keys
+from fdstore.store.keys import TreeKeys, in_pieces, is_process, process_keys
 from fdstore.store.record_format import replies_or_damage, show_bytes, unreadable
 from fdstore.store.views.overview import recent_names
 from fdstore.store.word_places import KINDS, Kind, WordPlace, place_of
@@ -88,8 +88,8 @@ def search(
         return found
     names = (yield from recent_names(prefix, MAX_TREES)).names
     left = most
-    for start in range(0, len(names), TREES_AT_ONCE):
-        trees = [TreeKeys(prefix, name) for name in names[start : start + TREES_AT_ONCE]]
+    for piece in in_pieces(names, TREES_AT_ONCE):
+        trees = [TreeKeys(prefix, name) for name in piece]
         candidates = list((yield from _candidates(trees, words, damaged)))
         while candidates and left > 0:
             some, candidates = candidates[:left], candidates[left:]

@@ -12,7 +12,7 @@ import msgspec
 
 from fdstore.records import Record
 from fdstore.store.clock import seconds_of
-from fdstore.store.record_format import MAX_MOMENT_S, show_bytes, timestamp
+from fdstore.store.record_format import MAX_MOMENT_S, show_bytes, timestamp_or_none
 from fdstore.text.layout import show_controls
 from fdstore.wire.operation import Batch, Operation, Value
 
@@ -240,10 +240,7 @@ def _sentence(value: bytes) -> str:
 
 
 def _moment(score: bytes) -> float:
-    try:
-        return timestamp(score)
-    except ValueError:
-        return 0.0
+    return timestamp_or_none(score) or 0.0
 
 
 def acquire_sweep(prefix: str, worker: str, seconds: float) -> Operation[float]:

@@ -10,7 +10,7 @@ from fdstore.errors import DamagedRecord, StoreRefused
 from fdstore.records import Record
 from fdstore.settings import queue_prefix
 from fdstore.store.keys import ProcessKeys, TreeKeys, member_of
-from fdstore.store.record_format import UNREADABLE, replies_or_damage, show_bytes, timestamp
+from fdstore.store.record_format import replies_or_damage, show_bytes, timestamp_or_none
 from fdstore.store.views.overview import recent_names
 from fdstore.store.views.worker_registry import WorkerLoad, read_workers
 from fdstore.wire.operation import Operation
@@ -139,14 +139,7 @@ def _job(process: str, fields: list[bytes | None]) -> Job:
         worker=show_bytes(worker) if worker else None,
         attempt=show_bytes(attempt or b""),
         trouble=show_bytes(trouble or b""),
-        started_at=_moment(started_at),
-        lease_until=_moment(lease_until),
-        ready_at=_moment(ready_at),
+        started_at=timestamp_or_none(started_at),
+        lease_until=timestamp_or_none(lease_until),
+        ready_at=timestamp_or_none(ready_at),
     )
-
-
-def _moment(value: bytes | None) -> float | None:
-    try:
-        return None if value is None else timestamp(value)
-    except UNREADABLE:
-        return None

@@ -417,7 +417,6 @@ def test_lanes_end_with_the_process_that_asks(store: Store, asking: Asking, how:
     assert asking.states(*lanes) == ["cancelled", "cancelled"]
     with pytest.raises(Fenced):
         asking.next(handle, answered=[an_answer(0)])
-    assert store.run(asks.lanes_of(asking.proc.handle, "call")) == lanes
 
 
 # --- failures
