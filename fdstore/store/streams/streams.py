@@ -214,17 +214,8 @@ class StreamAppender:
         [reply] = yield [
             script("seal")(
                 (keys.tree.record, keys.record, self._keys.record, answer_key),
-                *(
-                    answer_field,
-                    self._handle.attempt,
-                    self._content,
-                    self.fd,
-                    self._writer,
-                    state,
-                    exit_code,
-                    reason,
-                    chain,
-                ),
+                *(answer_field, self._handle.attempt, self._content, self.fd),
+                *(self._writer, state, exit_code, reason, chain),
             )
         ]
         outcome(reply, self._handle.id)
@@ -295,11 +286,7 @@ def resume_output(handle: ProcessHandle, fd: str) -> Operation[StreamAppender | 
     if state != b"open":
         return None
     # this process is the only writer, so the stream is unchanged since the last reply, or gone
-    size, count, stored_bytes = (
-        whole_number(page_size or b"", 1),
-        whole_number(pages or b"", 1),
-        whole_number(size_bytes or b""),
-    )
+    size, count = (whole_number(each or b"", 1) for each in (page_size, pages))
     (last, beyond), group = yield [
         ("HMGET", keys.pages, count, count + 1),
         ("HGET", keys.index, group_of(count)),
@@ -309,7 +296,7 @@ def resume_output(handle: ProcessHandle, fd: str) -> Operation[StreamAppender | 
     if tail:
         # bytes after it were left by a torn log, see lua/common.lua
         last = (last + (beyond or b""))[: whole_number(tail)]
-    growth = GrowingText.resumed(size, count, last, stored_bytes, group)
+    growth = GrowingText.resumed(size, count, last, whole_number(size_bytes or b""), group)
     return StreamAppender(handle, fd, content, growth, secrets.token_hex(8), None)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fdstore.errors import DamagedRecord
-from fdstore.store.doctor.safety import Finding
+from fdstore.store.doctor.safety import Finding, problem
 from fdstore.store.views.gauges import read_gauges
 from fdstore.store.views.health_rule import HealthFacts, WorkerSigns, judge
 from fdstore.store.views.worker_registry import LONGEST_S
@@ -22,14 +22,7 @@ def read_health(prefix: str) -> Operation[list[Finding]]:
     try:
         found = yield from workers_now(prefix, has_queue=False)
     except DamagedRecord as error:
-        return [
-            Finding(
-                subject="workers",
-                ok=False,
-                said=str(error),
-                advice="rename or delete that key; workers make it again",
-            )
-        ]
+        return [problem("workers", str(error), "rename or delete that key; workers make it again")]
     return judge((yield from health_facts(prefix, found)))
 
 

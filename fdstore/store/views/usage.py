@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from fdstore.errors import NotFound
+from fdstore.errors import DamagedRecord, NotFound
 from fdstore.records import Record, TreeCounts, Unreadable
 from fdstore.store.content_info import pairs
 from fdstore.store.contents.descriptors import is_renamed
@@ -273,20 +273,27 @@ def holders(handle: ProcessHandle, fd: str) -> Operation[list[Holder]]:
         keys = content_keys(tree, content.decode())
     [members] = yield [("SMEMBERS", keys.holders)]
     ids = sorted(map(show_bytes, members or [producer_of(content)]))
+    found = yield from describe_holders(tree, fd, content, ids)
+    for number, holder in enumerate(found):
+        if holder.fd is None:  # it received the content as an answer, or has another name for it
+            [flat] = yield [("HGETALL", ProcessKeys(tree, holder.process).fds)]
+            entries = zip(flat[::2], flat[1::2], strict=True)
+            own = next((show_bytes(name) for name, held in entries if held == content), None)
+            found[number] = msgspec.structs.replace(holder, fd=own)
+    return found
+
+
+def describe_holders(tree: TreeKeys, fd: str, content: bytes, ids: list[str]) -> Operation[list[Holder]]:
+    """Return these processes, which hold the content of `fd`. Each has it under this id or under the one it
+    was made with; other names are not looked for: that would read its whole table. One round trip."""
+    made = f"fd:{show_bytes(content).rpartition('/')[2]}"
     of = [ProcessKeys(tree, each) for each in ids]
-    replies = yield [read for each in of for read in (("HGET", each.record, "state"), ("HGET", each.fds, fd))]
+    reads = [read for each in of for read in (("HGET", each.record, "state"), ("HMGET", each.fds, fd, made))]
+    replies = yield from replies_or_damage(list(reads))
     found = []
-    for each, state, named in zip(of, replies[::2], replies[1::2], strict=True):
-        own: str | None = fd
-        if named != content:  # it received the content as an answer, or has another name for it
-            [flat] = yield [("HGETALL", each.fds)]
-            own = next(
-                (
-                    show_bytes(name)
-                    for name, held in zip(flat[::2], flat[1::2], strict=True)
-                    if held == content
-                ),
-                None,
-            )
-        found.append(Holder(process=each.process, state=show_bytes(state or b"gone"), fd=own))
+    for each, state, table in zip(of, replies[::2], replies[1::2], strict=True):
+        named = [None, None] if isinstance(table, DamagedRecord) else table
+        own = next((name for name, held in zip((fd, made), named, strict=True) if held == content), None)
+        known = "unreadable" if isinstance(state, DamagedRecord) else show_bytes(state or b"gone")
+        found.append(Holder(process=each.process, state=known, fd=own))
     return found
