@@ -153,15 +153,8 @@ def test_ids_and_urls_name_what_exists(store: Store, build: Process) -> None:
     assert named("fdstore://build.2/") == "build.2"
     assert named("fdstore://build/name:plan.md") == Address("build", "name:plan.md")
     assert (part.fd, part.part.start, part.part.count) == ("fd:1", 2, 2)
-    for missing in (
-        "build.9",
-        "other",
-        "fdstore://build/fd:9",
-        "fdstore://build.1/fd:1",
-        "fdstore://x y",
-        "a b",
-    ):
-        assert named(missing) is None
+    missing = ("build.9", "other", "fdstore://build/fd:9", "fdstore://build.1/fd:1", "fdstore://x y", "a b")
+    assert [named(each) for each in missing] == [None] * 6
 
 
 def test_find_lists_what_the_words_find_beside_names(store: Store, build: Process) -> None:
@@ -173,7 +166,6 @@ def test_find_lists_what_the_words_find_beside_names(store: Store, build: Proces
     assert [each.fd for each in found.descriptors] == ["fd:2"]
     assert [each.place for each in found.words] == ["task of build.1", "answer of build.1", "task of build.2"]
     assert by_url.descriptors == found.descriptors
-    assert [each.id for each in store.run(finding.find("fdstore", "fdstore://build.1")).processes] == [
-        "build.1"
-    ]
+    by_process = store.run(finding.find("fdstore", "fdstore://build.1"))
+    assert [each.id for each in by_process.processes] == ["build.1"]
     assert store.run(finding.find("fdstore", "refund?")).words == []
