@@ -1,4 +1,4 @@
-"""Count the round trips of operations, their commands, and the bytes of the replies."""
+"""Serve operations request by request: count their round trips, commands and bytes, or break off."""
 
 from __future__ import annotations
 
@@ -72,3 +72,22 @@ def count_waits(store: Store, operation: Generator[Any, Any, Any]) -> tuple[Any,
 
     result: tuple[Any, int] = store.run(waiting())
     return result
+
+
+def one_request(request: Any) -> Generator[Any, Any, Any]:
+    """Return an operation that consists of this request."""
+    return (yield request)
+
+
+def killed_after(store: Store, operation: Generator[Any, Any, Any], requests: int) -> bool:
+    """Serve the first requests of an operation and close it, as of a worker that is killed then. Return
+    whether it had ended."""
+    reply: Any = None
+    for _ in range(requests):
+        try:
+            request = operation.send(reply)
+        except StopIteration:
+            return True
+        reply = store.run(one_request(request))
+    operation.close()
+    return False

@@ -33,6 +33,11 @@ return found
 """
 
 
+def lasting_keys(execute: Execute, pattern: str = "*") -> list[bytes]:
+    """Return the keys that do not expire by themselves."""
+    return [key for key in execute("KEYS", pattern) if execute("PTTL", key) == -1]
+
+
 class Stored:
     """The keys of a server as they are now, read in one request: answers the commands that the checks here
     send."""

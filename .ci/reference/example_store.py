@@ -16,7 +16,7 @@ from fdstore.local.redis_server import PrivateServer
 from fdstore.records import TreeLimits
 from fdstore.results.context import Context, Linked
 from fdstore.results.tool_outcome import ToolResult
-from fdstore.store.processes.processes import Program
+from fdstore.store.processes.processes import StoredProgram
 from fdstore.tools.catalogue import BUILT_IN
 from fdstore.tools.toolbox import Toolbox
 from fdstore.toolset.build import DEFAULT_TOOLS, context_for, do_nothing
@@ -66,7 +66,7 @@ class Example:
 
 def with_all_tools(context: Context, program: str) -> Context:
     """Return the context of an agent, which has `fork` too."""
-    own = Program(program, "", "")
+    own = StoredProgram(program, "", "")
     return msgspec.structs.replace(
         context, enabled=frozenset(BUILT_IN), own_program=own, linked=LINKED, commands=("grep", "sort")
     )

@@ -16,6 +16,7 @@ from fdstore.errors import NotFound
 from fdstore.records import ProcessRecord
 from fdstore.result_facts import ResultFacts
 from fdstore.results.wrapping import block_text
+from fdstore.store import tree_facts
 from fdstore.store.keys import process_keys
 from fdstore.store.processes import journal, process_records
 from fdstore.store.processes.savings import Saved, Savings, day_of, label
@@ -43,7 +44,7 @@ def read_agent_savings(prefix: str, process: str | None = None) -> Operation[Sav
         below = [each for each in tree.members if f"{each.id}.".startswith(f"{process}.")]
         return (yield from _savings_of_all(prefix, below))
     found = Savings(rows=[], unreadable=[])
-    for name in (yield from process_records.tree_names(prefix, found.unreadable)):
+    for name in (yield from tree_facts.tree_names(prefix, found.unreadable)):
         try:
             tree = yield from process_records.tree_record(prefix, name)
         except SKIPPABLE as error:

@@ -131,7 +131,7 @@ def launch_question(
     holder has what it has made. Raises `Fenced` (the holder has ended), `SpawnLimit`."""
     texts = [each for each in holder.list() if each.kind == "text"]
     program = bundle.programs[bundle.root]
-    stored = processes.Program(bundle.root, bundle.digest(), bundle.to_json(), program.model_price)
+    stored = processes.StoredProgram(bundle.root, bundle.digest(), bundle.to_json(), program.model_price)
     handle = store.run(processes.create_child(holder.handle, None, program=stored))
     preload = [each.fd for each in texts] if len(texts) <= SHOWN_TEXTS else []
     task = SpawnTask(query=task_text(question, texts, earlier, variables), preload=preload, hands_back=True)

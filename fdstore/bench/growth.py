@@ -19,6 +19,7 @@ from fdstore.bench.stage import GB, MB, BenchStage, format_size
 from fdstore.client import Process, Store, connect
 from fdstore.errors import NotFound
 from fdstore.records import Descriptor
+from fdstore.store import tree_facts
 from fdstore.store.clock import redis_now
 from fdstore.store.contents import descriptors
 from fdstore.store.keys import TreeKeys
@@ -181,7 +182,7 @@ def sweeping(store: Store, count: int) -> Lap:
 
     def look() -> None:
         now = store.run(redis_now())
-        trees = store.run(process_records.tree_names(store.prefix))
+        trees = store.run(tree_facts.tree_names(store.prefix))
         store.run(leases.find_due(store.prefix, trees, now))
         store.run(due_streams.find_due(store.prefix, trees, now))
         store.run(process_records.finished_trees(store.prefix, trees))

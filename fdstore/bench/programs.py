@@ -310,7 +310,7 @@ def running(
         name="reader", model="any", system="You are a reader.", tools=("run_python",), programs=python
     )
     bundle = Bundle(root="reader", programs={"reader": reader})
-    program = processes.Program("reader", bundle.digest(), bundle.to_json())
+    program = processes.StoredProgram("reader", bundle.digest(), bundle.to_json())
     name = tree_limits.fresh_name("reader")
     root = Process(
         stage.store,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fdstore.agent.questions import Earlier
     from fdstore.cli.question_progress import Progress
     from fdstore.client import Process, Store
-    from fdstore.store.processes.process_records import Answer
+    from fdstore.store.processes.process_records import ProcessAnswer
 
 AS_TEXT = PutOptions(
     kind="text",
@@ -324,7 +324,7 @@ def _answer(
         sys.exit(code)
 
 
-def _report(session: Session, holder: str, ended: Answer, taken: Progress, *, quiet: bool) -> int:
+def _report(session: Session, holder: str, ended: ProcessAnswer, taken: Progress, *, quiet: bool) -> int:
     """Print the answer, and what it has taken; return the exit code of the command."""
     record = ended.record
     if session.as_json:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def trees_elsewhere(store: Store) -> dict[str, list[str]]:
     """Return the trees under each other prefix that has some; none of a store that does not say."""
     from fdstore.settings import OWN_PREFIXES
-    from fdstore.store.processes.process_records import tree_names
+    from fdstore.store.tree_facts import tree_names
 
     found = {}
     for prefix in set(OWN_PREFIXES) - {store.prefix}:

@@ -12,7 +12,7 @@ from fdstore.cli.session import Session, verb
 from fdstore.cli.tables import format_size, table
 
 if TYPE_CHECKING:
-    from fdstore.store.views.word_search import Found
+    from fdstore.store.views.word_search import WordMatch
 
 NOTHING_FOUND = 1
 
@@ -78,5 +78,5 @@ def find(session: Session, pattern: str) -> None:
         click.get_current_context().exit(NOTHING_FOUND)
 
 
-def _place(found: Found) -> str:
+def _place(found: WordMatch) -> str:
     return f"{found.found_in} of {found.fd}" if found.fd else found.found_in

@@ -15,7 +15,7 @@ from fdstore.errors import FDStoreError
 
 if TYPE_CHECKING:
     from fdstore.client import Store
-    from fdstore.store.views.usage import DescriptorUsage, ProcessUsage, Usage
+    from fdstore.store.views.usage import DescriptorUsage, ProcessUsage, UsageReport
 
 
 @verb
@@ -49,7 +49,7 @@ def du(session: Session, name: str | None) -> None:
     output.report_unreadable(found.unreadable, as_json=session.as_json)
 
 
-def _usage(store: Store, name: str | None) -> Usage:
+def _usage(store: Store, name: str | None) -> UsageReport:
     from fdstore.store.keys import process_keys
     from fdstore.store.views import usage
 
@@ -72,7 +72,7 @@ def _memory(store: Store) -> str:
     return f"; Redis uses {format_size(used)}{f' of {format_size(most)}' if most else ''}"
 
 
-def _print_trees(found: Usage, now_s: float, memory: str) -> None:
+def _print_trees(found: UsageReport, now_s: float, memory: str) -> None:
     if found.trees:
         rows = [
             [
@@ -93,7 +93,7 @@ def _print_trees(found: Usage, now_s: float, memory: str) -> None:
     output.line(f"{format_count(len(found.trees), 'tree')} with {format_size(total)}{being_stored}{memory}")
 
 
-def _print_parts(name: str, found: Usage) -> None:
+def _print_parts(name: str, found: UsageReport) -> None:
     tables = []
     if found.processes:
         tables.append(_process_table(found.processes))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fdstore.client import Store
     from fdstore.permissions import Permissions
     from fdstore.records import TreeRecord
-    from fdstore.store.processes.process_records import Answer
+    from fdstore.store.processes.process_records import ProcessAnswer
 
 
 def load_runner() -> None:
@@ -119,7 +119,7 @@ def _exit_as(session: Session, store: Store, process: str, *, quiet: bool) -> No
         sys.exit(code)
 
 
-def report_end(session: Session, ended: Answer, tree: TreeRecord, *, quiet: bool) -> int:
+def report_end(session: Session, ended: ProcessAnswer, tree: TreeRecord, *, quiet: bool) -> int:
     """Print the end of an agent, its answer on standard output, and unless `quiet` its tokens and its tree's
     with the events on standard error; return the exit code of the command."""
     record = ended.record

@@ -195,7 +195,7 @@ def store_status(session: Session, url: str) -> StoreStatus:
     from fdstore.store.record_format import unreadable
     from fdstore.store.trees import ceilings
     from fdstore.store.views.health import read_health
-    from fdstore.store.views.worker_registry import Worker, read_workers
+    from fdstore.store.views.worker_registry import RegisteredWorker, read_workers
     from fdstore.wire.server_info import software, software_version
     from fdstore.wire.store_url import parse_store_url
 
@@ -204,7 +204,7 @@ def store_status(session: Session, url: str) -> StoreStatus:
         infos = [each.info for each in nodes if not each.error]
         survey = store.run(process_records.survey(store.prefix, with_processes=False))
         trees, damaged = survey.trees, survey.unreadable
-        workers: list[Worker] = []
+        workers: list[RegisteredWorker] = []
         try:
             workers = store.run(read_workers(store.prefix)).alive
         except DamagedRecord as error:

@@ -19,6 +19,7 @@ import errno
 import fcntl
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Literal, TypeAlias
@@ -27,7 +28,6 @@ import msgspec
 
 from fdstore.errors import InvalidArgument, PathRefused, TargetExists, TargetMissing, WriteFailed, quoted
 from fdstore.files.paths import Root, locate, require_regular
-from fdstore.files.permissions import keep_permissions
 
 BLOCK_BYTES = 1024 * 1024
 """Block size, in bytes, for copying the old file of an append."""
@@ -129,7 +129,7 @@ class Target:
 
             self._old, self._before, self._is_durable = None, present, False
             if present is not None:
-                keep_permissions(self._file, present)
+                _keep_permissions(self._file, present)
                 if self._append:
                     self._old = os.open(self._name, _OLD_FILE, dir_fd=self._directory)
                     resources.callback(_close, self._old)
@@ -300,6 +300,26 @@ class Target:
         # After a rename it does not exist; and a failure here must not mask an earlier one.
         with suppress(OSError):
             os.unlink(self._temporary, dir_fd=self._directory)
+
+
+def _keep_permissions(file: int, old: os.stat_result) -> None:
+    """Copy the owner, group and mode of `old` to `file`, as far as the system permits.
+
+    setuid and setgid are dropped, as the kernel does when a file is written to.
+    """
+    mode = stat.S_IMODE(old.st_mode) & 0o777
+    new = os.fstat(file)
+    if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid):
+        with suppress(OSError):
+            os.fchown(file, -1, old.st_gid)
+        with suppress(OSError):
+            os.fchown(file, old.st_uid, -1)
+        new = os.fstat(file)
+    if new.st_gid != old.st_gid:
+        # The old group's permissions must not pass to another group: it gets those of others.
+        mode = mode & 0o707 | (mode & 0o007) << 3
+    if stat.S_IMODE(new.st_mode) != mode:
+        os.fchmod(file, mode)
 
 
 def _unlink(name: str, directory: int) -> bool:

@@ -373,7 +373,7 @@ class Host:
         looked = yield from waiting.look_at(self._handle, self._lanes, [])
         return len(looked.ended) < len(self._lanes)
 
-    def _outcome(self, result: process_records.Answer) -> Operation[Answer]:
+    def _outcome(self, result: process_records.ProcessAnswer) -> Operation[Answer]:
         """Return the result of an ended process, as code gets it; an exception for a pipeline that the worker
         refused to run."""
         record = result.record

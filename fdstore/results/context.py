@@ -20,7 +20,7 @@ from fdstore.results.token_counter import TokenCounter
 from fdstore.results.tool_policy import NO_POLICY, ToolPolicy
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes.asks import AskSettings
-from fdstore.store.processes.processes import NO_PROGRAM, Program
+from fdstore.store.processes.processes import NO_PROGRAM, StoredProgram
 from fdstore.wire.operation import Operation
 
 Progress: TypeAlias = Callable[[int, int | None], None]
@@ -96,7 +96,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     linked: dict[str, Linked]
     wake: Callable[[str], None]
     permissions: Permissions = Permissions()
-    own_program: Program = NO_PROGRAM
+    own_program: StoredProgram = NO_PROGRAM
     forks_may_spawn: bool = False
     refused: frozenset[str] = frozenset()
     commands: tuple[str, ...] = ()

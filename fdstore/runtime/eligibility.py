@@ -21,7 +21,7 @@ from fdstore.store.record_format import replies_or_damage, show_bytes
 from fdstore.store.views import worker_check
 from fdstore.store.views.health import read_health
 from fdstore.store.views.live import LiveSnapshot, live
-from fdstore.store.views.worker_registry import Worker, read_workers
+from fdstore.store.views.worker_registry import RegisteredWorker, read_workers
 from fdstore.tools.process_task import PipeTask
 from fdstore.wire.operation import Batch, Operation
 
@@ -74,7 +74,7 @@ def _parse(text: bytes, is_pipeline: bool, program: str) -> Needs:
         return Needs()
 
 
-def refusal(worker: Worker, needs: Needs) -> str:
+def refusal(worker: RegisteredWorker, needs: Needs) -> str:
     """Return why a worker does not run a process with these needs; "" if it does."""
     if worker.no_agents and not needs.is_pipeline:
         return worker.no_agents

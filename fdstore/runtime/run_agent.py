@@ -157,7 +157,7 @@ def make_toolbox(
         linked=linked_programs(bundle, bundle_text, program),
         wake=wake,
         # the tree already has the bundle, so its text is not sent again for each fork
-        own_program=processes.Program(program.name, bundle.digest(), "", program.model_price),
+        own_program=processes.StoredProgram(program.name, bundle.digest(), "", program.model_price),
         forks_may_spawn=program.limits.forks_may_spawn,
         commands=program.commands,
         pipeline_limits=PipelineLimits.of(program.limits),

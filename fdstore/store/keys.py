@@ -65,11 +65,15 @@ Redis. Nothing read from these keys is trusted: see `record_format`.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from functools import cached_property
+from itertools import islice
+from typing import TypeVar
 
 import msgspec
 
 from fdstore.errors import InvalidArgument, quoted
+from fdstore.wire.operation import Value
 
 _ROOT = r"[a-z0-9][a-z0-9_-]{0,47}"
 _ROOT_ID = re.compile(_ROOT)
@@ -79,6 +83,36 @@ _PREFIX = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 
 AT_ONCE = 500
 """The number of keys or records that one request asks for."""
+
+T = TypeVar("T")
+
+
+def in_bounded_pieces(
+    fields: Iterable[tuple[Value, bytes]], most: int, most_bytes: int
+) -> Iterator[list[Value]]:
+    """Split fields into lists of names and values, of at most `most` fields. Each but the last has about
+    `most_bytes`, or more if a value is longer."""
+    piece: list[Value] = []
+    size = 0
+    for name, value in fields:
+        piece += (name, value)
+        size += len(value)
+        if size >= most_bytes or len(piece) >= 2 * most:
+            yield piece
+            piece, size = [], 0
+    if piece:
+        yield piece
+
+
+def in_pieces(items: Iterable[T], size: int = AT_ONCE) -> Iterator[list[T]]:
+    """Split the items into lists of at most `size`.
+
+    >>> list(in_pieces("abc", 2))
+    [['a', 'b'], ['c']]
+    """
+    left = iter(items)
+    while piece := list(islice(left, size)):
+        yield piece
 
 
 RESERVED = frozenset({"processes", "contents", "collecting", "leases", "writers", "programs", "staging"})

@@ -34,13 +34,13 @@ def _error(kind: str, facts: list[Any], process: str) -> FDStoreError:
     match kind:
         case "not_found":
             name, *known = map(_text, facts)
-            return NotFound(name, tuple(sorted(known, key=_by_number)))
+            return NotFound(name, tuple(sorted(known, key=by_number)))
         case "removed":
             name, removed_at, *known = map(_text, facts)
-            return NotFound(name, tuple(sorted(known, key=_by_number)), int(removed_at))
+            return NotFound(name, tuple(sorted(known, key=by_number)), int(removed_at))
         case "foreign":
             name, *known = map(_text, facts)
-            return NotFound(name, tuple(sorted(known, key=_by_number)), not_of=process)
+            return NotFound(name, tuple(sorted(known, key=by_number)), not_of=process)
         case "lost_data":
             problem = f"the stream has {_text(facts[1])} whole pages, fewer than its metadata says"
             return StoreLostData(_text(facts[0]), problem)
@@ -76,6 +76,7 @@ def _text(value: Any) -> str:
     return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
 
 
-def _by_number(fd: str) -> tuple[int, str]:
+def by_number(fd: str) -> tuple[int, str]:
+    """Return the place of a descriptor among others: by number, then the named ones."""
     number = fd.removeprefix("fd:")
-    return (int(number) if number.isdigit() else 1 << 60, fd)
+    return (int(number) if number.isdecimal() and len(number) < 17 else 1 << 60, fd)

@@ -11,10 +11,10 @@ from fdstore.records import TreeLimits
 from fdstore.store.content_info import ContentInfo
 from fdstore.store.keys import ProcessKeys
 from fdstore.store.recent import Recent
-from fdstore.store.tree_limits import DAY_S
 from fdstore.text.index import GROUP_PAGES, Group
+from fdstore.text.quantities import DAY_S
 
-MAX_VIEWS = 1000
+MAX_INFOS = 1000
 """Contents that a handle caches."""
 
 MAX_MET = 10_000
@@ -37,7 +37,7 @@ class ProcessHandle:
         self.highest = 0
         """The highest descriptor number that this client has seen."""
         self.highest_child = 0
-        self._views: Recent[str, ContentInfo] = Recent(MAX_VIEWS)
+        self._infos: Recent[str, ContentInfo] = Recent(MAX_INFOS)
         self._met: Recent[str, bytes] = Recent(MAX_MET)
         self._numbers_lock = threading.RLock()
         self._retention_s = limits.retention_days * DAY_S
@@ -87,14 +87,14 @@ class ProcessHandle:
             self.highest_child = max(self.highest_child, int(process.rpartition(".")[2]))
 
     def known(self, fd: str) -> ContentInfo | None:
-        """Return the cached view of a sealed content, or None. A number always means the same content; a name
+        """Return a sealed content if it is cached, or None. A number always means the same content; a name
         may have been given to another one, so it is resolved again for every read."""
-        return self._views.get(fd) if fd.startswith("fd:") else None
+        return self._infos.get(fd) if fd.startswith("fd:") else None
 
     def cached_page(self, fd: str, number: int) -> tuple[ContentInfo, Group] | None:
         """Return the content and index group of a page if both are cached: then a read needs the page alone,
         and this is all that it looks up. None also if the use of the tree must be recorded."""
-        info = self._views.get(fd) if fd.startswith("fd:") else None
+        info = self._infos.get(fd) if fd.startswith("fd:") else None
         if info is None or not 1 <= number <= info.descriptor.pages:
             return None
         group = info.groups.get(number - (number - 1) % GROUP_PAGES)  # as `group_of`
@@ -103,18 +103,18 @@ class ProcessHandle:
         return info, group
 
     def last_seen(self, fd: str) -> ContentInfo | None:
-        """Return the view of the sealed content that a descriptor, or a name, meant when it was last
+        """Return the sealed content that a descriptor, or a name, meant when it was last
         resolved, or None."""
-        return self._views.get(fd)
+        return self._infos.get(fd)
 
-    def remember(self, fd: str, view: ContentInfo) -> ContentInfo:
-        """Cache the view of a sealed content. Return the view."""
-        if view.descriptor.state != "open" and not view.is_torn:
-            self._views.put(fd, view)
-        return view
+    def remember(self, fd: str, info: ContentInfo) -> ContentInfo:
+        """Cache a sealed content. Return `info`."""
+        if info.descriptor.state != "open" and not info.is_torn:
+            self._infos.put(fd, info)
+        return info
 
     def forget(self, fd: str) -> None:
-        self._views.forget(fd)
+        self._infos.forget(fd)
 
     def answer_slot(self, op: str, call_id: str | None) -> tuple[str, str]:
         """Return where a script stores its reply, for retries: a key, and for a tool call the field."""

@@ -11,8 +11,8 @@ refused with `NewerFormat`, one of a development version with `OlderFormat`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -21,6 +21,8 @@ from fdstore.records import TreeLimits, Unreadable
 from fdstore.text.layout import show_controls
 from fdstore.text.numbers import MAX_INTEGER
 from fdstore.wire.operation import Batch, Operation
+
+T = TypeVar("T")
 
 FORMAT = 1
 """The format of the trees that this version writes, and the newest that it reads. Raise it when an older
@@ -72,6 +74,22 @@ SKIPPABLE = (StoreLostData, NewerFormat, OlderFormat)
 """Errors of one tree, after which an operation over many trees continues with the others."""
 
 
+@contextmanager
+def skipping(damaged: list[Unreadable]) -> Iterator[None]:
+    """Add the error of a record that cannot be read to `damaged`, and continue after the block."""
+    try:
+        yield
+    except SKIPPABLE as error:
+        damaged.append(unreadable(error))
+
+
+def required(reply: T | DamagedRecord) -> T:
+    """Return a reply of `replies_or_damage`. Raises the error of a damaged record."""
+    if isinstance(reply, DamagedRecord):
+        raise reply
+    return reply
+
+
 def show_bytes(value: bytes | str) -> str:
     """Return a name from Redis as printable text, whatever bytes it holds.
 
@@ -92,6 +110,13 @@ def whole_number(value: str | bytes, least: int = 0, most: int = MAX_INTEGER) ->
     if not least <= number <= most:
         raise ValueError(f"{number} is not between {least} and {most}")
     return number
+
+
+def timestamp_or_none(value: bytes | None) -> float | None:
+    """Return a time; None if there is none, or it is damaged."""
+    with suppress(*UNREADABLE):
+        return None if value is None else timestamp(value)
+    return None
 
 
 def timestamp(value: str | bytes) -> float:

@@ -1,4 +1,4 @@
-"""Decode the record of a tree: its times, its counts, its limits.
+"""List the trees of a store, and decode the record of one: its times, its counts, its limits.
 
 The commands that list trees read the counts, `COUNTED`; what is about one tree reads the whole hash.
 """
@@ -12,18 +12,23 @@ import msgspec
 from fdstore.errors import DamagedRecord
 from fdstore.records import TreeCounts, TreeRecord, Unreadable
 from fdstore.store.content_info import pairs
+from fdstore.store.keys import TreeKeys, is_root
 from fdstore.store.record_format import (
     MAX_MOMENT_S,
-    SKIPPABLE,
     check_format,
     decoding,
     limits_of,
+    replies_or_damage,
+    required,
+    show_bytes,
+    skipping,
     timestamp,
-    unreadable,
     whole_number,
 )
-from fdstore.store.tree_limits import DAY_S
 from fdstore.text.numbers import MAX_INTEGER
+from fdstore.text.quantities import DAY_S
+from fdstore.wire.operation import Operation
+from fdstore.wire.scripts import text
 
 COUNTED = ("format", "created_at", "used_at", "bytes", "fds", "processes", "live")
 """The fields that `decode_counts` takes."""
@@ -45,18 +50,35 @@ def decode_counts(tree: str, values: Sequence[bytes | str | None]) -> TreeCounts
         )
 
 
+def tree_names(prefix: str, damaged: list[Unreadable] | None = None) -> Operation[list[str]]:
+    """Return the names of all trees; add invalid entries to `damaged`."""
+    key = TreeKeys(prefix, "").trees
+    [entries] = yield [("ZRANGE", key, 0, -1)]
+    names = []
+    for entry in entries:
+        if is_root(entry):
+            names.append(text(entry))
+        elif damaged is not None:
+            damaged.append(Unreadable(what=key, problem=f"{show_bytes(entry)} is not a tree"))
+    return sorted(names)
+
+
+def read_counts(trees: list[TreeKeys], damaged: list[Unreadable]) -> Operation[list[TreeCounts]]:
+    """Return the counts of those of these trees that exist; add damaged ones to `damaged`. One round trip."""
+    replies = yield from replies_or_damage([("HMGET", tree.record, *COUNTED) for tree in trees])
+    found = (counts_or_damage(tree.tree, reply, damaged) for tree, reply in zip(trees, replies, strict=True))
+    return [counts for counts in found if counts is not None]
+
+
 def counts_or_damage(
     tree: str, reply: Sequence[bytes | None] | DamagedRecord, damaged: list[Unreadable]
 ) -> TreeCounts | None:
     """Decode the reply to an HMGET of `COUNTED`. None for a tree that was just removed or is not created yet,
     and for a damaged one, which is added to `damaged`."""
-    try:
-        if isinstance(reply, DamagedRecord):
-            raise reply
-        return None if not any(reply) else decode_counts(tree, reply)
-    except SKIPPABLE as error:
-        damaged.append(unreadable(error))
-        return None
+    with skipping(damaged):
+        values = required(reply)
+        return decode_counts(tree, values) if any(values) else None
+    return None
 
 
 def decode_tree(tree: str, flat: list[bytes]) -> TreeRecord:

@@ -38,7 +38,9 @@ class AgentRun:
     requests  all requests to the model, those of children too, in the order of their arrival
     """
 
-    def __init__(self, process: Process, answer: process_records.Answer, requests: Sequence[Request]) -> None:
+    def __init__(
+        self, process: Process, answer: process_records.ProcessAnswer, requests: Sequence[Request]
+    ) -> None:
         self.process = process
         self.record: ProcessRecord = answer.record
         self.answer = answer.text

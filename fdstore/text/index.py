@@ -12,7 +12,7 @@ name follows from a page number and one HGET fetches it. Its value is readable A
     +- LFs before the row
 
 A last row `b1112010 65536 65120` has the bytes before the group, and those of each row but the last; the
-first group needs none if it has one row. (Contents stored by the first version have none.)
+first group needs none if it has one row.
 
 A line or a character is located by bisection over groups, over rows and inside a row, and then in the page's
 text, which the reader has anyway. A read of one page parses one row: parsing the counts of 256 pages would
@@ -107,10 +107,10 @@ class Group:
     def __init__(self, first: int, value: bytes) -> None:
         self.first = first
         self._value, found, sizes = value.rpartition(_BYTES_ROW)
-        if not found:
-            self._value, sizes = value, b"0" if first == 1 and b"\n" not in value else b""
+        if not found:  # one row
+            self._value, sizes = value, b"0"
         self.bytes = [*map(int, sizes.split())]
-        """The bytes before the group, and those of each row but the last; empty if they are not stored."""
+        """The bytes before the group, and those of each row but the last."""
         self._rows: dict[int, Row] = {}
         self._count = 0
 
@@ -249,7 +249,7 @@ class IndexWriter:
         if len(self._rows) == GROUP_PAGES // ROW_PAGES:
             self._full[str(group_of(self.pages))] = "\n".join([*self._rows, *self._bytes_row()])
             self._rows, self._sizes = [], [self.bytes]
-        elif self._sizes:
+        else:
             self._sizes.append(self.bytes - self._row_start)
         self._row_start = self.bytes
         # an empty text is at the start of a line
@@ -261,9 +261,7 @@ class IndexWriter:
         return f"{self._head};{' '.join(self._entries)}"
 
     def _bytes_row(self) -> list[str]:
-        if self._sizes == [0] or not self._sizes:
-            return []
-        return ["b" + " ".join(map(str, self._sizes))]
+        return [] if self._sizes == [0] else ["b" + " ".join(map(str, self._sizes))]
 
     def full_groups(self) -> dict[str, str]:
         """Return the fields that are final, each once."""

@@ -12,7 +12,7 @@ from fdstore.client._async.store import Store
 from fdstore.errors import InvalidArgument
 from fdstore.records import Descriptor, Record
 from fdstore.store.contents.byte_reading import read_bytes
-from fdstore.store.contents.page_windows import PageText, Side, Window, read_window
+from fdstore.store.contents.page_windows import PageText, PageWindow, Side, read_window
 from fdstore.store.contents.search_steps import SearchStep, search_step
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes.processes import open_child
@@ -144,7 +144,7 @@ class Reader:
         )
 
 
-def _one(window: Window) -> tuple[PageText, ...]:
+def _one(window: PageWindow) -> tuple[PageText, ...]:
     return tuple(page for page in window.pages if page.page == window.page)
 
 

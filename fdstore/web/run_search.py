@@ -5,7 +5,7 @@ from __future__ import annotations
 from fdstore.records import Unreadable
 from fdstore.store.addresses import MODES, Address
 from fdstore.store.views.finding import is_glob
-from fdstore.store.views.word_search import Found, exact, search
+from fdstore.store.views.word_search import WordMatch, exact, search
 from fdstore.web.descriptor_url import descriptor_url
 from fdstore.web.page import SeeOther, View
 
@@ -13,10 +13,10 @@ SHOWN = 3
 """Places that are shown of one tree."""
 
 
-async def found_by_words(view: View, query: str, damaged: list[Unreadable]) -> dict[str, list[Found]]:
+async def found_by_words(view: View, query: str, damaged: list[Unreadable]) -> dict[str, list[WordMatch]]:
     """Return where the words of a query are found, by tree: at most `SHOWN` places of each. A pattern such as
     `build-*` is for names alone."""
-    found: dict[str, list[Found]] = {}
+    found: dict[str, list[WordMatch]] = {}
     if query and not is_glob(query):
         for each in await view.store.run(search(view.prefix, query, damaged=damaged)):
             of_tree = found.setdefault(each.process.partition(".")[0], [])

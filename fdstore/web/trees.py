@@ -16,7 +16,7 @@ from fdstore.settings import OWN_PREFIXES
 from fdstore.store.clock import redis_now
 from fdstore.store.views.finding import matcher
 from fdstore.store.views.overview import TreeSummary, recent_names, summaries
-from fdstore.store.views.word_search import Found
+from fdstore.store.views.word_search import WordMatch
 from fdstore.web.page import Page, View
 from fdstore.web.run_search import found_by_words, go_to_exact
 
@@ -68,7 +68,7 @@ class Trees(Record, frozen=True, kw_only=True):
     counts: dict[str, int]
     programs: list[str]
     search: str
-    words: dict[str, list[Found]]
+    words: dict[str, list[WordMatch]]
     state: str
     program: str
     within: str

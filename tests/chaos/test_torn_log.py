@@ -47,8 +47,8 @@ def append(store: Store, fd: str, text: str | bytes) -> None:
 
 
 def agent(store: Store) -> object:
-    program = processes.Program("writer", "digest", '{"programs": {}}')
-    output = processes.Output("agent writer", 100)
+    program = processes.StoredProgram("writer", "digest", '{"programs": {}}')
+    output = processes.ChildStream("agent writer", 100)
     made = processes.create_child(
         store.process("t").handle,
         ["fd:1"],

@@ -5,19 +5,25 @@ After every test, the remaining keys are checked against the table in `fdstore.s
 
 from __future__ import annotations
 
+import asyncio
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, NamedTuple
 
 import pytest
 import redis
 
+import fdstore.aio
+from fdstore.aio import Process as AsyncProcess
 from fdstore.client import Process, Store
+from fdstore.local.redis_server import PrivateServer
 from fdstore.store import keys
 from fdstore.wire.connection_options import UNNAMED
+from fdstore.wire.operation import Operation
 from tests.children import Child
+from tests.on_redis.damage import DamagedStore
 from tests.stored_keys import Stored
 from tests.waiting import wait_until
 
@@ -70,6 +76,15 @@ def cut_off_upload(redis_url: str, execute: Execute) -> Callable[[], None]:
         wait_until(lambda: connections() <= before, what="the end of its connections")
 
     return cut_off
+
+
+@pytest.fixture(scope="module")
+def shared_damaged_store(redis_server: PrivateServer) -> Iterator[DamagedStore]:
+    """A store with three trees; a test that damages one restores it first."""
+    redis_server.start()
+    with redis.Redis.from_url(redis_server.url) as client, fdstore.connect(redis_server.url) as store:
+        yield DamagedStore(store, client)
+        client.flushall()
 
 
 # --- the leak check
@@ -136,6 +151,43 @@ def leak_check(request: pytest.FixtureRequest) -> Iterator[None]:
         if rows and all(row.expires for row in rows):
             assert stored("PTTL", name) != -1, f"{key!r} should expire by itself"
     check_keys(stored)
+
+
+@pytest.fixture
+def awaited(redis_url: str) -> Callable[[Callable[[AsyncProcess], Awaitable[Any]]], Any]:
+    """`awaited(work)` returns the result of `work(proc)` with the process `triage` of an asyncio client."""
+
+    def run(work: Callable[[AsyncProcess], Awaitable[Any]]) -> Any:
+        async def main() -> Any:
+            async with await fdstore.aio.connect(redis_url) as store:
+                return await work(await store.process("triage"))
+
+        return asyncio.run(main())
+
+    return run
+
+
+@pytest.fixture
+def dropped_after() -> Iterator[Callable[[Operation[Any], int], Operation[bool]]]:
+    """`dropped_after(operation, requests)` serves so many requests and abandons the operation, as if its
+    worker were killed; it returns whether there were more. Abandoned operations are kept until the test ends:
+    closing one runs its cleanup."""
+    abandoned: list[Operation[Any]] = []
+
+    def serve(operation: Operation[Any], requests: int) -> Operation[bool]:
+        abandoned.append(operation)
+        reply: Any = None
+        try:
+            for _ in range(requests):
+                reply = yield operation.send(reply)
+            operation.send(reply)
+        except StopIteration:
+            return False
+        return True
+
+    yield serve
+    for each in abandoned:
+        each.close()
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ BUNDLE = Bundle(
     root="solo",
     programs={"solo": Program(name="solo", model="any", system="SOLO", tools=("read_fd", "spawn"))},
 )
-HELD = processes.Program("solo", BUNDLE.digest(), BUNDLE.to_json())
+HELD = processes.StoredProgram("solo", BUNDLE.digest(), BUNDLE.to_json())
 
 VALUES: dict[str, bytes | None] = {
     "bytes-that-are-not-utf-8": b"\xff\xfe{",
@@ -93,7 +93,7 @@ class DamagedStore:
                 root, '{"kind":"pipe","commands":[["sort"]],"page_size":9}', title="sort", in_fd="fd:1"
             )
         )
-        output = processes.Output("its text", 100)
+        output = processes.ChildStream("its text", 100)
         ready = self._child(root, "ready")
         self._child(root, "running", output=output)
         self._running(f"{tree}.3")

@@ -34,6 +34,7 @@ from fdstore.errors import (
 )
 from fdstore.logs import facts
 from fdstore.records import TreeLimits, Unreadable
+from fdstore.store import tree_facts
 from fdstore.store.clock import redis_now
 from fdstore.store.doctor.check import check_server
 from fdstore.store.keys import ProcessKeys
@@ -148,9 +149,7 @@ def sweep(
     over = {} if over is None else over
     report = report or DamageLog()
     damaged: list[Unreadable] = []
-    trees = [
-        tree for tree in store.run(process_records.tree_names(store.prefix, damaged)) if tree not in over
-    ]
+    trees = [tree for tree in store.run(tree_facts.tree_names(store.prefix, damaged)) if tree not in over]
     found = store.run(leases.find_due(store.prefix, trees, now))
     for keys in found.processes:
         moved()

@@ -18,7 +18,7 @@ from fdstore.wire.operation import Operation
 def read_bytes(
     handle: ProcessHandle, fd: str, offset: int = 0, length: int | None = None
 ) -> Operation[tuple[ContentInfo, bytes]]:
-    """Return the view of a content and up to `length` of its bytes (None: all) from `offset`, counted from 0;
+    """Return a content and up to `length` of its bytes (None: all) from `offset`, counted from 0;
     none past its end, as of a file. Two round trips; one for bytes that are known. Of more than about
     30 MB, one more for each further 30 MB. Raises `NotFound`, `InvalidArgument`."""
     first = check_count("offset", offset)
@@ -36,13 +36,13 @@ def check_count(name: str, value: object) -> int:
 
 @reads_content
 def _read(handle: ProcessHandle, fd: str, first: int, last: int) -> Operation[tuple[ContentInfo, bytes]]:
-    view, located = handle.known(fd), None
-    if view is None or view.descriptor.kind != "bytes":
-        view, located = yield from resolve(handle, fd, unit="bytes", first=first, last=max(first, last))
-    d = view.descriptor
+    info, located = handle.known(fd), None
+    if info is None or info.descriptor.kind != "bytes":
+        info, located = yield from resolve(handle, fd, unit="bytes", first=first, last=max(first, last))
+    d = info.descriptor
     last = min(last, d.bytes - 1)
     if last < first:
-        return view, b""
+        return info, b""
     if d.kind == "bytes":
         page, last_page = first // d.page_size + 1, last // d.page_size + 1
         before = (page - 1) * d.page_size
@@ -55,12 +55,12 @@ def _read(handle: ProcessHandle, fd: str, first: int, last: int) -> Operation[tu
         return
         yield  # makes this a generator
 
-    yield from fetch(view, range(page, last_page + 1), take, AHEAD_IN_MEMORY)
+    yield from fetch(info, range(page, last_page + 1), take, AHEAD_IN_MEMORY)
     skipped = first - before
     data = b"".join(pages)[skipped : skipped + last - first + 1]
     if len(data) != last - first + 1:
         raise ValueError(f"its pages have fewer than its {d.bytes} bytes")
-    return view, data
+    return info, data
 
 
 class ByteSource:
@@ -73,17 +73,17 @@ class ByteSource:
 
     def read(self, offset: int, length: int | None) -> Operation[bytes]:
         """As `read_bytes`. Raises `Conflict` if the name means another content by now."""
-        view, found = yield from read_bytes(self._handle, self._fd, offset, length)
-        self._pin(view)
+        info, found = yield from read_bytes(self._handle, self._fd, offset, length)
+        self._pin(info)
         return found
 
     def size(self) -> Operation[int]:
         """Return the current size in bytes."""
-        view, _ = yield from read_bytes(self._handle, self._fd, 0, 0)
-        self._pin(view)
-        return view.descriptor.bytes
+        info, _ = yield from read_bytes(self._handle, self._fd, 0, 0)
+        self._pin(info)
+        return info.descriptor.bytes
 
-    def _pin(self, view: ContentInfo) -> None:
-        self._content = self._content or view.content
-        if view.content != self._content:
+    def _pin(self, info: ContentInfo) -> None:
+        self._content = self._content or info.content
+        if info.content != self._content:
             raise Conflict(self._fd, "other")

@@ -41,10 +41,10 @@ Write: TypeAlias = Callable[[bytes], object]
 class _Lines:
     """The lines of one of the two texts, and where they are in the store."""
 
-    def __init__(self, named: Selector, view: ContentInfo) -> None:
+    def __init__(self, named: Selector, info: ContentInfo) -> None:
         self.fd = named.fd
         self.name = str(named)
-        self.content = view.content
+        self.content = info.content
         self.found = LineDigests()
         self.first_char = 1
         self.first_line = 1
@@ -115,14 +115,14 @@ def _digest(handle: ProcessHandle, fd: str, named: Selector) -> Operation[_Lines
     """Read one of the texts."""
 
     def attempt() -> Operation[_Lines]:
-        view, span = yield from part_of(handle, fd, named.part)
-        lines = _Lines(named, view)
+        info, span = yield from part_of(handle, fd, named.part)
+        lines = _Lines(named, info)
 
         def take(run: list[bytes]) -> Operation[None]:
             yield Disk(partial(lines.found.feed, b"".join(run).decode("utf-8")))
-            _check(lines.name, max(len(lines.found), view.descriptor.lines * (named.part is None)), MAX_LINES)
+            _check(lines.name, max(len(lines.found), info.descriptor.lines * (named.part is None)), MAX_LINES)
 
-        yield from fetch_part(view, span, take, lines.begins)
+        yield from fetch_part(info, span, take, lines.begins)
         lines.found.finish()
         return lines
 
@@ -165,10 +165,10 @@ def _write_lines(
         yield Disk(partial(write, b"".join(written)))
 
     def attempt() -> Operation[None]:
-        view, span = yield from locate(handle, fd, lines.part(shown))
-        if view.content != lines.content:
+        info, span = yield from locate(handle, fd, lines.part(shown))
+        if info.content != lines.content:
             raise ContentGone(fd)
-        yield from fetch_part(view, span, take)
+        yield from fetch_part(info, span, take)
 
     yield from explain_if_gone(handle, fd, attempt)
     if not is_at_start:

@@ -9,7 +9,7 @@ from fdstore.errors import InvalidArgument, quoted
 from fdstore.files.source import next_block
 from fdstore.records import ContentKind, Descriptor, Origin
 from fdstore.store.content_info import EXTRACTION, ContentInfo
-from fdstore.store.contents.locating import Span, fetch_part, locate, total_of
+from fdstore.store.contents.locating import PageSpan, fetch_part, locate, total_of
 from fdstore.store.contents.resolving import content_info, reads_content, retry_if_gone
 from fdstore.store.contents.staging import StagedContent, check_page_size
 from fdstore.store.process_handle import ProcessHandle
@@ -159,8 +159,8 @@ def extract(
 def _extract(
     handle: ProcessHandle, fd: str, part: Part | None, page_size: int | None, call_id: str | None
 ) -> Operation[Descriptor]:
-    view, span = yield from part_of(handle, fd, part)
-    source = view.descriptor
+    info, span = yield from part_of(handle, fd, part)
+    source = info.descriptor
     size = source.page_size if page_size is None else check_page_size(page_size)
     stage = StagedContent(handle, size, EXTRACTION, call_id)
     cutter = Cutter(size)
@@ -170,18 +170,18 @@ def _extract(
         yield from stage.add(cutter.feed(b"".join(run)))
 
     def store() -> Operation[Descriptor]:
-        yield from fetch_part(view, span, take, head.append)
+        yield from fetch_part(info, span, take, head.append)
         yield from stage.add(cutter.finish())
         [(chars_before, newlines_before)] = head
-        return (yield from stage.commit(_origin(view, chars_before, newlines_before, stage)))
+        return (yield from stage.commit(_origin(info, chars_before, newlines_before, stage)))
 
     return (yield from stage.unstage_on_error(store()))
 
 
-def _origin(view: ContentInfo, chars_before: int, newlines_before: int, stage: StagedContent) -> Origin:
+def _origin(info: ContentInfo, chars_before: int, newlines_before: int, stage: StagedContent) -> Origin:
     chars, lines = stage.size
-    content, fd = view.content, view.descriptor.fd
-    first = view.descriptor.origin
+    content, fd = info.content, info.descriptor.fd
+    first = info.descriptor.origin
     if first is not None:
         # the source is itself an extraction: give the position in its origin
         content, fd = first.content, first.fd
@@ -197,18 +197,18 @@ def _origin(view: ContentInfo, chars_before: int, newlines_before: int, stage: S
 
 
 @reads_content
-def part_of(handle: ProcessHandle, fd: str, part: Part | None) -> Operation[tuple[ContentInfo, Span]]:
+def part_of(handle: ProcessHandle, fd: str, part: Part | None) -> Operation[tuple[ContentInfo, PageSpan]]:
     """Locate a part of a text; None means all of it. Raises `NotText`."""
     if part is not None:
         return (yield from locate(handle, fd, part))
-    view, span = yield from whole_of(handle, fd)
-    view.require_text()
-    return view, span
+    info, span = yield from whole_of(handle, fd)
+    info.require_text()
+    return info, span
 
 
-def whole_of(handle: ProcessHandle, fd: str) -> Operation[tuple[ContentInfo, Span]]:
+def whole_of(handle: ProcessHandle, fd: str) -> Operation[tuple[ContentInfo, PageSpan]]:
     """Return the span of a whole content, text or bytes."""
-    view = yield from content_info(handle, fd)
-    pages = view.descriptor.pages
-    everything = Part("page", 1, total_of(view.descriptor, "page"))
-    return view, Span(everything, TextPosition(1, 0, 0, False), TextPosition(pages, 0, 0, False))
+    info = yield from content_info(handle, fd)
+    pages = info.descriptor.pages
+    everything = Part("page", 1, total_of(info.descriptor, "page"))
+    return info, PageSpan(everything, TextPosition(1, 0, 0, False), TextPosition(pages, 0, 0, False))

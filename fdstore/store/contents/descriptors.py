@@ -6,7 +6,6 @@ import re
 
 import msgspec
 
-from fdstore.errors import DamagedRecord
 from fdstore.records import Descriptor, Unreadable
 from fdstore.store.content_info import descriptor_of, pairs
 from fdstore.store.contents.naming import look_up
@@ -14,15 +13,23 @@ from fdstore.store.contents.resolving import content_name, resolve
 from fdstore.store.keys import content_keys, is_content
 from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import ProcessHandle
-from fdstore.store.record_format import damage, decoding, replies_or_damage, show_bytes, unreadable
+from fdstore.store.record_format import (
+    damage,
+    decoding,
+    replies_or_damage,
+    required,
+    show_bytes,
+    skipping,
+    unreadable,
+)
 from fdstore.wire.operation import Operation, new_op
 from fdstore.wire.scripts import script, text
 
 
 def stat(handle: ProcessHandle, fd: str) -> Operation[Descriptor]:
     """Return the current descriptor."""
-    view, _ = yield from resolve(handle, fd)
-    return view.descriptor
+    info, _ = yield from resolve(handle, fd)
+    return info.descriptor
 
 
 class Listing(msgspec.Struct, frozen=True):
@@ -67,7 +74,8 @@ def listing(
     to maintain it, for a rare call.
     """
     [flat] = yield [("HGETALL", handle.keys.fds)]
-    tree, known, damaged = handle.keys.tree, [], []
+    tree, known = handle.keys.tree, []
+    damaged: list[Unreadable] = []
     for name, content in zip(flat[::2], flat[1::2], strict=True):
         if is_renamed(name, content):
             continue
@@ -88,22 +96,15 @@ def listing(
         [("HGETALL", content_keys(tree, content).record) for _, content in page]
     )
     for (fd, _), reply in zip(page, replies, strict=True):
-        try:
-            if isinstance(reply, DamagedRecord):
-                raise reply
-            if not reply:
-                gone.append(fd)
+        with skipping(damaged), decoding(content_name(handle, fd)):
+            if required(reply):
+                found.append(descriptor_of(fd, pairs(reply)))
             else:
-                with decoding(content_name(handle, fd)):
-                    found.append(descriptor_of(fd, pairs(reply)))
-        except DamagedRecord as error:
-            damaged.append(unreadable(error))
+                gone.append(fd)
     if gone:  # closed meanwhile, or a name that means another content by now
         for each in (yield from look_up(handle, gone)):
-            if isinstance(each, DamagedRecord):
-                damaged.append(unreadable(each))
-            else:
-                found.append(each)
+            with skipping(damaged):
+                found.append(required(each))
     return Listing(found, len(known), damaged, last)
 
 

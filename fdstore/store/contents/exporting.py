@@ -62,17 +62,17 @@ def _write_part(
     def take(run: list[bytes]) -> Operation[None]:
         nonlocal chars
         data = b"".join(run)
-        if view.descriptor.kind == "text":
+        if info.descriptor.kind == "text":
             chars += len(data) if data.isascii() else len(data.decode("utf-8"))
         if allowance:
             yield from allowance.add(len(data))
         yield Disk(lambda: write(data), must_end=True)
 
-    view, span = yield from (part_of(handle, fd, part) if part else whole_of(handle, fd))
+    info, span = yield from (part_of(handle, fd, part) if part else whole_of(handle, fd))
     if begin:
-        begin(view.descriptor)
-    yield from fetch_part(view, span, take)
-    return Written(chars, view.descriptor.kind)
+        begin(info.descriptor)
+    yield from fetch_part(info, span, take)
+    return Written(chars, info.descriptor.kind)
 
 
 @reads_content
@@ -91,10 +91,39 @@ def export(
     the bytes before they are written, and may refuse."""
 
     def attempt() -> Operation[Export]:
+        written = 0
+
+        def write(data: bytes) -> None:
+            nonlocal written
+            target.write(data)
+            written += len(data)
+            if progress:
+                progress(written)
+
         if allowance:
             size_bytes = None if part else (yield from content_info(handle, fd)).descriptor.bytes
             yield from allowance.begin(size_bytes)
-        return (yield from _export(handle, fd, part, target, mode, progress, plan, allowance))
+        try:
+            # inside the try: if a cancellation arrives during __enter__, __exit__ still releases the file
+            yield Disk(target.__enter__, must_end=True)
+            chars, kind = yield from _write_part(handle, fd, part, write, allowance)
+            if allowance:
+                yield from allowance.settle()
+            mark: TargetIdentity = yield Disk(target.mark, must_end=True)
+            done = Export(
+                fd=fd,
+                file_path=target.path,
+                mode=mode,
+                char_count=chars,
+                size_bytes=mark.size_bytes,
+                kind=kind,
+            )
+            if plan:
+                yield from plan(mark, done)
+            yield Disk(target.commit, must_end=True)
+        finally:
+            target.__exit__(None, None, None)
+        return done
 
     try:
         return (yield from retry_if_gone(handle, fd, attempt))
@@ -104,45 +133,3 @@ def export(
         if allowance:
             yield from allowance.refund()
         raise
-
-
-def _export(
-    handle: ProcessHandle,
-    fd: str,
-    part: Part | None,
-    target: Target,
-    mode: Literal["write", "append"],
-    progress: Callable[[int], None] | None,
-    plan: Callable[[TargetIdentity, Export], Operation[None]] | None,
-    allowance: Allowance | None,
-) -> Operation[Export]:
-    written = 0
-
-    def write(data: bytes) -> None:
-        nonlocal written
-        target.write(data)
-        written += len(data)
-        if progress:
-            progress(written)
-
-    try:
-        # inside the try: if a cancellation arrives during __enter__, __exit__ still releases the file
-        yield Disk(target.__enter__, must_end=True)
-        chars, kind = yield from _write_part(handle, fd, part, write, allowance)
-        if allowance:
-            yield from allowance.settle()
-        mark: TargetIdentity = yield Disk(target.mark, must_end=True)
-        done = Export(
-            fd=fd,
-            file_path=target.path,
-            mode=mode,
-            char_count=chars,
-            size_bytes=mark.size_bytes,
-            kind=kind,
-        )
-        if plan:
-            yield from plan(mark, done)
-        yield Disk(target.commit, must_end=True)
-    finally:
-        target.__exit__(None, None, None)
-    return done

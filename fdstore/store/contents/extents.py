@@ -67,22 +67,22 @@ def measure(handle: ProcessHandle, fd: str, part: Part | None) -> Operation[tupl
 
 def _measure(handle: ProcessHandle, fd: str, part: Part | None) -> Operation[tuple[Descriptor, Extent]]:
     if part is None:
-        view = yield from content_info(handle, fd)
-        view.require_text()
-        return view.descriptor, whole(view.descriptor)
-    view, span = yield from locate(handle, fd, part)
-    [head_text] = yield from _texts(view, [span.head.page])
+        info = yield from content_info(handle, fd)
+        info.require_text()
+        return info.descriptor, whole(info.descriptor)
+    info, span = yield from locate(handle, fd, part)
+    [head_text] = yield from _texts(info, [span.head.page])
     [tail_text] = [head_text]
     if span.tail.page != span.head.page:
-        [tail_text] = yield from _texts(view, [span.tail.page])
+        [tail_text] = yield from _texts(info, [span.tail.page])
     skipped, kept = head_text[: cut_head(span, head_text)], tail_text[: cut_tail(span, tail_text)]
-    return view.descriptor, _between(_moved(span.head, skipped), _moved(span.tail, kept))
+    return info.descriptor, _between(_moved(span.head, skipped), _moved(span.tail, kept))
 
 
-def _texts(view: ContentInfo, pages: Iterable[int]) -> Operation[list[str]]:
+def _texts(info: ContentInfo, pages: Iterable[int]) -> Operation[list[str]]:
     texts = []
     for page in pages:
-        [data] = yield from collect(view, range(page, page + 1))
+        [data] = yield from collect(info, range(page, page + 1))
         texts.append(data.decode("utf-8"))
     return texts
 
@@ -123,14 +123,14 @@ def split(
 def _split(
     handle: ProcessHandle, fd: str, extent: Extent, unit: SplitUnit, size: int
 ) -> Operation[list[Extent]]:
-    view, span = yield from locate(handle, fd, extent.part)
-    page_size = view.descriptor.page_size
+    info, span = yield from locate(handle, fd, extent.part)
+    page_size = info.descriptor.page_size
     is_fine = unit == "lines" or (unit == "chars" and size < PAGES_OF_TEXT * page_size)
-    if is_fine or view.descriptor.state == "open":
+    if is_fine or info.descriptor.state == "open":
         cutter = _Cutter(extent, unit, size * page_size if unit == "pages" else size)
-        yield from fetch_part(view, span, cutter.take)
+        yield from fetch_part(info, span, cutter.take)
         return cutter.finish()
-    starts = yield from _page_starts(view, span.pages)
+    starts = yield from _page_starts(info, span.pages)
     begin = TextPosition(span.head.page, extent.first_line - 1, extent.first_char - 1, False)
     parts = []
     last_char, last_line = extent.first_char + extent.chars - 1, extent.first_line + extent.lines - 1
@@ -142,20 +142,20 @@ def _split(
     return parts
 
 
-def _page_starts(view: ContentInfo, pages: range) -> Operation[list[TextPosition]]:
+def _page_starts(info: ContentInfo, pages: range) -> Operation[list[TextPosition]]:
     """Return the positions where these pages begin, but for the first."""
     starts: list[TextPosition] = []
     firsts = range(group_of(pages[0]), pages[-1] + 1, GROUP_PAGES)
     for at in range(0, len(firsts), GROUPS_AT_ONCE):
         some = firsts[at : at + GROUPS_AT_ONCE]
-        missing = [first for first in some if view.groups.get(first) is None]
+        missing = [first for first in some if info.groups.get(first) is None]
         fetched: dict[int, Group] = {}
         if len(missing) > 1:
-            values, created = yield [("HMGET", view.keys.index, *missing), view.proof]
-            view.check(created, complete=None not in values)
+            values, created = yield [("HMGET", info.keys.index, *missing), info.proof]
+            info.check(created, complete=None not in values)
             fetched = {first: Group(first, value) for first, value in zip(missing, values, strict=True)}
         for first in some:
-            group = fetched.get(first) or (yield from group_with(view, first))
+            group = fetched.get(first) or (yield from group_with(info, first))
             inside = range(max(first, pages[0] + 1), min(first + GROUP_PAGES - 1, pages[-1]) + 1)
             starts += [group.before(page) for page in inside]
     return starts

@@ -1,6 +1,6 @@
 """Locate a part of a content and fetch it.
 
-Every part is a `Span`: a run of whole pages, cut at both ends. Locating it needs only the index; fetching
+Every part is a `PageSpan`: a run of whole pages, cut at both ends. Locating it needs only the index; fetching
 it transfers only those pages, in pipelined requests when there are many.
 """
 
@@ -39,7 +39,7 @@ Take = Callable[[list[bytes]], Operation[None]]
 """Consumes each run of pages of a long read."""
 
 
-class Span(msgspec.Struct, frozen=True):
+class PageSpan(msgspec.Struct, frozen=True):
     """A part of a content, from inside page `head.page` to inside page `tail.page`. `head` and `tail` are
     the text positions at the starts of those pages."""
 
@@ -64,7 +64,7 @@ def after_newline(text: str, number: int) -> int:
     return len(text) - len(pieces[-1]) if len(pieces) > number else len(text)
 
 
-def cut_head(span: Span, text: str) -> int:
+def cut_head(span: PageSpan, text: str) -> int:
     """Return the offset in the text of the first page where the span begins."""
     if span.part.mode == "line":
         return after_newline(text, span.part.start - 1 - span.head.newlines)
@@ -73,7 +73,7 @@ def cut_head(span: Span, text: str) -> int:
     return 0
 
 
-def cut_tail(span: Span, text: str) -> int:
+def cut_tail(span: PageSpan, text: str) -> int:
     """Return the offset in the text of the last page where the span ends."""
     if span.part.mode == "line":
         return after_newline(text, span.part.last - span.tail.newlines)
@@ -87,18 +87,18 @@ def total_of(descriptor: Descriptor, mode: str) -> int:
     return {"page": descriptor.pages, "line": descriptor.lines, "char": descriptor.chars}[mode]
 
 
-def locate(handle: ProcessHandle, fd: str, part: Part) -> Operation[tuple[ContentInfo, Span]]:
+def locate(handle: ProcessHandle, fd: str, part: Part) -> Operation[tuple[ContentInfo, PageSpan]]:
     """Locate a part of a content: no round trip if its index is cached, one otherwise.
 
     Raises `NotFound`, `PageOutOfRange`, `PositionOutOfRange`.
     """
     if part.mode == "page":
-        view = yield from content_info(handle, fd)
-        view.require_text()
-        clamped = clamp(fd, part, view.descriptor.pages)
-        head = (yield from group_with(view, clamped.start)).before(clamped.start)
-        tail = (yield from group_with(view, clamped.last)).before(clamped.last)
-        return view, Span(clamped, head, tail)
+        info = yield from content_info(handle, fd)
+        info.require_text()
+        clamped = clamp(fd, part, info.descriptor.pages)
+        head = (yield from group_with(info, clamped.start)).before(clamped.start)
+        tail = (yield from group_with(info, clamped.last)).before(clamped.last)
+        return info, PageSpan(clamped, head, tail)
 
     unit: Unit = "newlines" if part.mode == "line" else "chars"
     # a line begins after the LF before it, a character at itself
@@ -116,10 +116,10 @@ def locate(handle: ProcessHandle, fd: str, part: Part) -> Operation[tuple[Conten
         raise ContentGone(fd)
     head_group, tail_group = found
     if part.mode == "line":
-        return known, Span(clamped, _line_start(head_group, first), _line_end(tail_group, clamped.last))
+        return known, PageSpan(clamped, _line_start(head_group, first), _line_end(tail_group, clamped.last))
     head = head_group.before(head_group.page_of_char(clamped.start))
     tail = tail_group.before(tail_group.page_of_char(clamped.last))
-    return known, Span(clamped, head, tail)
+    return known, PageSpan(clamped, head, tail)
 
 
 @reads_content
@@ -131,16 +131,16 @@ def pages_of_chars(handle: ProcessHandle, fd: str, first: int, last: int) -> Ope
 
 def clamp_span(handle: ProcessHandle, fd: str, part: Part) -> Operation[Part]:
     """Return the part, cut at the end of the content."""
-    view = yield from content_info(handle, fd)
-    view.require_text()
-    return clamp(fd, part, total_of(view.descriptor, part.mode))
+    info = yield from content_info(handle, fd)
+    info.require_text()
+    return clamp(fd, part, total_of(info.descriptor, part.mode))
 
 
-def _groups(view: ContentInfo, unit: Unit, first: int, part: Part) -> tuple[Group, Group] | None:
-    head = view.group_at(unit, first)
+def _groups(info: ContentInfo, unit: Unit, first: int, part: Part) -> tuple[Group, Group] | None:
+    head = info.group_at(unit, first)
     if head is None:
         return None
-    tail = head if part.last <= getattr(head.end, unit) else view.group_at(unit, part.last)
+    tail = head if part.last <= getattr(head.end, unit) else info.group_at(unit, part.last)
     return (head, tail) if tail else None
 
 
@@ -163,55 +163,55 @@ def window_of(descriptor: Descriptor) -> int:
     return max(1, min(1000, WINDOW_BYTES // each))
 
 
-def request(view: ContentInfo, run: range) -> Batch:
+def request(info: ContentInfo, run: range) -> Batch:
     """Return the batch that fetches these pages; `require_pages` validates its replies."""
-    return [("HMGET", view.keys.pages, *(fields_of(run) if view.is_split else run)), view.proof]
+    return [("HMGET", info.keys.pages, *(fields_of(run) if info.is_split else run)), info.proof]
 
 
-def require_pages(view: ContentInfo, replies: list[Any]) -> list[bytes]:
+def require_pages(info: ContentInfo, replies: list[Any]) -> list[bytes]:
     """Return the pages in the replies to a `request`. Raises `ContentGone` if the content is gone,
     `StoreLostData` if it was replaced or pages are missing."""
     found, created = replies
-    if view.is_split:
+    if info.is_split:
         found = joined(found)
-    view.check(created, complete=None not in found)
+    info.check(created, complete=None not in found)
     return cast("list[bytes]", found)
 
 
-def fetch(view: ContentInfo, pages: range, take: Take, ahead: int = AHEAD) -> Operation[None]:
+def fetch(info: ContentInfo, pages: range, take: Take, ahead: int = AHEAD) -> Operation[None]:
     """Pass the pages to `take` in order, in runs of about `WINDOW_BYTES`, with up to `ahead` requests in
-    flight. The last page of an open content is taken from the view.
+    flight. The last page of an open content is taken from `info`.
 
     Raises `ContentGone` if the content is gone.
     """
-    if view.last_page is not None and pages[-1] == view.descriptor.pages:
+    if info.last_page is not None and pages[-1] == info.descriptor.pages:
         if len(pages) > 1:
-            yield from fetch(view, pages[:-1], take, ahead)
-        yield from take([view.last_page])
+            yield from fetch(info, pages[:-1], take, ahead)
+        yield from take([info.last_page])
         return
-    window = window_of(view.descriptor)
+    window = window_of(info.descriptor)
     if len(pages) <= window:
-        yield from take(require_pages(view, (yield request(view, pages))))
+        yield from take(require_pages(info, (yield request(info, pages))))
         return
     # no list of all pages: their number comes from a record, which is not trusted
     starts = range(0, len(pages), window)
     try:
         for i in starts[:ahead]:
-            yield Send(request(view, pages[i : i + window]), "read")
+            yield Send(request(info, pages[i : i + window]), "read")
         for i in starts:
             found = yield Receive("read")
             later = i + ahead * window
             if later < len(pages):
-                yield Send(request(view, pages[later : later + window]), "read")
-            yield from take(require_pages(view, found))
+                yield Send(request(info, pages[later : later + window]), "read")
+            yield from take(require_pages(info, found))
     except Exception:
         yield Abandon("read")  # another attempt of this operation must not receive these replies
         raise
 
 
-def _of_whole_pages(view: ContentInfo, take: Take) -> Take:
+def _of_whole_pages(info: ContentInfo, take: Take) -> Take:
     """Return a `take` that raises `ValueError` if pages of bytes have other sizes than the totals say."""
-    d = view.descriptor
+    d = info.descriptor
     left = d.bytes
 
     def checked(run: list[bytes]) -> Operation[None]:
@@ -225,10 +225,10 @@ def _of_whole_pages(view: ContentInfo, take: Take) -> Take:
     return checked
 
 
-def collect(view: ContentInfo, pages: range) -> Operation[list[bytes]]:
+def collect(info: ContentInfo, pages: range) -> Operation[list[bytes]]:
     """Fetch the pages into a list."""
-    if view.last_page is None and len(pages) <= window_of(view.descriptor):
-        return require_pages(view, (yield request(view, pages)))
+    if info.last_page is None and len(pages) <= window_of(info.descriptor):
+        return require_pages(info, (yield request(info, pages)))
     parts: list[bytes] = []
 
     def take(run: list[bytes]) -> Operation[None]:
@@ -236,17 +236,17 @@ def collect(view: ContentInfo, pages: range) -> Operation[list[bytes]]:
         return
         yield  # makes this a generator
 
-    yield from fetch(view, pages, take, AHEAD_IN_MEMORY)
+    yield from fetch(info, pages, take, AHEAD_IN_MEMORY)
     return parts
 
 
 def fetch_part(
-    view: ContentInfo, span: Span, take: Take, begins: Callable[[tuple[int, int]], None] | None = None
+    info: ContentInfo, span: PageSpan, take: Take, begins: Callable[[tuple[int, int]], None] | None = None
 ) -> Operation[None]:
     """Pass the text of a span to `take` as UTF-8, in order, cut at both ends. `begins` is called first,
     with the number of characters and LFs before the span. A span of bytes is whole pages."""
-    if view.descriptor.kind == "bytes":
-        yield from fetch(view, span.pages, _of_whole_pages(view, take))
+    if info.descriptor.kind == "bytes":
+        yield from fetch(info, span.pages, _of_whole_pages(info, take))
         return
     left = len(span.pages)
     first = True
@@ -268,4 +268,4 @@ def fetch_part(
                 begins((head.chars + skipped, head.newlines + text[:skipped].count("\n")))
         yield from take(run)
 
-    yield from fetch(view, span.pages, cut)
+    yield from fetch(info, span.pages, cut)

@@ -20,7 +20,7 @@ from fdstore.store.contents.resolving import content_name, raise_if_lost
 from fdstore.store.keys import AT_ONCE
 from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import ProcessHandle
-from fdstore.store.record_format import decoding, show_bytes
+from fdstore.store.record_format import decoding, required, show_bytes
 from fdstore.text.names import check_prefix, name_id
 from fdstore.text.words import joined_words
 from fdstore.wire.operation import Operation, new_op
@@ -57,11 +57,8 @@ def expectation(expect: object) -> str:
 
 def find(handle: ProcessHandle, key: str) -> Operation[Descriptor | None]:
     """Return what a name means, or None. One round trip. Raises `DamagedRecord`."""
-    for found in (yield from look_up(handle, [name_id(key)])):
-        if isinstance(found, DamagedRecord):
-            raise found
-        return found
-    return None
+    found = yield from look_up(handle, [name_id(key)])
+    return required(found[0]) if found else None
 
 
 def list_names(handle: ProcessHandle, prefix: str = "") -> Operation[list[Descriptor]]:
@@ -119,16 +116,8 @@ def rename(handle: ProcessHandle, key: str, new_key: str, *, replace: bool = Fal
     answer_key, answer_field = handle.answer_slot(new_op(), None)
     keys = (handle.keys.tree.record, handle.keys.record, handle.keys.fds, answer_key)
     old, new = name_id(key), name_id(new_key)
-    arguments = (
-        answer_field,
-        handle.attempt,
-        handle.id,
-        old,
-        new,
-        "1" if replace else "0",
-        joined_words(new_key),
-    )
-    [reply] = yield [script("rename")(keys, *arguments)]
+    how = (old, new, "1" if replace else "0", joined_words(new_key))
+    [reply] = yield [script("rename")(keys, answer_field, handle.attempt, handle.id, *how)]
     handle.forget(old)
     handle.forget(new)
     content, flat = outcome(reply, handle.id)

@@ -49,7 +49,7 @@ class PageText(Record, frozen=True, kw_only=True):
     left_after: int = 0
 
 
-class Window(Record, frozen=True, kw_only=True):
+class PageWindow(Record, frozen=True, kw_only=True):
     """Some pages of a content. `page` and `char` are the position that was asked for, `line` the line that
     holds it."""
 
@@ -60,7 +60,7 @@ class Window(Record, frozen=True, kw_only=True):
     pages: tuple[PageText, ...]
 
 
-def read_window(handle: ProcessHandle, fd: str, part: Part, side: Side = "after") -> Operation[Window]:
+def read_window(handle: ProcessHandle, fd: str, part: Part, side: Side = "after") -> Operation[PageWindow]:
     """Return the pages around the start of a part. At most four round trips.
 
     Raises `NotFound`, `NotText`, `PageOutOfRange`, `PositionOutOfRange`.
@@ -75,11 +75,11 @@ def pages_in_window(descriptor: Descriptor) -> int:
 
 
 @reads_content
-def _read_window(handle: ProcessHandle, fd: str, part: Part, side: Side) -> Operation[Window]:
-    view, span = yield from locate(handle, fd, Part(part.mode, part.start, 1))
-    d, target = view.descriptor, span.head.page
+def _read_window(handle: ProcessHandle, fd: str, part: Part, side: Side) -> Operation[PageWindow]:
+    info, span = yield from locate(handle, fd, Part(part.mode, part.start, 1))
+    d, target = info.descriptor, span.head.page
     numbers = _numbers(target, d, side)
-    texts = yield from collect(view, numbers)
+    texts = yield from collect(info, numbers)
     pages, char, line = [], span.head.chars + 1, span.head.newlines + 1
     for number, data in zip(numbers, texts, strict=True):
         text, at = data.decode("utf-8"), 0
@@ -89,8 +89,8 @@ def _read_window(handle: ProcessHandle, fd: str, part: Part, side: Side) -> Oper
             line += text.count("\n", 0, at)
         elif number < target:
             at = len(text)
-        pages.append((yield from _place(view, number, text, at)))
-    return Window(descriptor=d, page=target, char=char, line=line, pages=tuple(pages))
+        pages.append((yield from _place(info, number, text, at)))
+    return PageWindow(descriptor=d, page=target, char=char, line=line, pages=tuple(pages))
 
 
 def _numbers(target: int, descriptor: Descriptor, side: Side) -> range:
@@ -113,9 +113,9 @@ def _offset(part: Part, text: str, newlines: int, chars: int) -> int:
     return 0
 
 
-def _place(view: ContentInfo, number: int, text: str, at: int) -> Operation[PageText]:
+def _place(info: ContentInfo, number: int, text: str, at: int) -> Operation[PageText]:
     """Return a page, or the part of it around the offset `at`, with its place by the index."""
-    before = (yield from group_with(view, number)).before(number)
+    before = (yield from group_with(info, number)).before(number)
     start, end = shown_part(text, at)
     shown = text[start:end]
     return PageText(

@@ -14,7 +14,7 @@ from fdstore.records import Descriptor, Mode, Slice
 from fdstore.store.content_info import ContentInfo
 from fdstore.store.contents.locating import (
     AHEAD_IN_MEMORY,
-    Span,
+    PageSpan,
     collect,
     cut_head,
     cut_tail,
@@ -54,13 +54,13 @@ def read(handle: ProcessHandle, fd: str, part: Part | None, limit: int | None = 
 @reads_content
 def read_range(handle: ProcessHandle, fd: str, part: Part, limit: int | None = None) -> Operation[Slice]:
     """Read several pages, lines or characters. At least two round trips if the index is not cached."""
-    view, span = yield from locate(handle, fd, part)
+    info, span = yield from locate(handle, fd, part)
     if limit is not None:
-        least = span.tail.chars - (yield from group_with(view, span.head.page)).after(span.head.page).chars
+        least = span.tail.chars - (yield from group_with(info, span.head.page)).after(span.head.page).chars
         if least > limit:
             raise too_large(fd, least, limit)
-    pages = yield from collect(view, span.pages)
-    found = _cut(view.descriptor, span, pages)
+    pages = yield from collect(info, span.pages)
+    found = _cut(info.descriptor, span, pages)
     if limit is not None and len(found.text) > limit:
         raise too_large(fd, len(found.text), limit)
     return found
@@ -84,11 +84,11 @@ def build_page(
     """Build a page from what `ProcessHandle.cached_page` found, and the fields `pages` of that content with
     this number: the fast path of most reads. Return None if the content was replaced; run `read_page` then.
     Raises `TooLarge`, `DamagedRecord`."""
-    view, group = known
+    info, group = known
     data, created = fields
-    if view.is_split:
+    if info.is_split:
         [data] = joined(data)
-    if data is None or created != view.created:
+    if data is None or created != info.created:
         return None
     try:
         text = data.decode()
@@ -97,42 +97,42 @@ def build_page(
         raise damage(content_name(handle, fd), error) from error
     if limit is not None and len(text) > limit:
         raise too_large(fd, len(text), limit)
-    return _slice(view.descriptor, text, place, "page", number, 1, number)
+    return _slice(info.descriptor, text, place, "page", number, 1, number)
 
 
 @reads_content
 def read_page(handle: ProcessHandle, fd: str, number: int, limit: int | None = None) -> Operation[Slice]:
     """Read one page. One round trip, whether or not the descriptor is cached."""
     first = group_of(number)
-    view = handle.known(fd)
+    info = handle.known(fd)
     data = created = None
     group: Group | None = None
-    if view is not None:
-        view.require_text()
-    if view is not None and number <= view.descriptor.pages:
+    if info is not None:
+        info.require_text()
+    if info is not None and number <= info.descriptor.pages:
         # keep a reference: other threads that read the same content may evict the group
-        group = view.groups.get(first)
-        batch: Batch = [] if group else [("HGET", view.keys.index, first)]
-        *value, data, created = yield [*batch, *view.pages.batch(number)]
-        if view.is_split:
+        group = info.groups.get(first)
+        batch: Batch = [] if group else [("HGET", info.keys.index, first)]
+        *value, data, created = yield [*batch, *info.pages.batch(number)]
+        if info.is_split:
             [data] = joined(data)
         if created is None:
-            view = None
+            info = None
         elif value and value[0] is not None:
-            group = view.learn(first, value[0])
-    if view is None:
-        view, data = yield from resolve(handle, fd, page=number)
-        view.require_text()
-        created, group = view.created, view.groups.get(first)
-    if number > view.descriptor.pages:
-        raise PageOutOfRange(fd, number, view.descriptor.pages)
-    view.check(created, complete=data is not None and group is not None)
+            group = info.learn(first, value[0])
+    if info is None:
+        info, data = yield from resolve(handle, fd, page=number)
+        info.require_text()
+        created, group = info.created, info.groups.get(first)
+    if number > info.descriptor.pages:
+        raise PageOutOfRange(fd, number, info.descriptor.pages)
+    info.check(created, complete=data is not None and group is not None)
     assert data is not None
     assert group is not None
     text = data.decode()
     if limit is not None and len(text) > limit:
         raise too_large(fd, len(text), limit)
-    return _slice(view.descriptor, text, group.at(number), "page", number, 1, number)
+    return _slice(info.descriptor, text, group.at(number), "page", number, 1, number)
 
 
 def first_page_of(descriptor: Descriptor, text: str) -> Slice:
@@ -145,9 +145,9 @@ def first_page_of(descriptor: Descriptor, text: str) -> Slice:
 @reads_content
 def read_all(handle: ProcessHandle, fd: str, limit: int | None = None) -> Operation[Slice]:
     """Read the whole text. Raises `TooLarge` before any page is fetched."""
-    view = yield from content_info(handle, fd)
-    view.require_text()
-    descriptor = view.descriptor
+    info = yield from content_info(handle, fd)
+    info.require_text()
+    descriptor = info.descriptor
     if limit is not None and descriptor.chars > limit:
         raise too_large(fd, descriptor.chars, limit)
     # StringIO grows in place: first use of fresh memory dominates the cost of a large text
@@ -158,12 +158,12 @@ def read_all(handle: ProcessHandle, fd: str, limit: int | None = None) -> Operat
         return
         yield  # makes this a generator
 
-    yield from fetch(view, range(1, descriptor.pages + 1), take, AHEAD_IN_MEMORY)
+    yield from fetch(info, range(1, descriptor.pages + 1), take, AHEAD_IN_MEMORY)
     place = (0, 0, False, descriptor.lines)
     return _slice(descriptor, whole.getvalue(), place, "page", 1, descriptor.pages, "all")
 
 
-def _cut(descriptor: Descriptor, span: Span, pages: list[bytes]) -> Slice:
+def _cut(descriptor: Descriptor, span: PageSpan, pages: list[bytes]) -> Slice:
     """Cut a span out of these pages. Lines are counted in the first and last page alone; the index has the
     other counts."""
     part, head, tail = span.part, span.head, span.tail

@@ -45,7 +45,7 @@ def resolve(
     first: int = 0,
     last: int = 0,
 ) -> Operation[tuple[ContentInfo, bytes | None]]:
-    """Resolve `fd` in Redis, ignoring the cache. Return its view and the text of `page`. With `unit`, also
+    """Resolve `fd` in Redis, ignoring the cache. Return the content and the text of `page`. With `unit`, also
     fetch the index groups that hold the LFs or characters `first` and `last`; with "bytes", find the pages
     that hold these bytes of a text (counted from 0), and return "FIRST-PAGE BYTES-BEFORE-IT LAST-PAGE" in
     place of a page's text. One round trip; two more for the reader that finds an expired writer and breaks
@@ -97,29 +97,29 @@ def resolve(
             if not created:
                 raise StoreLostData(fd, "its record is missing")
             handle.meet(fd, name, created)
-            view = handle.last_seen(fd)
-            if view is None or (view.content, view.created) != (name, created) or live:
+            info = handle.last_seen(fd)
+            if info is None or (info.content, info.created) != (name, created) or live:
                 keys_of = own if reply is None else content_keys(tree, name)
-                view = ContentInfo(
+                info = ContentInfo(
                     name, keys_of, descriptor_of(fd, fields), created, is_split="split" in fields
                 )
             if live:
                 if live[0] is None:
                     raise LookupError("its last page is missing")
-                view.last_page, view.writer_left_s, view.is_torn = live[0], float(live[1]), len(live) > 2
+                info.last_page, info.writer_left_s, info.is_torn = live[0], float(live[1]), len(live) > 2
             for i in range(0, len(groups), 2):
                 if groups[i + 1] is not None:
-                    view.learn(int(groups[i]), groups[i + 1])
-            if "index" in fields:  # short, without a key of its own; a view keeps it
-                view.learn(1, fields["index"].encode())
-        if live and view.descriptor.state == "open" and view.writer_left_s <= 0:
+                    info.learn(int(groups[i]), groups[i + 1])
+            if "index" in fields:  # short, without a key of its own; `info` keeps it
+                info.learn(1, fields["index"].encode())
+        if live and info.descriptor.state == "open" and info.writer_left_s <= 0:
             try:
                 yield [lost_writer(tree, name)]
                 continue
             except TAKES_NO_WRITES:
                 # another client will break it; until then, read what is stored and poll
-                view.writer_left_s = RENEWS_WITHIN_S
-        return handle.remember(fd, view), page_text
+                info.writer_left_s = RENEWS_WITHIN_S
+        return handle.remember(fd, info), page_text
 
 
 TAKES_NO_WRITES = (StoreFull, StoreReadOnly, StoreRefused, UnsafeStore)
@@ -165,11 +165,11 @@ def _check_missing(handle: ProcessHandle, fd: str) -> Operation[None]:
 
 
 def content_info(handle: ProcessHandle, fd: str) -> Operation[ContentInfo]:
-    """Return the view of `fd`; no round trip if it is cached."""
-    view = handle.known(fd)
-    if view is None:
-        view, _ = yield from resolve(handle, fd)
-    return view
+    """Return the content of `fd`; no round trip if it is cached."""
+    info = handle.known(fd)
+    if info is None:
+        info, _ = yield from resolve(handle, fd)
+    return info
 
 
 def reads_content(
@@ -222,12 +222,12 @@ def explain_if_gone(handle: ProcessHandle, fd: str, attempt: Callable[[], Operat
         raise error if fd.startswith("fd:") else Conflict(fd, "other") from error
 
 
-def group_with(view: ContentInfo, page: int) -> Operation[Group]:
+def group_with(info: ContentInfo, page: int) -> Operation[Group]:
     """Return the index group that describes `page`; one round trip if it is not cached."""
     first = group_of(page)
-    group = view.groups.get(first)
+    group = info.groups.get(first)
     if group is None:
-        value, created = yield [("HGET", view.keys.index, first), view.proof]
-        view.check(created, complete=value is not None)
-        group = view.learn(first, value)
+        value, created = yield [("HGET", info.keys.index, first), info.proof]
+        info.check(created, complete=value is not None)
+        group = info.learn(first, value)
     return group

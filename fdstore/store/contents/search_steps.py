@@ -48,8 +48,8 @@ def search_step(
     """
 
     def attempt() -> Operation[SearchStep]:
-        view, last, follows = yield from _bounds(handle, fd, start)
-        total = view.descriptor.chars
+        info, last, follows = yield from _bounds(handle, fd, start)
+        total = info.descriptor.chars
         # the last page may have grown since: the part ends where it ended then
         part = Part("char", start, max(1, last - start + 1))
         found = yield from search(
@@ -66,16 +66,16 @@ def search_step(
 
 @reads_content
 def _bounds(handle: ProcessHandle, fd: str, start: int) -> Operation[tuple[ContentInfo, int, int | None]]:
-    """Return the view, the last character of the step that begins at `start`, and where the next begins."""
-    view, span = yield from locate(handle, fd, Part("char", start, 1))
-    d, first = view.descriptor, span.head.page
+    """Return the content, the last character of the step from `start` on, and where the next begins."""
+    info, span = yield from locate(handle, fd, Part("char", start, 1))
+    d, first = info.descriptor, span.head.page
     each = max(1, d.bytes // max(d.pages, 1))
     furthest = first + max(1, STEP_BYTES // each)
     if furthest >= d.pages:
-        return view, d.chars, None
+        return info, d.chars, None
     for page in range(furthest, first, -1):
-        end = (yield from group_with(view, page)).after(page)
+        end = (yield from group_with(info, page)).after(page)
         if not end.mid_line:
-            return view, end.chars, end.chars + 1
-    group = yield from group_with(view, furthest)
-    return view, group.after(furthest).chars, group.before(furthest).chars + 1
+            return info, end.chars, end.chars + 1
+    group = yield from group_with(info, furthest)
+    return info, group.after(furthest).chars, group.before(furthest).chars + 1

@@ -15,7 +15,7 @@ from fdstore.errors import InvalidArgument
 from fdstore.records import Descriptor, SearchResult
 from fdstore.store.content_info import ContentInfo
 from fdstore.store.contents.contents import part_of
-from fdstore.store.contents.locating import Span, fetch_part
+from fdstore.store.contents.locating import PageSpan, fetch_part
 from fdstore.store.contents.resolving import explain_if_gone, reads_content, retry_if_gone
 from fdstore.store.contents.staging import StagedContent
 from fdstore.store.process_handle import ProcessHandle
@@ -23,7 +23,7 @@ from fdstore.text.grep import GrepPrinter
 from fdstore.text.hits import HitCollector
 from fdstore.text.paging import Cutter
 from fdstore.text.pattern import Pattern
-from fdstore.text.search import BLOCK_BYTES, Inverted, LineReader, Matcher, Scan, search_limits
+from fdstore.text.search import BLOCK_BYTES, LineReader, Matcher, Scan, search_limits
 from fdstore.text.selection import Part
 from fdstore.wire.operation import Disk, Operation
 
@@ -67,22 +67,21 @@ def search(
     context: int = 0,
     max_matches: int = MAX_SHOWN,
     ignore_case: bool = False,
-    invert: bool = False,
     progress: Callable[[int, int | None], None] | None = None,
 ) -> Operation[SearchResult]:
-    """Find matching lines in a part of a content (all of it for None), or with `invert` the others. Return
-    the first `max_matches` of them and their total number. Of a line that is partly outside, only the part
+    """Find matching lines in a part of a content (all of it for None). Return the first `max_matches` of them
+    and their total number. Of a line that is partly outside, only the part
     inside is searched. `progress` is called with the bytes searched so far, and those of a whole content.
 
     Raises `InvalidArgument`, `NotFound`, `PageOutOfRange`, `PositionOutOfRange`.
     """
-    query = _query(pattern, context, max_matches, ignore_case, invert)
+    query = _query(pattern, context, max_matches, ignore_case)
 
     def attempt() -> Operation[SearchResult]:
-        view, span = yield from part_of(handle, fd, part)
-        total = view.descriptor.bytes if part is None else None
+        info, span = yield from part_of(handle, fd, part)
+        total = info.descriptor.bytes if part is None else None
         tell = None if progress is None else lambda done: progress(done, total)
-        return (yield from _run(query, view, span, progress=tell))
+        return (yield from _run(query, info, span, progress=tell))
 
     return (yield from retry_if_gone(handle, fd, attempt))
 
@@ -107,13 +106,13 @@ def search_extract(
     query = _query(pattern, context, max_matches, ignore_case)
 
     def attempt() -> Operation[tuple[SearchResult, Descriptor]]:
-        view, span = yield from part_of(handle, fd, part)
-        page_size = view.descriptor.page_size
+        info, span = yield from part_of(handle, fd, part)
+        page_size = info.descriptor.page_size
         writer = _HitWriter(StagedContent(handle, page_size, SOURCE, call_id), page_size, query.context)
         found: list[SearchResult] = []
 
         def store() -> Operation[Descriptor]:
-            found.append((yield from _run(query, view, span, writer)))
+            found.append((yield from _run(query, info, span, writer)))
             yield from writer.finish()
             return (yield from writer.stage.commit())
 
@@ -162,8 +161,8 @@ def print_matches(
         yield from _feed(scan, run, flush)
 
     def search_part() -> Operation[None]:
-        view, span = yield from part_of(handle, fd, part)
-        yield from fetch_part(view, span, take, begins)
+        info, span = yield from part_of(handle, fd, part)
+        yield from fetch_part(info, span, take, begins)
         yield Disk(scan.finish)
         yield from flush()
 
@@ -184,18 +183,17 @@ def _feed(scan: Scan, run: list[bytes], flush: Callable[[], Operation[None]]) ->
         yield from flush()
 
 
-def _query(pattern: str, context: int, max_matches: int, ignore_case: bool, invert: bool = False) -> _Query:
+def _query(pattern: str, context: int, max_matches: int, ignore_case: bool) -> _Query:
     if not isinstance(ignore_case, bool):
         raise InvalidArgument("ignore_case", "true or false is needed")
     context, max_matches = search_limits(context, max_matches)
-    compiled = Pattern(pattern, ignore_case=ignore_case)
-    return _Query(pattern, Inverted(compiled) if invert else compiled, context, max_matches)
+    return _Query(pattern, Pattern(pattern, ignore_case=ignore_case), context, max_matches)
 
 
 def _run(
     query: _Query,
-    view: ContentInfo,
-    span: Span,
+    info: ContentInfo,
+    span: PageSpan,
     writer: _HitWriter | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Operation[SearchResult]:
@@ -222,11 +220,11 @@ def _run(
         if progress is not None:
             progress(searched)
 
-    yield from fetch_part(view, span, take, begins)
+    yield from fetch_part(info, span, take, begins)
     yield Disk(scan.finish)
     hits = collector.hits
     return SearchResult(
-        fd=view.descriptor.fd,
+        fd=info.descriptor.fd,
         pattern=query.text,
         hits=hits,
         shown=len(hits),

@@ -248,13 +248,13 @@ class StagedContent:
                 [flat] = yield [("HGETALL", content_keys(handle.keys.tree, content).record)]
                 with decoding(content_name(handle, fd)):
                     return descriptor_of(fd, pairs(flat)) if flat else descriptor
-            view, _ = yield from resolve(handle, fd)
-            return view.descriptor
+            info, _ = yield from resolve(handle, fd)
+            return info.descriptor
         keys = content_keys(handle.keys.tree, content)
-        view = ContentInfo(content, keys, descriptor, created, is_split=self._split_pages > 0)
+        info = ContentInfo(content, keys, descriptor, created, is_split=self._split_pages > 0)
         if "1" in groups:  # if short, it has no key of its own: see commit.lua
-            view.learn(1, groups["1"].encode())
-        handle.remember(fd, view)
+            info.learn(1, groups["1"].encode())
+        handle.remember(fd, info)
         return descriptor
 
 

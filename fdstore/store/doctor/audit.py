@@ -18,9 +18,16 @@ from fdstore.lifecycle import ENDED
 from fdstore.records import ProcessRecord, Record
 from fdstore.store.content_info import pairs
 from fdstore.store.contents.descriptors import is_renamed
-from fdstore.store.doctor.audit_content import Damage, Progress, Tell, check_content, in_pieces
+from fdstore.store.doctor.audit_content import AuditProgress, Damage, Tell, check_content
 from fdstore.store.doctor.in_step import in_step
-from fdstore.store.keys import AT_ONCE, ProcessKeys, TreeKeys, content_keys, is_content, is_root, member_of
+from fdstore.store.keys import (
+    ProcessKeys,
+    TreeKeys,
+    content_keys,
+    in_pieces,
+    is_content,
+    member_of,
+)
 from fdstore.store.processes import python_state
 from fdstore.store.processes.process_records import decode_process
 from fdstore.store.record_format import (
@@ -28,9 +35,11 @@ from fdstore.store.record_format import (
     check_format,
     limits_of,
     replies_or_damage,
+    required,
     show_bytes,
     whole_number,
 )
+from fdstore.store.tree_facts import tree_names
 from fdstore.store.word_places import place_of
 from fdstore.text.numbers import MAX_INTEGER
 from fdstore.wire.operation import Batch, Operation
@@ -50,7 +59,7 @@ LOOKS = 3
 __all__ = ["Damage", "check_tree"]
 
 
-class Found(Record, frozen=True, kw_only=True):
+class ProcessTables(Record, frozen=True, kw_only=True):
     """The result of one pass over a tree's processes: `holders` of each content named in a table, the
     `numbers` of descriptors that each process has allocated, and the processes that have `ended`."""
 
@@ -80,9 +89,8 @@ def _look(tree: TreeKeys, tell: Tell) -> Operation[list[Damage]]:
         return found
     try:
         check_format(tree.tree, fields.get("format"))
-        counted = {
-            name: whole_number(fields[name], -MAX_INTEGER) for name in ("bytes", "fds", "processes", "live")
-        }
+        names = ("bytes", "fds", "processes", "live")
+        counted = {name: whole_number(fields[name], -MAX_INTEGER) for name in names}
         limits_of(tree.tree, fields.get("limits"))
     except (FDStoreError, *UNREADABLE) as error:
         said = f"the tree cannot be read: {_describe(error)}"
@@ -93,17 +101,14 @@ def _look(tree: TreeKeys, tell: Tell) -> Operation[list[Damage]]:
     listed: list[str] = []
     for content in sorted(contents | set(seen.holders)):
         if not is_content(tree, content.encode()):
-            found.append(
-                Damage(
-                    key=tree.contents, said=f"{show_bytes(content)} is not a content", advice=REMOVE_MEMBER
-                )
-            )
+            said = f"{show_bytes(content)} is not a content"
+            found.append(Damage(key=tree.contents, said=said, advice=REMOVE_MEMBER))
         elif content in contents:
             listed.append(content)
         else:
             # it is neither counted nor ever removed, and reading its descriptor is an error
             found.append(_unlisted(tree, content, seen))
-    size, progress = 0, Progress(tell)
+    size, progress = 0, AuditProgress(tell)
     for some in in_pieces(listed, CHECKED_AT_ONCE):
         checked = yield from in_step(
             check_content(tree, each, seen.holders.get(each, set()), seen.ended, progress) for each in some
@@ -116,10 +121,9 @@ def _look(tree: TreeKeys, tell: Tell) -> Operation[list[Damage]]:
     agents = [record for record in records.values() if record.kind != "asks"]
     live = sum(record.state not in ENDED for record in agents)
     actual = {"bytes": size, "fds": len(listed), "processes": len(agents), "live": live}
-    [now] = yield from replies_or_damage([("HMGET", tree.record, *counted, "used_at")])
-    if now == [
-        fields.get(name, "").encode() for name in (*counted, "used_at")
-    ]:  # else a client wrote in the meantime
+    read = (*counted, "used_at")
+    [now] = yield from replies_or_damage([("HMGET", tree.record, *read)])
+    if now == [fields.get(name, "").encode() for name in read]:  # else a client wrote in the meantime
         found += _miscounted(tree, counted, actual)
     return found
 
@@ -140,7 +144,7 @@ def _miscounted(tree: TreeKeys, counted: dict[str, int], stored: dict[str, int])
     ]
 
 
-def _unlisted(tree: TreeKeys, content: str, seen: Found) -> Damage:
+def _unlisted(tree: TreeKeys, content: str, seen: ProcessTables) -> Damage:
     holders = ", ".join(sorted(seen.holders[content])[:5])
     return Damage(
         key=content_keys(tree, content).record,
@@ -151,10 +155,8 @@ def _unlisted(tree: TreeKeys, content: str, seen: Found) -> Damage:
 
 def _fields(key: str, flat: Any, found: list[Damage]) -> dict[str, str] | None:
     try:
-        if isinstance(flat, FDStoreError):
-            raise ValueError(str(flat))
-        return pairs(flat)
-    except UNREADABLE as error:
+        return pairs(required(flat))
+    except (DamagedRecord, *UNREADABLE) as error:
         found.append(Damage(key=key, said=f"it cannot be read: {_describe(error)}", advice=UNREADABLE_TREE))
         return None
 
@@ -175,7 +177,9 @@ def _members(key: str, count: str, read: str, found: list[Damage]) -> Operation[
     return set(map(show_bytes, members))
 
 
-def _processes(tree: TreeKeys, found: list[Damage]) -> Operation[tuple[Found, dict[str, ProcessRecord]]]:
+def _processes(
+    tree: TreeKeys, found: list[Damage]
+) -> Operation[tuple[ProcessTables, dict[str, ProcessRecord]]]:
     """Read all processes and their tables. Return the contents they name, and the record of each process."""
     names = yield from _members(tree.processes, "ZCARD", "ZRANGE", found)
     records: dict[str, ProcessRecord] = {}
@@ -188,7 +192,7 @@ def _processes(tree: TreeKeys, found: list[Damage]) -> Operation[tuple[Found, di
             said = f"{name} is not a process of this tree"
             found.append(Damage(key=tree.processes, said=said, advice=REMOVE_MEMBER))
         pending = []
-        for some in in_pieces(ours, AT_ONCE):
+        for some in in_pieces(ours):
             keys = [ProcessKeys(tree, name) for name in some]
             replies = yield from replies_or_damage([("HGETALL", each.record) for each in keys])
             for each, flat in zip(keys, replies, strict=True):
@@ -201,13 +205,13 @@ def _processes(tree: TreeKeys, found: list[Damage]) -> Operation[tuple[Found, di
         pending = yield from _existing(tree, pending)
         met |= set(pending)
     ended = frozenset(name for name, record in records.items() if record.state in ENDED)
-    return Found(holders=holders, numbers=numbers, ended=ended), records
+    return ProcessTables(holders=holders, numbers=numbers, ended=ended), records
 
 
 def _existing(tree: TreeKeys, names: Iterable[str]) -> Operation[list[str]]:
     """Return those of these processes that exist."""
     existing: list[str] = []
-    for some in in_pieces(names, AT_ONCE):
+    for some in in_pieces(names):
         replies = yield [("EXISTS", ProcessKeys(tree, name).record) for name in some]
         existing += [name for name, exists in zip(some, replies, strict=True) if exists]
     return existing
@@ -227,20 +231,14 @@ def _process(
         return 1
     if not fields:
         said = "the tree lists this process, and it does not exist"
-        found.append(
-            Damage(
-                key=keys.record,
-                said=said,
-                advice=f"fdstore redis-cli ZREM '{keys.tree.processes}' {keys.process}",
-            )
-        )
+        advice = f"fdstore redis-cli ZREM '{keys.tree.processes}' {keys.process}"
+        found.append(Damage(key=keys.record, said=said, advice=advice))
         return 1
     try:
         record = decode_process(keys.process, fields)
     except UNREADABLE as error:
-        found.append(
-            Damage(key=keys.record, said=f"it cannot be read: {_describe(error)}", advice=UNREADABLE_TREE)
-        )
+        said = f"it cannot be read: {_describe(error)}"
+        found.append(Damage(key=keys.record, said=said, advice=UNREADABLE_TREE))
         return 1
     if keys.process not in names:
         said = "this process is not among those of its tree, so nothing ends or collects it"
@@ -291,9 +289,7 @@ def _programs(keys: list[ProcessKeys], found: list[Damage]) -> Operation[None]:
     heads = yield from replies_or_damage([("HGET", each.python, "head") for each in keys])
     for each, head in zip(keys, heads, strict=True):
         try:
-            if isinstance(head, DamagedRecord):
-                raise head
-            problem = (yield from python_state.problem_of(each.python, head)) if head else ""
+            problem = (yield from python_state.problem_of(each.python, required(head))) if head else ""
         except (FDStoreError, *UNREADABLE) as error:
             problem = f"it cannot be read: {_describe(error)}"
         if problem:
@@ -311,28 +307,22 @@ def _words(tree: TreeKeys, found: list[Damage]) -> Operation[None]:
             found.append(Damage(key=tree.words, said=said, advice=REMOVE_MEMBER))
 
 
-def _strays(tree: TreeKeys, contents: set[str], seen: Found) -> Operation[list[Damage]]:
+def _strays(tree: TreeKeys, contents: set[str], seen: ProcessTables) -> Operation[list[Damage]]:
     """Find keys of allocated numbers whose contents the tree does not list."""
     found: list[Damage] = []
-    for some in in_pieces(_candidates(seen, contents), AT_ONCE):
+    for some in in_pieces(_candidates(seen, contents)):
         keys = [content_keys(tree, content) for content in some]
         requests: Batch = [("EXISTS", k.record, k.pages, k.index, k.holders, k.lent) for k in keys]
         for each, there in zip(keys, (yield requests), strict=True):
             if there:
-                parts = " ".join(
-                    f"'{k}'" for k in (each.record, each.pages, each.index, each.holders, each.lent)
-                )
-                found.append(
-                    Damage(
-                        key=each.record,
-                        said=f"{there} keys of a content that is not in its tree: half stored or removed",
-                        advice=f"they only take memory: fdstore redis-cli UNLINK {parts} '{each.events}'",
-                    )
-                )
+                names = (each.record, each.pages, each.index, each.holders, each.lent, each.events)
+                said = f"{there} keys of a content that is not in its tree: half stored or removed"
+                unlink = f"fdstore redis-cli UNLINK {' '.join(map(repr, names))}"
+                found.append(Damage(key=each.record, said=said, advice=f"they only take memory: {unlink}"))
     return found
 
 
-def _candidates(seen: Found, contents: set[str]) -> Iterator[str]:
+def _candidates(seen: ProcessTables, contents: set[str]) -> Iterator[str]:
     known = contents | set(seen.holders)
     for process, numbers in seen.numbers.items():
         for number in numbers:
@@ -342,8 +332,7 @@ def _candidates(seen: Found, contents: set[str]) -> Iterator[str]:
 
 def named_trees(prefix: str) -> Operation[list[TreeKeys]]:
     """Return all trees with a valid name; `ps` reports the others."""
-    [names] = yield [("ZRANGE", TreeKeys(prefix, "").trees, 0, -1)]
-    return [TreeKeys(prefix, name) for name in sorted(map(show_bytes, filter(is_root, names)))]
+    return [TreeKeys(prefix, name) for name in (yield from tree_names(prefix))]
 
 
 def size_of(tree: TreeKeys) -> Operation[tuple[int | None, int | None]]:

@@ -5,24 +5,20 @@ Index and totals are recomputed from the pages, which are read once, in bounded 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from functools import partial
-from itertools import islice
-from typing import TypeVar
 
 from fdstore.errors import FDStoreError
 from fdstore.records import Descriptor, Record
 from fdstore.store.content_info import descriptor_of, pairs
 from fdstore.store.contents.locating import window_of
 from fdstore.store.contents.page_fields import fields_of, joined
-from fdstore.store.keys import ContentKeys, TreeKeys, content_keys, producer_of
+from fdstore.store.keys import ContentKeys, TreeKeys, content_keys, in_pieces, producer_of
 from fdstore.store.record_format import UNREADABLE, replies_or_damage, show_bytes, whole_number
 from fdstore.text.byte_pages import ByteTotals
 from fdstore.text.index import GROUP_PAGES, IndexWriter
 from fdstore.text.paging import Page, newlines_in
 from fdstore.wire.operation import Operation
-
-T = TypeVar("T")
 
 LOOKS = 5
 """The most checks of a stream that is being written; one that changed during every check passes."""
@@ -45,7 +41,7 @@ Tell = Callable[[int, int], None]
 """A progress callback: called with the bytes of text and the contents read so far."""
 
 
-class Progress:
+class AuditProgress:
     """Adds up the bytes of the contents that are checked at the same time."""
 
     def __init__(self, tell: Tell) -> None:
@@ -62,7 +58,7 @@ class Progress:
 
 
 def check_content(
-    tree: TreeKeys, content: str, holders: set[str], ended: frozenset[str], progress: Progress
+    tree: TreeKeys, content: str, holders: set[str], ended: frozenset[str], progress: AuditProgress
 ) -> Operation[tuple[list[Damage], int]]:
     """Return the damage in a content of a tree, and its size in bytes. `holders` are the processes whose
     tables name it. A stream that changes during the check is checked again."""
@@ -222,20 +218,8 @@ def _index(keys: ContentKeys, fields: dict[str, str], short: str | None) -> Oper
     [stored] = yield from replies_or_damage([("HMGET", keys.index, *fields)])
     wrong = []
     for (name, right), found in zip(fields.items(), stored, strict=True):
-        # the first version stored no bytes before groups
-        if found not in (right.encode("ascii"), right.partition("\nb")[0].encode("ascii")):
+        if found != right.encode("ascii"):
             what = "is missing" if found is None else "does not match its pages"
             said = f"field {name} of the index {what}: reads by line or character go wrong"
             wrong.append(Damage(key=keys.index, said=said, advice=REREAD))
     return wrong
-
-
-def in_pieces(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    """Split the items into lists of at most `size`.
-
-    >>> list(in_pieces("abc", 2))
-    [['a', 'b'], ['c']]
-    """
-    left = iter(items)
-    while piece := list(islice(left, size)):
-        yield piece

@@ -12,7 +12,7 @@ import msgspec
 from fdstore.errors import FDStoreError, InvalidArgument, UnsafeStore
 from fdstore.settings import MIN_REDIS_VERSION
 from fdstore.store.doctor import safety
-from fdstore.store.doctor.safety import Finding
+from fdstore.store.doctor.safety import Finding, problem, well
 from fdstore.text.quantities import format_size
 from fdstore.wire.operation import Batch, Everywhere, Operation
 from fdstore.wire.scripts import text
@@ -121,7 +121,7 @@ def examine(place: StoreUrl) -> Operation[list[Finding]]:
 
 def _findings(server: Primary, way: safety.Way) -> list[Finding]:
     if server.error:
-        return [Finding(subject="server", ok=False, said=str(server.error), advice="start it, or fail over")]
+        return [problem("server", str(server.error), "start it, or fail over")]
     info, settings = server.info, server.settings
     return [
         *(version(info), safety.known_flaws(info, way), eviction(info), memory(info)),
@@ -149,12 +149,11 @@ def eviction(info: Mapping[str, str]) -> Finding:
     """Check that Redis evicts no keys."""
     policy = info.get("maxmemory_policy", "noeviction")
     if policy == "noeviction":
-        return Finding(subject="eviction", ok=True, said="noeviction: content is never dropped")
-    return Finding(
-        subject="eviction",
-        ok=False,
-        said=f"its maxmemory-policy is {policy}, which drops content when memory is short",
-        advice="set it with: fdstore redis-cli CONFIG SET maxmemory-policy noeviction",
+        return well("eviction", "noeviction: content is never dropped")
+    return problem(
+        "eviction",
+        f"its maxmemory-policy is {policy}, which drops content when memory is short",
+        "set it with: fdstore redis-cli CONFIG SET maxmemory-policy noeviction",
     )
 
 
@@ -166,19 +165,18 @@ def memory(info: Mapping[str, str]) -> Finding:
         advice = (
             "writes fail when it is full: `fdstore du` shows the largest trees; drop some, or raise maxmemory"
         )
-        return Finding(subject="memory", ok=False, said=said, advice=advice)
-    return Finding(subject="memory", ok=True, said=said)
+        return problem("memory", said, advice)
+    return well("memory", said)
 
 
 def durability(info: Mapping[str, str]) -> Finding:
     """Check that the append-only file is on."""
     if info.get("aof_enabled") == "1":
-        return Finding(subject="durability", ok=True, said="the append-only file is on")
-    return Finding(
-        subject="durability",
-        ok=False,
-        said="the append-only file is off: a crash loses all writes since the last snapshot",
-        advice="turn it on with: fdstore redis-cli CONFIG SET appendonly yes; and put it into redis.conf",
+        return well("durability", "the append-only file is on")
+    return problem(
+        "durability",
+        "the append-only file is off: a crash loses all writes since the last snapshot",
+        "turn it on with: fdstore redis-cli CONFIG SET appendonly yes; and put it into redis.conf",
     )
 
 
@@ -190,22 +188,20 @@ def disk(info: Mapping[str, str]) -> Finding:
         if info.get(field, "ok") != "ok"
     ]
     if not failed:
-        return Finding(subject="disk", ok=True, said="its last writes to disk succeeded")
-    return Finding(
-        subject="disk",
-        ok=False,
-        said=f"its last {' and '.join(failed)} of the append-only file failed",
-        advice="check its log and the free space of its disk",
+        return well("disk", "its last writes to disk succeeded")
+    return problem(
+        "disk",
+        f"its last {' and '.join(failed)} of the append-only file failed",
+        "check its log and the free space of its disk",
     )
 
 
 def role(info: Mapping[str, str]) -> Finding:
     """Check that the server is a primary."""
     if info.get("role", "master") == "master":
-        return Finding(subject="role", ok=True, said="a primary: it accepts writes")
-    return Finding(
-        subject="role",
-        ok=False,
-        said=f"a replica of {info.get('master_host')}:{info.get('master_port')}: it accepts no writes",
-        advice="point FDSTORE_URL at the primary",
+        return well("role", "a primary: it accepts writes")
+    return problem(
+        "role",
+        f"a replica of {info.get('master_host')}:{info.get('master_port')}: it accepts no writes",
+        "point FDSTORE_URL at the primary",
     )

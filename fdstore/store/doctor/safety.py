@@ -29,6 +29,21 @@ class Finding(Record, frozen=True, kw_only=True):
     note: bool = False
 
 
+def well(subject: str, said: str) -> Finding:
+    """Return the finding of a check that passed."""
+    return Finding(subject=subject, ok=True, said=said)
+
+
+def note(subject: str, said: str, advice: str) -> Finding:
+    """Return the finding of a check that passed, and of what may be improved."""
+    return Finding(subject=subject, ok=True, note=True, said=said, advice=advice)
+
+
+def problem(subject: str, said: str, advice: str) -> Finding:
+    """Return the finding of a check that failed."""
+    return Finding(subject=subject, ok=False, said=said, advice=advice)
+
+
 class Way(NamedTuple):
     """The connection to a store: whether traffic leaves this machine, and how it is protected."""
 
@@ -64,12 +79,11 @@ def password(way: Way) -> Finding:
     """Check that a network store requires a password."""
     if way.has_password or not way.leaves_machine:
         said = "the URL has a password" if way.has_password else "no password; it is on this machine"
-        return Finding(subject="password", ok=True, said=said)
-    return Finding(
-        subject="password",
-        ok=False,
-        said="the URL has none and is not of this machine: anyone who reaches the server can change all data",
-        advice="set `requirepass`, or an aclfile such as deploy/users.acl, and put the password in the URL",
+        return well("password", said)
+    return problem(
+        "password",
+        "the URL has none and is not of this machine: anyone who reaches the server can change all data",
+        "set `requirepass`, or an aclfile such as deploy/users.acl, and put the password in the URL",
     )
 
 
@@ -77,12 +91,11 @@ def encryption(way: Way) -> Finding:
     """Check that traffic over a network is encrypted."""
     if way.has_tls or not way.leaves_machine:
         said = "TLS" if way.has_tls else "no TLS; nothing leaves this machine"
-        return Finding(subject="encryption", ok=True, said=said)
-    return Finding(
-        subject="encryption",
-        ok=False,
-        said="no TLS, and it is not on this machine: texts and the password can be read in transit",
-        advice="set `tls-port` in redis.conf and begin the URL with rediss://, or use a tunnel",
+        return well("encryption", said)
+    return problem(
+        "encryption",
+        "no TLS, and it is not on this machine: texts and the password can be read in transit",
+        "set `tls-port` in redis.conf and begin the URL with rediss://, or use a tunnel",
     )
 
 
@@ -96,19 +109,17 @@ ASKED = ("aof-load-truncated", "appendfsync")
 def torn_log(info: Mapping[str, str], settings: Settings) -> Finding:
     """Check that Redis does not load a torn log without repair."""
     if info.get("aof_enabled") != "1":
-        return Finding(subject="torn log", ok=True, said="there is no append-only file to tear")
+        return well("torn log", "there is no append-only file to tear")
     match settings.get("aof-load-truncated"):
         case "no":
             said = "aof-load-truncated no: a torn append-only file is repaired before Redis serves it"
-            return Finding(subject="torn log", ok=True, said=said)
+            return well("torn log", said)
         case "yes":
-            return Finding(subject="torn log", ok=False, said=TORN_LOG, advice=UNTEAR)
-    return Finding(
-        subject="torn log",
-        ok=True,
-        note=True,
-        said="this user may not read whether a torn append-only file is loaded without repair",
-        advice="check yourself: fdstore redis-cli CONFIG GET aof-load-truncated; it should be no",
+            return problem("torn log", TORN_LOG, UNTEAR)
+    return note(
+        "torn log",
+        "this user may not read whether a torn append-only file is loaded without repair",
+        "check yourself: fdstore redis-cli CONFIG GET aof-load-truncated; it should be no",
     )
 
 
@@ -125,42 +136,37 @@ UNTEAR = (
 def log_writes(info: Mapping[str, str], settings: Settings) -> Finding:
     """Check how many acknowledged writes a power cut can lose."""
     if info.get("aof_enabled") != "1":
-        return Finding(subject="fsync", ok=True, said="there is no append-only file to write")
+        return well("fsync", "there is no append-only file to write")
     match settings.get("appendfsync"):
         case "always":
             said = "appendfsync always: a power cut loses no acknowledged write"
-            return Finding(subject="fsync", ok=True, said=said)
+            return well("fsync", said)
         case "everysec":
-            return Finding(
-                subject="fsync",
-                ok=True,
-                note=True,
-                said="appendfsync everysec: a power cut loses up to a second of writes, a crash none",
-                advice="set appendfsync always if that is too much; writes then wait for the disk",
+            return note(
+                "fsync",
+                "appendfsync everysec: a power cut loses up to a second of writes, a crash none",
+                "set appendfsync always if that is too much; writes then wait for the disk",
             )
         case "no":
-            return Finding(
-                subject="fsync",
-                ok=False,
-                said="appendfsync no: a power cut loses up to 30 s of writes",
-                advice="fdstore redis-cli CONFIG SET appendfsync everysec, and the same in redis.conf",
+            return problem(
+                "fsync",
+                "appendfsync no: a power cut loses up to 30 s of writes",
+                "fdstore redis-cli CONFIG SET appendfsync everysec, and the same in redis.conf",
             )
     said = "this user may not read how often the append-only file is synced to disk"
     advice = "check yourself: fdstore redis-cli CONFIG GET appendfsync; everysec or always"
-    return Finding(subject="fsync", ok=True, note=True, said=said, advice=advice)
+    return note("fsync", said, advice)
 
 
 def memory_limit(info: Mapping[str, str]) -> Finding:
     """Check that Redis has a memory limit."""
     limit = int(info.get("maxmemory", 0))
     if limit:
-        return Finding(subject="memory limit", ok=True, said=format_size(limit))
-    return Finding(
-        subject="memory limit",
-        ok=True,
-        note=True,
-        said="none: when the machine's memory is full, the system kills Redis or another process",
-        advice="fdstore redis-cli CONFIG SET maxmemory 2gb (half of the memory), and the same in redis.conf",
+        return well("memory limit", format_size(limit))
+    return note(
+        "memory limit",
+        "none: when the machine's memory is full, the system kills Redis or another process",
+        "fdstore redis-cli CONFIG SET maxmemory 2gb (half of the memory), and the same in redis.conf",
     )
 
 
@@ -185,7 +191,7 @@ def known_flaws(info: Mapping[str, str], way: Way) -> Finding:
     name, release = software(info).lower(), software_version(info) or "0"
     if not is_flawed(name, release):
         known = f"{name} {release} has none of the known vulnerabilities in Lua"
-        return Finding(subject="known flaws", ok=True, said=known)
+        return well("known flaws", known)
     line = release.rpartition(".")[0]
     fixed = next((each for each in _FIXED[name] if each[:2] == _numbers(release)[:2]), None)
     upgrade = ".".join(map(str, fixed or _FIXED[name][-1]))

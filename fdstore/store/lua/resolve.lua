@@ -65,7 +65,7 @@ local function group_before(part, position)
   return low * GROUP_PAGES + 1
 end
 
--- The bytes before a group, and those of its rows, as text; nil if they are not stored.
+-- The bytes before a group, and those of its rows, as text; nil for a short index.
 local function sizes_of(group)
   local value = redis.call('HGET', index, string.format('%d', group * GROUP_PAGES + 1))
   -- a short index is in the record, and has none; the last row has at most 400 characters
@@ -86,11 +86,11 @@ local function page_size(page)
 end
 
 -- The page that holds a byte of `first_page` or after it, and the bytes before that page. The sizes of the pages of
--- a row are asked of Redis; where those of groups are not stored (by the first version), of all pages.
+-- a row are asked of Redis.
 local function page_of_byte(position, first_page)
   local low, high = math.floor((first_page - 1) / GROUP_PAGES), math.floor((pages - 1) / GROUP_PAGES)
   local sizes, later = sizes_of(low), low < high and sizes_of(low + 1)
-  if not sizes then
+  if not sizes then -- a short index
     low = 0
   elseif later and tonumber(string.match(later, '%d+')) > position then
     high = low
@@ -98,10 +98,7 @@ local function page_of_byte(position, first_page)
   while low < high do
     local middle = math.ceil((low + high) / 2)
     local found = sizes_of(middle)
-    if not found then
-      low, sizes = 0, nil
-      break
-    elseif tonumber(string.match(found, '%d+')) <= position then
+    if found and tonumber(string.match(found, '%d+')) <= position then
       low, sizes = middle, found
     else
       high = middle - 1

@@ -8,12 +8,12 @@ collector, or by the creation of a tree of that name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 
 from fdstore.errors import DamagedRecord, NotFound, OlderFormat
 from fdstore.records import DroppedTree
-from fdstore.store.keys import TreeKeys, check_root
+from fdstore.store.keys import TreeKeys, check_root, in_pieces
 from fdstore.store.outcomes import outcome
 from fdstore.store.processes.processes import cancel
 from fdstore.store.record_format import FORMAT, check_format, replies_or_damage, show_bytes
@@ -82,10 +82,6 @@ def _drop_staged(tree: TreeKeys) -> Operation[None]:
     [ops] = yield from replies_or_damage([("HKEYS", tree.staged)])
     if not isinstance(ops, list) or not ops:
         return
-    for piece in _pieces([key for op in ops for key in tree.staging(show_bytes(op))]):
+    for piece in in_pieces(key for op in ops for key in tree.staging(show_bytes(op))):
         yield [("UNLINK", *piece)]
     yield [("UNLINK", tree.staged)]
-
-
-def _pieces(keys: list[str]) -> Iterator[list[str]]:
-    return (keys[start : start + PIECE] for start in range(0, len(keys), PIECE))

@@ -11,12 +11,12 @@ from fdstore.end_reasons import SPAWN_LIMIT
 from fdstore.errors import SpawnLimit
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import processes
-from fdstore.store.processes.processes import Program
+from fdstore.store.processes.processes import StoredProgram
 from fdstore.wire.operation import Batch, Operation
 
 
 def create_copies(
-    handle: ProcessHandle, briefs: list[tuple[str, str]], program: Program, call_id: str
+    handle: ProcessHandle, briefs: list[tuple[str, str]], program: StoredProgram, call_id: str
 ) -> Operation[list[ProcessHandle]]:
     """Create one copy of this process for each brief (JSON, and its title), ready to run, keyed by the
     tool call.

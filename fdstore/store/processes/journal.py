@@ -93,7 +93,7 @@ def read(prefix: str, process: str, count: int | None = None) -> Operation[list[
     return list(records)
 
 
-class Window(Record, frozen=True, kw_only=True):
+class JournalWindow(Record, frozen=True, kw_only=True):
     """A part of a journal: its `records`, the position of the first one (from 0), the length of the journal,
     the process at that time, and the Redis time. `input` and `codes` are those of a pipeline: what it reads,
     and the exit codes of its stages once all have ended."""
@@ -112,7 +112,7 @@ MAX_WINDOW_BYTES = 2_000_000
 """No more records are read after this many bytes, so that huge records do not fill the memory."""
 
 
-def read_window(prefix: str, process: str, start: int, count: int) -> Operation[Window]:
+def read_window(prefix: str, process: str, start: int, count: int) -> Operation[JournalWindow]:
     """Return up to `count` records from position `start` on; a negative one counts from the end. Fewer if
     they are large, but at least one if there is one. One round trip for `RECORDS_AT_ONCE` records, and one
     more to count from the end. Raises `NotFound`, `DamagedRecord`."""
@@ -137,7 +137,7 @@ def read_window(prefix: str, process: str, start: int, count: int) -> Operation[
         if not found:
             break
         records += found
-    return Window(
+    return JournalWindow(
         process=record,
         now=seconds_of(time),
         length=max(length, first + len(records)),

@@ -10,8 +10,9 @@ expires or, for a ready process, when its wake-up counts as lost.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -34,6 +35,8 @@ from fdstore.store.record_format import (
 )
 from fdstore.wire.operation import Batch, Operation, Value, new_op
 from fdstore.wire.scripts import script, text
+
+T = TypeVar("T")
 
 LEASE_S = 10.0
 RENEW_EVERY_S = 3.0
@@ -232,33 +235,44 @@ class DueProcesses(msgspec.Struct, frozen=True):
 def find_due(prefix: str, trees: list[str], now_s: float) -> Operation[DueProcesses]:
     """Return the processes of these trees that must be checked: their time has come, or it is further away
     than it can be, because the Redis clock was set back. Two round trips at most, if no tree is damaged."""
-    keys = [TreeKeys(prefix, tree) for tree in trees]
-    due: Batch = [("ZRANGEBYSCORE", each.leases, "-inf", f"{now_s:.6f}") for each in keys]
-    later: Batch = [
-        ("ZRANGEBYSCORE", each.leases, f"({now_s + 2 * LEASE_S:.6f}", "+inf", "WITHSCORES") for each in keys
-    ]
-    replies = yield from replies_or_damage(due + later)
-    found = DueProcesses([], [])
-    for tree, reply in zip(keys, replies, strict=False):
+    keys = {tree.leases: tree for tree in (TreeKeys(prefix, name) for name in trees)}
+    due, later, damaged = yield from read_schedule(keys, now_s, LEASE_S, member_of, "process")
+    return DueProcesses(due + (yield from _due_too_late(later)), damaged)
+
+
+def read_schedule(
+    keys: dict[str, TreeKeys],
+    now_s: float,
+    longest_s: float,
+    read: Callable[[TreeKeys, bytes], T | None],
+    kind: str,
+) -> Operation[tuple[list[T], list[tuple[T, float]], list[tuple[str, Unreadable]]]]:
+    """Return what is due of these sorted sets, whose scores are times, what is due in more than twice
+    `longest_s`, with the seconds until then, and what cannot be read, with its tree. `read` decodes a member,
+    None if it is no `kind` of that tree."""
+    batch: Batch = [("ZRANGEBYSCORE", key, "-inf", f"{now_s:.6f}") for key in keys]
+    batch += [("ZRANGEBYSCORE", key, f"({now_s + 2 * longest_s:.6f}", "+inf", "WITHSCORES") for key in keys]
+    replies = yield from replies_or_damage(batch)
+    due: list[T] = []
+    damaged: list[tuple[str, Unreadable]] = []
+    for (key, tree), reply in zip(keys.items(), replies, strict=False):
         if isinstance(reply, DamagedRecord):
-            found.unreadable.append((tree.tree, unreadable(reply)))
+            damaged.append((tree.tree, unreadable(reply)))
             continue
         for name in reply:
-            member = member_of(tree, name)
-            if member is not None:
-                found.processes.append(member)
+            if (member := read(tree, name)) is not None:
+                due.append(member)
             else:
-                problem = f"{show_bytes(name)} is not a process of this tree"
-                found.unreadable.append((tree.tree, Unreadable(what=tree.leases, problem=problem)))
-    scored = [
+                problem = f"{show_bytes(name)} is not a {kind} of this tree"
+                damaged.append((tree.tree, Unreadable(what=key, problem=problem)))
+    later = [
         (member, float(score) - now_s)
-        for tree, reply in zip(keys, replies[len(keys) :], strict=True)
+        for tree, reply in zip(keys.values(), replies[len(keys) :], strict=True)
         if not isinstance(reply, DamagedRecord)
         for name, score in zip(reply[::2], reply[1::2], strict=True)
-        if (member := member_of(tree, name))
+        if (member := read(tree, name)) is not None
     ]
-    found.processes.extend((yield from _due_too_late(scored)))
-    return found
+    return due, later, damaged
 
 
 def _due_too_late(scored: list[tuple[ProcessKeys, float]]) -> Operation[list[ProcessKeys]]:

@@ -18,30 +18,28 @@ from fdstore.records import TOKEN_COUNTS, ModelPrice, ProcessRecord, Survey, Tre
 from fdstore.store.clock import seconds_of
 from fdstore.store.content_info import pairs
 from fdstore.store.keys import (
-    AT_ONCE,
     ProcessKeys,
     TreeKeys,
-    check_process,
     check_root,
-    is_root,
+    in_pieces,
     member_of,
     process_keys,
 )
 from fdstore.store.record_format import (
-    SKIPPABLE,
     UNREADABLE,
     decoding,
     replies_or_damage,
+    required,
     show_bytes,
+    skipping,
     timestamp,
     unreadable,
     whole_number,
 )
-from fdstore.store.tree_facts import decode_tree
+from fdstore.store.tree_facts import decode_tree, tree_names
 from fdstore.store.trees.troubles import Troubles, decode_troubles
 from fdstore.text.numbers import MAX_INTEGER
 from fdstore.wire.operation import Operation
-from fdstore.wire.scripts import text
 
 log = logging.getLogger("fdstore.store")
 
@@ -93,16 +91,12 @@ def decode_reply(process: str, flat: list[bytes]) -> tuple[ProcessRecord, dict[s
 
 def record(prefix: str, process: str) -> Operation[ProcessRecord]:
     """Return the current record of a process. Raises `NotFound`, `DamagedRecord`."""
-    keys = process_keys(prefix, check_process(process))
-    [flat] = yield [("HGETALL", keys.record)]
-    if not flat:
-        raise (yield from missing(keys))
-    return decode_reply(process, flat)[0]
+    return (yield from record_at(prefix, process))[0]
 
 
 def record_at(prefix: str, process: str) -> Operation[tuple[ProcessRecord, float]]:
     """Return the current record of a process, and the Redis time. Raises as `record`."""
-    keys = process_keys(prefix, check_process(process))
+    keys = process_keys(prefix, process)
     flat, now = yield [("HGETALL", keys.record), ("TIME",)]
     if not flat:
         raise (yield from missing(keys))
@@ -116,7 +110,7 @@ def missing(keys: ProcessKeys) -> Operation[NotFound]:
     return NotFound(f"process {keys.process}", tuple(map(show_bytes, members or trees)))
 
 
-class Answer(msgspec.Struct, frozen=True):
+class ProcessAnswer(msgspec.Struct, frozen=True):
     """The result of a process: its record, and its answer as a short text or as a descriptor of its parent
     (its own, for a root)."""
 
@@ -125,7 +119,7 @@ class Answer(msgspec.Struct, frozen=True):
     fd: str | None
 
 
-def answer_of(prefix: str, process: str) -> Operation[Answer]:
+def answer_of(prefix: str, process: str) -> Operation[ProcessAnswer]:
     """Return the result of a process; before its end, with an empty answer. Raises as `answers_of`."""
     [answer] = yield from answers_of(prefix, [process])
     return answer
@@ -133,7 +127,7 @@ def answer_of(prefix: str, process: str) -> Operation[Answer]:
 
 def answers_of(
     prefix: str, processes: Sequence[str], read: Mapping[str, list[bytes]] | None = None
-) -> Operation[list[Answer]]:
+) -> Operation[list[ProcessAnswer]]:
     """Return the results of these processes; before its end, one with an empty answer. `read`: their hashes,
     if they were read already. One round trip, or none. Raises `NotFound`, `DamagedRecord`."""
     keys = [process_keys(prefix, process) for process in processes]
@@ -146,7 +140,7 @@ def answers_of(
         if not flat:
             raise (yield from missing(each))
         found, fields = decode_reply(each.process, flat)
-        answers.append(Answer(found, fields.get("answer", ""), fields.get("answer_fd") or None))
+        answers.append(ProcessAnswer(found, fields.get("answer", ""), fields.get("answer_fd") or None))
     return answers
 
 
@@ -178,17 +172,12 @@ def _with_members(trees: list[tuple[TreeKeys, TreeRecord, list[bytes]]]) -> Oper
                 problem = f"{show_bytes(name)} is not a process of this tree"
                 damaged[number].append(Unreadable(what=keys.processes, problem=problem))
     members: list[list[ProcessRecord]] = [[] for _ in trees]
-    for start in range(0, len(wanted), AT_ONCE):
-        some = wanted[start : start + AT_ONCE]
+    for some in in_pieces(wanted):
         replies = yield from replies_or_damage([("HGETALL", process.record) for _, process in some])
         for (number, process), reply in zip(some, replies, strict=True):
-            try:
-                if isinstance(reply, DamagedRecord):
-                    raise reply
-                if reply:
+            with skipping(damaged[number]):
+                if required(reply):
                     members[number].append(decode_reply(process.process, reply)[0])
-            except DamagedRecord as error:
-                damaged[number].append(unreadable(error))
     return [
         msgspec.structs.replace(record, members=tuple(of_one), unreadable=tuple(problems))
         for (_, record, _), of_one, problems in zip(trees, members, damaged, strict=True)
@@ -200,22 +189,18 @@ def survey(prefix: str, *, with_processes: bool = True) -> Operation[Survey]:
     trips for some hundred trees and processes, one for 500 trees without their processes."""
     found = Survey(trees=[], unreadable=[])
     names = yield from tree_names(prefix, found.unreadable)
-    for start in range(0, len(names), AT_ONCE):
-        trees = [TreeKeys(prefix, name) for name in names[start : start + AT_ONCE]]
+    for some in in_pieces(names):
+        trees = [TreeKeys(prefix, name) for name in some]
         records = yield from replies_or_damage([("HGETALL", keys.record) for keys in trees])
         members: list[Any] = [[]] * len(trees)
         if with_processes:
             members = yield from replies_or_damage([("ZRANGE", keys.processes, 0, -1) for keys in trees])
         readable: list[tuple[TreeKeys, TreeRecord, list[bytes]]] = []
         for keys, flat, names_of in zip(trees, records, members, strict=True):
-            try:
-                for reply in (flat, names_of):
-                    if isinstance(reply, DamagedRecord):
-                        raise reply
-                if flat:  # else it has just been removed, or is not created yet
-                    readable.append((keys, decode_tree(keys.tree, flat), names_of))
-            except SKIPPABLE as error:
-                found.unreadable.append(unreadable(error))
+            with skipping(found.unreadable):
+                # without a record it has just been removed, or is not created yet
+                if required(flat):
+                    readable.append((keys, decode_tree(keys.tree, flat), required(names_of)))
         found.trees.extend((yield from _with_members(readable)))
     for tree in found.trees:
         found.unreadable.extend(tree.unreadable)
@@ -227,19 +212,6 @@ def log_unreadable(found: Survey) -> Survey:
     for each in found.unreadable:
         log.warning("%s cannot be read: %s", each.what, each.problem)
     return found
-
-
-def tree_names(prefix: str, damaged: list[Unreadable] | None = None) -> Operation[list[str]]:
-    """Return the names of all trees; add invalid entries to `damaged`."""
-    key = TreeKeys(prefix, "").trees
-    [entries] = yield [("ZRANGE", key, 0, -1)]
-    names = []
-    for entry in entries:
-        if is_root(entry):
-            names.append(text(entry))
-        elif damaged is not None:
-            damaged.append(Unreadable(what=key, problem=f"{show_bytes(entry)} is not a tree"))
-    return sorted(names)
 
 
 class TreeHoldings(msgspec.Struct, frozen=True):

@@ -39,12 +39,13 @@ from fdstore.store.record_format import (
     show_bytes,
     timestamp,
 )
-from fdstore.store.tree_limits import DAY_S, check_limits, due_at, fresh_name
+from fdstore.store.tree_limits import check_limits, due_at, fresh_name
 from fdstore.store.trees.ceilings import apply_to_tree, run_with_ceilings
 from fdstore.store.trees.ceilings import parse as ceilings_in
 from fdstore.store.trees.collect_trees import collect_tree, due_names, trees_of
 from fdstore.telemetry.tracing import traceparent
 from fdstore.text.growth import empty_index
+from fdstore.text.quantities import DAY_S
 from fdstore.text.words import joined_words
 from fdstore.wire.operation import Command, Operation, new_op
 from fdstore.wire.scripts import script, text
@@ -62,7 +63,7 @@ RELEASE_PIECE = 500
 """Descriptors that an end releases in one step, so that Redis is not blocked for long."""
 
 
-class Program(msgspec.Struct, frozen=True):
+class StoredProgram(msgspec.Struct, frozen=True):
     """The program of an agent's process: its name, the bundle that contains it (JSON and digest), and the
     price of its model."""
 
@@ -77,10 +78,10 @@ class Program(msgspec.Struct, frozen=True):
         return b"" if self.price is None else msgspec.json.encode(self.price)
 
 
-NO_PROGRAM = Program("", "", "")
+NO_PROGRAM = StoredProgram("", "", "")
 
 
-class Output(msgspec.Struct, frozen=True):
+class ChildStream(msgspec.Struct, frozen=True):
     """A stream created with a child, for the child's text. The parent holds it; `source` is its source."""
 
     source: str
@@ -106,7 +107,7 @@ def open_root(
     fresh: bool = False,
     exact: bool = False,
     first_fd: int = 1,
-    program: Program = NO_PROGRAM,
+    program: StoredProgram = NO_PROGRAM,
 ) -> Operation[ProcessHandle]:
     """Open a root process, or create it with its tree and the number of its first descriptor.
 
@@ -240,10 +241,10 @@ def create_child(
     share: list[str] | None,
     *,
     state: ProcessState = "open",
-    program: Program = NO_PROGRAM,
+    program: StoredProgram = NO_PROGRAM,
     brief: str = "",
     title: str = "",
-    output: Output | None = None,
+    output: ChildStream | None = None,
     call_id: str | None = None,
 ) -> Operation[ProcessHandle]:
     """Create a child process that holds the shared descriptors (all of them for None) under the same ids.
@@ -271,7 +272,7 @@ def create_child(
     return new
 
 
-def _empty(output: Output) -> tuple[str, int, str]:
+def _empty(output: ChildStream) -> tuple[str, int, str]:
     size = check_page_size(output.page_size)
     return check_source(output.source), size, empty_index(size)
 

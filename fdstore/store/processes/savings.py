@@ -16,14 +16,16 @@ from collections.abc import Sequence
 from contextlib import suppress
 from datetime import date
 
-from fdstore.errors import DamagedRecord, FDStoreError
+from fdstore.errors import FDStoreError
 from fdstore.records import Record, Unreadable
 from fdstore.store.content_info import pairs
-from fdstore.store.keys import AT_ONCE, ProcessKeys, TreeKeys, member_of, process_keys
+from fdstore.store.keys import ProcessKeys, TreeKeys, in_pieces, member_of, process_keys
 from fdstore.store.process_handle import ProcessHandle
-from fdstore.store.processes.process_records import missing, tree_names
-from fdstore.store.record_format import SKIPPABLE, decoding, replies_or_damage, unreadable, whole_number
+from fdstore.store.processes.process_records import missing
+from fdstore.store.record_format import decoding, replies_or_damage, required, skipping, whole_number
+from fdstore.store.tree_facts import tree_names
 from fdstore.text.layout import show_controls
+from fdstore.text.quantities import DAY_S
 from fdstore.text.tokens import estimate_tokens
 from fdstore.wire.operation import Operation
 from fdstore.wire.scripts import script
@@ -61,6 +63,10 @@ class Saved(Record, frozen=True, kw_only=True):
     cleared: int = 0
     cleared_chars: int = 0
     cleared_tokens: int = 0
+
+
+COUNTED = ("kept", "kept_chars", "kept_tokens", "read", "read_chars", "read_tokens")
+"""The numbers of a field of the hash."""
 
 
 class Savings(Record, frozen=True, kw_only=True):
@@ -124,22 +130,19 @@ def read_savings(prefix: str, process: str | None = None) -> Operation[Savings]:
     else:
         trees = [TreeKeys(prefix, name) for name in (yield from tree_names(prefix))]
     found = Savings(rows=[], unreadable=[])
-    for start in range(0, len(trees), AT_ONCE):
-        some = trees[start : start + AT_ONCE]
+    for some in in_pieces(trees):
         replies = yield from replies_or_damage([("ZRANGE", tree.processes, 0, -1) for tree in some])
         members: list[ProcessKeys] = []
         for tree, names in zip(some, replies, strict=True):
-            if isinstance(names, DamagedRecord):
-                found.unreadable.append(unreadable(names))
-                continue
-            members += [
-                each
-                for name in names
-                if (each := member_of(tree, name)) is not None
-                and (process is None or f"{each.process}.".startswith(f"{process}."))
-            ]
-        for first in range(0, len(members), AT_ONCE):
-            read = yield from read_of(members[first : first + AT_ONCE])
+            with skipping(found.unreadable):
+                members += [
+                    each
+                    for name in required(names)
+                    if (each := member_of(tree, name)) is not None
+                    and (process is None or f"{each.process}.".startswith(f"{process}."))
+                ]
+        for few in in_pieces(members):
+            read = yield from read_of(few)
             found.rows.extend(read.rows)
             found.unreadable.extend(read.unreadable)
     return found
@@ -150,13 +153,8 @@ def read_of(processes: Sequence[ProcessKeys]) -> Operation[Savings]:
     found = Savings(rows=[], unreadable=[])
     replies = yield from replies_or_damage([("HGETALL", keys.saved) for keys in processes])
     for keys, flat in zip(processes, replies, strict=True):
-        try:
-            if isinstance(flat, DamagedRecord):
-                raise flat
-            with decoding(f"the savings of process {keys.process}"):
-                found.rows.extend([_row(keys.process, *field) for field in pairs(flat).items()])
-        except SKIPPABLE as error:
-            found.unreadable.append(unreadable(error))
+        with skipping(found.unreadable), decoding(f"the savings of process {keys.process}"):
+            found.rows.extend([_row(keys.process, *field) for field in pairs(required(flat)).items()])
     return found
 
 
@@ -166,7 +164,7 @@ def day_of(seconds: float | None) -> str:
     >>> day_of(1_795_363_200.0)
     '2026-11-22'
     """
-    return _day(0 if seconds is None else int(seconds // 86_400))
+    return _day(0 if seconds is None else int(seconds // DAY_S))
 
 
 def _day(number: int) -> str:
@@ -175,17 +173,6 @@ def _day(number: int) -> str:
 
 def _row(process: str, field: str, value: str) -> Saved:
     number, session, tool = field.split("\t")
-    day = whole_number(number, most=MAX_DAY)
-    kept, kept_chars, kept_tokens, read, read_chars, read_tokens = map(whole_number, value.split(" "))
-    return Saved(
-        process=process,
-        day=_day(day),
-        session=session,
-        tool=tool,
-        kept=kept,
-        kept_chars=kept_chars,
-        kept_tokens=kept_tokens,
-        read=read,
-        read_chars=read_chars,
-        read_tokens=read_tokens,
-    )
+    day = _day(whole_number(number, most=MAX_DAY))
+    counts = dict(zip(COUNTED, map(whole_number, value.split(" ")), strict=True))
+    return Saved(process=process, day=day, session=session, tool=tool, **counts)

@@ -24,13 +24,13 @@ BLOCK_S = 5.0
 """The time that a reader waits for a wake-up before it polls."""
 
 
-def wait_for_more(view: ContentInfo, seconds: float, *other_events: str) -> Operation[None]:
-    """Wait until an open content has grown since this view, or ended, or its writer's lease expires; at
+def wait_for_more(info: ContentInfo, seconds: float, *other_events: str) -> Operation[None]:
+    """Wait until an open content has grown since `info`, or ended, or its writer's lease expires; at
     most `seconds`. An event in one of the streams `other_events` ends the wait as well."""
-    pause = max(0.01, min(seconds, BLOCK_S, view.writer_left_s))
-    d = view.descriptor
+    pause = max(0.01, min(seconds, BLOCK_S, info.writer_left_s))
+    d = info.descriptor
     seen = f"{d.bytes if d.kind == 'bytes' else d.chars}-1"
-    events = view.keys.events
+    events = info.keys.events
     streams = (events, *other_events, seen, *("0" for _ in other_events))
     yield Block(("XREAD", "BLOCK", max(1, int(pause * 1000)), "STREAMS", *streams), pause)
 
@@ -43,11 +43,11 @@ def wait_for_change(
     `NotFound`."""
     until = time.monotonic() + wait_s
     while True:
-        view = yield from content_info(handle, fd)
+        info = yield from content_info(handle, fd)
         left = until - time.monotonic()
-        if view.descriptor != seen or view.descriptor.state != "open" or left <= 0:
-            return view.descriptor
-        yield from wait_for_more(view, left)
+        if info.descriptor != seen or info.descriptor.state != "open" or left <= 0:
+            return info.descriptor
+        yield from wait_for_more(info, left)
 
 
 def read_whole(
@@ -76,11 +76,11 @@ def until_complete(handle: ProcessHandle, fd: str, part: Part | None, wait_s: fl
     until = time.monotonic() + wait_s
     own_end = [handle.keys.events] if handle.attempt else []
     while True:
-        view = yield from content_info(handle, fd)
+        info = yield from content_info(handle, fd)
         left = until - time.monotonic()
-        if left <= 0 or _is_whole(view, part):
+        if left <= 0 or _is_whole(info, part):
             return
-        yield from wait_for_more(view, left, *own_end)
+        yield from wait_for_more(info, left, *own_end)
         if own_end:
             yield from check_held(handle)
 
@@ -94,8 +94,8 @@ def check_wait(wait_s: object) -> float:
     return float(wait_s)
 
 
-def _is_whole(view: ContentInfo, part: Part | None) -> bool:
-    d = view.descriptor
+def _is_whole(info: ContentInfo, part: Part | None) -> bool:
+    d = info.descriptor
     if d.state != "open":
         return True
     if part is None:
@@ -107,5 +107,5 @@ def _is_whole(view: ContentInfo, part: Part | None) -> bool:
         return d.pages > part.last
     if part.mode == "char":
         return d.chars >= part.last
-    ended = d.lines if (view.last_page or b"").endswith(b"\n") else d.lines - 1
+    ended = d.lines if (info.last_page or b"").endswith(b"\n") else d.lines - 1
     return ended >= part.last

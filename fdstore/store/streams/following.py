@@ -62,17 +62,17 @@ class Follower(Generic[T]):
         while True:
             located = None
             if position.page:
-                view = yield from content_info(self._handle, self._fd)
+                info = yield from content_info(self._handle, self._fd)
             else:
-                view, located = yield from unit.resolve(self._handle, self._fd, position.offset)
-            if position.content not in ("", view.content):
+                info, located = yield from unit.resolve(self._handle, self._fd, position.offset)
+            if position.content not in ("", info.content):
                 raise Conflict(self._fd, "other")
-            unit.check(view)
-            d, size = view.descriptor, unit.size(view.descriptor)
+            unit.check(info)
+            d, size = info.descriptor, unit.size(info.descriptor)
             if position.offset < size:
                 if not position.page:
-                    position = unit.locate(view, position.offset, located)
-                return (yield from self._piece(view, position))
+                    position = unit.locate(info, position.offset, located)
+                return (yield from self._piece(info, position))
             if position.page and position.offset > size:
                 raise StoreLostData(self._fd, f"it has {size} {unit.name}s, fewer than were read")
             if d.state != "open" and position.offset > size:
@@ -83,20 +83,20 @@ class Follower(Generic[T]):
             if d.state == "sealed" or left <= 0:
                 self.ended = d.state == "sealed"
                 return unit.empty
-            yield from wait_for_more(view, left)
+            yield from wait_for_more(info, left)
 
-    def _piece(self, view: ContentInfo, position: _Position) -> Operation[T]:
-        unit, d = self._unit, view.descriptor
+    def _piece(self, info: ContentInfo, position: _Position) -> Operation[T]:
+        unit, d = self._unit, info.descriptor
         # at least two pages: the first may hold nothing after the position
         window = max(2, WINDOW_BYTES * d.pages // max(d.bytes, 1))
         last = min(d.pages, position.page + window - 1)
-        pages = yield from collect(view, range(position.page, last + 1))
+        pages = yield from collect(info, range(position.page, last + 1))
         new, in_last = unit.cut(pages, position.offset - position.before)
         if not new:  # otherwise a follower would loop for ever
             raise ValueError(f"its pages have fewer than its {unit.size(d)} {unit.name}s")
         reached = position.offset + len(new)
         # the last page may still grow, so the next piece starts by reading it again
-        self._position = _Position(reached, last, reached - in_last, view.content)
+        self._position = _Position(reached, last, reached - in_last, info.content)
         self.ended = d.state == "sealed" and reached >= unit.size(d)
         return new
 
@@ -132,13 +132,13 @@ class _Unit(Protocol[T_co]):
 
     def size(self, d: Descriptor) -> int: ...
 
-    def check(self, view: ContentInfo) -> None: ...
+    def check(self, info: ContentInfo) -> None: ...
 
     def resolve(
         self, handle: ProcessHandle, fd: str, offset: int
     ) -> Operation[tuple[ContentInfo, bytes | None]]: ...
 
-    def locate(self, view: ContentInfo, offset: int, located: bytes | None) -> _Position: ...
+    def locate(self, info: ContentInfo, offset: int, located: bytes | None) -> _Position: ...
 
     def cut(self, pages: list[bytes], skip: int) -> tuple[T_co, int]:
         """Return what is in these pages after the first `skip`, and the size of the last page."""
@@ -150,20 +150,20 @@ class _Characters:
     def size(self, d: Descriptor) -> int:
         return d.chars
 
-    def check(self, view: ContentInfo) -> None:
-        view.require_text()
+    def check(self, info: ContentInfo) -> None:
+        info.require_text()
 
     def resolve(
         self, handle: ProcessHandle, fd: str, offset: int
     ) -> Operation[tuple[ContentInfo, bytes | None]]:
         return resolve(handle, fd, unit="chars", first=offset + 1, last=offset + 1)
 
-    def locate(self, view: ContentInfo, offset: int, located: bytes | None) -> _Position:
-        group = view.group_at("chars", offset + 1)
+    def locate(self, info: ContentInfo, offset: int, located: bytes | None) -> _Position:
+        group = info.group_at("chars", offset + 1)
         if group is None:
-            raise ContentGone(view.descriptor.fd)
+            raise ContentGone(info.descriptor.fd)
         start = group.before(group.page_of_char(offset + 1))
-        return _Position(offset, start.page, start.chars, view.content)
+        return _Position(offset, start.page, start.chars, info.content)
 
     def cut(self, pages: list[bytes], skip: int) -> tuple[str, int]:
         return b"".join(pages).decode("utf-8")[skip:], len(pages[-1].decode("utf-8"))
@@ -175,7 +175,7 @@ class _Bytes:
     def size(self, d: Descriptor) -> int:
         return d.bytes
 
-    def check(self, view: ContentInfo) -> None:
+    def check(self, info: ContentInfo) -> None:
         pass
 
     def resolve(
@@ -183,13 +183,13 @@ class _Bytes:
     ) -> Operation[tuple[ContentInfo, bytes | None]]:
         return resolve(handle, fd, unit="bytes", first=offset, last=offset)
 
-    def locate(self, view: ContentInfo, offset: int, located: bytes | None) -> _Position:
-        d = view.descriptor
+    def locate(self, info: ContentInfo, offset: int, located: bytes | None) -> _Position:
+        d = info.descriptor
         if d.kind == "bytes":
             page = offset // d.page_size + 1
-            return _Position(offset, page, (page - 1) * d.page_size, view.content)
+            return _Position(offset, page, (page - 1) * d.page_size, info.content)
         page, before, _ = map(int, (located or b"").split())
-        return _Position(offset, page, before, view.content)
+        return _Position(offset, page, before, info.content)
 
     def cut(self, pages: list[bytes], skip: int) -> tuple[bytes, int]:
         return b"".join(pages)[skip:], len(pages[-1])

@@ -42,6 +42,7 @@ from fdstore.text.growth import Change, GrowingBytes, GrowingText, empty_index
 from fdstore.text.index import group_of
 from fdstore.text.media_types import BYTES_TYPE, type_of_bytes
 from fdstore.text.numbers import MAX_INTEGER
+from fdstore.text.quantities import DAY_S
 from fdstore.text.words import joined_words
 from fdstore.wire.operation import Batch, Operation, Receive, Send, Value, new_op
 from fdstore.wire.scripts import decision_in, hset_if_accepted, script, text
@@ -214,17 +215,8 @@ class StreamAppender:
         [reply] = yield [
             script("seal")(
                 (keys.tree.record, keys.record, self._keys.record, answer_key),
-                *(
-                    answer_field,
-                    self._handle.attempt,
-                    self._content,
-                    self.fd,
-                    self._writer,
-                    state,
-                    exit_code,
-                    reason,
-                    chain,
-                ),
+                *(answer_field, self._handle.attempt, self._content, self.fd),
+                *(self._writer, state, exit_code, reason, chain),
             )
         ]
         outcome(reply, self._handle.id)
@@ -267,20 +259,20 @@ def open_stream(
 def resume(handle: ProcessHandle, fd: str) -> Operation[StreamAppender]:
     """Return an appender for a stream that the process itself writes, positioned at its end. Two round
     trips. Raises `NotFound`, `StreamClosed`; the first append checks that the process may write it."""
-    view, _ = yield from resolve(handle, fd)
-    d = view.descriptor
-    if view.last_page is None or d.state != "open":
+    info, _ = yield from resolve(handle, fd)
+    d = info.descriptor
+    if info.last_page is None or d.state != "open":
         raise StreamClosed(fd, d.state)
     growth: GrowingText | GrowingBytes
     if d.kind == "bytes":
-        growth = GrowingBytes.resumed(d.page_size, d.pages, view.last_page, d.bytes)
+        growth = GrowingBytes.resumed(d.page_size, d.pages, info.last_page, d.bytes)
     else:
-        [group] = yield [("HGET", view.keys.index, group_of(d.pages))]
+        [group] = yield [("HGET", info.keys.index, group_of(d.pages))]
         if group is None:
             raise NotFound(fd)
-        growth = GrowingText.resumed(d.page_size, d.pages, view.last_page, d.bytes, group)
+        growth = GrowingText.resumed(d.page_size, d.pages, info.last_page, d.bytes, group)
     writer = secrets.token_hex(8)
-    return StreamAppender(handle, fd, view.content, growth, writer, None, media_type=d.media_type)
+    return StreamAppender(handle, fd, info.content, growth, writer, None, media_type=d.media_type)
 
 
 @reads_content
@@ -295,11 +287,7 @@ def resume_output(handle: ProcessHandle, fd: str) -> Operation[StreamAppender | 
     if state != b"open":
         return None
     # this process is the only writer, so the stream is unchanged since the last reply, or gone
-    size, count, stored_bytes = (
-        whole_number(page_size or b"", 1),
-        whole_number(pages or b"", 1),
-        whole_number(size_bytes or b""),
-    )
+    size, count = (whole_number(each or b"", 1) for each in (page_size, pages))
     (last, beyond), group = yield [
         ("HMGET", keys.pages, count, count + 1),
         ("HGET", keys.index, group_of(count)),
@@ -309,7 +297,7 @@ def resume_output(handle: ProcessHandle, fd: str) -> Operation[StreamAppender | 
     if tail:
         # bytes after it were left by a torn log, see lua/common.lua
         last = (last + (beyond or b""))[: whole_number(tail)]
-    growth = GrowingText.resumed(size, count, last, stored_bytes, group)
+    growth = GrowingText.resumed(size, count, last, whole_number(size_bytes or b""), group)
     return StreamAppender(handle, fd, content, growth, secrets.token_hex(8), None)
 
 
@@ -327,7 +315,7 @@ def _output(handle: ProcessHandle, fd: str) -> str:
 
 def check_lease(lease_s: object) -> float:
     """Return a valid lease in seconds. Raises `InvalidArgument`."""
-    if isinstance(lease_s, bool) or not isinstance(lease_s, (int, float)) or not 0.1 <= lease_s <= 86_400:
+    if isinstance(lease_s, bool) or not isinstance(lease_s, (int, float)) or not 0.1 <= lease_s <= DAY_S:
         raise InvalidArgument("lease_s", "a number of seconds from 0.1 to 86400 is needed")
     return float(lease_s)
 

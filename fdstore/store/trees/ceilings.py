@@ -30,12 +30,13 @@ from fdstore.errors import (
     quoted,
 )
 from fdstore.records import Record, TreeLimits
-from fdstore.store.keys import TreeKeys, is_root
+from fdstore.store.keys import TreeKeys, in_pieces
 from fdstore.store.process_handle import CEILINGS_EVERY_S, ProcessHandle
 from fdstore.store.record_format import decoding, limits_of, replies_or_damage, show_bytes, whole_number
+from fdstore.store.tree_facts import tree_names
 from fdstore.text.numbers import BYTE_UNITS, COUNT_UNITS, MAX_INTEGER, parse_number
 from fdstore.wire.operation import Alongside, Batch, Command, Operation
-from fdstore.wire.scripts import script, text
+from fdstore.wire.scripts import script
 
 NONE = "none"
 """The value that turns a ceiling off, even one with a default."""
@@ -45,9 +46,6 @@ TEXT_OVERHEAD = 1.07
 
 CEILINGS_AGAIN_S = 5.0
 """The time after which a client that failed to read the ceilings reads them again."""
-
-AT_A_TIME = 500
-"""Trees read in one round trip."""
 
 
 class Ceiling(Record, frozen=True, kw_only=True):
@@ -249,13 +247,13 @@ def _obey(tree: TreeKeys, ceilings: Ceilings, record: list[bytes | None]) -> Ope
 def apply_to_all(prefix: str) -> Operation[int]:
     """Apply the ceilings to every tree now. Return how many trees changed their limits."""
     ceilings = yield from read(prefix)
-    names = yield from _names(prefix)
+    names = yield from tree_names(prefix)
     total = None
     if ceilings.get("bytes") is not None:
         total = sum((yield from _bytes_of(prefix, names)).values())
     changed = 0
-    for start in range(0, len(names), AT_A_TIME):
-        trees = [TreeKeys(prefix, name) for name in names[start : start + AT_A_TIME]]
+    for piece in in_pieces(names):
+        trees = [TreeKeys(prefix, name) for name in piece]
         records = yield from replies_or_damage([_record_of(tree) for tree in trees])
         batch: Batch = []
         for tree, record in zip(trees, records, strict=True):
@@ -311,15 +309,9 @@ def _obeying(
     return script("obey")((tree.record,), held, requested or held, effective, left, ceiling, at), limits
 
 
-def _names(prefix: str) -> Operation[list[str]]:
-    [names] = yield [("ZRANGE", TreeKeys(prefix, "").trees, 0, -1)]
-    return sorted(text(name) for name in names if is_root(name))
-
-
 def _bytes_of(prefix: str, names: list[str]) -> Operation[dict[str, int]]:
     sizes: dict[str, int] = {}
-    for start in range(0, len(names), AT_A_TIME):
-        piece = names[start : start + AT_A_TIME]
+    for piece in in_pieces(names):
         batch: Batch = [("HGET", TreeKeys(prefix, name).record, "bytes") for name in piece]
         found = yield from replies_or_damage(batch)
         sizes |= {name: _size_in(each) for name, each in zip(piece, found, strict=True)}
@@ -338,5 +330,5 @@ def _size_in(reply: bytes | DamagedRecord | None) -> int:
 
 def stored_bytes(prefix: str) -> Operation[tuple[int, int]]:
     """Return the number of trees, and the bytes of text they hold."""
-    names = yield from _names(prefix)
+    names = yield from tree_names(prefix)
     return len(names), sum((yield from _bytes_of(prefix, names)).values())

@@ -13,8 +13,8 @@ from fdstore.store.contents.resolving import resolve
 from fdstore.store.keys import ProcessKeys, content_keys, is_content, producer_of
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes.process_records import decode_process
-from fdstore.store.record_format import UNREADABLE, replies_or_damage, show_bytes
-from fdstore.store.views.usage import Holder
+from fdstore.store.record_format import UNREADABLE, replies_or_damage, required, show_bytes
+from fdstore.store.views.usage import Holder, describe_holders
 from fdstore.wire.operation import Operation
 
 MAX_HOLDERS = 50
@@ -36,26 +36,23 @@ class DescriptorFacts(Record, frozen=True, kw_only=True):
 
 def descriptor_facts(handle: ProcessHandle, fd: str) -> Operation[DescriptorFacts]:
     """Return what is known of a descriptor. Three round trips. Raises `NotFound`, `DamagedRecord`."""
-    view, _ = yield from resolve(handle, fd)
-    tree, content = handle.keys.tree, view.content.encode()
+    info, _ = yield from resolve(handle, fd)
+    tree, content = handle.keys.tree, info.content.encode()
     if not is_content(tree, content):
         raise DamagedRecord(f"{fd} of process {handle.id}", f"{show_bytes(content)} is not a content")
     maker = ProcessKeys(tree, show_bytes(producer_of(content)))
-    holders = content_keys(tree, view.content).holders
+    holders = content_keys(tree, info.content).holders
     count, some, flat, now = yield from replies_or_damage(
         [("SCARD", holders), ("SRANDMEMBER", holders, MAX_HOLDERS), ("HGETALL", maker.record), ("TIME",)]
     )
-    for reply in (count, some):
-        if isinstance(reply, DamagedRecord):
-            raise reply
     # a content that its producer alone holds has no list of holders
-    members = [show_bytes(each) for each in some] or [maker.process]
+    members = [show_bytes(each) for each in required(some)] or [maker.process]
     return DescriptorFacts(
-        descriptor=view.descriptor,
-        content=view.content,
+        descriptor=info.descriptor,
+        content=info.content,
         producer=_producer(maker.process, flat),
-        holder_count=count or 1,
-        holders=tuple((yield from _holders(handle, fd, content, sorted(members)))),
+        holder_count=required(count) or 1,
+        holders=tuple((yield from describe_holders(tree, fd, content, sorted(members)))),
         now_s=seconds_of(now),
     )
 
@@ -69,24 +66,8 @@ def _producer(process: str, flat: list[bytes] | DamagedRecord) -> ProcessRecord 
         return None
 
 
-def _holders(handle: ProcessHandle, fd: str, content: bytes, ids: list[str]) -> Operation[list[Holder]]:
-    # a holder has the content under this id, or under the one it was made with; its other names are not
-    # looked for: that would read its whole table
-    made = f"fd:{show_bytes(content).rpartition('/')[2]}"
-    of = [ProcessKeys(handle.keys.tree, each) for each in ids]
-    reads = [read for each in of for read in (("HGET", each.record, "state"), ("HMGET", each.fds, fd, made))]
-    replies = yield from replies_or_damage(list(reads))
-    found = []
-    for each, state, table in zip(of, replies[::2], replies[1::2], strict=True):
-        named = [None, None] if isinstance(table, DamagedRecord) else table
-        own = next((name for name, held in zip((fd, made), named, strict=True) if held == content), None)
-        known = "unreadable" if isinstance(state, DamagedRecord) else show_bytes(state or b"gone")
-        found.append(Holder(process=each.process, state=known, fd=own))
-    return found
-
-
 def content_of(handle: ProcessHandle, fd: str) -> Operation[tuple[Descriptor, str]]:
     """Return a descriptor, and the id of its content with its creation time, which together never mean
     another text. Raises `NotFound`."""
-    view, _ = yield from resolve(handle, fd)
-    return view.descriptor, f"{view.content}@{view.created.decode('ascii', 'replace')}"
+    info, _ = yield from resolve(handle, fd)
+    return info.descriptor, f"{info.content}@{info.created.decode('ascii', 'replace')}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from fnmatch import translate
 
 import msgspec
@@ -12,10 +13,11 @@ from fdstore.errors import NotFound
 from fdstore.records import ProcessRecord, Unreadable
 from fdstore.store.addresses import SCHEME
 from fdstore.store.keys import TreeKeys, process_keys
-from fdstore.store.processes.process_records import record, tree_names, tree_record
-from fdstore.store.record_format import SKIPPABLE, unreadable
-from fdstore.store.views.usage import DescriptorUsage, Tell, Usage, describe, read_tables
-from fdstore.store.views.word_search import Found, exact, search
+from fdstore.store.processes.process_records import record, tree_record
+from fdstore.store.record_format import skipping
+from fdstore.store.tree_facts import tree_names
+from fdstore.store.views.usage import DescriptorUsage, Tell, UsageReport, describe, read_tables
+from fdstore.store.views.word_search import WordMatch, exact, search
 from fdstore.wire.operation import Operation
 
 
@@ -25,7 +27,7 @@ class Findings(msgspec.Struct, kw_only=True):
 
     processes: list[ProcessRecord] = []
     descriptors: list[DescriptorUsage] = []
-    words: list[Found] = []
+    words: list[WordMatch] = []
     unreadable: list[Unreadable] = []
 
 
@@ -61,12 +63,8 @@ def find(prefix: str, pattern: str, tell: Tell = lambda done: None) -> Operation
         return found
     matches = matcher(pattern)
     for done, name in enumerate((yield from tree_names(prefix, found.unreadable)), 1):
-        try:
+        with skipping(found.unreadable), suppress(NotFound):  # it was just collected
             yield from _find_in_tree(prefix, name, matches, found)
-        except NotFound:
-            pass  # it was just collected
-        except SKIPPABLE as error:
-            found.unreadable.append(unreadable(error))
         tell(done)
     if not is_glob(pattern):
         listed = {(each.process, each.fd) for each in found.descriptors}
@@ -80,7 +78,7 @@ def _find_address(prefix: str, url: str, found: Findings) -> Operation[None]:
     if isinstance(address, str):
         found.processes.append((yield from record(prefix, address)))
     elif address is not None:
-        keys, damaged = process_keys(prefix, address.process), Usage()
+        keys, damaged = process_keys(prefix, address.process), UsageReport()
         tables, contents = yield from read_tables(keys.tree, [keys.process], damaged)
         described = describe(keys.process, tables[keys.process], contents)
         found.descriptors += [each for each in described if each.fd == address.fd]
@@ -93,7 +91,7 @@ def _find_in_tree(prefix: str, name: str, matches: Callable[[str], bool], found:
     found.processes += [
         member for member in tree.members if matches(member.id) or matches(member.program or "")
     ]
-    damaged = Usage()
+    damaged = UsageReport()
     ids = [member.id for member in tree.members]
     tables, contents = yield from read_tables(TreeKeys(prefix, name), ids, damaged)
     found.descriptors += [

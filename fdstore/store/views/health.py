@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fdstore.errors import DamagedRecord
-from fdstore.store.doctor.safety import Finding
+from fdstore.store.doctor.safety import Finding, problem
 from fdstore.store.views.gauges import read_gauges
 from fdstore.store.views.health_rule import HealthFacts, WorkerSigns, judge
 from fdstore.store.views.worker_registry import LONGEST_S
-from fdstore.store.views.workers_now import Worker, WorkersNow, workers_now
+from fdstore.store.views.workers_now import WorkerActivity, WorkersNow, workers_now
 from fdstore.wire.operation import Operation
 
 
@@ -22,14 +22,7 @@ def read_health(prefix: str) -> Operation[list[Finding]]:
     try:
         found = yield from workers_now(prefix, has_queue=False)
     except DamagedRecord as error:
-        return [
-            Finding(
-                subject="workers",
-                ok=False,
-                said=str(error),
-                advice="rename or delete that key; workers make it again",
-            )
-        ]
+        return [problem("workers", str(error), "rename or delete that key; workers make it again")]
     return judge((yield from health_facts(prefix, found)))
 
 
@@ -52,7 +45,7 @@ def health_facts(prefix: str, found: WorkersNow) -> Operation[HealthFacts]:
     )
 
 
-def _signs(worker: Worker) -> WorkerSigns:
+def _signs(worker: WorkerActivity) -> WorkerSigns:
     load = worker.load
     return WorkerSigns(
         name=worker.name,

@@ -15,7 +15,7 @@ from typing import Literal
 
 from fdstore.records import Record
 from fdstore.store.doctor.check import NEARLY_FULL
-from fdstore.store.doctor.safety import Finding
+from fdstore.store.doctor.safety import Finding, note, problem, well
 from fdstore.text.quantities import duration, format_count, format_size, moment
 
 PATIENCE_S = 60.0
@@ -142,7 +142,7 @@ def _workers(facts: HealthFacts) -> Finding:
     if told:
         busy, slots = (sum(count or 0 for count in column) for column in _columns(told))
         said += f", {busy} of {format_count(slots, 'slot')} busy"
-    return Finding(subject="workers", ok=True, said=said)
+    return well("workers", said)
 
 
 def _columns(workers: list[WorkerSigns]) -> tuple[list[int | None], list[int | None]]:
@@ -176,10 +176,10 @@ def _vanished(facts: HealthFacts) -> list[Finding]:
     recent = [each for each in gone if facts.now_s - each.alive_until < VANISHED_S]
     advice = "it did not shut down: its machine, its container or its log says what ended it"
     if recent:
-        return [Finding(subject="vanished workers", ok=False, said=_not_seen(recent, facts), advice=advice)]
+        return [problem("vanished workers", _not_seen(recent, facts), advice)]
     if gone:
         said = _not_seen(gone, facts)
-        return [Finding(subject="vanished workers", ok=True, note=True, said=said, advice=advice)]
+        return [note("vanished workers", said, advice)]
     return []
 
 
@@ -197,7 +197,7 @@ def _queue(facts: HealthFacts) -> list[Finding]:
     if not facts.alive:
         return []
     if not facts.waiting:
-        return [Finding(subject="queue", ok=True, said="no process waits for a worker")]
+        return [well("queue", "no process waits for a worker")]
     waits = "waits" if facts.waiting == 1 else "wait"
     count = format_count(facts.waiting, "process", "processes")
     said = f"{count} {waits} for a worker, the oldest for {duration(facts.oldest_wait_s)}"
@@ -231,11 +231,11 @@ def _sweep(facts: HealthFacts) -> list[Finding]:
     said = f"{sweeper} sweeps" if sweeper else "no worker sweeps"
     if lag_s is not None and lag_s > PATIENCE_S:
         said += f", and no sweep has ended for {duration(lag_s)}"
-        return [Finding(subject="sweep", ok=False, said=said, advice=advice)]
+        return [problem("sweep", said, advice)]
     if facts.sweep_lag_s is None and sweeper is None:
         said = "no worker has swept yet"
-        return [Finding(subject="sweep", ok=True, note=True, said=said, advice=advice)]
-    return [Finding(subject="sweep", ok=True, said=said)]
+        return [note("sweep", said, advice)]
+    return [well("sweep", said)]
 
 
 def _memory(facts: HealthFacts) -> list[Finding]:
@@ -246,9 +246,9 @@ def _memory(facts: HealthFacts) -> list[Finding]:
     said = f"{used} of {most} is used"
     advice = "remove trees (fdstore rm --tree, fdstore gc) or raise maxmemory: when it is full, writes fail"
     if part >= 1:
-        return [Finding(subject="memory", ok=False, said=f"full: {said}, so writes fail", advice=advice)]
+        return [problem("memory", f"full: {said}, so writes fail", advice)]
     if part >= NEARLY_FULL:
-        return [Finding(subject="memory", ok=False, said=f"nearly full: {said}", advice=advice)]
+        return [problem("memory", f"nearly full: {said}", advice)]
     return [Finding(subject="memory", ok=True, note=part >= FILLING, said=said, advice=advice)]
 
 

@@ -7,15 +7,14 @@ out.
 
 from __future__ import annotations
 
-from fdstore.errors import DamagedRecord
 from fdstore.lifecycle import ENDED
 from fdstore.records import ProcessRecord, Record, TreeCounts, Unreadable
 from fdstore.store.content_info import descriptor_of, pairs
 from fdstore.store.doctor.safety import Finding
 from fdstore.store.keys import ProcessKeys, TreeKeys, content_keys, is_content, is_root, member_of
 from fdstore.store.processes.process_records import decode_reply
-from fdstore.store.record_format import decoding, replies_or_damage, unreadable
-from fdstore.store.tree_facts import COUNTED, counts_or_damage
+from fdstore.store.record_format import decoding, replies_or_damage, required, skipping
+from fdstore.store.tree_facts import read_counts
 from fdstore.store.views.worker_registry import WorkerLoad, Workers, decode_workers, worker_reads
 from fdstore.wire.operation import Batch, Operation
 from fdstore.wire.scripts import text
@@ -93,7 +92,8 @@ def live(prefix: str, *, ended: bool = False) -> Operation[LiveSnapshot]:
     damaged: list[Unreadable] = []
     left_out = [f"{total - len(entries)} trees used longer ago"] if total > len(entries) else []
     names = [text(entry) for entry in reversed(entries) if is_root(entry)]
-    trees = [tree for tree in (yield from _trees(prefix, names, damaged)) if ended or tree.live]
+    counted = yield from read_counts([TreeKeys(prefix, name) for name in names], damaged)
+    trees = [tree for tree in counted if ended or tree.live]
     if len(trees) > MAX_TREES:
         left_out.append(f"{len(trees) - MAX_TREES} trees used longer ago")
         del trees[MAX_TREES:]
@@ -110,13 +110,6 @@ def live(prefix: str, *, ended: bool = False) -> Operation[LiveSnapshot]:
     )
 
 
-def _trees(prefix: str, names: list[str], damaged: list[Unreadable]) -> Operation[list[TreeCounts]]:
-    reads: Batch = [("HMGET", TreeKeys(prefix, name).record, *COUNTED) for name in names]
-    replies = yield from replies_or_damage(reads)
-    found = (counts_or_damage(name, reply, damaged) for name, reply in zip(names, replies, strict=True))
-    return [tree for tree in found if tree is not None]
-
-
 def _members(
     prefix: str, trees: list[TreeCounts], damaged: list[Unreadable], left_out: list[str], *, ended: bool
 ) -> Operation[tuple[list[ProcessRecord], list[LiveStream]]]:
@@ -130,13 +123,10 @@ def _members(
     members: list[ProcessKeys] = []
     contents: list[tuple[TreeKeys, str]] = []
     for each, ids, writers in zip(keys, replies[::2], replies[1::2], strict=True):
-        for reply in (ids, writers):
-            if isinstance(reply, DamagedRecord):
-                damaged.append(unreadable(reply))
-        if not isinstance(ids, DamagedRecord):
-            members += [member for name in ids if (member := member_of(each, name))]
-        if not isinstance(writers, DamagedRecord):
-            contents += [(each, text(content)) for content in writers if is_content(each, content)]
+        with skipping(damaged):
+            members += [member for name in required(ids) if (member := member_of(each, name))]
+        with skipping(damaged):
+            contents += [(each, text(content)) for content in required(writers) if is_content(each, content)]
     if len(members) > MAX_PROCESSES:
         left_out.append(f"{len(members) - MAX_PROCESSES} processes of trees used longer ago")
     if len(contents) > MAX_STREAMS:
@@ -150,24 +140,16 @@ def _members(
     )
     processes = []
     for member, reply in zip(members, records, strict=False):
-        try:
-            if isinstance(reply, DamagedRecord):
-                raise reply
-            if reply:
+        with skipping(damaged):
+            if required(reply):
                 process = decode_reply(member.process, reply)[0]
                 if ended or process.state not in ENDED:
                     processes.append(process)
-        except DamagedRecord as error:
-            damaged.append(unreadable(error))
     streams = []
     for (_, content), reply in zip(contents, records[len(members) :], strict=True):
-        try:
-            if isinstance(reply, DamagedRecord):
-                raise reply
-            if reply and (stream := _stream(content, reply)):
+        with skipping(damaged):
+            if required(reply) and (stream := _stream(content, reply)):
                 streams.append(stream)
-        except DamagedRecord as error:
-            damaged.append(unreadable(error))
     return processes, streams
 
 

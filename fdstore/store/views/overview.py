@@ -16,7 +16,7 @@ from fdstore.errors import DamagedRecord
 from fdstore.records import TOKEN_COUNTS, ModelPrice, Record, TokenUsage, TreeCounts, Unreadable
 from fdstore.store.clock import seconds_of
 from fdstore.store.keys import TreeKeys, is_root, member_of
-from fdstore.store.record_format import UNREADABLE, replies_or_damage, show_bytes, timestamp
+from fdstore.store.record_format import UNREADABLE, replies_or_damage, show_bytes, timestamp_or_none
 from fdstore.store.tree_facts import COUNTED, counts_or_damage
 from fdstore.wire.operation import Batch, Operation
 from fdstore.wire.scripts import text
@@ -146,7 +146,7 @@ def _summary(tree: TreeCounts, processes: list[_Fields], root: _Fields) -> TreeS
             root_state, root_program = state, program
     facts = [None] * len(_ROOT_FIELDS) if isinstance(root, DamagedRecord) or not root else root
     task, reason, exit_code = (show_bytes(each) if each else None for each in facts[:3])
-    started_at, ended_at = map(_moment, facts[3:])
+    started_at, ended_at = map(timestamp_or_none, facts[3:])
     return TreeSummary(
         tree=tree.id,
         program=root_program,
@@ -169,12 +169,6 @@ def _summary(tree: TreeCounts, processes: list[_Fields], root: _Fields) -> TreeS
         ended_at=ended_at,
         used_at=tree.used_at,
     )
-
-
-def _moment(value: bytes | None) -> float | None:
-    with suppress(*UNREADABLE):  # the page of its tree names it
-        return None if value is None else timestamp(value)
-    return None
 
 
 def _count(value: bytes | None) -> int:

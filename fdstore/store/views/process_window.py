@@ -11,6 +11,7 @@ from fdstore.records import Descriptor, ProcessRecord, Record, TreeLimits, Unrea
 from fdstore.store.contents.descriptors import listing
 from fdstore.store.contents.naming import look_up
 from fdstore.store.keys import ProcessKeys, is_content
+from fdstore.store.outcomes import by_number
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes.asks import fold_lanes
 from fdstore.store.processes.process_records import decode_reply
@@ -82,19 +83,13 @@ def descriptor_names(keys: ProcessKeys) -> Operation[tuple[str, ...]]:
             for name, content in zip(flat[::2], flat[1::2], strict=True)
             if is_content(keys.tree, content)
         ]
-        return tuple(sorted(found, key=_by_number))
+        return tuple(sorted(found, key=by_number))
     end = int(next_fd) if next_fd and next_fd.isdigit() and len(next_fd) < 17 else 1
     numbered = [f"fd:{number}" for number in range(max(1, end - WINDOW), end)]
     if not numbered:
         return ()
     [held] = yield [("HMGET", keys.fds, *numbered)]
     return tuple(fd for fd, content in zip(numbered, held, strict=True) if content is not None)
-
-
-def _by_number(fd: str) -> tuple[bool, int, str]:
-    number = fd.removeprefix("fd:")
-    is_number = fd.startswith("fd:") and number.isdecimal()
-    return not is_number, int(number) if is_number and len(number) < 17 else 0, fd
 
 
 class Children(Record, frozen=True, kw_only=True):

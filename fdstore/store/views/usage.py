@@ -7,8 +7,7 @@ read access alone. All reads are in bounded batches. Damaged records are left ou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TypeVar
+from collections.abc import Callable
 
 import msgspec
 
@@ -18,23 +17,29 @@ from fdstore.store.content_info import pairs
 from fdstore.store.contents.descriptors import is_renamed
 from fdstore.store.contents.resolving import resolve
 from fdstore.store.contents.staging import Staged
-from fdstore.store.keys import AT_ONCE, ProcessKeys, TreeKeys, content_keys, is_content, producer_of
+from fdstore.store.keys import (
+    AT_ONCE,
+    ProcessKeys,
+    TreeKeys,
+    content_keys,
+    in_pieces,
+    is_content,
+    producer_of,
+)
 from fdstore.store.process_handle import ProcessHandle
-from fdstore.store.processes.process_records import missing, tree_names, tree_record
+from fdstore.store.processes.process_records import missing, tree_record
 from fdstore.store.record_format import (
     UNREADABLE,
     check_format,
-    damage,
     decoding,
     replies_or_damage,
+    required,
     show_bytes,
-    unreadable,
+    skipping,
     whole_number,
 )
-from fdstore.store.tree_facts import COUNTED, counts_or_damage
+from fdstore.store.tree_facts import read_counts, tree_names
 from fdstore.wire.operation import Batch, Operation
-
-T = TypeVar("T")
 
 
 class TreeUsage(Record, frozen=True, kw_only=True):
@@ -71,7 +76,7 @@ class DescriptorUsage(Record, frozen=True, kw_only=True):
     source: str
 
 
-class Usage(msgspec.Struct, kw_only=True):
+class UsageReport(msgspec.Struct, kw_only=True):
     """The usage found; each list has the largest first."""
 
     trees: list[TreeUsage] = []
@@ -93,17 +98,14 @@ Tell = Callable[[int], None]
 """A progress callback: called with the number of contents read so far."""
 
 
-def usage_of_trees(prefix: str) -> Operation[Usage]:
+def usage_of_trees(prefix: str) -> Operation[UsageReport]:
     """Return the usage of every tree. Two round trips for 500 trees, and one more if contents are being
     stored."""
-    found = Usage()
+    found = UsageReport()
     names = yield from tree_names(prefix, found.unreadable)
-    for piece in _pieces(names):
+    for piece in in_pieces(names):
         trees = [TreeKeys(prefix, name) for name in piece]
-        replies = yield from replies_or_damage([("HMGET", tree.record, *COUNTED) for tree in trees])
-        for tree, reply in zip(trees, replies, strict=True):
-            if (counts := counts_or_damage(tree.tree, reply, found.unreadable)) is not None:
-                found.trees.append(_usage_of(counts))
+        found.trees += map(_usage_of, (yield from read_counts(trees, found.unreadable)))
         found.staged += yield from _staged(trees)
     return _sorted(found)
 
@@ -119,7 +121,7 @@ def _staged(trees: list[TreeKeys]) -> Operation[list[Staged]]:
         for op, value in zip(reply[::2], reply[1::2], strict=True)
     ]
     found = []
-    for piece in _pieces(entries):
+    for piece in in_pieces(entries):
         there = yield [("EXISTS", key) for key, _ in piece]
         for (_, value), exists in zip(piece, there, strict=True):
             try:
@@ -130,12 +132,12 @@ def _staged(trees: list[TreeKeys]) -> Operation[list[Staged]]:
     return found
 
 
-def usage_of_tree(prefix: str, name: str, tell: Tell = lambda done: None) -> Operation[Usage]:
+def usage_of_tree(prefix: str, name: str, tell: Tell = lambda done: None) -> Operation[UsageReport]:
     """Return the usage of a tree, its processes, and the descriptors of its root. Raises `NotFound`,
     `NewerFormat`, `DamagedRecord`."""
     record = yield from tree_record(prefix, name)
     tree = TreeKeys(prefix, name)
-    found = Usage(unreadable=list(record.unreadable), staged=(yield from _staged([tree])))
+    found = UsageReport(unreadable=list(record.unreadable), staged=(yield from _staged([tree])))
     found.trees.append(_usage_of(record))
     tables, contents = yield from read_tables(tree, [member.id for member in record.members], found, tell)
     for member in record.members:
@@ -165,13 +167,13 @@ def _usage_of(tree: TreeCounts) -> TreeUsage:
     )
 
 
-def usage_of_process(keys: ProcessKeys, tell: Tell = lambda done: None) -> Operation[Usage]:
+def usage_of_process(keys: ProcessKeys, tell: Tell = lambda done: None) -> Operation[UsageReport]:
     """Return the usage of a process's descriptors. Raises `NotFound`, `NewerFormat`."""
     state, form = yield [("HGET", keys.record, "state"), ("HGET", keys.tree.record, "format")]
     if state is None:
         raise (yield from missing(keys))
     check_format(keys.tree.tree, form)
-    found = Usage()
+    found = UsageReport()
     tables, contents = yield from read_tables(keys.tree, [keys.process], found, tell)
     found.descriptors = describe(keys.process, tables[keys.process], contents)
     found.staged = [each for each in (yield from _staged([keys.tree])) if each.process == keys.process]
@@ -186,7 +188,7 @@ class _Content(msgspec.Struct, frozen=True):
 
 
 def read_tables(
-    tree: TreeKeys, processes: list[str], found: Usage, tell: Tell = lambda done: None
+    tree: TreeKeys, processes: list[str], found: UsageReport, tell: Tell = lambda done: None
 ) -> Operation[tuple[dict[str, dict[str, str]], dict[str, _Content]]]:
     """Return the descriptor tables of these processes of a tree, and the contents in them by name. What is
     damaged goes to `found`. One round trip for each process, and one for 500 contents."""
@@ -197,21 +199,16 @@ def read_tables(
     return tables, (yield from _read_contents(tree, held, found, tell))
 
 
-def _read_table(keys: ProcessKeys, found: Usage) -> Operation[dict[str, str]]:
+def _read_table(keys: ProcessKeys, found: UsageReport) -> Operation[dict[str, str]]:
     [flat] = yield from replies_or_damage([("HGETALL", keys.fds)])
-    try:
-        if isinstance(flat, DamagedRecord):
-            raise flat
-        with decoding(f"the table of process {keys.process}"):
-            entries = zip(flat[::2], flat[1::2], strict=True)
-            return pairs([part for entry in entries if not is_renamed(*entry) for part in entry])
-    except DamagedRecord as error:
-        found.unreadable.append(unreadable(error))
-        return {}
+    with skipping(found.unreadable), decoding(f"the table of process {keys.process}"):
+        entries = zip(required(flat)[::2], flat[1::2], strict=True)
+        return pairs([part for entry in entries if not is_renamed(*entry) for part in entry])
+    return {}
 
 
 def _read_contents(
-    tree: TreeKeys, names: set[str], found: Usage, tell: Tell = lambda done: None
+    tree: TreeKeys, names: set[str], found: UsageReport, tell: Tell = lambda done: None
 ) -> Operation[dict[str, _Content]]:
     contents: dict[str, _Content] = {}
     known = sorted(name for name in names if is_content(tree, name.encode()))
@@ -219,30 +216,21 @@ def _read_contents(
         Unreadable(what=f"a table of tree {tree.tree}", problem=f"{show_bytes(name)} is not a content")
         for name in sorted(names - set(known))
     ]
-    for done, piece in enumerate(_pieces(known), 1):
+    for done, piece in enumerate(in_pieces(known), 1):
         reads: Batch = []
         for name in piece:
             keys = content_keys(tree, name)
             reads += [("HMGET", keys.record, "bytes", "state", "source"), ("SCARD", keys.holders)]
         replies = yield from replies_or_damage(reads)
         for name, facts, holders in zip(piece, replies[::2], replies[1::2], strict=True):
-            try:
-                contents[name] = _content(facts, holders)
-            except (DamagedRecord, *UNREADABLE) as error:
-                found.unreadable.append(unreadable(damage(f"content {name}", error)))
+            with skipping(found.unreadable), decoding(f"content {name}"):
+                size, state, source = (each or b"" for each in required(facts))
+                # a content that its producer alone holds has no list of holders
+                contents[name] = _Content(
+                    whole_number(size), required(holders) or 1, show_bytes(state), show_bytes(source)
+                )
         tell(min(done * AT_ONCE, len(known)))
     return contents
-
-
-def _content(facts: list[bytes | None] | DamagedRecord, holders: int | DamagedRecord) -> _Content:
-    for reply in (facts, holders):
-        if isinstance(reply, DamagedRecord):
-            raise reply
-    assert isinstance(facts, list)
-    assert isinstance(holders, int)
-    size, state, source = (each or b"" for each in facts)
-    # a content that its producer alone holds has no list of holders
-    return _Content(whole_number(size), holders or 1, show_bytes(state), show_bytes(source))
 
 
 def describe(process: str, table: dict[str, str], contents: dict[str, _Content]) -> list[DescriptorUsage]:
@@ -251,17 +239,14 @@ def describe(process: str, table: dict[str, str], contents: dict[str, _Content])
         DescriptorUsage(
             process=process,
             fd=fd,
-            bytes=contents[content].bytes,
-            holders=contents[content].holders,
-            state=contents[content].state,
-            source=contents[content].source,
+            **msgspec.structs.asdict(contents[content]),
         )
         for fd, content in table.items()
         if content in contents
     ]
 
 
-def _sorted(found: Usage) -> Usage:
+def _sorted(found: UsageReport) -> UsageReport:
     staged: dict[str, int] = {}
     for each in found.staged:
         tree = each.process.partition(".")[0]
@@ -272,10 +257,6 @@ def _sorted(found: Usage) -> Usage:
     found.descriptors.sort(key=lambda each: (-each.bytes, each.fd))
     found.staged.sort(key=lambda each: (-each.bytes, each.process))
     return found
-
-
-def _pieces(items: list[T]) -> Iterable[list[T]]:
-    return (items[start : start + AT_ONCE] for start in range(0, len(items), AT_ONCE))
 
 
 def holders(handle: ProcessHandle, fd: str) -> Operation[list[Holder]]:
@@ -292,20 +273,27 @@ def holders(handle: ProcessHandle, fd: str) -> Operation[list[Holder]]:
         keys = content_keys(tree, content.decode())
     [members] = yield [("SMEMBERS", keys.holders)]
     ids = sorted(map(show_bytes, members or [producer_of(content)]))
+    found = yield from describe_holders(tree, fd, content, ids)
+    for number, holder in enumerate(found):
+        if holder.fd is None:  # it received the content as an answer, or has another name for it
+            [flat] = yield [("HGETALL", ProcessKeys(tree, holder.process).fds)]
+            entries = zip(flat[::2], flat[1::2], strict=True)
+            own = next((show_bytes(name) for name, held in entries if held == content), None)
+            found[number] = msgspec.structs.replace(holder, fd=own)
+    return found
+
+
+def describe_holders(tree: TreeKeys, fd: str, content: bytes, ids: list[str]) -> Operation[list[Holder]]:
+    """Return these processes, which hold the content of `fd`. Each has it under this id or under the one it
+    was made with; other names are not looked for: that would read its whole table. One round trip."""
+    made = f"fd:{show_bytes(content).rpartition('/')[2]}"
     of = [ProcessKeys(tree, each) for each in ids]
-    replies = yield [read for each in of for read in (("HGET", each.record, "state"), ("HGET", each.fds, fd))]
+    reads = [read for each in of for read in (("HGET", each.record, "state"), ("HMGET", each.fds, fd, made))]
+    replies = yield from replies_or_damage(list(reads))
     found = []
-    for each, state, named in zip(of, replies[::2], replies[1::2], strict=True):
-        own: str | None = fd
-        if named != content:  # it received the content as an answer, or has another name for it
-            [flat] = yield [("HGETALL", each.fds)]
-            own = next(
-                (
-                    show_bytes(name)
-                    for name, held in zip(flat[::2], flat[1::2], strict=True)
-                    if held == content
-                ),
-                None,
-            )
-        found.append(Holder(process=each.process, state=show_bytes(state or b"gone"), fd=own))
+    for each, state, table in zip(of, replies[::2], replies[1::2], strict=True):
+        named = [None, None] if isinstance(table, DamagedRecord) else table
+        own = next((name for name, held in zip((fd, made), named, strict=True) if held == content), None)
+        known = "unreadable" if isinstance(state, DamagedRecord) else show_bytes(state or b"gone")
+        found.append(Holder(process=each.process, state=known, fd=own))
     return found

@@ -21,7 +21,7 @@ import msgspec
 from fdstore.errors import DamagedRecord, InvalidArgument
 from fdstore.records import Record, Unreadable
 from fdstore.store.addresses import SCHEME, Address, parse_uri
-from fdstore.store.keys import TreeKeys, is_process, process_keys
+from fdstore.store.keys import TreeKeys, in_pieces, is_process, process_keys
 from fdstore.store.record_format import replies_or_damage, show_bytes, unreadable
 from fdstore.store.views.overview import recent_names
 from fdstore.store.word_places import KINDS, Kind, WordPlace, place_of
@@ -44,7 +44,7 @@ PLACES_OF_ONE = 5
 """Places that are returned of one process."""
 
 
-class Found(Record, frozen=True, kw_only=True):
+class WordMatch(Record, frozen=True, kw_only=True):
     """A process that has the words of a query, with its state and program, and where they are found: in its
     `task`, its `answer`, its `error` (why it ended), or the `source` of its descriptor `fd`."""
 
@@ -73,7 +73,7 @@ def search(
     *,
     most: int = MAX_PROCESSES,
     damaged: list[Unreadable] | None = None,
-) -> Operation[list[Found]]:
+) -> Operation[list[WordMatch]]:
     """Return where the words of a query are found: in processes that have all of them, each in any of its
     places, or a longer word that begins so. Those of the tree used last come first; of a process the places
     with most of the words.
@@ -83,13 +83,13 @@ def search(
     words finds nothing. Keys that cannot be read are added to `damaged`.
     """
     words = query_words(query)
-    found: list[Found] = []
+    found: list[WordMatch] = []
     if not words:
         return found
     names = (yield from recent_names(prefix, MAX_TREES)).names
     left = most
-    for start in range(0, len(names), TREES_AT_ONCE):
-        trees = [TreeKeys(prefix, name) for name in names[start : start + TREES_AT_ONCE]]
+    for piece in in_pieces(names, TREES_AT_ONCE):
+        trees = [TreeKeys(prefix, name) for name in piece]
         candidates = list((yield from _candidates(trees, words, damaged)))
         while candidates and left > 0:
             some, candidates = candidates[:left], candidates[left:]
@@ -144,7 +144,7 @@ def _order(process: str) -> tuple[int, ...]:
     return tuple(map(int, process.split(".")[1:]))
 
 
-def _look_up(prefix: str, candidates: list[_Candidate], words: int) -> Operation[list[Found]]:
+def _look_up(prefix: str, candidates: list[_Candidate], words: int) -> Operation[list[WordMatch]]:
     """Return what exists of the candidates, if it has all words. One round trip."""
     keys = [process_keys(prefix, each.process) for each in candidates]
     sources = [[place.fd for place in each.places if place.fd is not None] for each in candidates]
@@ -155,7 +155,7 @@ def _look_up(prefix: str, candidates: list[_Candidate], words: int) -> Operation
         ]
     )
     tables = iter(replies[len(keys) :])
-    found: list[Found] = []
+    found: list[WordMatch] = []
     for each, record, fds in zip(candidates, replies[: len(keys)], sources, strict=True):
         contents = next(tables) if fds else []
         if isinstance(record, DamagedRecord) or record[0] is None:
@@ -166,7 +166,7 @@ def _look_up(prefix: str, candidates: list[_Candidate], words: int) -> Operation
             continue
         state, program = (show_bytes(value or b"") for value in record)
         found += (
-            Found(
+            WordMatch(
                 process=each.process, found_in=place.kind, fd=place.fd, state=state, program=program or None
             )
             for place in _best(places)

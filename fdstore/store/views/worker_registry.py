@@ -12,8 +12,9 @@ import msgspec
 
 from fdstore.records import Record
 from fdstore.store.clock import seconds_of
-from fdstore.store.record_format import MAX_MOMENT_S, show_bytes, timestamp
+from fdstore.store.record_format import MAX_MOMENT_S, show_bytes, timestamp_or_none
 from fdstore.text.layout import show_controls
+from fdstore.text.quantities import DAY_S
 from fdstore.wire.operation import Batch, Operation, Value
 
 LONGEST_S = 60.0
@@ -23,7 +24,7 @@ HEARTBEAT_S = 8.0
 """The default lifetime of a worker's registration: two of its reports may be missed, and people see within
 ten seconds that it is gone."""
 
-KEPT_S = 86400.0
+KEPT_S = DAY_S
 """The time for which a vanished worker is listed."""
 
 MAX_VANISHED = 100
@@ -141,7 +142,7 @@ _HASHES = (commands_key, agents_key, permissions_key, load_key)
 """The keys of the hashes with a field for each worker."""
 
 
-class Worker(Record, frozen=True, kw_only=True):
+class RegisteredWorker(Record, frozen=True, kw_only=True):
     """A registered worker: until when its heartbeat counts (if that has passed, it vanished), its sandbox
     for commands, why it accepts no agents ("" if it does), what its operator allows, as JSON ("" if that is
     not known), and its load (None if that is not known)."""
@@ -162,17 +163,17 @@ class Worker(Record, frozen=True, kw_only=True):
 class Workers(Record, frozen=True, kw_only=True):
     """The registered workers by name, at the Redis time `now_s`, and the one that sweeps."""
 
-    workers: tuple[Worker, ...]
+    workers: tuple[RegisteredWorker, ...]
     sweeper: str | None
     now_s: float
 
     @property
-    def alive(self) -> list[Worker]:
+    def alive(self) -> list[RegisteredWorker]:
         """Those whose heartbeat counts."""
         return [each for each in self.workers if self.now_s <= each.alive_until <= self.now_s + LONGEST_S]
 
     @property
-    def vanished(self) -> list[Worker]:
+    def vanished(self) -> list[RegisteredWorker]:
         """Those that did not shut down and whose heartbeat counts no more, the last one first."""
         gone = [each for each in self.workers if each.alive_until < self.now_s]
         return sorted(gone, key=lambda each: each.alive_until, reverse=True)
@@ -206,7 +207,7 @@ def decode_workers(replies: list[Any]) -> Workers:
     for name, until in zip(beats[::2], beats[1::2], strict=True):
         refusal = agents.get(name, b"")
         found.append(
-            Worker(
+            RegisteredWorker(
                 name=show_bytes(name),
                 alive_until=_moment(until),
                 commands=_sentence(commands.get(name, b"")),
@@ -240,10 +241,7 @@ def _sentence(value: bytes) -> str:
 
 
 def _moment(score: bytes) -> float:
-    try:
-        return timestamp(score)
-    except ValueError:
-        return 0.0
+    return timestamp_or_none(score) or 0.0
 
 
 def acquire_sweep(prefix: str, worker: str, seconds: float) -> Operation[float]:

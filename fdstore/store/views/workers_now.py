@@ -10,7 +10,7 @@ from fdstore.errors import DamagedRecord, StoreRefused
 from fdstore.records import Record
 from fdstore.settings import queue_prefix
 from fdstore.store.keys import ProcessKeys, TreeKeys, member_of
-from fdstore.store.record_format import UNREADABLE, replies_or_damage, show_bytes, timestamp
+from fdstore.store.record_format import replies_or_damage, show_bytes, timestamp_or_none
 from fdstore.store.views.overview import recent_names
 from fdstore.store.views.worker_registry import WorkerLoad, read_workers
 from fdstore.wire.operation import Operation
@@ -36,7 +36,7 @@ class Job(Record, frozen=True, kw_only=True):
     ready_at: float | None
 
 
-class Worker(Record, frozen=True, kw_only=True):
+class WorkerActivity(Record, frozen=True, kw_only=True):
     """A worker: when it was last seen and until when its heartbeat counts (if that has passed, it vanished),
     its sandbox for commands, why it runs no agents ("" if it does), its load (None if that is not known),
     and what it runs now."""
@@ -55,7 +55,7 @@ class WorkersNow(Record, frozen=True, kw_only=True):
     processes that wait for one. `queued` and `taken` count the wake-ups in the queue (None: it is not in
     this Redis, or may not be read). `trees` is how many live ones were looked at."""
 
-    workers: list[Worker]
+    workers: list[WorkerActivity]
     strays: list[Job]
     ready: list[Job]
     sweeper: str | None
@@ -76,7 +76,7 @@ def workers_now(prefix: str, *, has_queue: bool = True) -> Operation[WorkersNow]
     names = {each.name for each in registered.workers}
     return WorkersNow(
         workers=[
-            Worker(
+            WorkerActivity(
                 name=each.name,
                 seen_at=each.seen_at,
                 alive_until=each.alive_until,
@@ -139,14 +139,7 @@ def _job(process: str, fields: list[bytes | None]) -> Job:
         worker=show_bytes(worker) if worker else None,
         attempt=show_bytes(attempt or b""),
         trouble=show_bytes(trouble or b""),
-        started_at=_moment(started_at),
-        lease_until=_moment(lease_until),
-        ready_at=_moment(ready_at),
+        started_at=timestamp_or_none(started_at),
+        lease_until=timestamp_or_none(lease_until),
+        ready_at=timestamp_or_none(ready_at),
     )
-
-
-def _moment(value: bytes | None) -> float | None:
-    try:
-        return None if value is None else timestamp(value)
-    except UNREADABLE:
-        return None

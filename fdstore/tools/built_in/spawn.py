@@ -112,7 +112,7 @@ def start_child(context: Context, arguments: Spawn, call_id: str | None) -> Oper
         context.handle,
         preload,
         state="ready",
-        program=processes.Program(linked.key, linked.digest, linked.bundle, linked.price),
+        program=processes.StoredProgram(linked.key, linked.digest, linked.bundle, linked.price),
         brief=encode_task(task),
         title=title_of(task),
         output=_answer_stream(context, arguments) if arguments.background else None,
@@ -133,10 +133,10 @@ def _can_be_followed(context: Context) -> bool:
     return bool(context.enabled & {"read_fd", "wait"})
 
 
-def _answer_stream(context: Context, arguments: Spawn) -> processes.Output | None:
+def _answer_stream(context: Context, arguments: Spawn) -> processes.ChildStream | None:
     if not context.fds_on:
         return None
-    return processes.Output(f"text of {arguments.program_name}", context.config.default_page_size)
+    return processes.ChildStream(f"text of {arguments.program_name}", context.config.default_page_size)
 
 
 def _check(context: Context, fds: list[object], files: Sequence[File]) -> Operation[None]:

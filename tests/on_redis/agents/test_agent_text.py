@@ -207,7 +207,7 @@ def test_a_later_attempt_appends_the_part_of_the_last_answer_missing_from_the_st
     begun = len(before.removesuffix(RETRY_MARKER).removesuffix("\n\n"))
 
     for kept in range(begun, len(whole) + 1):
-        child = store.run(processes.create_child(parent, [], output=processes.Output("text", 10)))
+        child = store.run(processes.create_child(parent, [], output=processes.ChildStream("text", 10)))
         [fd] = store.run(process_records.record("fdstore", child.id)).outputs
         appender = streams.appender_for_output(child, fd, 10)
         appender.put(whole[:kept])
@@ -230,7 +230,7 @@ def test_a_character_split_between_two_chunks_of_an_answer_is_stored_whole(store
     shown = "A \U0001f600\U0001f680 \\ud83d and \\ude00\\ud83d"
 
     for step in (1, 2, 3, 5, len(halves)):
-        child = store.run(processes.create_child(parent, [], output=processes.Output("text", 10)))
+        child = store.run(processes.create_child(parent, [], output=processes.ChildStream("text", 10)))
         [fd] = store.run(process_records.record("fdstore", child.id)).outputs
         answers = store.run(open_answer_stream(child, (fd,), None))
         assert answers is not None
@@ -249,7 +249,7 @@ def test_a_character_split_between_two_chunks_of_an_answer_is_stored_whole(store
 
 def test_half_a_character_of_an_interrupted_answer_does_not_leak_into_the_next(store: Store) -> None:
     child = store.run(
-        processes.create_child(store.process("solo").handle, [], output=processes.Output("text", 10))
+        processes.create_child(store.process("solo").handle, [], output=processes.ChildStream("text", 10))
     )
     [fd] = store.run(process_records.record("fdstore", child.id)).outputs
     answers = store.run(open_answer_stream(child, (fd,), None))

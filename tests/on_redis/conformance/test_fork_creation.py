@@ -10,7 +10,7 @@ from fdstore import TreeLimits
 from fdstore.client import Process, Store
 from fdstore.errors import InvalidArgument, SpawnLimit
 from fdstore.store.processes import forks
-from fdstore.store.processes.processes import Program
+from fdstore.store.processes.processes import StoredProgram
 from fdstore.toolset import Toolset
 from fdstore.wire.operation import Operation
 
@@ -30,7 +30,7 @@ def test_forks_are_cancelled_if_another_process_uses_up_the_limit_meanwhile(
     store: Store, proc: Process
 ) -> None:
     root = store.process("small", limits=TreeLimits(tree_live=4))
-    making = forks.create_copies(root.handle, [("{}", "")] * 3, Program("p", "0", "{}"), "toolu_1")
+    making = forks.create_copies(root.handle, [("{}", "")] * 3, StoredProgram("p", "0", "{}"), "toolu_1")
 
     looked = store.run(serve_request(next(making)))
     root.child()
@@ -47,7 +47,7 @@ def test_forks_are_cancelled_if_another_process_uses_up_the_limit_meanwhile(
 
 
 def test_a_repeated_fork_call_creates_no_further_forks(store: Store, proc: Process) -> None:
-    program = Program("p", "0", "{}")
+    program = StoredProgram("p", "0", "{}")
 
     first = store.run(forks.create_copies(proc.handle, [("{}", "")] * 2, program, "toolu_1"))
 

@@ -69,10 +69,6 @@ def test_the_list_is_in_number_order(proc: Process) -> None:
     assert [d.fd for d in proc.list()] == [f"fd:{n}" for n in range(1, 13) if n != 5]
 
 
-def test_a_new_process_lists_no_descriptors(proc: Process) -> None:
-    assert proc.list() == []
-
-
 @pytest.mark.parametrize("text", ["\ud800", "a\udfffb", "x" * 5000 + "\udc80"])
 def test_a_lone_surrogate_is_refused_and_uses_no_number(proc: Process, text: str) -> None:
     with pytest.raises(InvalidArgument, match="lone surrogate"):
@@ -242,14 +238,6 @@ def test_invalid_numbers_are_refused_without_a_request_to_redis(
     with pytest.raises(InvalidArgument, match=argument) as caught:
         proc.read("fd:1", **{argument: bad})
     assert len(str(caught.value)) < 200
-
-
-def test_a_selector_cannot_be_combined_with_separate_arguments(proc: Process) -> None:
-    proc.create("x")
-
-    for beside in ({"mode": "page"}, {"start": 1}, {"count": 1}, {"read_all": True}):
-        with pytest.raises(InvalidArgument):
-            proc.read("fd:1#P1", **beside)
 
 
 def test_an_unknown_descriptor_error_names_the_existing_ones(proc: Process) -> None:

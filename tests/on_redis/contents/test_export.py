@@ -10,7 +10,6 @@ import pytest
 from fdstore.client import Process
 from fdstore.errors import (
     FDStoreError,
-    InvalidArgument,
     NotFound,
     PathRefused,
     PositionOutOfRange,
@@ -129,11 +128,3 @@ def test_the_api_exports_to_any_path_but_not_over_special_files(proc: Process, t
         assert caught.value.type in ("permission_error", "file_not_found", "invalid_argument")
     with pytest.raises(PathRefused):
         proc.export("fd:1", "/dev/null")
-
-
-@pytest.mark.parametrize("mode", ["w", "", None, "WRITE"])
-def test_an_unknown_export_mode_is_refused(proc: Process, tmp_path: Path, mode: Any) -> None:
-    proc.create("x")
-
-    with pytest.raises(InvalidArgument, match="write"):
-        proc.export("fd:1", tmp_path / "out", mode=mode)

@@ -48,14 +48,6 @@ def test_an_extraction_without_a_part_is_the_whole_text(proc: Process) -> None:
     assert made.origin == Origin(content="triage/1", fd="fd:1", chars=f"1-{len(LOG)}", lines="1-2000")
 
 
-def test_a_selector_names_the_part(proc: Process) -> None:
-    proc.create(LOG)
-
-    made = proc.extract("fd:1#L3-4")
-
-    assert proc.read(made.fd).text == "line 3 of the log, é\nline 4 of the log, é\n"
-
-
 def test_an_extraction_inherits_the_page_size_of_its_source_by_default(proc: Process) -> None:
     proc.create(LOG, page_size=500)
 

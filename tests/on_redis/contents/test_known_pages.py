@@ -11,7 +11,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import fdstore
 from fdstore.client import Process, Store
 from fdstore.errors import FDStoreError, InvalidArgument, NotFound, PageOutOfRange, TooLarge
 from fdstore.records import TreeLimits
@@ -156,8 +155,3 @@ def test_a_fork_leaves_the_connections_to_its_parent(proc: Process) -> None:
         mine.close()
         theirs.close()
     assert child.exitcode == 0
-
-
-def test_a_client_that_never_saw_the_descriptor_reads_the_page(redis_url: str, proc: Process) -> None:
-    with fdstore.connect(redis_url) as another:
-        assert another.process("reader").read("fd:1", start=3) == proc.read("fd:1", start=3)

@@ -11,14 +11,15 @@ import pytest
 from fdstore.client import Process, Store
 from fdstore.errors import Fenced, NotFound, QuotaExceeded, StoreUnavailable, StreamClosed
 from fdstore.records import TreeLimits
-from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import leases, processes
 from fdstore.store.streams import streams
 from fdstore.store.streams.streams import StreamAppender
 from fdstore.wire.packing import pack
 from fdstore.wire.scripts import as_one_script
+from tests.on_redis.child_agents import claim
 from tests.on_redis.followers import Reader, RepeatingStore, key_of, stored
 from tests.servers import values_of
+from tests.stored_keys import lasting_keys
 from tests.waiting import wait_until
 
 LONG = "".join(f"line {number} 漢字\n" for number in range(4000))
@@ -29,7 +30,7 @@ OTHER = LONG.replace("line", "LINE")
 
 def kept(execute: Any) -> dict[bytes | str, Any]:
     """Return the values of all keys that do not expire."""
-    return values_of(execute, [key for key in execute("KEYS", "*") if execute("PTTL", key) == -1])
+    return values_of(execute, lasting_keys(execute))
 
 
 def stream_of(store: Store, proc: Process, text: str = "so far\n") -> StreamAppender:
@@ -99,11 +100,10 @@ def by_another_writer(store: Store, proc: Process) -> tuple[StreamAppender, type
 def by_a_later_attempt(store: Store, _: Process) -> tuple[StreamAppender, type[Exception]]:
     root = store.process("agent")
     store.run(processes.launch(root.handle, "{}"))
-    attempt = store.run(leases.claim(root.handle.keys, "worker 1")).attempt
-    old = Process(store, ProcessHandle(root.handle.keys, root.handle.limits, attempt))
+    old = Process(store, claim(store, "agent"))
     appender = stream_of(store, old)
     store.run(leases.return_to_queue(old.handle))
-    store.run(leases.claim(root.handle.keys, "worker 2"))
+    claim(store, "agent")
     return appender, Fenced
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Generator
 from pathlib import Path
@@ -20,10 +19,12 @@ from fdstore.errors import Conflict, InvalidArgument, NotFound, QuotaExceeded
 from fdstore.records import TreeLimits
 from fdstore.store.contents import contents, naming, reading
 from fdstore.text.selection import Part
+from tests.on_redis.contents.test_page_cost import calls
 from tests.properties import examples
 from tests.round_trips import count_round_trips
 from tests.waiting import PATIENCE_S
 
+TRIAGE = "fdstore:{triage}:triage"
 KEYS = st.sampled_from(["a", "b", "b/c", "b/é", "b#7", "漢", "b\u202e\ufeff\\ x"])
 
 
@@ -182,16 +183,15 @@ def test_readers_of_a_name_under_replacement_see_whole_texts_and_no_error(
 def test_names_cost_the_same_beside_ten_thousand_others(store: Store, proc: Process, execute: Any) -> None:
     for n in range(3):
         proc.put(f"mine/{n}", f"{n}\n" * 2000)
-    fds = [(f"name:other/{n:05}", "triage/1") for n in range(10_000)]
-    execute("HSET", "fdstore:{triage}:triage:fds", *(part for entry in fds for part in entry))
-    execute("ZADD", "fdstore:{triage}:triage:names", *(part for fd, _ in fds for part in (0, fd[5:])))
+    others = [f"other/{n:05}" for n in range(10_000)]
+    add_names(execute, others)
     try:
         handle = proc.handle
 
         def commands_for(operation: Generator[Any, Any, Any]) -> tuple[Any, int, int]:
             before = calls(execute)
             found, rounds = count_round_trips(store, operation)
-            return found, rounds, calls(execute) - before - 1
+            return found, rounds, calls(execute) - before - 2
 
         listed, rounds, commands = commands_for(naming.list_names(handle, "mine/"))
         assert ([d.fd for d in listed], rounds) == ([f"name:mine/{n}" for n in range(3)], 1)
@@ -212,13 +212,14 @@ def test_names_cost_the_same_beside_ten_thousand_others(store: Store, proc: Proc
                 _, by_name = count_round_trips(store, reading.read(handle, named.fd, part))
             assert by_name <= by_number + 1
     finally:
-        execute("HDEL", "fdstore:{triage}:triage:fds", *(fd for fd, _ in fds))
-        execute("ZREM", "fdstore:{triage}:triage:names", *(fd[5:] for fd, _ in fds))
+        execute("HDEL", f"{TRIAGE}:fds", *(f"name:{key}" for key in others))
+        execute("ZREM", f"{TRIAGE}:names", *others)
 
 
-def calls(execute: Any) -> int:
-    lines = execute("INFO", "commandstats").decode().splitlines()
-    return sum(int(line.partition("calls=")[2].partition(",")[0]) for line in lines if "calls=" in line)
+def add_names(execute: Any, keys: list[str]) -> None:
+    """Let these names mean the first content of the process."""
+    execute("HSET", f"{TRIAGE}:fds", *(part for key in keys for part in (f"name:{key}", "triage/1")))
+    execute("ZADD", f"{TRIAGE}:names", *(part for key in keys for part in (0, key)))
 
 
 def test_a_replacement_counts_net_against_the_quotas(store: Store) -> None:
@@ -279,32 +280,25 @@ def test_names_are_listed_in_pieces(proc: Process, execute: Any) -> None:
     proc.create("x")
     count = naming.AT_ONCE * 2 + 3
     entries = [f"b/{n:05}" for n in range(count)]
-    execute(
-        "HSET",
-        "fdstore:{triage}:triage:fds",
-        *(part for key in entries for part in (f"name:{key}", "triage/1")),
-    )
-    execute("ZADD", "fdstore:{triage}:triage:names", *(part for key in entries for part in (0, key)))
+    add_names(execute, entries)
 
     listed = proc.list(prefix="b")
 
-    execute("HDEL", "fdstore:{triage}:triage:fds", *(f"name:{key}" for key in entries))
+    execute("HDEL", f"{TRIAGE}:fds", *(f"name:{key}" for key in entries))
     assert [d.fd for d in listed] == [f"name:{key}" for key in entries]
     assert proc.list(prefix="b") == []  # entries without a name in the table are ignored
-    execute("ZREM", "fdstore:{triage}:triage:names", *entries)
+    execute("ZREM", f"{TRIAGE}:names", *entries)
 
 
-def test_names_are_awaited_too(redis_url: str, proc: Process) -> None:
-    async def main() -> list[str]:
-        async with await fdstore.aio.connect(redis_url) as awaited:
-            mine = await awaited.process("triage")
-            first = await mine.put("a", "1")
-            await mine.put("a", "2", expect=first)
-            with pytest.raises(Conflict):
-                await mine.put("a", "3", expect=first)
-            await mine.rename("a", "b")
-            assert await mine.find("a") is None
-            return [(await mine.read(d.fd)).text for d in await mine.list(prefix="")]
+def test_names_are_awaited_too(awaited: Any, proc: Process) -> None:
+    async def use(mine: fdstore.aio.Process) -> list[str]:
+        first = await mine.put("a", "1")
+        await mine.put("a", "2", expect=first)
+        with pytest.raises(Conflict):
+            await mine.put("a", "3", expect=first)
+        await mine.rename("a", "b")
+        assert await mine.find("a") is None
+        return [(await mine.read(d.fd)).text for d in await mine.list(prefix="")]
 
-    assert asyncio.run(main()) == ["2"]
+    assert awaited(use) == ["2"]
     assert proc.read("name:b").text == "2"

@@ -43,6 +43,11 @@ def stats(execute: Any) -> tuple[dict[str, int], int]:
     return commands, int(sent)
 
 
+def calls(execute: Any) -> int:
+    """Return how many commands Redis has run."""
+    return sum(stats(execute)[0].values())
+
+
 def cost_of(execute: Any, read: Callable[[], Slice]) -> tuple[Slice, dict[str, int], int]:
     """Return what `read` returns, and the commands and bytes that Redis needed for it.
 

@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
-from collections.abc import Iterator
+from typing import Any
 
-import msgspec
 import pytest
-from click.testing import CliRunner, Result
 
-import fdstore.aio
-from fdstore.cli import cli
-from fdstore.client import Process, connect
+from fdstore.client import Process
 from fdstore.errors import InvalidArgument, NotFound, PositionOutOfRange
 from fdstore.records import SearchResult
 from fdstore.store.contents.searching import search_extract
 from fdstore.text.selection import selector
-
-
-@pytest.fixture
-def proc(redis_url: str) -> Iterator[Process]:
-    with connect(redis_url) as store:
-        yield store.process("search")
 
 
 def numbered(result: SearchResult) -> list[tuple[int, str]]:
@@ -149,15 +138,11 @@ def test_an_invalid_search_is_an_error(proc: Process):
         proc.search("fd:1", "x", ignore_case=1)
 
 
-def test_an_awaitable_search_returns_the_same(proc: Process, redis_url: str):
+def test_an_awaitable_search_returns_the_same(proc: Process, awaited: Any):
     proc.create("one\ntwo\n" * 200_000)
     expected = proc.search("fd:1", "o$", context=1)
 
-    async def awaited() -> SearchResult:
-        async with await fdstore.aio.connect(redis_url) as store:
-            return await (await store.process("search")).search("fd:1", "o$", context=1)
-
-    assert asyncio.run(awaited()) == expected
+    assert awaited(lambda mine: mine.search("fd:1", "o$", context=1)) == expected
     assert expected.matches == 200_000
 
 
@@ -208,36 +193,3 @@ def test_a_repeated_search_call_stores_its_hits_once(proc: Process):
     assert first == again
     assert [d.fd for d in proc.list()] == ["fd:1", "fd:2"]
     assert proc.read("fd:2").text == "2:two\n"
-
-
-# The command
-
-
-def command(proc: Process, *arguments: str) -> Result:
-    return CliRunner().invoke(cli, ["search", "--url", proc.store.url, *arguments])
-
-
-def test_the_command_prints_like_grep(proc: Process):
-    proc.create("one\nTwo é\nthree\nfour\nfive\ntwo\n")
-
-    printed = command(proc, "search", "fd:1", "t[wh]", "-C", "1", "-i", "-m", "2")
-
-    assert printed.stdout == "1-one\n2:Two é\n3:three\n4-four\n"
-    assert printed.stderr == ""
-    assert printed.exit_code == 0
-
-
-def test_the_command_prints_json(proc: Process):
-    proc.create("one\ntwo\n")
-
-    printed = command(proc, "search", "fd:1#L2", "o", "--json")
-
-    assert msgspec.json.decode(printed.stdout) == {"fd": "fd:1", "line": 2, "text": "two", "column": 3}
-
-
-def test_the_command_exits_with_1_when_nothing_matches(proc: Process):
-    proc.create("one\ntwo\n")
-
-    printed = command(proc, "search", "fd:1", "six")
-
-    assert (printed.stdout, printed.stderr, printed.exit_code) == ("", "", 1)

@@ -26,7 +26,7 @@ Execute = Callable[..., Any]
 def small_caches(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Reduce the caches of index groups, contents and names, and switch threads often."""
     monkeypatch.setattr(content_info, "MAX_GROUPS", 4)
-    monkeypatch.setattr(process_handle, "MAX_VIEWS", 2)
+    monkeypatch.setattr(process_handle, "MAX_INFOS", 2)
     monkeypatch.setattr(process_handle, "MAX_MET", 2)
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
@@ -75,18 +75,18 @@ def test_threads_read_more_contents_than_the_cache_holds(small_caches: None, pro
 def test_threads_learn_the_index_of_one_content(small_caches: None, proc: Process, execute: Execute):
     proc.create("".join(f"{number:04}\n" for number in range(1, LINES + 1)), page_size=5)
     proc.read("fd:1")
-    [view] = [view for _, view in proc.handle._views.items()]
-    flat = execute("HGETALL", view.keys.index)
+    [info] = [info for _, info in proc.handle._infos.items()]
+    flat = execute("HGETALL", info.keys.index)
     fields = [(int(flat[i]), flat[i + 1]) for i in range(0, len(flat), 2)]
 
     def learn(_: int) -> None:
         for first, value in fields * 300:
-            assert view.learn(first, value).first == first
-            view.group_at("newlines", LINES)
+            assert info.learn(first, value).first == first
+            info.group_at("newlines", LINES)
 
     run_in_threads(learn)
 
-    assert len(view.groups) == 4
+    assert len(info.groups) == 4
 
 
 def test_threads_resolve_contents_concurrently(small_caches: None, proc: Process):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fdstore.client import Process, Store
-from fdstore.errors import Fenced, InvalidArgument, NotFound
+from fdstore.errors import InvalidArgument, NotFound
 from fdstore.store.contents import contents
 from fdstore.store.processes import processes
 
@@ -154,18 +154,6 @@ def test_a_fork_of_a_thousand_descriptors_is_one_step(
 # --- dropping
 
 
-def test_closing_one_leaves_the_other(proc: Process, execute: Any) -> None:
-    proc.create("shared")
-    child = proc.child(share=["fd:1"])
-
-    proc.close("fd:1")
-
-    assert child.read("fd:1").text == "shared"
-    assert holders(execute, 1) == {b"triage.1"}
-    with pytest.raises(NotFound):
-        proc.read("fd:1")
-
-
 def test_the_last_release_removes_every_key_of_the_content(proc: Process, store: Store, execute: Any) -> None:
     proc.create("text\n" * 5000, page_size=10)
     child, twin = proc.child(share=["fd:1"]), proc.fork()
@@ -248,20 +236,6 @@ def test_ending_a_process_twice_is_allowed(proc: Process, store: Store) -> None:
 
     tree = store.tree("triage")
     assert (tree.processes, tree.live) == (2, 1)
-
-
-def test_an_ended_process_accepts_no_writes(proc: Process) -> None:
-    proc.create("x")
-    child = proc.child(share=["fd:1"])
-    child.end()
-
-    for write in (
-        lambda: child.create("y"),
-        lambda: child.child(),
-        lambda: child.fork(),
-    ):
-        with pytest.raises(Fenced, match=r"triage\.1 .*it has ended"):
-            write()
 
 
 def test_a_parent_may_end_before_its_children(proc: Process) -> None:

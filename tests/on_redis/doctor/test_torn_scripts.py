@@ -119,7 +119,7 @@ def test_a_writer_overwrites_a_half_stored_piece(
 def test_a_child_continues_the_output_stream_created_with_it(
     store: Store, proc: Process, execute: Any
 ) -> None:
-    output = processes.Output("said", 10)
+    output = processes.ChildStream("said", 10)
     child = Process(store, store.run(processes.create_child(proc.handle, [], output=output)))
     appender = streams.appender_for_output(child.handle, "fd:1", 10)
     add(store, appender, "so\nfar")
@@ -201,7 +201,7 @@ def test_a_stream_that_lost_pages_is_an_error_for_readers_and_writers(
 
 
 def test_a_stream_of_an_ended_or_missing_process_is_broken(store: Store, proc: Process, execute: Any) -> None:
-    made = processes.create_child(proc.handle, [], state="ready", output=processes.Output("said", 100))
+    made = processes.create_child(proc.handle, [], state="ready", output=processes.ChildStream("said", 100))
     child = store.run(made)
 
     execute("UNLINK", child.keys.record)

@@ -29,9 +29,9 @@ from fdstore.store.processes.asks import (
 )
 from fdstore.testing import Request, fail, held, say, turn
 from fdstore.testing.replies import Reply, Usage
-from fdstore.wire.operation import Operation
+from tests.on_redis.child_agents import claim
 from tests.on_redis.running_agents import Agents, running
-from tests.round_trips import count_round_trips
+from tests.round_trips import count_round_trips, killed_after
 from tests.waiting import PATIENCE_S, wait_until
 
 SETTINGS = AskSettings(model="any", max_tokens=100, system="Answer.")
@@ -86,20 +86,13 @@ class Asking:
 
     def claim(self, lane: str) -> ProcessHandle:
         """Take the lane, as a worker that this test plays."""
-        keys = process_keys("fdstore", lane)
-        claimed = self.store.run(leases.claim(keys, "a worker"))
-        assert isinstance(claimed, leases.Claim)
-        return ProcessHandle(keys, claimed.limits, claimed.attempt)
+        return claim(self.store, lane)
 
     def next(self, lane: ProcessHandle, *, running: Any = (), answered: Any = (), width: int = 5) -> Next:
         call = asks.take_next(
             lane, self.proc.handle, "call", width=width, running=tuple(running), answered=tuple(answered)
         )
         return self.store.run(call)
-
-
-def one(batch: Any) -> Operation[Any]:
-    return (yield batch)
 
 
 def questions(count: int, first: int = 0) -> list[Ask]:
@@ -275,24 +268,11 @@ def test_calls_do_not_share_their_asks(asking: Asking) -> None:
     assert [asking.counts(call) for call in ("a/b", "a", "b")] == [[3, 3, 0], [1, 1, 0], []]
 
 
-def abandoned(operation: Operation[Any], requests: int, store: Store) -> bool:
-    """Run the first requests of an operation, as a worker that is killed then. Return whether it ended."""
-    reply: Any = None
-    for _ in range(requests):
-        try:
-            batch = operation.send(reply)
-        except StopIteration:
-            return True
-        reply = store.run(one(batch))
-    operation.close()
-    return False
-
-
 def test_a_start_that_was_killed_after_any_request_is_repeated_whole(store: Store, asking: Asking) -> None:
     asking.proc.create("a text")
     asked = [Ask(n, f"question {n}" + "." * 20_000, [AskPart("fd:1")]) for n in range(60)]
     requests = 1
-    while not abandoned(asks.start(asking.proc.handle, "call", asked, SETTINGS), requests, store):
+    while not killed_after(store, asks.start(asking.proc.handle, "call", asked, SETTINGS), requests):
         requests += 1
     assert requests > 3
 
@@ -417,7 +397,6 @@ def test_lanes_end_with_the_process_that_asks(store: Store, asking: Asking, how:
     assert asking.states(*lanes) == ["cancelled", "cancelled"]
     with pytest.raises(Fenced):
         asking.next(handle, answered=[an_answer(0)])
-    assert store.run(asks.lanes_of(asking.proc.handle, "call")) == lanes
 
 
 # --- failures

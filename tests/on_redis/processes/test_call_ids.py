@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -54,9 +53,8 @@ def test_a_call_id_that_created_a_descriptor_creates_no_second_one(
     tools: Toolset, proc: Process, execute: Any
 ) -> None:
     tools.call("write_fd", {"data": "first"}, call_id="call_0")
-    execute(
-        "HDEL", "fdstore:{triage}:triage:calls", "call_0/outcome"
-    )  # as if the loop had died just before this was stored
+    # as if the loop had died just before this was stored
+    execute("HDEL", "fdstore:{triage}:triage:calls", "call_0/outcome")
 
     other = tools.call("write_fd", {"data": "second"}, call_id="call_0")
     again = tools.call("write_fd", {"data": "first"}, call_id="call_0")
@@ -65,9 +63,7 @@ def test_a_call_id_that_created_a_descriptor_creates_no_second_one(
     assert [proc.read(d.fd).text for d in proc.list()] == ["first"]
 
 
-def test_a_repeated_call_gets_the_first_answer_whatever_its_argument_order(
-    tools: Toolset,
-) -> None:
+def test_a_repeated_call_gets_the_first_answer_whatever_its_argument_order(tools: Toolset) -> None:
     first = tools.call("send", {"words": "a", "times": 2}, call_id="call_0")
 
     assert tools.call("send", {"times": 2, "words": "a"}, call_id="call_0") == first
@@ -106,30 +102,27 @@ def test_wrapped_output_and_a_function_call_may_share_a_call_id(proc: Process) -
     assert proc.read("fd:2").text.startswith("bbb")
 
 
-def test_the_awaitable_toolset_refuses_reused_call_ids_too(redis_url: str) -> None:
-    async def main() -> tuple[bool, bool]:
-        async with await aio.connect(redis_url) as store:
-            tools = aio.Toolset(await store.process("triage"), python=[send])
-            first = await tools.call("send", {"words": "a"}, call_id="call_0")
-            second = await tools.call("send", {"words": "b"}, call_id="call_0")
-            await tools.wrap("a" * 9000, call_id="call_1")
-            with pytest.raises(InvalidArgument, match="call_id"):
-                await tools.wrap("b" * 9000, call_id="call_1")
-            return first.is_error, second.is_error
+def test_the_awaitable_toolset_refuses_reused_call_ids_too(awaited: Any) -> None:
+    async def reuse(proc: aio.Process) -> tuple[bool, bool]:
+        tools = aio.Toolset(proc, python=[send])
+        first = await tools.call("send", {"words": "a"}, call_id="call_0")
+        second = await tools.call("send", {"words": "b"}, call_id="call_0")
+        await tools.wrap("a" * 9000, call_id="call_1")
+        with pytest.raises(InvalidArgument, match="call_id"):
+            await tools.wrap("b" * 9000, call_id="call_1")
+        return first.is_error, second.is_error
 
-    assert asyncio.run(main()) == (False, True)
+    assert awaited(reuse) == (False, True)
 
 
 def test_a_call_succeeds_although_a_full_redis_cannot_store_its_result(
-    tools: Toolset, proc: Process, execute: Any
+    tools: Toolset, proc: Process, fill_redis: Any
 ) -> None:
     proc.create("x" * 1000)
-    execute("CONFIG", "SET", "maxmemory", "1")
-    try:
-        closed = tools.call("close_fd", {"fd": "fd:1"}, call_id="call_0")
-        result = tools.call("send", {"words": "a"}, call_id="call_1")
-    finally:
-        execute("CONFIG", "SET", "maxmemory", "0")
+    fill_redis()
+
+    closed = tools.call("close_fd", {"fd": "fd:1"}, call_id="call_0")
+    result = tools.call("send", {"words": "a"}, call_id="call_1")
 
     assert (closed.is_error, proc.list()) == (False, [])
     assert (result.content, result.is_error) == ("sent a", False)

@@ -13,15 +13,15 @@ import pytest
 import redis
 
 import fdstore
-from fdstore.client import Process, Store
+from fdstore.client import Store
 from fdstore.local.redis_server import PrivateServer
 from fdstore.runtime.claim import Lease
 from fdstore.store.clock import redis_now
-from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import leases, process_records, processes, waiting
 from fdstore.store.streams import streams
 from fdstore.store.views import worker_registry
 from fdstore_workers.sweeper import Sweeper
+from tests.on_redis.child_agents import agent
 from tests.waiting import wait_until
 
 HOUR_S = 3600
@@ -83,23 +83,17 @@ def replicated() -> Iterator[Replicated]:
         pair.store.close()
 
 
-def claimed(proc: Process, store: Store) -> ProcessHandle:
-    child = store.run(processes.create_child(proc.handle, None, state="ready"))
-    claim = store.run(leases.claim(child.keys, "dead:1"))
-    assert isinstance(claim, leases.Claim)
-    return ProcessHandle(child.keys, child.limits, claim.attempt)
-
-
 def test_after_the_clock_went_back_work_of_dead_workers_is_taken_over_within_two_leases(
     replicated: Replicated,
 ) -> None:
     """Regression test: all waited until the clock had caught up, for an hour."""
     store = replicated.store
     proc = store.process("triage")
-    orphans = [claimed(proc, store).id for _ in range(6)]
-    alive = claimed(proc, store)
+    proc.create("shared with all agents")
+    orphans = [agent(store, proc, "running").id for _ in range(6)]
+    alive = agent(store, proc, "running")
     unclaimed = store.run(processes.create_child(proc.handle, None, state="ready")).id
-    waiter, child = claimed(proc, store), claimed(proc, store)
+    waiter, child = (agent(store, proc, "running") for _ in range(2))
     assert store.run(waiting.park(waiter, [child.id], 60 * leases.LEASE_S))
     stream = store.run(streams.open_stream(proc.handle, "a test", 4096, lease_s=1)).fd
     store.run(leases.observe("fdstore"))

@@ -22,7 +22,6 @@ from tests.on_redis.running_agents import running, tool
 from tests.waiting import PATIENCE_S, wait_until
 
 sent: list[str] = []
-abandoned: list[Operation[Any]] = []
 may_end = threading.Event()
 
 
@@ -32,8 +31,6 @@ def reset_mail() -> Iterator[None]:
     may_end.clear()
     yield
     may_end.set()
-    while abandoned:
-        abandoned.pop().close()
 
 
 @fdstore.tool(repeatable=False)
@@ -49,22 +46,6 @@ def post(words: str) -> str:
     """Post something."""
     sent.append(words)
     return f"posted {words}"
-
-
-def dropped_after(operation: Operation[Any], requests: int) -> Operation[bool]:
-    """Serve this many requests and abandon the operation, as if its worker were killed.
-
-    Return whether it sent more requests. Abandoned operations are kept alive: closing one runs its cleanup.
-    """
-    abandoned.append(operation)
-    reply: Any = None
-    try:
-        for _ in range(requests):
-            reply = yield operation.send(reply)
-        operation.send(reply)
-    except StopIteration:
-        return False
-    return True
 
 
 def start_thread(run: Any) -> threading.Thread:
@@ -156,20 +137,19 @@ def test_one_of_two_concurrent_callers_with_one_id_runs_the_tool(proc: Process) 
     assert sent == ["ann"]
 
 
-def test_a_cancelled_awaitable_call_is_not_repeated(redis_url: str) -> None:
-    async def main() -> str:
-        async with await fdstore.aio.connect(redis_url) as store:
-            tools = fdstore.aio.Toolset(await store.process("triage"), python=[send_mail])
-            calling = asyncio.create_task(tools.call("send_mail", {"to": "ann"}, call_id="toolu_1"))
-            await asyncio.to_thread(wait_until, lambda: sent == ["ann"])
-            calling.cancel()
-            await asyncio.wait([calling])
-            assert calling.cancelled()
-            again = await tools.call("send_mail", {"to": "ann"}, call_id="toolu_1")
-            may_end.set()  # or the end of the event loop would wait for the thread of the first call
-            return again.content
+def test_a_cancelled_awaitable_call_is_not_repeated(awaited: Any) -> None:
+    async def call_twice(proc: fdstore.aio.Process) -> str:
+        tools = fdstore.aio.Toolset(proc, python=[send_mail])
+        calling = asyncio.create_task(tools.call("send_mail", {"to": "ann"}, call_id="toolu_1"))
+        await asyncio.to_thread(wait_until, lambda: sent == ["ann"])
+        calling.cancel()
+        await asyncio.wait([calling])
+        assert calling.cancelled()
+        again = await tools.call("send_mail", {"to": "ann"}, call_id="toolu_1")
+        may_end.set()  # or the end of the event loop would wait for the thread of the first call
+        return again.content
 
-    shown = asyncio.run(main())
+    shown = awaited(call_twice)
 
     assert only(shown)["type"] == "unknown_outcome"
     assert sent == ["ann"]
@@ -204,7 +184,7 @@ OPTIONS = {
 
 @pytest.mark.parametrize("options", OPTIONS)
 def test_a_file_is_written_once_wherever_the_attempt_was_interrupted(
-    store: Store, proc: Process, tmp_path: Path, options: str
+    store: Store, proc: Process, tmp_path: Path, dropped_after: Any, options: str
 ) -> None:
     proc.create("new\n")
     path = tmp_path / "out.txt"
@@ -289,7 +269,7 @@ def test_a_stalled_attempt_does_not_overwrite_a_newer_file(
 
 
 def test_a_completed_file_write_is_not_repeated_over_later_changes(
-    store: Store, proc: Process, tmp_path: Path
+    store: Store, proc: Process, tmp_path: Path, dropped_after: Any
 ) -> None:
     proc.create("of the call\n")
     tools = Toolset(proc, enabled=["fd_to_file"], export_root=tmp_path)
@@ -311,7 +291,7 @@ def test_a_completed_file_write_is_not_repeated_over_later_changes(
 
 
 def test_an_append_to_a_file_replaced_meanwhile_has_an_unknown_outcome(
-    store: Store, proc: Process, tmp_path: Path
+    store: Store, proc: Process, tmp_path: Path, dropped_after: Any
 ) -> None:
     proc.create("new\n")
     tools = Toolset(proc, enabled=["fd_to_file"], export_root=tmp_path)

@@ -47,10 +47,8 @@ def test_processes_continued_by_another_worker_are_not_changed(store: Store, tmp
         store.run(leases.claim(KEYS, "another", "claim 2"))
         before = msgspec.to_builtins(agents.record())
 
-        assert (
-            release_held(store, agents.woken.append, [held_process("claim 1"), held_process("never made")])
-            == 0
-        )
+        held = [held_process("claim 1"), held_process("never made")]
+        assert release_held(store, agents.woken.append, held) == 0
 
         assert msgspec.to_builtins(agents.record()) == before
         assert agents.woken == ["solo"]
@@ -61,12 +59,8 @@ def test_ended_and_missing_processes_are_not_changed(store: Store, tmp_path: Pat
         agents.launch()
         agents.attempt("solo")
 
-        assert (
-            release_held(
-                store, agents.woken.append, [held_process("claim 1"), held_process("x", "no-such-tree")]
-            )
-            == 0
-        )
+        held = [held_process("claim 1"), held_process("x", "no-such-tree")]
+        assert release_held(store, agents.woken.append, held) == 0
 
         assert agents.record().losses == 0
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -96,17 +95,13 @@ def test_a_spawn_is_refused_with_the_reason_why_workers_run_only_pipelines(
 
 
 def test_the_awaitable_toolset_raises_without_a_worker_too(
-    redis_url: str, toolset: Callable[..., object], tmp_path: Path
+    awaited: Any, toolset: Callable[..., object], tmp_path: Path
 ) -> None:
-    async def spawn() -> None:
-        async with await fdstore.aio.connect(redis_url) as store:
-            tools = fdstore.aio.Toolset(
-                await store.process("triage"),
-                enabled=["spawn"],
-                programs={"child": tmp_path / "child.toml"},
-                wait_for_workers=False,
-            )
-            await tools.call("spawn", SPAWN)
+    programs = {"child": tmp_path / "child.toml"}
+
+    async def spawn(proc: fdstore.aio.Process) -> None:
+        tools = fdstore.aio.Toolset(proc, enabled=["spawn"], programs=programs, wait_for_workers=False)
+        await tools.call("spawn", SPAWN)
 
     with pytest.raises(NoWorker):
-        asyncio.run(spawn())
+        awaited(spawn)

@@ -9,42 +9,14 @@ import pytest
 from fdstore.client import Store
 from fdstore.errors import InvalidArgument
 
+HOSTILE = [
+    *("", "Triage", "-a", "_a", "a" * 49, "a b", "a:b", "a{b", "a}", "tri\u00e4ge", "a\n", "\uff11", "a/b"),
+    *("a.", ".1", "a.0", "a.01", "a.x", "a.1.", "a..1", "a.1\n", "a.\uff11", "a." + "1" * 17, "x" * 10**6),
+    *(5, b"a", True, ["a"]),
+]
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *(
-            "",
-            "Triage",
-            "-a",
-            "_a",
-            "a" * 49,
-            "a b",
-            "a:b",
-            "a{b",
-            "a}",
-            "tri\u00e4ge",
-            "a\n",
-            "\uff11",
-            "a/b",
-        ),
-        *(
-            "a.",
-            ".1",
-            "a.0",
-            "a.01",
-            "a.x",
-            "a.1.",
-            "a..1",
-            "a.1\n",
-            "a.\uff11",
-            "a." + "1" * 17,
-            "x" * 10**6,
-        ),
-        *(5, b"a", True, ["a"]),
-    ],
-    ids=lambda name: ascii(name)[:12],
-)
+
+@pytest.mark.parametrize("name", HOSTILE, ids=lambda name: ascii(name)[:12])
 def test_hostile_names_are_refused(store: Store, name: Any, execute: Any) -> None:
     with pytest.raises(InvalidArgument) as caught:
         store.process(name)

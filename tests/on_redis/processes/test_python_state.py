@@ -13,12 +13,19 @@ from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import processes, python_state, tool_calls
 from fdstore.store.processes.python_state import PIECE_BYTES
 from fdstore.wire.operation import Operation
+from tests.round_trips import count_round_trips, killed_after, one_request
 
 KEY = "fdstore:{triage}:triage:python"
 
 
 def large(seed: int, pieces: float = 5.5) -> bytes:
     return random.Random(seed).randbytes(int(pieces * PIECE_BYTES))
+
+
+def leave(store: Store, handle: ProcessHandle, call: str, session: bytes | None) -> None:
+    """Run a call that leaves this session."""
+    store.run(python_state.begin(handle, call, 1))
+    store.run(python_state.end(handle, call, session))
 
 
 def test_a_process_begins_without_a_session(store: Store, proc: Process) -> None:
@@ -85,8 +92,7 @@ def test_many_answers_are_recorded_and_read(store: Store, proc: Process) -> None
 def test_a_call_that_ends_without_a_session_leaves_the_one_before_it(
     store: Store, proc: Process, execute: Any
 ) -> None:
-    store.run(python_state.begin(proc.handle, "a", 1))
-    store.run(python_state.end(proc.handle, "a", b"kept"))
+    leave(store, proc.handle, "a", b"kept")
     store.run(python_state.begin(proc.handle, "b", 1))
     store.run(python_state.record(proc.handle, "b", {0: b"zero"}))
     store.run(python_state.suspend(proc.handle, "b", large(3)))
@@ -151,36 +157,19 @@ def test_an_attempt_that_was_replaced_writes_nothing(store: Store, proc: Process
     assert store.run(python_state.read(proc.handle, "c")).session is None
 
 
-def interrupted(operation: Operation[Any], requests: int, store: Store) -> None:
-    """Run the first requests of an operation and abandon it, as a worker that is killed."""
-    replies: Any = None
-    for _ in range(requests):
-        try:
-            batch = operation.send(replies)
-        except StopIteration:
-            return
-        replies = store.run(_one(batch))
-    operation.close()
-
-
-def _one(batch: Any) -> Operation[Any]:
-    return (yield batch)
-
-
 @pytest.mark.parametrize("requests", [1, 2, 3])
 @pytest.mark.parametrize("how", ["suspend", "end"])
 def test_a_writer_killed_between_two_requests_leaves_the_state_before_it(
     store: Store, proc: Process, execute: Any, how: str, requests: int
 ) -> None:
-    store.run(python_state.begin(proc.handle, "a", 1))
-    store.run(python_state.end(proc.handle, "a", large(1, 2.5)))
+    leave(store, proc.handle, "a", large(1, 2.5))
     store.run(python_state.begin(proc.handle, "b", 1))
     store.run(python_state.suspend(proc.handle, "b", large(2, 1.5)))
     store.run(python_state.record(proc.handle, "b", {5: b"five"}))
     before = store.run(python_state.read(proc.handle, "b"))
     write = python_state.suspend if how == "suspend" else python_state.end
 
-    interrupted(write(proc.handle, "b", large(3, 13.5)), requests, store)
+    killed_after(store, write(proc.handle, "b", large(3, 13.5)), requests)
 
     assert store.run(python_state.read(proc.handle, "b")) == before
     store.run(python_state.end(proc.handle, "b", b"small"))
@@ -188,21 +177,14 @@ def test_a_writer_killed_between_two_requests_leaves_the_state_before_it(
 
 
 def test_a_small_state_is_one_round_trip_to_read_and_one_to_write(store: Store, proc: Process) -> None:
-    def requests(operation: Operation[Any]) -> int:
-        count, replies = 0, None
-        while True:
-            try:
-                batch = operation.send(replies)
-            except StopIteration:
-                return count
-            count += 1
-            replies = store.run(_one(batch))
-
-    assert requests(python_state.begin(proc.handle, "c", 1)) == 1
-    assert requests(python_state.record(proc.handle, "c", {0: b"zero", 1: b"one"})) == 1
-    assert requests(python_state.suspend(proc.handle, "c", b"x" * PIECE_BYTES)) == 1
-    assert requests(python_state.read(proc.handle, "c")) == 1
-    assert requests(python_state.end(proc.handle, "c", b"x" * 11_000, result="{}")) == 1
+    for operation in (
+        python_state.begin(proc.handle, "c", 1),
+        python_state.record(proc.handle, "c", {0: b"zero", 1: b"one"}),
+        python_state.suspend(proc.handle, "c", b"x" * PIECE_BYTES),
+        python_state.read(proc.handle, "c"),
+        python_state.end(proc.handle, "c", b"x" * 11_000, result="{}"),
+    ):
+        assert count_round_trips(store, operation)[1] == 1
 
 
 def test_a_repeated_write_after_a_lost_reply_changes_nothing(store: Store, proc: Process) -> None:
@@ -212,13 +194,12 @@ def test_a_repeated_write_after_a_lost_reply_changes_nothing(store: Store, proc:
         python_state.end(proc.handle, "c", b"session"),
     ):
         batch = next(write)
-        first = store.run(_one(batch))
-        assert store.run(_one(batch)) == first == [[b"ok"]]
+        first = store.run(one_request(batch))
+        assert store.run(one_request(batch)) == first == [[b"ok"]]
 
 
 def test_a_copy_has_the_session_and_not_the_call_that_runs(store: Store, proc: Process, execute: Any) -> None:
-    store.run(python_state.begin(proc.handle, "a", 1))
-    store.run(python_state.end(proc.handle, "a", large(1, 1.5)))
+    leave(store, proc.handle, "a", large(1, 1.5))
     store.run(python_state.begin(proc.handle, "b", 1))
     store.run(python_state.suspend(proc.handle, "b", b"snapshot"))
     store.run(python_state.record(proc.handle, "b", {0: b"zero"}))
@@ -231,14 +212,12 @@ def test_a_copy_has_the_session_and_not_the_call_that_runs(store: Store, proc: P
     )
     assert execute("HLEN", f"fdstore:{{triage}}:{copy.id}:python") == 3
     assert store.run(python_state.read(child.handle, "b")).session is None
-    store.run(python_state.begin(copy.handle, "c", 1))
-    store.run(python_state.end(copy.handle, "c", b"its own"))
+    leave(store, copy.handle, "c", b"its own")
     assert store.run(python_state.read(proc.handle, "x")).session == large(1, 1.5)
 
 
 def test_the_state_goes_with_the_tree(store: Store, proc: Process, execute: Any) -> None:
-    store.run(python_state.begin(proc.handle, "a", 1))
-    store.run(python_state.end(proc.handle, "a", large(1)))
+    leave(store, proc.handle, "a", large(1))
 
     store.drop_tree("triage")
 
@@ -246,8 +225,7 @@ def test_the_state_goes_with_the_tree(store: Store, proc: Process, execute: Any)
 
 
 def test_a_missing_piece_is_reported_as_damage(store: Store, proc: Process, execute: Any) -> None:
-    store.run(python_state.begin(proc.handle, "a", 1))
-    store.run(python_state.end(proc.handle, "a", large(1)))
+    leave(store, proc.handle, "a", large(1))
     [piece] = [name for name in execute("HKEYS", KEY) if name.endswith(b"/3")]
     execute("HDEL", KEY, piece)
 

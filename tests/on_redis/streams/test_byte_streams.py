@@ -16,11 +16,9 @@ from fdstore.errors import (
     InvalidArgument,
     NotText,
     PositionOutOfRange,
-    QuotaExceeded,
     StoreUnavailable,
     StreamBroken,
 )
-from fdstore.records import TreeLimits
 from fdstore.store.doctor.audit import check_tree
 from fdstore.store.keys import TreeKeys
 from fdstore.store.streams import streams
@@ -195,20 +193,6 @@ def test_the_process_itself_may_go_on_writing_its_bytes_and_no_other_writer(
 
     assert proc.read_bytes(fd) == PNG + b"more"
     assert proc.stat(fd).media_type == "image/png"
-
-
-def test_bytes_over_the_quota_break_the_stream_after_what_is_stored(store: Store) -> None:
-    proc = store.process("small", limits=TreeLimits(tree_bytes=1000))
-    out = proc.open_stream()
-    out.write(b"\xff" * 900)
-    out.flush()
-
-    out.write(b"\xff" * 200)
-    with pytest.raises(QuotaExceeded):
-        out.flush()
-
-    assert proc.stat(out.fd).reason == "quota_exceeded"
-    assert proc.read_bytes(out.fd) == b"\xff" * 900
 
 
 def test_an_offset_past_the_end_of_an_ended_content_is_refused_and_one_at_its_end_is_empty(

@@ -9,10 +9,9 @@ import pytest
 from fdstore.client import Process, Store, StreamWriter
 from fdstore.errors import Fenced, QuotaExceeded, StoreUnavailable, StreamBroken, StreamClosed
 from fdstore.records import TreeLimits
-from fdstore.store.keys import process_keys
-from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import leases, processes
 from fdstore.store.streams import streams
+from tests.on_redis.child_agents import claim
 from tests.on_redis.followers import Reader, RepeatingStore, key_of, stored
 
 # --- the end
@@ -161,14 +160,13 @@ def test_another_writer_of_the_same_stream_is_fenced(store: Store, proc: Process
 def test_a_replaced_attempt_stores_nothing(store: Store) -> None:
     root = store.process("agent")
     store.run(processes.launch(root.handle, "{}"))
-    first = store.run(leases.claim(root.handle.keys, "worker 1"))
-    old = Process(store, ProcessHandle(root.handle.keys, root.handle.limits, first.attempt))
+    old = Process(store, claim(store, "agent"))
     out = old.open_stream()
     out.write("by the first attempt\n")
     out.flush()
 
     store.run(leases.return_to_queue(old.handle))
-    store.run(leases.claim(root.handle.keys, "worker 2"))
+    claim(store, "agent")
 
     out.write("too late")
     with pytest.raises(Fenced, match="attempt 1 no longer runs it"):
@@ -181,35 +179,31 @@ def test_a_replaced_attempt_stores_nothing(store: Store) -> None:
 def test_the_output_stream_of_a_process_continues_with_its_next_attempt(store: Store, execute: Any) -> None:
     root = store.process("agent")
     store.run(processes.launch(root.handle, "{}"))
-    spaces = []
     text = "".join(f"漢字 {number}\n" for number in range(2000))
-    for worker in ("worker 1", "worker 2"):
-        attempt = store.run(leases.claim(root.handle.keys, worker)).attempt
-        handle = ProcessHandle(process_keys("fdstore", "agent"), root.handle.limits, attempt)
-        spaces.append(handle)
-        if attempt == 1:
-            fd = store.run(streams.open_stream(handle, "draft", 25, lease_s=None, call_id="c0")).fd
-            again = store.run(streams.open_stream(handle, "draft", 25, lease_s=None, call_id="c0"))
-            assert again.fd == fd
-            for number, start in enumerate(range(0, len(text) // 2, 3000)):
-                appender = store.run(streams.resume(handle, fd))
-                store.run(appender.store_once(text[start : start + 3000], f"c{number + 1}"))
-            half = root.read(fd, read_all=True).text
-            store.run(leases.return_to_queue(handle))
+    first = claim(store, "agent")
+    fd = store.run(streams.open_stream(first, "draft", 25, lease_s=None, call_id="c0")).fd
+    again = store.run(streams.open_stream(first, "draft", 25, lease_s=None, call_id="c0"))
+    assert again.fd == fd
+    for number, start in enumerate(range(0, len(text) // 2, 3000)):
+        appender = store.run(streams.resume(first, fd))
+        store.run(appender.store_once(text[start : start + 3000], f"c{number + 1}"))
+    half = root.read(fd, read_all=True).text
+    store.run(leases.return_to_queue(first))
+    second = claim(store, "agent")
 
-    resumed = store.run(streams.resume(spaces[1], fd))
+    resumed = store.run(streams.resume(second, fd))
     # repeating the first attempt's last call changes nothing
     store.run(resumed.store_once("x" * 3000, f"c{number + 1}"))
     assert root.read(fd, read_all=True).text == half
 
-    store.run(store.run(streams.resume(spaces[1], fd)).store_once(text[len(half) :], "last"))
-    store.run(store.run(streams.resume(spaces[1], fd)).seal(0))
+    store.run(store.run(streams.resume(second, fd)).store_once(text[len(half) :], "last"))
+    store.run(store.run(streams.resume(second, fd)).seal(0))
 
     whole = root.create(text, page_size=25)
     assert stored(execute, key_of(root, fd)) == stored(execute, key_of(root, whole.fd))
     assert root.stat(fd).state == "sealed"
     with pytest.raises(StreamClosed):
-        store.run(streams.resume(spaces[1], fd))
+        store.run(streams.resume(second, fd))
 
 
 # --- replies that are lost

@@ -15,6 +15,8 @@ from fdstore.records import TreeLimits
 from fdstore.store.keys import TreeKeys
 from fdstore.store.processes import processes
 from fdstore.store.trees import collect_trees
+from tests.round_trips import killed_after, one_request
+from tests.stored_keys import lasting_keys
 from tests.waiting import wait_until
 
 DAY = TreeLimits(retention_days=1)
@@ -33,13 +35,7 @@ def collect_tree_now(store: Store, tree: str, *, dry_run: bool = False) -> colle
 
 
 def leftovers(execute: Any, tree: str) -> list[bytes]:
-    """Return the keys of the tree that do not expire."""
-    return [key for key in execute("KEYS", f"fdstore:{{{tree}}}*") if execute("PTTL", key) == -1]
-
-
-def single_batch(batch: Any) -> Any:
-    """Return an operation that consists of one batch."""
-    return (yield batch)
+    return lasting_keys(execute, f"fdstore:{{{tree}}}*")
 
 
 def resume_operation(operation: Any, replies: list[Any]) -> Any:
@@ -132,9 +128,7 @@ def test_recreating_a_tree_finishes_its_interrupted_collection(store: Store, exe
     for n in range(collect_trees.PIECE + 7):
         proc.create(str(n))
     age_trees(execute, "many")
-    first_step = collect_trees.collect_tree(TreeKeys("fdstore", "many"))
-    store.run(single_batch(next(first_step)))
-    first_step.close()
+    killed_after(store, collect_trees.collect_tree(TreeKeys("fdstore", "many")), 1)
     assert leftovers(execute, "many") != []
 
     recreated = store.process("many")
@@ -227,16 +221,6 @@ def test_creating_a_tree_collects_a_few_due_trees(store: Store, execute: Any) ->
     assert {tree.id for tree in store.trees()} == {"new-0", "new-1", "new-2"}
 
 
-def test_due_trees_are_found_through_the_shared_key_of_trees(store: Store, execute: Any) -> None:
-    store.process("old", limits=DAY)
-    store.process("young")
-    age_trees(execute, "old")
-
-    due = list(store.run(collect_trees.due_trees("fdstore", time.time() + 1)))
-
-    assert [keys.tree for keys in due] == ["old"]
-
-
 def test_writing_to_a_tree_keeps_it(store: Store, execute: Any) -> None:
     proc = store.process("t", limits=TreeLimits(retention_days=1))
     age_trees(execute, "t")
@@ -271,28 +255,16 @@ def test_readers_rarely_write(store: Store, execute: Any) -> None:
     assert store.tree("t").used_at == used_at
 
 
-def test_a_retention_below_a_second_is_honoured(store: Store) -> None:
-    proc = store.process("t", limits=TreeLimits(retention_days=0.2 / 86_400))
-    proc.create("x")
-    assert collect_tree_now(store, "t").outcome == "kept"
-
-    wait_until(lambda: collect_tree_now(store, "t").outcome == "gone")
-
-    assert store.trees() == []
-
-
-def test_trees_are_collected_in_a_full_redis(store: Store, execute: Any) -> None:
+def test_trees_are_collected_in_a_full_redis(store: Store, execute: Any, fill_redis: Any) -> None:
     create_filled_tree(store, "a-used-one")
     create_filled_tree(store, "old")
     age_trees(execute, "a-used-one", "old")
     store.process("a-used-one").create("x")
     execute("ZADD", "fdstore:trees", 1, "a-used-one")
-    execute("CONFIG", "SET", "maxmemory", "1")
-    try:
-        due = [keys.tree for keys in store.run(collect_trees.due_trees("fdstore", time.time()))]
-        outcomes = {tree: collect_tree_now(store, tree).outcome for tree in due}
-    finally:
-        execute("CONFIG", "SET", "maxmemory", "0")
+    fill_redis()
+
+    due = [keys.tree for keys in store.run(collect_trees.due_trees("fdstore", time.time()))]
+    outcomes = {tree: collect_tree_now(store, tree).outcome for tree in due}
 
     assert outcomes == {"a-used-one": "kept", "old": "gone"}
 
@@ -302,28 +274,13 @@ def test_a_tree_recreated_during_its_collection_always_has_an_entry(store: Store
     age_trees(execute, "t")
     collector = collect_trees.collect_tree(TreeKeys("fdstore", "t"))
     command = next(collector)
-    [reply] = store.run(single_batch(command))
+    [reply] = store.run(one_request(command))
 
     store.process("t").create("new")  # between the collector's two steps
     store.run(resume_operation(collector, [reply]))
 
     assert execute("ZSCORE", "fdstore:trees", "t") is not None
     assert [tree.id for tree in store.trees()] == ["t"]
-
-
-def test_a_long_lived_reader_records_use_once_per_hundredth_of_the_retention(
-    store: Store, execute: Any
-) -> None:
-    # a retention of 2 s: its hundredth is over within 20 ms
-    proc = store.process("t", limits=TreeLimits(retention_days=2 / 86_400))
-    proc.create("x")
-    used_at = store.tree("t").used_at
-
-    def use_is_recorded() -> bool:
-        proc.read("fd:1")
-        return store.tree("t").used_at > used_at
-
-    wait_until(use_is_recorded)
 
 
 @pytest.mark.parametrize("removal", ["collected", "dropped"])

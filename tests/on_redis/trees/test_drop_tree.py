@@ -21,12 +21,20 @@ from fdstore.store.keys import TreeKeys
 from fdstore.store.processes import dropping, leases, processes
 from fdstore.store.trees import collect_trees
 from tests.on_redis.child_agents import agent
+from tests.round_trips import killed_after, one_request
+from tests.stored_keys import lasting_keys
 from tests.waiting import PATIENCE_S, wait_until
 
 
 def leftovers(execute: Any, tree: str) -> list[bytes]:
-    """Return the keys of the tree that do not expire."""
-    return [key for key in execute("KEYS", f"fdstore:{{{tree}}}*") if execute("PTTL", key) == -1]
+    return lasting_keys(execute, f"fdstore:{{{tree}}}*")
+
+
+def create_many(store: Store, count: int) -> None:
+    """Create the tree `many` with so many contents."""
+    proc = store.process("many")
+    for number in range(count):
+        proc.create(str(number))
 
 
 def create_filled_tree(store: Store, name: str) -> Process:
@@ -140,20 +148,9 @@ def used_memory(execute: Any) -> int:
     return int(info.partition("used_memory:")[2].split()[0])
 
 
-def single_batch(batch: Any) -> Any:
-    """Return an operation that consists of one batch."""
-    return (yield batch)
-
-
 def test_an_interrupted_drop_is_finished_by_the_next_drop(store: Store, execute: Any) -> None:
-    proc = store.process("many")
-    for number in range(2 * collect_trees.PIECE + 7):
-        proc.create(str(number))
-    broken_off = dropping.drop_tree("fdstore", "many")
-    request = next(broken_off)
-    for _ in range(2):
-        request = broken_off.send(store.run(single_batch(request)))
-    broken_off.close()
+    create_many(store, 2 * collect_trees.PIECE + 7)
+    killed_after(store, dropping.drop_tree("fdstore", "many"), 2)
     assert leftovers(execute, "many") != []
 
     store.drop_tree("many")
@@ -165,14 +162,8 @@ def test_an_interrupted_drop_is_finished_by_the_next_drop(store: Store, execute:
 
 
 def test_an_interrupted_drop_is_finished_by_the_collector(store: Store, execute: Any) -> None:
-    proc = store.process("many")
-    for number in range(collect_trees.PIECE + 7):
-        proc.create(str(number))
-    broken_off = dropping.drop_tree("fdstore", "many")
-    request = next(broken_off)
-    for _ in range(2):
-        request = broken_off.send(store.run(single_batch(request)))
-    broken_off.close()
+    create_many(store, collect_trees.PIECE + 7)
+    killed_after(store, dropping.drop_tree("fdstore", "many"), 2)
     assert leftovers(execute, "many") != []
 
     for tree in store.run(collect_trees.due_trees("fdstore")):
@@ -183,18 +174,16 @@ def test_an_interrupted_drop_is_finished_by_the_collector(store: Store, execute:
 
 
 def test_a_drop_in_progress_does_not_touch_a_new_tree_of_the_same_name(store: Store, execute: Any) -> None:
-    proc = store.process("many")
-    for number in range(collect_trees.PIECE + 7):
-        proc.create(str(number))
+    create_many(store, collect_trees.PIECE + 7)
     under_way = dropping.drop_tree("fdstore", "many")
     request = next(under_way)
     for _ in range(2):
-        request = under_way.send(store.run(single_batch(request)))
+        request = under_way.send(store.run(one_request(request)))
 
     store.process("many").create("new")
     try:
         while True:
-            request = under_way.send(store.run(single_batch(request)))
+            request = under_way.send(store.run(one_request(request)))
     except StopIteration as done:
         dropped = done.value
 
@@ -295,9 +284,7 @@ def test_ten_thousand_descriptors_are_dropped_in_steps_that_do_not_block_redis(
 
 
 def test_two_concurrent_drops_of_one_tree_both_succeed(redis_url: str, store: Store, execute: Any) -> None:
-    proc = store.process("many")
-    for number in range(collect_trees.PIECE + 7):
-        proc.create(str(number))
+    create_many(store, collect_trees.PIECE + 7)
     ended: list[object] = []
 
     def drop() -> None:

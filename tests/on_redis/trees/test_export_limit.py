@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +10,9 @@ import pytest
 from fdstore import Toolset, TreeLimits
 from fdstore.client import Process, Store
 from fdstore.store.trees import ceilings
-from fdstore.wire.operation import Operation
 from tests.elements import Element, only
 
 LIMIT = 10_000
-abandoned: list[Operation[Any]] = []
-
-
-@pytest.fixture(autouse=True)
-def close_abandoned() -> Iterator[None]:
-    yield
-    while abandoned:
-        abandoned.pop().close()
 
 
 @pytest.fixture
@@ -82,7 +72,7 @@ def test_an_exported_part_counts_its_size_and_stops_at_the_limit(
 @pytest.mark.parametrize("options", [{}, {"mode": "append"}, {"exist_ok": False}])
 @pytest.mark.parametrize("fd", ["fd:1", "fd:1#L1-400"])
 def test_an_export_call_counts_once_wherever_the_attempt_was_interrupted(
-    store: Store, tmp_path: Path, options: dict[str, Any], fd: str
+    store: Store, tmp_path: Path, dropped_after: Any, options: dict[str, Any], fd: str
 ) -> None:
     proc = store.process("small")
     proc.create("line\n" * 800)
@@ -98,22 +88,6 @@ def test_an_export_call_counts_once_wherever_the_attempt_was_interrupted(
 
         assert exported(store) == steps * (4000 if fd == "fd:1" else 2000)
     assert steps > 6
-
-
-def dropped_after(operation: Operation[Any], requests: int) -> Operation[bool]:
-    """Serve this many requests, then abandon the operation as if its worker were killed.
-
-    Return whether it sent more requests.
-    """
-    abandoned.append(operation)
-    reply: Any = None
-    try:
-        for _ in range(requests):
-            reply = yield operation.send(reply)
-        operation.send(reply)
-    except StopIteration:
-        return False
-    return True
 
 
 @pytest.mark.parametrize("call", [None, "toolu_1"])

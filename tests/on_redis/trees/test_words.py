@@ -38,14 +38,8 @@ def test_a_task_is_stored_with_its_words(store: Store, proc: Process, execute: A
         store.run(processes.launch(proc.handle, task("Read docs/plan.md")))
 
     assert words(execute) == [
-        *(
-            "docs task triage",
-            "go task triage.2",
-            "md task triage",
-            "on task triage.2",
-            "plan.md task triage",
-        ),
-        *("read task triage", "sum task triage.1", "up task triage.1"),
+        *("docs task triage", "go task triage.2", "md task triage", "on task triage.2"),
+        *("plan.md task triage", "read task triage", "sum task triage.1", "up task triage.1"),
     ]
 
 
@@ -72,7 +66,7 @@ def test_a_descriptor_is_stored_with_the_words_of_its_source(
     proc.put("my notes", "b", source="Editor")
     proc.rename("my notes", "his notes")
     store.run(streams.open_stream(proc.handle, "tail -f")).break_off("over")
-    output = processes.Output("said", 100)
+    output = processes.ChildStream("said", 100)
     store.run(processes.create_child(proc.handle, [], output=output))
     commands = PipeTask(commands=[["grep", "-c", "^warn"]], page_size=100)
     made = store.run(pipelines.start(proc.handle, encode_task(commands), title="grep -c"))
@@ -202,11 +196,8 @@ def test_a_damaged_key_of_words_is_reported_and_hinders_nothing(
     store.run(processes.end(proc.child([]).handle, answer="over"))
     [wrong] = store.run(check_tree(TreeKeys("fdstore", "triage")))
 
-    assert [each.said.partition(" is ")[0] for each in damages] == [
-        "lonely",
-        "x answer other",
-        "x answer triage fd:1",
-    ]
+    strange = [each.said.partition(" is ")[0] for each in damages]
+    assert strange == ["lonely", "x answer other", "x answer triage fd:1"]
     assert wrong.key == KEY
     assert "WRONGTYPE" in wrong.said
     execute("DEL", KEY)

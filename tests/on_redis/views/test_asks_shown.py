@@ -15,12 +15,11 @@ from fdstore.cli import cli
 from fdstore.cli.watch import Watch
 from fdstore.client import Process, Store
 from fdstore.inspection.conversation import conversation
-from fdstore.store.keys import process_keys
-from fdstore.store.process_handle import ProcessHandle
-from fdstore.store.processes import asks, journal, leases, process_records, processes
+from fdstore.store.processes import asks, journal, process_records, processes
 from fdstore.store.processes.asks import Answered, Ask, AskAnswer, AskPart, AskSettings
 from fdstore.testing import Request, fail, say
 from fdstore.testing.replies import Reply
+from tests.on_redis.child_agents import claim
 from tests.on_redis.running_agents import Agents, running
 
 SETTINGS = AskSettings(model="any", at_once=50)
@@ -50,10 +49,7 @@ def fdstore(store: Store, *arguments: str) -> str:
 
 def answer_some(store: Store, proc: Process, lane: str, count: int) -> None:
     """Take asks in this lane, and answer some of them."""
-    keys = process_keys("fdstore", lane)
-    claimed = store.run(leases.claim(keys, "a worker"))
-    assert isinstance(claimed, leases.Claim)
-    handle = ProcessHandle(keys, claimed.limits, claimed.attempt)
+    handle = claim(store, lane)
     store.run(asks.take_next(handle, proc.handle, "call", width=25, running=[], answered=[]))
     answered = [Answered(number=number, answer=AskAnswer(text="Yes.", lane=lane)) for number in range(count)]
     rest = range(count, 25)

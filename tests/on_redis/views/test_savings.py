@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -66,14 +65,13 @@ def log() -> str:
     return LONG
 
 
-def test_the_awaited_toolset_counts_the_same(store: Store, redis_url: str) -> None:
-    async def main() -> None:
-        async with await fdstore.aio.connect(redis_url) as opened:
-            tools = fdstore.aio.Toolset(await opened.process("triage"), meter="s")
-            await tools.offload([{"type": "text", "text": LONG}, {"type": "text", "text": "x"}], source="mcp")
-            await tools.call("list_fds", {})
+def test_the_awaited_toolset_counts_the_same(store: Store, awaited: Any) -> None:
+    async def use(proc: fdstore.aio.Process) -> None:
+        tools = fdstore.aio.Toolset(proc, meter="s")
+        await tools.offload([{"type": "text", "text": LONG}, {"type": "text", "text": "x"}], source="mcp")
+        await tools.call("list_fds", {})
 
-    asyncio.run(main())
+    awaited(use)
 
     assert {(row.tool, row.kept, row.read) for row in counted(store)} == {("mcp", 1, 0), ("list_fds", 0, 1)}
 

@@ -198,16 +198,9 @@ def test_enter_looks_into_a_process_its_descriptors_and_their_text(store: Store,
         await pilot.press("escape", "escape", "escape")
         assert len(app.screen_stack) == 1
 
-    with running(
-        store,
-        [
-            call("lines", count=5000),
-            call("spawn", program_name="reader", query="Read."),
-            say("Read."),
-            say(HOSTILE),
-        ],
-        tmp_path,
-    ) as agents:
+    spawn = call("spawn", program_name="reader", query="Read.")
+    script = [call("lines", count=5000), spawn, say("Read."), say(HOSTILE)]
+    with running(store, script, tmp_path) as agents:
         agents.launch(tools=("read_fd", "spawn"), python=(tool("lines"),), others=[READER])
         agents.run_all("solo")
         screen(store, use, ended=True)

@@ -73,7 +73,7 @@ def test_usage_lists_more_descriptors_than_one_request_fetches(store: Store, pro
 def test_an_upload_in_progress_is_listed_until_it_completes(
     store: Store, proc: Process, execute: Any
 ) -> None:
-    seen: list[usage.Usage] = []
+    seen: list[usage.UsageReport] = []
 
     class Source(io.BytesIO):
         def read(self, size: int | None = -1, /) -> bytes:

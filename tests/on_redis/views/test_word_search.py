@@ -12,7 +12,7 @@ from fdstore.store.addresses import Address
 from fdstore.store.contents import contents
 from fdstore.store.processes import processes
 from fdstore.store.views import finding, overview, word_search
-from fdstore.store.views.word_search import Found, exact, search
+from fdstore.store.views.word_search import WordMatch, exact, search
 from fdstore.testing import say
 from fdstore.tools.process_task import SpawnTask, encode_task
 from tests.on_redis.running_agents import running
@@ -45,7 +45,7 @@ def test_each_kind_of_word_is_found_with_its_place(store: Store, build: Process)
     assert places(store, "turns") == ["error of build.2"]
     assert places(store, "nightly") == ["source of build fd:1"]
     assert store.run(search("fdstore", "june")) == [
-        Found(process="build.2", found_in="task", fd=None, state="failed", program=None)
+        WordMatch(process="build.2", found_in="task", fd=None, state="failed", program=None)
     ]
 
 
@@ -153,15 +153,8 @@ def test_ids_and_urls_name_what_exists(store: Store, build: Process) -> None:
     assert named("fdstore://build.2/") == "build.2"
     assert named("fdstore://build/name:plan.md") == Address("build", "name:plan.md")
     assert (part.fd, part.part.start, part.part.count) == ("fd:1", 2, 2)
-    for missing in (
-        "build.9",
-        "other",
-        "fdstore://build/fd:9",
-        "fdstore://build.1/fd:1",
-        "fdstore://x y",
-        "a b",
-    ):
-        assert named(missing) is None
+    missing = ("build.9", "other", "fdstore://build/fd:9", "fdstore://build.1/fd:1", "fdstore://x y", "a b")
+    assert [named(each) for each in missing] == [None] * 6
 
 
 def test_find_lists_what_the_words_find_beside_names(store: Store, build: Process) -> None:
@@ -173,7 +166,6 @@ def test_find_lists_what_the_words_find_beside_names(store: Store, build: Proces
     assert [each.fd for each in found.descriptors] == ["fd:2"]
     assert [each.place for each in found.words] == ["task of build.1", "answer of build.1", "task of build.2"]
     assert by_url.descriptors == found.descriptors
-    assert [each.id for each in store.run(finding.find("fdstore", "fdstore://build.1")).processes] == [
-        "build.1"
-    ]
+    by_process = store.run(finding.find("fdstore", "fdstore://build.1"))
+    assert [each.id for each in by_process.processes] == ["build.1"]
     assert store.run(finding.find("fdstore", "refund?")).words == []

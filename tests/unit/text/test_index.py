@@ -144,19 +144,6 @@ def test_a_group_knows_the_bytes_before_it_and_of_its_rows(text: str, page_size:
         assert group.bytes == [sum(sizes[: first - 1]), *rows[:-1]]
 
 
-def test_a_field_of_the_first_version_has_no_bytes_before_it_and_gets_none() -> None:
-    writer = IndexWriter()
-    for pages in cut("漢" * 300, 1):
-        writer.add(pages)
-    fields = writer.full_groups() | writer.fields()
-    old = fields["257"].partition("\nb")[0].encode()
-
-    group, resumed = Group(257, old), IndexWriter.before_last(300, 897, old)
-
-    assert (group.bytes, group.start.chars, group.last) == ([], 256, 300)
-    assert "b" not in resumed.fields()["257"]
-
-
 @given(text=long_texts, page_size=st.integers(1, 7))
 def test_a_field_is_ascii_that_people_can_read(text: str, page_size: int) -> None:
     writer = IndexWriter()
