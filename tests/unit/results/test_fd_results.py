@@ -119,7 +119,7 @@ PIECES = [
 
 
 def whole(text: str) -> Descriptor:
-    lines = count_lines(text.count("\n"), len(text), text.endswith("\n"))
+    lines = count_lines(text)
     return descriptor(chars=len(text), lines=lines, media_type=TEXT_TYPE)
 
 

@@ -34,7 +34,7 @@ def rule(text: str, size: int) -> list[str]:
 
 
 def described(page: str) -> Page:
-    return Page(page.encode(), len(page), page.count("\n"), page.endswith("\n"))
+    return Page(page.encode(), len(page))
 
 
 def blocks_of(data: bytes, cuts: list[int]) -> list[bytes]:
@@ -100,7 +100,7 @@ def test_nothing_but_lf_ends_a_line(separator: str) -> None:
     text = f"ab{separator}cd{separator}ef"
 
     assert pages_of(text, 4) == [text[:4], text[4:]]
-    assert count_lines(text.count("\n"), len(text), ends_line=False) == 1
+    assert count_lines(text) == 1
 
 
 def test_a_crlf_may_be_split_like_any_two_characters() -> None:
@@ -112,7 +112,7 @@ def test_a_crlf_may_be_split_like_any_two_characters() -> None:
     [("", 0), ("a", 1), ("\n", 1), ("a\n", 1), ("a\nb", 2), ("\n\n\n", 3), ("a\r\n", 1), ("a\rb", 1)],
 )
 def test_a_trailing_lf_opens_no_further_line(text: str, lines: int) -> None:
-    assert count_lines(text.count("\n"), len(text), text.endswith("\n")) == lines
+    assert count_lines(text) == lines
 
 
 def test_the_end_of_a_page_depends_only_on_the_text_after_its_start() -> None:
