@@ -12,7 +12,7 @@ name follows from a page number and one HGET fetches it. Its value is readable A
     +- LFs before the row
 
 A last row `b1112010 65536 65120` has the bytes before the group, and those of each row but the last; the
-first group needs none if it has one row. (Contents stored by the first version have none.)
+first group needs none if it has one row.
 
 A line or a character is located by bisection over groups, over rows and inside a row, and then in the page's
 text, which the reader has anyway. A read of one page parses one row: parsing the counts of 256 pages would
@@ -69,7 +69,7 @@ class TextPosition(msgspec.Struct, frozen=True):
     mid_line: bool
 
 
-class Row:
+class IndexRow:
     """One parsed row of a field: the positions between its pages, as running totals computed on demand."""
 
     __slots__ = ("_counts", "chars", "first", "mid_line", "newlines")
@@ -88,7 +88,7 @@ class Row:
         else:
             self.mid_line = [marks > 0] * positions
 
-    def summed(self) -> Row:
+    def summed(self) -> IndexRow:
         """Compute all running totals; a read of one page does not need them. Return the row itself."""
         if not self.newlines:
             self.chars = list(accumulate(self._counts[1::2]))
@@ -121,21 +121,21 @@ class Group:
         self.first = first
         self._value, found, sizes = value.rpartition(_BYTES_ROW)
         if not found:
-            self._value, sizes = value, b"0" if first == 1 and b"\n" not in value else b""
+            self._value, sizes = value, b"0"
         self.bytes = [*map(int, sizes.split())]
-        """The bytes before the group, and those of each row but the last; empty if they are not stored."""
-        self._rows: dict[int, Row] = {}
+        """The bytes before the group, and those of each row but the last."""
+        self._rows: dict[int, IndexRow] = {}
         self._count = 0
 
-    def _row(self, number: int) -> Row:
+    def _row(self, number: int) -> IndexRow:
         return self._parsed(number).summed()
 
-    def _parsed(self, number: int) -> Row:
+    def _parsed(self, number: int) -> IndexRow:
         row = self._rows.get(number)
         if row is None:
             # split up to this row only: splitting the whole value would take as long as parsing the row
             line = self._value.split(b"\n", number + 1)[number]
-            row = self._rows[number] = Row(self.first + number * ROW_PAGES, line)
+            row = self._rows[number] = IndexRow(self.first + number * ROW_PAGES, line)
         return row
 
     def _row_count(self) -> int:
@@ -264,7 +264,7 @@ class IndexWriter:
         if len(self._rows) == GROUP_PAGES // ROW_PAGES:
             self._full[str(group_of(self.pages))] = "\n".join([*self._rows, *self._bytes_row()])
             self._rows, self._sizes = [], [self.bytes]
-        elif self._sizes:
+        else:
             self._sizes.append(self.bytes - self._row_start)
         self._row_start = self.bytes
         # an empty text is at the start of a line
@@ -276,9 +276,7 @@ class IndexWriter:
         return f"{self._head};{' '.join(self._entries)}"
 
     def _bytes_row(self) -> list[str]:
-        if self._sizes == [0] or not self._sizes:
-            return []
-        return ["b" + " ".join(map(str, self._sizes))]
+        return [] if self._sizes == [0] else ["b" + " ".join(map(str, self._sizes))]
 
     def full_groups(self) -> dict[str, str]:
         """Return the fields that are final, each once."""

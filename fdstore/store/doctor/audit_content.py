@@ -222,8 +222,7 @@ def _index(keys: ContentKeys, fields: dict[str, str], short: str | None) -> Oper
     [stored] = yield from replies_or_damage([("HMGET", keys.index, *fields)])
     wrong = []
     for (name, right), found in zip(fields.items(), stored, strict=True):
-        # the first version stored no bytes before groups
-        if found not in (right.encode("ascii"), right.partition("\nb")[0].encode("ascii")):
+        if found != right.encode("ascii"):
             what = "is missing" if found is None else "does not match its pages"
             said = f"field {name} of the index {what}: reads by line or character go wrong"
             wrong.append(Damage(key=keys.index, said=said, advice=REREAD))

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from fdstore.text.previews.line_search import FoundLine, compile_words, find_lines
 from fdstore.text.previews.sample import (
+    SHOWN_TAIL_CHARS,
     Outline,
     Sample,
     counted,
@@ -23,7 +24,6 @@ from fdstore.text.previews.sample import (
 
 MIN_REPORTS = 2
 SHOWN = 12
-TAIL_CHARS = 300
 
 _REPORT = re.compile(
     r"(?P<file>[^\s:()][^:()\n]{0,300}?)(?::\d+(?::\d+)?|\(\d+(?:,\d+)?\)) ?: (?:fatal )?"
@@ -82,7 +82,7 @@ def _outline(sample: Sample, min_reports: int) -> Outline | None:
         f"lines that report {numbers} in {counted(len(files), 'file')}{part_of(of)}",
         *(first_and_last(errors, SHOWN, "errors") if errors else first_and_last(warnings, SHOWN, "warnings")),
     ]
-    return Outline(kind="compiler errors", of=of, lines=lines, tail_chars=TAIL_CHARS)
+    return Outline(kind="compiler errors", of=of, lines=lines, tail_chars=SHOWN_TAIL_CHARS)
 
 
 def _report(line: FoundLine) -> _Report | None:

@@ -2,8 +2,8 @@
 
 A `LineSpan` is a run of whole lines in UTF-8 with the numbers of its first and last one. RE2 finds the words
 in the bytes, and only lines that contain one are decoded: a loop over all lines would take 30 times as long.
-Where hits are dense, the middle of a span is left out: so the time has a bound, and `FoundLines` says which
-lines were searched.
+Where hits are dense, the middle of a span is left out: so the time has a bound, and `MatchingLines` says
+which lines were searched.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class FoundLine(NamedTuple):
 
 
 @dataclass(frozen=True)
-class FoundLines:
+class MatchingLines:
     """Lines in order, and the ranges of lines that were searched."""
 
     lines: list[FoundLine]
@@ -85,14 +85,14 @@ def bytes_options() -> Any:
     return options
 
 
-def find_lines(spans: Sequence[LineSpan], words: Any) -> FoundLines:
+def find_lines(spans: Sequence[LineSpan], words: Any) -> MatchingLines:
     """Return the lines in which `words` match."""
     lines: list[FoundLine] = []
     searched: list[tuple[int, int]] = []
     for span in spans:
         if span.data:
             _find_in(span, words, lines, searched)
-    return FoundLines(lines, searched)
+    return MatchingLines(lines, searched)
 
 
 def _find_in(span: LineSpan, words: Any, lines: list[FoundLine], searched: list[tuple[int, int]]) -> None:

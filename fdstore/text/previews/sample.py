@@ -19,7 +19,7 @@ from typing import TypeVar
 from fdstore.records import Record
 from fdstore.text.layout import show_controls
 from fdstore.text.paging import count_lines
-from fdstore.text.previews.line_search import FoundLines, LineSpan, compile_words, find_lines
+from fdstore.text.previews.line_search import LineSpan, MatchingLines, compile_words, find_lines
 
 T = TypeVar("T")
 
@@ -46,6 +46,12 @@ MAX_LINES = 600
 
 LINE_CHARS = 160
 """The characters of a line that are shown."""
+
+JUDGED_LINES, JUDGED_CHARS = 60, 400
+"""The lines at the beginning, and the characters of a line, that decide of which kind a text is."""
+
+SHOWN_TAIL_CHARS = 300
+"""The characters of the end that are shown after a description, where they may say how it ended."""
 
 _ERROR_WORDS = compile_words(
     rb"(?i:error|fail|fatal|critical|panic|exception|not ok|traceback)|(?m:^)E   "  # the last is pytest's
@@ -128,7 +134,7 @@ class Sample:
         return [LineSpan(1, head_lines, head), LineSpan(first_of_tail, self.total_lines, tail_bytes)]
 
     @cached_property
-    def error_lines(self) -> FoundLines:
+    def error_lines(self) -> MatchingLines:
         """The lines that contain a word as errors do, and which lines were searched."""
         return find_lines(self.spans, _ERROR_WORDS)
 

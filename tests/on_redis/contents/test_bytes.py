@@ -90,22 +90,6 @@ def test_a_window_of_a_growing_text_equals_the_slice(
     proc.close(out.fd)
 
 
-@pytest.mark.parametrize("text", ["漢字\n" * 1000, "a\n" * 600 + "漢" * 600], ids=["cjk", "mixed"])
-def test_text_stored_by_the_first_version_is_read_by_bytes_too(
-    store: Store, proc: Process, execute: Any, text: str
-) -> None:
-    fd = proc.create(text, page_size=2).fd
-    index = f"fdstore:{{triage}}:triage:{fd}:index"
-    fields = execute("HGETALL", index)
-    for name, value in zip(fields[::2], fields[1::2], strict=True):
-        execute("HSET", index, name, value.partition(b"\nb")[0])
-    whole, old = text.encode(), store.process("triage")
-
-    for offset in (0, 1, 511, 513, 1500, len(whole) - 3, len(whole)):
-        assert old.read_bytes(fd, offset, 700) == whole[offset : offset + 700]
-    assert store.run(audit.check_tree(TreeKeys("fdstore", "triage"))) == []
-
-
 @pytest.mark.timeout(stretched(100))
 @pytest.mark.parametrize(
     "line",
