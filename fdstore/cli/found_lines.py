@@ -12,7 +12,7 @@ from fdstore.cli.colours import paint
 from fdstore.text.hits import KEPT_LINE_CHARS as SHOWN_CHARS
 from fdstore.text.hits import REACH_BYTES, context_line, excerpt
 from fdstore.text.layout import show_controls
-from fdstore.text.pattern import Found, Pattern
+from fdstore.text.pattern import LineMatch, Pattern
 
 Span = tuple[int, int]
 
@@ -93,7 +93,7 @@ class FoundLines:
             kept = context_line(line, 0, len(line), 0)
             text, left_out, spans = kept.text, (0, kept.left_out), []
         else:
-            shown = excerpt(line, Found(0, len(line), *match))
+            shown = excerpt(line, LineMatch(0, len(line), *match))
             text, left_out = shown.text, shown.left_out
             start = len(text[: shown.column - 1].encode("utf-8"))
             spans = [(start, start + min(match[1] - match[0], REACH_BYTES))] if marked else []

@@ -10,6 +10,7 @@ the function that builds an element knows what it says, and nothing reads it aga
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import msgspec
@@ -20,38 +21,29 @@ from fdstore.text.layout import show_controls
 
 Attribute = str | int | bool | None
 
-_ESCAPED = ' escaped="true"'
+_PLAIN = re.compile(r"[\w .:~/-]*", re.ASCII)
+"""Most values of attributes, which are shown as they are."""
+
 _LIKE_LESS = {char: f"&#x{ord(char):x};" for char in LIKE_LESS_THAN}
 _XML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"} | _LIKE_LESS)
 
 
 class Rendered(msgspec.Struct, frozen=True):
-    """A whole element, built by `element`: its opening tag without the brackets, its body (None: an empty
-    tag), whether that is escaped, and the facts of what it says."""
+    """A whole element, built by `element`.
 
-    name: str
-    opening: str
-    body: str | None
+    text        what the model sees
+    nested      the element inside another, without the mark `escaped`, which only the outermost has
+    is_escaped  whether its body is
+    facts       what it says
+    """
+
+    text: str
+    nested: str
     is_escaped: bool
     facts: ResultFacts
 
     def __str__(self) -> str:
         return self.text
-
-    @property
-    def text(self) -> str:
-        """Return what the model sees."""
-        return self._marked(_ESCAPED if self.is_escaped else "")
-
-    @property
-    def nested(self) -> str:
-        """The element inside another, without the mark `escaped`, which only the outermost has."""
-        return self._marked("")
-
-    def _marked(self, mark: str) -> str:
-        if self.body is None:
-            return f"<{self.opening}/>"
-        return f"<{self.opening}{mark}>\n{self.body}\n</{self.name}>"
 
 
 def element(
@@ -69,19 +61,25 @@ def element(
     a <b> and an &lt;fd_list>
     </preview>
     """
-    opening = name + "".join(
-        f' {key}="{escape_attribute(value)}"' for key, value in attributes if value is not None
-    )
-    if body is not None:
+    opening = name
+    for key, value in attributes:
+        if value is not None:
+            shown = str(value).lower() if isinstance(value, bool) else str(value)
+            opening += f' {key}="{shown if _PLAIN.fullmatch(shown) else escape_attribute(shown)}"'
+    if body is None and not children:
+        return Rendered(f"<{opening}/>", f"<{opening}/>", False, facts)
+    if body is None:
+        inside = "\n".join(child.nested for child in children)
+        is_escaped = any(child.is_escaped for child in children)
+        facts = join_facts(facts, *(child.facts for child in children))
+    else:
         inside, escapes = escape_look_alikes(body)
-        return Rendered(name, opening, inside, escapes > 0, facts)
-    nested = "\n".join(child.nested for child in children) if children else None
-    is_escaped = any(child.is_escaped for child in children)
-    return Rendered(name, opening, nested, is_escaped, join_facts(facts, *(each.facts for each in children)))
+        is_escaped = escapes > 0
+    nested = f"<{opening}>\n{inside}\n</{name}>"
+    text = f'<{opening} escaped="true">\n{inside}\n</{name}>' if is_escaped else nested
+    return Rendered(text, nested, is_escaped, facts)
 
 
-def escape_attribute(value: str | int | bool) -> str:
+def escape_attribute(value: str) -> str:
     """Return the value of an attribute as it stands between its quotes."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return show_controls(str(value), keep="").translate(_XML)
+    return show_controls(value, keep="").translate(_XML)

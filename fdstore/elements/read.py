@@ -63,17 +63,17 @@ def split_message(text: str) -> tuple[str, str, str]:
     return (before, start + message + end, rest) if end and start else ("", "", text)
 
 
-class Element(msgspec.Struct, frozen=True):
+class ReadElement(msgspec.Struct, frozen=True):
     """An element in a text: its attributes, and its `children`, or else its `body`, in which the tags of our
     elements are escaped. `is_whole`: the text has its end, too."""
 
     name: str
     attributes: dict[str, str]
     body: str = ""
-    children: tuple[Element, ...] = ()
+    children: tuple[ReadElement, ...] = ()
     is_whole: bool = True
 
-    def child(self, name: str) -> Element | None:
+    def child(self, name: str) -> ReadElement | None:
         """Return its first child of this name."""
         return next((each for each in self.children if each.name == name), None)
 
@@ -82,7 +82,7 @@ MAX_NESTING = 3
 """Elements in elements that are read; deeper ones are the text of their parent."""
 
 
-def read_parts(text: str, nesting: int = MAX_NESTING) -> list[str | Element]:
+def read_parts(text: str, nesting: int = MAX_NESTING) -> list[str | ReadElement]:
     r"""Return the elements of a text that begin at the start of a line, and the texts between them. A text
     that was cut ends in an element that is not whole. Any tool can write the same text; what fdstore renders
     has its own elements alone.
@@ -91,10 +91,10 @@ def read_parts(text: str, nesting: int = MAX_NESTING) -> list[str | Element]:
     >>> intro, found.name, found.attributes, found.body
     ('See:', 'fd_search', {'fd': 'fd:1', 'matches': '1'}, '3:a <b>')
     """
-    return [each for each in _parts(text, nesting) if isinstance(each, Element) or each.strip()]
+    return [each for each in _parts(text, nesting) if isinstance(each, ReadElement) or each.strip()]
 
 
-def _parts(text: str, nesting: int) -> Iterator[str | Element]:
+def _parts(text: str, nesting: int) -> Iterator[str | ReadElement]:
     at = 0
     while (tag := _TAG.search(text, at)) is not None:
         yield text[at : tag.start()].removeprefix("\n").removesuffix("\n")
@@ -102,16 +102,16 @@ def _parts(text: str, nesting: int) -> Iterator[str | Element]:
         attributes = {key: html.unescape(value) for key, value in _VALUES.findall(values)}
         at = tag.end()
         if empty:
-            yield Element(name, attributes)
+            yield ReadElement(name, attributes)
             continue
         end = text.find(f"</{name}>", at)
         inside = text[at:] if end < 0 else text[at:end]
         at = len(text) if end < 0 else end + len(f"</{name}>")
         inside = inside.removeprefix("\n").removesuffix("\n" if end >= 0 else "")
         parts = read_parts(inside, nesting - 1) if nesting else []
-        children = tuple(each for each in parts if isinstance(each, Element))
+        children = tuple(each for each in parts if isinstance(each, ReadElement))
         if not children or len(children) < len(parts):
-            yield Element(name, attributes, body=inside, is_whole=end >= 0)
+            yield ReadElement(name, attributes, body=inside, is_whole=end >= 0)
         else:
-            yield Element(name, attributes, children=children, is_whole=end >= 0)
+            yield ReadElement(name, attributes, children=children, is_whole=end >= 0)
     yield text[at:].removeprefix("\n")

@@ -38,18 +38,21 @@ Offer: TypeAlias = Callable[[StoredResult], str]
 def stored_message(d: Descriptor, offers: Iterable[Offer] = (), *, shows: Shown = "first page") -> str:
     """Return the message of an `fd_result`: what is stored, and how to continue, by the tools' `offers`."""
     if d.kind == "bytes":
-        return f"{_bytes_are_stored(d)}{_sentence(_stored_bytes(d.fd, d.media_type, d.bytes), offers)}"
-    size = "1 page" if d.pages == 1 else f"{d.pages} pages of at most {d.page_size} characters"
-    match d.state:
-        case "sealed":
-            whole = " and shown whole" if shows == "all" else ""
-            said = f"The text is stored as {d.fd} ({size}){whole}."
-        case "open":
-            said = f"{d.fd} is still being written ({size} so far)."
-        case "broken":
-            said = f"{d.fd} broke off ({d.reason or 'unknown reason'}); what came before is stored ({size})."
-    stored = StoredResult(d.fd, shows, d.pages, is_open=d.state == "open", is_viewable=False)
-    return f"{said}{_sentence(stored, offers)}"
+        said, stored = _bytes_are_stored(d), _stored_bytes(d.fd, d.media_type, d.bytes)
+    else:
+        size = "1 page" if d.pages == 1 else f"{d.pages} pages of at most {d.page_size} characters"
+        match d.state:
+            case "sealed":
+                whole = " and shown whole" if shows == "all" else ""
+                said = f"The text is stored as {d.fd} ({size}){whole}."
+            case "open":
+                said = f"{d.fd} is still being written ({size} so far)."
+            case "broken":
+                reason = d.reason or "unknown reason"
+                said = f"{d.fd} broke off ({reason}); what came before is stored ({size})."
+        stored = StoredResult(d.fd, shows, d.pages, is_open=d.state == "open", is_viewable=False)
+    ways = _joined(stored, offers)
+    return f"{said} {ways[0].upper()}{ways[1:]}." if ways else said
 
 
 def _bytes_are_stored(d: Descriptor) -> str:
@@ -78,11 +81,6 @@ def advise(error: NotText, offers: Iterable[Offer]) -> str:
 def _stored_bytes(fd: str, media_type: str, size_bytes: int) -> StoredResult:
     is_viewable = size_bytes <= MAX_VIEWABLE_BYTES.get(media_type, -1)
     return StoredResult(fd, "nothing", 0, is_open=False, is_viewable=is_viewable)
-
-
-def _sentence(stored: StoredResult, offers: Iterable[Offer]) -> str:
-    offer = _joined(stored, offers)
-    return f" {offer[0].upper()}{offer[1:]}." if offer else ""
 
 
 def _joined(stored: StoredResult, offers: Iterable[Offer]) -> str:

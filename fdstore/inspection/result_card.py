@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fdstore.elements.read import Element, read_parts
+from fdstore.elements.read import ReadElement, read_parts
 from fdstore.inspection.describe_result import describe_result
 from fdstore.inspection.entries import ConversationEntry
 from fdstore.lifecycle import ENDED
@@ -79,7 +79,7 @@ def make_cards(entry: ConversationEntry) -> tuple[Card, ...]:
     ('not_found, fd:9', 'No fd:9.')
     """
     parts = read_parts(entry.text)
-    if not any(isinstance(part, Element) for part in parts):
+    if not any(isinstance(part, ReadElement) for part in parts):
         return ()
     missing = max(0, entry.chars - len(entry.text))
     facts = entry.facts
@@ -93,7 +93,7 @@ def make_cards(entry: ConversationEntry) -> tuple[Card, ...]:
     return tuple(cards)
 
 
-def _cards_of(element: Element, facts: ResultFacts, missing: int) -> Iterator[Card]:
+def _cards_of(element: ReadElement, facts: ResultFacts, missing: int) -> Iterator[Card]:
     """Yield the card of an element, and those of elements in it."""
     if not describe_result(facts):
         facts = _facts_of(element)
@@ -123,7 +123,7 @@ def _cards_of(element: Element, facts: ResultFacts, missing: int) -> Iterator[Ca
             yield from _cards_of(child, NO_FACTS, missing)
 
 
-def _rows(element: Element) -> Iterator[tuple[str, str]]:
+def _rows(element: ReadElement) -> Iterator[tuple[str, str]]:
     values = element.attributes
     skipped = IN_WORDS.get(element.name, set())
     for name, label in LABELS.items():
@@ -135,7 +135,7 @@ def _rows(element: Element) -> Iterator[tuple[str, str]]:
         yield label, value
 
 
-def _facts_of(element: Element) -> ResultFacts:
+def _facts_of(element: ReadElement) -> ResultFacts:
     """Return the facts of an element of which only the text is known."""
     values = element.attributes
     fd = values.get("fd", "")

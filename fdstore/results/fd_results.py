@@ -23,7 +23,7 @@ from fdstore.store.contents import descriptors, reading
 from fdstore.text.layout import TAIL_CHARS, tail_of
 from fdstore.text.paging import count_lines
 from fdstore.text.selection import Part
-from fdstore.text.tokens import estimate_tokens
+from fdstore.text.tokens import estimate_by_parts, spread_parts
 from fdstore.wire.operation import Operation
 
 KIND_CHARS = 2400
@@ -35,7 +35,8 @@ END_CHARS = 4000
 ONLY_TAIL_CHARS = 2000
 """The characters of the end that are shown where nothing else is."""
 
-_TOKEN_PARTS, _TOKEN_PART_CHARS = 10, 500
+TOKEN_SAMPLE_CHARS = 5000
+"""The characters by which the tokens of a text are estimated."""
 
 
 class Display(NamedTuple):
@@ -90,7 +91,7 @@ def render_fd(
         return _render(context, _Ends(descriptor, first, text, text, descriptor.lines), display)
     end, last_line = first.text, descriptor.lines
     if descriptor.pages > 1:
-        wanted = END_CHARS if _may_be_described(descriptor, display) else TAIL_CHARS
+        wanted = END_CHARS if _room(descriptor, display) else TAIL_CHARS
         if display.preview in ("tail", "both"):
             wanted = max(wanted, display.chars or ONLY_TAIL_CHARS)
         count = min(wanted + 1, descriptor.chars)
@@ -115,14 +116,11 @@ def _descriptor(context: Context, fd: str) -> Operation[Descriptor]:
     return (yield from descriptors.stat(context.handle, fd))
 
 
-def _may_be_described(d: Descriptor, display: Display) -> bool:
-    """Return whether a description can be shorter than what is shown of the text otherwise."""
+def _room(d: Descriptor, display: Display) -> int:
+    """Return the size of a description of a text; 0 if none can be shorter than what is shown otherwise."""
+    room = display.chars or KIND_CHARS
     is_cut = d.pages > 1 or display.chars is not None
-    return display.preview == "auto" and d.state == "sealed" and is_cut and d.chars > _room(display)
-
-
-def _room(display: Display) -> int:
-    return display.chars or KIND_CHARS
+    return room if display.preview == "auto" and d.state == "sealed" and is_cut and d.chars > room else 0
 
 
 def _is_whole(context: Context, d: Descriptor, display: Display) -> bool:
@@ -136,7 +134,8 @@ def _render(context: Context, ends: _Ends, display: Display) -> Rendered:
     if _is_whole(context, d, display):
         whole = Head(text=ends.head, lines=f"1-{d.lines}" if d.lines else "0-0", truncated=False)
         return fd_result(d, whole, None, stored_message(d, context.offers, shows="all"), tokens)
-    if _may_be_described(d, display) and ends.last_line == d.lines:
+    room = _room(d, display)
+    if room and ends.last_line == d.lines:
         # imported here, since most programs store nothing that is rendered
         from fdstore.text.previews import preview_of, sample_ends, sample_text
 
@@ -144,7 +143,7 @@ def _render(context: Context, ends: _Ends, display: Display) -> Rendered:
             sample = sample_text(ends.head, d.lines)
         else:
             sample = sample_ends(ends.head, ends.end, d.chars, d.lines)
-        found = preview_of(sample, _room(display))
+        found = preview_of(sample, room)
         if found is not None:
             tail = _tail(ends, found.tail_chars) if found.tail_chars else None
             message = stored_message(d, context.offers, shows="part")
@@ -187,7 +186,7 @@ def _head(ends: _Ends, chars: int) -> Head:
     d, text = ends.descriptor, ends.head[:chars]
     if len(text) < d.chars:
         text = text[: text.rfind("\n") + 1] or text
-    lines = count_lines(text.count("\n"), len(text), text.endswith("\n"))
+    lines = count_lines(text)
     is_cut = len(text) < d.chars or d.state == "open"
     return Head(
         text=text,
@@ -199,22 +198,17 @@ def _head(ends: _Ends, chars: int) -> Head:
 def _tail(ends: _Ends, chars: int) -> Tail:
     """Return at most `chars` characters of the end, cut at a line where possible."""
     text = tail_of(ends.end[-chars - 1 :], chars)
-    touched = count_lines(text.count("\n"), len(text), text.endswith("\n"))
-    return Tail(text=text, lines=f"{ends.last_line - touched + 1}-{ends.last_line}")
+    return Tail(text=text, lines=f"{ends.last_line - count_lines(text) + 1}-{ends.last_line}")
 
 
 def _tokens(ends: _Ends) -> int:
     """Estimate the tokens of a text by evenly spread parts of it, or by its two ends if no more is known."""
     chars, head = ends.descriptor.chars, ends.head
-    sample_chars = _TOKEN_PARTS * _TOKEN_PART_CHARS
-    if len(head) >= chars <= sample_chars:
-        return estimate_tokens(head)
-    if len(head) >= chars:
-        step = (chars - _TOKEN_PART_CHARS) / (_TOKEN_PARTS - 1)
-        starts = [round(number * step) for number in range(_TOKEN_PARTS)]
-        parts = [head[start : start + _TOKEN_PART_CHARS] for start in starts]
-    else:
-        half = sample_chars // 2
+    if len(head) < chars:
+        half = TOKEN_SAMPLE_CHARS // 2
         parts = [head[:half], ends.end[-half:]]
-    counted = sum(map(estimate_tokens, parts))
-    return round(counted * chars / (sum(map(len, parts)) or 1))
+    elif chars > TOKEN_SAMPLE_CHARS:
+        parts = spread_parts(head, TOKEN_SAMPLE_CHARS)
+    else:
+        parts = [head]
+    return estimate_by_parts(parts, chars)

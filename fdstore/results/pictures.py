@@ -71,9 +71,9 @@ def show(context: Context, fd: str, error: NotText) -> Operation[ToolResult]:
         raise error
     if error.size_bytes > most:
         raise _not_shown(error, too_large(error.size_bytes, most))
-    view, data = yield from read_bytes(context.handle, fd, 0, most)
-    picture = Picture(view.descriptor.media_type, data)
+    info, data = yield from read_bytes(context.handle, fd, 0, most)
+    picture = Picture(info.descriptor.media_type, data)
     if problem := picture.problem():
         raise _not_shown(error, problem)
-    heading = fd_content_of_bytes(view.descriptor)
+    heading = fd_content_of_bytes(info.descriptor)
     return ToolResult([{"type": "text", "text": heading.text}, picture.block()], facts=heading.facts)

@@ -49,15 +49,6 @@ class WrappedInput(NamedTuple):
     facts: ResultFacts = NO_FACTS
 
 
-class _Stored(NamedTuple):
-    rendered: Rendered
-    descriptor: Descriptor
-
-    @property
-    def wrapped(self) -> Wrapped:
-        return Wrapped(self.rendered.text, self.descriptor, self.rendered.facts)
-
-
 def wrap_text(
     context: Context,
     text: str,
@@ -76,7 +67,8 @@ def wrap_text(
     count("fdstore_result_chars_total", "true", by=len(text))
     stored = (context.config.json_pretty_print and reindent_json(text)) or text
     slot = None if call_id is None else f"{call_id}/wrapped"
-    wrapped = (yield from _store(context, stored, source, slot, name, is_same=is_same)).wrapped
+    rendered, descriptor = yield from _store(context, stored, source, slot, name, is_same=is_same)
+    wrapped = Wrapped(rendered.text, descriptor, rendered.facts)
     count("fdstore_kept_out_chars_total", by=max(0, len(text) - len(wrapped.content)))
     if context.meter is not None:
         tokens = estimate_tokens(text)
@@ -133,7 +125,7 @@ def _store(
     *,
     is_same: bool = True,
     may_be_whole: bool = True,
-) -> Operation[_Stored]:
+) -> Operation[tuple[Rendered, Descriptor]]:
     page_size, display = context.config.default_page_size, display_of(context.policy_of(source))
     if not may_be_whole:
         display = display._replace(may_be_whole=False)
@@ -145,13 +137,14 @@ def _store(
         rendered = render_stored(context, descriptor, text, display)
     else:
         rendered = yield from render_fd(context, descriptor.fd, display)
-    return _Stored(rendered, descriptor)
+    return rendered, descriptor
 
 
 def store_answer(context: Context, answer: str, process: ProcessRecord) -> Operation[Rendered]:
     """Store the answer of a process that is too long to be shown, once, and render it as an `fd_result`."""
     source, slot = process.program or process.id, f"{process.id}/answer"
-    return (yield from _store(context, answer, source, slot, may_be_whole=False)).rendered
+    rendered, _ = yield from _store(context, answer, source, slot, may_be_whole=False)
+    return rendered
 
 
 def store_bytes(
@@ -168,7 +161,7 @@ def store_bytes(
         context.handle, data, source, media_type=media_type, name=name, call_id=call_id
     )
     rendered = fd_result_of_bytes(descriptor, stored_message(descriptor, context.offers))
-    return _Stored(rendered, descriptor).wrapped
+    return Wrapped(rendered.text, descriptor, rendered.facts)
 
 
 def escape_surrogates(text: str) -> str:
@@ -233,7 +226,8 @@ def _is_long_input(context: Context, text: str) -> bool:
 
 def _wrap_input_text(context: Context, text: str, call_id: str | None) -> Operation[Wrapped]:
     if _is_long_input(context, text):
-        return (yield from _store(context, escape_surrogates(text), "user_input", call_id)).wrapped
+        rendered, descriptor = yield from _store(context, escape_surrogates(text), "user_input", call_id)
+        return Wrapped(rendered.text, descriptor, rendered.facts)
     return Wrapped(fd_inline(text))
 
 

@@ -5,7 +5,7 @@ So a position needs no index: bytes have neither characters nor lines.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 
 from fdstore.text.paging import Page
 
@@ -38,7 +38,7 @@ class ByteCutter:
             return []
         block = b"".join(self._pending)
         ends = range(self.page_size, len(block), self.page_size)
-        pages = [_page(block[end - self.page_size : end]) for end in ends]
+        pages = [Page(block[end - self.page_size : end], 0) for end in ends]
         rest = block[len(pages) * self.page_size :]
         self._pending, self._pending_bytes, self._any = [rest], len(rest), True
         return pages
@@ -47,15 +47,11 @@ class ByteCutter:
         """End the content. Return its last page; for an empty content, its one empty page."""
         rest = b"".join(self._pending)
         self._pending, self._pending_bytes = [], 0
-        return [_page(rest)] if rest or not self._any else []
+        return [Page(rest, 0)] if rest or not self._any else []
 
     def rest(self) -> Page:
         """Return the last page as if the content ended here. More may be fed afterwards."""
-        return _page(b"".join(self._pending))
-
-
-def _page(data: bytes) -> Page:
-    return Page(data, 0, 0, ends_line=True)
+        return Page(b"".join(self._pending), 0)
 
 
 def cut_bytes(data: bytes, page_size: int) -> Iterator[list[Page]]:
@@ -81,7 +77,7 @@ class ByteTotals:
         self.pages = 0
         self.bytes = 0
 
-    def add(self, pages: Iterable[Page]) -> None:
+    def add(self, pages: Sequence[Page]) -> None:
         """Add the next pages."""
         for page in pages:
             self.pages += 1

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TypeAlias
 
-from fdstore.text.pattern import Data, Found
+from fdstore.text.pattern import Data, LineMatch
 from fdstore.text.search import near
 
 Layout: TypeAlias = Callable[[int, bytes, tuple[int, int] | None], bytes]
@@ -72,7 +72,7 @@ class GrepPrinter:
         for a, b, number in near(data, start, end, line, lambda: self._owed > 0, held):
             self._take_context(number, bytes(data[a:b]))
 
-    def hit(self, data: Data, found: Found, line: int) -> None:
+    def hit(self, data: Data, found: LineMatch, line: int) -> None:
         text = bytes(data[found.line_start : found.line_end])
         if self._left == 0:
             self._take_context(line, text)

@@ -16,7 +16,7 @@ from fdstore.text.numbers import MAX_INTEGER
 from fdstore.text.paging import Cutter, Page
 
 
-class Change(msgspec.Struct, frozen=True):
+class GrowthStep(msgspec.Struct, frozen=True):
     """The changes for one piece. `before` is the number of characters before it; `pages` are the texts of
     page `first_page` and the following ones; the totals are those of the whole text with the piece. Of
     bytes, `before` and `chars` count bytes: they are the position that writers and followers share."""
@@ -56,7 +56,7 @@ class GrowingText:
         growth.chars = growth._index.chars + len(text)
         return growth
 
-    def add(self, text: str) -> Change:
+    def add(self, text: str) -> GrowthStep:
         """Append a piece. Return what must be stored. Raises `InvalidArgument` for a lone surrogate."""
         before = self.chars
         first = self._index.pages + 1
@@ -66,7 +66,7 @@ class GrowingText:
         full = self._index.full_groups()
         whole = self._index.with_last(last)
         self.chars = whole.chars
-        return Change(
+        return GrowthStep(
             before=before,
             first_page=first,
             pages=(*(page.data for page in final), last.data),
@@ -100,14 +100,14 @@ class GrowingBytes:
         growth.chars = size_bytes
         return growth
 
-    def add(self, data: bytes) -> Change:
+    def add(self, data: bytes) -> GrowthStep:
         """Append a piece. Return what must be stored."""
         before = self.chars
         first = self._full_pages + 1
         full = self._cutter.feed(data)
         self._full_pages += len(full)
         self.chars += len(data)
-        return Change(
+        return GrowthStep(
             before=before,
             first_page=first,
             pages=(*(page.data for page in full), self._cutter.rest().data),

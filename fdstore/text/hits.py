@@ -11,7 +11,7 @@ from collections import deque
 from typing import NamedTuple
 
 from fdstore.records import ContextLine, Hit
-from fdstore.text.pattern import Data, Found
+from fdstore.text.pattern import Data, LineMatch
 from fdstore.text.search import near
 
 KEPT_LINE_CHARS = 2000
@@ -91,7 +91,7 @@ class HitCollector:
         if not self._has_all_hits:
             self.next_char += count_chars(data, start, end)
 
-    def hit(self, data: Data, found: Found, line: int) -> None:
+    def hit(self, data: Data, found: LineMatch, line: int) -> None:
         start, end = found.line_start, found.line_end
         is_kept = not self._has_all_hits
         before = tuple(self._before)
@@ -131,7 +131,7 @@ class HitCollector:
             self._kept_chars += len(text)
 
 
-def excerpt(data: Data, found: Found) -> Excerpt:
+def excerpt(data: Data, found: LineMatch) -> Excerpt:
     """Return the kept part of a matching line: all of it, or the part around the match."""
     start, end, at = found.line_start, found.line_end, found.start
     while at > start and data[at] in _CONTINUATION:

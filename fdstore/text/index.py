@@ -23,12 +23,12 @@ nothing.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
-from itertools import accumulate, islice
+from collections.abc import Sequence
+from itertools import accumulate
 
 import msgspec
 
-from fdstore.text.paging import Page, count_lines
+from fdstore.text.paging import Page, newlines_in
 
 GROUP_PAGES = 256
 """Pages described by one field of the index."""
@@ -69,7 +69,7 @@ class TextPosition(msgspec.Struct, frozen=True):
     mid_line: bool
 
 
-class Row:
+class IndexRow:
     """One parsed row of a field: the positions between its pages, as running totals."""
 
     __slots__ = ("chars", "first", "mid_line", "newlines")
@@ -111,15 +111,15 @@ class Group:
             self._value, sizes = value, b"0"
         self.bytes = [*map(int, sizes.split())]
         """The bytes before the group, and those of each row but the last."""
-        self._rows: dict[int, Row] = {}
+        self._rows: dict[int, IndexRow] = {}
         self._count = 0
 
-    def _row(self, number: int) -> Row:
+    def _row(self, number: int) -> IndexRow:
         row = self._rows.get(number)
         if row is None:
             # split up to this row only: splitting the whole value would take as long as parsing the row
             line = self._value.split(b"\n", number + 1)[number]
-            row = self._rows[number] = Row(self.first + number * ROW_PAGES, line)
+            row = self._rows[number] = IndexRow(self.first + number * ROW_PAGES, line)
         return row
 
     def _row_count(self) -> int:
@@ -175,7 +175,7 @@ class IndexWriter:
     """Builds the index and the totals of a content while its pages are cut.
 
     >>> writer = IndexWriter()
-    >>> writer.add([Page(b"ab\\n", 3, 1, True), Page(b"cd", 2, 0, False)])
+    >>> writer.add([Page(b"ab\\n", 3), Page(b"cd", 2)])
     >>> writer.fields(), writer.lines, writer.chars
     ({'1': '0 0;1,3 0,2~'}, 2, 5)
     """
@@ -196,24 +196,20 @@ class IndexWriter:
     @property
     def lines(self) -> int:
         """The number of lines added so far."""
-        return count_lines(self.newlines, self.chars, self.ends_line)
+        return self.newlines + (self.chars > 0 and not self.ends_line)
 
-    def add(self, pages: Iterable[Page]) -> None:
+    def add(self, pages: Sequence[Page]) -> None:
         """Add the next pages."""
-        left = iter(pages)
-        while taken := list(islice(left, ROW_PAGES - len(self._entries) % ROW_PAGES)):
+        newlines = newlines_in([page.data for page in pages])
+        for (data, chars), count in zip(pages, newlines, strict=True):
             if len(self._entries) == ROW_PAGES:
                 self._close_row()
-            data, chars, newlines, ends_line = zip(*taken, strict=True)
-            self._entries += [
-                f"{n},{c}" if ends else f"{n},{c}{MID_LINE}"
-                for n, c, ends in zip(newlines, chars, ends_line, strict=True)
-            ]
-            self.pages += len(taken)
-            self.newlines += sum(newlines)
-            self.chars += sum(chars)
-            self.bytes += sum(map(len, data))
-            self.ends_line = ends_line[-1]
+            self.ends_line = data.endswith(b"\n")
+            self._entries.append(f"{count},{chars}" if self.ends_line else f"{count},{chars}{MID_LINE}")
+            self.pages += 1
+            self.newlines += count
+            self.chars += chars
+            self.bytes += len(data)
 
     def with_last(self, page: Page) -> IndexWriter:
         """Return a copy of the index with `page` as the last page. This one is unchanged, so that `page` can

@@ -22,7 +22,7 @@ _SPACE = re.compile(r"[ \t\r\n]*+")
 _decoder = json.JSONDecoder()
 
 
-class Span(NamedTuple):
+class JsonSpan(NamedTuple):
     """A value, and where it starts and ends in the text."""
 
     start: int
@@ -39,16 +39,16 @@ def without_comments(text: str) -> str:
     return _TRAILING_COMMA.sub(_blank, _COMMENT.sub(_blank, text))
 
 
-def value_at(plain: str, start: int) -> Span:
+def value_at(plain: str, start: int) -> JsonSpan:
     """Return the first value from a position on. Raises `ValueError` if there is none."""
     start = _skip_space(plain, start)
     value, end = _decoder.raw_decode(plain, start)
-    return Span(start, end, value)
+    return JsonSpan(start, end, value)
 
 
-def members(plain: str, start: int) -> dict[str, Span]:
+def members(plain: str, start: int) -> dict[str, JsonSpan]:
     """Return the values of the object that starts at a position. Raises `ValueError` if it is not one."""
-    found: dict[str, Span] = {}
+    found: dict[str, JsonSpan] = {}
     at = _skip_space(plain, start + 1)
     while plain[at] != "}":
         name = value_at(plain, at)
@@ -57,9 +57,9 @@ def members(plain: str, start: int) -> dict[str, Span]:
     return found
 
 
-def items(plain: str, start: int) -> list[Span]:
+def items(plain: str, start: int) -> list[JsonSpan]:
     """Return the items of the array that starts at a position. Raises `ValueError` if it is not one."""
-    found: list[Span] = []
+    found: list[JsonSpan] = []
     at = _skip_space(plain, start + 1)
     while plain[at] != "]":
         found.append(value_at(plain, at))

@@ -21,7 +21,7 @@ MAX_EDITS = 1000
 """The most lines that are removed and added between two anchors; more count as replaced as a whole."""
 
 
-class Change(NamedTuple):
+class LineChange(NamedTuple):
     """Lines `first` to `last` (excluded) of the old text, from 0, that became `new_first` to `new_last` of
     the new one."""
 
@@ -36,17 +36,17 @@ class Hunk(NamedTuple):
 
     old: range
     new: range
-    changes: list[Change]
+    changes: list[LineChange]
 
 
-def find_changes(old: Sequence[int], new: Sequence[int], work: int = WORK) -> list[Change]:
+def find_changes(old: Sequence[int], new: Sequence[int], work: int = WORK) -> list[LineChange]:
     """Return what differs between two sequences of digests, in order.
 
-    >>> find_changes([1, 2, 3, 4], [1, 9, 3, 4, 5])
-    [Change(first=1, last=2, new_first=1, new_last=2), Change(first=4, last=4, new_first=4, new_last=5)]
+    >>> find_changes([1, 2, 3, 4], [1, 9, 3, 4])
+    [LineChange(first=1, last=2, new_first=1, new_last=2)]
     """
-    found: list[Change] = []
-    left = [Change(0, len(old), 0, len(new))]
+    found: list[LineChange] = []
+    left = [LineChange(0, len(old), 0, len(new))]
     while left:
         part = trim(old, new, left.pop())
         if part.first == part.last or part.new_first == part.new_last:
@@ -65,23 +65,23 @@ def find_changes(old: Sequence[int], new: Sequence[int], work: int = WORK) -> li
     return _joined(found)
 
 
-def trim(old: Sequence[int], new: Sequence[int], part: Change) -> Change:
+def trim(old: Sequence[int], new: Sequence[int], part: LineChange) -> LineChange:
     """Return a part without the lines at its start and at its end that are equal."""
     first, last, new_first, new_last = part
     while first < last and new_first < new_last and old[first] == new[new_first]:
         first, new_first = first + 1, new_first + 1
     while first < last and new_first < new_last and old[last - 1] == new[new_last - 1]:
         last, new_last = last - 1, new_last - 1
-    return Change(first, last, new_first, new_last)
+    return LineChange(first, last, new_first, new_last)
 
 
-def group_hunks(changes: Sequence[Change], lines: int, new_lines: int, context: int) -> Iterator[Hunk]:
+def group_hunks(changes: Sequence[LineChange], lines: int, new_lines: int, context: int) -> Iterator[Hunk]:
     """Yield the hunks of texts with so many lines: changes with up to `context` lines around each.
 
-    >>> [hunk.old for hunk in group_hunks([Change(4, 5, 4, 4), Change(20, 20, 19, 21)], 40, 41, 3)]
+    >>> [hunk.old for hunk in group_hunks([LineChange(4, 5, 4, 4), LineChange(20, 20, 19, 21)], 40, 41, 3)]
     [range(1, 8), range(17, 23)]
     """
-    group: list[Change] = []
+    group: list[LineChange] = []
     for change in changes:
         if group and change.first - group[-1].last > 2 * context:
             yield _hunk(group, lines, new_lines, context)
@@ -91,7 +91,7 @@ def group_hunks(changes: Sequence[Change], lines: int, new_lines: int, context: 
         yield _hunk(group, lines, new_lines, context)
 
 
-def _hunk(changes: list[Change], lines: int, new_lines: int, context: int) -> Hunk:
+def _hunk(changes: list[LineChange], lines: int, new_lines: int, context: int) -> Hunk:
     first, last = changes[0], changes[-1]
     return Hunk(
         range(max(0, first.first - context), min(lines, last.last + context)),
@@ -185,22 +185,22 @@ def _backtrack(steps: list[dict[int, int]], at: int, new_at: int) -> list[tuple[
     return matches[::-1]
 
 
-def _between(part: Change, matches: list[tuple[int, int]]) -> Iterator[Change]:
+def _between(part: LineChange, matches: list[tuple[int, int]]) -> Iterator[LineChange]:
     """Yield the parts between matches, whose lines count from the start of `part`."""
     first, new_first = part.first, part.new_first
     for at, new_at in matches:
         if (first, new_first) != (part.first + at, part.new_first + new_at):
-            yield Change(first, part.first + at, new_first, part.new_first + new_at)
+            yield LineChange(first, part.first + at, new_first, part.new_first + new_at)
         first, new_first = part.first + at + 1, part.new_first + new_at + 1
-    yield Change(first, part.last, new_first, part.new_last)
+    yield LineChange(first, part.last, new_first, part.new_last)
 
 
-def _joined(changes: list[Change]) -> list[Change]:
+def _joined(changes: list[LineChange]) -> list[LineChange]:
     """Join changes between which no line is equal."""
-    joined: list[Change] = []
+    joined: list[LineChange] = []
     for change in changes:
         if joined and (joined[-1].last, joined[-1].new_last) == (change.first, change.new_first):
-            change = Change(joined[-1].first, change.last, joined[-1].new_first, change.new_last)
+            change = LineChange(joined[-1].first, change.last, joined[-1].new_first, change.new_last)
             joined.pop()
         joined.append(change)
     return joined

@@ -47,7 +47,7 @@ _LITERAL = re.compile(r"[\w \-,;:=/<>\"'!@#%&~`]+")
 _REASON_CHARS = 200
 
 
-class Found(NamedTuple):
+class LineMatch(NamedTuple):
     """A matching line: the offsets of its first byte, its LF, and the start and end of the first match."""
 
     line_start: int
@@ -60,7 +60,7 @@ class Pattern:
     """A compiled pattern. Raises `InvalidArgument` with RE2's reason for an invalid one.
 
     >>> Pattern(r"b+$").next(b"ab b\\nbbc\\nabb\\n", 5, 13)
-    Found(line_start=9, line_end=12, start=10, end=12)
+    LineMatch(line_start=9, line_end=12, start=10, end=12)
     """
 
     def __init__(self, pattern: str, *, ignore_case: bool = False) -> None:
@@ -92,7 +92,7 @@ class Pattern:
             # for a literal, the standard library does not backtrack and is even faster
             self._literal = re.compile(b"(" + encode(re.escape(pattern)) + rb")[^\n]*\n")
 
-    def next(self, data: Data, start: int, end: int) -> Found | None:
+    def next(self, data: Data, start: int, end: int) -> LineMatch | None:
         """Return the first matching line of `data[start:end]`, which must be whole lines with their LFs."""
         if self._literal is not None:
             literal = self._literal.search(data, start, end)
@@ -100,23 +100,24 @@ class Pattern:
                 return None
             first = literal.start()
             line_start = max(data.rfind(b"\n", start, first) + 1, start)
-            return Found(line_start, literal.end() - 1, first, literal.end(1))
+            return LineMatch(line_start, literal.end() - 1, first, literal.end(1))
         if self._first is None:
             return self._next_bare(data, start, end)
         match = _search(self._first, self._first_to_end, data, start, end - 1)
         if match is None:
             return None
         first, last = match.span()
-        return Found(max(data.rfind(b"\n", start, first) + 1, start), data.find(b"\n", first), first, last)
+        line_start = max(data.rfind(b"\n", start, first) + 1, start)
+        return LineMatch(line_start, data.find(b"\n", first), first, last)
 
-    def _next_bare(self, data: Data, start: int, end: int) -> Found | None:
+    def _next_bare(self, data: Data, start: int, end: int) -> LineMatch | None:
         view = memoryview(data)
         while start < end:
             line_end = data.find(b"\n", start)
             match = _search(self._bare, self._bare_to_end, view[start:line_end], 0, line_end - start)
             if match is not None:
                 first, last = match.span()
-                return Found(start, line_end, start + first, start + last)
+                return LineMatch(start, line_end, start + first, start + last)
             start = line_end + 1
         return None
 

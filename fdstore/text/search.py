@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from fdstore.errors import InvalidArgument
-from fdstore.text.pattern import Data, Found, Pattern
+from fdstore.text.pattern import Data, LineMatch, Pattern
 
 MAX_CONTEXT = 100
 MAX_MATCHES = 10_000
@@ -29,7 +29,7 @@ BLOCK_BYTES = 1_000_000
 class Matcher(Protocol):
     """Decides which lines match: a `Pattern`, or its `Inverted`."""
 
-    def next(self, data: Data, start: int, end: int) -> Found | None:
+    def next(self, data: Data, start: int, end: int) -> LineMatch | None:
         """Return the first matching line of `data[start:end]`, which must be whole lines with their LFs."""
 
     def count(self, data: Data, start: int, end: int) -> tuple[int, int]:
@@ -40,18 +40,18 @@ class Inverted:
     """Matches the lines that a pattern does not match, each with an empty match at its start.
 
     >>> Inverted(Pattern("o")).next(b"one\\nsix\\n", 0, 8)
-    Found(line_start=4, line_end=7, start=4, end=4)
+    LineMatch(line_start=4, line_end=7, start=4, end=4)
     """
 
     def __init__(self, pattern: Pattern) -> None:
         self._pattern = pattern
 
-    def next(self, data: Data, start: int, end: int) -> Found | None:
+    def next(self, data: Data, start: int, end: int) -> LineMatch | None:
         # line by line: the next match may be far away, and each call would search for it again
         while start < end:
             line_end = data.find(b"\n", start)
             if self._pattern.next(data, start, line_end + 1) is None:
-                return Found(start, line_end, start, start)
+                return LineMatch(start, line_end, start, start)
             start = line_end + 1
         return None
 
@@ -70,7 +70,7 @@ class LineReader(Protocol):
     def passed(self, data: Data, start: int, end: int, line: int) -> None:
         """Handle `data[start:end]`: whole lines without a match; the first has number `line`."""
 
-    def hit(self, data: Data, found: Found, line: int) -> None:
+    def hit(self, data: Data, found: LineMatch, line: int) -> None:
         """Handle a match in line number `line`."""
 
 

@@ -12,6 +12,8 @@ estimate of its last request was from what the provider counted (`calibration`).
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 
 SAMPLE_CHARS = 50_000
 """The characters in the sample of a text."""
@@ -39,11 +41,20 @@ def estimate_tokens(text: str) -> int:
     (0, 8)
     """
     if len(text) <= SAMPLE_CHARS:
-        return round(_count(text))
-    part = SAMPLE_CHARS // PARTS
+        return round(sum(_counts([text])))
+    return round(sum(_counts(spread_parts(text, SAMPLE_CHARS))) * len(text) / SAMPLE_CHARS)
+
+
+def estimate_by_parts(parts: Sequence[str], chars: int) -> int:
+    """Return about how many tokens a text of `chars` characters has, of which these parts are known."""
+    return round(sum(map(round, _counts(parts))) * chars / (sum(map(len, parts)) or 1))
+
+
+def spread_parts(text: str, chars: int) -> list[str]:
+    """Return `PARTS` evenly spread parts of a text, of together `chars` characters, which it has at least."""
+    part = chars // PARTS
     step = (len(text) - part) / (PARTS - 1)
-    counted = sum(_count(text[round(i * step) : round(i * step) + part]) for i in range(PARTS))
-    return round(counted * len(text) / (part * PARTS))
+    return [text[round(i * step) : round(i * step) + part] for i in range(PARTS)]
 
 
 def calibration(counted: int, estimated: float) -> float:
@@ -58,38 +69,34 @@ def calibration(counted: int, estimated: float) -> float:
     return min(max(counted / estimated, LEAST_FACTOR), MOST_FACTOR)
 
 
-def _count(text: str) -> float:
-    """Estimate the tokens of all of a text."""
-    plain, total = [], 0.0
-    end = 0
-    for match in _RUNS.finditer(text):
-        run = match[0]
-        # base64, hexadecimal digits and other codes change between cases and digits, unlike names and paths
-        if len(_CHANGES.findall(run)) > len(run) * CODE_CHANGES:
-            plain.append(text[end : match.start()])
-            end = match.end()
-            total += len(run) / CODE_CHARS
-    plain.append(text[end:])
-    return total + sum(map(_count_words, plain))
-
-
-def _count_words(text: str) -> float:
-    total = 0.0
-    for match in _WORDS.finditer(text):
-        size = match.end() - match.start()
-        match match.lastindex:
-            case 1:  # a word of six letters is one token
-                total += (size + 5) // 6
-            case 2:
-                total += (size + 2) // 3
-            case 3:  # Greek, Cyrillic, Arabic, Indic
-                total += size * 0.3
-            case 4:  # Chinese, Japanese, Korean
-                total += size * 0.8
-            case 5:  # emoji
-                total += size * 1.7
-            case 6:  # one blank belongs to the next word
-                total += 0 if size == 1 and match[0] == " " else 1 if size < 4 else 1 + size / 80
-            case _:  # a single one often belongs to the next word
-                total += 0.8 if size == 1 else (size + 1) // 2
-    return total
+def _counts(texts: Iterable[str]) -> Iterator[float]:
+    """Yield the estimate of all of each text."""
+    for text in texts:
+        plain, total = [], 0.0
+        end = 0
+        for match in _RUNS.finditer(text):
+            run = match[0]
+            # base64 and other codes change between cases and digits, unlike names and paths
+            if len(_CHANGES.findall(run)) > len(run) * CODE_CHANGES:
+                plain.append(text[end : match.start()])
+                end = match.end()
+                total += len(run) / CODE_CHARS
+        plain.append(text[end:])
+        for match in chain.from_iterable(map(_WORDS.finditer, plain)):
+            size = match.end() - match.start()
+            match match.lastindex:
+                case 1:  # a word of six letters is one token
+                    total += (size + 5) // 6
+                case 2:
+                    total += (size + 2) // 3
+                case 3:  # Greek, Cyrillic, Arabic, Indic
+                    total += size * 0.3
+                case 4:  # Chinese, Japanese, Korean
+                    total += size * 0.8
+                case 5:  # emoji
+                    total += size * 1.7
+                case 6:  # one blank belongs to the next word
+                    total += 0 if size == 1 and match[0] == " " else 1 if size < 4 else 1 + size / 80
+                case _:  # a single one often belongs to the next word
+                    total += 0.8 if size == 1 else (size + 1) // 2
+        yield total

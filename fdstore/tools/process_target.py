@@ -30,8 +30,8 @@ def process_of(context: Context, target: str | int) -> Operation[str]:
     except InvalidArgument:
         process = check_process(target)
     else:
-        view, _ = yield from resolve(context.handle, fd)
-        process = view.descriptor.producer
+        info, _ = yield from resolve(context.handle, fd)
+        process = info.descriptor.producer
     if not process.startswith(f"{context.handle.id}."):
         tree = yield from process_records.tree_record(context.prefix, context.handle.id.partition(".")[0])
         below = tuple(m.id for m in tree.members if m.id.startswith(f"{context.handle.id}."))

@@ -12,7 +12,7 @@ from pathlib import PurePath
 from typing import Any, NamedTuple, TypeAlias
 
 from fdstore.errors import InvalidArgument
-from fdstore.text.json_spans import Span, members, value_at, without_comments
+from fdstore.text.json_spans import JsonSpan, members, value_at, without_comments
 
 ENTRY_VARIABLE = "FDSTORE_GATEWAY_ENTRY"
 SERVERS_VARIABLE = "FDSTORE_GATEWAY_SERVERS"
@@ -48,12 +48,12 @@ def parse_entry(text: str) -> Entry:
     return entry
 
 
-def servers_of(plain: str) -> dict[str, Span]:
+def servers_of(plain: str) -> dict[str, JsonSpan]:
     """Return the entries of a configuration. Raises `InvalidArgument`."""
     return members(plain, section_of(plain).start)
 
 
-def section_of(plain: str) -> Span:
+def section_of(plain: str) -> JsonSpan:
     """Return the object that lists the servers. Raises `InvalidArgument`."""
     try:
         config = json.loads(plain)

@@ -20,7 +20,7 @@ from fdstore.store.contents.contents import part_of
 from fdstore.store.contents.locating import fetch_part, locate
 from fdstore.store.contents.resolving import explain_if_gone, reads_content, retry_if_gone
 from fdstore.store.process_handle import ProcessHandle
-from fdstore.text.line_diff import Change, find_changes, group_hunks, hunk_heading, trim
+from fdstore.text.line_diff import LineChange, find_changes, group_hunks, hunk_heading, trim
 from fdstore.text.line_digests import LineDigests
 from fdstore.text.selection import Part, Selector
 from fdstore.wire.operation import Disk, Operation
@@ -129,11 +129,11 @@ def _digest(handle: ProcessHandle, fd: str, named: Selector) -> Operation[_Lines
     return (yield from retry_if_gone(handle, fd, attempt))
 
 
-def _changes(old: _Lines, new: _Lines) -> list[Change]:
+def _changes(old: _Lines, new: _Lines) -> list[LineChange]:
     a, b = old.found.digests, new.found.digests
     if a == b:
         return []
-    differing = trim(a, b, Change(0, len(a), 0, len(b)))
+    differing = trim(a, b, LineChange(0, len(a), 0, len(b)))
     lines = max(differing.last - differing.first, differing.new_last - differing.new_first)
     _check(f"what differs between {old.name} and {new.name}", lines, MAX_DIFFERING)
     return find_changes(a, b)

@@ -20,7 +20,6 @@ from fdstore.store.contents.locating import collect, cut_head, cut_tail, fetch_p
 from fdstore.store.contents.resolving import content_info, group_with, reads_content, retry_if_gone
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.text.index import GROUP_PAGES, Group, TextPosition, group_of
-from fdstore.text.paging import count_lines
 from fdstore.text.selection import Part
 from fdstore.wire.operation import Operation
 
@@ -95,7 +94,7 @@ def _moved(start: TextPosition, text: str) -> TextPosition:
 
 def _between(begin: TextPosition, end: TextPosition) -> Extent:
     chars = end.chars - begin.chars
-    lines = count_lines(end.newlines - begin.newlines, chars, not end.mid_line)
+    lines = end.newlines - begin.newlines + (chars > 0 and end.mid_line)
     return Extent(begin.chars + 1, chars, begin.newlines + 1, lines)
 
 

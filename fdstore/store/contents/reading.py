@@ -33,7 +33,7 @@ from fdstore.store.contents.resolving import (
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.record_format import UNREADABLE, damage
 from fdstore.text.index import Group, group_of
-from fdstore.text.paging import count_lines, newlines_in, page_end
+from fdstore.text.paging import count_lines, page_end
 from fdstore.text.selection import Part
 from fdstore.wire.operation import Batch, Operation
 
@@ -138,8 +138,7 @@ def read_page(handle: ProcessHandle, fd: str, number: int, limit: int | None = N
 def first_page_of(descriptor: Descriptor, text: str) -> Slice:
     """Return the first page of a text in memory, which was stored as `descriptor`."""
     page = text[: page_end(text, 0, descriptor.page_size)]
-    lines = count_lines(page.count("\n"), len(page), page.endswith("\n"))
-    return _slice(descriptor, page, (0, 0, False, lines), "page", 1, 1, 1)
+    return _slice(descriptor, page, (0, 0, False, count_lines(page)), "page", 1, 1, 1)
 
 
 @reads_content
@@ -169,8 +168,8 @@ def _cut(descriptor: Descriptor, span: PageSpan, pages: list[bytes]) -> Slice:
     part, head, tail = span.part, span.head, span.tail
     if part.mode == "page":
         text = b"".join(pages).decode("utf-8")
-        newlines = tail.newlines + newlines_in(pages[-1]) - head.newlines
-        lines = count_lines(newlines, len(text), text.endswith("\n"))
+        newlines = tail.newlines + pages[-1].count(b"\n") - head.newlines
+        lines = newlines + bool(text and text[-1] != "\n")
         place = (head.newlines, head.chars, head.mid_line, lines)
         page = part.start if part.count == 1 else None
         return _slice(descriptor, text, place, "page", part.start, part.count, page)
@@ -189,7 +188,7 @@ def _cut(descriptor: Descriptor, span: PageSpan, pages: list[bytes]) -> Slice:
     mid_line = not skipped.endswith("\n") if skipped else head.mid_line
     before = head.newlines + skipped.count("\n")
     newlines = tail.newlines + last.count("\n") - before
-    lines = count_lines(newlines, len(text), text.endswith("\n"))
+    lines = newlines + bool(text and text[-1] != "\n")
     return _slice(descriptor, text, (before, chars, mid_line, lines), "char", part.start, part.count)
 
 

@@ -15,8 +15,9 @@ takes its text as an argument.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from contextlib import suppress
+from itertools import chain
 
 import msgspec
 
@@ -97,7 +98,8 @@ class StagedContent:
         self._fields: list[Value] = []
         self._waiting_bytes = self._split_pages = 0
         self._in_flight = 0
-        self._is_staged = self._is_listed = False
+        self._is_staged = False
+        self._unlisting: Batch = []
         self.is_known = False
         """True if the content that was committed is certainly this one, not that of an earlier run."""
 
@@ -106,9 +108,8 @@ class StagedContent:
         """The characters and lines added so far."""
         return self._index.chars, self._index.lines
 
-    def add(self, pages: Iterable[Page]) -> Operation[None]:
+    def add(self, pages: Sequence[Page]) -> Operation[None]:
         """Buffer the next pages; send them when the buffer is large enough."""
-        pages = list(pages)
         first, is_text = self._index.pages + 1, self._kind == "text"
         self._index.add(pages)
         for number, page in enumerate(pages, first):
@@ -130,20 +131,22 @@ class StagedContent:
             raise QuotaExceeded("tree_bytes", limit)
         if self._in_flight == AHEAD:
             yield from self._receive()
-        yield Send(self._requests(self._index.full_groups(), self._listing()), "stage")
+        yield Send(self._requests(self._listing()), "stage")
         self._in_flight += 1
 
     def _listing(self) -> Batch:
         """Return commands that list this content as being staged, so that `fdstore du` shows it and dropping
         the tree deletes it. A content sent whole with its commit is not listed."""
-        self._is_listed = True
+        self._unlisting = [("HDEL", self._handle.keys.tree.staged, self._op)]
         staged = Staged(process=self._handle.id, source=self._source, bytes=self._index.bytes)
         key = self._handle.keys.tree.staged
         return [("HSET", key, self._op, msgspec.json.encode(staged)), ("EXPIRE", key, STAGING_TTL_S)]
 
-    def _requests(self, groups: dict[str, str], listing: Batch | None = None) -> Batch:
+    def _requests(self, listing: Batch | None = None) -> Batch:
+        """Return commands that stage what was added and not yet sent."""
         batch: Batch = []
-        for key, fields in ((self._pages_key, self._fields), (self._index_key, _flat(groups))):
+        index_fields = [*chain.from_iterable(self._index.full_groups().items())]
+        for key, fields in ((self._pages_key, self._fields), (self._index_key, index_fields)):
             if fields:
                 batch += [("HSET", key, *fields), ("EXPIRE", key, STAGING_TTL_S)]
         if not batch:
@@ -179,10 +182,7 @@ class StagedContent:
         while self._in_flight:
             with suppress(StoreFull):
                 yield from self._receive()
-        yield [("UNLINK", self._pages_key, self._index_key), *self._unlisting()]
-
-    def _unlisting(self) -> Batch:
-        return [("HDEL", self._handle.keys.tree.staged, self._op)] if self._is_listed else []
+        yield [("UNLINK", self._pages_key, self._index_key), *self._unlisting]
 
     def commit(
         self,
@@ -198,32 +198,32 @@ class StagedContent:
         Raises `Conflict`, `Fenced`, `QuotaExceeded`, `NotFound` (the process is gone).
         """
         handle, index = self._handle, self._index
+        process, lines = handle.id, index.lines
         media_type = media_type or DEFAULT_TYPES[self._kind]
         while self._in_flight:
             yield from self._receive()
         answer_key, answer_field = handle.answer_slot(self._op, self._call_id)
-        process = (handle.keys.tree.record, handle.keys.record, handle.keys.fds)
+        of_process = (handle.keys.tree.record, handle.keys.record, handle.keys.fds)
         pages: list[Value] = []
         if not self._is_staged and self._waiting_bytes <= INLINE_BYTES and index.pages <= INLINE_PAGES:
             pages = self._fields
-        batch = [] if pages else self._requests(index.full_groups())
+        batch = [] if pages else self._requests()
         groups = index.fields()
         batch.append(
             script("commit")(
-                (*process, self._pages_key, self._index_key, answer_key),
-                *(answer_field, handle.attempt, handle.id, name),
-                *(index.chars, index.bytes, index.lines, index.pages, self._page_size, self._source),
+                (*of_process, self._pages_key, self._index_key, answer_key),
+                *(answer_field, handle.attempt, process, name),
+                *(index.chars, index.bytes, lines, index.pages, self._page_size, self._source),
                 *(msgspec.json.encode(origin) if origin else "", handle.highest, expected),
                 "" if self._kind == "text" else self._kind,
                 "" if media_type == DEFAULT_TYPES[self._kind] else media_type,
                 *(self._split_pages or "", joined_words(f"{name.partition(':')[2]} {self._source}")),
-                *(len(pages) // 2, *pages, *_flat(groups)),
+                *(len(pages) // 2, *pages, *chain.from_iterable(groups.items())),
             )
         )
-        unlisting = self._unlisting()
-        replies = yield from run_with_ceilings(handle, [*batch, *unlisting])
-        reply = replies[-1 - len(unlisting)]
-        fd, content, created_at, *new = map(text, outcome(reply, handle.id))
+        replies = yield from run_with_ceilings(handle, [*batch, *self._unlisting])
+        reply = replies[-1 - len(self._unlisting)]
+        fd, content, created_at, *new = map(text, outcome(reply, process))
         self.is_known = self._call_id is None or bool(new)
         created = created_at.encode()
         handle.meet(fd, content, created)
@@ -232,12 +232,12 @@ class StagedContent:
             state="sealed",
             chars=index.chars,
             bytes=index.bytes,
-            lines=index.lines,
+            lines=lines,
             pages=index.pages,
             page_size=self._page_size,
             source=self._source,
             created_at=float(created_at),
-            producer=handle.id,
+            producer=process,
             origin=origin,
             kind=self._kind,
             media_type=media_type,
@@ -256,10 +256,6 @@ class StagedContent:
             info.learn(1, groups["1"].encode())
         handle.remember(fd, info)
         return descriptor
-
-
-def _flat(groups: dict[str, str]) -> list[Value]:
-    return [part for entry in groups.items() for part in entry]
 
 
 MAX_REASON_CHARS = 200

@@ -17,7 +17,7 @@ from fdstore.store.keys import ContentKeys, TreeKeys, content_keys, in_pieces, p
 from fdstore.store.record_format import UNREADABLE, replies_or_damage, show_bytes, whole_number
 from fdstore.text.byte_pages import ByteTotals
 from fdstore.text.index import GROUP_PAGES, IndexWriter
-from fdstore.text.paging import Page, newlines_in
+from fdstore.text.paging import Page
 from fdstore.wire.operation import Operation
 
 LOOKS = 5
@@ -174,7 +174,7 @@ def _text(
                     said = f"page {number} has {len(data)} bytes, not {d.page_size}"
                     wrong.append(Damage(key=keys.pages, said=said, advice=DROP))
                 last = data
-                writer.add([Page(data, 0, 0, ends_line=True)])
+                writer.add([Page(data, 0)])
                 continue
             try:
                 text = data.decode("utf-8")
@@ -185,7 +185,7 @@ def _text(
                 said = f"page {number} has {len(text)} characters, and a page has {d.page_size} at most"
                 wrong.append(Damage(key=keys.pages, said=said, advice=DROP))
             last = data
-            writer.add([Page(data, len(text), newlines_in(data), data.endswith(b"\n"))])
+            writer.add([Page(data, len(text))])
         tell(writer.bytes)
         if not beyond:
             wrong += yield from _index(keys, writer.full_groups(), None)

@@ -38,7 +38,7 @@ from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.record_format import whole_number
 from fdstore.store.trees.ceilings import run_with_ceilings
 from fdstore.text.byte_pages import DEFAULT_BYTE_PAGE_SIZE
-from fdstore.text.growth import Change, GrowingBytes, GrowingText, empty_index
+from fdstore.text.growth import GrowingBytes, GrowingText, GrowthStep, empty_index
 from fdstore.text.index import group_of
 from fdstore.text.media_types import BYTES_TYPE, type_of_bytes
 from fdstore.text.numbers import MAX_INTEGER
@@ -168,7 +168,7 @@ class StreamAppender:
         """End the stream as broken after the stored text. Raises as `store`."""
         yield from self._end("broken", "", reason)
 
-    def _request(self, change: Change | None, call_id: str | None = None) -> Batch:
+    def _request(self, change: GrowthStep | None, call_id: str | None = None) -> Batch:
         here, process = self._keys, self._handle.keys
         keys = (process.tree.record, process.record, here.record, here.pages, here.index)
         arguments: list[Value] = [call_id or "", self._handle.attempt, self._content, self.fd]
@@ -195,7 +195,7 @@ class StreamAppender:
     def _prepare_next(self) -> None:
         self._ready.append(self._request(self._add(self._waiting.popleft())))
 
-    def _add(self, piece: str | bytes) -> Change:
+    def _add(self, piece: str | bytes) -> GrowthStep:
         # `admit` let only pieces of this kind pass, and empty ones
         if isinstance(self._growth, GrowingBytes):
             data = piece if isinstance(piece, bytes) else b""

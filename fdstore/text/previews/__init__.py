@@ -4,7 +4,8 @@ definitions.
     text, or its two ends  ->  Sample  ->  the first kind that recognises it  ->  Preview
 
 `KINDS` is the table of kinds, in the order in which they are tried. A kind is a function of a `Sample` that
-returns an `Outline`, or None if the text is not of this kind: then the model sees head and tail. What an
+returns an `Outline`, or None if the text is not of this kind: then the model sees head and tail. RE2 finds in
+one pass which of them may be asked. What an
 outline states is counted, and `of` says what part of the text was looked at, if not all of it. Every line
 that shows a part of the text begins with its number or says what it is, and control characters in it are
 visible: so no text can pose as a statement about it.
@@ -13,12 +14,17 @@ visible: so no text can pose as a statement about it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import re2
 
 from fdstore.records import Record
 from fdstore.text.previews.compiler_errors import compiler_error_inside, compiler_errors
 from fdstore.text.previews.diffs import diff
 from fdstore.text.previews.html_outline import html
 from fdstore.text.previews.json_shape import json_lines_shape, json_shape
+from fdstore.text.previews.line_search import bytes_options
 from fdstore.text.previews.logs import log
 from fdstore.text.previews.metrics import metrics
 from fdstore.text.previews.sample import Outline, Sample, fit, sample_ends, sample_text
@@ -28,20 +34,36 @@ from fdstore.text.previews.tracebacks import traceback, traceback_inside
 
 __all__ = ["KINDS", "Preview", "Sample", "preview_of", "sample_ends", "sample_text"]
 
-KINDS: tuple[Callable[[Sample], Outline | None], ...] = (
-    json_shape,
-    json_lines_shape,
-    diff,
-    html,
-    traceback,
-    compiler_errors,
-    table,
-    metrics,
-    log,
-    source_code,
-    compiler_error_inside,
-    traceback_inside,
+_ANY = rb"\A"
+_STARTS_AS_JSON = rb"\A[ \t\n\r]*[\[{]"
+
+KINDS: tuple[tuple[Callable[[Sample], Outline | None], bytes], ...] = (
+    (json_shape, _STARTS_AS_JSON),
+    (json_lines_shape, _STARTS_AS_JSON),
+    (diff, rb"(?m:^)(?:diff --git |@@ -)"),
+    (html, rb"<(?i:!doctype html|html)"),
+    (traceback, rb"at |(?m:^)(?:Traceback |panic: |fatal error: )"),
+    (compiler_errors, rb"warning"),
+    (table, rb"\A[^\n]*[,\t;|]"),
+    (metrics, rb"(?m:^)# TYPE "),
+    (log, _ANY),
+    (source_code, _ANY),
+    (compiler_error_inside, rb"error"),
+    (traceback_inside, rb"Traceback|panic|fatal"),
 )
+"""Each kind with what a text of the kind has among its first or last lines; those of `_WITH_ERRORS` may have
+lines with errors elsewhere instead."""
+
+_WITH_ERRORS = frozenset({compiler_errors, compiler_error_inside, traceback_inside})
+
+
+@cache
+def _patterns() -> Any:
+    patterns = re2.Set.SearchSet(bytes_options())
+    for _, pattern in KINDS:
+        patterns.Add(pattern)
+    patterns.Compile()
+    return patterns
 
 
 class Preview(Record, frozen=True, kw_only=True):
@@ -68,7 +90,10 @@ def preview_of(sample: Sample, max_chars: int) -> Preview | None:
     >>> preview_of(sample_text("plain words\n" * 1000), 2000) is None
     True
     """
-    for describe in KINDS:
+    matching = _patterns().Match(sample.looked_at.encode("utf-8", "surrogatepass"))
+    for number, (describe, _) in enumerate(KINDS):
+        if number not in matching and not (describe in _WITH_ERRORS and sample.error_lines.lines):
+            continue
         outline = describe(sample)
         if outline is not None:
             tail_chars = min(outline.tail_chars, max_chars // 3)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from fdstore.text.previews.line_search import FoundLine, compile_words, find_lines
 from fdstore.text.previews.sample import (
+    SHOWN_TAIL_CHARS,
     Outline,
     Sample,
     counted,
@@ -23,7 +24,6 @@ from fdstore.text.previews.sample import (
 
 MIN_REPORTS = 2
 SHOWN = 12
-TAIL_CHARS = 300
 
 _REPORT = re.compile(
     r"(?P<file>[^\s:()][^:()\n]{0,300}?)(?::\d+(?::\d+)?|\(\d+(?:,\d+)?\)) ?: (?:fatal )?"
@@ -37,7 +37,11 @@ _WORDS = compile_words(b"error|warning")
 class _Report(NamedTuple):
     is_error: bool
     file: str
-    shown: str
+    line: FoundLine
+    place: str = ""
+
+    def __str__(self) -> str:
+        return numbered_excerpt(self.line.number, self.line.text) + self.place
 
 
 def compiler_errors(sample: Sample) -> Outline | None:
@@ -56,11 +60,11 @@ def compiler_error_inside(sample: Sample) -> Outline | None:
 def _may_have_reports(sample: Sample) -> bool:
     """Return whether there is a report among the lines with errors, or of either end; only then all warnings
     are searched for."""
-    if any(_report(line) for line in sample.error_lines.lines):
+    found = (line for line in sample.error_lines.lines if "error" in line.text or "warning" in line.text)
+    if any(map(_report, found)):
         return True
-    return any(
-        "warning" in line and (_REPORT.match(line) or _RUST.match(line)) for _, line in sample.numbered()
-    )
+    ends = (line for line in (*sample.first, *sample.last) if "warning" in line)
+    return any(_REPORT.match(line) or _RUST.match(line) for line in ends)
 
 
 def _outline(sample: Sample, min_reports: int) -> Outline | None:
@@ -68,8 +72,8 @@ def _outline(sample: Sample, min_reports: int) -> Outline | None:
     reports = [report for line in found.lines if (report := _report(line))]
     if len(reports) < min_reports:
         return None
-    errors = [report.shown for report in reports if report.is_error]
-    warnings = [report.shown for report in reports if not report.is_error]
+    errors = [report for report in reports if report.is_error]
+    warnings = [report for report in reports if not report.is_error]
     files = {report.file for report in reports}
     of = found.range_in(sample.total_lines)
     numbers = f"{counted(len(errors), 'error')} and {counted(len(warnings), 'warning')}"
@@ -78,17 +82,16 @@ def _outline(sample: Sample, min_reports: int) -> Outline | None:
         f"lines that report {numbers} in {counted(len(files), 'file')}{part_of(of)}",
         *(first_and_last(errors, SHOWN, "errors") if errors else first_and_last(warnings, SHOWN, "warnings")),
     ]
-    return Outline(kind="compiler errors", of=of, lines=lines, tail_chars=TAIL_CHARS)
+    return Outline(kind="compiler errors", of=of, lines=lines, tail_chars=SHOWN_TAIL_CHARS)
 
 
 def _report(line: FoundLine) -> _Report | None:
     """Return what a line reports, with the next line for Rust, which names the place there."""
     text = line.text
     if report := _REPORT.match(text):
-        return _Report(report["kind"] == "error", report["file"], numbered_excerpt(line.number, text))
+        return _Report(report["kind"] == "error", report["file"], line)
     rust = _RUST.match(text)
     place = _RUST_PLACE.match("".join(line.following(1))) if rust else None
     if rust and place:
-        shown = f"{numbered_excerpt(line.number, text)} {excerpt(place[0].strip())}"
-        return _Report(rust["kind"] == "error", place["file"], shown)
+        return _Report(rust["kind"] == "error", place["file"], line, f" {excerpt(place[0].strip())}")
     return None

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from fdstore.text.previews.sample import Outline, Sample, counted, excerpt, part_of
 
-MAX_LINES = 4000
+MAX_DIFF_LINES = 4000
 """The most lines that are looked at."""
 
 _HUNK = re.compile(r"@@ -\d{1,9}(?:,(\d{1,9}))? \+\d{1,9}(?:,(\d{1,9}))? @@")
@@ -44,7 +44,7 @@ def diff(sample: Sample) -> Outline | None:
     """Describe a diff in the unified format."""
     if not any(line.startswith((_GIT, "@@ -")) for line in sample.first):
         return None
-    lines = sample.more_lines(MAX_LINES)
+    lines = sample.more_lines(MAX_DIFF_LINES)
     files = _files(lines)
     if not files:
         return None

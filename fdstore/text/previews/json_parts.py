@@ -19,7 +19,7 @@ DECODED_BYTES = 150_000
 MAX_COMMAS = 200_000
 """A document with more commas is not looked at whole: it may have as many items, and each takes time."""
 
-MAX_DEPTH = 10
+DECODED_DEPTH = 10
 """The depth of a large document below which nothing is decoded."""
 
 MIN_ITEMS, MAX_ITEMS = 20, 2000
@@ -97,7 +97,7 @@ def _spread(found: list[T], count: int) -> list[T]:
 
 def _decode_each(values: Sequence[Raw], room: int, depth: int) -> list[Any]:
     """Return values that share `room`; none of what lies too deep."""
-    if depth >= MAX_DEPTH:
+    if depth >= DECODED_DEPTH:
         return []
     large = sum(1 for value in values if len(memoryview(value)) > _SMALL_BYTES)
     share = max(room // max(large, 1), _SMALL_BYTES)

@@ -20,8 +20,8 @@ from fdstore.text.previews.sample import SHORT_CHARS, Outline, Sample
 PART_CHARS = 12_000
 """The characters of a cut document that are looked at."""
 
-MAX_DEPTH = 100
-"""JSON nested deeper than this has no shape."""
+MAX_CUT_DEPTH = 100
+"""A cut document that is nested deeper than this has no shape."""
 
 SHOWN_DEPTH = 8
 SHOWN_KEYS = 30
@@ -29,7 +29,7 @@ SHOWN_KEYS = 30
 
 _KEYS_OF_A_MAP = 5
 _KEY_CHARS, _EXAMPLE_CHARS = 60, 60
-_MAX_LINES = 200
+_MAX_SHOWN_LINES = 200
 
 _MARK = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|["\[\]{},]', re.DOTALL)
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_.$@-]{1,60}")
@@ -91,7 +91,7 @@ def _close(head: str) -> tuple[int, str]:
             case "{" | "[" as opening:
                 open_ends.append("}" if opening == "{" else "]")
                 commas.append(0)
-                if len(open_ends) > MAX_DEPTH:
+                if len(open_ends) > MAX_CUT_DEPTH:
                     return 0, ""
                 kept = mark.end()
             case "}" | "]" as closing:
@@ -113,7 +113,7 @@ def _close(head: str) -> tuple[int, str]:
 
 def _describe(label: str, values: list[Any], indent: str, lines: list[str]) -> None:
     """Add the lines for the values that stand in one place of the document, in all of its objects."""
-    if len(lines) >= _MAX_LINES:
+    if len(lines) >= _MAX_SHOWN_LINES:
         return
     by_type: dict[str, list[Any]] = {}
     for value in values:

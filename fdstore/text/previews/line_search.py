@@ -1,8 +1,9 @@
 """Find the lines of a text that contain some words, in milliseconds for megabytes.
 
-A `Span` is a run of whole lines in UTF-8 with the number of its first one. RE2 finds the words in the bytes,
-and only lines that contain one are decoded: a loop over all lines would take 30 times as long. Where hits are
-dense, the middle of a span is left out: so the time has a bound, and `Found` says which lines were searched.
+A `LineSpan` is a run of whole lines in UTF-8 with the numbers of its first and last one. RE2 finds the words
+in the bytes, and only lines that contain one are decoded: a loop over all lines would take 30 times as long.
+Where hits are dense, the middle of a span is left out: so the time has a bound, and `MatchingLines` says
+which lines were searched.
 """
 
 from __future__ import annotations
@@ -23,10 +24,11 @@ END_BYTES = 16_000
 _FOLLOWING_BYTES = 20_000
 
 
-class Span(NamedTuple):
-    """Whole lines of a text, of which the first has the number `first`."""
+class LineSpan(NamedTuple):
+    """Whole lines of a text, those with the numbers `first` to `last`."""
 
     first: int
+    last: int
     data: bytes
 
 
@@ -35,7 +37,7 @@ class FoundLine(NamedTuple):
 
     number: int
     text: str
-    span: Span
+    span: LineSpan
     end: int
 
     def following(self, count: int) -> list[str]:
@@ -47,11 +49,12 @@ class FoundLine(NamedTuple):
             if not stop:
                 stop = limit
                 break
-        return _text(data[self.end : stop]).removesuffix("\n").split("\n")
+        # the end may be cut inside a character
+        return data[self.end : stop].decode("utf-8", "replace").removesuffix("\n").split("\n")
 
 
 @dataclass(frozen=True)
-class Found:
+class MatchingLines:
     """Lines in order, and the ranges of lines that were searched."""
 
     lines: list[FoundLine]
@@ -71,23 +74,28 @@ class Found:
 
 def compile_words(pattern: bytes) -> Any:
     """Compile a pattern for `find_lines`; letters match in either case only where it says so."""
+    return re2.compile(pattern, bytes_options())
+
+
+def bytes_options() -> Any:
+    """Return the options of RE2 to find what is in bytes."""
     options = re2.Options()
     options.encoding = re2.Options.Encoding.LATIN1  # bytes as they are, which is faster
     options.never_capture = True
-    return re2.compile(pattern, options)
+    return options
 
 
-def find_lines(spans: Sequence[Span], words: Any) -> Found:
+def find_lines(spans: Sequence[LineSpan], words: Any) -> MatchingLines:
     """Return the lines in which `words` match."""
     lines: list[FoundLine] = []
     searched: list[tuple[int, int]] = []
     for span in spans:
         if span.data:
             _find_in(span, words, lines, searched)
-    return Found(lines, searched)
+    return MatchingLines(lines, searched)
 
 
-def _find_in(span: Span, words: Any, lines: list[FoundLine], searched: list[tuple[int, int]]) -> None:
+def _find_in(span: LineSpan, words: Any, lines: list[FoundLine], searched: list[tuple[int, int]]) -> None:
     data = span.data
     number, end = span.first, 0  # of the line after the last one that was found
     for hits, match in enumerate(words.finditer(data), 1):
@@ -99,7 +107,7 @@ def _find_in(span: Span, words: Any, lines: list[FoundLine], searched: list[tupl
         lines.append(line)
         number, end = line.number + 1, line.end
     else:
-        searched.append((span.first, number - 1 + _count_lines(data, end)))
+        searched.append((span.first, span.last))
         return
     searched.append((span.first, number - 1))
     line_end = data.find(b"\n", max(0, len(data) - END_BYTES))
@@ -107,7 +115,6 @@ def _find_in(span: Span, words: Any, lines: list[FoundLine], searched: list[tupl
     if line_end < 0 or start >= len(data):
         return
     number += data.count(b"\n", end, start)
-    last = number - 1 + _count_lines(data, start)
     found: deque[FoundLine] = deque(maxlen=MAX_HITS)
     first, end = number, start
     for match in words.finditer(data, start):
@@ -118,26 +125,14 @@ def _find_in(span: Span, words: Any, lines: list[FoundLine], searched: list[tupl
             found.append(line)
             number, end = line.number + 1, line.end
     lines += found
-    searched.append((first, last))
+    searched.append((first, span.last))
 
 
-def _line_at(span: Span, at: int, number: int, since: int) -> FoundLine:
+def _line_at(span: LineSpan, at: int, number: int, since: int) -> FoundLine:
     """Return the line around a position; the line `number` begins at `since`, before it."""
     data = span.data
     start = data.rfind(b"\n", since, at) + 1 or since
     stop = data.find(b"\n", at)
     stop = len(data) if stop < 0 else stop
     number += data.count(b"\n", since, start)
-    return FoundLine(number, _text(data[start:stop]), span, min(stop + 1, len(data)))
-
-
-def _count_lines(data: bytes, start: int) -> int:
-    """Return how many lines begin at or after `start`, where one begins."""
-    if start >= len(data):
-        return 0
-    return data.count(b"\n", start) + (not data.endswith(b"\n"))
-
-
-def _text(data: bytes) -> str:
-    # the end of what follows a line may be cut inside a character
-    return data.decode("utf-8", "replace")
+    return FoundLine(number, data[start:stop].decode("utf-8", "replace"), span, min(stop + 1, len(data)))

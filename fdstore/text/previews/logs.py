@@ -10,6 +10,8 @@ import re
 from itertools import islice
 
 from fdstore.text.previews.sample import (
+    JUDGED_CHARS,
+    JUDGED_LINES,
     Outline,
     Sample,
     first_and_last,
@@ -18,16 +20,11 @@ from fdstore.text.previews.sample import (
     part_of,
 )
 
-JUDGED = 60
-"""The number of lines that decide whether a text is a log."""
-
-JUDGED_CHARS = 400
-"""The characters of a line that decide whether it looks like an error."""
-
 MIN_LINES = 6
 MIN_MARKS = 2
 SHOWN_ERRORS = 16
-TAIL_CHARS = 800
+LOG_TAIL_CHARS = 800
+"""The end of a log says most."""
 
 _LOGGED = re.compile(
     r"\W{0,3}(?:\d{4}[-/.]\d\d[-/.]\d\d[T ]\d|\[?\d\d:\d\d:\d\d|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d"
@@ -54,11 +51,11 @@ def log(sample: Sample) -> Outline | None:
     """Describe a log, or the output of tests."""
     if len(sample.first) < MIN_LINES:
         return None
-    judged = [line for line in sample.first[:JUDGED] if line.strip()]
+    judged = [line for line in sample.first[:JUDGED_LINES] if line.strip()]
     logged = sum(1 for line in judged if _LOGGED.match(line))
     kind = "log"
     if 2 * logged < max(len(judged), MIN_LINES):
-        ends = (*sample.first[:JUDGED], *sample.first[-JUDGED:], *sample.last[-JUDGED:])
+        ends = (*sample.first[:JUDGED_LINES], *sample.first[-JUDGED_LINES:], *sample.last[-JUDGED_LINES:])
         marks = sum(1 for _ in islice(filter(_TESTED.match, dict.fromkeys(ends)), MIN_MARKS))
         if marks < MIN_MARKS:
             return None
@@ -74,7 +71,7 @@ def log(sample: Sample) -> Outline | None:
             errors, SHOWN_ERRORS, "such lines", lambda each: numbered_excerpt(each.number, each.text)
         ),
     ]
-    return Outline(kind=kind, of=of, lines=lines, tail_chars=TAIL_CHARS)
+    return Outline(kind=kind, of=of, lines=lines, tail_chars=LOG_TAIL_CHARS)
 
 
 def _looks_like_an_error(line: str) -> bool:

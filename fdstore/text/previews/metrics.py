@@ -9,14 +9,18 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from fdstore.text.previews.sample import Outline, Sample, counted, excerpt, first_and_last, part_of
-
-JUDGED = 60
-"""The number of lines that decide whether a text is metrics."""
+from fdstore.text.previews.sample import (
+    JUDGED_LINES,
+    Outline,
+    Sample,
+    counted,
+    excerpt,
+    first_and_last,
+    part_of,
+)
 
 MIN_TYPES = 2
 SHOWN_FAMILIES = 30
-TAIL_CHARS = 0
 
 _TYPE = re.compile(
     r"# TYPE ([a-zA-Z_:][\w:]*) (counter|gauge|histogram|summary|untyped|unknown|info|stateset)$", re.ASCII
@@ -27,7 +31,7 @@ _SUFFIX = re.compile(r"_(?:bucket|sum|count|total|created|info)$")
 
 def metrics(sample: Sample) -> Outline | None:
     """Describe metrics."""
-    judged = [line for line in sample.first[:JUDGED] if line.strip()]
+    judged = [line for line in sample.first[:JUDGED_LINES] if line.strip()]
     types = sum(1 for line in judged if _TYPE.match(line))
     if types < MIN_TYPES or not all(line.startswith("#") or _SAMPLE.match(line) for line in judged):
         return None
@@ -48,4 +52,4 @@ def metrics(sample: Sample) -> Outline | None:
     if others := len(samples.keys() - declared.keys()):
         heading += f", also of {counted(others, 'name')} not declared here"
     lines = [heading, *first_and_last(families, SHOWN_FAMILIES, "families")]
-    return Outline(kind="metrics", of=sample.range_of_lines(), lines=lines, tail_chars=TAIL_CHARS)
+    return Outline(kind="metrics", of=sample.range_of_lines(), lines=lines)

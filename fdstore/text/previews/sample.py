@@ -19,7 +19,7 @@ from typing import TypeVar
 from fdstore.records import Record
 from fdstore.text.layout import show_controls
 from fdstore.text.paging import count_lines
-from fdstore.text.previews.line_search import Found, Span, compile_words, find_lines
+from fdstore.text.previews.line_search import LineSpan, MatchingLines, compile_words, find_lines
 
 T = TypeVar("T")
 
@@ -47,6 +47,12 @@ MAX_LINES = 600
 LINE_CHARS = 160
 """The characters of a line that are shown."""
 
+JUDGED_LINES, JUDGED_CHARS = 60, 400
+"""The lines at the beginning, and the characters of a line, that decide of which kind a text is."""
+
+SHOWN_TAIL_CHARS = 300
+"""The characters of the end that are shown after a description, where they may say how it ended."""
+
 _ERROR_WORDS = compile_words(
     rb"(?i:error|fail|fatal|critical|panic|exception|not ok|traceback)|(?m:^)E   "  # the last is pytest's
 )
@@ -60,6 +66,7 @@ class Sample:
     tail    the end, "" if `whole`; its first line counts as cut; it may overlap the head
     first   the first whole lines, without LF
     last    the last ones that are not in `first`; the number of the first of them is `last_number`
+    looked_at  the text that has these lines, and a cut one before and after them
     """
 
     head: str
@@ -68,11 +75,8 @@ class Sample:
     total_lines: int
     first: list[str]
     last: list[str]
-
-    @property
-    def whole(self) -> bool:
-        """Return whether the text is there whole."""
-        return len(self.head) >= self.chars
+    whole: bool
+    looked_at: str
 
     @property
     def last_number(self) -> int:
@@ -114,22 +118,23 @@ class Sample:
         return self.head.encode("utf-8", "surrogatepass")
 
     @cached_property
-    def spans(self) -> list[Span]:
+    def spans(self) -> list[LineSpan]:
         """All whole lines that are there."""
         head = self.head_bytes
         if self.whole:
-            return [Span(1, head)]
+            return [LineSpan(1, self.total_lines, head)]
         head = head[: head.rfind(b"\n") + 1]
-        tail = self.tail.partition("\n")[2].encode("utf-8", "surrogatepass")
-        count = tail.count(b"\n") + bool(tail and not tail.endswith(b"\n"))
-        overlap = head.count(b"\n") + count - self.total_lines
-        if overlap > 0:
-            tail = tail.split(b"\n", overlap)[-1]
-            count -= overlap
-        return [Span(1, head), Span(self.total_lines - count + 1, tail)]
+        head_lines = head.count(b"\n")
+        tail = self.tail.partition("\n")[2]
+        first_of_tail = self.total_lines - count_lines(tail) + 1
+        tail_bytes = tail.encode("utf-8", "surrogatepass")
+        if first_of_tail <= head_lines:
+            tail_bytes = tail_bytes.split(b"\n", head_lines + 1 - first_of_tail)[-1]
+            first_of_tail = head_lines + 1
+        return [LineSpan(1, head_lines, head), LineSpan(first_of_tail, self.total_lines, tail_bytes)]
 
     @cached_property
-    def error_lines(self) -> Found:
+    def error_lines(self) -> MatchingLines:
         """The lines that contain a word as errors do, and which lines were searched."""
         return find_lines(self.spans, _ERROR_WORDS)
 
@@ -137,7 +142,7 @@ class Sample:
 def sample_text(text: str, lines: int | None = None) -> Sample:
     """Return the sample of a text that is in memory, and has this many lines (default: count them)."""
     if lines is None:
-        lines = count_lines(text.count("\n"), len(text), text.endswith("\n"))
+        lines = count_lines(text)
     size = 1 if text.isascii() else BYTES_A_CHAR
     if len(text) * size <= WHOLE_BYTES:
         return sample_ends(text, "", len(text), lines)
@@ -154,12 +159,12 @@ def sample_ends(head: str, tail: str, chars: int, lines: int) -> Sample:
         first = head.split("\n")
         if not first[-1]:
             first.pop()
-        return Sample(head, "", chars, lines, first, [])
-    first = head[:HEAD_CHARS].split("\n", MAX_LINES)[:-1]
-    end = (head if whole else tail)[-TAIL_CHARS - 1 :]
+        return Sample(head, "", chars, lines, first, [], whole, head)
+    start, end = head[:HEAD_CHARS], (head if whole else tail)[-TAIL_CHARS - 1 :]
+    first = start.split("\n", MAX_LINES)[:-1]
     last = end.removesuffix("\n").rsplit("\n", MAX_LINES)[1:]
     last = last[max(0, len(first) + len(last) - lines) :]
-    return Sample(head, "" if whole else tail, chars, lines, first, last)
+    return Sample(head, "" if whole else tail, chars, lines, first, last, whole, f"{start}\n{end}")
 
 
 class Outline(Record, frozen=True, kw_only=True):

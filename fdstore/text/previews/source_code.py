@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import re
 
-from fdstore.text.previews.sample import Outline, Sample, numbered_excerpt, part_of
+from fdstore.text.previews.sample import JUDGED_CHARS, Outline, Sample, numbered_excerpt, part_of
 
 MIN_DEFINITIONS = 3
-MAX_LINES = 2000
+MAX_CODE_LINES = 2000
 """The most lines that are looked at."""
-
-MATCHED_CHARS = 400
-"""The characters of a line that are looked at: a definition does not begin later."""
 
 _LANGUAGES: dict[str, tuple[re.Pattern[str], re.Pattern[str]]] = {
     # what defines something, and a line that no prose has
@@ -61,13 +58,13 @@ def source_code(sample: Sample) -> Outline | None:
     if len(sample.first) < MIN_DEFINITIONS or any(line.startswith("```") for line in sample.first):
         return None
     for language, (definition, mark) in _LANGUAGES.items():
-        if not any(mark.match(line, 0, MATCHED_CHARS) for line in sample.first[:200]):
+        if not any(mark.match(line, 0, JUDGED_CHARS) for line in sample.first[:200]):
             continue
-        lines = sample.more_lines(MAX_LINES)
+        lines = sample.more_lines(MAX_CODE_LINES)
         found = [
             numbered_excerpt(number, line)
             for number, line in enumerate(lines, 1)
-            if definition.match(line, 0, MATCHED_CHARS)
+            if definition.match(line, 0, JUDGED_CHARS)
         ]
         if len(found) < MIN_DEFINITIONS:
             continue

@@ -10,14 +10,13 @@ import csv
 import re
 from collections.abc import Sequence
 
-from fdstore.text.previews.sample import Outline, Sample, excerpt, part_of
+from fdstore.text.previews.sample import SHOWN_TAIL_CHARS, Outline, Sample, excerpt, part_of
 
 DELIMITERS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
 MIN_ROWS = 4
 MAX_COLUMNS = 200
 SHOWN_ROWS = 3
 _CELL_CHARS = 40
-TAIL_CHARS = 300
 
 _NUMBER = re.compile(r"[-+]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][-+]?\d++)?")
 _INTEGER = re.compile(r"[-+]?\d++")
@@ -73,7 +72,7 @@ def _outline(sample: Sample, rows: list[list[str]], delimiter: str) -> Outline:
     for number, name in enumerate(header):
         lines.append(f"column {number + 1}: {excerpt(name)} - {_column([row[number] for row in body])}")
     lines += [f"{number}:{excerpt(line)}" for number, line in enumerate(sample.first[: SHOWN_ROWS + 1], 1)]
-    return Outline(kind="table", of=of, lines=lines, tail_chars=TAIL_CHARS)
+    return Outline(kind="table", of=of, lines=lines, tail_chars=SHOWN_TAIL_CHARS)
 
 
 def _column(cells: list[str]) -> str:

@@ -11,16 +11,23 @@ from collections.abc import Sequence
 
 from fdstore.records import Record
 from fdstore.text.previews.line_search import FoundLine
-from fdstore.text.previews.sample import Outline, Sample, counted, first_lines, numbered_excerpt, part_of
+from fdstore.text.previews.sample import (
+    SHOWN_TAIL_CHARS,
+    Outline,
+    Sample,
+    counted,
+    first_lines,
+    numbered_excerpt,
+    part_of,
+)
 
 MAX_LINES_AFTER = 3
 """The most lines that may follow a traceback at the end of a text."""
 
-MAX_LINES = 300
+MAX_TRACEBACK_LINES = 300
 """The most lines of a traceback inside a text that are looked at."""
 
 SHOWN_FIRST, SHOWN_LAST = 1, 2
-TAIL_CHARS = 300
 
 _PYTHON = "Traceback (most recent call last):"
 _PYTHON_FRAME = re.compile(r'\s+File "[^"]*", line \d+')
@@ -67,7 +74,7 @@ def traceback(sample: Sample) -> Outline | None:
             kind="traceback",
             of=sample.range_of_lines(),
             lines=_describe(found, lines, first),
-            tail_chars=0 if after == 0 else TAIL_CHARS,
+            tail_chars=0 if after == 0 else SHOWN_TAIL_CHARS,
         )
     return None
 
@@ -88,7 +95,7 @@ def traceback_inside(sample: Sample) -> Outline | None:
             lines.append(f"-- {left_out} more tracebacks --")
         if at < SHOWN_FIRST or at >= len(begins) - SHOWN_LAST:
             lines += _describe_at(line)
-    return Outline(kind="traceback", of=of, lines=lines, tail_chars=TAIL_CHARS)
+    return Outline(kind="traceback", of=of, lines=lines, tail_chars=SHOWN_TAIL_CHARS)
 
 
 def _begins(line: FoundLine) -> bool:
@@ -105,7 +112,7 @@ def _begins(line: FoundLine) -> bool:
 
 def _describe_at(line: FoundLine) -> list[str]:
     """Describe the traceback that begins with a line."""
-    lines = [line.text, *line.following(MAX_LINES)]
+    lines = [line.text, *line.following(MAX_TRACEBACK_LINES)]
     if lines[0].rstrip("\r") == _PYTHON:
         found = _python_at(lines, 0)
     elif lines[0].startswith(_GO):

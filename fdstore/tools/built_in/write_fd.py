@@ -82,11 +82,11 @@ def _result(descriptor: Descriptor, text: str, message: str) -> Rendered:
 def _add(handle: ProcessHandle, fd: str, text: str, *, ends: bool, call_id: str | None) -> Operation[None]:
     """Append to a stream that this process writes, and seal it if `ends`. Raises `NotFound`, `StreamClosed`,
     `InvalidArgument` (the stream has another writer), `QuotaExceeded`, `Fenced`."""
-    view, _ = yield from resolve(handle, fd)
-    descriptor = view.descriptor
+    info, _ = yield from resolve(handle, fd)
+    descriptor = info.descriptor
     ended = None if call_id is None else f"{call_id}/eof"
     leased, ended_before = yield [
-        ("HGET", view.keys.record, "writer_until"),
+        ("HGET", info.keys.record, "writer_until"),
         ("HEXISTS", handle.keys.calls, ended or ""),
     ]
     if ended_before:

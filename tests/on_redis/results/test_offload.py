@@ -212,31 +212,6 @@ def test_parts_are_joined_unless_each_has_a_place_of_its_own(tools: Toolset, pro
     assert tools.offload_parts(parts, join_short=False) == Offloaded(["a" * 15, None, "b" * 15])
 
 
-def test_of_blocks_that_a_function_returns_each_long_one_is_stored_alone(proc: Process) -> None:
-    def function() -> list[dict[str, Any]]:
-        """Return what was asked for."""
-        return [text("short"), text("b" * 21), text("c" * 30)]
-
-    result = Toolset(proc, config=SMALL, python=[function]).call("function", {})
-
-    assert isinstance(result.content, list)
-    short, long, longer = result.content
-    assert short == text("short")
-    assert (stored(proc, long["text"]), stored(proc, longer["text"])) == ("b" * 21, "c" * 30)
-
-
-def test_of_blocks_that_a_function_returns_many_short_ones_become_one(proc: Process) -> None:
-    def function() -> list[dict[str, Any]]:
-        """Return what was asked for."""
-        return [text("a" * 15), LINK, text("b" * 15)]
-
-    result = Toolset(proc, config=SMALL, python=[function]).call("function", {})
-
-    assert isinstance(result.content, list)
-    together, link = result.content
-    assert (stored(proc, together["text"]), link) == ("\n".join(["a" * 15, "b" * 15]), LINK)
-
-
 @pytest.mark.parametrize(
     "block",
     [
@@ -433,3 +408,52 @@ def test_the_awaitable_offload_returns_the_same(redis_url: str) -> None:
     assert only(offloaded.content[0]["text"])["total_chars"] == "1000"
     assert offloaded.descriptor is not None
     assert offloaded.descriptor.fd == "fd:1"
+
+
+# names
+
+
+def test_the_first_stored_text_gets_the_name_and_replaces_what_it_meant(
+    tools: Toolset, proc: Process
+) -> None:
+    proc.put("out/log.txt", "before")
+
+    offloaded = tools.offload(
+        [text("short"), text("x" * 21), text("y" * 21)], source="bash", name="out/log.txt"
+    )
+
+    assert isinstance(offloaded.content, list)
+    assert offloaded.descriptor == proc.find("out/log.txt")
+    first, second = (only(block["text"])["fd"] for block in offloaded.content[1:])
+    assert (first, second) == ("name:out/log.txt", "fd:3")
+    assert proc.read("name:out/log.txt", read_all=True).text == "x" * 21
+    assert offloaded.descriptor.media_type == "text/plain"
+    assert [d.fd for d in proc.list()] == ["fd:3", "name:out/log.txt"]
+
+
+def test_what_stays_inline_changes_no_name(tools: Toolset, proc: Process) -> None:
+    before = proc.put("log", "before")
+
+    assert tools.offload("short", name="log") == Offloaded("short")
+    assert proc.find("log") == before
+
+
+@pytest.mark.parametrize("value", ["short", "x" * 21])
+@pytest.mark.parametrize("name", ["", "a\nb", "x" * 1025, "a\udc80", "plan#L1-9", "name:plan", 7])
+def test_an_invalid_name_is_refused_and_nothing_stored(
+    tools: Toolset, proc: Process, value: str, name: Any
+) -> None:
+    with pytest.raises(InvalidArgument, match="key: "):
+        tools.offload(value, name=name)
+
+    assert proc.list() == []
+
+
+def test_a_repeated_call_does_not_replace_what_the_name_means_now(tools: Toolset, proc: Process) -> None:
+    first = tools.offload("x" * 21, call_id="call_0", name="log")
+    later = proc.put("log", "later")
+
+    assert tools.offload("x" * 21, call_id="call_0", name="log") == first
+    assert proc.find("log") == later
+    with pytest.raises(InvalidArgument, match="was used for another call"):
+        tools.offload("x" * 21, call_id="call_0", name="other")

@@ -166,13 +166,6 @@ def test_of_an_agent_too_each_long_text_has_its_id(
     ]
 
 
-@pytest.mark.parametrize("values", [{"whole_chars": -1}, {"whole_chars": True}, {"whole_chars": 2.0}])
-def test_a_wrong_size_is_refused_by_name(values: dict[str, Any]) -> None:
-    with pytest.raises(InvalidArgument) as caught:
-        FDConfig(**values)
-    assert caught.value.argument == "whole_chars"
-
-
 def test_a_threshold_in_characters_and_one_in_tokens_are_refused_together() -> None:
     with pytest.raises(InvalidArgument, match="max_direct_output_chars is given too"):
         FDConfig(max_direct_output_chars=8000, max_direct_output_tokens=2000)

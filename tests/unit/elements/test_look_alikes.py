@@ -32,31 +32,8 @@ IGNORABLE = {
 UNSEEN = IGNORABLE | CONTROLS
 
 invisible = st.sampled_from(sorted(UNSEEN)).map(chr)
-disguised = st.sampled_from(
-    [
-        "<",
-        "＜",
-        "﹤",
-        "/",
-        "／",
-        "f",
-        "ｆ",
-        "𝒇",
-        "d",
-        "Ⓓ",
-        "_",
-        "＿",
-        "fd_",
-        "Process_",
-        "𝐭𝐚𝐢𝐥",
-        "meſſage",
-        "preⅵew",
-        "‹",
-        "ք",
-        "ԁ",
-        "рrосess_",
-    ]
-)
+DISGUISES = "< ＜ ﹤ / ／ f ｆ 𝒇 d Ⓓ _ ＿ fd_ Process_ 𝐭𝐚𝐢𝐥 meſſage preⅵew ‹ ք ԁ рrосess_"
+disguised = st.sampled_from(DISGUISES.split(" "))
 hostile = st.lists(disguised | invisible | st.sampled_from(" \n>x<") | st.characters(), max_size=30).map(
     "".join
 )
@@ -90,17 +67,8 @@ def body_of(text: str) -> str:
         *("<f\0d_list>", "<\u2800fd_list>", "＜fd_list>", "﹤/fd_list>", "<／fd_list>", "<ｆｄ＿list>"),
         *("<𝐟𝐝_list>", "<ⓣⓐⓘⓛ>", "<preⅵew>", "<meßage>", "<ta\u2071l>", "<pr㋎iew>"),
         *("<fԁ_result fd='fd:1'>", "<ƒd_".replace("ƒ", "ք"), "<FԀ_LIST>", "</рrосеѕѕ_result>", "<preνіew>"),
-        *(
-            "<tаil>",
-            "<mеѕsаge>",
-            "<rnessage>",
-            "<tai1>",
-            "<TAI|>",
-            "<pr0cess_",
-            "‹fd_list>",
-            "<∕tail>",
-            "<fd\u07fa",
-        ),
+        *("<tаil>", "<mеѕsаge>", "<rnessage>", "<tai1>", "<TAI|>", "<pr0cess_", "‹fd_list>", "<∕tail>"),
+        "<fd\u07fa",
         *("<ṭail".replace("ṭ", "τ"), "<ΜΕSSΑGE>", "<ᏢREVIEW", "<r\u200bnessage", "<ｒnessage"),
         "<" + "".join(chr(0xE0000 + ord(char)) for char in "/fd_content>"),
         "".join(chr(0xE0000 + ord(char)) for char in "<FD_content>"),
@@ -120,16 +88,8 @@ def test_a_tag_in_disguise_is_escaped_wherever_a_text_is_shown(text: str) -> Non
 @pytest.mark.parametrize(
     "text",
     [
-        "a < b",
-        "<p>é</p>",
-        "<fd>",
-        "< f d _",
-        "<\u0338fd_",
-        "≮fd_",
-        "<é fd_",
-        "<proce_",
-        "&lt;fd_list>",
-        "x" * 99,
+        *("a < b", "<p>é</p>", "<fd>", "< f d _", "<\u0338fd_", "≮fd_", "<é fd_", "<proce_", "&lt;fd_list>"),
+        *("x" * 99, "<fdx_", "fd_content>", "<b>tail</b>", "<div><", "</"),
     ],
 )
 def test_a_text_without_such_a_tag_stays_as_it_is(text: str) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from fdstore.elements import render
 from fdstore.elements.build import element
 from fdstore.elements.look_alikes import escape_look_alikes
-from fdstore.elements.read import MAX_NESTING, Element, read_facts, read_parts, split_message
+from fdstore.elements.read import MAX_NESTING, ReadElement, read_facts, read_parts, split_message
 from fdstore.elements.render_search import fd_search
 from fdstore.errors import InvalidArgument
 from fdstore.records import SearchResult
@@ -49,7 +49,7 @@ def test_the_parts_of_a_result_are_read_as_they_were_rendered(source: str, head:
 
     [found] = read_parts(rendered.text)
 
-    assert isinstance(found, Element)
+    assert isinstance(found, ReadElement)
     assert found.is_whole
     assert (found.attributes["fd"], found.attributes["total_chars"]) == ("fd:1", "48000")
     shown = {each.name: each.body for each in found.children}
@@ -66,7 +66,7 @@ def test_any_text_in_an_element_is_its_body(text: str) -> None:
 
     [found] = read_parts(rendered.text)
 
-    assert found == Element("fd_content", found.attributes, body=escape_look_alikes(text)[0])
+    assert found == ReadElement("fd_content", found.attributes, body=escape_look_alikes(text)[0])
 
 
 @given(st.text(alphabet='<>/fd_a= "\nx', max_size=200))
@@ -94,7 +94,7 @@ def test_an_element_that_was_cut_is_not_whole(keep: int) -> None:
 
     [found] = read_parts(text[: len(text) - keep])
 
-    assert isinstance(found, Element)
+    assert isinstance(found, ReadElement)
     assert not found.is_whole
     preview = found.child("preview")
     assert preview is not None
@@ -105,6 +105,6 @@ def test_elements_in_elements_without_end_are_read_to_a_bound() -> None:
     [found] = read_parts("<fd_list>\n" * 5000)
 
     depth = 0
-    while isinstance(found, Element) and found.children:
+    while isinstance(found, ReadElement) and found.children:
         found, depth = found.children[0], depth + 1
     assert depth == MAX_NESTING

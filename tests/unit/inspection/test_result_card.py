@@ -83,7 +83,9 @@ def test_a_result_in_a_result_is_a_card_of_its_own() -> None:
     assert (inner.fd, inner.body) == ("fd:3", "an <b> & a\n")
 
 
-@pytest.mark.parametrize("rendered", [STORED, CONTENT, SEARCH, MISSING, FAILED], ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    "rendered", [STORED, CONTENT, SEARCH, MISSING, FAILED], ids=lambda each: each.text.split()[0]
+)
 def test_a_result_of_an_older_journal_is_described_from_its_text(rendered: Rendered) -> None:
     assert card(rendered, NO_FACTS) == card(rendered)
 
@@ -98,7 +100,7 @@ def test_a_result_of_an_older_journal_is_described_from_its_text(rendered: Rende
         render.fd_result_of_bytes(descriptor(kind="bytes", bytes=12, media_type="image/png"), "Stored."),
         STORED, CONTENT, SEARCH, MISSING, FAILED, LARGE,
     ],
-    ids=lambda each: each.name,
+    ids=lambda each: each.text.split()[0],
 )  # fmt: skip
 def test_no_card_has_a_tag(rendered: Rendered) -> None:
     cards = make_cards(result(rendered.text, rendered.facts))

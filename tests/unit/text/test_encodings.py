@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import io
 
 import pytest
@@ -11,7 +10,6 @@ from hypothesis import strategies as st
 
 from fdstore.errors import InvalidArgument, NotEncoded
 from fdstore.files.source import TextFile
-from fdstore.text import encodings
 from fdstore.text.encodings import make_decoder, packed_as, wide_encoding_of
 
 texts = st.text(st.characters(codec="utf-8"), max_size=40)
@@ -56,7 +54,3 @@ def test_ordinary_utf8_is_not_detected_as_another_encoding(text: str):
 def test_an_unknown_encoding_name_is_refused(name: str):
     with pytest.raises(InvalidArgument, match=r"^encoding: "):
         make_decoder(name, "strict")
-
-
-def test_the_examples_in_the_documentation_hold():
-    assert doctest.testmod(encodings).failed == 0

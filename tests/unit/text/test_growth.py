@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fdstore.text.byte_pages import cut_bytes
-from fdstore.text.growth import Change, GrowingBytes, GrowingText
+from fdstore.text.growth import GrowingBytes, GrowingText, GrowthStep
 from fdstore.text.index import IndexWriter, group_of
 from fdstore.text.paging import Page, cut
 
@@ -36,7 +36,7 @@ class StoredState:
         self.index: dict[str, str] = {}
         self.totals: tuple[int, ...] = ()
 
-    def take(self, change: Change) -> None:
+    def take(self, change: GrowthStep) -> None:
         self.pages |= dict(enumerate(change.pages, change.first_page))
         self.index |= change.index
         self.totals = (change.chars, change.bytes, change.lines, change.page_count)

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fdstore.text.line_diff import Change, find_changes, group_hunks, hunk_heading
+from fdstore.text.line_diff import LineChange, find_changes, group_hunks, hunk_heading
 
 LINES = st.lists(st.integers(0, 4), max_size=30)
 
 
-def applied(old: list[int], new: list[int], changes: list[Change]) -> list[int]:
+def applied(old: list[int], new: list[int], changes: list[LineChange]) -> list[int]:
     """Return what the changes make of the old lines."""
     made: list[int] = []
     at = 0
@@ -72,7 +72,7 @@ def test_the_headings_are_those_of_difflib_for_the_same_changes(
 
 
 def test_a_heading_names_the_line_before_an_empty_range() -> None:
-    [added] = group_hunks([Change(4, 4, 4, 6)], 9, 11, 0)
+    [added] = group_hunks([LineChange(4, 4, 4, 6)], 9, 11, 0)
 
     assert hunk_heading(added) == "@@ -4,0 +5,2 @@"
     assert hunk_heading(added, 101, 1) == "@@ -104,0 +5,2 @@"

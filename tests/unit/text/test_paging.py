@@ -34,7 +34,7 @@ def rule(text: str, size: int) -> list[str]:
 
 
 def described(page: str) -> Page:
-    return Page(page.encode(), len(page), page.count("\n"), page.endswith("\n"))
+    return Page(page.encode(), len(page))
 
 
 def blocks_of(data: bytes, cuts: list[int]) -> list[bytes]:
@@ -68,56 +68,19 @@ def test_pages_match_the_reference_rule(text: str, size: int) -> None:
     assert pages_of(text, size) == rule(text, size)
 
 
-@given(text=texts, size=page_sizes)
-def test_only_an_empty_text_has_an_empty_page(text: str, size: int) -> None:
-    pages = pages_of(text, size)
-
-    assert pages == [""] if text == "" else all(pages)
-
-
-@given(text=texts, size=page_sizes)
-def test_a_page_ends_inside_a_line_only_where_that_line_does_not_fit(text: str, size: int) -> None:
-    pages = pages_of(text, size)
-
-    for page in pages[:-1]:
-        assert page.endswith("\n") or ("\n" not in page and len(page) == size)
-
-
-def test_pages_end_after_the_last_lf_that_fits() -> None:
-    assert pages_of("one\ntwo\nthree", 8) == ["one\ntwo\n", "three"]
-    assert pages_of("one\ntwo\nthree", 7) == ["one\n", "two\n", "three"]
-
-
-def test_a_text_of_exactly_one_page_is_one_page() -> None:
-    assert pages_of("ab\ncd", 5) == ["ab\ncd"]
-    assert pages_of("abcde", 5) == ["abcde"]
-
-
-@pytest.mark.parametrize(
-    "separator", ["\r", "\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e"]
-)
-def test_nothing_but_lf_ends_a_line(separator: str) -> None:
-    text = f"ab{separator}cd{separator}ef"
-
-    assert pages_of(text, 4) == [text[:4], text[4:]]
-    assert count_lines(text.count("\n"), len(text), ends_line=False) == 1
-
-
-def test_a_crlf_may_be_split_like_any_two_characters() -> None:
-    assert pages_of("abc\r\nd", 4) == ["abc\r", "\nd"]
-
-
 @pytest.mark.parametrize(
     ("text", "lines"),
     [("", 0), ("a", 1), ("\n", 1), ("a\n", 1), ("a\nb", 2), ("\n\n\n", 3), ("a\r\n", 1), ("a\rb", 1)],
 )
 def test_a_trailing_lf_opens_no_further_line(text: str, lines: int) -> None:
-    assert count_lines(text.count("\n"), len(text), text.endswith("\n")) == lines
+    assert count_lines(text) == lines
 
 
-def test_the_end_of_a_page_depends_only_on_the_text_after_its_start() -> None:
-    assert page_end("xx\nab\ncd", 3, 4) == 6
-    assert page_end("ab\ncd", 0, 4) == 3
+@given(before=texts, text=texts, size=page_sizes)
+def test_the_end_of_a_page_depends_only_on_the_text_after_its_start(
+    before: str, text: str, size: int
+) -> None:
+    assert page_end(before + text, len(before), size) == len(before) + len(rule(text, size)[0])
 
 
 # --- the cutter
@@ -176,14 +139,6 @@ def test_bytes_that_are_not_utf8_are_refused_or_kept_visibly(data: bytes, size: 
     lenient = data.decode("utf-8", "backslashreplace")
     pages = fed(Cutter(size, "backslashreplace"), blocks_of(data, cuts))
     assert pages == [described(page) for page in rule(lenient, size)]
-
-
-def test_a_character_cut_off_by_the_end_is_refused_with_its_place() -> None:
-    cutter = Cutter(10)
-    cutter.feed(b"abc\xe6\xbc")
-
-    with pytest.raises(InvalidArgument, match="byte 4 is not UTF-8"):
-        cutter.finish()
 
 
 @given(

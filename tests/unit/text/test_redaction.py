@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import json
 import time
 from typing import Any
@@ -11,27 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fdstore.errors import InvalidArgument
 from fdstore.inspection.entries import ConversationEntry
-from fdstore.text import redaction
 from fdstore.text.pattern import Pattern
 from fdstore.text.redaction import MARK, Redactor
 
-PATTERNS = [
-    "b+",
-    "a.*b",
-    r"\ba",
-    r"a\B",
-    "^a|b$",
-    "e",
-    r"\[",
-    "[^a]b",
-    "redacted",
-    "(?i)B",
-    ".",
-    "ä|漢.",
-    r"a\Cb",
-]
+PATTERNS = ["b+", "a.*b", r"\ba", r"a\B", "^a|b$", "e", r"\[", "[^a]b", "redacted", "(?i)B", "."]
+PATTERNS += ["ä|漢.", r"a\Cb"]
 letters = st.text(st.sampled_from('abeA ä漢\n"\\]\ud800[re'), max_size=30)
 patterns = st.lists(st.sampled_from(PATTERNS), min_size=1, max_size=3)
 values = st.recursive(
@@ -153,11 +137,6 @@ def test_every_text_of_a_record_is_redacted_except_the_words_of_fdstore():
     assert shown.fds == ("name:[redacted].md",)
 
 
-def test_an_invalid_pattern_is_refused_with_its_reason():
-    with pytest.raises(InvalidArgument, match="not an RE2 expression"):
-        Redactor(["ok", "(a"])
-
-
 def test_a_pattern_that_would_not_end_elsewhere_ends_here():
     began = time.monotonic()
 
@@ -174,7 +153,3 @@ def test_a_line_with_very_many_matches_takes_little_time(pattern):
 
     assert time.monotonic() - began < 20
     assert MARK in shown
-
-
-def test_the_examples_in_the_documentation_hold():
-    assert doctest.testmod(redaction) == (0, doctest.testmod(redaction).attempted)

@@ -26,18 +26,8 @@ HOSTILE_IDS = [
     *("", " ", "fd:", "fd", "fd:0", "fd:00", "fd:01", "fd:-1", "fd:+1", "fd: 1", " fd:1", "fd:1 ", "fd:1\n"),
     *("fd:1}{x", "fd:{1}", "fd:1:pages", "fd:1.0", "fd:1e3", "fd:0x1", "FD:1", "fd_1", "fd/1", "fd:--1"),
     *("fd:\uff11", "\uff13", "\u0663", "fd:\u00b2", "fd:1\0", "fd:1\r\n", "1\n", "-1", "0", "01", "1_000"),
-    *(
-        "ref:",
-        "ref: a",
-        "ref:a b",
-        "ref:a\n",
-        "ref:a/b",
-        "ref:é",
-        "ref:a:b",
-        "ref:" + "a" * 65,
-        "REF:a",
-        "ref-a",
-    ),
+    *("ref:", "ref: a", "ref:a b", "ref:a\n", "ref:a/b", "ref:é", "ref:a:b", "ref:" + "a" * 65, "REF:a"),
+    "ref-a",
     *("fd:" + "9" * 17, "9" * 5000, "fd:" + "9" * 5000, "fd:9007199254740993", "9999999999999999"),
     *("x" * 10**6, "\ud800"),
 ]
@@ -118,14 +108,11 @@ def test_an_accepted_id_is_always_safe_in_a_key(value: str) -> None:
         ("fd:3#C100-299", Part("char", 100, 200)),
         ("fd-3#C1", Part("char", 1, 1)),
         ("3#P1-1", Part("page", 1, 1)),
+        ("fd:3#L7-", Part("line", 7, MAX_INTEGER - 6)),
     ],
 )
 def test_a_selector_names_a_part(written: str, part: Part) -> None:
     assert selector(written) == Selector("fd:3", part)
-
-
-def test_a_reference_accepts_a_part_too() -> None:
-    assert selector("ref:plan#L1-5") == Selector("ref:plan", Part("line", 1, 5))
 
 
 @given(start=st.integers(1, 10**6), more=st.integers(0, 10**6), unit=st.sampled_from("PLC"))
@@ -136,37 +123,11 @@ def test_a_selector_is_inclusive_at_both_ends(start: int, more: int, unit: str) 
     assert (part.start, part.last, part.count) == (start, start + more, more + 1)
 
 
-@pytest.mark.parametrize("mode", "PLC")
-def test_a_range_without_an_end_goes_to_the_end(mode: str) -> None:
-    found = selector(f"fd:3#{mode}7-")
-
-    assert found.part is not None
-    assert (found.part.start, found.part.last) == (7, MAX_INTEGER)
-    assert str(found) == f"fd:3#{mode}7-"
-
-
 @pytest.mark.parametrize(
     "written",
     [
-        *(
-            "",
-            "P",
-            "L-",
-            "C1--",
-            "L3- ",
-            "-3",
-            "P-3",
-            "L3-2",
-            "L0",
-            "P0-1",
-            "l1",
-            "X1",
-            "1",
-            "1-2",
-            "P1 ",
-            " P1",
-            "P1\n",
-        ),
+        *("", "P", "L-", "C1--", "L3- ", "-3", "P-3", "L3-2", "L0", "P0-1", "l1", "X1", "1", "1-2", "P1 "),
+        *(" P1", "P1\n"),
         *("P1-2-3", "P1#L1", "P+1", "P1.0", "P\uff11", "L\u0661-\u0662", "P1,2", "L1:2", "P" + "9" * 17),
         *("C9007199254740993", "P1-9007199254740993", "L" + "1" * 5000, "P1}{x"),
     ],
@@ -215,10 +176,7 @@ def test_omitted_arguments_default_to_one_unit_from_the_start() -> None:
     assert parse_request("fd:1", count=2).part == Part("page", 1, 2)
     assert parse_request("fd:1", mode="line").part == Part("line", 1, 1)
     assert parse_request("fd:1").part is None
-
-
-def test_read_all_selects_everything() -> None:
-    assert parse_request("fd:1", whole=True, default=FIRST_PAGE) == Selector("fd:1", None)
+    assert parse_request("fd:1", whole=True, default=FIRST_PAGE).part is None
 
 
 @pytest.mark.parametrize(
@@ -248,12 +206,8 @@ def test_a_count_is_clamped_and_a_start_is_not(start: int, count: int, total: in
             assert kept.count >= 1
 
 
-def test_reading_nothing_from_its_start_is_fine() -> None:
-    assert clamp("fd:1", Part("line", 1, 5), 0).count == 0
-    assert clamp("fd:1", Part("char", 1, 5), 0).count == 0
-
-
-def test_reading_nothing_from_anywhere_else_is_not() -> None:
+def test_only_the_start_of_nothing_can_be_read() -> None:
+    assert clamp("fd:1", Part("line", 1, 5), 0).count == clamp("fd:1", Part("char", 1, 5), 0).count == 0
     with pytest.raises(PositionOutOfRange, match="it is empty"):
         clamp("fd:1", Part("line", 2, 1), 0)
     with pytest.raises(PageOutOfRange, match="only page 1"):

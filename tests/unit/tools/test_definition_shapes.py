@@ -25,27 +25,15 @@ SCHEMA = {
 }
 
 
+FUNCTION = {"name": "double", "description": "Twice n.", "parameters": SCHEMA}
+
+
 @pytest.mark.parametrize(
     ("shape", "definition"),
     [
         ("anthropic", {"name": "double", "description": "Twice n.", "input_schema": SCHEMA}),
-        (
-            "openai",
-            {
-                "type": "function",
-                "function": {"name": "double", "description": "Twice n.", "parameters": SCHEMA},
-            },
-        ),
-        (
-            "openai-responses",
-            {
-                "type": "function",
-                "name": "double",
-                "description": "Twice n.",
-                "parameters": SCHEMA,
-                "strict": False,
-            },
-        ),
+        ("openai", {"type": "function", "function": FUNCTION}),
+        ("openai-responses", {"type": "function", "strict": False, **FUNCTION}),
         ("mcp", {"name": "double", "description": "Twice n.", "inputSchema": SCHEMA}),
     ],
 )

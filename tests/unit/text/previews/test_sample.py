@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fdstore.text.paging import count_lines
 from fdstore.text.previews import sample_ends, sample_text
-from fdstore.text.previews.line_search import MAX_HITS, Span, compile_words, find_lines
+from fdstore.text.previews.line_search import MAX_HITS, LineSpan, compile_words, find_lines
 from fdstore.text.previews.sample import MAX_LINES, SHORT_CHARS, TAIL_CHARS, WHOLE_BYTES, Sample, fit
 
 texts = st.text(st.sampled_from("ab \r\n\n\0\u2028"), max_size=60)
@@ -29,7 +29,7 @@ def check_lines(sample: Sample, text: str) -> None:
 
 @given(texts, st.integers(0, 60), st.integers(0, 60))
 def test_the_lines_of_two_ends_have_their_true_numbers(text: str, head: int, tail: int) -> None:
-    total = count_lines(text.count("\n"), len(text), text.endswith("\n"))
+    total = count_lines(text)
 
     check_lines(sample_ends(text[:head], text[len(text) - min(tail, len(text)) :], len(text), total), text)
 
@@ -69,7 +69,7 @@ def test_many_short_lines_are_not_all_looked_at() -> None:
 
 @given(st.text(st.sampled_from("ab é\r\n\n\0\u2028"), max_size=60), st.integers(0, 60), st.integers(0, 60))
 def test_the_spans_have_each_whole_line_once(text: str, head: int, tail: int) -> None:
-    total = count_lines(text.count("\n"), len(text), text.endswith("\n"))
+    total = count_lines(text)
     sample = sample_ends(text[:head], text[len(text) - min(tail, len(text)) :], len(text), total)
 
     lines = lines_of(text)
@@ -78,6 +78,7 @@ def test_the_spans_have_each_whole_line_once(text: str, head: int, tail: int) ->
         for number, line in enumerate(lines_of(span.data.decode()), span.first):
             assert line == lines[number - 1]
             seen.append(number)
+        assert span.last == (seen[-1] if span.data else span.first - 1)
     assert sorted(set(seen)) == seen
     if head >= len(text):
         assert seen == list(range(1, total + 1))
@@ -91,9 +92,9 @@ texts_with_hits = st.lists(st.sampled_from(["bad", "not bad, bad", "good", "", "
 def test_the_lines_with_a_word_are_found_with_their_numbers(lines: list[str], ends: bool, first: int) -> None:
     text = "\n".join(lines) + ("\n" if ends else "")
 
-    found = find_lines([Span(first, text.encode())], WORD)
-
     lines = lines_of(text)
+    found = find_lines([LineSpan(first, first + len(lines) - 1, text.encode())], WORD)
+
     expected = [(first + at, line) for at, line in enumerate(lines) if "bad" in line]
     assert [(line.number, line.text) for line in found.lines] == expected
     for line in found.lines:
@@ -110,7 +111,7 @@ def test_of_more_hits_those_in_the_lines_that_are_named_are_found(
     lines = ["bad"] * early + ["good"] * between + ["bad"] * late
     text = "\n".join(lines)
 
-    found = find_lines([Span(1, text.encode())], WORD)
+    found = find_lines([LineSpan(1, len(lines_of(text)), text.encode())], WORD)
 
     expected = [
         number for a, b in found.searched for number in range(a, b + 1) if lines_of(text)[number - 1] == "bad"
