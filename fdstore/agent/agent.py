@@ -108,9 +108,9 @@ class Agent:
         calls = self.conversation.open_calls()
         if calls:
             return self._run_calls(calls)
-        answer = self.conversation.answer
-        if answer and answer[-1].is_last:
-            return end_after(answer[-1], self.conversation.text)
+        own_turns = self.conversation.own_turns
+        if own_turns and own_turns[-1].answer.is_last:
+            return end_after(own_turns[-1].answer, self.conversation.text)
         over = self._over_limit()
         if over is None:
             self._offer_tools()
@@ -132,7 +132,9 @@ class Agent:
         conversation = self.conversation
         if not conversation.own_turns or conversation.is_just_cleared:
             return
-        used = conversation.own_turns[-1].tokens
+        used, clearing = conversation.own_turns[-1].answer.tokens, self._program.clearing
+        if not clearing.is_reached(used):
+            return
         lines = self._run(
             find_clearable(
                 self._handle,
@@ -140,7 +142,7 @@ class Agent:
                 len(conversation.turns),
                 used,
                 self._calibration,
-                self._program.clearing,
+                clearing,
             )
         )
         if lines:
@@ -160,7 +162,7 @@ class Agent:
                 until_s=self._until_s,
                 pause=self._pause,
                 check=self._check,
-                prompt_cache=self._program.cache,
+                prompt_cache=self._program.prompt_cache,
                 listener=None if self._answers is None else StreamListener(self._run, self._answers),
                 give_up_s=self._program.give_up_seconds,
                 report=self._note_retry,
@@ -195,12 +197,14 @@ class Agent:
         """Store the reference passages of the last answer before the tools of that turn run, so that they can
         use them. The answer must be in the journal first: another attempt might get another answer. A note to
         the model names the passages that exceed the quota."""
+        text = self.conversation.text
+        if "<ref" not in text:
+            return
         context, slot = self._toolbox.context, f"turn{len(self.conversation.turns)}"
-        *paused, last = self.conversation.answer
-        before = "".join(turn.text for turn in paused)
-        there = reference_passages(context, before)
+        *paused, _ = self.conversation.answer
+        there = reference_passages(context, "".join(turn.text for turn in paused))
         refused = []
-        for name, passage in reference_passages(context, before + last.text).items():
+        for name, passage in reference_passages(context, text).items():
             if there.get(name) == passage:
                 continue
             try:

@@ -84,7 +84,7 @@ def spawning(stage: Stage, monitor: CommandMonitor, parent: Process) -> Lap:
     bundle = Bundle(
         root="reader", programs={"reader": Program(name="reader", model="any", tools=("read_fd",))}
     )
-    program = processes.Program("reader", bundle.digest(), bundle.to_json())
+    program = processes.Program("reader", bundle.digest, bundle.json)
     brief = encode_task(SpawnTask(query="Read.", preload=fds))
     dispatcher = Dispatcher(stage.url, prefix=stage.store.prefix)
 

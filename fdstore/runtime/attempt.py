@@ -17,7 +17,7 @@ from fdstore.client import Store
 from fdstore.errors import STORE_FAILURES, FDStoreError, Fenced, NewerFormat, NotAllowed, NotFound
 from fdstore.lifecycle import ProcessEnd
 from fdstore.runtime.claim import Flag, Lease, WorkerStopping
-from fdstore.store.keys import process_keys
+from fdstore.store.keys import ProcessKeys
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import leases, processes
 from fdstore.telemetry.counts import count
@@ -40,22 +40,21 @@ class Attempt:
     def __init__(
         self,
         store: Store,
-        process: str,
+        keys: ProcessKeys,
         claim: leases.Claim,
         stopping: Flag,
         wake: Callable[[str], None],
         when_lost: Callable[[], None] = lambda: None,
     ) -> None:
         self.store = store
-        self.process = process
+        self.process = keys.process
         self.claim = claim
         self.stopping = stopping
         self.wake = wake
-        self.handle = ProcessHandle(process_keys(store.prefix, process), claim.limits, claim.attempt)
+        self.handle = ProcessHandle(keys, claim.limits, claim.attempt)
         self.lease = Lease(store, self.handle, stopping, wake, when_lost)
-        self.log = AttemptLog(
-            process, claim.program or ("asks" if claim.is_lane else "pipeline"), claim.age_s, claim.attempt
-        )
+        program = claim.program or ("asks" if claim.is_lane else "pipeline")
+        self.log = AttemptLog(keys.process, program, claim.age_s, claim.attempt)
 
     def run(self, work: Callable[[Attempt], Ending], *, wait_here: bool, leave_on_interrupt: bool) -> Ending:
         """Run `work` under the lease, and end or return the process when it raises. Raises what

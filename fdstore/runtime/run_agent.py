@@ -60,7 +60,6 @@ def run_agent(
         handle,
         store.prefix,
         bundle,
-        own.to_json() if own else claim.bundle,
         program,
         history.birth,
         wake=attempt.wake,
@@ -68,6 +67,9 @@ def run_agent(
         user_code=user_code,
         watch=attempt.lease.watched,
     )
+    answers = None
+    if claim.outputs:
+        answers = store.run(open_answer_stream(handle, claim.outputs[0], history.last_answer))
     agent = Agent(
         store.run,
         handle,
@@ -78,7 +80,7 @@ def run_agent(
         claim=claim,
         pause=attempt.lease.pause,
         check=attempt.lease.check_held,
-        answers=store.run(open_answer_stream(handle, claim.outputs, history.last_answer)),
+        answers=answers,
     )
     while True:
         attempt.log.turns = len(agent.conversation.own_turns)
@@ -107,17 +109,16 @@ def _wait(store: Store, children: list[str], left_s: float | None, lease: Lease)
             return
 
 
-def linked_programs(bundle: Bundle, text: str, program: Program) -> dict[str, Linked]:
+def linked_programs(bundle: Bundle, program: Program) -> dict[str, Linked]:
     """Return the programs that `program` may spawn, by alias."""
-    digest = bundle.digest()
     return {
         alias: Linked(
             key=linked.key,
             description=linked.description,
-            digest=digest,
-            bundle=text,
+            digest=bundle.digest,
+            bundle=bundle.json,
             preload=bundle.programs[linked.key].preload,
-            price=bundle.programs[linked.key].model_price,
+            price=bundle.programs[linked.key].price,
         )
         for alias, linked in program.linked.items()
     }
@@ -127,7 +128,6 @@ def make_toolbox(
     handle: ProcessHandle,
     prefix: str,
     bundle: Bundle,
-    bundle_text: str,
     program: Program,
     birth: Task,
     *,
@@ -154,10 +154,10 @@ def make_toolbox(
         export_root=export_root,
         preload_root=permissions.resolve_preload_root(program.preload_root),
         permissions=permissions,
-        linked=linked_programs(bundle, bundle_text, program),
+        linked=linked_programs(bundle, program),
         wake=wake,
         # the tree already has the bundle, so its text is not sent again for each fork
-        own_program=processes.Program(program.name, bundle.digest(), "", program.model_price),
+        own_program=processes.Program(program.name, bundle.digest, "", program.price),
         forks_may_spawn=program.limits.forks_may_spawn,
         commands=program.commands,
         pipeline_limits=PipelineLimits.of(program.limits),

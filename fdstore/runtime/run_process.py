@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
-from typing import TYPE_CHECKING, Literal
+from contextlib import nullcontext, suppress
+from typing import Literal
 
 from fdstore.agent.models.base import Model
 from fdstore.agent.program_loader import Bundle
@@ -30,9 +30,6 @@ from fdstore.store.processes import leases
 from fdstore.telemetry import tracing
 from fdstore.telemetry.counts import count
 from fdstore.wire.operation import new_op
-
-if TYPE_CHECKING:
-    from opentelemetry.trace import Span
 
 log = logging.getLogger("fdstore.agent")
 
@@ -119,7 +116,7 @@ def run_process(
         return "not ready"
     if isinstance(claim, str):
         return claim
-    attempt = Attempt(store, process, claim, stop, wake, when_lost)
+    attempt = Attempt(store, keys, claim, stop, wake, when_lost)
 
     def work(attempt: Attempt) -> Ending:
         if pipeline is not None and claim.is_pipeline:
@@ -142,7 +139,16 @@ def run_process(
         count("fdstore_process_takeovers_total")
     ended = "failed"
     facts = about(process=process, program=claim.program or None, attempt=claim.attempt)
-    with facts, _span(process, claim) as span:
+    traced_attempt = tracing.invoke_agent(
+        process,
+        claim.program,
+        attempt=claim.attempt,
+        losses=claim.losses,
+        is_pipeline=claim.is_pipeline,
+        traceparent=claim.traceparent,
+        traced=claim.traced,
+    )
+    with facts, traced_attempt as span:
         try:
             if traced := tracing.traceparent():
                 with suppress(FDStoreError):  # the work finds out what is wrong
@@ -153,15 +159,3 @@ def run_process(
             return ending
         finally:
             count("fdstore_process_attempts_total", ended)
-
-
-def _span(process: str, claim: leases.Claim) -> AbstractContextManager[Span | None]:
-    return tracing.invoke_agent(
-        process,
-        claim.program,
-        attempt=claim.attempt,
-        losses=claim.losses,
-        is_pipeline=claim.is_pipeline,
-        traceparent=claim.traceparent,
-        traced=claim.traced,
-    )

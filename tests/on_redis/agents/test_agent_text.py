@@ -213,7 +213,7 @@ def test_a_later_attempt_appends_the_part_of_the_last_answer_missing_from_the_st
         appender.put(whole[:kept])
         store.run(appender.store())
 
-        answers = store.run(open_answer_stream(child, (fd,), last))
+        answers = store.run(open_answer_stream(child, fd, last))
         assert answers is not None
         store.run(answers.add("Three."))
         store.run(answers.complete())
@@ -232,7 +232,7 @@ def test_a_character_split_between_two_chunks_of_an_answer_is_stored_whole(store
     for step in (1, 2, 3, 5, len(halves)):
         child = store.run(processes.create_child(parent, [], output=processes.Output("text", 10)))
         [fd] = store.run(process_records.record("fdstore", child.id)).outputs
-        answers = store.run(open_answer_stream(child, (fd,), None))
+        answers = store.run(open_answer_stream(child, fd, None))
         assert answers is not None
         for at in range(0, len(halves), step):
             store.run(answers.add("".join(halves[at : at + step])))
@@ -252,7 +252,7 @@ def test_half_a_character_of_an_interrupted_answer_does_not_leak_into_the_next(s
         processes.create_child(store.process("solo").handle, [], output=processes.Output("text", 10))
     )
     [fd] = store.run(process_records.record("fdstore", child.id)).outputs
-    answers = store.run(open_answer_stream(child, (fd,), None))
+    answers = store.run(open_answer_stream(child, fd, None))
     assert answers is not None
 
     store.run(answers.add("One \ud83d"))
