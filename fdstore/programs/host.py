@@ -20,11 +20,11 @@ import msgspec
 
 from fdstore import end_reasons
 from fdstore.errors import CallInterrupted, FDStoreError, InvalidArgument, NotFound, TooLarge, quoted
-from fdstore.interpreter.events import LATER, Answer, Call, Raise, Waiting
+from fdstore.interpreter.events import LATER, Answer, HostCall, Raise, Waiting
 from fdstore.lifecycle import ENDED
-from fdstore.programs import views
+from fdstore.programs import text_refs
 from fdstore.programs.refusals import NotForCode
-from fdstore.programs.views import View
+from fdstore.programs.text_refs import TextRef
 from fdstore.results.context import Context
 from fdstore.store.clock import redis_now
 from fdstore.store.contents import contents, descriptors
@@ -52,7 +52,7 @@ class Starters(msgspec.Struct, frozen=True):
     pipe: Callable[[list[str], str | None, str], Operation[str]]
 
 
-class Pending(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class PendingCalls(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The waits of a run, as stored with its snapshot: the asks that were begun, the calls of outside
     functions, the process that each other call waits for, and the lanes that answer the asks."""
 
@@ -79,7 +79,7 @@ class Host:
         starters: Starters,
         run_id: str,
         recorded: Mapping[int, bytes],
-        pending: Pending,
+        pending: PendingCalls,
     ) -> None:
         self._context = context
         self._handle = context.handle
@@ -88,7 +88,7 @@ class Host:
         self._run_id = run_id
         self._recorded = dict(recorded)
         self._unsaved: dict[int, bytes] = {}
-        self._views: dict[str, View] = {}
+        self._text_refs: dict[str, TextRef] = {}
         self._asked = list(pending.asked)
         self._outside = list(pending.outside)
         self._processes = dict(pending.processes)
@@ -111,9 +111,9 @@ class Host:
         }
 
     @property
-    def pending(self) -> Pending:
+    def pending(self) -> PendingCalls:
         """The waits of the run."""
-        return Pending(
+        return PendingCalls(
             asked=self._asked,
             outside=self._outside,
             processes=self._processes,
@@ -121,7 +121,7 @@ class Host:
             slept_s=self._slept_s,
         )
 
-    def answer(self, call: Call) -> Operation[Answer]:
+    def answer(self, call: HostCall) -> Operation[Answer]:
         """Answer a call, or return `LATER`. What is wrong with it is an exception in the code; errors that
         the code could do nothing about are raised here."""
         if (known := self._recorded.get(call.number)) is not None:
@@ -155,41 +155,41 @@ class Host:
     def _slot(self, number: int) -> str:
         return f"{self._run_id}/{number}"
 
-    def _view(self, ref: object) -> Operation[View]:
+    def _text_ref(self, ref: object) -> Operation[TextRef]:
         """Return a text. One that stays as it is is looked up once."""
-        if isinstance(ref, str) and (view := self._views.get(ref)) is not None:
-            return view
-        view = yield from views.look_up(self._handle, ref)
-        if view.is_fixed:
-            self._views[view.ref] = view
-        return view
+        if isinstance(ref, str) and (text_ref := self._text_refs.get(ref)) is not None:
+            return text_ref
+        text_ref = yield from text_refs.look_up(self._handle, ref)
+        if text_ref.is_fixed:
+            self._text_refs[text_ref.ref] = text_ref
+        return text_ref
 
     def _fd(self, number: int, ref: object) -> Operation[dict[str, Any]]:
-        view = yield from views.look_up(self._handle, ref)
-        self._keep(number, _Kept(view.facts))
-        return view.facts
+        text_ref = yield from text_refs.look_up(self._handle, ref)
+        self._keep(number, _Kept(text_ref.facts))
+        return text_ref.facts
 
     def _fds(self, number: int) -> Operation[list[dict[str, Any]]]:
         found = yield from descriptors.list_fds(self._handle)
-        facts = [views.whole(each).facts for each in found]
+        facts = [text_refs.whole(each).facts for each in found]
         self._keep(number, _Kept(facts))
         return facts
 
-    def _from(self, number: int, ref: object, find: Callable[[View], Operation[Any]]) -> Operation[Any]:
+    def _from(self, number: int, ref: object, find: Callable[[TextRef], Operation[Any]]) -> Operation[Any]:
         """Return what `find` reads from a text."""
-        view = yield from self._view(ref)
-        answer = yield from find(view)
-        if not view.is_fixed:
+        text_ref = yield from self._text_ref(ref)
+        answer = yield from find(text_ref)
+        if not text_ref.is_fixed:
             self._keep(number, _Kept(answer))
         return answer
 
-    def _read(self, number: int, ref: object, unit: views.Unit, first: int, last: int) -> Operation[str]:
+    def _read(self, number: int, ref: object, unit: text_refs.Unit, first: int, last: int) -> Operation[str]:
         limit = self._config.max_text_bytes
-        if unit not in get_args(views.Unit):
-            raise InvalidArgument("unit", f"{quoted(unit)} is none of {', '.join(get_args(views.Unit))}")
+        if unit not in get_args(text_refs.Unit):
+            raise InvalidArgument("unit", f"{quoted(unit)} is none of {', '.join(get_args(text_refs.Unit))}")
 
-        def find(view: View) -> Operation[str]:
-            return views.read(self._handle, view, unit, first, last, limit)
+        def find(text_ref: TextRef) -> Operation[str]:
+            return text_refs.read(self._handle, text_ref, unit, first, last, limit)
 
         text: str = yield from self._from(number, ref, find)
         return text
@@ -200,19 +200,19 @@ class Host:
         if not isinstance(pattern, str):
             raise InvalidArgument("pattern", f"a str is needed, not {pattern!r}")
 
-        def find(view: View) -> Operation[list[dict[str, Any]]]:
-            return views.search(
-                self._handle, view, pattern, max_matches, ignore_case=ignore_case, context=context
+        def find(text_ref: TextRef) -> Operation[list[dict[str, Any]]]:
+            return text_refs.search(
+                self._handle, text_ref, pattern, max_matches, ignore_case=ignore_case, context=context
             )
 
         hits: list[dict[str, Any]] = yield from self._from(number, ref, find)
         return hits
 
     def _split(self, number: int, ref: object, unit: SplitUnit, size: int) -> Operation[list[dict[str, Any]]]:
-        def find(view: View) -> Operation[list[dict[str, Any]]]:
-            parts = yield from views.split(self._handle, view, unit, size)
-            if view.is_fixed:
-                self._views.update({part.ref: part for part in parts})
+        def find(text_ref: TextRef) -> Operation[list[dict[str, Any]]]:
+            parts = yield from text_refs.split(self._handle, text_ref, unit, size)
+            if text_ref.is_fixed:
+                self._text_refs.update({part.ref: part for part in parts})
             return [part.facts for part in parts]
 
         facts: list[dict[str, Any]] = yield from self._from(number, ref, find)
@@ -232,7 +232,7 @@ class Host:
             name="" if name is None else name_id(name),
             call_id=self._slot(number),
         )
-        return views.whole(descriptor).facts
+        return text_refs.whole(descriptor).facts
 
     def _clock(self, number: int) -> Operation[float]:
         now_s = (yield from redis_now()) + self._slept_s
@@ -257,7 +257,7 @@ class Host:
         taken: list[str | AskPart] = []
         for part in parts if isinstance(parts, list) else [parts]:
             if not isinstance(part, str):
-                part = AskPart(ref=(yield from self._view(_ref(part))).ref)
+                part = AskPart(ref=(yield from self._text_ref(_ref(part))).ref)
             taken.append(part)
         self._unasked.append(Ask(number=number, question=question, parts=taken))
         return LATER
@@ -300,7 +300,7 @@ class Host:
         if outcome.error:
             return Raise(outcome.kind, outcome.error)
         if outcome.fd:
-            return {"fd": (yield from views.look_up(self._handle, outcome.fd)).facts}
+            return {"fd": (yield from text_refs.look_up(self._handle, outcome.fd)).facts}
         return {"value": outcome.value}
 
     def _begin_asks(self) -> Operation[None]:
@@ -380,13 +380,13 @@ class Host:
         if record.kind == "pipeline" and record.reason and end_reasons.is_refusal(record.reason):
             return Raise("PermissionError", record.reason)
         fd = record.outputs[0] if record.kind == "pipeline" and record.outputs else result.fd
-        view = None if fd is None else (yield from views.look_up(self._handle, fd))
+        text_ref = None if fd is None else (yield from text_refs.look_up(self._handle, fd))
         text = result.text
-        if not text and view is not None and record.kind != "pipeline":
-            text = yield from views.read(self._handle, view, "all", 1, 1, self._config.max_text_bytes)
+        if not text and text_ref is not None and record.kind != "pipeline":
+            text = yield from text_refs.read(self._handle, text_ref, "all", 1, 1, self._config.max_text_bytes)
         return {
             "answer": text,
-            "ref": None if view is None else view.facts,
+            "ref": None if text_ref is None else text_ref.facts,
             "state": record.state,
             "exit_code": record.exit_code,
             "reason": record.reason,

@@ -9,7 +9,7 @@ from contextlib import nullcontext
 
 from fdstore.agent.agent import Agent
 from fdstore.agent.answer_stream import open_answer_stream
-from fdstore.agent.ends import Finished, Waiting
+from fdstore.agent.ends import AwaitedProcesses
 from fdstore.agent.history import read_history
 from fdstore.agent.models.base import Model
 from fdstore.agent.models.observed import ObservedModel
@@ -20,7 +20,7 @@ from fdstore.lifecycle import ProcessEnd
 from fdstore.permissions import Permissions
 from fdstore.pipeline_limits import PipelineLimits
 from fdstore.results.context import Context, Linked, UserCode, Watch
-from fdstore.runtime.attempt import Attempt, Ending
+from fdstore.runtime.attempt import Attempt, AttemptOutcome
 from fdstore.runtime.claim import Lease, WorkerStopping
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import processes, waiting
@@ -45,7 +45,7 @@ def run_agent(
     wait_here: bool,
     alone_until: int | None,
     user_code: UserCode,
-) -> Ending:
+) -> AttemptOutcome:
     """Run the agent until it ends, waits, or is past the journal record `alone_until`. The other parameters
     are those of `run_process`."""
     store, claim, handle, process = attempt.store, attempt.claim, attempt.handle, attempt.process
@@ -86,16 +86,15 @@ def run_agent(
         attempt.log.turns = len(agent.conversation.own_turns)
         attempt.lease.check()
         outcome = agent.step()
-        if isinstance(outcome, Waiting):
-            children = list(outcome.children)
+        if isinstance(outcome, AwaitedProcesses):
+            children = list(outcome.processes)
             if wait_here:
                 _wait(store, children, outcome.left_s, attempt.lease)
             elif store.run(waiting.park(handle, children, outcome.left_s)):
                 attempt.log.left(f"waits for {', '.join(children)}")
                 return "waiting"
-        elif isinstance(outcome, Finished):
-            woken = agent.hand_over(outcome, is_root=not claim.parent)
-            return attempt.ended(ProcessEnd(outcome.state, outcome.exit_code, outcome.reason), woken)
+        elif isinstance(outcome, ProcessEnd):
+            return attempt.ended(outcome, agent.hand_over(outcome, is_root=not claim.parent))
         elif alone_until is not None and agent.written > alone_until:
             raise WorkerStopping  # past the point of the loss: continue it among the others
 

@@ -19,7 +19,7 @@ from fdstore.errors import FDStoreError, NotAllowed, PathRefused
 from fdstore.logs import about
 from fdstore.permissions import Permissions
 from fdstore.results.context import UserCode
-from fdstore.runtime.attempt import Attempt, Ending
+from fdstore.runtime.attempt import Attempt, AttemptOutcome
 from fdstore.runtime.claim import Flag, claim_process
 from fdstore.runtime.eligibility import eligible_elsewhere, read_needs
 from fdstore.runtime.pipeline_attempt import RunCommands, run_pipeline
@@ -33,7 +33,7 @@ from fdstore.wire.operation import new_op
 
 log = logging.getLogger("fdstore.agent")
 
-__all__ = ["Company", "Ending", "RunCommands", "run_process"]
+__all__ = ["AttemptOutcome", "Company", "RunCommands", "run_process"]
 
 _ONLY: dict[tuple[bool, bool], leases.Kind | None] = {
     (True, True): None,
@@ -65,7 +65,7 @@ def run_process(
     claim_id: str | None = None,
     user_code: UserCode = nullcontext,
     when_lost: Callable[[], None] = lambda: None,
-) -> Ending:
+) -> AttemptOutcome:
     """Run a process until it ends, waits, or is run elsewhere.
 
     model               creates the client of the model; None: claim no agents
@@ -118,7 +118,7 @@ def run_process(
         return claim
     attempt = Attempt(store, keys, claim, stop, wake, when_lost)
 
-    def work(attempt: Attempt) -> Ending:
+    def work(attempt: Attempt) -> AttemptOutcome:
         if pipeline is not None and claim.is_pipeline:
             return run_pipeline(attempt, pipeline)
         assert model is not None, "an agent was claimed where none is run"

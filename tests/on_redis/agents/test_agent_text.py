@@ -15,7 +15,7 @@ from fdstore.agent.conversation import Assistant
 from fdstore.agent.program_loader import Program
 from fdstore.client import Store
 from fdstore.errors import StreamBroken
-from fdstore.runtime.run_process import Ending
+from fdstore.runtime.run_process import AttemptOutcome
 from fdstore.store.processes import process_records, processes
 from fdstore.store.streams import streams
 from fdstore.testing import Request, call, cut, fail, held, say, turn
@@ -41,7 +41,7 @@ class Pair:
         """Run the root until it ends or waits."""
         self.agents.attempt("solo")
 
-    def run_speaker_attempt(self) -> Ending:
+    def run_speaker_attempt(self) -> AttemptOutcome:
         return self.agents.attempt("solo.1")
 
     @property
@@ -71,7 +71,7 @@ def pair(store: Store, tmp_path: Path) -> Iterator[Pair]:
         yield Pair(agents, parts)
 
 
-def run_speaker(threads: ThreadPoolExecutor, pair: Pair, before: str) -> Future[Ending]:
+def run_speaker(threads: ThreadPoolExecutor, pair: Pair, before: str) -> Future[AttemptOutcome]:
     """Run the speaker in another thread and return once its stream holds `before`."""
     attempt = threads.submit(pair.run_speaker_attempt)
     wait_until(lambda: pair.partial_text == before or attempt.done())

@@ -25,7 +25,7 @@ from fdstore.errors import (
 from fdstore.lifecycle import ProcessEnd
 from fdstore.permissions import Permissions
 from fdstore.runtime.claim import Lease
-from fdstore.runtime.run_process import Ending, run_process
+from fdstore.runtime.run_process import AttemptOutcome, run_process
 from fdstore.store.clock import redis_now
 from fdstore.store.keys import process_keys
 from fdstore.store.process_handle import ProcessHandle
@@ -206,7 +206,7 @@ def test_a_replaced_attempt_writes_nothing(store: Store, tmp_path: Path, execute
 
     with running(store, script, tmp_path) as agents:
         agents.launch(tools=("read_fd",), python=(tool("echo"),))
-        ended: list[Ending] = []
+        ended: list[AttemptOutcome] = []
         old = threading.Thread(target=lambda: ended.append(agents.attempt("solo")))
         old.start()
         agents.model.wait_for(2, PATIENCE_S)
