@@ -52,9 +52,10 @@ class Starters(msgspec.Struct, frozen=True):
     pipe: Callable[[list[str], str | None, str], Operation[str]]
 
 
-class PendingCalls(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class PendingCalls(msgspec.Struct, kw_only=True, omit_defaults=True):
     """The waits of a run, as stored with its snapshot: the asks that were begun, the calls of outside
-    functions, the process that each other call waits for, and the lanes that answer the asks."""
+    functions, the process that each other call waits for, and the lanes that answer the asks. `slept_s` is
+    how far its clock was moved by sleeping."""
 
     asked: list[int] = []
     outside: list[int] = []
@@ -71,7 +72,8 @@ class _Kept(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Host:
-    """Answers the calls of one run. `recorded` are the answers to repeat, by the numbers of the calls."""
+    """Answers the calls of one run. `recorded` are the answers to repeat, by the numbers of the calls;
+    `pending` are its waits, which go on here."""
 
     def __init__(
         self,
@@ -89,11 +91,7 @@ class Host:
         self._recorded = dict(recorded)
         self._unsaved: dict[int, bytes] = {}
         self._text_refs: dict[str, TextRef] = {}
-        self._asked = list(pending.asked)
-        self._outside = list(pending.outside)
-        self._processes = dict(pending.processes)
-        self._lanes = list(pending.lanes)
-        self._slept_s = pending.slept_s
+        self.pending = pending
         self._unasked: list[Ask] = []
         self._functions: dict[str, Callable[..., Operation[Any]]] = {
             "_fd": self._fd,
@@ -109,17 +107,6 @@ class Host:
             "clock": self._clock,
             "sleep": self._sleep,
         }
-
-    @property
-    def pending(self) -> PendingCalls:
-        """The waits of the run."""
-        return PendingCalls(
-            asked=self._asked,
-            outside=self._outside,
-            processes=self._processes,
-            lanes=self._lanes,
-            slept_s=self._slept_s,
-        )
 
     def answer(self, call: HostCall) -> Operation[Answer]:
         """Answer a call, or return `LATER`. What is wrong with it is an exception in the code; errors that
@@ -235,13 +222,13 @@ class Host:
         return text_refs.whole(descriptor).facts
 
     def _clock(self, number: int) -> Operation[float]:
-        now_s = (yield from redis_now()) + self._slept_s
+        now_s = (yield from redis_now()) + self.pending.slept_s
         self._keep(number, _Kept(now_s))
         return now_s
 
     def _sleep(self, number: int, seconds: float) -> Operation[None]:
         # nothing that code can see happens meanwhile, so its clock alone goes on
-        self._slept_s += min(max(0.0, seconds), MAX_SLEEP_S)
+        self.pending.slept_s += min(max(0.0, seconds), MAX_SLEEP_S)
         return None
         yield
 
@@ -265,7 +252,7 @@ class Host:
     def _spawn(self, number: int, program: object, query: object, refs: object) -> Operation[Answer]:
         yield from self._save()
         named = [_ref(ref) for ref in refs] if isinstance(refs, list) else []
-        self._processes[number] = yield from self._starters.spawn(
+        self.pending.processes[number] = yield from self._starters.spawn(
             str(program), str(query), named, self._slot(number)
         )
         return LATER
@@ -276,7 +263,7 @@ class Host:
         lines = [each if isinstance(each, str) else shlex.join(map(str, each)) for each in commands]
         yield from self._save()
         named = None if ref is None else _ref(ref)
-        self._processes[number] = yield from self._starters.pipe(lines, named, self._slot(number))
+        self.pending.processes[number] = yield from self._starters.pipe(lines, named, self._slot(number))
         return LATER
 
     def _tool(self, number: int, name: object, args: object, kwargs: object) -> Operation[Any]:
@@ -292,7 +279,7 @@ class Host:
             return (yield from self._function_answer((yield from function(arguments, self._slot(number)))))
         assert self._context.outside is not None
         yield from self._context.outside.begin(called, arguments, self._slot(number))
-        self._outside.append(number)
+        self.pending.outside.append(number)
         return LATER
 
     def _function_answer(self, outcome: Any) -> Operation[Answer]:
@@ -312,8 +299,8 @@ class Host:
         yield from self._save()
         unasked, self._unasked = self._unasked, []
         lanes = yield from asks.start(self._handle, self._run_id, unasked, self._context.ask)
-        self._asked += [each.number for each in unasked]
-        self._lanes = list(dict.fromkeys([*self._lanes, *lanes]))
+        self.pending.asked += [each.number for each in unasked]
+        self.pending.lanes = list(dict.fromkeys([*self.pending.lanes, *lanes]))
 
         def wake() -> None:
             for lane in lanes:
@@ -323,13 +310,13 @@ class Host:
 
     def leave(self) -> Operation[None]:
         """Cancel what the code has begun and not awaited, once the call has ended."""
-        yield from cancel_all(self._context.prefix, [*self._lanes, *self._processes.values()])
+        yield from cancel_all(self._context.prefix, [*self.pending.lanes, *self.pending.processes.values()])
 
     def waits_for(self, event: Waiting) -> list[str]:
         """Return the processes whose ends the awaited calls wait for."""
         numbers = set(event.numbers)
-        others = [process for number, process in self._processes.items() if number in numbers]
-        return [*(self._lanes if numbers & set(self._asked) else []), *others]
+        others = [process for number, process in self.pending.processes.items() if number in numbers]
+        return [*(self.pending.lanes if numbers & set(self.pending.asked) else []), *others]
 
     def settle(self, event: Waiting) -> Operation[dict[int, Answer]]:
         """Return the answers to all awaited calls; none if one is not over. A repeat then settles the same
@@ -337,7 +324,7 @@ class Host:
         yield from self._begin_asks()
         wanted = event.numbers
         found: dict[int, Answer] = {}
-        asked = [number for number in wanted if number in self._asked]
+        asked = [number for number in wanted if number in self.pending.asked]
         if asked:
             answers = yield from asks.answers(self._handle, self._run_id, asked)
             if len(answers) < len(asked):
@@ -349,10 +336,11 @@ class Host:
                 answer = answers.get(number, LOST)
                 found[number] = Raise("ValueError", answer.error) if answer.error else answer.text
         if self._context.outside is not None:
-            for number in [each for each in wanted if each in self._outside]:
+            for number in [each for each in wanted if each in self.pending.outside]:
                 ended = yield from self._context.outside.end(self._slot(number))
                 found[number] = yield from self._function_answer(ended)
-        others = {number: self._processes[number] for number in wanted if number in self._processes}
+        processes = self.pending.processes
+        others = {number: processes[number] for number in wanted if number in processes}
         if others:
             results = yield from process_records.answers_of(self._context.prefix, list(others.values()))
             for number, result in zip(others, results, strict=True):
@@ -362,16 +350,16 @@ class Host:
         if len(found) < len(wanted):
             return {}
         for number in found:
-            self._processes.pop(number, None)
-        self._asked = [number for number in self._asked if number not in found]
-        self._outside = [number for number in self._outside if number not in found]
-        if not self._asked:
-            self._lanes = []
+            processes.pop(number, None)
+        self.pending.asked = [number for number in self.pending.asked if number not in found]
+        self.pending.outside = [number for number in self.pending.outside if number not in found]
+        if not self.pending.asked:
+            self.pending.lanes = []
         return found
 
     def _has_live_lanes(self) -> Operation[bool]:
-        looked = yield from waiting.look_at(self._handle, self._lanes, [])
-        return len(looked.ended) < len(self._lanes)
+        looked = yield from waiting.look_at(self._handle, self.pending.lanes, [])
+        return len(looked.ended) < len(self.pending.lanes)
 
     def _outcome(self, result: process_records.Answer) -> Operation[Answer]:
         """Return the result of an ended process, as code gets it; an exception for a pipeline that the worker
