@@ -43,8 +43,9 @@ BUSY: frozenset[ProcessState] = frozenset(PROCESS_MOVES) - ENDED - {"open"}
 
 
 class ProcessEnd(NamedTuple):
-    """The end of a process."""
+    """The end of a process; `answer` is the last message of an agent."""
 
     state: Literal["exited", "failed"]
     exit_code: int | None
     reason: str
+    answer: str = ""

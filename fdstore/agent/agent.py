@@ -4,8 +4,8 @@
 any point, the next one continues from the last record: finished tool calls are not run again, and effects of
 a call are keyed by the call's id.
 
-A step never waits for other processes. When a turn only waits for children, `step` returns `Waiting`; the
-caller decides whether to wait for them or to release the worker.
+A step never waits for other processes. When a turn only waits for children, `step` returns
+`AwaitedProcesses`; the caller decides whether to wait for them or to release the worker.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import msgspec
 from fdstore.agent.answer_stream import AnswerStream, RunOperation, StreamListener
 from fdstore.agent.calibration import Calibration
 from fdstore.agent.conversation import Assistant, Cleared, Note, Result, Start, ToolCall, encode_entry
-from fdstore.agent.ends import Finished, Outcome, Waiting, end_after, reached_limit, store_long_answer
+from fdstore.agent.ends import AwaitedProcesses, Outcome, end_after, reached_limit, store_long_answer
 from fdstore.agent.first_prompt import first_messages
 from fdstore.agent.history import History
 from fdstore.agent.models.base import Model, ModelFailed, Retry
@@ -30,6 +30,7 @@ from fdstore.agent.program_loader import Program
 from fdstore.agent.record_facts import FactCollector, answer_age_s, begin_attempt
 from fdstore.elements.render import fd_error
 from fdstore.errors import STORE_FAILURES, InvalidArgument, NotFound, QuotaExceeded
+from fdstore.lifecycle import ProcessEnd
 from fdstore.results.tool_outcome import Started, ToolResult, element_result
 from fdstore.results.wrapping import escape_surrogates, reference_passages, store_passage
 from fdstore.store.process_handle import ProcessHandle
@@ -108,9 +109,9 @@ class Agent:
         calls = self.conversation.open_calls()
         if calls:
             return self._run_calls(calls)
-        answer = self.conversation.answer
-        if answer and answer[-1].is_last:
-            return end_after(answer[-1], self.conversation.text)
+        own_turns = self.conversation.own_turns
+        if own_turns and own_turns[-1].answer.is_last:
+            return end_after(own_turns[-1].answer, self.conversation.text)
         over = self._over_limit()
         if over is None:
             self._offer_tools()
@@ -132,7 +133,9 @@ class Agent:
         conversation = self.conversation
         if not conversation.own_turns or conversation.is_just_cleared:
             return
-        used = conversation.own_turns[-1].tokens
+        used, clearing = conversation.own_turns[-1].answer.tokens, self._program.clearing
+        if not clearing.is_reached(used):
+            return
         lines = self._run(
             find_clearable(
                 self._handle,
@@ -140,7 +143,7 @@ class Agent:
                 len(conversation.turns),
                 used,
                 self._calibration,
-                self._program.clearing,
+                clearing,
             )
         )
         if lines:
@@ -160,13 +163,13 @@ class Agent:
                 until_s=self._until_s,
                 pause=self._pause,
                 check=self._check,
-                prompt_cache=self._program.cache,
+                prompt_cache=self._program.prompt_cache,
                 listener=None if self._answers is None else StreamListener(self._run, self._answers),
                 give_up_s=self._program.give_up_seconds,
                 report=self._note_retry,
             )
         except ModelFailed as error:
-            return Finished("failed", None, str(error), "")
+            return ProcessEnd("failed", None, str(error))
         self._record_problem("")
         self._facts.tell(turn=len(self.conversation.turns) + 1)
         if self._answers is None:
@@ -195,12 +198,14 @@ class Agent:
         """Store the reference passages of the last answer before the tools of that turn run, so that they can
         use them. The answer must be in the journal first: another attempt might get another answer. A note to
         the model names the passages that exceed the quota."""
+        text = self.conversation.text
+        if "<ref" not in text:
+            return
         context, slot = self._toolbox.context, f"turn{len(self.conversation.turns)}"
-        *paused, last = self.conversation.answer
-        before = "".join(turn.text for turn in paused)
-        there = reference_passages(context, before)
+        *paused, _ = self.conversation.answer
+        there = reference_passages(context, "".join(turn.text for turn in paused))
         refused = []
-        for name, passage in reference_passages(context, before + last.text).items():
+        for name, passage in reference_passages(context, text).items():
             if there.get(name) == passage:
                 continue
             try:
@@ -239,7 +244,7 @@ class Agent:
                 unsent = []
         return self._await(started, unsent) if started else None
 
-    def _await(self, started: list[tuple[ToolCall, Started]], unsent: Batch) -> Waiting | None:
+    def _await(self, started: list[tuple[ToolCall, Started]], unsent: Batch) -> AwaitedProcesses | None:
         """Write the results of those calls whose processes have ended. Return what the others wait for."""
         processes = [process for _, each in started for process in each.processes]
         now = self._run(waiting.look_at(self._handle, processes, unsent))
@@ -257,16 +262,16 @@ class Agent:
             live += running
             if left_s is not None:
                 waits.append(left_s)
-        return Waiting(tuple(live), min(waits, default=None)) if live else None
+        return AwaitedProcesses(tuple(live), min(waits, default=None)) if live else None
 
-    def _over_limit(self) -> Finished | None:
+    def _over_limit(self) -> ProcessEnd | None:
         conversation = self.conversation
         if self._appended is None:
             held_back = conversation.is_held_back
             self._appended = self._run(journal.append(self._handle, self._written, [], ask_fds=held_back))
         reached = self._appended.reached
         reason = reached_limit(self._program.limits, conversation, self._until_s, time.monotonic(), reached)
-        return None if reason is None else Finished("failed", None, reason, conversation.text)
+        return None if reason is None else ProcessEnd("failed", None, reason, conversation.text)
 
     def _write_result(
         self, call: ToolCall, outcome: ToolResult, began: float | None = None, results: Batch | None = None
@@ -298,7 +303,7 @@ class Agent:
         self._written = self._appended.length
         self.conversation.add(entry)
 
-    def hand_over(self, end: Finished, *, is_root: bool) -> tuple[str, ...]:
+    def hand_over(self, end: ProcessEnd, *, is_root: bool) -> tuple[str, ...]:
         """End the process. Return the ids of the ancestors to wake.
 
         A long answer is passed to the parent as a descriptor: the answer stream if it holds exactly the

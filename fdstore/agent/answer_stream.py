@@ -127,13 +127,11 @@ class AnswerStream:
 
 
 def open_answer_stream(
-    handle: ProcessHandle, outputs: tuple[str, ...], last: Assistant | None
+    handle: ProcessHandle, output: str, last: Assistant | None
 ) -> Operation[AnswerStream | None]:
-    """Return the answer stream of a process created with an output stream, positioned after `last`; None
-    for any other process."""
-    if not outputs:
-        return None
-    appender = yield from streams.resume_output(handle, outputs[0])
+    """Return the answer stream of a process created with this output stream, positioned after `last`; None
+    if it has ended or no process holds it."""
+    appender = yield from streams.resume_output(handle, output)
     if appender is None:
         return None
     answers = AnswerStream(appender)

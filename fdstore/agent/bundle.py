@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from functools import cached_property, lru_cache
 from typing import Any
 
 import msgspec
@@ -27,6 +28,9 @@ from fdstore.results.python_config import PythonSection
 from fdstore.store.processes.asks import AskSettings
 from fdstore.tools.catalogue import has_descriptors
 from fdstore.tools.clearing import ClearingConfig
+
+BUNDLES_KEPT = 32
+"""The bundles that are kept parsed: the attempts of a tree, and of others like it, have the same one."""
 
 _NEWER = ("Object contains unknown field", "Invalid enum value")
 """The beginnings of msgspec's messages for a program with keys or choices that this version does not have."""
@@ -47,7 +51,8 @@ class Program(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     `preload_root` that of the directory below which the model may name others, `tools_path` that of the
     directory that `python` is imported from if it is not installed (both count on the author's machine),
     `linked` maps aliases to programs, `export_root` is None or a path relative to where
-    the agent's process runs, `commands` what pipelines may run. `tree_limits` count in the root only.
+    the agent's process runs, `commands` what pipelines may run, `python_limits` the limits of run_python.
+    `tree_limits` count in the root only.
     """
 
     name: str
@@ -69,22 +74,16 @@ class Program(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     commands: tuple[str, ...] = ()
     limits: Limits = Limits()
     tree_limits: TreeLimits = TreeLimits()
-    # stored only if they are not the default: older workers then run the program, and bundles keep digests
-    prompt_cache: PromptCache | msgspec.UnsetType = msgspec.UNSET
-    context: ClearingConfig | msgspec.UnsetType = msgspec.UNSET
-    price: ModelPrice | msgspec.UnsetType = msgspec.UNSET
-    programs: PythonSection | msgspec.UnsetType = msgspec.UNSET
-
-    @property
-    def python_limits(self) -> PythonSection:
-        """Return the limits of run_python."""
-        return PythonSection() if isinstance(self.programs, msgspec.UnsetType) else self.programs
+    prompt_cache: PromptCache = True
+    clearing: ClearingConfig = ClearingConfig()
+    price: ModelPrice | None = None
+    python_limits: PythonSection = PythonSection()
 
     @property
     def ask(self) -> AskSettings:
         """Return the model that its code may ask: by default its own, at its price."""
         section = self.python_limits.ask
-        own_price = self.model_price if section.model in ("", self.model) else None
+        own_price = self.price if section.model in ("", self.model) else None
         return AskSettings(
             model=section.model or self.model,
             max_tokens=section.max_tokens,
@@ -95,27 +94,12 @@ class Program(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         )
 
     @property
-    def cache(self) -> PromptCache:
-        """Return whether the provider is to cache the prompts, and for how long."""
-        return True if isinstance(self.prompt_cache, msgspec.UnsetType) else self.prompt_cache
-
-    @property
-    def model_price(self) -> ModelPrice | None:
-        """Return what the model costs, if the program says so."""
-        return None if isinstance(self.price, msgspec.UnsetType) else self.price
-
-    @property
-    def clearing(self) -> ClearingConfig:
-        """Return when old results are cleared."""
-        return ClearingConfig() if isinstance(self.context, msgspec.UnsetType) else self.context
-
-    @property
     def fds_on(self) -> bool:
         """Return whether this agent has descriptors: asked for, or implied by a tool that works on them."""
         return has_descriptors(self.file_descriptor, self.tools)
 
 
-class Bundle(msgspec.Struct, frozen=True, kw_only=True):
+class Bundle(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A root program and the programs that it can reach through links, by name.
 
     `warnings` are for the author: they are neither stored nor part of the digest.
@@ -134,22 +118,32 @@ class Bundle(msgspec.Struct, frozen=True, kw_only=True):
                     where = f"bundle: programs.{name}.linked.{alias}"
                     raise InvalidProgram(where, f"there is no program {quoted(linked.key)} in it")
 
-    def to_json(self) -> str:
-        """Return this bundle as one JSON document; `from_json` gives an equal one, order included."""
-        return msgspec.json.encode({"root": self.root, "programs": self.programs}).decode()
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> Bundle:
-        """Return the bundle that `to_json` wrote. Raises `NewerFormat` for one of a newer version, with
-        keys or choices that this version does not have, `InvalidProgram` for anything else."""
+    @staticmethod
+    @lru_cache(BUNDLES_KEPT)
+    def from_json(text: str | bytes) -> Bundle:
+        """Return the bundle with this `json`. Raises `NewerFormat` for one of a newer version, with keys or
+        choices that this version does not have, `InvalidProgram` for anything else."""
         try:
-            return msgspec.json.decode(text, type=cls)
+            return msgspec.json.decode(text, type=Bundle)
         except msgspec.ValidationError as error:
             if str(error).startswith(_NEWER):
                 raise NewerFormat("the program", str(error)) from error
             raise InvalidProgram("bundle", f"is not a stored bundle: {error}") from error
         except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
             raise InvalidProgram("bundle", f"is not a stored bundle: {error}") from error
+
+    @cached_property
+    def json(self) -> str:
+        """This bundle as one JSON document; `from_json` returns an equal one, order included."""
+        return msgspec.json.encode({"root": self.root, "programs": self.programs}).decode()
+
+    @cached_property
+    def digest(self) -> str:
+        """8 hex digits that change when a program changes, and not with the order of its keys."""
+        # through JSON first: 7 and 7.0 days are equal limits, but only decoding writes them alike
+        stored = Bundle.from_json(self.json)
+        canonical = msgspec.json.encode({"root": stored.root, "programs": stored.programs}, order="sorted")
+        return hashlib.sha256(canonical).hexdigest()[:8]
 
     def exporting_below(self, directory: str) -> Bundle:
         """Return this bundle with every relative `export_root` below `directory`. For a store whose processes
@@ -161,13 +155,6 @@ class Bundle(msgspec.Struct, frozen=True, kw_only=True):
             for name, program in self.programs.items()
         }
         return msgspec.structs.replace(self, programs=programs)
-
-    def digest(self) -> str:
-        """Return 8 hex digits that change when a program changes, and not with the order of its keys."""
-        # through JSON first: 7 and 7.0 days are equal limits, but only decoding writes them alike
-        stored = Bundle.from_json(self.to_json())
-        canonical = msgspec.json.encode({"root": stored.root, "programs": stored.programs}, order="sorted")
-        return hashlib.sha256(canonical).hexdigest()[:8]
 
 
 prepare(Bundle)

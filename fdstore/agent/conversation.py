@@ -177,15 +177,18 @@ def encode_entry(entry: Entry) -> str:
     return msgspec.json.encode(entry).decode("utf-8")
 
 
-class _Turn:
-    """One answer, the results of its calls, and the notes after them. `taken` holds the ids sent for earlier
-    calls; the constructor adds its own. The API requires unique ids, and some providers repeat them."""
+class Turn:
+    """One answer, its calls with their results, and the notes after them. `taken` holds the ids sent for
+    earlier calls; the constructor adds its own. The API requires unique ids, and some providers repeat
+    them."""
 
     def __init__(self, number: int, answer: Assistant, taken: set[str]) -> None:
         self.answer = answer
         self.calls: list[ToolCall] = []
-        self.results: list[Result] = []
+        self.results: dict[str, Result] = {}
+        """The results by the keys of their calls."""
         self.notes: list[Note] = []
+        self._unanswered: defaultdict[str, deque[str]] = defaultdict(deque)
         times = Counter[str]()
         for block in answer.calls:
             id_ = block["id"]
@@ -198,13 +201,12 @@ class _Turn:
             taken.add(sent_id)
             malformed = answer.malformed.get(id_, "")
             self.calls.append(ToolCall(key, id_, block["name"], block["input"], malformed, sent_id))
+            self._unanswered[id_].append(key)
 
-    def answered(self) -> list[tuple[ToolCall, Result | None]]:
-        """Return the calls, each with its result, or None while it has none."""
-        results: defaultdict[str, deque[Result]] = defaultdict(deque)
-        for result in self.results:
-            results[result.call].append(result)
-        return [(call, results[call.id].popleft() if results[call.id] else None) for call in self.calls]
+    def add_result(self, result: Result) -> None:
+        """Add the result of the first call with its id that has none."""
+        if keys := self._unanswered[result.call]:
+            self.results[keys.popleft()] = result
 
     def content(self) -> list[dict[str, Any]]:
         """Return the blocks of the answer as they are sent to the API."""
@@ -219,38 +221,49 @@ class _Turn:
 
 class Conversation:
     """The records so far, and what follows from them for the next step. The first `inherited` records of a
-    fork come from another process: they are sent to the model, but do not count as own turns and tokens."""
+    fork come from another process: they are sent to the model, but do not count as own turns and tokens.
+
+    start            the first prompt, None before it
+    turns            the model's answers, with the results of their calls
+    own_turns        those that this process itself requested
+    is_held_back     whether the tools on descriptors are not offered yet
+    is_just_cleared  whether results were cleared after the last answer
+    """
 
     def __init__(self, entries: Iterable[Entry] = (), inherited: int = 0) -> None:
-        self.entries: list[Entry] = list(entries)
+        self.entries: list[Entry] = []
+        self.start: Start | None = None
+        self.turns: list[Turn] = []
+        self.own_turns: list[Turn] = []
+        self.is_held_back = False
+        self.is_just_cleared = False
         self._inherited = inherited
+        self._sent_ids: set[str] = set()
+        self._cleared_lines: dict[str, str] = {}
+        for entry in entries:
+            self.add(entry)
 
     def add(self, entry: Entry) -> None:
+        """Add the next record."""
+        match entry:
+            case Start() if self.start is None:
+                self.start, self.is_held_back = entry, entry.held_back
+            case Assistant():
+                turn = Turn(len(self.turns) + 1, entry, self._sent_ids)
+                self.turns.append(turn)
+                if len(self.entries) >= self._inherited:
+                    self.own_turns.append(turn)
+                self.is_just_cleared = False
+            case Result() if self.turns:
+                self.turns[-1].add_result(entry)
+            case Note() if self.turns:
+                self.turns[-1].notes.append(entry)
+            case Cleared():
+                self._cleared_lines |= entry.lines
+                self.is_just_cleared = True
+        if isinstance(entry, Offered):
+            self.is_held_back = False
         self.entries.append(entry)
-
-    @property
-    def start(self) -> Start | None:
-        return next((entry for entry in self.entries if isinstance(entry, Start)), None)
-
-    @property
-    def is_held_back(self) -> bool:
-        """Return whether the tools on descriptors are not offered yet."""
-        start = self.start
-        return (
-            start is not None
-            and start.held_back
-            and not any(isinstance(entry, Offered) for entry in self.entries)
-        )
-
-    @property
-    def turns(self) -> list[Assistant]:
-        """The model's answers."""
-        return [entry for entry in self.entries if isinstance(entry, Assistant)]
-
-    @property
-    def own_turns(self) -> list[Assistant]:
-        """The answers that this process itself requested."""
-        return [entry for entry in self.entries[self._inherited :] if isinstance(entry, Assistant)]
 
     @property
     def answer(self) -> list[Assistant]:
@@ -258,9 +271,9 @@ class Conversation:
         Empty before the first."""
         turns = self.own_turns
         first = len(turns) - 1
-        while first > 0 and turns[first - 1].is_paused:
+        while first > 0 and turns[first - 1].answer.is_paused:
             first -= 1
-        return turns[max(first, 0) :]
+        return [turn.answer for turn in turns[max(first, 0) :]]
 
     @property
     def text(self) -> str:
@@ -270,41 +283,27 @@ class Conversation:
     @property
     def tokens(self) -> int:
         """The tokens of its own answers."""
-        return sum(turn.tokens for turn in self.own_turns)
+        return sum(turn.answer.tokens for turn in self.own_turns)
 
     def open_calls(self) -> list[ToolCall]:
         """Return the tool calls of the last answer that have no result yet, in order."""
-        rounds = self._all_turns()
-        if not rounds or rounds[-1].answer.stop_reason != "tool_use":
+        if not self.turns or self.turns[-1].answer.stop_reason != "tool_use":
             return []
-        return [call for call, result in rounds[-1].answered() if result is None]
-
-    def _all_turns(self) -> list[_Turn]:
-        rounds: list[_Turn] = []
-        taken: set[str] = set()
-        for entry in self.entries:
-            match entry:
-                case Assistant():
-                    rounds.append(_Turn(len(rounds) + 1, entry, taken))
-                case Result() if rounds:
-                    rounds[-1].results.append(entry)
-                case Note() if rounds:
-                    rounds[-1].notes.append(entry)
-        return rounds
+        last = self.turns[-1]
+        return [call for call in last.calls if call.key not in last.results]
 
     def results(self) -> list[ShownResult]:
         """Return all results, in order, with those that were cleared since."""
         return [
             ShownResult(call.key, number, call.name, result.content, result.is_error, result.facts)
-            for number, turn in enumerate(self._all_turns(), 1)
-            for call, result in turn.answered()
-            if result is not None
+            for number, turn in enumerate(self.turns, 1)
+            for call in turn.calls
+            if (result := turn.results.get(call.key)) is not None
         ]
 
     def shown_results(self) -> list[ShownResult]:
         """Return the results that are sent as they were, in order."""
-        cleared = self._cleared_lines()
-        return [each for each in self.results() if each.key not in cleared]
+        return [each for each in self.results() if each.key not in self._cleared_lines]
 
     def read_parts(self) -> dict[str, ReadParts]:
         """Return what was read of each descriptor, see `results.coverage`. Preloaded texts that the first
@@ -312,25 +311,13 @@ class Conversation:
         preloads = [] if self.start is None else [self.start.preloads]
         return coverage([*preloads, *(result.facts for result in self.results())])
 
-    @property
-    def is_just_cleared(self) -> bool:
-        """Return whether results were cleared after the last answer."""
-        last = next((e for e in reversed(self.entries) if isinstance(e, (Cleared, Assistant))), None)
-        return isinstance(last, Cleared)
-
-    def _cleared_lines(self) -> dict[str, str]:
-        lines: dict[str, str] = {}
-        for entry in self.entries:
-            if isinstance(entry, Cleared):
-                lines |= entry.lines
-        return lines
-
     def messages(self) -> list[dict[str, Any]]:
         """Return the messages for the next request. Every call must have its result."""
-        start, cleared = self.start, self._cleared_lines()
-        messages: list[dict[str, Any]] = [{"role": "user", "content": start.content}] if start else []
+        messages: list[dict[str, Any]] = []
+        if self.start:
+            messages.append({"role": "user", "content": self.start.content})
         notes: list[dict[str, Any]] = []
-        for turn in self._all_turns():
+        for turn in self.turns:
             content = turn.content()
             if messages and messages[-1]["role"] == "assistant":
                 # the previous turn was paused and resent unchanged; this one continues it
@@ -339,9 +326,9 @@ class Conversation:
                 messages.append({"role": "assistant", "content": content})
             notes += [{"type": "text", "text": note.text} for note in turn.notes]
             results = [
-                _block(call, result, cleared.get(call.key))
-                for call, result in turn.answered()
-                if result is not None
+                _block(call, result, self._cleared_lines.get(call.key))
+                for call in turn.calls
+                if (result := turn.results.get(call.key)) is not None
             ]
             if results:
                 # a note on a turn without calls, such as a paused one, waits for the next results

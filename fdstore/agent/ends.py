@@ -4,7 +4,7 @@ limits that end it, and its last answer."""
 from __future__ import annotations
 
 import logging
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
@@ -12,6 +12,7 @@ from fdstore import end_reasons
 from fdstore.agent.conversation import Assistant, Conversation
 from fdstore.agent.program_limits import Limits
 from fdstore.errors import QuotaExceeded
+from fdstore.lifecycle import ProcessEnd
 from fdstore.store.contents import contents
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.wire.operation import Operation
@@ -22,29 +23,20 @@ FINAL = {"end_turn": 0, "stop_sequence": 0}
 """Exit codes of stop reasons that are a normal end; any other that ends the conversation is exit code 1."""
 
 
-class Finished(msgspec.Struct, frozen=True):
-    """End of the conversation: the final state of the process and the agent's last message."""
-
-    state: Literal["exited", "failed"]
-    exit_code: int | None
-    reason: str
-    answer: str
-
-
-class Waiting(msgspec.Struct, frozen=True):
+class AwaitedProcesses(msgspec.Struct, frozen=True):
     """Nothing to do until these processes have ended or `left_s` seconds have passed."""
 
-    children: tuple[str, ...]
+    processes: tuple[str, ...]
     left_s: float | None = None
 
 
-Outcome: TypeAlias = Finished | Waiting | None
+Outcome: TypeAlias = ProcessEnd | AwaitedProcesses | None
 
 
-def end_after(last: Assistant, text: str) -> Finished:
+def end_after(last: Assistant, text: str) -> ProcessEnd:
     """Return the end of a conversation with this last answer, which says `text`."""
     exit_code = FINAL.get(last.stop_reason or "", 1)
-    return Finished("exited", exit_code, "" if exit_code == 0 else f"stop_reason {last.stop_reason}", text)
+    return ProcessEnd("exited", exit_code, "" if exit_code == 0 else f"stop_reason {last.stop_reason}", text)
 
 
 def reached_limit(

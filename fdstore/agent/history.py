@@ -51,10 +51,11 @@ def read_history(keys: ProcessKeys, records: list[bytes]) -> Operation[History]:
     """Return the history of the process with this journal, in one round trip per process in its chain of
     forks. Raises `DamagedRecord`, and `NewerFormat` if its first record is of an unknown kind."""
     own = _entries(keys.process, records)
-    birth = own[0] if own and isinstance(own[0], (SpawnTask, ForkTask)) else SpawnTask(query="")
-    inherited = yield from _inherited(keys, birth, frozenset({keys.process}))
-    with decoding(f"the journal of process {keys.process}"):
-        return History(birth, inherited + _results_at_fork(birth, inherited), own)
+    if not (own and isinstance(own[0], ForkTask)):
+        birth = own[0] if own and isinstance(own[0], SpawnTask) else SpawnTask(query="")
+        return History(birth, [], own)
+    inherited = yield from _inherited(keys, own[0], frozenset({keys.process}))
+    return History(own[0], inherited, own)
 
 
 def _entries(process: str, records: list[bytes]) -> list[Entry]:
@@ -65,10 +66,9 @@ def _entries(process: str, records: list[bytes]) -> list[Entry]:
     return entries
 
 
-def _inherited(keys: ProcessKeys, birth: Task, seen: frozenset[str]) -> Operation[list[Entry]]:
-    """Return the records that a copy inherits, following the chain of forks; `seen` detects a cycle."""
-    if isinstance(birth, SpawnTask):
-        return []
+def _inherited(keys: ProcessKeys, birth: ForkTask, seen: frozenset[str]) -> Operation[list[Entry]]:
+    """Return the records that a copy inherits, with results for the calls that were open at the fork,
+    following the chain of forks; `seen` detects a cycle."""
     other = member_of(keys.tree, birth.of.encode())
     if other is None or other.process in seen:
         raise DamagedRecord(f"the journal of process {keys.process}", "it is a copy of itself, or of nothing")
@@ -78,17 +78,12 @@ def _inherited(keys: ProcessKeys, birth: Task, seen: frozenset[str]) -> Operatio
         raise DamagedRecord(f"the journal of process {other.process}", "it is missing; a copy needs it")
     first = entries[0]
     if isinstance(first, ForkTask):
-        before = yield from _inherited(other, first, seen | {other.process})
-        with decoding(f"the journal of process {other.process}"):
-            entries = before + _results_at_fork(first, before) + entries
-    return entries
+        entries = (yield from _inherited(other, first, seen | {other.process})) + entries
+    with decoding(f"the journal of process {keys.process}"):
+        return entries + _results_at_fork(birth, entries)
 
 
-def _results_at_fork(birth: Task, entries: list[Entry]) -> list[Entry]:
-    return open_call_results(birth, entries) if isinstance(birth, ForkTask) else []
-
-
-def open_call_results(birth: ForkTask, entries: list[Entry]) -> list[Entry]:
+def _results_at_fork(birth: ForkTask, entries: list[Entry]) -> list[Entry]:
     """Return a result for each call that was open at the fork: for the fork call itself, the copy's task."""
     return [
         Result(

@@ -31,9 +31,7 @@ def launch_root(
     prompt = query if query else program.user
     if not prompt:
         raise InvalidArgument("query", "say what the agent is to do: -p TEXT, -f FILE, or [prompt] user")
-    stored_program = processes.StoredProgram(
-        bundle.root, bundle.digest(), bundle.to_json(), program.model_price
-    )
+    stored_program = processes.StoredProgram(bundle.root, bundle.digest, bundle.json, program.price)
     handle = store.run(
         processes.open_root(
             store.prefix,

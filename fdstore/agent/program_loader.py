@@ -22,13 +22,13 @@ import msgspec
 from fdstore.agent import program_parser
 from fdstore.agent.bundle import Bundle, LinkedProgram, Program
 from fdstore.agent.program_checks import PATH_RULE, is_path
-from fdstore.agent.program_file import DEFAULT_MAX_TOKENS, ContextSection, PromptSection
+from fdstore.agent.program_file import DEFAULT_MAX_TOKENS, PromptSection
 from fdstore.agent.program_limits import Limits
 from fdstore.agent.program_parser import SHOWN_PATH, ProgramSource
 from fdstore.errors import InvalidArgument, InvalidProgram, TargetMissing, quoted
 from fdstore.results.config import FDConfig
-from fdstore.results.python_config import PythonSection
 from fdstore.tools.catalogue import BUILT_IN, FD_TOOLS
+from fdstore.tools.clearing import ClearingConfig
 
 __all__ = ["Bundle", "Limits", "LinkedProgram", "LoadedFile", "Program", "load", "load_files"]
 
@@ -119,10 +119,10 @@ def _load_file(source: ProgramSource) -> LoadedFile:
         name=program_parser.stem_name(path) if file.program.name is None else file.program.name,
         model=file.model.name,
         provider=file.model.provider,
-        prompt_cache=msgspec.UNSET if file.model.prompt_cache is True else file.model.prompt_cache,
-        price=msgspec.UNSET if file.model.price is None else file.model.price.as_record(),
-        context=msgspec.UNSET if file.context == ContextSection() else file.context,
-        programs=msgspec.UNSET if file.python == PythonSection() else file.python,
+        prompt_cache=file.model.prompt_cache,
+        price=None if file.model.price is None else file.model.price.as_record(),
+        clearing=msgspec.convert(file.context, ClearingConfig, from_attributes=True),
+        python_limits=file.python,
         give_up_seconds=file.model.give_up_seconds,
         description=file.program.description,
         system=_system_prompt(file.prompt, path),

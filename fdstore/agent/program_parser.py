@@ -155,6 +155,8 @@ _AT = " - at `$"
 _LINK = "linked_programs[...]"
 """The name in msgspec's paths of a value of a dict that has typed values."""
 
+_NO_SECTION = "must be a table, written as a [section]"
+
 _POLICY = "file_descriptor.tool[...]"
 
 NOUNS: Mapping[str, str] = {
@@ -181,9 +183,11 @@ def _explain(error: msgspec.ValidationError, table: dict[str, Any], kind: type[m
     problem, _, path = message.rpartition(_AT) if _AT in message else (message, "", "")
     key = _path(path)
     if key.startswith(_LINK):
-        return _wrong_link(table["linked_programs"])
+        problem = "must be a path, or a table { path, description }"
+        return _wrong_value("linked_programs", table["linked_programs"], LinkedEntry, problem)
     if key.startswith(_POLICY):
-        return _wrong_policy(table["file_descriptor"]["tool"])
+        policies = table["file_descriptor"]["tool"]
+        return _wrong_value("file_descriptor.tool", policies, ToolPolicy, _NO_SECTION)
     if missing := re.fullmatch(r"Object missing required field `(.+)`", problem):
         return InvalidKey(_joined(key, missing[1]), MISSING)
     if problem.startswith("Invalid enum value"):
@@ -191,7 +195,7 @@ def _explain(error: msgspec.ValidationError, table: dict[str, Any], kind: type[m
     if wrong := re.fullmatch(r"Expected `([^`]+)`(?:, got `(.+)`| (.+))", problem):
         expected = " or ".join(NOUNS.get(noun, noun) for noun in wrong[1].split(" | ") if noun != "null")
         if expected == "a table" and "." not in key:
-            return InvalidKey(key, "must be a table, written as a [section]")
+            return InvalidKey(key, _NO_SECTION)
         got = f", not {NOUNS.get(wrong[2], wrong[2])}" if wrong[2] else f" {wrong[3]}"
         return InvalidKey(key, f"must be {expected}{got}")
     return InvalidKey(key, problem)
@@ -224,34 +228,21 @@ def _unknown_key(table: dict[str, Any], kind: type[msgspec.Struct]) -> InvalidKe
     return None
 
 
-def _wrong_link(links: dict[str, Any]) -> InvalidKey:
-    """Find the link that cannot be converted, which msgspec does not name."""
-    for alias, entry in links.items():
-        where = f"linked_programs.{show_key(alias)}"
-        if isinstance(entry, str):
-            continue
-        if not isinstance(entry, dict):
-            return InvalidKey(where, "must be a path, or a table { path, description }")
+def _wrong_value(where: str, table: dict[str, Any], kind: type[msgspec.Struct], problem: str) -> InvalidKey:
+    """Find the value of a dict of `kind` that cannot be converted, which msgspec does not name; `problem` is
+    that of one that is no table."""
+    for name, value in table.items():
+        key = f"{where}.{show_key(name)}"
+        if not isinstance(value, dict):
+            if kind is LinkedEntry and isinstance(value, str):
+                continue
+            return InvalidKey(key, problem)
         try:
-            msgspec.convert(entry, LinkedEntry)
+            msgspec.convert(value, kind)
         except msgspec.ValidationError as error:
-            found = _explain(error, entry, LinkedEntry)
-            return InvalidKey(f"{where}.{found.key}", found.problem)
-    raise AssertionError("every link can be converted")
-
-
-def _wrong_policy(policies: dict[str, Any]) -> InvalidKey:
-    """Find the policy of a tool that cannot be converted, which msgspec does not name."""
-    for name, policy in policies.items():
-        where = f"file_descriptor.tool.{show_key(name)}"
-        if not isinstance(policy, dict):
-            return InvalidKey(where, "must be a table, written as a [section]")
-        try:
-            msgspec.convert(policy, ToolPolicy)
-        except msgspec.ValidationError as error:
-            found = _explain(error, policy, ToolPolicy)
-            return InvalidKey(f"{where}.{found.key}", found.problem)
-    raise AssertionError("every policy can be converted")
+            found = _explain(error, value, kind)
+            return InvalidKey(f"{key}.{found.key}", found.problem)
+    raise AssertionError("every value can be converted")
 
 
 def _not_one_of(key: str, table: dict[str, Any], kind: type[msgspec.Struct]) -> str:

@@ -66,14 +66,13 @@ def question_bundle(
     """Return the program of the agent. `ask_model` answers the questions of its code, by default its own
     model does."""
     own = None if not ask_model or ask_price is None else PriceSection.of(ask_price)
-    section = PythonSection(ask=AskSection(model=ask_model or "", price=own))
     program = Program(
         name=NAME,
         model=model,
         system=SYSTEM,
         tools=TOOLS,
-        price=msgspec.UNSET if price is None else price,
-        programs=msgspec.UNSET if section == PythonSection() else section,
+        price=price,
+        python_limits=PythonSection(ask=AskSection(model=ask_model or "", price=own)),
     )
     return Bundle(root=NAME, programs={NAME: program})
 
@@ -131,7 +130,7 @@ def launch_question(
     holder has what it has made. Raises `Fenced` (the holder has ended), `SpawnLimit`."""
     texts = [each for each in holder.list() if each.kind == "text"]
     program = bundle.programs[bundle.root]
-    stored = processes.StoredProgram(bundle.root, bundle.digest(), bundle.to_json(), program.model_price)
+    stored = processes.StoredProgram(bundle.root, bundle.digest, bundle.json, program.price)
     handle = store.run(processes.create_child(holder.handle, None, program=stored))
     preload = [each.fd for each in texts] if len(texts) <= SHOWN_TEXTS else []
     task = SpawnTask(query=task_text(question, texts, earlier, variables), preload=preload, hands_back=True)

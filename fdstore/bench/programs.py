@@ -307,10 +307,10 @@ def running(
     until it has ended, and check what its program has `printed`: how many asks it made."""
     python = PythonSection(ask=AskSection(model="any", at_once=at_once))
     reader = Program(
-        name="reader", model="any", system="You are a reader.", tools=("run_python",), programs=python
+        name="reader", model="any", system="You are a reader.", tools=("run_python",), python_limits=python
     )
     bundle = Bundle(root="reader", programs={"reader": reader})
-    program = processes.StoredProgram("reader", bundle.digest(), bundle.to_json())
+    program = processes.StoredProgram("reader", bundle.digest, bundle.json)
     name = tree_limits.fresh_name("reader")
     root = Process(
         stage.store,

@@ -84,7 +84,7 @@ def spawning(stage: BenchStage, monitor: CommandMonitor, parent: Process) -> Lap
     bundle = Bundle(
         root="reader", programs={"reader": Program(name="reader", model="any", tools=("read_fd",))}
     )
-    program = processes.StoredProgram("reader", bundle.digest(), bundle.to_json())
+    program = processes.StoredProgram("reader", bundle.digest, bundle.json)
     task = encode_task(SpawnTask(query="Read.", preload=fds))
     dispatcher = Dispatcher(stage.url, prefix=stage.store.prefix)
 

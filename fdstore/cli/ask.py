@@ -263,7 +263,7 @@ def _earlier(store: Store, holder: Process) -> list[Earlier]:
 
 def _variables(store: Store, holder: Process) -> list[str]:
     """Return the names of the variables that earlier questions have left, those that can be read here."""
-    from fdstore.interpreter.events import Limits, UnreadableState
+    from fdstore.interpreter.events import CallLimits, UnreadableState
     from fdstore.interpreter.prelude import NAMES as BUILT_IN
     from fdstore.interpreter.session import Session as Interpreter
     from fdstore.store.processes import python_state
@@ -272,7 +272,7 @@ def _variables(store: Store, holder: Process) -> list[str]:
     if state is None:
         return []
     try:
-        session = Interpreter(Limits(), state=state)
+        session = Interpreter(CallLimits(), state=state)
     except UnreadableState:
         return []
     try:

@@ -12,5 +12,5 @@
     confinement.py     the sandbox around them
 
 The interpreter is Monty (`pydantic-monty`, of the extra `python`), which is imported with the first session.
-This package uses neither the store nor the network: the caller answers each `Call` of a program.
+This package uses neither the store nor the network: the caller answers each `HostCall` of a program.
 """

@@ -40,7 +40,7 @@ Exceptions = Literal[
 """The exceptions that an answer can raise in the code."""
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class CallLimits(msgspec.Struct, frozen=True, kw_only=True):
     """The limits of one call, over all its snapshots. Code can catch none of them but `recursion`.
 
     seconds       processor time of the interpreter; waiting is not counted
@@ -57,7 +57,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     calls: int = 10_000
 
 
-class Call(msgspec.Struct, frozen=True):
+class HostCall(msgspec.Struct, frozen=True):
     """A host function was called; answer with `resume`."""
 
     number: int
@@ -96,7 +96,7 @@ class Failed(msgspec.Struct, frozen=True):
         return not self.keeps_session and not self.limit
 
 
-Event = Call | Waiting | Finished | Failed
+Event = HostCall | Waiting | Finished | Failed
 
 
 class Raise(msgspec.Struct, frozen=True):

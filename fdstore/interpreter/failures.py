@@ -24,7 +24,7 @@ from typing import Any
 import msgspec
 
 from fdstore.interpreter import prelude
-from fdstore.interpreter.events import Limit, Limits
+from fdstore.interpreter.events import CallLimits, Limit
 from fdstore.interpreter.rewrite import parse
 
 MAX_MESSAGE = 4000
@@ -51,7 +51,7 @@ _ONE_ARGUMENT = "exceptions can only be called with zero or one string argument"
 _STALLED = "asyncio scheduler stalled"
 
 
-class Program(msgspec.Struct, frozen=True):
+class FailedCode(msgspec.Struct, frozen=True):
     """The code that failed, and what is known of its session.
 
     feed       the number of the code among what was fed; own_feeds are ours
@@ -98,7 +98,7 @@ def host_repr(value: Any, most: int) -> str:
         return f"<{type(value).__name__}: {error}>"
 
 
-def describe(error: Any, program: Program) -> tuple[bool, str]:
+def describe(error: Any, failed: FailedCode) -> tuple[bool, str]:
     """Return whether the program only ended itself, as by `exit()`, and the text of the failure."""
     kind, _, message = str(error).partition(": ")
     if not hasattr(error, "display"):
@@ -107,16 +107,16 @@ def describe(error: Any, program: Program) -> tuple[bool, str]:
         kind, message = "SyntaxError", str(error)
     if kind == "SystemExit" and message in ("", "0", "None"):
         return True, ""
-    kind, message, hints = _explain(kind, message, program)
+    kind, message, hints = _explain(kind, message, failed)
     lines = [
-        *_traceback(error, program),
+        *_traceback(error, failed),
         f"{kind}: {_cut(message, MAX_MESSAGE)}" if message else kind,
         *hints,
     ]
     return False, "\n".join(lines)
 
 
-def describe_stop(limit: Limit, limits: Limits, program: Program, error: Exception | None) -> str:
+def describe_stop(limit: Limit, limits: CallLimits, failed: FailedCode, error: Exception | None) -> str:
     """Return the text for a program that was ended."""
     match limit:
         case "seconds":
@@ -138,21 +138,21 @@ def describe_stop(limit: Limit, limits: Limits, program: Program, error: Excepti
         case _:
             what = "The interpreter ended unexpectedly."
             advice = "Do the work in smaller steps, and what failed in another way."
-    traceback = _traceback(error, program) if error is not None else []
+    traceback = _traceback(error, failed) if error is not None else []
     return "\n".join([*traceback, f"{what} It was ended; variables are as before the call. {advice}".strip()])
 
 
-def _traceback(error: Any, program: Program) -> list[str]:
+def _traceback(error: Any, failed: FailedCode) -> list[str]:
     if not hasattr(error, "traceback"):
         return []
-    code = program.code.splitlines()
-    own = {_file(feed) for feed in program.own_feeds}
+    code = failed.code.splitlines()
+    own = {_file(feed) for feed in failed.own_feeds}
     frames: list[list[str]] = []
     for frame in error.traceback():
         if frame.filename in own:
             continue
         function = f", in {frame.function_name}" if frame.function_name else ""
-        if frame.filename == _file(program.feed):
+        if frame.filename == _file(failed.feed):
             frames.append([f"  line {frame.line}{function}"])
             if 0 < frame.line <= len(code):
                 frames[-1].append(f"    {_cut(code[frame.line - 1].strip(), MAX_LINE)}")
@@ -176,7 +176,7 @@ def _cut(text: str, most: int) -> str:
     return f"{text[: most // 2]} ... {text[-most // 2 :]}"
 
 
-def _explain(kind: str, message: str, program: Program) -> tuple[str, str, list[str]]:
+def _explain(kind: str, message: str, failed: FailedCode) -> tuple[str, str, list[str]]:
     """Return type and text of the exception, in words of ours where they are the interpreter's, and hints."""
     if message.startswith((_PARSER, "Wildcard imports")):
         lacking = message.removeprefix(_PARSER)
@@ -185,7 +185,7 @@ def _explain(kind: str, message: str, program: Program) -> tuple[str, str, list[
     if message.startswith(_INTERNAL):
         kind, message = "RuntimeError", message.removeprefix(_INTERNAL)
     if message.startswith(_ONE_ARGUMENT):
-        at = _lines_of_raise(program.code)
+        at = _lines_of_raise(failed.code)
         where = f" (see line {', '.join(map(str, at))})" if at else ""
         what = f"an exception takes one str here{where}"
         return "TypeError", what, ["For instance: raise ValueError(f'{x}')"]
@@ -193,7 +193,7 @@ def _explain(kind: str, message: str, program: Program) -> tuple[str, str, list[
         what = "this awaits what was called in an earlier run_python, and it never comes"
         return "RuntimeError", what, ["Make the call where it is awaited: await ask(...)."]
     if found := re.match(r"name '(\w+)' is not defined", message):
-        return kind, message, _unknown_name(found[1], program)
+        return kind, message, _unknown_name(found[1], failed)
     if found := re.match(r"No module named '([\w.]+)'|cannot import name '\w+' from '([\w.]+)'", message):
         return kind, message.removesuffix(" (unknown location)"), _unknown_module(found[1] or found[2])
     if found := re.match(r"module '(\w+)' has no attribute '(\w+)'", message):
@@ -321,11 +321,11 @@ _MESSAGES = {
 }
 
 
-def _unknown_name(name: str, program: Program) -> list[str]:
+def _unknown_name(name: str, failed: FailedCode) -> list[str]:
     if hint := _hint(_NAMES, name):
         return hint
-    known = {*prelude.NAMES, *(function.partition(".")[0] for function in program.functions)}
-    if close := get_close_matches(name, [*known, *_names_in(program.code), *dir(builtins)], 3):
+    known = {*prelude.NAMES, *(function.partition(".")[0] for function in failed.functions)}
+    if close := get_close_matches(name, [*known, *_names_in(failed.code), *dir(builtins)], 3):
         return [f"Similar names: {', '.join(close)}."]
     return [f"There are: {', '.join(sorted(known))}."]
 

@@ -18,7 +18,7 @@ import keyword
 from collections.abc import Sequence
 
 HOST = "_fdstore_"
-"""Names of host functions begin with it; the rest of the name, with one underscore, is that of the `Call`."""
+"""Names of host functions begin with it; the rest, with one underscore, is the name of the `HostCall`."""
 
 NAMES = ("fd", "fds", "create", "ask", "spawn", "pipe", "Text", "Hit")
 """The names of every program, beside the user's functions."""

@@ -58,7 +58,7 @@ def _child(pid: int) -> int | None:
     return int(children[0]) if children else None
 
 
-class Watch:
+class LimitWatch:
     """Calls functions regularly on a thread, which lives while there are any. A function ends with False."""
 
     def __init__(self) -> None:
@@ -88,12 +88,12 @@ class Watch:
                     return
 
 
-watch = Watch()
+watch = LimitWatch()
 
 
 def _renew() -> None:
     global watch
-    watch = Watch()
+    watch = LimitWatch()
 
 
 os.register_at_fork(after_in_child=_renew)

@@ -1,9 +1,9 @@
 """One session of the interpreter: fed with code, answered, dumped and loaded.
 
-    feed(code) -> Call      a function of the host was called         resume(answer), or resume(LATER)
-               -> Waiting   every task awaits calls answered LATER    settle({number: answer}), or dump
-               -> Finished  the code has ended                        feed, or dump
-               -> Failed    it raised, or passed a limit              feed or dump, if keeps_session
+    feed(code) -> HostCall   a function of the host was called         resume(answer), or resume(LATER)
+               -> Waiting    every task awaits calls answered LATER    settle({number: answer}), or dump
+               -> Finished   the code has ended                        feed, or dump
+               -> Failed     it raised, or passed a limit              feed or dump, if keeps_session
 
 The interpreter runs one task at a time, so the same code from the same state, with the same answers, makes
 the same calls in the same order. They are numbered 0, 1, 2... in it, over all snapshots of a call: the
@@ -27,14 +27,14 @@ from fdstore.interpreter import dumps, failures, pool, prelude, processor_time
 from fdstore.interpreter.events import (
     LATER,
     Answer,
-    Call,
+    CallLimits,
     Event,
     Failed,
     Finished,
+    HostCall,
     InterpreterEnded,
     Later,
     Limit,
-    Limits,
     Raise,
     StateTooLarge,
     UnreadableState,
@@ -51,7 +51,7 @@ CLOCKS = frozenset({"time.time", "datetime.now", "date.today"})
 SLEEPS = frozenset({"time.sleep", "asyncio.sleep"})
 
 MAX_SUSPENSIONS = 1 << 40
-"""The interpreter's own limit of calls begins again with a snapshot; `Limits.calls` is ours."""
+"""The interpreter's own limit of calls begins again with a snapshot; `CallLimits.calls` is ours."""
 
 LOOKUPS_PER_CALL = 20
 """Programs may look up so many unknown names for each of their `calls`: a look-up asks the host, too."""
@@ -76,7 +76,7 @@ class Session:
 
     def __init__(
         self,
-        limits: Limits | None = None,
+        limits: CallLimits | None = None,
         *,
         functions: Sequence[str] = (),
         state: bytes | None = None,
@@ -84,7 +84,7 @@ class Session:
         seed: int = 0,
     ) -> None:
         prelude.check_functions(functions)
-        self.limits = limits or Limits()
+        self.limits = limits or CallLimits()
         self._seed = seed
         self._suspended: Any = None
         self._ended: Limit | None = None
@@ -154,7 +154,7 @@ class Session:
         return self._waiting()
 
     def resume(self, answer: Answer | Later) -> Event:
-        """Answer the `Call`. Raises TypeError for an answer of a type that code cannot have."""
+        """Answer the `HostCall`. Raises TypeError for an answer of a type that code cannot have."""
         self._require(suspended=True)
         if not self._calling:
             raise RuntimeError("there is no call to answer; settle() answers those of a Waiting")
@@ -174,7 +174,7 @@ class Session:
         """Answer some or all calls of a `Waiting`, by number. Others than these are ignored."""
         self._require(suspended=True)
         if self._calling:
-            raise RuntimeError("a Call is answered with resume()")
+            raise RuntimeError("a HostCall is answered with resume()")
         if self._blocked is not None:
             if self._blocked not in answers:
                 return self._waiting()
@@ -425,11 +425,11 @@ class Session:
                     step = stop.resume
                 case _:
                     called = self._called(stop)
-                    if isinstance(called, Call | Failed):
+                    if isinstance(called, HostCall | Failed):
                         return called
                     step = called
 
-    def _called(self, call: Any) -> Call | Failed | Step:
+    def _called(self, call: Any) -> HostCall | Failed | Step:
         """Return the event of a call, or how the interpreter goes on without the host."""
         name = call.function_name
         if not call.is_os_function:
@@ -458,12 +458,12 @@ class Session:
 
     def _host_call(
         self, call: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Call | Failed:
+    ) -> HostCall | Failed:
         if self._number == self.limits.calls:
             return self._stopped("calls")
         self._suspended, self._calling = call, True
         self._number += 1
-        return Call(self._number - 1, name, args, kwargs)
+        return HostCall(self._number - 1, name, args, kwargs)
 
     def _value(self, output: Any) -> str | None:
         if output is None or self._has_repr:
@@ -474,14 +474,14 @@ class Session:
         limit = self._ended or failures.limit_of(error)
         if limit is not None or failures.is_crash(error) or self._process.ended:
             return self._stopped(limit or "", error)
-        program = failures.Program(self._code, self._feeds - 1, self._own_feeds, self._functions)
-        ended, text = failures.describe(error, program)
+        failed = failures.FailedCode(self._code, self._feeds - 1, self._own_feeds, self._functions)
+        ended, text = failures.describe(error, failed)
         return Finished(None) if ended else Failed(text, keeps_session=True)
 
     def _stopped(self, limit: Limit, error: Exception | None = None) -> Failed:
         self.close()
-        program = failures.Program(self._code, self._feeds - 1, self._own_feeds, self._functions)
-        return Failed(failures.describe_stop(limit, self.limits, program, error), False, limit)
+        failed = failures.FailedCode(self._code, self._feeds - 1, self._own_feeds, self._functions)
+        return Failed(failures.describe_stop(limit, self.limits, failed, error), False, limit)
 
 
 def _name(call: Any) -> str:

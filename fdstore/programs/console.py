@@ -20,7 +20,7 @@ import msgspec
 
 from fdstore.interpreter.events import Answer, Event, Failed, InterpreterEnded, Waiting
 from fdstore.programs.course import ENDED, drive, open_session, state_after
-from fdstore.programs.host import Host, Pending, Starters
+from fdstore.programs.host import Host, PendingCalls, Starters
 from fdstore.results.context import Context
 from fdstore.store.processes import python_state, waiting
 from fdstore.wire.operation import Disk, Operation, new_op
@@ -93,7 +93,7 @@ class Console:
         limits = context.python.limits_under(handle.limits)
         opened = yield Disk(lambda: open_session(limits, names, state, None, seed))
         session = opened.session
-        host = (Host if self._keeps else _Unrecorded)(context, self._starters, run_id, {}, Pending())
+        host = (Host if self._keeps else _Unrecorded)(context, self._starters, run_id, {}, PendingCalls())
         try:
             with context.watch(session.kill):
                 event: Event = yield Disk(lambda: session.feed(code))

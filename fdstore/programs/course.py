@@ -19,18 +19,18 @@ from fdstore.elements.render import python_result
 from fdstore.errors import DamagedRecord
 from fdstore.interpreter.events import (
     Answer,
-    Call,
+    CallLimits,
     Event,
     Failed,
     Finished,
+    HostCall,
     InterpreterEnded,
-    Limits,
     StateTooLarge,
     UnreadableState,
     Waiting,
 )
 from fdstore.interpreter.session import Session
-from fdstore.programs.host import Host, Pending, Starters, cancel_all
+from fdstore.programs.host import Host, PendingCalls, Starters, cancel_all
 from fdstore.results.context import Context
 from fdstore.results.tool_outcome import Started, ToolOutcome, ToolResult
 from fdstore.results.wrapping import exceeds_threshold, wrap_text
@@ -56,7 +56,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     """A call that waits, as it is stored: the interpreter, and what it waits for."""
 
     interpreter: bytes
-    pending: Pending
+    pending: PendingCalls
 
 
 def run_call(context: Context, starters: Starters, code: str, run_id: str) -> Operation[ToolOutcome]:
@@ -97,7 +97,7 @@ def _run(
     running = state.call
     if running is None:
         running = yield from python_state.begin(handle, run_id, secrets.randbits(53))
-    pending, interpreter = Pending(), None
+    pending, interpreter = PendingCalls(), None
     if running.snapshot is not None:
         stored = _decode(context, running.snapshot)
         pending, interpreter = stored.pending, stored.interpreter
@@ -110,7 +110,7 @@ def _run(
         )
         session = opened.session
         if not opened.is_restored:
-            pending = Pending()
+            pending = PendingCalls()
         host = Host(context, starters, run_id, running.recorded, pending)
         with context.watch(session.kill):
             event: Event = yield Disk(session.restored if opened.is_restored else lambda: session.feed(code))
@@ -156,7 +156,7 @@ def _held(held: ExitStack, opened: Opened) -> Opened:
 
 
 def open_session(
-    limits: Limits, functions: Sequence[str], state: bytes | None, snapshot: bytes | None, seed: int
+    limits: CallLimits, functions: Sequence[str], state: bytes | None, snapshot: bytes | None, seed: int
 ) -> Opened:
     """Open the session of a call. A snapshot or a state that this version of the interpreter cannot read is
     left: then the call is repeated, or begins without the variables of earlier ones."""
@@ -178,7 +178,7 @@ def drive(
 ) -> Operation[Finished | Failed | Waiting]:
     """Answer the calls of the code until it is over, or waits for what `settle` has no answers to."""
     while not isinstance(event, Finished | Failed):
-        if isinstance(event, Call):
+        if isinstance(event, HostCall):
             answer = yield from host.answer(event)
             event = yield Disk(partial(session.resume, answer))
         elif answers := (yield from settle(event)):

@@ -20,11 +20,11 @@ import msgspec
 
 from fdstore import end_reasons
 from fdstore.errors import CallInterrupted, FDStoreError, InvalidArgument, NotFound, TooLarge, quoted
-from fdstore.interpreter.events import LATER, Answer, Call, Raise, Waiting
+from fdstore.interpreter.events import LATER, Answer, HostCall, Raise, Waiting
 from fdstore.lifecycle import ENDED
-from fdstore.programs import views
+from fdstore.programs import text_refs
 from fdstore.programs.refusals import NotForCode
-from fdstore.programs.views import View
+from fdstore.programs.text_refs import TextRef
 from fdstore.results.context import Context
 from fdstore.store.clock import redis_now
 from fdstore.store.contents import contents, descriptors
@@ -52,9 +52,10 @@ class Starters(msgspec.Struct, frozen=True):
     pipe: Callable[[list[str], str | None, str], Operation[str]]
 
 
-class Pending(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class PendingCalls(msgspec.Struct, kw_only=True, omit_defaults=True):
     """The waits of a run, as stored with its snapshot: the asks that were begun, the calls of outside
-    functions, the process that each other call waits for, and the lanes that answer the asks."""
+    functions, the process that each other call waits for, and the lanes that answer the asks. `slept_s` is
+    how far its clock was moved by sleeping."""
 
     asked: list[int] = []
     outside: list[int] = []
@@ -71,7 +72,8 @@ class _Kept(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Host:
-    """Answers the calls of one run. `recorded` are the answers to repeat, by the numbers of the calls."""
+    """Answers the calls of one run. `recorded` are the answers to repeat, by the numbers of the calls;
+    `pending` are its waits, which go on here."""
 
     def __init__(
         self,
@@ -79,7 +81,7 @@ class Host:
         starters: Starters,
         run_id: str,
         recorded: Mapping[int, bytes],
-        pending: Pending,
+        pending: PendingCalls,
     ) -> None:
         self._context = context
         self._handle = context.handle
@@ -88,12 +90,8 @@ class Host:
         self._run_id = run_id
         self._recorded = dict(recorded)
         self._unsaved: dict[int, bytes] = {}
-        self._views: dict[str, View] = {}
-        self._asked = list(pending.asked)
-        self._outside = list(pending.outside)
-        self._processes = dict(pending.processes)
-        self._lanes = list(pending.lanes)
-        self._slept_s = pending.slept_s
+        self._text_refs: dict[str, TextRef] = {}
+        self.pending = pending
         self._unasked: list[Ask] = []
         self._functions: dict[str, Callable[..., Operation[Any]]] = {
             "_fd": self._fd,
@@ -110,18 +108,7 @@ class Host:
             "sleep": self._sleep,
         }
 
-    @property
-    def pending(self) -> Pending:
-        """The waits of the run."""
-        return Pending(
-            asked=self._asked,
-            outside=self._outside,
-            processes=self._processes,
-            lanes=self._lanes,
-            slept_s=self._slept_s,
-        )
-
-    def answer(self, call: Call) -> Operation[Answer]:
+    def answer(self, call: HostCall) -> Operation[Answer]:
         """Answer a call, or return `LATER`. What is wrong with it is an exception in the code; errors that
         the code could do nothing about are raised here."""
         if (known := self._recorded.get(call.number)) is not None:
@@ -155,41 +142,41 @@ class Host:
     def _slot(self, number: int) -> str:
         return f"{self._run_id}/{number}"
 
-    def _view(self, ref: object) -> Operation[View]:
+    def _text_ref(self, ref: object) -> Operation[TextRef]:
         """Return a text. One that stays as it is is looked up once."""
-        if isinstance(ref, str) and (view := self._views.get(ref)) is not None:
-            return view
-        view = yield from views.look_up(self._handle, ref)
-        if view.is_fixed:
-            self._views[view.ref] = view
-        return view
+        if isinstance(ref, str) and (text_ref := self._text_refs.get(ref)) is not None:
+            return text_ref
+        text_ref = yield from text_refs.look_up(self._handle, ref)
+        if text_ref.is_fixed:
+            self._text_refs[text_ref.ref] = text_ref
+        return text_ref
 
     def _fd(self, number: int, ref: object) -> Operation[dict[str, Any]]:
-        view = yield from views.look_up(self._handle, ref)
-        self._keep(number, _Kept(view.facts))
-        return view.facts
+        text_ref = yield from text_refs.look_up(self._handle, ref)
+        self._keep(number, _Kept(text_ref.facts))
+        return text_ref.facts
 
     def _fds(self, number: int) -> Operation[list[dict[str, Any]]]:
         found = yield from descriptors.list_fds(self._handle)
-        facts = [views.whole(each).facts for each in found]
+        facts = [text_refs.whole(each).facts for each in found]
         self._keep(number, _Kept(facts))
         return facts
 
-    def _from(self, number: int, ref: object, find: Callable[[View], Operation[Any]]) -> Operation[Any]:
+    def _from(self, number: int, ref: object, find: Callable[[TextRef], Operation[Any]]) -> Operation[Any]:
         """Return what `find` reads from a text."""
-        view = yield from self._view(ref)
-        answer = yield from find(view)
-        if not view.is_fixed:
+        text_ref = yield from self._text_ref(ref)
+        answer = yield from find(text_ref)
+        if not text_ref.is_fixed:
             self._keep(number, _Kept(answer))
         return answer
 
-    def _read(self, number: int, ref: object, unit: views.Unit, first: int, last: int) -> Operation[str]:
+    def _read(self, number: int, ref: object, unit: text_refs.Unit, first: int, last: int) -> Operation[str]:
         limit = self._config.max_text_bytes
-        if unit not in get_args(views.Unit):
-            raise InvalidArgument("unit", f"{quoted(unit)} is none of {', '.join(get_args(views.Unit))}")
+        if unit not in get_args(text_refs.Unit):
+            raise InvalidArgument("unit", f"{quoted(unit)} is none of {', '.join(get_args(text_refs.Unit))}")
 
-        def find(view: View) -> Operation[str]:
-            return views.read(self._handle, view, unit, first, last, limit)
+        def find(text_ref: TextRef) -> Operation[str]:
+            return text_refs.read(self._handle, text_ref, unit, first, last, limit)
 
         text: str = yield from self._from(number, ref, find)
         return text
@@ -200,19 +187,19 @@ class Host:
         if not isinstance(pattern, str):
             raise InvalidArgument("pattern", f"a str is needed, not {pattern!r}")
 
-        def find(view: View) -> Operation[list[dict[str, Any]]]:
-            return views.search(
-                self._handle, view, pattern, max_matches, ignore_case=ignore_case, context=context
+        def find(text_ref: TextRef) -> Operation[list[dict[str, Any]]]:
+            return text_refs.search(
+                self._handle, text_ref, pattern, max_matches, ignore_case=ignore_case, context=context
             )
 
         hits: list[dict[str, Any]] = yield from self._from(number, ref, find)
         return hits
 
     def _split(self, number: int, ref: object, unit: SplitUnit, size: int) -> Operation[list[dict[str, Any]]]:
-        def find(view: View) -> Operation[list[dict[str, Any]]]:
-            parts = yield from views.split(self._handle, view, unit, size)
-            if view.is_fixed:
-                self._views.update({part.ref: part for part in parts})
+        def find(text_ref: TextRef) -> Operation[list[dict[str, Any]]]:
+            parts = yield from text_refs.split(self._handle, text_ref, unit, size)
+            if text_ref.is_fixed:
+                self._text_refs.update({part.ref: part for part in parts})
             return [part.facts for part in parts]
 
         facts: list[dict[str, Any]] = yield from self._from(number, ref, find)
@@ -232,16 +219,16 @@ class Host:
             name="" if name is None else name_id(name),
             call_id=self._slot(number),
         )
-        return views.whole(descriptor).facts
+        return text_refs.whole(descriptor).facts
 
     def _clock(self, number: int) -> Operation[float]:
-        now_s = (yield from redis_now()) + self._slept_s
+        now_s = (yield from redis_now()) + self.pending.slept_s
         self._keep(number, _Kept(now_s))
         return now_s
 
     def _sleep(self, number: int, seconds: float) -> Operation[None]:
         # nothing that code can see happens meanwhile, so its clock alone goes on
-        self._slept_s += min(max(0.0, seconds), MAX_SLEEP_S)
+        self.pending.slept_s += min(max(0.0, seconds), MAX_SLEEP_S)
         return None
         yield
 
@@ -257,7 +244,7 @@ class Host:
         taken: list[str | AskPart] = []
         for part in parts if isinstance(parts, list) else [parts]:
             if not isinstance(part, str):
-                part = AskPart(ref=(yield from self._view(_ref(part))).ref)
+                part = AskPart(ref=(yield from self._text_ref(_ref(part))).ref)
             taken.append(part)
         self._unasked.append(Ask(number=number, question=question, parts=taken))
         return LATER
@@ -265,7 +252,7 @@ class Host:
     def _spawn(self, number: int, program: object, query: object, refs: object) -> Operation[Answer]:
         yield from self._save()
         named = [_ref(ref) for ref in refs] if isinstance(refs, list) else []
-        self._processes[number] = yield from self._starters.spawn(
+        self.pending.processes[number] = yield from self._starters.spawn(
             str(program), str(query), named, self._slot(number)
         )
         return LATER
@@ -276,7 +263,7 @@ class Host:
         lines = [each if isinstance(each, str) else shlex.join(map(str, each)) for each in commands]
         yield from self._save()
         named = None if ref is None else _ref(ref)
-        self._processes[number] = yield from self._starters.pipe(lines, named, self._slot(number))
+        self.pending.processes[number] = yield from self._starters.pipe(lines, named, self._slot(number))
         return LATER
 
     def _tool(self, number: int, name: object, args: object, kwargs: object) -> Operation[Any]:
@@ -292,7 +279,7 @@ class Host:
             return (yield from self._function_answer((yield from function(arguments, self._slot(number)))))
         assert self._context.outside is not None
         yield from self._context.outside.begin(called, arguments, self._slot(number))
-        self._outside.append(number)
+        self.pending.outside.append(number)
         return LATER
 
     def _function_answer(self, outcome: Any) -> Operation[Answer]:
@@ -300,7 +287,7 @@ class Host:
         if outcome.error:
             return Raise(outcome.kind, outcome.error)
         if outcome.fd:
-            return {"fd": (yield from views.look_up(self._handle, outcome.fd)).facts}
+            return {"fd": (yield from text_refs.look_up(self._handle, outcome.fd)).facts}
         return {"value": outcome.value}
 
     def _begin_asks(self) -> Operation[None]:
@@ -312,8 +299,8 @@ class Host:
         yield from self._save()
         unasked, self._unasked = self._unasked, []
         lanes = yield from asks.start(self._handle, self._run_id, unasked, self._context.ask)
-        self._asked += [each.number for each in unasked]
-        self._lanes = list(dict.fromkeys([*self._lanes, *lanes]))
+        self.pending.asked += [each.number for each in unasked]
+        self.pending.lanes = list(dict.fromkeys([*self.pending.lanes, *lanes]))
 
         def wake() -> None:
             for lane in lanes:
@@ -323,13 +310,13 @@ class Host:
 
     def leave(self) -> Operation[None]:
         """Cancel what the code has begun and not awaited, once the call has ended."""
-        yield from cancel_all(self._context.prefix, [*self._lanes, *self._processes.values()])
+        yield from cancel_all(self._context.prefix, [*self.pending.lanes, *self.pending.processes.values()])
 
     def waits_for(self, event: Waiting) -> list[str]:
         """Return the processes whose ends the awaited calls wait for."""
         numbers = set(event.numbers)
-        others = [process for number, process in self._processes.items() if number in numbers]
-        return [*(self._lanes if numbers & set(self._asked) else []), *others]
+        others = [process for number, process in self.pending.processes.items() if number in numbers]
+        return [*(self.pending.lanes if numbers & set(self.pending.asked) else []), *others]
 
     def settle(self, event: Waiting) -> Operation[dict[int, Answer]]:
         """Return the answers to all awaited calls; none if one is not over. A repeat then settles the same
@@ -337,7 +324,7 @@ class Host:
         yield from self._begin_asks()
         wanted = event.numbers
         found: dict[int, Answer] = {}
-        asked = [number for number in wanted if number in self._asked]
+        asked = [number for number in wanted if number in self.pending.asked]
         if asked:
             answers = yield from asks.answers(self._handle, self._run_id, asked)
             if len(answers) < len(asked):
@@ -349,10 +336,11 @@ class Host:
                 answer = answers.get(number, LOST)
                 found[number] = Raise("ValueError", answer.error) if answer.error else answer.text
         if self._context.outside is not None:
-            for number in [each for each in wanted if each in self._outside]:
+            for number in [each for each in wanted if each in self.pending.outside]:
                 ended = yield from self._context.outside.end(self._slot(number))
                 found[number] = yield from self._function_answer(ended)
-        others = {number: self._processes[number] for number in wanted if number in self._processes}
+        processes = self.pending.processes
+        others = {number: processes[number] for number in wanted if number in processes}
         if others:
             results = yield from process_records.answers_of(self._context.prefix, list(others.values()))
             for number, result in zip(others, results, strict=True):
@@ -362,16 +350,16 @@ class Host:
         if len(found) < len(wanted):
             return {}
         for number in found:
-            self._processes.pop(number, None)
-        self._asked = [number for number in self._asked if number not in found]
-        self._outside = [number for number in self._outside if number not in found]
-        if not self._asked:
-            self._lanes = []
+            processes.pop(number, None)
+        self.pending.asked = [number for number in self.pending.asked if number not in found]
+        self.pending.outside = [number for number in self.pending.outside if number not in found]
+        if not self.pending.asked:
+            self.pending.lanes = []
         return found
 
     def _has_live_lanes(self) -> Operation[bool]:
-        looked = yield from waiting.look_at(self._handle, self._lanes, [])
-        return len(looked.ended) < len(self._lanes)
+        looked = yield from waiting.look_at(self._handle, self.pending.lanes, [])
+        return len(looked.ended) < len(self.pending.lanes)
 
     def _outcome(self, result: process_records.ProcessAnswer) -> Operation[Answer]:
         """Return the result of an ended process, as code gets it; an exception for a pipeline that the worker
@@ -380,13 +368,13 @@ class Host:
         if record.kind == "pipeline" and record.reason and end_reasons.is_refusal(record.reason):
             return Raise("PermissionError", record.reason)
         fd = record.outputs[0] if record.kind == "pipeline" and record.outputs else result.fd
-        view = None if fd is None else (yield from views.look_up(self._handle, fd))
+        text_ref = None if fd is None else (yield from text_refs.look_up(self._handle, fd))
         text = result.text
-        if not text and view is not None and record.kind != "pipeline":
-            text = yield from views.read(self._handle, view, "all", 1, 1, self._config.max_text_bytes)
+        if not text and text_ref is not None and record.kind != "pipeline":
+            text = yield from text_refs.read(self._handle, text_ref, "all", 1, 1, self._config.max_text_bytes)
         return {
             "answer": text,
-            "ref": None if view is None else view.facts,
+            "ref": None if text_ref is None else text_ref.facts,
             "state": record.state,
             "exit_code": record.exit_code,
             "reason": record.reason,

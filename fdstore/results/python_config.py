@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from fdstore.errors import InvalidArgument, quoted
-from fdstore.interpreter.events import Limits
+from fdstore.interpreter.events import CallLimits
 from fdstore.records import ModelPrice, TreeLimits
 from fdstore.store.processes.asks import AskSettings
 from fdstore.text.numbers import BYTE_UNITS, MAX_INTEGER, parse_number
@@ -115,9 +115,9 @@ class PythonSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     def max_text_bytes(self) -> int:
         return self._bytes("max_text")
 
-    def limits_under(self, tree: TreeLimits) -> Limits:
+    def limits_under(self, tree: TreeLimits) -> CallLimits:
         """Return the limits that the interpreter enforces: no higher than the operator's ceilings."""
-        return Limits(
+        return CallLimits(
             seconds=_lower(self.seconds, tree.python_seconds),
             memory_bytes=int(_lower(self.memory_bytes, tree.python_memory)),
             calls=int(_lower(self.calls, tree.python_calls)),

@@ -17,14 +17,14 @@ from fdstore.client import Store
 from fdstore.errors import STORE_FAILURES, FDStoreError, Fenced, NewerFormat, NotAllowed, NotFound
 from fdstore.lifecycle import ProcessEnd
 from fdstore.runtime.claim import Flag, Lease, WorkerStopping
-from fdstore.store.keys import process_keys
+from fdstore.store.keys import ProcessKeys
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import leases, processes
 from fdstore.telemetry.counts import count
 
 log = logging.getLogger("fdstore.agent")
 
-Ending = Literal[
+AttemptOutcome = Literal[
     "not ready", "pipeline", "agent", "alone", "not allowed", "ended", "waiting", "given back", "lost"
 ]
 """Result of `run_process`. `not ready`: another attempt runs it, or it has ended. `pipeline`, `agent`: left
@@ -40,24 +40,25 @@ class Attempt:
     def __init__(
         self,
         store: Store,
-        process: str,
+        keys: ProcessKeys,
         claim: leases.Claim,
         stopping: Flag,
         wake: Callable[[str], None],
         when_lost: Callable[[], None] = lambda: None,
     ) -> None:
         self.store = store
-        self.process = process
+        self.process = keys.process
         self.claim = claim
         self.stopping = stopping
         self.wake = wake
-        self.handle = ProcessHandle(process_keys(store.prefix, process), claim.limits, claim.attempt)
+        self.handle = ProcessHandle(keys, claim.limits, claim.attempt)
         self.lease = Lease(store, self.handle, stopping, wake, when_lost)
-        self.log = AttemptLog(
-            process, claim.program or ("asks" if claim.is_lane else "pipeline"), claim.age_s, claim.attempt
-        )
+        program = claim.program or ("asks" if claim.is_lane else "pipeline")
+        self.log = AttemptLog(keys.process, program, claim.age_s, claim.attempt)
 
-    def run(self, work: Callable[[Attempt], Ending], *, wait_here: bool, leave_on_interrupt: bool) -> Ending:
+    def run(
+        self, work: Callable[[Attempt], AttemptOutcome], *, wait_here: bool, leave_on_interrupt: bool
+    ) -> AttemptOutcome:
         """Run `work` under the lease, and end or return the process when it raises. Raises what
         `run_process` raises."""
         with self.lease.kept():
@@ -105,7 +106,7 @@ class Attempt:
                 log.exception("process %s failed", self.process)
                 return self._fail(f"{type(error).__name__}: {error}"[:500])
 
-    def ended(self, end: ProcessEnd, woken: tuple[str, ...]) -> Ending:
+    def ended(self, end: ProcessEnd, woken: tuple[str, ...]) -> AttemptOutcome:
         """Log an end that is stored, and wake the ancestors that waited for it."""
         self.log.ended(end.state, end.exit_code, end.reason)
         count("fdstore_process_ends_total", end.state)
@@ -113,7 +114,7 @@ class Attempt:
             self.wake(ancestor)
         return "ended"
 
-    def _give_back(self, in_vain: int | None = None, trouble: str = "") -> Ending:
+    def _give_back(self, in_vain: int | None = None, trouble: str = "") -> AttemptOutcome:
         try:
             self.lease.give_back_later(in_vain, trouble)
         except (Fenced, WorkerStopping):
@@ -121,7 +122,7 @@ class Attempt:
         self.log.left("is given back")
         return "given back"
 
-    def _fail(self, reason: str) -> Ending:
+    def _fail(self, reason: str) -> AttemptOutcome:
         end = ProcessEnd("failed", None, reason)
         try:
             woken = self.store.run(

@@ -9,7 +9,7 @@ import msgspec
 
 from fdstore.client import Store
 from fdstore.lifecycle import ProcessEnd
-from fdstore.runtime.attempt import Attempt, Ending
+from fdstore.runtime.attempt import Attempt, AttemptOutcome
 from fdstore.runtime.claim import Flag
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import processes
@@ -21,7 +21,7 @@ RunCommands = Callable[[Store, ProcessHandle, PipeTask, threading.Event, Flag], 
 when the worker stops."""
 
 
-def run_pipeline(attempt: Attempt, run_commands: RunCommands) -> Ending:
+def run_pipeline(attempt: Attempt, run_commands: RunCommands) -> AttemptOutcome:
     """Run the commands and end the process as they ended. Commands that have begun are never run again."""
     if attempt.stopping.is_set():
         attempt.lease.give_back(has_begun=False)

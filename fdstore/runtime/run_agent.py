@@ -9,7 +9,7 @@ from contextlib import nullcontext
 
 from fdstore.agent.agent import Agent
 from fdstore.agent.answer_stream import open_answer_stream
-from fdstore.agent.ends import Finished, Waiting
+from fdstore.agent.ends import AwaitedProcesses
 from fdstore.agent.history import read_history
 from fdstore.agent.models.base import Model
 from fdstore.agent.models.observed import ObservedModel
@@ -20,7 +20,7 @@ from fdstore.lifecycle import ProcessEnd
 from fdstore.permissions import Permissions
 from fdstore.pipeline_limits import PipelineLimits
 from fdstore.results.context import Context, Linked, UserCode, Watch
-from fdstore.runtime.attempt import Attempt, Ending
+from fdstore.runtime.attempt import Attempt, AttemptOutcome
 from fdstore.runtime.claim import Lease, WorkerStopping
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import processes, waiting
@@ -45,7 +45,7 @@ def run_agent(
     wait_here: bool,
     alone_until: int | None,
     user_code: UserCode,
-) -> Ending:
+) -> AttemptOutcome:
     """Run the agent until it ends, waits, or is past the journal record `alone_until`. The other parameters
     are those of `run_process`."""
     store, claim, handle, process = attempt.store, attempt.claim, attempt.handle, attempt.process
@@ -60,7 +60,6 @@ def run_agent(
         handle,
         store.prefix,
         bundle,
-        own.to_json() if own else claim.bundle,
         program,
         history.birth,
         wake=attempt.wake,
@@ -68,6 +67,9 @@ def run_agent(
         user_code=user_code,
         watch=attempt.lease.watched,
     )
+    answers = None
+    if claim.outputs:
+        answers = store.run(open_answer_stream(handle, claim.outputs[0], history.last_answer))
     agent = Agent(
         store.run,
         handle,
@@ -78,22 +80,21 @@ def run_agent(
         claim=claim,
         pause=attempt.lease.pause,
         check=attempt.lease.check_held,
-        answers=store.run(open_answer_stream(handle, claim.outputs, history.last_answer)),
+        answers=answers,
     )
     while True:
         attempt.log.turns = len(agent.conversation.own_turns)
         attempt.lease.check()
         outcome = agent.step()
-        if isinstance(outcome, Waiting):
-            children = list(outcome.children)
+        if isinstance(outcome, AwaitedProcesses):
+            children = list(outcome.processes)
             if wait_here:
                 _wait(store, children, outcome.left_s, attempt.lease)
             elif store.run(waiting.park(handle, children, outcome.left_s)):
                 attempt.log.left(f"waits for {', '.join(children)}")
                 return "waiting"
-        elif isinstance(outcome, Finished):
-            woken = agent.hand_over(outcome, is_root=not claim.parent)
-            return attempt.ended(ProcessEnd(outcome.state, outcome.exit_code, outcome.reason), woken)
+        elif isinstance(outcome, ProcessEnd):
+            return attempt.ended(outcome, agent.hand_over(outcome, is_root=not claim.parent))
         elif alone_until is not None and agent.written > alone_until:
             raise WorkerStopping  # past the point of the loss: continue it among the others
 
@@ -107,17 +108,16 @@ def _wait(store: Store, children: list[str], left_s: float | None, lease: Lease)
             return
 
 
-def linked_programs(bundle: Bundle, text: str, program: Program) -> dict[str, Linked]:
+def linked_programs(bundle: Bundle, program: Program) -> dict[str, Linked]:
     """Return the programs that `program` may spawn, by alias."""
-    digest = bundle.digest()
     return {
         alias: Linked(
             key=linked.key,
             description=linked.description,
-            digest=digest,
-            bundle=text,
+            digest=bundle.digest,
+            bundle=bundle.json,
             preload=bundle.programs[linked.key].preload,
-            price=bundle.programs[linked.key].model_price,
+            price=bundle.programs[linked.key].price,
         )
         for alias, linked in program.linked.items()
     }
@@ -127,7 +127,6 @@ def make_toolbox(
     handle: ProcessHandle,
     prefix: str,
     bundle: Bundle,
-    bundle_text: str,
     program: Program,
     birth: Task,
     *,
@@ -154,10 +153,10 @@ def make_toolbox(
         export_root=export_root,
         preload_root=permissions.resolve_preload_root(program.preload_root),
         permissions=permissions,
-        linked=linked_programs(bundle, bundle_text, program),
+        linked=linked_programs(bundle, program),
         wake=wake,
         # the tree already has the bundle, so its text is not sent again for each fork
-        own_program=processes.StoredProgram(program.name, bundle.digest(), "", program.model_price),
+        own_program=processes.StoredProgram(program.name, bundle.digest, "", program.price),
         forks_may_spawn=program.limits.forks_may_spawn,
         commands=program.commands,
         pipeline_limits=PipelineLimits.of(program.limits),

@@ -28,7 +28,7 @@ from fdstore.errors import STORE_FAILURES, FDStoreError, Fenced, QuotaExceeded, 
 from fdstore.lifecycle import ProcessEnd
 from fdstore.records import TOKEN_COUNTS, TokenUsage
 from fdstore.results.wrapping import escape_surrogates
-from fdstore.runtime.attempt import Attempt, Ending
+from fdstore.runtime.attempt import Attempt, AttemptOutcome
 from fdstore.runtime.claim import WorkerStopping
 from fdstore.store.contents import reading
 from fdstore.store.keys import process_keys
@@ -56,7 +56,7 @@ INCOMPLETE = {
 }
 
 
-def run_asks(attempt: Attempt, model: Callable[[], Model], *, alone_until: int | None) -> Ending:
+def run_asks(attempt: Attempt, model: Callable[[], Model], *, alone_until: int | None) -> AttemptOutcome:
     """Run a lane until its call has no asks left, or until it is past the journal record `alone_until`."""
     with decoding(f"the journal of process {attempt.process}"):
         task = msgspec.json.decode(attempt.claim.journal[0], type=LaneTask)

@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
-from typing import TYPE_CHECKING, Literal
+from contextlib import nullcontext, suppress
+from typing import Literal
 
 from fdstore.agent.models.base import Model
 from fdstore.agent.program_loader import Bundle
@@ -19,7 +19,7 @@ from fdstore.errors import FDStoreError, NotAllowed, PathRefused
 from fdstore.logs import about
 from fdstore.permissions import Permissions
 from fdstore.results.context import UserCode
-from fdstore.runtime.attempt import Attempt, Ending
+from fdstore.runtime.attempt import Attempt, AttemptOutcome
 from fdstore.runtime.claim import Flag, claim_process
 from fdstore.runtime.eligibility import eligible_elsewhere, read_needs
 from fdstore.runtime.pipeline_attempt import RunCommands, run_pipeline
@@ -31,12 +31,9 @@ from fdstore.telemetry import tracing
 from fdstore.telemetry.counts import count
 from fdstore.wire.operation import new_op
 
-if TYPE_CHECKING:
-    from opentelemetry.trace import Span
-
 log = logging.getLogger("fdstore.agent")
 
-__all__ = ["Company", "Ending", "RunCommands", "run_process"]
+__all__ = ["AttemptOutcome", "Company", "RunCommands", "run_process"]
 
 _ONLY: dict[tuple[bool, bool], leases.Kind | None] = {
     (True, True): None,
@@ -68,7 +65,7 @@ def run_process(
     claim_id: str | None = None,
     user_code: UserCode = nullcontext,
     when_lost: Callable[[], None] = lambda: None,
-) -> Ending:
+) -> AttemptOutcome:
     """Run a process until it ends, waits, or is run elsewhere.
 
     model               creates the client of the model; None: claim no agents
@@ -119,9 +116,9 @@ def run_process(
         return "not ready"
     if isinstance(claim, str):
         return claim
-    attempt = Attempt(store, process, claim, stop, wake, when_lost)
+    attempt = Attempt(store, keys, claim, stop, wake, when_lost)
 
-    def work(attempt: Attempt) -> Ending:
+    def work(attempt: Attempt) -> AttemptOutcome:
         if pipeline is not None and claim.is_pipeline:
             return run_pipeline(attempt, pipeline)
         assert model is not None, "an agent was claimed where none is run"
@@ -142,7 +139,16 @@ def run_process(
         count("fdstore_process_takeovers_total")
     ended = "failed"
     facts = about(process=process, program=claim.program or None, attempt=claim.attempt)
-    with facts, _span(process, claim) as span:
+    traced_attempt = tracing.invoke_agent(
+        process,
+        claim.program,
+        attempt=claim.attempt,
+        losses=claim.losses,
+        is_pipeline=claim.is_pipeline,
+        traceparent=claim.traceparent,
+        traced=claim.traced,
+    )
+    with facts, traced_attempt as span:
         try:
             if traced := tracing.traceparent():
                 with suppress(FDStoreError):  # the work finds out what is wrong
@@ -153,15 +159,3 @@ def run_process(
             return ending
         finally:
             count("fdstore_process_attempts_total", ended)
-
-
-def _span(process: str, claim: leases.Claim) -> AbstractContextManager[Span | None]:
-    return tracing.invoke_agent(
-        process,
-        claim.program,
-        attempt=claim.attempt,
-        losses=claim.losses,
-        is_pipeline=claim.is_pipeline,
-        traceparent=claim.traceparent,
-        traced=claim.traced,
-    )

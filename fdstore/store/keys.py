@@ -252,11 +252,11 @@ class ProcessKeys(msgspec.Struct, frozen=True, dict=True):
     def names(self) -> str:
         return f"{self.record}:names"
 
-    @property
+    @cached_property
     def calls(self) -> str:
         return f"{self.record}:calls"
 
-    @property
+    @cached_property
     def journal(self) -> str:
         return f"{self.record}:journal"
 

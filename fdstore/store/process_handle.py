@@ -32,6 +32,7 @@ class ProcessHandle:
 
     def __init__(self, keys: ProcessKeys, limits: TreeLimits, attempt: int | None = None) -> None:
         self.keys = keys
+        self.id = keys.process
         self.limits = limits
         self.attempt = "" if attempt is None else str(attempt)
         self.highest = 0
@@ -76,10 +77,6 @@ class ProcessHandle:
         highest = max((int(fd[3:]) for fd in fds if fd.startswith("fd:")), default=0)
         with self._numbers_lock:
             self.highest = max(self.highest, highest)
-
-    @property
-    def id(self) -> str:
-        return self.keys.process
 
     def see_child(self, process: str) -> None:
         """Remember the number of a child: new children must be above it."""

@@ -20,7 +20,7 @@ T = TypeVar("T")
 ToolName = Annotated[str, msgspec.Meta(pattern=r"^[a-zA-Z0-9_-]{1,128}\Z")]
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """The request breaks a rule; the text says which, and where in the request."""
 
 
@@ -107,21 +107,21 @@ class _Part(msgspec.Struct, frozen=True):
 
 
 def check_creation(raw: Json) -> None:
-    """Raise `Refused` if `POST /v1/messages` would not accept this body."""
+    """Raise `RequestRefused` if `POST /v1/messages` would not accept this body."""
     _check(raw, _shaped(raw, _Creation))
 
 
 def check_count(raw: Json) -> None:
-    """Raise `Refused` if `POST /v1/messages/count_tokens` would not accept this body."""
+    """Raise `RequestRefused` if `POST /v1/messages/count_tokens` would not accept this body."""
     _check(raw, _shaped(raw, _Conversation))
 
 
 def _check(raw: Json, conversation: _Conversation) -> None:
     if conversation.messages[0].role != "user":
-        raise Refused('messages: the first message must use the "user" role')
+        raise RequestRefused('messages: the first message must use the "user" role')
     _check_tools(conversation)
     if isinstance(conversation.system, list) and any(not block.text for block in conversation.system):
-        raise Refused("system: text content blocks must be non-empty")
+        raise RequestRefused("system: text content blocks must be non-empty")
     turns = _turns(conversation.messages)
     for role, parts in turns:
         for part in parts:
@@ -136,7 +136,7 @@ def _shaped(value: object, shape: type[T], where: str = "") -> T:
     except msgspec.ValidationError as error:
         problem, _, path = str(error).partition(" - at `$")
         inside = path.rstrip("`").replace("[", ".").replace("]", "")
-        raise Refused(f"{(where + inside).lstrip('.') or 'request'}: {problem}") from error
+        raise RequestRefused(f"{(where + inside).lstrip('.') or 'request'}: {problem}") from error
 
 
 def _turns(messages: list[_Message]) -> list[tuple[str, list[_Part]]]:
@@ -146,7 +146,7 @@ def _turns(messages: list[_Message]) -> list[tuple[str, list[_Part]]]:
     for number, message in enumerate(messages):
         where = f"messages.{number}"
         if not message.content and not (message.role == "assistant" and message is messages[-1]):
-            raise Refused(f"{where}: all messages must have content, except a final assistant message")
+            raise RequestRefused(f"{where}: all messages must have content, except a final assistant message")
         parts = _parts(where, message.content)
         if message.role == "system":
             continue
@@ -163,7 +163,7 @@ def _parts(where: str, content: str | list[Json]) -> list[_Part]:
     parts = [_Part(f"{where}.content.{number}", block) for number, block in enumerate(content)]
     for part in parts:
         if not isinstance(part.block.get("type"), str):
-            raise Refused(f"{part.where}.type: a content block must have a type")
+            raise RequestRefused(f"{part.where}.type: a content block must have a type")
         if (shape := SHAPES.get(part.type)) is not None:
             _shaped(part.block, shape, part.where)
     return parts
@@ -172,19 +172,19 @@ def _parts(where: str, content: str | list[Json]) -> list[_Part]:
 def _check_part(role: str, part: _Part) -> None:
     match part.block:
         case {"type": "text", "text": str(text)} if not text.strip():
-            raise Refused(f"{part.where}: text content blocks must contain non-whitespace text")
+            raise RequestRefused(f"{part.where}: text content blocks must contain non-whitespace text")
         case {"type": "tool_use" | "thinking" as kind} if role != "assistant":
-            raise Refused(f"{part.where}: `{kind}` blocks can only be in `assistant` messages")
+            raise RequestRefused(f"{part.where}: `{kind}` blocks can only be in `assistant` messages")
         case {"type": "tool_result"} if role != "user":
-            raise Refused(f"{part.where}: `tool_result` blocks can only be in `user` messages")
+            raise RequestRefused(f"{part.where}: `tool_result` blocks can only be in `user` messages")
         case {"type": "tool_result", "is_error": True} if not part.block.get("content"):
-            raise Refused(f"{part.where}: content cannot be empty if `is_error` is true")
+            raise RequestRefused(f"{part.where}: content cannot be empty if `is_error` is true")
         case {"type": "tool_result", "content": list(content)}:
             if any(block.get("type") == "text" and not block.get("text") for block in content):
-                raise Refused(f"{part.where}: text content blocks must be non-empty")
+                raise RequestRefused(f"{part.where}: text content blocks must be non-empty")
         case {"type": "thinking", "thinking": str(thinking), "signature": str(signature)}:
             if signature.startswith("scripted-") and signature != signature_of(thinking):
-                raise Refused(f"{part.where}: a `thinking` block must be sent back as it was received")
+                raise RequestRefused(f"{part.where}: a `thinking` block must be sent back as it was received")
 
 
 def _check_calls_are_answered(turns: list[tuple[str, list[_Part]]]) -> None:
@@ -199,7 +199,7 @@ def _check_calls_are_answered(turns: list[tuple[str, list[_Part]]]) -> None:
             if part.type != "tool_use":
                 continue
             if (call_id := part.block["id"]) in used:
-                raise Refused(f"{part.where}: `tool_use` ids must be unique: {call_id}")
+                raise RequestRefused(f"{part.where}: `tool_use` ids must be unique: {call_id}")
             used.add(call_id)
             calls[call_id] = part.where
     _check_answers(calls, [])
@@ -215,20 +215,20 @@ def _check_answers(calls: dict[str, str], parts: list[_Part]) -> None:
             continue
         call_id = part.block["tool_use_id"]
         if call_id not in calls:
-            raise Refused(
+            raise RequestRefused(
                 f"{part.where}: unexpected `tool_use_id` in a `tool_result` block: {call_id}. Each "
                 "`tool_result` must answer a `tool_use` block of the previous assistant message"
             )
         if call_id in answered:
-            raise Refused(f"{part.where}: there is more than one `tool_result` block for {call_id}")
+            raise RequestRefused(f"{part.where}: there is more than one `tool_result` block for {call_id}")
         if before_results is not None:
-            raise Refused(
+            raise RequestRefused(
                 f"{part.where}: `tool_result` blocks must come first in the content; "
                 f"a `{before_results.type}` block stands before this one"
             )
         answered.add(call_id)
     if missing := [call_id for call_id in calls if call_id not in answered]:
-        raise Refused(
+        raise RequestRefused(
             f"{calls[missing[0]]}: `tool_use` ids without `tool_result` blocks immediately after: "
             f"{', '.join(missing)}. Each `tool_use` must be answered in the next user message"
         )
@@ -240,7 +240,7 @@ def _check_tools(conversation: _Conversation) -> None:
         where = f"tools.{number}"
         if tool.name is not None:
             if tool.name in names:
-                raise Refused(f"{where}: tool names must be unique: {tool.name}")
+                raise RequestRefused(f"{where}: tool names must be unique: {tool.name}")
             names.add(tool.name)
         if tool.type in (None, "custom"):
             _check_custom_tool(where, tool)
@@ -248,19 +248,21 @@ def _check_tools(conversation: _Conversation) -> None:
     if choice is None:
         return
     if not conversation.tools:
-        raise Refused("tool_choice: may only be given together with tools")
+        raise RequestRefused("tool_choice: may only be given together with tools")
     if choice.type == "tool" and choice.name not in names:
-        raise Refused(f"tool_choice.name: there is no tool {choice.name!r} in tools")
+        raise RequestRefused(f"tool_choice.name: there is no tool {choice.name!r} in tools")
 
 
 def _check_custom_tool(where: str, tool: _Tool) -> None:
     if tool.name is None:
-        raise Refused(f"{where}.name: a tool must have a name")
+        raise RequestRefused(f"{where}.name: a tool must have a name")
     schema = tool.input_schema or {}
     if schema.get("type") != "object":
-        raise Refused(f'{where}.input_schema.type: the schema must have the type "object"')
+        raise RequestRefused(f'{where}.input_schema.type: the schema must have the type "object"')
     if unsupported := sorted(schema.keys() & {"oneOf", "allOf", "anyOf"}):
-        raise Refused(f"{where}.input_schema: {', '.join(unsupported)} cannot be used at the top level")
+        raise RequestRefused(
+            f"{where}.input_schema: {', '.join(unsupported)} cannot be used at the top level"
+        )
 
 
 def _check_breakpoints(raw: Json) -> None:
@@ -269,4 +271,4 @@ def _check_breakpoints(raw: Json) -> None:
         blocks += blocks_of(message["content"])
     found = sum(block.get("cache_control") is not None for block in blocks)
     if found > MAX_CACHE_BREAKPOINTS:
-        raise Refused(f"at most {MAX_CACHE_BREAKPOINTS} blocks may have cache_control; found {found}")
+        raise RequestRefused(f"at most {MAX_CACHE_BREAKPOINTS} blocks may have cache_control; found {found}")

@@ -14,7 +14,7 @@ import msgspec
 
 from fdstore.testing.replies import Reply
 from fdstore.testing.requests import Request
-from fdstore.testing.rules import Refused
+from fdstore.testing.rules import RequestRefused
 
 Replies = Sequence[Reply] | Callable[[Request], Reply]
 """One agent's script: replies in order, or a function that may be called from several threads."""
@@ -31,12 +31,12 @@ class ScriptPosition(msgspec.Struct, frozen=True):
     where: str
 
     def reply(self, request: Request) -> Reply:
-        """Return the reply at this position. Raises `Refused` after the last one, and anything that the
-        script's function raises."""
+        """Return the reply at this position. Raises `RequestRefused` after the last one, and anything that
+        the script's function raises."""
         if callable(self.replies):
             return _checked(self.replies(request), f"the function{self.where}")
         if self.number > len(self.replies):
-            raise Refused(
+            raise RequestRefused(
                 f"the script{self.where} is over: it has {len(self.replies)} replies "
                 f"and this is request {self.number}"
             )
@@ -60,7 +60,7 @@ class ScriptState:
                 self._taken[key] += 1
                 return ScriptPosition(replies, self._taken[key], _where(key))
         known = ", ".join(repr(key) for key in self._parts)
-        raise Refused(
+        raise RequestRefused(
             f"no script fits this system prompt; there are scripts for prompts with: {known or 'nothing'}"
         )
 

@@ -22,7 +22,7 @@ from fdstore.testing import wire
 from fdstore.testing.connection import POLL_SECONDS, Call, Listener
 from fdstore.testing.replies import Fail, Held, Json, Reply, Slow, Turn
 from fdstore.testing.requests import Request, read_request
-from fdstore.testing.rules import Refused, check_count, check_creation
+from fdstore.testing.rules import RequestRefused, check_count, check_creation
 from fdstore.testing.script import Script, ScriptPosition, ScriptState
 from fdstore.testing.wire import Answer
 
@@ -134,7 +134,7 @@ class ScriptedModel:
         request_id = next(self._request_ids)
         try:
             answer = self._answer(call, request_id)
-        except Refused as refused:
+        except RequestRefused as refused:
             answer = wire.error(400, str(refused), request_id)
         if answer is None:
             return None
@@ -151,7 +151,7 @@ class ScriptedModel:
         if len(call.body) > MAX_REQUEST_BYTES:
             return wire.error(413, f"the request exceeds {MAX_REQUEST_BYTES} bytes", request_id)
         if "anthropic-version" not in call.headers:
-            raise Refused("anthropic-version: the header is required")
+            raise RequestRefused("anthropic-version: the header is required")
         raw = _decode(call.body)
         if call.path != "/v1/messages":
             check_count(raw)
@@ -181,7 +181,7 @@ class ScriptedModel:
         with failed:
             return line.reply(request)
         error = failed.error
-        if isinstance(error, Refused):
+        if isinstance(error, RequestRefused):
             raise error
         if error is not None:
             with self._arrived:
@@ -244,15 +244,15 @@ def _decode(body: bytes) -> Json:
     try:
         raw: Any = msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise Refused(f"the request body is not valid JSON: {error}") from error
+        raise RequestRefused(f"the request body is not valid JSON: {error}") from error
     if not isinstance(raw, dict):
-        raise Refused("the request body must be a JSON object")
+        raise RequestRefused("the request body must be a JSON object")
     return raw
 
 
-def _fault(raw: Json) -> Refused | None:
+def _fault(raw: Json) -> RequestRefused | None:
     try:
         check_creation(raw)
-    except Refused as refused:
+    except RequestRefused as refused:
         return refused
     return None

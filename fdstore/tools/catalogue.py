@@ -42,6 +42,9 @@ READING_TOOLS = cast(
 """The tools that a model needs to read what was stored; offered where another program runs its tools."""
 
 
+_BY_EFFECT = sorted(BUILT_IN.values(), key=lambda tool: EFFECTS.index(tool.effect))
+
+
 def has_descriptors(config: FDSection, tools: Collection[str]) -> bool:
     """Return whether an agent has descriptors: as `config` says, else if one of its tools works on them."""
     return config.enabled if config.enabled is not None else not FD_TOOLS.isdisjoint(tools)
@@ -67,6 +70,4 @@ def usable_tools(context: Context) -> dict[str, Tool]:
 
 def offers_of(names: Collection[str]) -> tuple[Offer, ...]:
     """Return how these tools offer themselves for a stored result: those that change least first."""
-    tools = [tool for name, tool in BUILT_IN.items() if name in names]
-    tools.sort(key=lambda tool: EFFECTS.index(tool.effect))
-    return tuple(tool.offer for tool in tools if tool.offer is not None)
+    return tuple(tool.offer for tool in _BY_EFFECT if tool.name in names and tool.offer is not None)

@@ -35,6 +35,9 @@ def clear_messages(
 ) -> Operation[list[Any]]:
     """Return the messages of the Messages API with old results cleared; the same ones if there is nothing to
     clear. Raises `InvalidArgument` for a `usage` without counts."""
+    used_tokens = tokens_of(usage)
+    if not config.is_reached(used_tokens):
+        return list(messages)
     calls: dict[object, tuple[int, str]] = {}
     results: list[ShownResult] = []
     turns = 0
@@ -51,7 +54,7 @@ def clear_messages(
                 facts = _facts_of(tool, shown)
                 results.append(ShownResult(f"{number}/{place}", turn, tool, shown, is_error, facts))
     lines = yield from find_clearable(
-        handle, results, turns, tokens_of(usage), lambda: _calibration(messages, usage, definitions), config
+        handle, results, turns, used_tokens, lambda: _calibration(messages, usage, definitions), config
     )
     cleared = list(messages)
     for key, line in lines.items():

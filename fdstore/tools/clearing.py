@@ -72,6 +72,10 @@ class ClearingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         if type(self.clear_to) not in (int, float) or not 0 < self.clear_to < 1:
             raise InvalidArgument("clear_to", "must be a number above 0 and below 1")
 
+    def is_reached(self, used_tokens: int) -> bool:
+        """Return whether to clear after an answer that used so many tokens."""
+        return 0 < self.clear_at_tokens < used_tokens
+
 
 prepare(ClearingConfig)
 
@@ -102,13 +106,12 @@ def find_clearable(
     calibrate: Callable[[], float],
     config: ClearingConfig,
 ) -> Operation[dict[str, str]]:
-    """Return the line that replaces each result to clear, by its key; none if there is nothing to do.
+    """Return the line that replaces each result to clear, by its key, once `config` is reached; none if there
+    is nothing to clear.
 
     `turns` is the number of answers, `used_tokens` those of the last one, `calibrate` returns the factor of
     estimates for this conversation. At most one round trip: a closed descriptor cannot be read again.
     """
-    if not config.clear_at_tokens or used_tokens <= config.clear_at_tokens:
-        return {}
     old = [each for each in results if each.turn <= turns - config.keep_turns]
     found = [clearable for each in old if (clearable := _clearable(each)) is not None]
     fds = sorted({fd for each in found for fd in each.fds})

@@ -7,27 +7,28 @@ schemas do not prevent.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import groupby
 
 from msgspec import UnsetType
 
 from fdstore.results.context import Context
-from fdstore.tools.catalogue import usable_tools
+from fdstore.tools.tool import Tool
 
 
-def instructions(context: Context, python: tuple[str, ...] = ()) -> str:
-    """Return the section for the enabled tools of a context and for the user's own tools (`python`, by name);
-    "" if there is nothing to explain."""
+def instructions(context: Context, tools: Sequence[Tool], python: Sequence[str]) -> str:
+    """Return the section for these tools and for the user's own tools (`python`, by name); "" if there is
+    nothing to explain."""
     parts: list[str] = []
     if context.fds_on:
-        parts += [_descriptors(context), uses(context)]
+        parts += [_descriptors(context), uses(context, tools)]
         if context.config.enable_references:
             parts.append(_references(context))
         if python:
             parts.append(_arguments(python))
-    in_paragraphs = [tool for tool in usable_tools(context).values() if tool.has_paragraph]
-    for _, tools in groupby(in_paragraphs, lambda tool: tool.section or tool.name):
-        parts.append(" ".join(tool.explain(context) for tool in tools))
+    in_paragraphs = [tool for tool in tools if tool.has_paragraph]
+    for _, of_section in groupby(in_paragraphs, lambda tool: tool.section or tool.name):
+        parts.append(" ".join(tool.explain(context) for tool in of_section))
     return "\n\n".join(part for part in parts if part)
 
 
@@ -60,9 +61,9 @@ def _descriptors(context: Context) -> str:
     return " ".join(parts)
 
 
-def uses(context: Context) -> str:
-    """Return what the enabled tools on descriptors are for, a line and an example each."""
-    in_lines = [tool for tool in usable_tools(context).values() if not tool.has_paragraph]
+def uses(context: Context, tools: Sequence[Tool]) -> str:
+    """Return what these tools on descriptors are for, a line and an example each."""
+    in_lines = [tool for tool in tools if not tool.has_paragraph]
     lines = [line for tool in in_lines if (line := tool.explain(context))]
     if "read_fd" in context.enabled:
         lines.append("Read what you need; do not read everything when a part will do.")
@@ -83,7 +84,7 @@ def _references(context: Context) -> str:
     )
 
 
-def _arguments(python: tuple[str, ...]) -> str:
+def _arguments(python: Sequence[str]) -> str:
     names = ", ".join(python)
     return (
         "# Passing a stored text on\n"

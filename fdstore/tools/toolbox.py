@@ -111,6 +111,11 @@ class Toolbox:
             raise InvalidArgument("config.tool", problem)
 
     @property
+    def built_in(self) -> list[Tool]:
+        """The built-in tools that can be used, in their order."""
+        return list(self._tools.values())
+
+    @property
     def definitions(self) -> list[dict[str, Any]]:
         """Messages API tool dicts."""
         built_in = [tool.definition(self.context) for tool in self._tools.values()]
@@ -124,7 +129,7 @@ class Toolbox:
     @property
     def instructions(self) -> str:
         """The section of the system prompt about descriptors and the enabled tools."""
-        return instructions(self.context, tuple(self._python))
+        return instructions(self.context, self.built_in, [*self._python])
 
     def call(
         self,

@@ -36,8 +36,8 @@ def linked_programs(programs: Mapping[str, str | os.PathLike[str]]) -> dict[str,
         found[alias] = Linked(
             key=bundle.root,
             description=root.description,
-            digest=bundle.digest(),
-            bundle=bundle.to_json(),
+            digest=bundle.digest,
+            bundle=bundle.json,
             preload=root.preload,
         )
     return found

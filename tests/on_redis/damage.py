@@ -29,7 +29,7 @@ BUNDLE = Bundle(
     root="solo",
     programs={"solo": Program(name="solo", model="any", system="SOLO", tools=("read_fd", "spawn"))},
 )
-HELD = processes.StoredProgram("solo", BUNDLE.digest(), BUNDLE.to_json())
+HELD = processes.StoredProgram("solo", BUNDLE.digest, BUNDLE.json)
 
 VALUES: dict[str, bytes | None] = {
     "bytes-that-are-not-utf-8": b"\xff\xfe{",

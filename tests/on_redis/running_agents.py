@@ -17,7 +17,7 @@ from fdstore.client import Process, Store
 from fdstore.permissions import Permissions
 from fdstore.records import ProcessRecord
 from fdstore.results.config import FDConfig
-from fdstore.runtime.run_process import Ending, run_process
+from fdstore.runtime.run_process import AttemptOutcome, run_process
 from fdstore.store.keys import ProcessKeys, process_keys
 from fdstore.store.processes import journal, leases, process_records
 from fdstore.testing import Script, ScriptedModel
@@ -84,7 +84,7 @@ class Agents:
         root = Program(name="solo", model="any", linked=linked, **fields)
         return launch_root(self.store, Bundle(root="solo", programs={"solo": root, **others}), query, "solo")
 
-    def attempt(self, process: str, store: Store | None = None, **more: Any) -> Ending:
+    def attempt(self, process: str, store: Store | None = None, **more: Any) -> AttemptOutcome:
         return run_process(
             store or self.store,
             process,

@@ -39,7 +39,7 @@ class Unknown(msgspec.Struct):
 file = Path(sys.argv[1], "p.toml")
 file.write_text('[model]\\nname = "m"\\n[prompt]\\nsystem = "s"\\n[limits]\\ntree_depth = 2\\n')
 sys.setprofile(watch)
-Bundle.from_json(load(file).to_json())
+Bundle.from_json(load(file).json)
 msgspec.json.decode(b"{}", type=TreeLimits)
 msgspec.json.decode(encode_task(PipeTask(commands=[["ls"]], page_size=1)), type=PipeTask)
 msgspec.convert("open", ProcessState)

@@ -22,7 +22,7 @@ from fdstore.errors import FDStoreError, NotFound
 from fdstore.logs import facts
 from fdstore.permissions import Permissions
 from fdstore.runtime.claim import Flag
-from fdstore.runtime.run_process import Company, Ending, RunCommands, run_process
+from fdstore.runtime.run_process import AttemptOutcome, Company, RunCommands, run_process
 from fdstore.runtime.waker import waker
 from fdstore.wire.operation import new_op
 from fdstore_workers.left_agents import DeferredAgents
@@ -96,7 +96,7 @@ def attempt(
     pipeline: RunCommands | None = None,
     company: Company,
     in_slot: bool = True,
-) -> Ending | None:
+) -> AttemptOutcome | None:
     """Run a process as far as possible in this `company`, in one of the worker's slots or beside them. None
     if the attempt failed."""
     settings = clients.settings

@@ -177,7 +177,7 @@ def _instructions(toolbox: Toolbox) -> str:
         f"what kind of text it is, and its end. Pages have at most {size} characters and end at line ends "
         "where possible; pages, lines and characters count from 1. In what you read, "
         '"<" of tags like these is shown as "&lt;" where the element says escaped="true".\n'
-        f"{uses(toolbox.context)}"
+        f"{uses(toolbox.context, toolbox.built_in)}"
     )
 
 

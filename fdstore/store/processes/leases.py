@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 import msgspec
 
@@ -124,7 +124,7 @@ def claim(
         return Claim(
             attempt=whole_number(attempt, 1),
             worker=worker,
-            losses=_count(losses),
+            losses=whole_number(losses or b"0"),
             claimed_at=timestamp(now),
             is_takeover=taken == b"1",
             traceparent=show_bytes(traceparent),
@@ -135,17 +135,12 @@ def claim(
             is_pipeline=kind == b"pipeline",
             is_lane=kind == b"asks",
             age_s=max(0.0, float(now) - timestamp(started_at)),
-            wakes=_count(wakes),
+            wakes=whole_number(wakes or b"0"),
             outputs=tuple(text(outputs).split()),
             limits=limits_of(keys.tree.tree, limits),
             alone_until=whole_number(alone_until) if alone_until else None,
             journal=records,
         )
-
-
-def _count(value: Any) -> int:
-    """Parse a counter of a script's reply: a field, or the script's own 0."""
-    return whole_number(value) if isinstance(value, bytes) else int(value)
 
 
 UNCHANGED = "*"

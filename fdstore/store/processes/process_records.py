@@ -45,40 +45,31 @@ log = logging.getLogger("fdstore.store")
 
 KINDS: dict[str, Literal["pipeline", "asks"]] = {"pipeline": "pipeline", "asks": "asks"}
 
+_COUNTS = ("attempt", "losses", "next_fd", "next_child", *TOKEN_COUNTS)
+_MOMENTS = ("lease_until", "started_at", "ended_at")
+
 
 def decode_process(process: str, fields: dict[str, str]) -> ProcessRecord:
     """Decode the record of a process from its hash. Raises one of `record_format.UNREADABLE`."""
-
-    def number(name: str, least: int = 0) -> int | None:
-        return whole_number(fields[name], least) if fields.get(name) else None
-
-    def moment(name: str) -> float | None:
-        return timestamp(fields[name]) if name in fields else None
-
+    numbers: dict[str, Any] = {name: whole_number(fields[name]) for name in _COUNTS if fields.get(name)}
+    if fields.get("exit_code"):
+        numbers["exit_code"] = whole_number(fields["exit_code"], -MAX_INTEGER)
+    numbers |= {name: timestamp(fields[name]) for name in _MOMENTS if name in fields}
     return ProcessRecord(
         id=process,
         state=msgspec.convert(fields["state"], ProcessState),
         program=fields.get("program") or None,
         task=fields.get("task") or None,
         parent=fields.get("parent"),
-        attempt=number("attempt") or 0,
-        losses=number("losses") or 0,
         worker=fields.get("worker"),
-        lease_until=moment("lease_until"),
         trouble=fields.get("trouble") or None,
         waiting_for=tuple(fields.get("waiting_for", "").split()),
         kind=KINDS.get(fields.get("kind", "")),
         outputs=tuple(fields.get("outputs", "").split()),
-        exit_code=number("exit_code", -MAX_INTEGER),
         reason=fields.get("reason") or None,
-        next_fd=number("next_fd") or 1,
-        next_child=number("next_child") or 1,
-        started_at=moment("started_at"),
-        ended_at=moment("ended_at"),
         price=msgspec.json.decode(fields["price"], type=ModelPrice) if fields.get("price") else None,
         call=fields.get("call"),
-        asks=None,
-        **{name: number(name) or 0 for name in TOKEN_COUNTS},
+        **numbers,
     )
 
 

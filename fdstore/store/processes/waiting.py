@@ -11,9 +11,10 @@ from fdstore.store.keys import process_keys
 from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import tool_calls
-from fdstore.store.record_format import show_bytes
 from fdstore.wire.operation import Batch, Block, Operation
 from fdstore.wire.scripts import script, text
+
+_ENDED = frozenset(state.encode() for state in ENDED)
 
 
 def park(handle: ProcessHandle, children: list[str], seconds: float | None = None) -> Operation[bool]:
@@ -52,11 +53,7 @@ def look_at(handle: ProcessHandle, processes: list[str], results: Batch) -> Oper
 
 def _has_ended(flat: list[bytes]) -> bool:
     state = dict(zip(flat[::2], flat[1::2], strict=True)).get(b"state")
-    return not state or _is_end(state)
-
-
-def _is_end(state: bytes) -> bool:
-    return show_bytes(state) in ENDED
+    return not state or state in _ENDED
 
 
 def wait_until_ended(prefix: str, processes: list[str], seconds: float) -> Operation[bool]:
@@ -65,7 +62,7 @@ def wait_until_ended(prefix: str, processes: list[str], seconds: float) -> Opera
     keys = [process_keys(prefix, process) for process in processes]
     while True:
         states = yield [("HGET", each.record, "state") for each in keys]
-        live = [each for each, state in zip(keys, states, strict=True) if state and not _is_end(state)]
+        live = [each for each, state in zip(keys, states, strict=True) if state and state not in _ENDED]
         left = until - time.monotonic()
         if not live or left <= 0:
             return not live

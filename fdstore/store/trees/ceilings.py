@@ -32,7 +32,7 @@ from fdstore.errors import (
 from fdstore.records import Record, TreeLimits
 from fdstore.store.keys import TreeKeys, in_pieces
 from fdstore.store.process_handle import CEILINGS_EVERY_S, ProcessHandle
-from fdstore.store.record_format import decoding, limits_of, replies_or_damage, show_bytes, whole_number
+from fdstore.store.record_format import decoding, limits_of, replies_or_damage, whole_number
 from fdstore.store.tree_facts import tree_names
 from fdstore.text.numbers import BYTE_UNITS, COUNT_UNITS, MAX_INTEGER, parse_number
 from fdstore.wire.operation import Alongside, Batch, Command, Operation
@@ -296,14 +296,15 @@ def _obeying(
         effective = msgspec.json.encode(msgspec.to_builtins(limits) | others)
         is_held = msgspec.json.decode(held, type=dict[str, Any]) == msgspec.json.decode(effective)
         top = ceilings.get("bytes")
-        size = whole_number(size_bytes or b"0", -MAX_INTEGER)
+        before = (room or b"", room_at or b"")
         if top is None:
-            left, at = "", ""
+            left, at = b"", b""
         elif total is None:
-            left, at = show_bytes(room or b""), show_bytes(room_at or b"")
+            left, at = before
         else:
-            left, at = str(size + max(0, top - total)), f"{time.time():.3f}"
-    if is_held and (left, at) == (show_bytes(room or b""), show_bytes(room_at or b"")):
+            size = whole_number(size_bytes or b"0", -MAX_INTEGER)
+            left, at = b"%d" % (size + max(0, top - total)), b"%.3f" % time.time()
+    if is_held and (left, at) == before:
         return None, limits
     ceiling = "" if top is None else top
     return script("obey")((tree.record,), held, requested or held, effective, left, ceiling, at), limits

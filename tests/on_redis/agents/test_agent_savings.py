@@ -49,7 +49,7 @@ def play(store: Store, folder: Path) -> Agents:
             tools=("read_fd", "spawn"),
             python=(tool("lines"), tool("echo")),
             file_descriptor=SMALL,
-            context=ClearingConfig(clear_at_tokens=1000, keep_turns=2),
+            clearing=ClearingConfig(clear_at_tokens=1000, keep_turns=2),
         )
         agents.run_all("solo")
     return agents

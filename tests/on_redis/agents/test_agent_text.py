@@ -15,7 +15,7 @@ from fdstore.agent.conversation import Assistant
 from fdstore.agent.program_loader import Program
 from fdstore.client import Store
 from fdstore.errors import StreamBroken
-from fdstore.runtime.run_process import Ending
+from fdstore.runtime.run_process import AttemptOutcome
 from fdstore.store.processes import process_records, processes
 from fdstore.store.streams import streams
 from fdstore.testing import Request, call, cut, fail, held, say, turn
@@ -41,7 +41,7 @@ class Pair:
         """Run the root until it ends or waits."""
         self.agents.attempt("solo")
 
-    def run_speaker_attempt(self) -> Ending:
+    def run_speaker_attempt(self) -> AttemptOutcome:
         return self.agents.attempt("solo.1")
 
     @property
@@ -71,7 +71,7 @@ def pair(store: Store, tmp_path: Path) -> Iterator[Pair]:
         yield Pair(agents, parts)
 
 
-def run_speaker(threads: ThreadPoolExecutor, pair: Pair, before: str) -> Future[Ending]:
+def run_speaker(threads: ThreadPoolExecutor, pair: Pair, before: str) -> Future[AttemptOutcome]:
     """Run the speaker in another thread and return once its stream holds `before`."""
     attempt = threads.submit(pair.run_speaker_attempt)
     wait_until(lambda: pair.partial_text == before or attempt.done())
@@ -213,7 +213,7 @@ def test_a_later_attempt_appends_the_part_of_the_last_answer_missing_from_the_st
         appender.put(whole[:kept])
         store.run(appender.store())
 
-        answers = store.run(open_answer_stream(child, (fd,), last))
+        answers = store.run(open_answer_stream(child, fd, last))
         assert answers is not None
         store.run(answers.add("Three."))
         store.run(answers.complete())
@@ -232,7 +232,7 @@ def test_a_character_split_between_two_chunks_of_an_answer_is_stored_whole(store
     for step in (1, 2, 3, 5, len(halves)):
         child = store.run(processes.create_child(parent, [], output=processes.ChildStream("text", 10)))
         [fd] = store.run(process_records.record("fdstore", child.id)).outputs
-        answers = store.run(open_answer_stream(child, (fd,), None))
+        answers = store.run(open_answer_stream(child, fd, None))
         assert answers is not None
         for at in range(0, len(halves), step):
             store.run(answers.add("".join(halves[at : at + step])))
@@ -252,7 +252,7 @@ def test_half_a_character_of_an_interrupted_answer_does_not_leak_into_the_next(s
         processes.create_child(store.process("solo").handle, [], output=processes.ChildStream("text", 10))
     )
     [fd] = store.run(process_records.record("fdstore", child.id)).outputs
-    answers = store.run(open_answer_stream(child, (fd,), None))
+    answers = store.run(open_answer_stream(child, fd, None))
     assert answers is not None
 
     store.run(answers.add("One \ud83d"))

@@ -25,7 +25,7 @@ from fdstore.errors import (
 from fdstore.lifecycle import ProcessEnd
 from fdstore.permissions import Permissions
 from fdstore.runtime.claim import Lease
-from fdstore.runtime.run_process import Ending, run_process
+from fdstore.runtime.run_process import AttemptOutcome, run_process
 from fdstore.store.clock import redis_now
 from fdstore.store.keys import process_keys
 from fdstore.store.process_handle import ProcessHandle
@@ -206,7 +206,7 @@ def test_a_replaced_attempt_writes_nothing(store: Store, tmp_path: Path, execute
 
     with running(store, script, tmp_path) as agents:
         agents.launch(tools=("read_fd",), python=(tool("echo"),))
-        ended: list[Ending] = []
+        ended: list[AttemptOutcome] = []
         old = threading.Thread(target=lambda: ended.append(agents.attempt("solo")))
         old.start()
         agents.model.wait_for(2, PATIENCE_S)
@@ -262,7 +262,7 @@ def test_a_store_error_neither_ends_the_agent_nor_counts_as_a_loss(
     with running(store, [call("echo", words="a"), say("Done.")], tmp_path) as agents:
         agents.launch(python=(tool("echo"),))
 
-        with FailingStore(redis_url, 6, error) as failing:
+        with FailingStore(redis_url, 5, error) as failing:
             assert agents.attempt("solo", failing) == "given back"
         assert (agents.record().state, agents.record().losses) == ("ready", 0)
         assert agents.woken == []  # the sweep requeues it later
@@ -278,7 +278,7 @@ def test_a_store_error_is_raised_to_a_caller_that_runs_the_root_itself(
     with running(store, [call("echo", words="a"), say("Done.")], tmp_path) as agents:
         agents.launch(python=(tool("echo"),))
 
-        with FailingStore(redis_url, 6, error) as failing, pytest.raises(type(error)):
+        with FailingStore(redis_url, 5, error) as failing, pytest.raises(type(error)):
             agents.attempt("solo", failing, wait_here=True)
         assert agents.record().state == "running"
 

@@ -161,7 +161,7 @@ def launch_script_of_records(agents: Agents) -> None:
         "A task.",
         tools=("read_fd", "search_fd"),
         python=(tool("lines"), tool("blocks")),
-        context=ClearingConfig(clear_at_tokens=2000, keep_turns=1),
+        clearing=ClearingConfig(clear_at_tokens=2000, keep_turns=1),
         file_descriptor=FDConfig(whole_chars=11_000),
         tree_limits=TreeLimits(tree_bytes=60_000),
     )

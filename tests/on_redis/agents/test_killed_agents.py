@@ -12,7 +12,7 @@ import pytest
 import fdstore
 from fdstore.agent.program_loader import Program
 from fdstore.client import Store
-from fdstore.runtime.run_process import Ending
+from fdstore.runtime.run_process import AttemptOutcome
 from fdstore.store.processes import processes
 from fdstore.testing import call, fail, held, say, slow, turn
 from tests.on_redis.conftest import Execute
@@ -53,7 +53,7 @@ def test_an_attempt_ends_when_its_agent_is_killed(
 ) -> None:
     with running(store, [reply], tmp_path) as agents:
         agents.launch()
-        endings: list[Ending] = []
+        endings: list[AttemptOutcome] = []
         attempt = threading.Thread(
             target=lambda: endings.append(agents.attempt("solo", wait_here=wait_here)), daemon=True
         )
@@ -81,7 +81,7 @@ def test_a_killed_background_child_ends_in_the_middle_of_its_streamed_answer(
     with running(store, script, tmp_path) as agents:
         agents.launch(tools=("spawn", "wait", "read_fd"), others=[speaker])
         agents.attempt("solo")
-        endings: list[Ending] = []
+        endings: list[AttemptOutcome] = []
         attempt = threading.Thread(target=lambda: endings.append(agents.attempt("solo.1")), daemon=True)
         attempt.start()
         agents.model.wait_for(3)
@@ -104,7 +104,7 @@ def test_an_agent_killed_while_it_waits_for_a_stream_does_not_wait_on(
     with running(store, script, tmp_path) as agents:
         agents.launch(tools=("write_fd", "spawn", "wait", "read_fd"), others=[READER])
         agents.attempt("solo")
-        endings: list[Ending] = []
+        endings: list[AttemptOutcome] = []
         attempt = threading.Thread(target=lambda: endings.append(agents.attempt("solo.1")), daemon=True)
         attempt.start()
         wait_until(lambda: b"blocked_clients:1" in execute("INFO", "clients"), what="the wait for the stream")

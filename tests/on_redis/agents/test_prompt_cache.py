@@ -113,7 +113,7 @@ def test_old_results_are_cleared_once_and_stay_so(play: Play, crashes: tuple[int
     def script(request: Request) -> Any:
         return READING[request.turn_number]
 
-    agents = play(script, crashes, context=CLEARING)
+    agents = play(script, crashes, clearing=CLEARING)
 
     requests = {request.turn_number: request for request in agents.model.requests}
     before, after = ([result.text for result in requests[number].tool_results()] for number in (2, 3))
@@ -134,7 +134,7 @@ def test_a_closed_text_is_not_cleared(play: Play) -> None:
         say("Done."),
     ]
 
-    requests = play(script, context=CLEARING).model.requests
+    requests = play(script, clearing=CLEARING).model.requests
 
     assert requests[3].messages[: len(requests[2].messages)] == requests[2].messages
 

@@ -62,7 +62,6 @@ def main(directory: Path, url: str) -> dict[str, object]:
             proc.handle,
             store.prefix,
             bundle,
-            bundle.to_json(),
             bundle.programs["counter"],
             SpawnTask(query="Count."),
             wake=do_nothing,

@@ -63,7 +63,6 @@ def toolbox(store: Store, proc: Process, tmp_path: Path) -> MakeToolbox:
             proc.handle,
             store.prefix,
             bundle,
-            bundle.to_json(),
             program,
             birth,
             wake=lambda process: None,

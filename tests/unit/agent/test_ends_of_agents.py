@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from fdstore.agent.conversation import Assistant, Conversation, Start
-from fdstore.agent.ends import Finished, end_after, reached_limit
+from fdstore.agent.ends import end_after, reached_limit
 from fdstore.agent.program_limits import Limits
+from fdstore.lifecycle import ProcessEnd
 from fdstore.tools.process_task import SpawnTask
 
 LIMITS = Limits(max_turns=2, wall_seconds=60, token_budget=100)
@@ -39,7 +40,7 @@ def test_only_a_normal_stop_reason_is_exit_code_0(
 ) -> None:
     found = end_after(answer(stop_reason=stop_reason), "Done.")
 
-    assert found == Finished("exited", exit_code, reason, "Done.")
+    assert found == ProcessEnd("exited", exit_code, reason, "Done.")
 
 
 @pytest.mark.parametrize(

@@ -133,39 +133,3 @@ def test_the_limits_section_has_the_limits_of_processes_and_trees():
     # ceilings of operators, which programs set in [python]
     of_tree = [name for name in TreeLimits.__struct_fields__ if not name.startswith("python_")]
     assert LimitsSection.__struct_fields__ == (*Limits.__struct_fields__, *of_tree)
-
-
-@pytest.mark.parametrize(
-    ("text", "key", "problem"),
-    [
-        ("provider = 'other'", "model.provider", "'other' is not known; it must be \"anthropic\""),
-        (
-            "provider = 'a - at `$.b`'",
-            "model.provider",
-            "'a - at `$.b`' is not known; it must be \"anthropic\"",
-        ),
-        ("provider = 3", "model.provider", "must be a string, not an integer"),
-        ("name = 3", "model.name", "must be a string, not an integer"),
-        ("'x` - at `$.limits' = 3", "model.'x` - at `$.limits'", "unknown key; the keys are: name, provider"),
-    ],
-)
-def test_a_mistake_is_explained_in_terms_of_the_file_and_not_of_a_library(path, text, key, problem):
-    path.write_text(f"[model]\n{text}")
-
-    with pytest.raises(InvalidProgram) as caught:
-        load(path)
-
-    assert caught.value.argument == f"{path}: {key}"
-    assert caught.value.problem.startswith(problem)
-
-
-def test_the_wrong_one_of_several_links_is_named(path):
-    path.write_text(
-        '[model]\nname = "m"\n[linked_programs]\n'
-        'a = "agent.toml"\nb = { path = "agent.toml" }\nc = { path = 3 }'
-    )
-
-    with pytest.raises(InvalidProgram) as caught:
-        load(path)
-
-    assert caught.value.args == (f"{path}: linked_programs.c.path", "must be a string, not an integer")

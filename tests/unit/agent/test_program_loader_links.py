@@ -20,7 +20,7 @@ def test_two_programs_that_link_to_each_other_are_read_once_each(write):
         "self": "agent",
     }
     assert bundle.programs["expert"].linked["boss"].key == "agent"
-    assert Bundle.from_json(bundle.to_json()) == bundle
+    assert Bundle.from_json(bundle.json) == bundle
 
 
 def test_a_file_reached_by_two_paths_is_one_program(write, tmp_path):

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from fdstore.interpreter.events import LATER, Answer, Call, Event, Failed, Finished, Limits, Raise, Waiting
+from fdstore.interpreter.events import (
+    LATER,
+    Answer,
+    CallLimits,
+    Event,
+    Failed,
+    Finished,
+    HostCall,
+    Raise,
+    Waiting,
+)
 from fdstore.interpreter.session import Session
 
 EPOCH_S = 1_700_000_000.0
@@ -34,8 +44,8 @@ class Host:
         self.postponed: dict[int, Answer] = {}
 
     @property
-    def calls(self) -> list[Call]:
-        return [event for event in self.events if isinstance(event, Call)]
+    def calls(self) -> list[HostCall]:
+        return [event for event in self.events if isinstance(event, HostCall)]
 
     def run(self, session: Session, code: str) -> Finished | Failed:
         """Run the code to its end; calls that are answered later are settled one after the other."""
@@ -53,14 +63,14 @@ class Host:
         self.events.append(event)
         return event
 
-    def reply(self, session: Session, call: Call) -> Event:
+    def reply(self, session: Session, call: HostCall) -> Event:
         answer = self.answer(call)
         if call.name not in self.later:
             return session.resume(answer)
         self.postponed[call.number] = answer
         return session.resume(LATER)
 
-    def answer(self, call: Call) -> Answer:
+    def answer(self, call: HostCall) -> Answer:
         try:
             return getattr(self, f"on_{call.name.lstrip('_')}")(*call.args)
         except KeyError as error:
@@ -139,7 +149,7 @@ def value(code: str, *texts: str, functions: Collection[str] = ()) -> str | None
     return ended.value
 
 
-def failure(code: str, limits: Limits | None = None, host: Host | None = None) -> Failed:
+def failure(code: str, limits: CallLimits | None = None, host: Host | None = None) -> Failed:
     """Return how the code fails in a session of its own."""
     with Session(limits) as session:
         ended = (host or Host()).run(session, code)

@@ -7,7 +7,7 @@ import random
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fdstore.interpreter.events import Event, Failed, Finished, Limits, Waiting
+from fdstore.interpreter.events import CallLimits, Event, Failed, Finished, Waiting
 from fdstore.interpreter.session import Session
 from tests.properties import examples
 from tests.unit.interpreter.host import Host
@@ -59,7 +59,7 @@ class Run:
     def __init__(self, code: str, seed: int, *, move: bool) -> None:
         self._order = random.Random(seed)
         self._host = Host("some text", later=LATER)
-        self._session = Session(Limits(recursion=200), functions=["read_log"], seed=seed)
+        self._session = Session(CallLimits(recursion=200), functions=["read_log"], seed=seed)
         self._move = move
         try:
             self._run(code)

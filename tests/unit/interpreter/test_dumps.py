@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fdstore.interpreter import dumps
-from fdstore.interpreter.events import LATER, Call, Failed, Finished, Limits, UnreadableState
+from fdstore.interpreter.events import LATER, CallLimits, Failed, Finished, HostCall, UnreadableState
 from fdstore.interpreter.prelude import NAMES
 from fdstore.interpreter.session import Session
 from tests.unit.interpreter.host import Host
@@ -33,13 +33,13 @@ def test_a_snapshot_has_output_numbers_and_time():
         used_s = session.used_s
         snapshot = session.dump()
         # the session that was dumped goes on as well
-        assert session.settle({0: "here"}) == Call(1, "_fds", ())
+        assert session.settle({0: "here"}) == HostCall(1, "_fds", ())
 
     with Session(snapshot=snapshot) as loaded:
         assert loaded.restored() == waiting
         assert loaded.printed == "before\n"
         assert loaded.used_s == pytest.approx(used_s, abs=used_s / 2 + 0.01)
-        assert loaded.settle({0: "there"}) == Call(1, "_fds", ())
+        assert loaded.settle({0: "there"}) == HostCall(1, "_fds", ())
         assert loaded.resume([]) == Finished("[]")
         assert loaded.printed == "before\nthere\n"
 
@@ -116,7 +116,7 @@ def test_a_state_that_memory_does_not_hold_is_refused():
         state = session.dump()
 
     with pytest.raises(UnreadableState):
-        Session(Limits(memory_bytes=16 << 20), state=state)
+        Session(CallLimits(memory_bytes=16 << 20), state=state)
 
 
 def test_a_dump_of_another_version_of_the_interpreter_is_refused():
@@ -174,6 +174,6 @@ def test_a_dump_of_any_size_is_read_as_it_was_written(size: int):
 def test_a_program_with_a_thousand_questions_under_way_is_small():
     with Session() as session:
         event = session.feed("import asyncio\nawait asyncio.gather(*[ask(f'q {n}') for n in range(1000)])")
-        while isinstance(event, Call):
+        while isinstance(event, HostCall):
             event = session.resume(LATER)
         assert len(session.dump()) < 64_000

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from fdstore.interpreter.events import Call, Failed, Finished
+from fdstore.interpreter.events import Failed, Finished, HostCall
 from fdstore.interpreter.session import Session
 from tests.unit.interpreter.host import Host, value
 
 LOG = "one ERROR a\ntwo\nthree ERROR b\n"
 
 
-def call_of(code: str, session: Session) -> Call:
+def call_of(code: str, session: Session) -> HostCall:
     """Return the last host call of the code."""
     host = Host(LOG)
     ended = host.run(session, f"log = fd(1)\n{code}")

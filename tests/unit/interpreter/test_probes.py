@@ -10,13 +10,13 @@ from contextlib import suppress
 
 import pytest
 
-from fdstore.interpreter.events import LATER, Call, Failed, Finished, Limits, StateTooLarge, Waiting
+from fdstore.interpreter.events import LATER, CallLimits, Failed, Finished, HostCall, StateTooLarge, Waiting
 from fdstore.interpreter.session import Session
 from tests.conftest import interpreters_of
 from tests.thorough import thorough
 from tests.unit.interpreter.host import Host, failure
 
-SHORT = Limits(seconds=0.3, memory_bytes=64 << 20, calls=50, max_output=10_000)
+SHORT = CallLimits(seconds=0.3, memory_bytes=64 << 20, calls=50, max_output=10_000)
 
 
 def caught(code: str) -> str:
@@ -135,14 +135,14 @@ def test_code_learns_nothing_of_the_host(shared: Session, code: str):
     ],
 )
 def test_the_limit_of_time_holds(code: str):
-    failed = failure(code, Limits(seconds=0.3))
+    failed = failure(code, CallLimits(seconds=0.3))
 
     assert not failed.keeps_session
     assert failed.limit in ("seconds", "memory")
 
 
 def test_a_program_past_its_time_says_so():
-    failed = failure("while True: pass", Limits(seconds=0.2))
+    failed = failure("while True: pass", CallLimits(seconds=0.2))
 
     assert failed == Failed(
         "The program used more than 0.2 s of processor time in one call. It was ended; variables are as "
@@ -154,10 +154,10 @@ def test_a_program_past_its_time_says_so():
 
 def test_time_counts_over_snapshots():
     code = "n = 0\nwhile True:\n    for _ in range(200_000): n += 1\n    await ask('q')"
-    limits, host, snapshots = Limits(seconds=0.6), Host(later=("_ask",)), 0
+    limits, host, snapshots = CallLimits(seconds=0.6), Host(later=("_ask",)), 0
     with Session(limits) as session:
         event = session.feed(code)
-        assert isinstance(event, Call)
+        assert isinstance(event, HostCall)
         assert session.resume(LATER) == Waiting((0,))
         snapshot = session.dump()
     while True:
@@ -165,7 +165,7 @@ def test_time_counts_over_snapshots():
             waiting = loaded.restored()
             assert isinstance(waiting, Waiting)
             event = loaded.settle({waiting.numbers[0]: "x"})
-            if isinstance(event, Call):
+            if isinstance(event, HostCall):
                 event = host.reply(loaded, event)
             if isinstance(event, Failed):
                 break
@@ -209,7 +209,7 @@ def test_time_counts_over_snapshots():
 )
 @pytest.mark.parametrize("catch", [True, *thorough("nothing is caught", False)])
 def test_the_limit_of_memory_holds(code: str, catch: bool):
-    failed = failure(caught(code) if catch else code, Limits(seconds=20, memory_bytes=64 << 20))
+    failed = failure(caught(code) if catch else code, CallLimits(seconds=20, memory_bytes=64 << 20))
 
     assert not failed.keeps_session
     assert failed.limit == "memory"
@@ -223,7 +223,7 @@ def test_the_next_session_is_whole_after_a_limit():
 
 
 def test_variables_that_cannot_be_dumped_are_named():
-    with Session(Limits(memory_bytes=64 << 20)) as session:
+    with Session(CallLimits(memory_bytes=64 << 20)) as session:
         session.feed("big = 'x' * 40_000_000\nsmall = 'x' * 1000")
         with pytest.raises(StateTooLarge) as raised:
             session.dump()
@@ -256,7 +256,7 @@ def test_the_limit_of_output_holds(code: str):
 
 
 def test_empty_prints_without_end_are_ended():
-    failed = failure("while True: print(end='')", Limits(seconds=0.2))
+    failed = failure("while True: print(end='')", CallLimits(seconds=0.2))
 
     assert failed.limit == "seconds"
 
@@ -280,7 +280,7 @@ def test_empty_prints_without_end_are_ended():
 def test_the_limit_of_calls_holds(code: str):
     host = Host()
 
-    failed = failure(code, Limits(calls=50), host)
+    failed = failure(code, CallLimits(calls=50), host)
 
     assert (failed.keeps_session, failed.limit) == (False, "calls")
     assert len(host.calls) <= 50
@@ -288,14 +288,14 @@ def test_the_limit_of_calls_holds(code: str):
 
 
 def test_calls_count_over_snapshots():
-    with Session(Limits(calls=3)) as session:
+    with Session(CallLimits(calls=3)) as session:
         session.feed("while True: await ask('q')")
         session.resume(LATER)
         snapshot = session.dump()
-    with Session(Limits(calls=3), snapshot=snapshot) as loaded:
-        assert isinstance(loaded.settle({0: "x"}), Call)
+    with Session(CallLimits(calls=3), snapshot=snapshot) as loaded:
+        assert isinstance(loaded.settle({0: "x"}), HostCall)
         assert loaded.resume(LATER) == Waiting((1,))
-        assert loaded.settle({1: "x"}) == Call(2, "_ask", ("q", []))
+        assert loaded.settle({1: "x"}) == HostCall(2, "_ask", ("q", []))
         failed = loaded.resume("x")
 
     assert isinstance(failed, Failed)
@@ -333,7 +333,7 @@ def test_deep_recursion_is_an_ordinary_exception(shared: Session):
     ],
 )
 def test_depth_does_not_end_the_interpreter(code: str):
-    with Session(Limits(seconds=20)) as session:
+    with Session(CallLimits(seconds=20)) as session:
         ended = session.feed(code)
 
         assert isinstance(ended, Finished) or ended.keeps_session, ended  # type: ignore[union-attr]
@@ -406,7 +406,7 @@ def test_an_interpreter_that_is_killed_before_it_runs_code_is_started_again(afte
 
 def test_code_that_prints_without_end_is_ended_at_the_limit_of_output():
     """Regression: code that calls nothing else of the host ran on until its time was over."""
-    with Session(Limits(seconds=600, max_output=10_000)) as session:
+    with Session(CallLimits(seconds=600, max_output=10_000)) as session:
         failed = session.feed("while True: print('x' * 100)")
 
     assert isinstance(failed, Failed)

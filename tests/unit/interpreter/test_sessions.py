@@ -11,7 +11,7 @@ import threading
 import pytest
 
 from fdstore.interpreter import prelude
-from fdstore.interpreter.events import LATER, Call, Failed, Finished, Limits, Raise, Waiting
+from fdstore.interpreter.events import LATER, CallLimits, Failed, Finished, HostCall, Raise, Waiting
 from fdstore.interpreter.session import Session
 from tests.unit.interpreter.host import EPOCH_S, Host, value
 from tests.waiting import PATIENCE_S
@@ -63,9 +63,9 @@ def test_a_host_call_is_an_event_with_a_number(shared: Session):
     second = shared.resume([])
     ended = shared.resume([])
 
-    assert [first, second] == [Call(0, "_fds", ()), Call(1, "_fds", ())]
+    assert [first, second] == [HostCall(0, "_fds", ()), HostCall(1, "_fds", ())]
     assert ended == Finished("[[], []]")
-    assert shared.feed("fds()") == Call(0, "_fds", ())
+    assert shared.feed("fds()") == HostCall(0, "_fds", ())
     shared.resume([])
 
 
@@ -89,12 +89,12 @@ def test_all_tasks_call_before_the_program_waits():
     with Session() as session:
         event = session.feed(ASK_THREE)
         for number in range(3):
-            assert event == Call(number, "_ask", ("q", [str(number)]))
+            assert event == HostCall(number, "_ask", ("q", [str(number)]))
             event = session.resume(LATER)
 
         assert event == Waiting((0, 1, 2))
         event = session.settle({2: "c", 1: "b", 77: "of no call"})
-        assert event == Call(3, "_create", ("b", None))
+        assert event == HostCall(3, "_create", ("b", None))
 
 
 def test_some_tasks_go_on_while_others_wait(shared: Session):
@@ -124,7 +124,7 @@ def test_tasks_left_behind_by_a_failed_gather_stay_pending(shared: Session):
     shared.resume(LATER)
     assert shared.resume(LATER) == Waiting((0, 1))
 
-    assert shared.settle({0: Raise("ValueError", "refused: no")}) == Call(2, "_ask", ("c", []))
+    assert shared.settle({0: Raise("ValueError", "refused: no")}) == HostCall(2, "_ask", ("c", []))
     assert shared.resume(LATER) == Waiting((1, 2))
     assert shared.settle({2: "C"}) == Finished("'C'")
     assert shared.printed == "refused: no\n"
@@ -132,12 +132,12 @@ def test_tasks_left_behind_by_a_failed_gather_stay_pending(shared: Session):
 
 def test_a_call_that_is_not_awaited_may_be_answered_later_too():
     with Session() as session:
-        assert session.feed("[fds(), fds()]") == Call(0, "_fds", ())
+        assert session.feed("[fds(), fds()]") == HostCall(0, "_fds", ())
         assert session.resume(LATER) == Waiting((0,))
         snapshot = session.dump()
     with Session(snapshot=snapshot) as loaded:
         assert loaded.restored() == Waiting((0,))
-        assert loaded.settle({0: [], 1: "of no call"}) == Call(1, "_fds", ())
+        assert loaded.settle({0: [], 1: "of no call"}) == HostCall(1, "_fds", ())
         assert loaded.resume([]) == Finished("[[], []]")
 
 
@@ -177,20 +177,20 @@ def test_the_clock_is_a_call(shared: Session, code: str, expected: str):
 
     event = shared.feed(f"import time, datetime\n{code}")
 
-    assert event == Call(0, "clock", ())
+    assert event == HostCall(0, "clock", ())
     assert shared.resume(EPOCH_S) == Finished(expected)
 
 
 def test_sleeping_is_a_call(shared: Session):
-    assert shared.feed("import time\ntime.sleep(2)") == Call(0, "sleep", (2.0,))
+    assert shared.feed("import time\ntime.sleep(2)") == HostCall(0, "sleep", (2.0,))
     assert shared.resume(None) == Finished(None)
 
 
 def test_tasks_sleep_at_the_same_time(shared: Session):
     assert shared.feed(
         "import asyncio\nawait asyncio.gather(asyncio.sleep(1), asyncio.sleep(2, 'x'))"
-    ) == Call(0, "sleep", (1.0,))
-    assert shared.resume(LATER) == Call(1, "sleep", (2.0,))
+    ) == HostCall(0, "sleep", (1.0,))
+    assert shared.resume(LATER) == HostCall(1, "sleep", (2.0,))
     assert shared.resume(LATER) == Waiting((0, 1))
     assert shared.settle({0: None, 1: None}) == Finished("[None, 'x']")
 
@@ -292,7 +292,7 @@ def test_odd_arguments_of_host_calls_never_harm_the_host(shared: Session, argume
     if refused:
         assert isinstance(event, Failed)
         assert refused in event.text
-    elif isinstance(event, Call):
+    elif isinstance(event, HostCall):
         assert all(isinstance(item, str | list) for item in event.args)
         shared.resume(None)
     assert shared.feed("1") == Finished("1")
@@ -383,7 +383,7 @@ def test_sessions_run_beside_one_another():
 
 
 def test_limits_of_memory_may_be_large():
-    with Session(Limits(memory_bytes=3 << 30)) as session:
+    with Session(CallLimits(memory_bytes=3 << 30)) as session:
         assert session.feed("len('x' * 400_000_000)") == Finished("400000000")
 
 

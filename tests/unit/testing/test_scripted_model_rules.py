@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fdstore.testing.replies import signature_of
 from fdstore.testing.requests import read_request
-from fdstore.testing.rules import Refused, check_count, check_creation
+from fdstore.testing.rules import RequestRefused, check_count, check_creation
 
 HELLO: list[dict[str, Any]] = [{"role": "user", "content": "Hello"}]
 READ_FD: dict[str, Any] = {"name": "read_fd", "input_schema": {"type": "object"}}
@@ -120,7 +120,7 @@ def test_requests_that_the_api_accepts_are_accepted(raw: dict[str, Any]) -> None
 def test_requests_that_the_api_refuses_are_refused_with_the_location(
     problem: str, raw: dict[str, Any]
 ) -> None:
-    with pytest.raises(Refused, match=problem):
+    with pytest.raises(RequestRefused, match=problem):
         check_creation(raw)
 
 
@@ -130,7 +130,7 @@ def test_counting_tokens_needs_no_max_tokens() -> None:
 
     check_count(raw)
 
-    with pytest.raises(Refused, match="max_tokens"):
+    with pytest.raises(RequestRefused, match="max_tokens"):
         check_creation(raw)
 
 
@@ -152,7 +152,7 @@ def test_any_json_is_accepted_or_refused_with_a_readable_error(
 ) -> None:
     raw = body(*messages, system=system, tools=tools)
 
-    with suppress(Refused):
+    with suppress(RequestRefused):
         check_creation(raw)
 
     request = read_request(raw, {})

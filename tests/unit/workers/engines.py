@@ -16,8 +16,7 @@ from fdstore.records import Record
 from fdstore_workers.pipeline.bubblewrap import Bubblewrap
 from fdstore_workers.pipeline.choose_sandbox import HIDDEN, find_sandbox
 from fdstore_workers.pipeline.command_limits import CommandLimits, CommandsOff
-from fdstore_workers.pipeline.ended import Ended
-from fdstore_workers.pipeline.poll_loop import Pipeline
+from fdstore_workers.pipeline.poll_loop import PipelineResult, PipelineRun
 from fdstore_workers.pipeline.sandlock_engine import Sandlock, find_sandlock
 from fdstore_workers.pipeline.unsandboxed import Unsandboxed
 
@@ -39,7 +38,7 @@ ENGINES = ("bubblewrap", "sandlock", ALONE)
 class CommandOutput(Record, frozen=True, kw_only=True):
     """The output and the end of a command."""
 
-    ended: Ended
+    ended: PipelineResult
     output: str
     errors: str
 
@@ -75,7 +74,7 @@ def run_in(
         if kill_at_output:
             pipeline.kill(grace_s)
 
-    pipeline = Pipeline(
+    pipeline = PipelineRun(
         [argv],
         output=receive,
         error=lambda number, piece: receive(piece, errors),

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from fdstore_workers.pipeline.ended import Ended
-from fdstore_workers.pipeline.poll_loop import Pipeline
+from fdstore_workers.pipeline.poll_loop import PipelineResult, PipelineRun
 
 ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
 BLOCK = b"x" * 65536
@@ -25,7 +24,7 @@ class Run:
         self.output = bytearray()
         self.errors = {number: bytearray() for number in range(1, len(stages) + 1)}
         self.tees = {number: bytearray() for number in tee}
-        self.pipeline = Pipeline(
+        self.pipeline = PipelineRun(
             [stage.split() if isinstance(stage, str) else stage for stage in stages],
             **{
                 "output": self.output.extend,
@@ -36,7 +35,7 @@ class Run:
             },
         )
 
-    def end(self) -> Ended:
+    def end(self) -> PipelineResult:
         return self.pipeline.run()
 
 

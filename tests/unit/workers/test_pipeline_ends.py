@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fdstore.pipeline_limits import PipelineLimits
-from fdstore_workers.pipeline.ended import Ended
+from fdstore_workers.pipeline.poll_loop import PipelineResult
 from tests import leftovers
 from tests.unit.workers.running import Run, blocks, shell
 from tests.waiting import PATIENCE_S, wait_until
@@ -93,9 +93,9 @@ def test_an_exception_in_a_receiver_ends_the_pipeline_and_propagates() -> None:
 # --- ends
 
 
-def killed_when(run: Run, ready: bytes, *graces: float) -> Ended:
+def killed_when(run: Run, ready: bytes, *graces: float) -> PipelineResult:
     """Run the pipeline in a thread, and when it prints `ready`, kill it once for each grace."""
-    result: list[Ended] = []
+    result: list[PipelineResult] = []
     thread = threading.Thread(target=lambda: result.append(run.end()))
     thread.start()
     wait_until(lambda: ready in run.output)
@@ -128,7 +128,7 @@ def test_a_pipeline_that_is_killed_before_it_runs_does_not_start(tmp_path: Path)
     run = Run(["touch", str(tmp_path / "started")])
     run.pipeline.kill()
 
-    assert run.end() == Ended(codes=(143,), reason="cancelled")
+    assert run.end() == PipelineResult(codes=(143,), reason="cancelled")
     assert not list(tmp_path.iterdir())
 
 
@@ -138,7 +138,7 @@ def test_kill_after_the_end_does_nothing() -> None:
 
     run.pipeline.kill()
 
-    assert ended == Ended(codes=(0,))
+    assert ended == PipelineResult(codes=(0,))
 
 
 @pytest.mark.parametrize(

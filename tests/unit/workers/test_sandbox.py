@@ -15,8 +15,8 @@ import pytest
 
 from fdstore_workers.pipeline.bubblewrap import Bubblewrap
 from fdstore_workers.pipeline.choose_sandbox import Sandbox, find_sandbox
-from fdstore_workers.pipeline.ended import Ended
 from fdstore_workers.pipeline.launch_settings import NOT_MADE
+from fdstore_workers.pipeline.poll_loop import PipelineResult
 from fdstore_workers.pipeline.process_tree import ProcessSnapshot
 from fdstore_workers.pipeline.sandlock_engine import Sandlock, find_sandlock
 from tests import leftovers
@@ -56,14 +56,14 @@ def bash(script: str) -> tuple[str, str, str]:
 
 def test_a_program_runs_and_its_exit_code_is_returned(in_any_sandbox: Inside) -> None:
     assert in_any_sandbox("echo", "hello").output == "hello\n"
-    assert in_any_sandbox(*bash("exit 7")).ended == Ended(codes=(7,))
-    assert in_any_sandbox(*bash("kill -9 $$")).ended == Ended(codes=(137,))
-    assert in_any_sandbox("no-such-program").ended == Ended(codes=(127,))
+    assert in_any_sandbox(*bash("exit 7")).ended == PipelineResult(codes=(7,))
+    assert in_any_sandbox(*bash("kill -9 $$")).ended == PipelineResult(codes=(137,))
+    assert in_any_sandbox("no-such-program").ended == PipelineResult(codes=(127,))
 
 
 def test_a_program_that_failed_is_not_a_sandbox_that_failed(in_any_sandbox: Inside) -> None:
     for code in (1, NOT_MADE):
-        assert in_any_sandbox(*bash(f"exit {code}")).ended == Ended(codes=(code,))
+        assert in_any_sandbox(*bash(f"exit {code}")).ended == PipelineResult(codes=(code,))
 
 
 def test_a_program_has_no_access_to_the_report_pipe_of_its_launcher(in_any_sandbox: Inside) -> None:
@@ -269,11 +269,11 @@ def text_of(path: Path) -> str:
 
 WORKER = """
 import sys
-from fdstore_workers.pipeline.poll_loop import Pipeline
+from fdstore_workers.pipeline.poll_loop import PipelineRun
 from tests.unit.workers.engines import working
 sandbox = working()[sys.argv[1]]
 print("ready", flush=True)
-Pipeline(
+PipelineRun(
     [["sh", "-c", "echo begun; (setsid sleep 987 &); sleep 987"]],
     output=lambda piece: print(piece.decode(), flush=True),
     error=lambda number, piece: None,

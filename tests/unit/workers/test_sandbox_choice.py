@@ -13,7 +13,7 @@ import pytest
 from fdstore_workers.pipeline.bubblewrap import Bubblewrap
 from fdstore_workers.pipeline.choose_sandbox import find_sandbox
 from fdstore_workers.pipeline.command_limits import CommandsOff
-from fdstore_workers.pipeline.poll_loop import Pipeline
+from fdstore_workers.pipeline.poll_loop import PipelineRun
 from fdstore_workers.pipeline.process_tree import ProcessSnapshot
 from fdstore_workers.pipeline.sandlock_engine import Sandlock
 from fdstore_workers.pipeline.unsandboxed import CommandsDisabled, Unsandboxed
@@ -35,7 +35,7 @@ def test_a_refused_pipeline_starts_nothing(tmp_path: Path) -> None:
     refused = find_sandbox(engine="bubblewrap", search_path=str(tmp_path))
 
     with pytest.raises(CommandsOff):
-        Pipeline(
+        PipelineRun(
             [["touch", str(tmp_path / "started")]],
             output=lambda piece: None,
             error=lambda number, piece: None,
@@ -155,9 +155,9 @@ WORKER_WITHOUT = """
 import sys
 from fdstore_workers.pipeline.choose_sandbox import Engine, Sandbox, find_sandbox
 from fdstore_workers.pipeline.sandlock_engine import Sandlock, find_sandlock
-from fdstore_workers.pipeline.poll_loop import Pipeline
+from fdstore_workers.pipeline.poll_loop import PipelineRun
 without = find_sandbox(engine="bubblewrap", allow_unsandboxed=True, search_path=sys.argv[1])
-Pipeline(
+PipelineRun(
     [["sh", "-c", "echo begun; exec sleep 987"]],
     output=lambda piece: print(piece.decode(), flush=True),
     error=lambda number, piece: None,

@@ -14,9 +14,8 @@ import pytest
 from fdstore.pipeline_limits import PipelineLimits
 from fdstore_workers.pipeline.bubblewrap import Bubblewrap
 from fdstore_workers.pipeline.choose_sandbox import find_sandbox
-from fdstore_workers.pipeline.ended import Ended
 from fdstore_workers.pipeline.launch_settings import NOT_MADE
-from fdstore_workers.pipeline.poll_loop import Pipeline
+from fdstore_workers.pipeline.poll_loop import PipelineResult, PipelineRun
 from fdstore_workers.pipeline.process_tree import ProcessSnapshot
 from fdstore_workers.pipeline.sandlock_engine import Sandlock
 from fdstore_workers.pipeline.unsandboxed import CommandsDisabled
@@ -25,10 +24,10 @@ from tests.unit.workers.engines import ALONE, TIGHT, program, working
 from tests.waiting import wait_until
 
 
-def search_in(sandbox: Bubblewrap | Sandlock) -> tuple[Ended, str]:
+def search_in(sandbox: Bubblewrap | Sandlock) -> tuple[PipelineResult, str]:
     """Run a search without matches and return its end and its stderr."""
     errors = bytearray()
-    ended = Pipeline(
+    ended = PipelineRun(
         [["grep", "wanted"]],
         output=lambda piece: None,
         error=lambda number, piece: errors.extend(piece),
@@ -52,12 +51,12 @@ def test_a_sandbox_that_bubblewrap_cannot_make_is_not_a_search_that_found_nothin
         engine="bubblewrap", limits=TIGHT, search_path=f"{world_readable_dir}:{os.environ['PATH']}"
     )
     assert isinstance(sandbox, Bubblewrap)
-    assert search_in(sandbox)[0] == Ended(codes=(1,))
+    assert search_in(sandbox)[0] == PipelineResult(codes=(1,))
 
     (world_readable_dir / "refuse").touch()
     ended, errors = search_in(sandbox)
 
-    assert ended == Ended(codes=(NOT_MADE,), reason="sandbox")
+    assert ended == PipelineResult(codes=(NOT_MADE,), reason="sandbox")
     assert errors == "bwrap: No space left on device\n"
     (world_readable_dir / "bwrap").unlink()
     assert search_in(sandbox)[0] == ended
@@ -74,7 +73,7 @@ def test_a_sandbox_that_cannot_start_its_program_is_not_a_program_that_failed(en
 
     ended, errors = search_in(sandbox)
 
-    assert ended == Ended(codes=(NOT_MADE,), reason="sandbox")
+    assert ended == PipelineResult(codes=(NOT_MADE,), reason="sandbox")
     assert errors
 
 
@@ -84,12 +83,12 @@ def test_sandlock_without_room_for_scratch_is_not_a_program_that_failed() -> Non
 
     ended, errors = search_in(sandbox)
 
-    assert ended == Ended(codes=(NOT_MADE,), reason="sandbox")
+    assert ended == PipelineResult(codes=(NOT_MADE,), reason="sandbox")
     assert "no sandbox" in errors
 
 
 def test_a_launcher_that_is_gone_is_not_a_program_that_was_not_found() -> None:
-    ended = Pipeline(
+    ended = PipelineRun(
         [["true"], ["sleep", "600"]],
         output=lambda piece: None,
         error=lambda number, piece: None,
@@ -99,7 +98,7 @@ def test_a_launcher_that_is_gone_is_not_a_program_that_was_not_found() -> None:
         limits=PipelineLimits(wall_seconds=60.0),
     ).run()
 
-    assert ended == Ended(codes=(NOT_MADE, NOT_MADE), reason="sandbox")
+    assert ended == PipelineResult(codes=(NOT_MADE, NOT_MADE), reason="sandbox")
 
 
 @pytest.mark.parametrize("engine", working())
@@ -107,7 +106,7 @@ def test_a_stage_without_a_sandbox_ends_the_others(engine: str) -> None:
     sandbox = working()[engine]
     commands = iter([sandbox.wrap, lambda argv: ["/bin/sh", "-c", "exit 1"]])
 
-    ended = Pipeline(
+    ended = PipelineRun(
         [["sleep", "600"], ["cat"]],
         output=lambda piece: None,
         error=lambda number, piece: None,

@@ -24,7 +24,7 @@ class BranchClosed(Exception):
     """Raised by the receiver of a branch that accepts no more data."""
 
 
-class End:
+class PipeEnd:
     """One end of a pipe. `close` is idempotent."""
 
     def __init__(self, fd: int) -> None:
@@ -37,9 +37,9 @@ class End:
             os.close(self.fd)
 
 
-def pipe(owner: ExitStack) -> tuple[End, End]:
+def pipe(owner: ExitStack) -> tuple[PipeEnd, PipeEnd]:
     """Return the read end and the write end of a new pipe, which `owner` closes if they are still open."""
-    reading, writing = map(End, os.pipe())
+    reading, writing = map(PipeEnd, os.pipe())
     owner.callback(reading.close)
     owner.callback(writing.close)
     return reading, writing
@@ -48,7 +48,7 @@ def pipe(owner: ExitStack) -> tuple[End, End]:
 class Intake:
     """The write end of the standard input of a stage, with a buffer of one chunk."""
 
-    def __init__(self, end: End) -> None:
+    def __init__(self, end: PipeEnd) -> None:
         os.set_blocking(end.fd, False)
         self._end = end
         self.fd = end.fd
@@ -105,7 +105,7 @@ class Tap:
 
     def __init__(
         self,
-        end: End,
+        end: PipeEnd,
         branches: list[Deliver],
         *,
         onward: Intake | None = None,

@@ -28,12 +28,13 @@ from functools import partial
 from fdstore import end_reasons
 from fdstore.errors import InvalidArgument
 from fdstore.pipeline_limits import PipelineLimits
-from fdstore_workers.pipeline.ended import Ended
+from fdstore.records import Record
+from fdstore.text.commands import fatal_signal, pipeline_exit_code
 from fdstore_workers.pipeline.feeder import Bell, Feeder
 from fdstore_workers.pipeline.launch_settings import NOT_MADE
-from fdstore_workers.pipeline.pipes import Deliver, End, Intake, Tap, pipe
+from fdstore_workers.pipeline.pipes import Deliver, Intake, PipeEnd, Tap, pipe
 from fdstore_workers.pipeline.process_tree import MARK, ProcessSnapshot, kill_marked
-from fdstore_workers.pipeline.stage_process import NotStarted, Stage
+from fdstore_workers.pipeline.stage_process import NotStarted, StageProcess
 
 GRACE_S = 5.0
 KILL_AGAIN_S = 1.0
@@ -46,7 +47,34 @@ STRAGGLERS_S = 0.5
 """The time to wait for more output after all stages ended, if a foreign process holds a pipe open."""
 
 
-class Pipeline:
+class PipelineResult(Record, frozen=True, kw_only=True):
+    """The result of a run: the exit code of each stage in order (128+n for signal n), and the reason if the
+    runner ended it.
+
+    "closed": neither the output nor a tee had a reader left. "sandbox": the sandbox of a stage failed; the
+    code of that stage and of the pipeline is 125. `is_unread`: the output had no reader left, but a tee had.
+    """
+
+    codes: tuple[int, ...]
+    reason: str | None = None
+    is_unread: bool = False
+
+    @property
+    def code(self) -> int:
+        """The exit code of the pipeline."""
+        return (
+            NOT_MADE
+            if self.reason == end_reasons.SANDBOX
+            else pipeline_exit_code(self.codes, is_unread=self.is_unread)
+        )
+
+    @property
+    def signal(self) -> int | None:
+        """The signal that killed a stage; SIGPIPE after its reader closed does not count."""
+        return fatal_signal(self.codes, is_unread=self.is_unread)
+
+
+class PipelineRun:
     """One run of a pipeline. Stages count from 1, in `error` and `tee` too.
 
     `feed` yields the input (None: empty input) and is closed at the end if it is a generator; without data
@@ -89,7 +117,7 @@ class Pipeline:
 
         self._ends = ExitStack()
         self._bell: Bell | None = None
-        self._stages: dict[int, Stage] = {}
+        self._stages: dict[int, StageProcess] = {}
         self._codes: dict[int, int] = {}
         self._taps: list[Tap] = []
         self._outputs: list[Tap] = []
@@ -116,18 +144,20 @@ class Pipeline:
         if self._bell:  # else `run` checks the grace when it begins
             self._bell.ring()
 
-    def run(self) -> Ended:
+    def run(self) -> PipelineResult:
         """Run the pipeline, once. Sandboxes die with the thread that spawns them, the caller's."""
         try:
             self._bell = Bell()
             self._ends.callback(self._bell.close)
             if self._kill_grace_s is not None:
-                return Ended(codes=(128 + signal.SIGTERM,) * len(self._argvs), reason=end_reasons.CANCELLED)
+                return PipelineResult(
+                    codes=(128 + signal.SIGTERM,) * len(self._argvs), reason=end_reasons.CANCELLED
+                )
             self._start(self._bell)
             while not self._finished():
                 self._run_once(self._bell)
             is_unread = self._outputs[-1].is_unread and self._reason is None
-            return Ended(codes=self._reaped(), reason=self._reason, is_unread=is_unread)
+            return PipelineResult(codes=self._reaped(), reason=self._reason, is_unread=is_unread)
         finally:
             self._clear()
 
@@ -150,7 +180,7 @@ class Pipeline:
                 end.close()
             stdin = following
 
-    def _first_input(self, bell: Bell) -> End:
+    def _first_input(self, bell: Bell) -> PipeEnd:
         reading, writing = pipe(self._ends)
         if self._feed is None:
             writing.close()
@@ -160,7 +190,7 @@ class Pipeline:
             self._feeder = Feeder(self._feed, bell.ring)
         return reading
 
-    def _tap_output(self, number: int, reading: End) -> End:
+    def _tap_output(self, number: int, reading: PipeEnd) -> PipeEnd:
         """Tap the output of a stage if it is teed or the last; return the input of the next stage."""
         last = number == len(self._argvs)
         if not last and number not in self._tee:
@@ -177,9 +207,9 @@ class Pipeline:
         self._taps.append(tap)
         return following
 
-    def _launch(self, number: int, argv: list[str], stdin: End, stdout: End, stderr: End) -> None:
+    def _launch(self, number: int, argv: list[str], stdin: PipeEnd, stdout: PipeEnd, stderr: PipeEnd) -> None:
         try:
-            self._stages[number] = Stage(
+            self._stages[number] = StageProcess(
                 argv,
                 stdin=stdin.fd,
                 stdout=stdout.fd,

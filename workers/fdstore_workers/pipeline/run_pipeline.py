@@ -56,9 +56,8 @@ from fdstore.text.utf8 import TextOrBytes, Utf8Text
 from fdstore.tools.process_task import PipeTask
 from fdstore_workers.pipeline.choose_sandbox import Sandbox
 from fdstore_workers.pipeline.command_limits import CommandsOff
-from fdstore_workers.pipeline.ended import Ended
 from fdstore_workers.pipeline.pipes import BranchClosed
-from fdstore_workers.pipeline.poll_loop import Pipeline
+from fdstore_workers.pipeline.poll_loop import PipelineResult, PipelineRun
 
 log = logging.getLogger("fdstore.pipelines")
 
@@ -234,7 +233,7 @@ def run_pipeline(
     try:
         permissions.check_commands(argv[0] for argv in brief.commands)
         engine = sandbox()
-        pipeline = Pipeline(
+        pipeline = PipelineRun(
             brief.commands,
             output=output.take,
             error=lambda stage, data: error.take(data, stage),
@@ -258,7 +257,9 @@ def run_pipeline(
     return _conclude(store, handle, fds, ended, feed, [output, error, *tees], lost, stopped=stop.is_set())
 
 
-def _run_watched(pipeline: Pipeline, outputs: list[Branch], lost: threading.Event, stop: Flag) -> Ended:
+def _run_watched(
+    pipeline: PipelineRun, outputs: list[Branch], lost: threading.Event, stop: Flag
+) -> PipelineResult:
     """Run the pipeline. Kill it when its process is lost or cancelled, when no output has a holder (which a
     silent pipeline would not notice), or when the worker shuts down. Let paused outputs be text."""
     deadline = math.inf
@@ -283,7 +284,7 @@ def _conclude(
     store: Store,
     handle: ProcessHandle,
     fds: PipeFds,
-    ended: Ended,
+    ended: PipelineResult,
     feed: Feed,
     branches: list[Branch],
     lost: threading.Event,

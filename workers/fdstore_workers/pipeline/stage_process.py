@@ -40,7 +40,7 @@ class NotStarted(FDStoreError):
         return f"{quoted(self.program)} cannot be started: {self.problem}"
 
 
-class Stage:
+class StageProcess:
     """One running program. `pidfd` becomes readable when it ends. With `reports`, `argv` is a launcher's
     (`fdstore_workers.pipeline.launch`)."""
 

@@ -23,7 +23,7 @@ from fdstore.wire.operation import Operation
 Unit: TypeAlias = Literal["pages", "lines", "chars", "all"]
 
 
-class View(msgspec.Struct, frozen=True):
+class TextRef(msgspec.Struct, frozen=True):
     """A text or a part of one: its descriptor, its extent, and the selector that names it."""
 
     descriptor: Descriptor
@@ -65,20 +65,20 @@ class View(msgspec.Struct, frozen=True):
         }
 
 
-def whole(descriptor: Descriptor) -> View:
-    """Return the view of a whole text, or of bytes, which have no characters to read."""
-    return View(descriptor, extents.whole(descriptor), descriptor.fd)
+def whole(descriptor: Descriptor) -> TextRef:
+    """Return the reference to a whole text, or of bytes, which have no characters to read."""
+    return TextRef(descriptor, extents.whole(descriptor), descriptor.fd)
 
 
-def part_of(descriptor: Descriptor, extent: Extent) -> View:
-    """Return the view of a part."""
+def part_of(descriptor: Descriptor, extent: Extent) -> TextRef:
+    """Return the reference to a part."""
     if extent.chars == descriptor.chars:
         return whole(descriptor)
     last = extent.first_char + max(extent.chars, 1) - 1
-    return View(descriptor, extent, f"{descriptor.fd}#C{extent.first_char}-{last}")
+    return TextRef(descriptor, extent, f"{descriptor.fd}#C{extent.first_char}-{last}")
 
 
-def look_up(handle: ProcessHandle, ref: object) -> Operation[View]:
+def look_up(handle: ProcessHandle, ref: object) -> Operation[TextRef]:
     """Return the text that `ref` names: a number, "fd:1", "name:KEY", "ref:NAME", with a selector too."""
     named = selector(ref)
     if named.part is None:
@@ -86,32 +86,34 @@ def look_up(handle: ProcessHandle, ref: object) -> Operation[View]:
     return part_of(*(yield from extents.measure(handle, named.fd, named.part)))
 
 
-def read(handle: ProcessHandle, view: View, unit: Unit, first: int, last: int, limit: int) -> Operation[str]:
-    """Return the text of these units, inclusive, as they count in the view. An end past its end is clamped.
+def read(
+    handle: ProcessHandle, text_ref: TextRef, unit: Unit, first: int, last: int, limit: int
+) -> Operation[str]:
+    """Return the text of these units, inclusive, as they count in it. An end past its end is clamped.
 
     Raises `PositionOutOfRange`, `TooLarge` (more than `limit` characters), `NotText`.
     """
-    fd, extent = view.descriptor.fd, view.extent
+    fd, extent = text_ref.descriptor.fd, text_ref.extent
     if unit == "all":
         if extent.chars == 0:
             return ""
-        part = None if view.is_whole else extent.part
+        part = None if text_ref.is_whole else extent.part
         return (yield from reading.read(handle, fd, part, limit)).text
-    total = {"pages": view.pages, "lines": extent.lines, "chars": extent.chars}[unit]
+    total = {"pages": text_ref.pages, "lines": extent.lines, "chars": extent.chars}[unit]
     first, last = _whole_number("first", first), _whole_number("last", last)
     if last < first:
         raise InvalidArgument("last", f"ranges run upwards: {last} is before {first}")
     if first > total:
-        raise PositionOutOfRange(view.ref, unit.removesuffix("s"), first, total)
+        raise PositionOutOfRange(text_ref.ref, unit.removesuffix("s"), first, total)
     last = min(last, total)
-    if unit == "pages" and view.is_whole:
+    if unit == "pages" and text_ref.is_whole:
         return (yield from reading.read(handle, fd, Part("page", first, last - first + 1), limit)).text
     if unit == "lines":
         begin = extent.first_line + first - 1
         found = yield from reading.read(handle, fd, Part("line", begin, last - first + 1), limit)
         return _inside(found.text, found.chars, extent)
     if unit == "pages":
-        size = view.descriptor.page_size
+        size = text_ref.descriptor.page_size
         first, last = (first - 1) * size + 1, min(last * size, extent.chars)
     part = Part("char", extent.first_char + first - 1, last - first + 1)
     return (yield from reading.read(handle, fd, part, limit)).text
@@ -131,16 +133,22 @@ def _whole_number(name: str, value: object) -> int:
 
 
 def search(
-    handle: ProcessHandle, view: View, pattern: str, max_matches: int, *, ignore_case: bool, context: int
+    handle: ProcessHandle,
+    text_ref: TextRef,
+    pattern: str,
+    max_matches: int,
+    *,
+    ignore_case: bool,
+    context: int,
 ) -> Operation[list[dict[str, Any]]]:
     """Return the matching lines, with what the groups of the pattern match in each. Lines count from the
-    beginning of the view."""
-    if view.extent.chars == 0:
+    beginning of the text."""
+    if text_ref.extent.chars == 0:
         return []
-    part = None if view.is_whole else view.extent.part
+    part = None if text_ref.is_whole else text_ref.extent.part
     found = yield from searching.search(
         handle,
-        view.descriptor.fd,
+        text_ref.descriptor.fd,
         part,
         pattern,
         context=context,
@@ -148,7 +156,7 @@ def search(
         ignore_case=ignore_case,
     )
     groups = groups_in(pattern, ignore_case=ignore_case)
-    lines_before, chars_before = view.extent.first_line - 1, view.extent.first_char - 1
+    lines_before, chars_before = text_ref.extent.first_line - 1, text_ref.extent.first_char - 1
     hits = []
     for hit in found.hits:
         first, _, last = hit.chars.partition("-")
@@ -165,8 +173,8 @@ def search(
     return hits
 
 
-def split(handle: ProcessHandle, view: View, unit: SplitUnit, size: int) -> Operation[list[View]]:
-    """Return the view in parts, see `extents.split`."""
+def split(handle: ProcessHandle, text_ref: TextRef, unit: SplitUnit, size: int) -> Operation[list[TextRef]]:
+    """Return it in parts, see `extents.split`."""
     size = _whole_number(unit, size)
-    found = yield from extents.split(handle, view.descriptor.fd, view.extent, unit, size)
-    return [part_of(view.descriptor, each) for each in found]
+    found = yield from extents.split(handle, text_ref.descriptor.fd, text_ref.extent, unit, size)
+    return [part_of(text_ref.descriptor, each) for each in found]

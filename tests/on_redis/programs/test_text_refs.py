@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 
 from fdstore.client import Process, Store
 from fdstore.errors import InvalidArgument, PositionOutOfRange, TooLarge
-from fdstore.programs import views
+from fdstore.programs import text_refs
 from tests.properties import examples
 
 TEXTS = st.text(alphabet="ab\u00e9\n", min_size=1, max_size=200)
 LIMIT = 10**6
 
 
-def read(store: Store, proc: Process, ref: Any, unit: views.Unit, first: int, last: int) -> str:
-    view = store.run(views.look_up(proc.handle, ref))
-    return store.run(views.read(proc.handle, view, unit, first, last, LIMIT))
+def read(store: Store, proc: Process, ref: Any, unit: text_refs.Unit, first: int, last: int) -> str:
+    text_ref = store.run(text_refs.look_up(proc.handle, ref))
+    return store.run(text_refs.read(proc.handle, text_ref, unit, first, last, LIMIT))
 
 
 @settings(
@@ -34,22 +34,27 @@ def test_a_part_is_read_as_the_text_that_it_is(
     first = data.draw(st.integers(1, len(text)))
     last = data.draw(st.integers(first, len(text)))
     part = text[first - 1 : last]
-    view = store.run(views.look_up(proc.handle, f"{d.fd}#C{first}-{last}"))
+    text_ref = store.run(text_refs.look_up(proc.handle, f"{d.fd}#C{first}-{last}"))
 
     lines = part.splitlines(keepends=True)
-    assert (view.extent.chars, view.extent.lines) == (len(part), len(lines))
-    assert store.run(views.read(proc.handle, view, "all", 1, 1, LIMIT)) == part
+    assert (text_ref.extent.chars, text_ref.extent.lines) == (len(part), len(lines))
+    assert store.run(text_refs.read(proc.handle, text_ref, "all", 1, 1, LIMIT)) == part
     begin = data.draw(st.integers(1, len(lines)))
     end = data.draw(st.integers(begin, len(lines) + 3))
-    assert store.run(views.read(proc.handle, view, "lines", begin, end, LIMIT)) == "".join(
+    assert store.run(text_refs.read(proc.handle, text_ref, "lines", begin, end, LIMIT)) == "".join(
         lines[begin - 1 : end]
     )
     begin = data.draw(st.integers(1, len(part)))
     end = data.draw(st.integers(begin, len(part) + 3))
-    assert store.run(views.read(proc.handle, view, "chars", begin, end, LIMIT)) == part[begin - 1 : end]
-    pages = [store.run(views.read(proc.handle, view, "pages", n, n, LIMIT)) for n in range(1, view.pages + 1)]
+    assert (
+        store.run(text_refs.read(proc.handle, text_ref, "chars", begin, end, LIMIT)) == part[begin - 1 : end]
+    )
+    pages = [
+        store.run(text_refs.read(proc.handle, text_ref, "pages", n, n, LIMIT))
+        for n in range(1, text_ref.pages + 1)
+    ]
     assert "".join(pages) == part
-    hits = store.run(views.search(proc.handle, view, "(a)(b)?", 1000, ignore_case=False, context=0))
+    hits = store.run(text_refs.search(proc.handle, text_ref, "(a)(b)?", 1000, ignore_case=False, context=0))
     assert [(hit["line"], hit["text"]) for hit in hits] == [
         (number, line.removesuffix("\n")) for number, line in enumerate(lines, 1) if "a" in line
     ]
@@ -61,13 +66,13 @@ def test_a_part_is_read_as_the_text_that_it_is(
 def test_a_part_of_a_part_is_a_part_of_the_text(store: Store) -> None:
     proc = store.process()
     d = proc.create("".join(f"{number}\n" for number in range(1, 2001)), page_size=100)
-    whole = store.run(views.look_up(proc.handle, d.fd))
-    [_, second, *_] = store.run(views.split(proc.handle, whole, "lines", 500))
+    whole = store.run(text_refs.look_up(proc.handle, d.fd))
+    [_, second, *_] = store.run(text_refs.split(proc.handle, whole, "lines", 500))
 
-    [first, *_] = store.run(views.split(proc.handle, second, "chars", 300))
+    [first, *_] = store.run(text_refs.split(proc.handle, second, "chars", 300))
 
-    assert store.run(views.read(proc.handle, second, "lines", 1, 1, LIMIT)) == "501\n"
-    assert store.run(views.read(proc.handle, first, "lines", 1, 1, LIMIT)) == "501\n"
+    assert store.run(text_refs.read(proc.handle, second, "lines", 1, 1, LIMIT)) == "501\n"
+    assert store.run(text_refs.read(proc.handle, first, "lines", 1, 1, LIMIT)) == "501\n"
     assert read(store, proc, first.ref, "lines", 2, 2) == "502\n"
     assert first.extent.chars <= 300
 
@@ -85,7 +90,7 @@ def test_a_part_of_a_part_is_a_part_of_the_text(store: Store) -> None:
     ],
 )
 def test_wrong_positions_are_refused(
-    store: Store, unit: views.Unit, first: Any, last: Any, error: type[Exception]
+    store: Store, unit: text_refs.Unit, first: Any, last: Any, error: type[Exception]
 ) -> None:
     proc = store.process()
     proc.create("x\na\nb\nc\nd\n")
@@ -96,15 +101,15 @@ def test_wrong_positions_are_refused(
 def test_more_than_the_limit_is_too_large(store: Store) -> None:
     proc = store.process()
     proc.create("x" * 5000)
-    view = store.run(views.look_up(proc.handle, 1))
+    text_ref = store.run(text_refs.look_up(proc.handle, 1))
     with pytest.raises(TooLarge):
-        store.run(views.read(proc.handle, view, "all", 1, 1, 4999))
+        store.run(text_refs.read(proc.handle, text_ref, "all", 1, 1, 4999))
 
 
 def test_an_empty_text_has_nothing_and_is_one_part(store: Store) -> None:
     proc = store.process()
     proc.create("")
-    view = store.run(views.look_up(proc.handle, 1))
-    assert store.run(views.read(proc.handle, view, "all", 1, 1, 1)) == ""
-    assert store.run(views.search(proc.handle, view, "x", 1, ignore_case=False, context=0)) == []
-    assert store.run(views.split(proc.handle, view, "chars", 10)) == [view]
+    text_ref = store.run(text_refs.look_up(proc.handle, 1))
+    assert store.run(text_refs.read(proc.handle, text_ref, "all", 1, 1, 1)) == ""
+    assert store.run(text_refs.search(proc.handle, text_ref, "x", 1, ignore_case=False, context=0)) == []
+    assert store.run(text_refs.split(proc.handle, text_ref, "chars", 10)) == [text_ref]
