@@ -9,7 +9,7 @@ import click
 from msgspec import field
 
 from fdstore.cli import output
-from fdstore.cli.session import Session, verb
+from fdstore.cli.session import CliSession, verb
 from fdstore.records import Record
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class CheckedFile(Record, frozen=True, kw_only=True):
 @click.option("--schema", is_flag=True, help="Print the JSON schema of program files, for editors.")
 @click.pass_context
 def check(
-    context: click.Context, session: Session, files: tuple[Path, ...], imports: bool, schema: bool
+    context: click.Context, session: CliSession, files: tuple[Path, ...], imports: bool, schema: bool
 ) -> None:
     """Check program files and all that they link to, each once.
 
@@ -95,25 +95,27 @@ def _mistake(error: FDStoreError, path: Path, linked_from: Path | None) -> Check
     from fdstore.errors import InvalidProgram
 
     if not isinstance(error, InvalidProgram):
-        return CheckedFile(file=_text(path), ok=False, problem="does not exist")
+        return CheckedFile(file=output.path_text(path), ok=False, problem="does not exist")
     for file in (linked_from, path):
         if file is not None and error.argument.startswith(f"{file}: "):
             key = error.argument.removeprefix(f"{file}: ")
             others = {each.key: each.problem for each in further_mistakes(file, key)}
-            return CheckedFile(file=_text(file), ok=False, key=key, problem=error.problem, others=others)
-    return CheckedFile(file=_text(path), ok=False, problem=error.problem)
+            return CheckedFile(
+                file=output.path_text(file), ok=False, key=key, problem=error.problem, others=others
+            )
+    return CheckedFile(file=output.path_text(path), ok=False, problem=error.problem)
 
 
 def _without_mistake(file: LoadedFile, imports: bool) -> CheckedFile:
     program = file.program
     return CheckedFile(
-        file=_text(file.path),
+        file=output.path_text(file.path),
         ok=True,
         name=program.name,
         model=program.model,
         tools=program.tools,
         python=program.python,
-        linked={alias: _text(path) for alias, path in file.links.items()},
+        linked={alias: output.path_text(path) for alias, path in file.links.items()},
         warnings=file.warnings + _warnings(file, imports),
     )
 
@@ -162,8 +164,3 @@ def _print_schema() -> None:
     from fdstore.agent.editor_schema import editor_schema
 
     output.line(msgspec.json.format(msgspec.json.encode(editor_schema()), indent=2).decode())
-
-
-def _text(path: Path) -> str:
-    """Return a path as text that JSON can hold."""
-    return str(path).encode("utf-8", "backslashreplace").decode("utf-8")

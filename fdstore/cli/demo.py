@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING
 import click
 
 from fdstore.cli import output
+from fdstore.cli.control import load_runner
 from fdstore.cli.interrupts import as_interrupts
-from fdstore.cli.run_here import load_runner
-from fdstore.cli.session import Session, verb
-from fdstore.cli.tables import format_size
+from fdstore.cli.session import CliSession, verb
 from fdstore.optional_packages import is_installed, require
 from fdstore.settings import DEMO_PREFIX
+from fdstore.text.quantities import format_size
 
 if TYPE_CHECKING:
-    from fdstore.cli.watch import Watch
+    from fdstore.cli.watch import TreeWatcher
     from fdstore.client import Store
 
 COMMANDS = ("grep", "sort", "uniq", "head", "cut")
@@ -36,7 +36,7 @@ COMMANDS = ("grep", "sort", "uniq", "head", "cut")
 @click.option(
     "-o", "--out", metavar="DIR", default="fdstore-demo", show_default=True, help="Directory for the report."
 )
-def demo(session: Session, file: str | None, live: bool, out: str) -> None:
+def demo(session: CliSession, file: str | None, live: bool, out: str) -> None:
     """Show a complete example: a large tool result becomes a descriptor, child agents read it by reference;
     then a program asks a model about 40 parts of it, while a process of the worker is killed.
 
@@ -66,11 +66,11 @@ def demo(session: Session, file: str | None, live: bool, out: str) -> None:
 
         def run(
             program: str, query: str, during: Callable[[str], AbstractContextManager[object]] = nullcontext
-        ) -> tuple[str, Watch]:
+        ) -> tuple[str, TreeWatcher]:
             return _play(store, environment, out_dir, program, query, during)
 
-        process, watch = run("triage.toml", brief_of(file))
-        _account(store, process, watch, out_dir)
+        process, watcher = run("triage.toml", brief_of(file))
+        _account(store, process, watcher, out_dir)
         if not live and is_installed("pydantic_monty"):
             from fdstore.cli.demo_asks import play
 
@@ -115,10 +115,10 @@ def _play(
     program: str,
     query: str,
     during: Callable[[str], AbstractContextManager[object]],
-) -> tuple[str, Watch]:
+) -> tuple[str, TreeWatcher]:
     from fdstore.agent.launch import launch_root
     from fdstore.agent.program_loader import load
-    from fdstore.cli.watch import Watch
+    from fdstore.cli.watch import TreeWatcher
     from fdstore.permissions import Permissions
     from fdstore.runtime.waker import waker
 
@@ -135,8 +135,8 @@ def _play(
     with resources.as_file(programs / program) as path:
         bundle = load(path)
     root = launch_root(store, bundle, query)
-    watch = Watch(store, root.id, output.line)
-    with watch.kept(), during(root.id):
+    watcher = TreeWatcher(store, root.id, output.line)
+    with watcher.kept(), during(root.id):
         run_process(
             store,
             root.id,
@@ -147,7 +147,7 @@ def _play(
             own=bundle,
             wait_here=True,
         )
-    return root.id, watch
+    return root.id, watcher
 
 
 def _about(file: str | None) -> str:
@@ -164,7 +164,7 @@ def brief_of(file: str | None) -> str:
     return f"Tell me what {about} is made of, with quotations. The rules of this house follow.\n{rules}"
 
 
-def _account(store: Store, process: str, watch: Watch, out_dir: Path) -> None:
+def _account(store: Store, process: str, watcher: TreeWatcher, out_dir: Path) -> None:
     from fdstore.store.processes.process_records import answer_of
 
     tree = store.tree(process)
@@ -176,7 +176,7 @@ def _account(store: Store, process: str, watch: Watch, out_dir: Path) -> None:
     output.line(
         f"\nStored once in Redis   {format_size(tree.bytes)} in {tree.fds} contents,"
         f" read by {tree.processes} processes"
-        f"\nShown to the models    {format_size(watch.chars_shown)} in all"
+        f"\nShown to the models    {format_size(watcher.chars_shown)} in all"
         f"\nThe report             {out_dir / 'report.txt'}"
     )
 

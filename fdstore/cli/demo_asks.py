@@ -7,14 +7,14 @@ import os
 import signal
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fdstore.cli import output
 from fdstore.errors import FDStoreError
+from fdstore.runtime.periodic import run_periodically
 from fdstore.text.quantities import format_count
 
 if TYPE_CHECKING:
@@ -28,37 +28,20 @@ KILL_AFTER = 10
 LOOK_EVERY_S = 0.02
 
 
-class Kill:
-    """Kills a child of the worker when some questions of a process are answered."""
+def killing(store: Store, process: str, worker_pid: int) -> AbstractContextManager[None]:
+    """Kill a child of the worker while the block runs, when some questions of a process are answered."""
 
-    def __init__(self, store: Store, process: str, worker_pid: int) -> None:
-        self._store = store
-        self._process = process
-        self._worker_pid = worker_pid
-
-    @contextmanager
-    def armed(self) -> Iterator[None]:
-        """Watch the questions while the block runs."""
-        ended = threading.Event()
-        thread = threading.Thread(target=self._watch, args=(ended,), name="demo kill", daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            thread.join()
-
-    def _watch(self, ended: threading.Event) -> None:
+    def look() -> bool:
         with suppress(FDStoreError):
-            while not ended.wait(LOOK_EVERY_S):
-                done = counts_in(self._store, self._process).done
-                if done >= KILL_AFTER:
-                    break
-            else:
-                return
-            for child in children_of(self._worker_pid)[:1]:
+            done = counts_in(store, process).done
+            if done < KILL_AFTER:
+                return True
+            for child in children_of(worker_pid)[:1]:
                 os.kill(child, signal.SIGKILL)
                 output.line(f"\n  The worker's process {child} is killed, after {done} answers.\n")
+        return False
+
+    return run_periodically(LOOK_EVERY_S, look, "demo kill")
 
 
 def counts_in(store: Store, process: str) -> AskCounts:
@@ -96,7 +79,7 @@ def play(
 
     output.line(f"\nAct 2: a program asks a model about {ASKS} parts of the text, and a process is killed.\n")
     before = len(requests())
-    process = run("counter.toml", query, lambda process: Kill(store, process, worker_pid).armed())
+    process = run("counter.toml", query, lambda process: killing(store, process, worker_pid))
     ended = store.run(answer_of(store.prefix, process))
     counts = counts_in(store, process)
     sent = sum(not request.tools for request in requests()[before:])

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from fdstore import settings
 from fdstore.cli import output
 from fdstore.cli.interrupts import as_interrupts
-from fdstore.cli.session import Session, verb
+from fdstore.cli.session import CliSession, as_usage_errors, verb
 from fdstore.errors import InvalidArgument
 from fdstore.settings import HOST_READ_CHARS
 
@@ -111,7 +111,7 @@ SWITCH_S = 0.001
     help="Maximum result of one read_fd; 9000 for Codex. [default: 45000]",
 )
 def gateway(
-    session: Session,
+    session: CliSession,
     command: tuple[str, ...],
     process: str | None,
     config_file: Path | None,
@@ -190,10 +190,8 @@ def gateway(
     if name and (config_file or servers):
         raise click.UsageError("--name is for one server; those of a --config have their names there")
     group = _read_group(config_file, servers) if config_file or servers else None
-    try:
+    with as_usage_errors():
         project = current_project()
-    except InvalidArgument as error:
-        raise click.UsageError(str(error)) from error
     descriptors = Descriptors(
         session.url,
         session.prefix,
@@ -309,10 +307,8 @@ def _relay_http(
     from fdstore.integrations.gateway.http_relay import HttpRelay
     from fdstore.integrations.gateway.http_server import listening_socket, serve
 
-    try:
+    with as_usage_errors("--listen"):
         socket = listening_socket(listen)
-    except InvalidArgument as error:
-        raise click.BadParameter(error.problem, param_hint="--listen") from error
     output.show_logs()
     relay = HttpRelay(url, descriptors, headers, header_paths=header_paths, programs=programs)
     serve(relay, socket, url, _say)

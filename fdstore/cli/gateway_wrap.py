@@ -15,12 +15,12 @@ from fdstore.integrations.gateway.wrap_code import unwrap_for_code, wrap_for_cod
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fdstore.cli.session import Session
+    from fdstore.cli.session import CliSession
     from fdstore.integrations.gateway.wrap import WrapChange
 
 
 def change_file(
-    session: Session,
+    session: CliSession,
     file: Path,
     out: str | None,
     options: Sequence[str],
@@ -67,7 +67,7 @@ def launcher() -> list[str]:
     return [sys.executable, "-P", "-m", "fdstore"]
 
 
-def _print(session: Session, changes: Sequence[WrapChange], *, to_stderr: bool = False) -> None:
+def _print(session: CliSession, changes: Sequence[WrapChange], *, to_stderr: bool = False) -> None:
     for change in changes:
         if to_stderr:
             output.say(f"{change.action:9}  {change.server}: {change.detail}")

@@ -8,14 +8,14 @@ from pathlib import Path
 import click
 
 from fdstore.cli import output
-from fdstore.cli.session import Session, verb
+from fdstore.cli.session import CliSession, verb
 from fdstore.errors import TargetExists
 
 
 @verb
 @click.argument("file", metavar="[FILE]", default="agent.toml", type=click.Path(path_type=Path))
 @click.option("--force", is_flag=True, help="Replace the file if it is there.")
-def init(session: Session, file: Path, force: bool) -> None:
+def init(session: CliSession, file: Path, force: bool) -> None:
     """Write a commented program file with every section and key. FILE is agent.toml by default; - prints it.
 
     The file runs as it stands; keys that are commented out show their defaults.
@@ -35,7 +35,7 @@ def init(session: Session, file: Path, force: bool) -> None:
     except TargetExists as error:
         error.add_note("with --force it is replaced")
         raise
-    shown = str(file).encode("utf-8", "backslashreplace").decode("utf-8")
+    shown = output.path_text(file)
     if session.as_json:
         output.document({"file": shown})
         return

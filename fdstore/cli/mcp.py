@@ -12,7 +12,7 @@ import click
 
 from fdstore.cli import output
 from fdstore.cli.interrupts import as_interrupts
-from fdstore.cli.session import Session, verb
+from fdstore.cli.session import CliSession, as_usage_errors, verb
 from fdstore.errors import InvalidArgument
 from fdstore.log_options import log_options
 from fdstore.optional_packages import frozen_imports, require
@@ -22,8 +22,6 @@ from fdstore.text.numbers import MAX_INTEGER
 if TYPE_CHECKING:
     from fdstore.integrations.mcp.toolsets import ToolOptions, Toolsets
     from fdstore.store.tokens import Permission
-
-PACKAGES = ("mcp",)
 
 THREADS = 32
 """Threads for calls that may take long: several times as many as run programs."""
@@ -79,7 +77,7 @@ THREADS = 32
 )
 @log_options("warning")
 def mcp(
-    session: Session,
+    session: CliSession,
     process: str | None,
     allow: str,
     export_root: str | None,
@@ -108,7 +106,7 @@ def mcp(
     fdstore mcp --process logs --http 127.0.0.1:8000
     fdstore mcp --http 0.0.0.0:8000 --require-token --allow-host fd.example.org
     """
-    require(PACKAGES, "mcp")
+    require(("mcp",), "mcp")
     session.check_url()  # a call is too late to say so
     address = _address(http, process, require_token=require_token, hosts=hosts)
     if hook and address:
@@ -124,14 +122,12 @@ def mcp(
         from fdstore.integrations.project import current_project, session_name
         from fdstore.interpreter import pool
     output.show_logs(log_level, log_format)
-    try:
+    with as_usage_errors():
         permissions = parse_permissions(allow)
         if "python" in permissions:
             require((pool.PACKAGE,), pool.EXTRA)
         project = current_project()
         access = access_to(process or project.process, permissions)
-    except InvalidArgument as error:
-        raise click.UsageError(str(error)) from error
     limit = project.config.direct_chars
     options = _options(permissions, export_root, put_root, commands, max_read_chars)
     config = msgspec.structs.replace(

@@ -14,12 +14,11 @@ import msgspec
 from fdstore.cli import output
 from fdstore.cli.durations import DURATION
 from fdstore.cli.elsewhere import where_else
-from fdstore.cli.session import Session, verb
-from fdstore.cli.tables import ago, format_count, format_size, table
+from fdstore.cli.session import CliSession, verb
 from fdstore.errors import NotFound
 from fdstore.lifecycle import ENDED, PROCESS_MOVES
 from fdstore.records import ProcessRecord, TokenUsage, Unreadable
-from fdstore.text.quantities import format_costs, format_tokens
+from fdstore.text.quantities import ago, format_costs, format_count, format_size, format_tokens
 
 if TYPE_CHECKING:
     from fdstore.client import Store
@@ -82,7 +81,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
 )
 @click.option("--watch", is_flag=True, help=f"Show them again every {REFRESH_S:g} s until Ctrl-C.")
 def ps(
-    session: Session,
+    session: CliSession,
     tree: str | None,
     with_ended: bool,
     states: tuple[str, ...],
@@ -115,7 +114,7 @@ def ps(
             _print(session, found)
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
+class ProcessListing(msgspec.Struct, frozen=True, kw_only=True):
     """The processes to show in order, each with the branch to draw before it. `usage`: of the one tree that
     was asked for. `ended`: how many ended ones are left out. `is_empty`: no process exists,
     and `elsewhere` says where some do."""
@@ -130,7 +129,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     now_s: float
 
 
-def _find(store: Store, query: Query) -> Found:
+def _find(store: Store, query: Query) -> ProcessListing:
     from fdstore.runtime.eligibility import explained
     from fdstore.store.clock import redis_now
     from fdstore.store.processes.asks import fold_lanes
@@ -147,7 +146,7 @@ def _find(store: Store, query: Query) -> Found:
     found = store.run(explained(store.prefix, [each for each in folded if query.selects(each, now)]))
     sizes = _sizes(store, found) if query.order == "bytes" else {}
     ordered = [("", process) for process in sorted(found, key=lambda each: _rank(each, query.order, sizes))]
-    return Found(
+    return ProcessListing(
         rows=list(as_trees(found)) if query.order == "id" else ordered,
         sizes=sizes,
         usage=one,
@@ -159,7 +158,7 @@ def _find(store: Store, query: Query) -> Found:
     )
 
 
-def _print(session: Session, found: Found) -> None:
+def _print(session: CliSession, found: ProcessListing) -> None:
     if session.as_json:
         for _, process in found.rows:
             used = {} if found.usage is None else usage_fields(found.usage)
@@ -169,8 +168,7 @@ def _print(session: Session, found: Found) -> None:
         more = [*(["TOKENS"] if has_tokens else []), *(["BYTES"] if found.sizes else [])]
         head = ["PROCESS", "STATE", "PROGRAM", "STARTED", "ENDED", *more, "DETAIL"]
         rows = [_row(branch, process, found, has_tokens=has_tokens) for branch, process in found.rows]
-        columns, coloured = output.columns(), output.use_colours()
-        output.print_painted(table(head, rows, cut="DETAIL", columns=columns, coloured=coloured))
+        output.table(head, rows, cut="DETAIL")
         if found.usage:
             output.line(format_usage(found.usage))
         if found.ended:
@@ -257,7 +255,7 @@ def as_trees(processes: Iterable[ProcessRecord]) -> Iterator[tuple[str, ProcessR
             waiting.append((under + ("└─ " if last else "├─ "), under + ("   " if last else "│  "), child))
 
 
-def _row(branch: str, process: ProcessRecord, found: Found, *, has_tokens: bool) -> list[str]:
+def _row(branch: str, process: ProcessRecord, found: ProcessListing, *, has_tokens: bool) -> list[str]:
     now_s, sizes = found.now_s, found.sizes
     return [
         branch + process.id,

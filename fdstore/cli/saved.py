@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from fdstore.cli import output
-from fdstore.cli.session import Session, verb
-from fdstore.cli.tables import format_count, table
+from fdstore.cli.session import CliSession, verb
+from fdstore.text.quantities import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -46,7 +46,7 @@ OF_AGENTS = (*COUNTS[:4], *COUNTS[10:])
     show_default=True,
     help="What a line stands for.",
 )
-def saved(session: Session, process: str | None, by: By) -> None:
+def saved(session: CliSession, process: str | None, by: By) -> None:
     """Show what was kept out of the contexts of models, and what they read back.
 
     KEPT is the outputs that were stored and shown as a descriptor, less what the model saw instead; READ is
@@ -84,17 +84,8 @@ def saved(session: Session, process: str | None, by: By) -> None:
             rows.append(_cells("total", total, columns))
         heads = [by.upper(), *(HEADS[name] for name in columns), "NET ~TOKENS"]
         droppable = ("SHOWN", "~TOKENS  ", "STORED", "~TOKENS   ", "CLEARED", "CHARS  ", "CHARS ", "CHARS")
-        output.print_painted(
-            table(
-                heads,
-                rows,
-                right=heads[1:],
-                cut=heads[0],
-                drop=[name for name in (*droppable, "READ", "KEPT") if name in heads],
-                columns=output.columns(),
-                coloured=output.use_colours(),
-            )
-        )
+        dropped = [name for name in (*droppable, "READ", "KEPT") if name in heads]
+        output.table(heads, rows, right=heads[1:], cut=heads[0], drop=dropped)
         output.line()
         output.line(_sentence(total, found.rows))
     else:

@@ -4,7 +4,7 @@ The options may also precede the verb; those after it override them.
 
     @verb
     @click.argument("process", metavar="PROC")
-    def ls(session: Session, process: str) -> None:
+    def ls(session: CliSession, process: str) -> None:
         with session.process(process) as opened: ...
 
 The library is imported when a store is opened, so help and usage errors do not load it.
@@ -33,12 +33,15 @@ T = TypeVar("T")
 COMPLETE_VARIABLE = "_FDSTORE_COMPLETE"
 """The environment variable that a shell sets for completion."""
 
+NOTHING_FOUND = 1
+"""The exit code of a search without a result, as of grep. For errors see `fdstore.cli.FAILED_COMPARISON`."""
+
 Use: TypeAlias = Literal["make", "remove", "look"]
 """A verb's use of a store: "make" creates or runs something, "remove" only removes, "look" only reads."""
 
 
 @dataclass
-class Session:
+class CliSession:
     """One call of the command, with the values of its common options."""
 
     url: str | None = None
@@ -109,12 +112,30 @@ class Session:
         with self.store() as store:
             yield store.process(name)
 
+    def show(self, record: object, text: str) -> None:
+        """Print a result: `record` with --json, else `text`."""
+        if self.as_json:
+            output.document(record)
+        else:
+            output.line(text)
+
     def embedded_server(self) -> EmbeddedServer:
         """Return the embedded server of this user, running or not."""
         from fdstore import settings
         from fdstore.local.redis_server import EmbeddedServer
 
         return EmbeddedServer(settings.read().data_dir)
+
+
+@contextmanager
+def as_usage_errors(option: str = "") -> Iterator[None]:
+    """Raise usage errors, of this option if it is named, in place of `InvalidArgument`."""
+    try:
+        yield
+    except InvalidArgument as error:
+        if option:
+            raise click.BadParameter(error.problem, param_hint=option) from error
+        raise click.UsageError(str(error)) from error
 
 
 def run_on(process: Process, operation: Operation[T]) -> T:
@@ -125,7 +146,7 @@ def run_on(process: Process, operation: Operation[T]) -> T:
 def _sets(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
     def note(context: click.Context, _: click.Parameter, value: Any) -> None:
         if value:  # an option before the verb may have set it
-            setattr(context.ensure_object(Session), name, value)
+            setattr(context.ensure_object(CliSession), name, value)
 
     return note
 
@@ -134,7 +155,7 @@ def _sets_url(context: click.Context, _: click.Parameter, url: str | None) -> No
     from fdstore.url_arguments import password_warning
 
     if url:
-        context.ensure_object(Session).url = url
+        context.ensure_object(CliSession).url = url
         if warning := password_warning("--url", url):
             output.say(warning)
 
@@ -147,13 +168,13 @@ def _reads_url(context: click.Context, _: click.Parameter, file: str | None) -> 
             url, warning = read_url_file(file)
         except InvalidArgument as error:
             raise click.BadParameter(error.problem) from error
-        context.ensure_object(Session).url = url
+        context.ensure_object(CliSession).url = url
         if warning:
             output.say(warning)
 
 
 def common_options() -> list[click.Parameter]:
-    """Return the options of all verbs; their values go into the `Session`."""
+    """Return the options of all verbs; their values go into the `CliSession`."""
     return [
         click.Option(
             ["--url"],
@@ -187,14 +208,14 @@ def common_options() -> list[click.Parameter]:
     ]
 
 
-pass_session = click.make_pass_decorator(Session, ensure=True)
+pass_session = click.make_pass_decorator(CliSession, ensure=True)
 
 
 def verb(body: Callable[..., None]) -> click.Command:
-    """Return a command for a function whose first parameter is the `Session`, with the common options."""
+    """Return a command for a function whose first parameter is the `CliSession`, with the common options."""
 
     @wraps(body)
-    def checked(session: Session, *arguments: Any, **options: Any) -> None:
+    def checked(session: CliSession, *arguments: Any, **options: Any) -> None:
         session.check_url()
         body(session, *arguments, **options)
 

@@ -10,7 +10,7 @@ import click
 
 from fdstore.cli import output
 from fdstore.cli.reading import report_unfinished
-from fdstore.cli.session import Session, raw_option, run_on, verb
+from fdstore.cli.session import CliSession, raw_option, run_on, verb
 from fdstore.errors import NotText
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class TailLines(click.ParamType[Lines]):
     help="Print the last N lines, with + from line N on.",
 )
 @raw_option
-def tail(session: Session, process: str, fd: str, follow: bool, lines: Lines, raw: bool) -> None:
+def tail(session: CliSession, process: str, fd: str, follow: bool, lines: Lines, raw: bool) -> None:
     """Print the end of a content, and with -f follow it while it grows. A broken stream is printed, and then
     the command fails. With --json each line is a chunk of the text.
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fdstore.cli.question_progress import Progress, format_end, format_line
+from fdstore.cli.question_progress import AskProgress, format_end, format_line
 from fdstore.testing import Reply, Request, ScriptedModel, call, element, say
 from tests.acceptance.conftest import Command
 from tests.documents import blocks_of
@@ -85,8 +85,8 @@ def test_the_question_of_the_readme_has_its_answer_and_prints_its_lines(command:
 
 
 def test_the_progress_of_the_readme_is_as_it_is_printed() -> None:
-    half = Progress(asked=PARTS, done=212, tokens=1_204_118, seconds=15)
-    end = Progress(asked=PARTS, done=PARTS, tokens=2_301_940, seconds=31.8)
+    half = AskProgress(asked=PARTS, done=212, tokens=1_204_118, seconds=15)
+    end = AskProgress(asked=PARTS, done=PARTS, tokens=2_301_940, seconds=31.8)
 
     assert shown("fdstore: asks ") == f"fdstore: {format_line(half)}"
     assert shown("fdstore: 2,301,940").startswith(f"fdstore: {format_end(end)}; to ask more: ")

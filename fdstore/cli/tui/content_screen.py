@@ -12,20 +12,19 @@ from textual.containers import VerticalScroll
 from textual.screen import Screen
 from textual.widgets import DataTable, Footer, Static
 
-from fdstore.cli.tables import format_count, format_size
-from fdstore.cli.tui.rows import Rows, cell
+from fdstore.cli.tui.rows import REFRESH_S, Rows, cell
 from fdstore.client import Process, Store
 from fdstore.errors import FDStoreError
 from fdstore.records import Descriptor
 from fdstore.store.contents.descriptors import list_page
 from fdstore.store.processes.processes import open_child
 from fdstore.text.layout import show_controls
+from fdstore.text.quantities import format_count, format_size
 
 MAX_FDS = 500
 MAX_CHARS = 100_000
 """Characters of a page that are shown; a page may be of any size."""
 
-REFRESH_S = 1.0
 COLUMNS = ("FD", "STATE", "TYPE", "SIZE", "LINES", "PAGES", "SOURCE")
 NUMBERS = frozenset({"SIZE", "LINES", "PAGES"})
 

@@ -10,6 +10,9 @@ from textual.widgets import DataTable
 
 from fdstore.text.layout import show_controls
 
+REFRESH_S = 1.0
+"""The time between two looks of a screen at what it shows."""
+
 
 class Rows(DataTable[Text]):
     """A table whose rows can be looked into."""
