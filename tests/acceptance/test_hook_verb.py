@@ -34,7 +34,7 @@ def test_a_long_output_is_stored_and_replaced_and_read_back(command, tmp_path):
     answered = command("hook", "claude", stdin=event(tmp_path))
 
     assert (answered.code, answered.err) == (0, "")
-    stub = json.loads(answered.out)["hookSpecificOutput"]["updatedToolOutput"]["stdout"]
+    stub = answered.document["hookSpecificOutput"]["updatedToolOutput"]["stdout"]
     assert stub.startswith('<fd_result fd="fd:1"')
     assert command("cat", "shop", "fd:1").out == LONG
     assert "Bash" in command("saved", "shop").out

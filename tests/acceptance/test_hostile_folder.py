@@ -119,9 +119,7 @@ def executed_files(folder: Path) -> list[str]:
     return noted.read_text().split() if noted.exists() else []
 
 
-def test_no_file_of_the_current_directory_is_executed(
-    hostile: Path, model: ScriptedModel, tmp_path: Path
-) -> None:
+def test_no_file_of_the_current_directory_is_executed(hostile, model, tmp_path):
     person = CommandRunner(hostile, tmp_path, **model.environ, PATH=os.pathsep + os.environ["PATH"])
 
     try:
@@ -138,8 +136,8 @@ def test_no_file_of_the_current_directory_is_executed(
 
 @pytest.mark.thorough("the other pool")
 def test_a_worker_with_a_process_for_each_agent_executes_no_file_of_the_current_directory(
-    hostile: Path, model: ScriptedModel, tmp_path: Path
-) -> None:
+    hostile, model, tmp_path
+):
     with PrivateServer() as server:
         person = CommandRunner(hostile, tmp_path, **model.environ, FDSTORE_URL=server.url)
         log = tmp_path / "worker.log"
@@ -160,7 +158,7 @@ def test_a_worker_with_a_process_for_each_agent_executes_no_file_of_the_current_
 
 
 @pytest.mark.thorough("files of a user in the same place are tested")
-def test_files_written_by_a_model_are_not_executed_by_the_next_run(tmp_path: Path) -> None:
+def test_files_written_by_a_model_are_not_executed_by_the_next_run(tmp_path):
     folder = tmp_path / "project"
     (folder / ".git").mkdir(parents=True)
     (folder / ".git" / "config").write_text("ours\n")
@@ -189,7 +187,7 @@ def test_files_written_by_a_model_are_not_executed_by_the_next_run(tmp_path: Pat
     assert executed_files(folder) == []
 
 
-def test_a_relative_entry_of_pythonpath_provides_no_package(tmp_path: Path) -> None:
+def test_a_relative_entry_of_pythonpath_provides_no_package(tmp_path):
     # what Python itself loads when it starts is beyond our reach, and so are modules of its library
     for name in ("redis", "msgspec", "click", "celery", "hiredis", "re2"):
         (tmp_path / f"{name}.py").write_text(_note(tmp_path, name))
@@ -202,7 +200,7 @@ def test_a_relative_entry_of_pythonpath_provides_no_package(tmp_path: Path) -> N
     assert executed_files(tmp_path) == []
 
 
-def test_the_project_installs_only_its_own_top_level_packages() -> None:
+def test_the_project_installs_only_its_own_top_level_packages():
     project = tomllib.loads((ROOT_FOLDER / "pyproject.toml").read_text())
 
     installed = project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]

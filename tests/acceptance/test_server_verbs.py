@@ -11,7 +11,7 @@ import redis
 from fdstore.local.redis_server import PrivateServer, ServerStatus
 from fdstore.records import TreeLimits
 from fdstore.store.processes import processes
-from tests.acceptance.verbs import CLOSED_PORT_URL, decoded
+from tests.acceptance.verbs import CLOSED_PORT_URL
 from tests.waiting import PATIENCE_S, wait_until
 
 # --- the server
@@ -20,31 +20,30 @@ from tests.waiting import PATIENCE_S, wait_until
 def test_the_server_starts_on_demand_and_keeps_its_data_over_down_and_up(fresh):
     before = fresh("status", "--json")
     fresh("put", "triage", "-", stdin=b"kept")
-    running = decoded(fresh("status", "--json").out, dict)
+    running = fresh("status", "--json").document
     down = fresh("down")
     down_again = fresh("down", "--json")
     up = fresh("up", "--json")
 
-    assert decoded(before.out, dict)["store"] is None
-    assert decoded(before.out, dict)["server"]["running"] is False
+    assert before.document["store"] is None
+    assert before.document["server"]["running"] is False
     assert running["server"]["running"] is True
     assert {"trees": 1, "processes": 1, "live": 1, "contents": 1, "bytes": 4}.items() <= running[
         "store"
     ].items()
     assert [" ".join(line.split()) for line in down.lines] == ["worker was not running", "server stopped"]
-    assert decoded(down_again.out, dict) == {
+    assert down_again.document == {
         "server": {"stopped": False},
         "worker": {"stopped": False},
     }
-    server = msgspec.convert(decoded(up.out, dict)["server"], ServerStatus)
+    server = msgspec.convert(up.document["server"], ServerStatus)
     assert (server.running, server.data_dir) == (True, str(fresh.data_dir))
     assert server.pid != running["server"]["pid"]
     assert fresh("cat", "triage", "1").raw == b"kept"
 
 
 def test_status_prints_text_for_people(fresh, tmp_path):
-    kept = {name: value for name, value in fresh.environment.items() if not name.startswith("ANTHROPIC_")}
-    fresh.environment = kept | {"HOME": str(tmp_path)}
+    fresh.environment = fresh.without_key() | {"HOME": str(tmp_path)}
     stopped = fresh("status")
     fresh("up")
     running = fresh("status")
@@ -79,9 +78,9 @@ def test_status_with_a_url_describes_that_redis(make_command):
     assert people.lines[0].split()[:2] == ["store", "answers,"]
     assert people.lines[0].split()[2] in ("Redis", "Valkey")
     assert "append-only file OFF" in people.out
-    store = decoded(programs.out, dict)["store"]
+    store = programs.document["store"]
     assert (store["url"], store["maxmemory_bytes"], store["trees"]) == (server.url, 104857600, 1)
-    assert decoded(programs.out, dict)["server"]["running"] is False
+    assert programs.document["server"]["running"] is False
 
 
 def test_prefixes_keep_stores_apart(command):
@@ -119,7 +118,7 @@ def test_gc_explains_what_it_removes_and_a_dry_run_removes_nothing(command, stor
     assert "would be removed" in dry.lines[1]
     assert "1 contents, 4 bytes" in dry.lines[1]
     assert after_dry == ["kept", "old"]
-    assert decoded(done.out, dict) == {"tree": "old", "outcome": "gone", "detail": "1 contents, 4 bytes"}
+    assert done.document == {"tree": "old", "outcome": "gone", "detail": "1 contents, 4 bytes"}
     assert [process.id for process in store.processes()] == ["kept"]
 
 
@@ -134,7 +133,7 @@ def test_a_dry_run_of_gc_states_for_each_tree_the_action_and_the_reason(command,
         client.zadd(f"{store.prefix}:trees", {"used": 0, "only-a-name": 0})
 
     people = command("gc", "--dry-run")
-    for_programs = [decoded(line, dict) for line in command("gc", "--dry-run", "--json").lines]
+    for_programs = command("gc", "--dry-run", "--json").documents
 
     said = {line.split()[0]: " ".join(line.split()[1:]) for line in people.lines[1:]}
     assert people.lines[0].split() == ["TREE", "WHAT", "WHY"]
@@ -172,7 +171,7 @@ def test_doctor_finds_nothing_wrong_with_a_fresh_installation(fresh):
     assert (before.code, before.err) == (0, "")
     assert all(line.startswith("ok ") for line in before.lines)
     assert "not running" in before.out
-    findings = {finding["subject"]: finding for finding in (decoded(line, dict) for line in after.lines)}
+    findings = {finding["subject"]: finding for finding in after.documents}
     assert {"python", "package redis", "data directory", "store", "eviction", "durability"} <= set(findings)
     assert all(finding["ok"] for finding in findings.values())
 
@@ -232,7 +231,7 @@ def test_status_names_the_program_of_the_embedded_server(fresh):
     [program] = [line.split()[1] for line in fresh("status").lines if line.startswith("program")]
 
     assert os.access(program, os.X_OK)
-    assert decoded(fresh("status", "--json").out, dict)["server"]["program"] == program
+    assert fresh("status", "--json").document["server"]["program"] == program
 
 
 def test_a_problem_that_is_none_here_is_accepted_until_the_server_is_another(fresh):
