@@ -31,7 +31,7 @@ MODULES = [*(ROOT / "fdstore").rglob("*.py"), *(ROOT / "workers").rglob("*.py")]
 
 
 @pytest.mark.parametrize("module", ["fdstore", "fdstore.aio", "fdstore.testing"])
-def test_every_public_name_is_documented(module: str):
+def test_every_public_name_is_documented(module):
     anchors = set().union(*(each.anchors for each in pages().values()))
     names = [f"{module}.{name}" for name in import_module(module).__all__]
 
@@ -80,7 +80,7 @@ def test_docstrings_are_shown_as_sentences_lists_and_code():
 
 
 @pytest.mark.parametrize("script", ["docs_hooks.py", "reference/keys.py", "reference/markdown.py"])
-def test_the_examples_of_the_generators_are_right(script: str):
+def test_the_examples_of_the_generators_are_right(script):
     environ = os.environ | {"PYTHONPATH": str(ROOT / ".ci")}
 
     done = subprocess.run(
