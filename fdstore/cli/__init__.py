@@ -49,7 +49,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Processes": {
         "ps": ("fdstore.cli.processes:ps", "Show processes as trees; -a ended ones, too."),
-        "init": ("fdstore.cli.init:init", "Write a commented program file to begin with."),
+        "init": ("fdstore.cli.check:init", "Write a commented program file to begin with."),
         "check": ("fdstore.cli.check:check", "Check program files and all that they link to."),
         "ask": ("fdstore.cli.ask:ask", "Answer a question about files of any size."),
         "run": ("fdstore.cli.run:run", "Run an agent program."),

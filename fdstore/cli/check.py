@@ -1,7 +1,8 @@
-"""`fdstore check`: whether program files can be run, and what in them looks like a mistake."""
+"""The verbs init and check: a program file to begin with, and what looks like a mistake in others."""
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from msgspec import field
 
 from fdstore.cli import output
 from fdstore.cli.session import CliSession, verb
+from fdstore.errors import TargetExists
 from fdstore.records import Record
 
 if TYPE_CHECKING:
@@ -32,6 +34,39 @@ class CheckedFile(Record, frozen=True, kw_only=True):
     python: tuple[str, ...] = ()
     linked: dict[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+
+
+@verb
+@click.argument("file", metavar="[FILE]", default="agent.toml", type=click.Path(path_type=Path))
+@click.option("--force", is_flag=True, help="Replace the file if it is there.")
+def init(session: CliSession, file: Path, force: bool) -> None:
+    """Write a commented program file with every section and key. FILE is agent.toml by default; - prints it.
+
+    The file runs as it stands; keys that are commented out show their defaults.
+    """
+    from fdstore.agent.editor_schema import starter_file
+    from fdstore.agent.program_checks import NAME
+    from fdstore.files.target import Target
+
+    text = starter_file(name=None if NAME.fullmatch(file.stem) else "agent")
+    if str(file) == "-":
+        output.content(text.encode("utf-8"))
+        return
+    try:
+        with Target(file, exist_ok=force) as target:
+            target.write(text.encode("utf-8"))
+            target.commit()
+    except TargetExists as error:
+        error.add_note("with --force it is replaced")
+        raise
+    shown = output.path_text(file)
+    if session.as_json:
+        output.document({"file": shown})
+        return
+    word = shlex.quote(shown)
+    output.line(f"{shown} is written. Next:")
+    output.line(f"  fdstore check {word}")
+    output.line(f"  fdstore run {word}    (with ANTHROPIC_API_KEY set)")
 
 
 @verb

@@ -13,8 +13,7 @@ import msgspec
 
 from fdstore.cli import output
 from fdstore.cli.durations import DURATION
-from fdstore.cli.elsewhere import where_else
-from fdstore.cli.session import CliSession, verb
+from fdstore.cli.session import CliSession, verb, where_else
 from fdstore.errors import NotFound
 from fdstore.lifecycle import ENDED, PROCESS_MOVES
 from fdstore.records import ProcessRecord, TokenUsage, Unreadable

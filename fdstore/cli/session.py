@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 import click
 
 from fdstore.cli import output
-from fdstore.errors import InvalidArgument, NotFound, UnsafeStore
+from fdstore.errors import FDStoreError, InvalidArgument, NotFound, UnsafeStore
 
 if TYPE_CHECKING:
     from fdstore.client import Process, Store
@@ -93,7 +93,6 @@ class CliSession:
     @contextmanager
     def process(self, name: str, *, use: Use = "look") -> Iterator[Process]:
         """Open an existing process. Raises `NotFound`: a misspelled name must not create a process."""
-        from fdstore.cli.elsewhere import where_else
         from fdstore.client import Process
         from fdstore.store.processes.processes import open_child
 
@@ -136,6 +135,26 @@ def as_usage_errors(option: str = "") -> Iterator[None]:
         if option:
             raise click.BadParameter(error.problem, param_hint=option) from error
         raise click.UsageError(str(error)) from error
+
+
+def where_else(store: Store, process: str | None = None) -> str | None:
+    """Return which other prefix has trees, or the tree of a process; None if none has, or the store does not
+    say. A person who has run the demo looks for what it made. Only the prefixes that fdstore itself uses are
+    looked at: keys are never scanned."""
+    from fdstore.settings import OWN_PREFIXES
+    from fdstore.store.processes.process_records import tree_names
+
+    tree = None if process is None else process.partition(".")[0]
+    for prefix in set(OWN_PREFIXES) - {store.prefix}:
+        try:
+            trees = list(store.run(tree_names(prefix, [])))
+        except FDStoreError:  # as a user of Redis who may not read these keys
+            continue
+        if tree is None and trees:
+            return f"the prefix {prefix} has {', '.join(trees[:3])}: --prefix {prefix}"
+        if tree in trees:
+            return f"the prefix {prefix} has a tree {tree}: --prefix {prefix}"
+    return None
 
 
 def run_on(process: Process, operation: Operation[T]) -> T:

@@ -15,9 +15,8 @@ from textual.widgets import DataTable, Footer, Input, Label, Static
 
 from fdstore.cli.colours import STATE_STYLES
 from fdstore.cli.top import COLUMNS, ORDERS, RIGHT, VIEWS, TopRow, headline, rows_of
-from fdstore.cli.tui.content_screen import ContentScreen, DescriptorsScreen
+from fdstore.cli.tui.content_screen import ContentScreen, DescriptorsScreen, Rows, cell
 from fdstore.cli.tui.log_screen import LogScreen
-from fdstore.cli.tui.rows import Rows, cell
 from fdstore.cli.watch import SILENT_S
 from fdstore.errors import FDStoreError
 from fdstore.lifecycle import ENDED

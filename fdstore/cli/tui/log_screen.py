@@ -13,8 +13,7 @@ from textual.screen import Screen
 from textual.widgets import Footer, RichLog, Static
 
 from fdstore.cli.log_lines import entry_lines, pending_line, total_line
-from fdstore.cli.tui.content_screen import DescriptorsScreen
-from fdstore.cli.tui.rows import REFRESH_S
+from fdstore.cli.tui.content_screen import REFRESH_S, DescriptorsScreen
 from fdstore.errors import FDStoreError
 from fdstore.inspection.conversation import ConversationPage, conversation
 from fdstore.inspection.entries import ConversationEntry
