@@ -18,7 +18,7 @@ import subprocess
 import sys
 import termios
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,6 +29,7 @@ from fdstore.local.redis_server import EmbeddedServer
 from tests.children import Child
 from tests.process_template import COMMAND, ForkedChild, starts_alike
 from tests.waiting import PATIENCE_S
+from tests.worker_process import WorkerProcess, running_worker
 
 STREAMS = ("stdin", "stdout", "stderr")
 
@@ -173,6 +174,14 @@ def peak_bytes(pid: int) -> int:
     return int(peak[1]) * 1024 if peak else 0
 
 
+def imported_by(command: Command, *args: str, stdin: bytes = b"") -> tuple[bytes, set[str]]:
+    """Run a command in a new interpreter. Return what it prints, and the modules that it has imported."""
+    words = [sys.executable, "-X", "importtime", "-m", "fdstore", *args]
+    with Child(words, env=command.environment, **dict.fromkeys(STREAMS, subprocess.PIPE)) as process:
+        out, trace = process.communicate(stdin, timeout=PATIENCE_S)
+    return out, {line.rpartition("|")[2].strip() for line in trace.decode().split("\n")}
+
+
 @pytest.fixture(scope="session")
 def shared_data_dir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     data_dir = tmp_path_factory.mktemp("shared")
@@ -206,6 +215,18 @@ def store(command: Command) -> Iterator[fdstore.Store]:
 def proc(store: fdstore.Store) -> fdstore.Process:
     """The process `triage` of that store, made before the test begins."""
     return store.process("triage")
+
+
+@pytest.fixture
+def start_worker(command, store, tmp_path) -> Callable[..., AbstractContextManager[WorkerProcess]]:
+    """`start_worker("--allow-command", "grep")`: a worker on the store of `command` while the block
+    runs; with a sandbox where there can be one."""
+
+    def start(*options: str) -> AbstractContextManager[WorkerProcess]:
+        where = ["--url", store.url, "--prefix", store.prefix, "-c", "4", "--unsandboxed-commands"]
+        return running_worker(tmp_path, *where, *options, environ=command.environment, fresh=False)
+
+    return start
 
 
 @pytest.fixture

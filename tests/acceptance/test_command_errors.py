@@ -62,12 +62,14 @@ PYTHON = re.compile(r"\b[a-z]+_[a-z_]+\b|\w=(?:true|false|True|False|\")|\bNone\
 WRONG = {
     "not_found": "read triage 7; read nope 1; cat triage ref:nope; stat triage 9; tail triage 9; ls nope; "
     "export triage 9 x; put triage.9 here.txt; mv triage nope other; read triage name:nope; rm triage 9; "
-    "pipe triage -i 9 cat; kill nope; attach nope; resume nope; ps nope; limits show nope; search triage 9 x",
+    "pipe triage -i 9 cat; kill nope; attach nope; resume nope; ps nope; limits show nope; "
+    "search triage 9 x; diff triage 1 9",
     "invalid_argument": "read triage fd:x; read triage fd:1#X; ls Nope!; put triage latin --text; "
     "put Nope! here.txt; cat triage name:; rm triage x; pipe triage --tee 3 cat; pipe triage cat | | cat; "
     r"run bad.toml; limits set trees x; search triage 1 (; search triage 1 \1",
     "invalid_page": "read triage fd:1#P9; read triage 2#P9",
-    "invalid_range": "read triage 1#L9",
+    "invalid_range": "read triage 1#L9; search triage 1#L9 x; diff triage 1 1#L90",
+    "not_text": "diff triage 1 3; read triage 3; tail triage 3",
     "stream_broken": "cat triage 2",
     "file_exists": "export triage 1 here.txt --no-clobber",
     "file_not_found": "export triage 1 new.txt --no-create; export triage 1 no/new.txt; put triage nope.txt; "
@@ -77,9 +79,9 @@ WRONG = {
     "unknown_program": "pipe triage /bin/cat",
     "usage": "read triage 1 --start 0; read triage 1 --pages x; read triage 1 --mode word; nonsense; ls; "
     "read triage 1#P1 --start 1; read triage 1 --pages 2-; read triage 1 --pages 2 --lines 2; "
-    "read triage 1#P1 --lines 2; search triage 1 x -m 0; put triage here.txt --encoding nope; "
-    "put triage here.txt --media-type png; put triage here.txt --name a#L1; tail triage 1 -n many; "
-    "put triage here.txt --page-size x; limits set trees -5",
+    "read triage 1#P1 --lines 2; search triage 1 x -m 0; search triage 1 x -C 101; "
+    "put triage here.txt --encoding nope; put triage here.txt --media-type png; put triage here.txt --name a#L1; "
+    "tail triage 1 -n many; put triage here.txt --page-size x; limits set trees -5",
 }
 """Type of an error -> commands that fail with it."""
 
@@ -88,6 +90,7 @@ def test_an_error_has_its_type_and_exit_code_and_no_words_of_python(command, pro
     proc.create("one\n")
     proc.child().end()
     proc.open_stream().fail("signal 9")
+    proc.create(b"PK\x03\x04")
     (tmp_path / "here.txt").write_text("")
     (tmp_path / "latin").write_bytes(b"\xe9")
     (tmp_path / "bad.toml").write_text("[model")
@@ -97,7 +100,7 @@ def test_an_error_has_its_type_and_exit_code_and_no_words_of_python(command, pro
                 ran = CliRunner().invoke(cli, line.split(), env=command.environment)
             head = "Usage: " if kind == "usage" else f"fdstore: {kind}: "
 
-            assert ran.exit_code == (2 if kind == "usage" or line.startswith("search") else 1), line
+            assert ran.exit_code == (2 if kind == "usage" or line.startswith(("search", "diff")) else 1), line
             assert ran.stderr.startswith(head), line
             said, *hints = ran.stderr.removeprefix(head).splitlines()
             assert kind == "usage" or [each[:2] for each in hints] == ["  "] * len(hints), line

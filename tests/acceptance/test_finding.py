@@ -104,7 +104,7 @@ def test_a_damaged_table_is_named_and_hides_nothing_else(trees):
     assert any("nightly-build" in each.what for each in found.unreadable)
 
 
-def test_ps_selects_by_state_program_and_time(command, trees):
+def test_ps_selects_by_state_program_and_time_and_sorts(command, trees):
     def ids(*options: str) -> list[str]:
         return [each["id"] for each in command("ps", "--json", *options).documents]
 
@@ -115,6 +115,9 @@ def test_ps_selects_by_state_program_and_time(command, trees):
     assert ids("--program", "none-such") == []
     assert ids("--since", "1h", "--sort", "started")[0] == "nightly-build"
     assert ids("--sort", "bytes")[0] == "triage"
+    head, first, *_ = command("ps", "--sort", "bytes").lines
+    assert head.split() == ["PROCESS", "STATE", "PROGRAM", "STARTED", "ENDED", "BYTES", "DETAIL"]
+    assert "5.0 kB" in first
     assert command("ps", "--state", "failed") == (0, b"", "")
     wrong = command("ps", "--since", "soon")
     assert wrong.code == 2
@@ -142,13 +145,6 @@ def test_a_tree_of_the_demo_is_named_to_who_looks_for_it_under_another_prefix(fr
     assert "fdstore-demo" not in fresh("ls", "another").err
     shown = fresh.on_terminal("ps", err_too=True).lines
     assert shown[-1] == "the prefix fdstore-demo has monitoring: --prefix fdstore-demo"
-
-
-def test_ps_sorted_by_bytes_shows_them(command, trees):
-    lines = command("ps", "--sort", "bytes").lines
-
-    assert lines[0].split() == ["PROCESS", "STATE", "PROGRAM", "STARTED", "ENDED", "BYTES", "DETAIL"]
-    assert "5.0 kB" in lines[1]
 
 
 def test_ps_with_watch_shows_new_processes_until_it_is_interrupted(command, trees):

@@ -31,16 +31,3 @@ def test_log_follows_an_agent_until_it_is_interrupted(command, store):
         _, err = follower.communicate(timeout=PATIENCE_S)
 
     assert (follower.returncode, err) == (130, b"")
-
-
-def test_tail_follows_a_stream_until_it_is_interrupted(command, proc):
-    with proc.open_stream("build") as out:
-        out.write("line 1\n")
-        out.flush()
-
-        with command.start("tail", "-f", "triage", out.fd) as follower:
-            assert follower.stdout.readline() == b"line 1\n"
-            follower.send_signal(signal.SIGINT)
-            _, err = follower.communicate(timeout=PATIENCE_S)
-
-    assert (follower.returncode, err) == (130, b"")

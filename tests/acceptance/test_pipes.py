@@ -10,37 +10,27 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
 import fdstore
 from tests.waiting import PATIENCE_S
-from tests.worker_process import WorkerProcess, running_worker
 
 TEXT = "an x\nnone\nx again\n"
 
 
-def start_worker_for(command, store, tmp_path, *allowed) -> AbstractContextManager[WorkerProcess]:
-    """A worker on the store of `command`; with a sandbox where there can be one."""
-    options = ["--url", store.url, "--prefix", store.prefix, "-c", "4", "--unsandboxed-commands", *allowed]
-    return running_worker(tmp_path, *options, environ=command.environment, fresh=False)
-
-
 @pytest.fixture
-def worker(command, store, tmp_path) -> Iterator[WorkerProcess]:
+def worker(start_worker) -> Iterator[None]:
     """A worker beside the embedded server."""
-    with start_worker_for(command, store, tmp_path) as running:
-        yield running
+    with start_worker():
+        yield
 
 
-def test_a_worker_runs_allowed_commands_and_names_the_option_that_allows_others(
-    command, store, proc, tmp_path
-):
+def test_a_worker_runs_allowed_commands_and_names_the_option_that_allows_others(command, proc, start_worker):
     proc.create(TEXT)
 
-    with start_worker_for(command, store, tmp_path, "--allow-command", "grep"):
+    with start_worker("--allow-command", "grep"):
         found = command("pipe", "triage", "-i", "fd:1", "--", "grep", "x")
         refused = command("pipe", "triage", "-i", "fd:1", "--", "grep", "x", "|", "sort")
         status = command("status")
@@ -91,12 +81,12 @@ def bwrap_folder() -> Iterator[Path]:
 
 
 def test_a_search_without_its_sandbox_is_an_error_and_not_an_empty_result(
-    command, store, proc, tmp_path, bwrap_folder
+    command, proc, start_worker, bwrap_folder
 ):
     proc.create(TEXT)
     command.environment["PATH"] = f"{bwrap_folder}:{os.environ['PATH']}"
 
-    with start_worker_for(command, store, tmp_path, "--sandbox", "bubblewrap"):
+    with start_worker("--sandbox", "bubblewrap"):
         found = command("pipe", "triage", "-i", "fd:1", "--", "grep", "x")
         (bwrap_folder / "refuse").touch()
         failed = command("pipe", "triage", "-i", "fd:1", "--", "grep", "x")

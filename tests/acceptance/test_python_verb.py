@@ -11,7 +11,6 @@ from fdstore.testing import Request, ScriptedModel, call, say
 from tests.acceptance.conftest import Command, Terminal
 from tests.children import Child
 from tests.waiting import PATIENCE_S, wait_until
-from tests.worker_process import running_worker
 
 
 def test_what_is_printed_and_the_last_value_are_shown_and_variables_stay(command, proc):
@@ -98,13 +97,11 @@ def test_code_runs_commands_on_a_worker_and_reads_what_they_write(command, proc)
     assert code.out == "(0, 1)\n", code.err
 
 
-def test_a_command_that_the_worker_does_not_allow_is_an_exception_in_code(command, store, proc, tmp_path):
+def test_a_command_that_the_worker_does_not_allow_is_an_exception_in_code(command, proc, start_worker):
     proc.create("b\na\n")
     code = "try:\n    await pipe([['sort']], fd(1))\nexcept PermissionError as error:\n    print(error)"
-    options = ["--url", store.url, "--prefix", store.prefix, "-c", "2", "--unsandboxed-commands"]
-    options += ["--allow-command", "grep"]
 
-    with running_worker(tmp_path, *options, environ=command.environment, fresh=False):
+    with start_worker("--allow-command", "grep"):
         refused = command("python", "triage", "-c", code)
         found = command("python", "triage", "-c", "(await pipe([['grep', 'a']], fd(1))).fd.text()")
 
@@ -169,13 +166,12 @@ def test_a_store_without_workers_is_an_error_in_code_that_says_what_to_start(com
     assert "no_worker: no worker takes processes of this store" in piped.err
 
 
-def test_ctrl_c_ends_a_pipeline_that_a_prompt_waits_for(command, store, proc, tmp_path):
-    options = ["--url", store.url, "--prefix", store.prefix, "-c", "2", "--unsandboxed-commands"]
+def test_ctrl_c_ends_a_pipeline_that_a_prompt_waits_for(command, store, proc, start_worker):
 
     def pipelines() -> list[str]:
         return [each.state for each in store.tree("triage").members if each.kind == "pipeline"]
 
-    with running_worker(tmp_path, *options, environ=command.environment, fresh=False):
+    with start_worker():
         with prompt(command) as (process, terminal):
             terminal.type("await pipe([['sleep', '1000']])\n")
             wait_until(lambda: pipelines() == ["running"])

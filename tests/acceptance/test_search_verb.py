@@ -56,18 +56,6 @@ def test_search_without_line_numbers_prints_only_the_lines(command, proc):
     assert command("search", "triage", "1", "disk", "-N").out == grep(TEXT, "disk").out
 
 
-@pytest.mark.parametrize(
-    "words", [["fd:9", "x"], ["fd:1", "("], ["fd:1#L9", "x"], ["fd:1", "x", "-C", "101"]]
-)
-def test_a_failed_search_exits_with_2_since_1_means_no_match(command, proc, words):
-    proc.create("x\n")
-
-    ended = command("search", "triage", *words)
-
-    assert (ended.code, ended.out) == (2, "")
-    assert ended.err
-
-
 def test_search_prints_more_lines_than_one_library_call_returns(command, store):
     text = "".join(f"hit {number}\n" for number in range(30_000))
     store.process("triage").create(text)

@@ -6,6 +6,7 @@ import os
 import time
 
 import msgspec
+import pytest
 import redis
 
 from fdstore.local.redis_server import PrivateServer, ServerStatus
@@ -57,6 +58,9 @@ def test_status_prints_text_for_people(fresh, tmp_path):
     assert "not run: no key for the Messages API: set ANTHROPIC_API_KEY" in running.out
     assert "commands run " in running.out or "commands are off on this worker" in running.out
     assert "0 trees, 0 processes (0 not ended), 0 contents with 0 B" in running.out
+    [program] = [line.split()[1] for line in running.lines if line.startswith("program")]
+    assert os.access(program, os.X_OK)
+    assert fresh("status", "--json").document["server"]["program"] == program
 
 
 def test_ten_concurrent_commands_start_one_server(fresh):
@@ -176,38 +180,32 @@ def test_doctor_finds_nothing_wrong_with_a_fresh_installation(fresh):
     assert all(finding["ok"] for finding in findings.values())
 
 
-def test_doctor_suggests_a_remedy_for_each_problem(make_command):
+def test_an_unsafe_redis_is_refused_before_anything_is_created_and_remedies_are_named(make_command):
     with PrivateServer({"maxmemory-policy": "allkeys-lru"}) as server:
-        ended = make_command(FDSTORE_URL=server.url)("doctor")
+        refused = make_command(FDSTORE_URL=server.url)("put", "triage", "-", stdin=b"x")
+        checked = make_command(FDSTORE_URL=server.url)("doctor")
+
+    assert (refused.code, checked.code) == (1, 1)
+    assert refused.err.startswith("fdstore: unsafe_store: ")
+    assert "CONFIG SET maxmemory-policy noeviction" in refused.err
+    assert "PROBLEM  eviction: its maxmemory-policy is allkeys-lru" in checked.out
+    assert "-> set it with: fdstore redis-cli CONFIG SET maxmemory-policy noeviction" in checked.out
+    assert "PROBLEM  durability: the append-only file is off" in checked.out
+
+
+@pytest.mark.parametrize(
+    ("environment", "problem"),
+    [
+        ({"FDSTORE_REDIS_SERVER": "/no-such-server"}, "PROBLEM  redis-server: "),
+        ({"FDSTORE_URL": CLOSED_PORT_URL}, "PROBLEM  store: Redis at redis://:***@127.0.0.1:1: "),
+    ],
+)
+def test_doctor_promises_no_store_where_none_can_start_or_answers(make_command, environment, problem):
+    ended = make_command(**environment)("doctor")
 
     assert ended.code == 1
-    assert "PROBLEM  eviction: its maxmemory-policy is allkeys-lru" in ended.out
-    assert "-> set it with: fdstore redis-cli CONFIG SET maxmemory-policy noeviction" in ended.out
-    assert "PROBLEM  durability: the append-only file is off" in ended.out
-
-
-def test_doctor_promises_no_store_where_no_server_can_start(make_command):
-    ended = make_command(FDSTORE_REDIS_SERVER="/no-such-server")("doctor")
-
-    assert ended.code == 1
-    assert "PROBLEM  redis-server: " in ended.out
+    assert problem in ended.out
     assert "ok       store" not in ended.out
-
-
-def test_doctor_reports_an_unreachable_redis(make_command):
-    ended = make_command(FDSTORE_URL=CLOSED_PORT_URL)("doctor")
-
-    assert ended.code == 1
-    assert "PROBLEM  store: Redis at redis://:***@127.0.0.1:1: " in ended.out
-
-
-def test_an_unsafe_redis_is_refused_before_anything_is_created_and_the_remedy_is_named(make_command):
-    with PrivateServer({"maxmemory-policy": "allkeys-lru"}) as server:
-        ended = make_command(FDSTORE_URL=server.url)("put", "triage", "-", stdin=b"x")
-
-    assert ended.code == 1
-    assert ended.err.startswith("fdstore: unsafe_store: ")
-    assert "CONFIG SET maxmemory-policy noeviction" in ended.err
 
 
 # --- redis-cli
@@ -223,15 +221,6 @@ def test_redis_cli_connects_to_the_store(fresh):
     assert (page.code, page.out) == (0, "kept\n\n")
     assert table.lines == ["fd:1", "triage/1"]
     assert typed.out == "hash\n"
-
-
-def test_status_names_the_program_of_the_embedded_server(fresh):
-    fresh("up")
-
-    [program] = [line.split()[1] for line in fresh("status").lines if line.startswith("program")]
-
-    assert os.access(program, os.X_OK)
-    assert fresh("status", "--json").document["server"]["program"] == program
 
 
 def test_a_problem_that_is_none_here_is_accepted_until_the_server_is_another(fresh):

@@ -1,9 +1,11 @@
-"""Output in a terminal: escaped control characters, tables that fit, colours, progress."""
+"""At a terminal: escaped control characters, tables that fit, colours, progress, questions."""
 
 from __future__ import annotations
 
 import re
 import threading
+
+import pytest
 
 from fdstore.store.processes import processes
 from fdstore.testing import ScriptedModel, fail, say
@@ -98,3 +100,17 @@ def test_a_long_put_shows_its_progress_on_a_terminal(command):
     terminal.close()
 
     assert (process.returncode, out) == (0, b"fd:1\n")
+
+
+@pytest.mark.parametrize(("answer", "left"), [("y\n", []), ("\n", ["triage"])])
+def test_rm_of_a_tree_asks_for_confirmation_on_a_terminal(command, store, proc, answer, left):
+    proc.create("x" * 5000)
+    with command.at_terminal("rm", "--tree", "triage", streams=("stdin", "stderr")) as (process, terminal):
+        asked = terminal.until("[y/N]")
+        terminal.type(answer)
+        process.communicate(timeout=PATIENCE_S)
+    terminal.close()
+
+    assert "Permanently remove the tree triage, 1 process and 1 content with 5.0 kB? " in asked
+    assert process.returncode == (1 if left else 0)
+    assert [tree.id for tree in store.trees()] == left

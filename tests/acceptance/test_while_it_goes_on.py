@@ -105,16 +105,6 @@ def test_run_of_an_agent_killed_from_outside_reports_only_the_cancellation(comma
     assert err.count(b"\n") == 1
 
 
-@pytest.mark.thorough("every worker of the tests is waited for by this line")
-def test_a_worker_reports_that_it_is_ready(command, store):
-    with command.start("worker", "--url", store.url, "-c", "1") as worker:
-        assert any(b"ready: " in line for line in worker.stderr)
-        worker.send_signal(signal.SIGTERM)
-        worker.communicate()
-
-    assert worker.returncode == 0
-
-
 @pytest.mark.thorough("`make demo` shows it")
 def test_the_demo_announces_each_step_before_doing_it(fresh, tmp_path):
     with fresh.start("demo", "-o", tmp_path / "out") as demo:

@@ -11,7 +11,7 @@ import pytest
 
 import fdstore
 from tests.hosts.conftest import run_fdstore, run_host
-from tests.hosts.scripted_gemini import Part, ScriptedGemini, call
+from tests.hosts.scripted_gemini import Part, call, results_in, scripted_gemini
 
 SETTINGS = {
     "general": {"enableAutoUpdate": False},
@@ -34,11 +34,11 @@ def ask(gemini: Path, node: Path, empty_home: dict[str, str], project: Path) -> 
         settings.write_text(json.dumps(SETTINGS))
         if url is not None:
             run_fdstore("hook", "install", "gemini", "--yes", env={**empty_home, "FDSTORE_URL": url})
-        with ScriptedGemini(*script) as model:
-            environment = {"GEMINI_API_KEY": "x", "GOOGLE_GEMINI_BASE_URL": model.base_url}
+        with scripted_gemini(*script) as (api, requests):
+            environment = {"GEMINI_API_KEY": "x", "GOOGLE_GEMINI_BASE_URL": api}
             command = (node, gemini, "-p", "go", "-m", "gemini-2.5-flash")
             run_host(*command, env={**empty_home, **environment}, cwd=project)
-            return model.results
+            return results_in(requests[-1])
 
     return run
 
