@@ -224,7 +224,7 @@ def _inspect(store: Store, process: str) -> None:
 
 def cli_for(url: str) -> str | None:
     """Return the redis-cli command for the store at `url`; None without a redis-cli."""
-    from fdstore.local.redis_server import find_cli
+    from fdstore.local.redis_conf import find_cli
     from fdstore.url_options import hide_password
 
     program = find_cli()

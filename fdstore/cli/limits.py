@@ -185,10 +185,3 @@ def format_value(value: int | None, unit: str) -> str:
     if value is None:
         return "none"
     return format_bound(value) if unit == "bytes" else f"{value:,}".replace(",", " ")
-
-
-def format_ceiling(name: str, value: int | None) -> str:
-    """Format the name and value of one ceiling."""
-    from fdstore.store.trees.ceilings import CEILINGS
-
-    return f"{name} {format_value(value, CEILINGS[name].unit)}"

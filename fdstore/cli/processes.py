@@ -30,7 +30,7 @@ REFRESH_S = 2.0
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):
-    """The processes to show, and their order."""
+    """The processes to show, and their order: the options of the verb."""
 
     tree: str | None
     with_ended: bool
@@ -79,16 +79,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     help="Order. id, the default: as trees; started, ended: the latest first; tokens, bytes: the most first.",
 )
 @click.option("--watch", is_flag=True, help=f"Show them again every {REFRESH_S:g} s until Ctrl-C.")
-def ps(
-    session: CliSession,
-    tree: str | None,
-    with_ended: bool,
-    states: tuple[str, ...],
-    program: str | None,
-    since_s: float | None,
-    order: str,
-    watch: bool,
-) -> None:
+def ps(session: CliSession, watch: bool, **chosen: Any) -> None:
     """Show the processes that have not ended, of all trees; with -a all of them.
 
     Of TREE all are shown, and what it uses of its limits. --state, --program and --since choose among ended
@@ -101,9 +92,7 @@ def ps(
     fdstore ps --state running --state waiting
     fdstore ps --since 1h --sort started
     """
-    query = Query(
-        tree=tree, with_ended=with_ended, states=states, program=program, since_s=since_s, order=order
-    )
+    query = Query(**chosen)
     with session.store(use="look") as store:
         _print(session, _find(store, query))
         while watch:

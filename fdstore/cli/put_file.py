@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from fdstore.records import ContentKind, Descriptor
     from fdstore.store.contents.contents import IngestErrors
 
-    Ingest = Callable[[object, IngestErrors], Descriptor]
     Explain = Callable[[NotEncoded, str, str, bytes, str | None], InvalidArgument]
 
 Errors = Literal["strict", "backslashreplace"]
@@ -74,7 +73,10 @@ def store_file(
 ) -> tuple[Descriptor, bytes]:
     """Store a file, opened here if `binary` is None. Return its descriptor and its first bytes. `explain`
     makes the error for a file that is not the text that it must be."""
-    from fdstore.files.source import open_source
+    from fdstore.files.source import ReadAhead, TextFile, open_source
+    from fdstore.store.contents import contents, naming
+    from fdstore.text.names import name_id
+    from fdstore.text.utf8 import is_utf8
 
     source = source_of(file, options.source)
     with (
@@ -83,9 +85,6 @@ def store_file(
     ):
 
         def ingest(data: object, errors: IngestErrors) -> Descriptor:
-            from fdstore.store.contents import contents, naming
-            from fdstore.text.names import name_id
-
             operation = contents.ingest(
                 opened.handle,
                 cast("BinaryIO", data),
@@ -99,37 +98,23 @@ def store_file(
             )
             return run_on(opened, operation)
 
-        return _store(found, opened.id, file, options, ingest, explain or explain_options)
-
-
-def _store(
-    found: BinaryIO,
-    process: str,
-    file: str,
-    options: PutOptions,
-    ingest: Ingest,
-    explain: Explain,
-) -> tuple[Descriptor, bytes]:
-    """Store an open file as text or bytes. Return its descriptor and its first bytes."""
-    from fdstore.files.source import ReadAhead, TextFile
-    from fdstore.text.utf8 import is_utf8
-
-    if options.kind == "bytes":
-        return ingest(found, "bytes"), b""
-    start = found.tell() if _size_of(found) is not None else None
-    source: BinaryIO | ReadAhead = found
-    if options.kind is None and start is None:
-        source = ReadAhead(found, DECIDING_BYTES)
-        if not is_utf8(source.head, complete=source.ended):
-            return ingest(source, "bytes"), source.head
-    text = TextFile(cast("BinaryIO", source), options.encoding, options.errors)
-    try:
-        return ingest(text, options.errors), text.head
-    except NotEncoded as error:
-        if options.kind is not None or start is None:
-            raise explain(error, process, file, text.head, options.key) from error
-    found.seek(start)
-    return ingest(found, "bytes"), text.head
+        if options.kind == "bytes":
+            return ingest(found, "bytes"), b""
+        start = found.tell() if _size_of(found) is not None else None
+        data: BinaryIO | ReadAhead = found
+        if options.kind is None and start is None:
+            data = ReadAhead(found, DECIDING_BYTES)
+            if not is_utf8(data.head, complete=data.ended):
+                return ingest(data, "bytes"), data.head
+        text = TextFile(cast("BinaryIO", data), options.encoding, options.errors)
+        try:
+            return ingest(text, options.errors), text.head
+        except NotEncoded as error:
+            if options.kind is not None or start is None:
+                explained = (explain or explain_options)(error, opened.id, file, text.head, options.key)
+                raise explained from error
+        found.seek(start)
+        return ingest(found, "bytes"), text.head
 
 
 def source_of(file: str, source: str | None) -> str:

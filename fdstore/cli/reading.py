@@ -1,4 +1,4 @@
-"""The verbs read, cat and export: print or write content."""
+"""The verbs read and cat: print content."""
 
 from __future__ import annotations
 

@@ -93,13 +93,13 @@ def run(
 def lowered_limits(asked: TreeLimits, held: TreeLimits) -> list[str]:
     """Return warnings about limits that a program names and the operator's ceilings lower. Other limits are
     lowered silently."""
-    from fdstore.cli.limits import format_ceiling, format_value
+    from fdstore.cli.limits import format_value
     from fdstore.store.trees.ceilings import CEILINGS
 
     return [
-        f"[limits] {format_ceiling(name, getattr(asked, name))} is more than this store allows: "
-        f"{format_value(getattr(held, name), CEILINGS[name].unit)} holds (fdstore limits)"
-        for name in CEILINGS
+        f"[limits] {name} {format_value(getattr(asked, name), ceiling.unit)} is more than this store allows: "
+        f"{format_value(getattr(held, name), ceiling.unit)} holds (fdstore limits)"
+        for name, ceiling in CEILINGS.items()
         if name in asked.__struct_fields__
         and getattr(asked, name) != getattr(type(asked)(), name)
         and getattr(held, name) < getattr(asked, name)

@@ -16,23 +16,14 @@ if TYPE_CHECKING:
     from fdstore.store.processes.savings import Saved
 
 By = Literal["tool", "session", "day", "process"]
-COUNTS = (
-    *("stored_chars", "stored_tokens", "shown_chars", "shown_tokens"),
-    *("kept", "kept_chars", "kept_tokens", "read", "read_chars", "read_tokens"),
-    *("cleared", "cleared_chars", "cleared_tokens"),
-)
 # trailing blanks tell columns of the same heading apart
-HEADS = dict(
-    zip(
-        COUNTS,
-        (
-            *("STORED", "~TOKENS   ", "SHOWN", "~TOKENS  "),
-            *("KEPT", "CHARS", "~TOKENS", "READ", "CHARS ", "~TOKENS "),
-            *("CLEARED", "CHARS  ", "~TOKENS    "),
-        ),
-        strict=True,
-    )
-)
+HEADS = {
+    "stored_chars": "STORED", "stored_tokens": "~TOKENS   ", "shown_chars": "SHOWN",
+    "shown_tokens": "~TOKENS  ", "kept": "KEPT", "kept_chars": "CHARS", "kept_tokens": "~TOKENS",
+    "read": "READ", "read_chars": "CHARS ", "read_tokens": "~TOKENS ",
+    "cleared": "CLEARED", "cleared_chars": "CHARS  ", "cleared_tokens": "~TOKENS    ",
+}
+COUNTS = tuple(HEADS)
 OF_AGENTS = (*COUNTS[:4], *COUNTS[10:])
 """The counts of agents alone; no column where there is none."""
 

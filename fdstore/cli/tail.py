@@ -70,7 +70,11 @@ def tail(session: CliSession, process: str, fd: str, follow: bool, lines: Lines,
         first = max(1, number if from_first else now.lines - number + 1)
         if follow:
             start, skipped = _position(opened, now, first, exact=from_first)
-            print_following(opened, pieces, now.fd, start, skipped)
+            try:
+                for piece in skip_lines(opened.follow(now.fd, start=start), skipped):
+                    pieces.print(piece.encode("utf-8"))
+            finally:
+                pieces.end()
             return
         if first <= now.lines:
             part = Part("line", first, now.lines - first + 1)
@@ -89,17 +93,6 @@ def _position(process: Process, now: Descriptor, first: int, *, exact: bool) -> 
         return 1, first - 1
     at = process.read(now.fd, mode="line", start=start_line, count=1).chars
     return int(at.partition("-")[0]), first - start_line
-
-
-def print_following(
-    process: Process, pieces: output.Pieces, fd: str, start: int = 1, skipped_lines: int = 0
-) -> None:
-    """Print a content from the character `start` to its end, following it. Raises `StreamBroken`."""
-    try:
-        for piece in skip_lines(process.follow(fd, start=start), skipped_lines):
-            pieces.print(piece.encode("utf-8"))
-    finally:
-        pieces.end()
 
 
 def skip_lines(pieces: Iterator[str], count: int) -> Iterator[str]:

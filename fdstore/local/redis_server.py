@@ -27,13 +27,10 @@ from msgspec.structs import replace
 from fdstore import settings
 from fdstore.errors import StartFailed, TimedOut
 from fdstore.local.data_directory import check_owner, make_private
-from fdstore.local.redis_conf import find_binary, find_cli
 from fdstore.local.server_process import LOADING_DEADLINE_S, START_DEADLINE_S, ServerProcess, wait_until
 from fdstore.records import Record
 from fdstore.store.keys import check_prefix
 from fdstore.wire.server_info import software, software_version
-
-__all__ = ["EmbeddedServer", "PrivateServer", "ServerStatus", "find_binary", "find_cli"]
 
 
 class ServerStatus(Record, frozen=True, kw_only=True):

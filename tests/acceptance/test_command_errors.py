@@ -80,7 +80,8 @@ WRONG = {
     "usage": "read triage 1 --start 0; read triage 1 --pages x; read triage 1 --mode word; nonsense; ls; "
     "read triage 1#P1 --start 1; read triage 1 --pages 2-; read triage 1 --pages 2 --lines 2; "
     "read triage 1#P1 --lines 2; search triage 1 x -m 0; search triage 1 x -C 101; "
-    "put triage here.txt --encoding nope; put triage here.txt --media-type png; put triage here.txt --name a#L1; "
+    "put triage here.txt --encoding nope; put triage here.txt --media-type png; "
+    "put triage here.txt --name a#L1; "
     "tail triage 1 -n many; put triage here.txt --page-size x; limits set trees -5",
 }
 """Type of an error -> commands that fail with it."""

@@ -15,7 +15,8 @@ import redis
 import fdstore
 import fdstore.aio
 from fdstore.errors import FDStoreError
-from fdstore.local.redis_server import PrivateServer, find_binary
+from fdstore.local.redis_conf import find_binary
+from fdstore.local.redis_server import PrivateServer
 from fdstore.runtime.queue import Dispatcher
 from fdstore.testing import ScriptedModel
 from tests.children import Child

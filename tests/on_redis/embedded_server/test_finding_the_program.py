@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from fdstore.errors import StoreUnavailable
-from fdstore.local.redis_conf import installed_binaries
-from fdstore.local.redis_server import find_binary, find_cli
+from fdstore.local.redis_conf import find_binary, find_cli, installed_binaries
 from tests.on_redis.embedded_server.servers import fake_redis_server
 
 
