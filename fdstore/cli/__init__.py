@@ -21,7 +21,7 @@ import click
 from fdstore import __version__
 from fdstore.cli import output
 from fdstore.cli.interrupts import Interrupted
-from fdstore.cli.session import COMPLETE_VARIABLE, Session, common_options
+from fdstore.cli.session import COMPLETE_VARIABLE, CliSession, common_options
 from fdstore.errors import FDStoreError
 from fdstore.optional_packages import how_to_install
 from fdstore.url_arguments import exit_code_of
@@ -49,7 +49,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Processes": {
         "ps": ("fdstore.cli.processes:ps", "Show processes as trees; -a ended ones, too."),
-        "init": ("fdstore.cli.init:init", "Write a commented program file to begin with."),
+        "init": ("fdstore.cli.check:init", "Write a commented program file to begin with."),
         "check": ("fdstore.cli.check:check", "Check program files and all that they link to."),
         "ask": ("fdstore.cli.ask:ask", "Answer a question about files of any size."),
         "run": ("fdstore.cli.run:run", "Run an agent program."),
@@ -125,7 +125,7 @@ class Verbs(click.Group):
         return name, load_verb(name), rest
 
     def invoke(self, ctx: click.Context) -> Any:
-        session = ctx.ensure_object(Session)
+        session = ctx.ensure_object(CliSession)
         try:
             result = super().invoke(ctx)
             output.finish()

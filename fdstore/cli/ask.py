@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, BinaryIO
@@ -11,10 +10,10 @@ from typing import TYPE_CHECKING, BinaryIO
 import click
 
 from fdstore.cli import output
-from fdstore.cli.control import interrupt_option, quiet_option
+from fdstore.cli.control import exit_by, interrupt_option, load_runner, quiet_option, run_until_ended
 from fdstore.cli.put import open_to_store
-from fdstore.cli.put_file import PutOptions, store_file
-from fdstore.cli.session import Session, verb
+from fdstore.cli.put_file import PutOptions, file_name, store_file
+from fdstore.cli.session import CliSession, verb
 from fdstore.errors import InvalidArgument, NotEncoded
 from fdstore.optional_packages import require
 from fdstore.text.numbers import COUNT_UNITS, parse_number
@@ -22,7 +21,7 @@ from fdstore.text.numbers import COUNT_UNITS, parse_number
 if TYPE_CHECKING:
     from fdstore.agent.bundle import Bundle
     from fdstore.agent.questions import Earlier
-    from fdstore.cli.question_progress import Progress
+    from fdstore.cli.question_progress import AskProgress
     from fdstore.client import Process, Store
     from fdstore.store.processes.process_records import ProcessAnswer
 
@@ -76,7 +75,7 @@ class Tokens(click.ParamType[int]):
 @interrupt_option("cancel")
 @quiet_option
 def ask(
-    session: Session,
+    session: CliSession,
     question: str,
     files: tuple[str, ...],
     model: str | None,
@@ -159,7 +158,6 @@ def ask(
 
 def _require_key() -> None:
     from fdstore.agent.models.base import ModelFailed
-    from fdstore.cli.run_here import load_runner
 
     load_runner()
     from fdstore.agent.models.anthropic import AnthropicModel
@@ -212,9 +210,9 @@ def _store_texts(holder: Process, sources: Sequence[tuple[str, BinaryIO | None]]
     for file, binary in sources:
         made, head = store_file(holder, file, binary, AS_TEXT, _explain)
         if wide := wide_encoding_of(head):
-            raise InvalidArgument(_shown(file), _wide(wide, file))
+            raise InvalidArgument(file_name(file), _wide(wide, file))
         if not made.chars:
-            raise InvalidArgument(_shown(file), "it is empty; there is nothing to ask about")
+            raise InvalidArgument(file_name(file), "it is empty; there is nothing to ask about")
 
 
 def _explain(
@@ -225,19 +223,15 @@ def _explain(
 
     if packed := packed_as(head):
         way = f"{packed.command} {shlex.quote(file)} | fdstore ask QUESTION -"
-        return InvalidArgument(_shown(file), f"this is {packed.name}; ask about the text in it: {way}")
+        return InvalidArgument(file_name(file), f"this is {packed.name}; ask about the text in it: {way}")
     if wide := wide_encoding_of(head):
-        return InvalidArgument(_shown(file), _wide(wide, file))
-    return InvalidArgument(_shown(file), f"this is not text in UTF-8: {error.problem}")
+        return InvalidArgument(file_name(file), _wide(wide, file))
+    return InvalidArgument(file_name(file), f"this is not text in UTF-8: {error.problem}")
 
 
 def _wide(encoding: str, file: str) -> str:
     way = f"iconv -f {encoding} -t utf-8 {shlex.quote(file)} | fdstore ask QUESTION -"
     return f"this is {encoding.upper()}, not UTF-8; convert it: {way}"
-
-
-def _shown(file: str) -> str:
-    return "standard input" if file == "-" else file
 
 
 def _earlier(store: Store, holder: Process) -> list[Earlier]:
@@ -265,14 +259,14 @@ def _variables(store: Store, holder: Process) -> list[str]:
     """Return the names of the variables that earlier questions have left, those that can be read here."""
     from fdstore.interpreter.events import CallLimits, UnreadableState
     from fdstore.interpreter.prelude import NAMES as BUILT_IN
-    from fdstore.interpreter.session import Session as Interpreter
+    from fdstore.interpreter.session import Session
     from fdstore.store.processes import python_state
 
     state = store.run(python_state.read(holder.handle, "")).session
     if state is None:
         return []
     try:
-        session = Interpreter(CallLimits(), state=state)
+        session = Session(CallLimits(), state=state)
     except UnreadableState:
         return []
     try:
@@ -283,7 +277,7 @@ def _variables(store: Store, holder: Process) -> list[str]:
 
 
 def _answer(
-    session: Session,
+    session: CliSession,
     store: Store,
     holder: Process,
     bundle: Bundle,
@@ -298,7 +292,6 @@ def _answer(
     from fdstore.agent.questions import launch_question
     from fdstore.cli.question_progress import QuestionProgress
     from fdstore.cli.run import workers_for
-    from fdstore.cli.run_here import load_runner, run_until_ended
     from fdstore.permissions import Permissions
     from fdstore.runtime.waker import waker
     from fdstore.store.processes import process_records
@@ -309,23 +302,20 @@ def _answer(
     agent = launch_question(store, holder, bundle, question, earlier=earlier, variables=variables)
     if detach:
         waker(store.url, store.prefix)(agent.id)
-        if session.as_json:
-            output.document({"process": agent.id, "texts": holder.id})
-        else:
-            output.line(agent.id)
+        session.show({"process": agent.id, "texts": holder.id}, agent.id)
         return
     progress = QuestionProgress(store, agent.id, quiet=quiet)
     with progress.shown():
         run_until_ended(store, agent.id, permissions=Permissions(), own=bundle, on_interrupt=on_interrupt)
     ended = store.run(process_records.answer_of(store.prefix, agent.id))
-    code = _report(session, holder.id, ended, progress.now, quiet=quiet)
-    if code:
-        output.finish()
-        sys.exit(code)
+    _report(session, holder.id, ended, progress.now, quiet=quiet)
+    exit_by(ended)
 
 
-def _report(session: Session, holder: str, ended: ProcessAnswer, taken: Progress, *, quiet: bool) -> int:
-    """Print the answer, and what it has taken; return the exit code of the command."""
+def _report(
+    session: CliSession, holder: str, ended: ProcessAnswer, taken: AskProgress, *, quiet: bool
+) -> None:
+    """Print the answer, and what it has taken."""
     record = ended.record
     if session.as_json:
         output.document({"process": record, "answer": ended.text, "texts": holder, "taken": taken})
@@ -340,4 +330,3 @@ def _report(session: Session, holder: str, ended: ProcessAnswer, taken: Progress
             prefix = f" --prefix {shlex.quote(session.prefix)}" if session.prefix else ""
             more = f'fdstore ask --continue {holder}{prefix} "..."'
             output.say(f"fdstore: {format_end(taken)}; to ask more: {more}")
-    return 0 if record.state == "exited" and record.exit_code == 0 else 1

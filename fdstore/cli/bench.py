@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fdstore.cli import output
-from fdstore.cli.session import Session, verb
+from fdstore.cli.session import CliSession, verb
 from fdstore.cli.tables import table
 
 if TYPE_CHECKING:
@@ -15,27 +15,15 @@ if TYPE_CHECKING:
 
 BAR_MISSED = 1
 AREAS = (
-    "reading",
-    "bytes",
-    "names",
-    "writing",
-    "trips",
-    "streams",
-    "memory",
-    "sharing",
-    "growth",
-    "spawning",
-    "agents",
-    "crowd",
-    "programs",
-    "starting",
+    *("reading", "bytes", "names", "writing", "trips", "streams", "memory", "sharing", "growth"),
+    *("spawning", "agents", "crowd", "programs", "starting"),
 )
 
 
 @verb
 @click.argument("areas", metavar="[AREA]...", nargs=-1, type=click.Choice(AREAS))
 @click.option("--quick", is_flag=True, help="Use at most 10 MB; takes less than half a minute.")
-def bench(session: Session, areas: tuple[str, ...], quick: bool) -> None:
+def bench(session: CliSession, areas: tuple[str, ...], quick: bool) -> None:
     """Measure fdstore against plain Redis commands that move the same bytes.
 
     Runs on a private server; your data is not touched. Every ratio has a bar; the exit code is 1 if one is

@@ -1,7 +1,8 @@
-"""`fdstore check`: whether program files can be run, and what in them looks like a mistake."""
+"""The verbs init and check: a program file to begin with, and what looks like a mistake in others."""
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,8 @@ import click
 from msgspec import field
 
 from fdstore.cli import output
-from fdstore.cli.session import Session, verb
+from fdstore.cli.session import CliSession, verb
+from fdstore.errors import TargetExists
 from fdstore.records import Record
 
 if TYPE_CHECKING:
@@ -35,6 +37,39 @@ class CheckedFile(Record, frozen=True, kw_only=True):
 
 
 @verb
+@click.argument("file", metavar="[FILE]", default="agent.toml", type=click.Path(path_type=Path))
+@click.option("--force", is_flag=True, help="Replace the file if it is there.")
+def init(session: CliSession, file: Path, force: bool) -> None:
+    """Write a commented program file with every section and key. FILE is agent.toml by default; - prints it.
+
+    The file runs as it stands; keys that are commented out show their defaults.
+    """
+    from fdstore.agent.editor_schema import starter_file
+    from fdstore.agent.program_checks import NAME
+    from fdstore.files.target import Target
+
+    text = starter_file(name=None if NAME.fullmatch(file.stem) else "agent")
+    if str(file) == "-":
+        output.content(text.encode("utf-8"))
+        return
+    try:
+        with Target(file, exist_ok=force) as target:
+            target.write(text.encode("utf-8"))
+            target.commit()
+    except TargetExists as error:
+        error.add_note("with --force it is replaced")
+        raise
+    shown = output.path_text(file)
+    if session.as_json:
+        output.document({"file": shown})
+        return
+    word = shlex.quote(shown)
+    output.line(f"{shown} is written. Next:")
+    output.line(f"  fdstore check {word}")
+    output.line(f"  fdstore run {word}    (with ANTHROPIC_API_KEY set)")
+
+
+@verb
 @click.argument("files", metavar="FILE...", nargs=-1, type=click.Path(path_type=Path))
 @click.option(
     "--imports", is_flag=True, help="Import the functions of [tools] python, too: this runs their modules."
@@ -42,7 +77,7 @@ class CheckedFile(Record, frozen=True, kw_only=True):
 @click.option("--schema", is_flag=True, help="Print the JSON schema of program files, for editors.")
 @click.pass_context
 def check(
-    context: click.Context, session: Session, files: tuple[Path, ...], imports: bool, schema: bool
+    context: click.Context, session: CliSession, files: tuple[Path, ...], imports: bool, schema: bool
 ) -> None:
     """Check program files and all that they link to, each once.
 
@@ -95,25 +130,27 @@ def _mistake(error: FDStoreError, path: Path, linked_from: Path | None) -> Check
     from fdstore.errors import InvalidProgram
 
     if not isinstance(error, InvalidProgram):
-        return CheckedFile(file=_text(path), ok=False, problem="does not exist")
+        return CheckedFile(file=output.path_text(path), ok=False, problem="does not exist")
     for file in (linked_from, path):
         if file is not None and error.argument.startswith(f"{file}: "):
             key = error.argument.removeprefix(f"{file}: ")
             others = {each.key: each.problem for each in further_mistakes(file, key)}
-            return CheckedFile(file=_text(file), ok=False, key=key, problem=error.problem, others=others)
-    return CheckedFile(file=_text(path), ok=False, problem=error.problem)
+            return CheckedFile(
+                file=output.path_text(file), ok=False, key=key, problem=error.problem, others=others
+            )
+    return CheckedFile(file=output.path_text(path), ok=False, problem=error.problem)
 
 
 def _without_mistake(file: LoadedFile, imports: bool) -> CheckedFile:
     program = file.program
     return CheckedFile(
-        file=_text(file.path),
+        file=output.path_text(file.path),
         ok=True,
         name=program.name,
         model=program.model,
         tools=program.tools,
         python=program.python,
-        linked={alias: _text(path) for alias, path in file.links.items()},
+        linked={alias: output.path_text(path) for alias, path in file.links.items()},
         warnings=file.warnings + _warnings(file, imports),
     )
 
@@ -162,8 +199,3 @@ def _print_schema() -> None:
     from fdstore.agent.editor_schema import editor_schema
 
     output.line(msgspec.json.format(msgspec.json.encode(editor_schema()), indent=2).decode())
-
-
-def _text(path: Path) -> str:
-    """Return a path as text that JSON can hold."""
-    return str(path).encode("utf-8", "backslashreplace").decode("utf-8")

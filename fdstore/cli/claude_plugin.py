@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import click
 
-from fdstore.cli import output
-from fdstore.cli.session import Session, verb
+from fdstore.cli.session import CliSession, verb
 from fdstore.optional_packages import is_installed, require
 
 
 @verb
-def claude_plugin(session: Session) -> None:
+def claude_plugin(session: CliSession) -> None:
     """Print the directory of a plugin for Claude Code, which is rewritten each time.
 
     With it, outputs of tools that are longer than 8000 characters (Bash, Grep, WebFetch, subagents, MCP)
@@ -38,7 +37,4 @@ def claude_plugin(session: Session) -> None:
     # not the URL, which may have a password: the server finds it in its environment, as this command did
     environment = {"FDSTORE_PREFIX": session.chosen_prefix, "FDSTORE_DATA_DIR": str(data_dir)}
     directory = write_plugin(data_dir / "claude-plugin", environment, with_python=is_installed(PACKAGE))
-    if session.as_json:
-        output.document({"directory": str(directory)})
-    else:
-        output.line(str(directory))
+    session.show({"directory": str(directory)}, str(directory))

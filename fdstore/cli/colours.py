@@ -17,7 +17,7 @@ STYLES: Final = {
 }
 """Style -> the parameters of SGR, the escape sequence for colours."""
 
-STATES: Final = {
+STATE_STYLES: Final = {
     "open": "busy",
     "ready": "busy",
     "running": "good",
@@ -41,5 +41,5 @@ def paint(text: str, style: str) -> str:
 
 def paint_state(text: str) -> str:
     """Paint a table cell that begins with a state; return any other unchanged."""
-    style = STATES.get(text.split(maxsplit=1)[0]) if text.strip() else None
+    style = STATE_STYLES.get(text.split(maxsplit=1)[0]) if text.strip() else None
     return paint(text, style) if style else text

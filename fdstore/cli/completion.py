@@ -20,7 +20,7 @@ import click
 from click.shell_completion import BashComplete, CompletionItem, ZshComplete, add_completion_class
 
 from fdstore.cli import output
-from fdstore.cli.session import COMPLETE_VARIABLE, Session, common_options
+from fdstore.cli.session import COMPLETE_VARIABLE, CliSession, common_options
 from fdstore.errors import FDStoreError
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ def _query(context: click.Context, question: Callable[[Store], T], nothing: T) -
     """Return the result of `question`, or `nothing` if the store is unreachable."""
     from fdstore.client import connect
 
-    session = context.find_object(Session) or Session()
+    session = context.find_object(CliSession) or CliSession()
     try:
         url = session.chosen_url
         if url is None:

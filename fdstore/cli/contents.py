@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from fdstore.cli import output
-from fdstore.cli.session import Session, verb
-from fdstore.cli.tables import ago, facts, format_count, format_size, moment, table
+from fdstore.cli.session import CliSession, verb
+from fdstore.cli.tables import facts
+from fdstore.text.quantities import ago, format_count, format_size, moment
 
 if TYPE_CHECKING:
     from fdstore.records import Descriptor
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     metavar="[PREFIX]",
     help="Only names, in order: all, or those that begin with PREFIX.",
 )
-def ls(session: Session, process: str, names: str | None) -> None:
+def ls(session: CliSession, process: str, names: str | None) -> None:
     """List the descriptors of a process: by number, then the named ones by creation.
 
     \b
@@ -44,23 +45,18 @@ def ls(session: Session, process: str, names: str | None) -> None:
             found, damaged = opened.list(names.removeprefix("name:")), []
         now = opened.store.run(redis_now())
     if session.as_json:
-        for descriptor in found:
-            output.document(descriptor)
+        output.documents(found)
     elif not found:
         if not damaged:
             output.note(f"{process} holds no {'descriptors' if names is None else 'such names'}")
     else:
-        output.print_painted(
-            table(
-                ["FD", "STATE", "CHARS", "SIZE", "LINES", "PAGES", "CREATED", "PRODUCER", "TYPE", "SOURCE"],
-                [_row(descriptor, now) for descriptor in found],
-                right=["CHARS", "SIZE", "LINES", "PAGES"],
-                cut="SOURCE",
-                drop=["PRODUCER", "PAGES", "CHARS"],
-                overflow=["FD", "STATE"],
-                columns=output.columns(),
-                coloured=output.use_colours(),
-            )
+        output.table(
+            ["FD", "STATE", "CHARS", "SIZE", "LINES", "PAGES", "CREATED", "PRODUCER", "TYPE", "SOURCE"],
+            [_row(descriptor, now) for descriptor in found],
+            right=["CHARS", "SIZE", "LINES", "PAGES"],
+            cut="SOURCE",
+            drop=["PRODUCER", "PAGES", "CHARS"],
+            overflow=["FD", "STATE"],
         )
     output.report_unreadable(damaged, as_json=session.as_json)
 
@@ -84,7 +80,7 @@ def _row(descriptor: Descriptor, now_s: float) -> list[str]:
 @verb
 @click.argument("process", metavar="PROC")
 @click.argument("fd", metavar="FD")
-def stat(session: Session, process: str, fd: str) -> None:
+def stat(session: CliSession, process: str, fd: str) -> None:
     """Show the state, kind, media type, sizes, source and origin of a descriptor."""
     from fdstore.store.clock import redis_now
 

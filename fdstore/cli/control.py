@@ -1,27 +1,32 @@
-"""The verbs kill, attach and resume, and running an agent in this program."""
+"""The verbs kill, attach and resume, and running an agent in this program until it ends."""
 
 from __future__ import annotations
 
+import math
+import os
+import sys
 import time
-from contextlib import suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from fdstore.cli import output
 from fdstore.cli.interrupts import as_interrupts
-from fdstore.cli.run_here import _exit_as, _wait_for, _watched, run_here
-from fdstore.cli.session import Session, verb
-from fdstore.optional_packages import require
+from fdstore.cli.session import CliSession, verb
+from fdstore.optional_packages import frozen_imports, require
 from fdstore.text.numbers import MAX_INTEGER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from fdstore.agent.program_loader import Bundle
     from fdstore.client import Store
+    from fdstore.permissions import Permissions
+    from fdstore.records import TreeRecord
+    from fdstore.store.processes.process_records import ProcessAnswer
     from fdstore.store.processes.processes import Cancellation
 
-F = TypeVar("F", bound="Callable[..., Any]")
+F = TypeVar("F", bound=Callable[..., Any])
 
 LOOK_EVERY_S = 0.25
 
@@ -40,7 +45,7 @@ def interrupt_option(default: str) -> Callable[[F], F]:
 
 @verb
 @click.argument("process", metavar="PROC")
-def kill(session: Session, process: str) -> None:
+def kill(session: CliSession, process: str) -> None:
     """Cancel a process and its descendants. On a process that has ended it changes nothing. A damaged one
     ends too, if its record can be written at all."""
     with session.store(use="remove") as store:
@@ -76,20 +81,20 @@ def cancel_and_wake(store: Store, process: str) -> Cancellation:
 @click.argument("process", metavar="PROC")
 @interrupt_option("leave")
 @quiet_option
-def attach(session: Session, process: str, quiet: bool, on_interrupt: str) -> None:
+def attach(session: CliSession, process: str, quiet: bool, on_interrupt: str) -> None:
     """Watch a process until it ends and print its answer. By default Ctrl-C leaves it running."""
     from fdstore.store.processes import process_records, processes
 
     with session.store(use="look") as store:
         store.run(process_records.record(store.prefix, process))
         try:
-            with as_interrupts(), _watched(store, process, quiet=quiet):
-                _wait_for(store, process)
+            with as_interrupts(), watched(store, process, quiet=quiet):
+                wait_for(store, process)
         except KeyboardInterrupt:
             if on_interrupt == "cancel":
                 store.run(processes.cancel(store.prefix, process, "interrupted"))
             raise
-        _exit_as(session, store, process, quiet=quiet)
+        exit_as(session, store, process, quiet=quiet)
 
 
 @verb
@@ -100,7 +105,7 @@ def attach(session: Session, process: str, quiet: bool, on_interrupt: str) -> No
 @interrupt_option("cancel")
 @quiet_option
 def resume(
-    session: Session,
+    session: CliSession,
     process: str,
     allow_python: tuple[str, ...],
     export_root: str | None,
@@ -135,7 +140,7 @@ def resume(
             run_here(session, store, process, permissions=permissions, quiet=quiet, on_interrupt=on_interrupt)
         else:
             output.say(f"fdstore: {process} has already ended")
-            _exit_as(session, store, process, quiet=quiet)
+            exit_as(session, store, process, quiet=quiet)
 
 
 def _take_back(store: Store, process: str) -> None:
@@ -163,3 +168,129 @@ def _take_back(store: Store, process: str) -> None:
         if lapsed.decision == "wake":
             return
         time.sleep(LOOK_EVERY_S)
+
+
+def load_runner() -> None:
+    """Import the modules that run an agent in this program, with the model's SDK. That takes a second or two,
+    so callers do it before they create a root: a worker would take over a root that waits too long."""
+    with frozen_imports():
+        import fdstore.agent.models.anthropic
+        import fdstore.runtime.run_process  # noqa: F401
+
+
+def run_here(
+    session: CliSession,
+    store: Store,
+    process: str,
+    *,
+    permissions: Permissions,
+    own: Bundle | None = None,
+    quiet: bool,
+    on_interrupt: str,
+) -> None:
+    """Run an agent in this program until it ends, and print its answer, see `run_until_ended`."""
+    with watched(store, process, quiet=quiet):
+        run_until_ended(store, process, permissions=permissions, own=own, on_interrupt=on_interrupt)
+    exit_as(session, store, process, quiet=quiet)
+
+
+def run_until_ended(
+    store: Store,
+    process: str,
+    *,
+    permissions: Permissions,
+    own: Bundle | None = None,
+    on_interrupt: str = "cancel",
+) -> None:
+    """Run an agent in this program until it ends.
+
+    `own` is the bundle of a process that was launched here; by default the program comes from the store. If a
+    worker has taken the agent over, for example because this machine slept, wait for its end.
+    """
+    load_runner()
+    from fdstore.agent.models.anthropic import AnthropicModel
+    from fdstore.runtime.run_process import run_process
+    from fdstore.runtime.waker import waker
+    from fdstore.store.processes import process_records, processes
+
+    leave = on_interrupt == "leave"
+    try:
+        with as_interrupts():
+            ending = run_process(
+                store,
+                process,
+                worker=f"run:{os.getpid()}",
+                model=AnthropicModel,
+                wake=waker(store.url, store.prefix),
+                permissions=permissions,
+                own=own,
+                wait_here=True,
+                leave_on_interrupt=leave,
+            )
+            if (
+                ending != "ended"
+                and store.run(process_records.record(store.prefix, process)).ended_at is None
+            ):
+                output.say(f"fdstore: a worker has taken over {process}; waiting for its end")
+                wait_for(store, process)
+    except KeyboardInterrupt:
+        if leave:
+            with suppress(OSError):  # the terminal may be gone
+                output.say(f"fdstore: {process} is left to the workers; fdstore attach {process} watches it")
+        else:
+            # already cancelled if it ran here
+            store.run(processes.cancel(store.prefix, process, "interrupted"))
+        raise
+
+
+def watched(store: Store, process: str, *, quiet: bool) -> AbstractContextManager[object]:
+    from fdstore.cli.watch import TreeWatcher
+
+    return nullcontext() if quiet else TreeWatcher(store, process.partition(".")[0], output.say).kept()
+
+
+def wait_for(store: Store, process: str) -> None:
+    from fdstore.store.processes import waiting
+
+    store.run(waiting.wait_until_ended(store.prefix, [process], math.inf))
+
+
+def exit_as(session: CliSession, store: Store, process: str, *, quiet: bool) -> None:
+    """Print the end of an agent, and exit with 1 if it failed."""
+    from fdstore.store.processes import process_records
+
+    ended = store.run(process_records.answer_of(store.prefix, process))
+    _report_end(session, ended, store.tree(process.partition(".")[0]), quiet=quiet)
+    exit_by(ended)
+
+
+def exit_by(ended: ProcessAnswer) -> None:
+    """Exit with 1 if an agent failed."""
+    if ended.record.state != "exited" or ended.record.exit_code != 0:
+        output.finish()
+        sys.exit(1)
+
+
+def _report_end(session: CliSession, ended: ProcessAnswer, tree: TreeRecord, *, quiet: bool) -> None:
+    """Print the end of an agent, its answer on standard output, and unless `quiet` its tokens and its tree's
+    with the events on standard error."""
+    record = ended.record
+    if session.as_json:
+        from fdstore.cli.processes import usage_fields
+
+        document = {"process": record, "answer": ended.text, "answer_fd": ended.fd, **usage_fields(tree)}
+        output.document(document)
+    else:
+        if ended.text:
+            output.line(ended.text)
+        if ended.fd:
+            holder = record.parent or record.id
+            output.say(f"fdstore: the answer is long: fdstore cat {holder} {ended.fd}")
+        if record.reason:
+            output.say(f"fdstore: {record.id} {record.state}: {record.reason}")
+        if record.tokens and not quiet:
+            from fdstore.text.quantities import format_costs, format_tokens
+
+            cost = format_costs([record])
+            whole = f"; of the whole tree {tree.all_tokens:,}" if tree.all_tokens > record.tokens else ""
+            output.say(f"fdstore: tokens: {format_tokens(record)}{cost and f', cost: {cost}'}{whole}")

@@ -1,13 +1,18 @@
-"""The verb demo: a complete example with real text, a real Redis and a real worker."""
+"""The verb demo: a complete example with real text, a real Redis and a real worker.
+
+In its second act a program asks a model about 40 parts of a text on a worker, whose working process is killed
+meanwhile.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,19 +20,28 @@ from typing import TYPE_CHECKING
 import click
 
 from fdstore.cli import output
+from fdstore.cli.control import load_runner
 from fdstore.cli.interrupts import as_interrupts
-from fdstore.cli.run_here import load_runner
-from fdstore.cli.session import Session, verb
-from fdstore.cli.tables import format_size
+from fdstore.cli.session import CliSession, verb
+from fdstore.errors import FDStoreError
 from fdstore.optional_packages import is_installed, require
+from fdstore.runtime.periodic import run_periodically
 from fdstore.settings import DEMO_PREFIX
+from fdstore.text.quantities import format_count, format_size
 
 if TYPE_CHECKING:
-    from fdstore.cli.watch import Watch
+    from fdstore.cli.watch import TreeWatcher
     from fdstore.client import Store
+    from fdstore.records import AskCounts
+    from fdstore.testing import Request
 
 COMMANDS = ("grep", "sort", "uniq", "head", "cut")
 """The commands that the demo's programs run and its worker allows."""
+
+KILL_AFTER = 10
+"""The working process is killed when this many questions are answered."""
+
+LOOK_EVERY_S = 0.02
 
 
 @verb
@@ -36,7 +50,7 @@ COMMANDS = ("grep", "sort", "uniq", "head", "cut")
 @click.option(
     "-o", "--out", metavar="DIR", default="fdstore-demo", show_default=True, help="Directory for the report."
 )
-def demo(session: Session, file: str | None, live: bool, out: str) -> None:
+def demo(session: CliSession, file: str | None, live: bool, out: str) -> None:
     """Show a complete example: a large tool result becomes a descriptor, child agents read it by reference;
     then a program asks a model about 40 parts of it, while a process of the worker is killed.
 
@@ -66,16 +80,14 @@ def demo(session: Session, file: str | None, live: bool, out: str) -> None:
 
         def run(
             program: str, query: str, during: Callable[[str], AbstractContextManager[object]] = nullcontext
-        ) -> tuple[str, Watch]:
+        ) -> tuple[str, TreeWatcher]:
             return _play(store, environment, out_dir, program, query, during)
 
-        process, watch = run("triage.toml", brief_of(file))
-        _account(store, process, watch, out_dir)
+        process, watcher = run("triage.toml", brief_of(file))
+        _account(store, process, watcher, out_dir)
         if not live and is_installed("pydantic_monty"):
-            from fdstore.cli.demo_asks import play
-
             question = f"How many functions does {_about(file)} define?"
-            play(store, lambda *given: run(*given)[0], lambda: model.requests, worker_pid, question)
+            _play_asks(store, lambda *given: run(*given)[0], lambda: model.requests, worker_pid, question)
         _inspect(store, process)
 
 
@@ -115,10 +127,10 @@ def _play(
     program: str,
     query: str,
     during: Callable[[str], AbstractContextManager[object]],
-) -> tuple[str, Watch]:
+) -> tuple[str, TreeWatcher]:
     from fdstore.agent.launch import launch_root
     from fdstore.agent.program_loader import load
-    from fdstore.cli.watch import Watch
+    from fdstore.cli.watch import TreeWatcher
     from fdstore.permissions import Permissions
     from fdstore.runtime.waker import waker
 
@@ -135,8 +147,8 @@ def _play(
     with resources.as_file(programs / program) as path:
         bundle = load(path)
     root = launch_root(store, bundle, query)
-    watch = Watch(store, root.id, output.line)
-    with watch.kept(), during(root.id):
+    watcher = TreeWatcher(store, root.id, output.line)
+    with watcher.kept(), during(root.id):
         run_process(
             store,
             root.id,
@@ -147,7 +159,7 @@ def _play(
             own=bundle,
             wait_here=True,
         )
-    return root.id, watch
+    return root.id, watcher
 
 
 def _about(file: str | None) -> str:
@@ -164,7 +176,7 @@ def brief_of(file: str | None) -> str:
     return f"Tell me what {about} is made of, with quotations. The rules of this house follow.\n{rules}"
 
 
-def _account(store: Store, process: str, watch: Watch, out_dir: Path) -> None:
+def _account(store: Store, process: str, watcher: TreeWatcher, out_dir: Path) -> None:
     from fdstore.store.processes.process_records import answer_of
 
     tree = store.tree(process)
@@ -176,7 +188,7 @@ def _account(store: Store, process: str, watch: Watch, out_dir: Path) -> None:
     output.line(
         f"\nStored once in Redis   {format_size(tree.bytes)} in {tree.fds} contents,"
         f" read by {tree.processes} processes"
-        f"\nShown to the models    {format_size(watch.chars_shown)} in all"
+        f"\nShown to the models    {format_size(watcher.chars_shown)} in all"
         f"\nThe report             {out_dir / 'report.txt'}"
     )
 
@@ -212,7 +224,7 @@ def _inspect(store: Store, process: str) -> None:
 
 def cli_for(url: str) -> str | None:
     """Return the redis-cli command for the store at `url`; None without a redis-cli."""
-    from fdstore.local.redis_server import find_cli
+    from fdstore.local.redis_conf import find_cli
     from fdstore.url_options import hide_password
 
     program = find_cli()
@@ -221,3 +233,72 @@ def cli_for(url: str) -> str | None:
     if url.startswith("unix://"):
         return f"{program} -s {url.removeprefix('unix://')}"
     return f"{program} -u {hide_password(url)}"
+
+
+def _killing(store: Store, process: str, worker_pid: int) -> AbstractContextManager[None]:
+    """Kill a child of the worker while the block runs, when some questions of a process are answered."""
+
+    def look() -> bool:
+        with suppress(FDStoreError):
+            done = _counts_in(store, process).done
+            if done < KILL_AFTER:
+                return True
+            for child in _children_of(worker_pid)[:1]:
+                os.kill(child, signal.SIGKILL)
+                output.line(f"\n  The worker's process {child} is killed, after {done} answers.\n")
+        return False
+
+    return run_periodically(LOOK_EVERY_S, look, "demo kill")
+
+
+def _counts_in(store: Store, process: str) -> AskCounts:
+    """Return how many questions the code of a process has asked, and how many are answered."""
+    from fdstore.records import AskCounts
+    from fdstore.store.processes.asks import fold_lanes
+
+    members = store.run(fold_lanes(store.prefix, store.tree(process).members))
+    return next((each.asks for each in members if each.asks is not None), AskCounts())
+
+
+def _children_of(pid: int) -> list[int]:
+    """Return the ids of the child processes of a process, oldest first; empty if they cannot be found out."""
+    with suppress(OSError):
+        return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    with suppress(OSError, subprocess.SubprocessError, ValueError):
+        listed = subprocess.run(["ps", "-A", "-o", "ppid=,pid="], capture_output=True, text=True, check=True)
+        pairs = [tuple(map(int, line.split())) for line in listed.stdout.splitlines()]
+        return sorted(child for parent, child in pairs if parent == pid)
+    return []
+
+
+def _play_asks(
+    store: Store,
+    run: Callable[[str, str, Callable[[str], AbstractContextManager[object]]], str],
+    requests: Callable[[], Sequence[Request]],
+    worker_pid: int,
+    query: str,
+) -> None:
+    """Play the second act: `run` launches a program of the demo with a query and returns its process when
+    that has ended; while it runs, it is in the context that its last argument makes. `requests` returns those
+    to the model so far."""
+    from fdstore.demo.scripted_answers import ASKS
+    from fdstore.store.processes.process_records import answer_of
+
+    output.line(f"\nAct 2: a program asks a model about {ASKS} parts of the text, and a process is killed.\n")
+    before = len(requests())
+    process = run("counter.toml", query, lambda process: _killing(store, process, worker_pid))
+    ended = store.run(answer_of(store.prefix, process))
+    counts = _counts_in(store, process)
+    sent = sum(not request.tools for request in requests()[before:])
+    output.line(f"\n{process} {ended.record.state} with code {ended.record.exit_code}: {ended.text}")
+    if ended.record.state != "exited" or not counts.total:
+        output.line(f"reason: {ended.record.reason or 'its program asked nothing'}")
+        sys.exit(1)
+    again = sent - counts.total
+    repeated = (
+        f"{format_count(again, 'request')} had no answer yet and {'was' if again == 1 else 'were'} sent again"
+    )
+    output.line(
+        f"\nAsked                  {counts.total} questions, each answered once: {counts.done} answers"
+        f"\nSent to the model      {format_count(sent, 'request')}" + (f"; {repeated}" if again else "")
+    )

@@ -6,7 +6,7 @@ import click
 
 from fdstore.cli import output
 from fdstore.cli.colours import paint
-from fdstore.cli.session import Session, colour_option, raw_option, run_on, verb
+from fdstore.cli.session import CliSession, colour_option, raw_option, run_on, verb
 from fdstore.text.layout import show_controls
 
 DIFFERENT = 1
@@ -30,7 +30,7 @@ _HEADING_LINES = 2
 )
 @colour_option
 @raw_option
-def diff(session: Session, process: str, a: str, b: str, context: int, colour: str, raw: bool) -> None:
+def diff(session: CliSession, process: str, a: str, b: str, context: int, colour: str, raw: bool) -> None:
     """Print which lines differ between two texts, as `diff -u` does.
 
     Lines are numbered as in the whole texts, also those of parts. The diff is printed as it is made, without

@@ -15,8 +15,7 @@ from importlib import metadata
 from pathlib import Path
 
 from fdstore import settings
-from fdstore.cli.session import Session
-from fdstore.cli.tables import format_size
+from fdstore.cli.session import CliSession
 from fdstore.errors import FDStoreError, StoreRefused
 from fdstore.local.data_directory import ADVICE, other_owner
 from fdstore.local.redis_conf import binary_version, find_binary
@@ -25,6 +24,7 @@ from fdstore.store.doctor.accepted import Accepted, apply, read_accepted
 from fdstore.store.doctor.check import examine
 from fdstore.store.doctor.safety import Finding
 from fdstore.store.views.health import beside, read_health
+from fdstore.text.quantities import format_size
 from fdstore.wire._sync.cluster import make_runner
 from fdstore.wire._sync.runner import Runner
 
@@ -33,7 +33,7 @@ _REQUIREMENT = re.compile(r"([A-Za-z0-9_-]+)(?:\[[^]]*\])?([^;]*)(?:;.*extra == 
 _BOUND = re.compile(r"(>=|<)\s*([0-9.]+)")
 
 
-def check_everything(session: Session) -> Iterator[Finding]:
+def check_everything(session: CliSession) -> Iterator[Finding]:
     """Yield all findings, in the order of the report."""
     yield Finding(subject="python", ok=True, said=f"{platform.python_version()} on {platform.system()}")
     yield from packages()
@@ -134,7 +134,7 @@ def data_directory(directory: Path) -> Finding:
     return Finding(subject="data directory", ok=True, said=text)
 
 
-def embedded(session: Session) -> Iterator[Finding]:
+def embedded(session: CliSession) -> Iterator[Finding]:
     """Check the embedded server, without starting it."""
     try:
         binary = find_binary(settings.read().data_dir)

@@ -9,9 +9,9 @@ import click
 
 from fdstore.cli import output
 from fdstore.cli.progress import progress
-from fdstore.cli.session import Session, verb
-from fdstore.cli.tables import format_count, format_size
+from fdstore.cli.session import CliSession, verb
 from fdstore.errors import TargetExists, TargetMissing
+from fdstore.text.quantities import format_count, format_size
 
 if TYPE_CHECKING:
     from fdstore.client import Process
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.option("--no-create", is_flag=True, help="Fail if the file does not exist.")
 @click.option("--no-clobber", is_flag=True, help="Fail if the file exists.")
 def export(
-    session: Session,
+    session: CliSession,
     process: str,
     selector: str,
     file: str,
@@ -67,10 +67,8 @@ def export(
                     error.add_note("leave out --no-create to create it")
                 raise
     if session.as_json:
-        # a path may contain bytes that are not UTF-8; JSON may not
-        shown = done.file_path.encode("utf-8", "backslashreplace").decode("utf-8")
         output.document(
-            {"fd": done.fd, "file_path": shown, "mode": done.mode}
+            {"fd": done.fd, "file_path": output.path_text(done.file_path), "mode": done.mode}
             | {"char_count": done.char_count, "size_bytes": done.size_bytes, "kind": done.kind}
         )
     else:

@@ -10,16 +10,15 @@ import click
 
 from fdstore.cli import output
 from fdstore.cli.progress import progress
-from fdstore.cli.session import Session, verb
-from fdstore.cli.tables import format_count, format_size
+from fdstore.cli.session import CliSession, verb
 from fdstore.errors import TargetExists
 from fdstore.optional_packages import require
+from fdstore.text.quantities import format_count, format_size
 
 if TYPE_CHECKING:
     from fdstore.client import Store
     from fdstore.web.run_export import RunExport
 
-PACKAGES = ("jinja2",)
 BLOCK_BYTES = 1 << 20
 
 Write = Callable[[bytes], object]
@@ -37,7 +36,9 @@ Tell = Callable[[int], None] | None
     help="Replace what this RE2 expression matches in any text by [redacted]; repeatable.",
 )
 @click.option("--no-clobber", is_flag=True, help="Fail if the file exists.")
-def export_run(session: Session, tree: str, file: str, patterns: tuple[str, ...], no_clobber: bool) -> None:
+def export_run(
+    session: CliSession, tree: str, file: str, patterns: tuple[str, ...], no_clobber: bool
+) -> None:
     """Write a run as one HTML page that needs nothing else: its timeline, each process with its conversation,
     and the beginning of what it holds.
 
@@ -50,7 +51,7 @@ def export_run(session: Session, tree: str, file: str, patterns: tuple[str, ...]
     fdstore export-run triage triage.html
     fdstore export-run triage - --redact 'sk-[A-Za-z0-9_-]+' --redact '(?i)acme' > triage.html
     """
-    require(PACKAGES, "web")
+    require(("jinja2",), "web")
     from fdstore.files.target import Target
     from fdstore.web.run_export import RunExport
 
@@ -69,9 +70,8 @@ def export_run(session: Session, tree: str, file: str, patterns: tuple[str, ...]
                 raise
     places = run.redactor.places
     if session.as_json:
-        # a path may contain bytes that are not UTF-8; JSON may not
-        shown = file.encode("utf-8", "backslashreplace").decode("utf-8")
-        found = {"tree": tree, "file_path": shown, "size_bytes": size_bytes, "processes": run.process_count}
+        found = {"tree": tree, "file_path": output.path_text(file), "size_bytes": size_bytes}
+        found |= {"processes": run.process_count}
         output.document(found | ({"redacted": places} if patterns else {}))
         return
     what = format_count(run.process_count, "process", "processes")

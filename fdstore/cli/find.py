@@ -8,18 +8,17 @@ import click
 
 from fdstore.cli import output
 from fdstore.cli.progress import progress
-from fdstore.cli.session import Session, verb
-from fdstore.cli.tables import format_size, table
+from fdstore.cli.session import NOTHING_FOUND, CliSession, verb
+from fdstore.text.quantities import format_size
 
 if TYPE_CHECKING:
+    from fdstore.store.views.finding import Findings
     from fdstore.store.views.word_search import WordMatch
-
-NOTHING_FOUND = 1
 
 
 @verb
 @click.argument("pattern", metavar="PATTERN")
-def find(session: Session, pattern: str) -> None:
+def find(session: CliSession, pattern: str) -> None:
     """Find processes by id or program, descriptors by source or name, and what else has these words.
 
     PATTERN with `*`, `?` or `[` is a glob for the whole name, any other one a part of it; case is ignored.
@@ -41,41 +40,34 @@ def find(session: Session, pattern: str) -> None:
     with session.store(use="look") as store, progress("find", None, "tree") as tell:
         found = store.run(finding.find(store.prefix, pattern, tell or (lambda done: None)))
     if session.as_json:
-        for each in (*found.processes, *found.descriptors, *found.words):
-            output.document(each)
+        output.documents((*found.processes, *found.descriptors, *found.words))
     else:
-        columns, coloured = output.columns(), output.use_colours()
-        if found.processes:
-            rows = [[each.id, each.state, each.program or "-"] for each in found.processes]
-            output.print_painted(
-                table(
-                    ["PROCESS", "STATE", "PROGRAM"], rows, cut="PROGRAM", columns=columns, coloured=coloured
-                )
-            )
-        if found.processes and found.descriptors:
-            output.line()
-        if found.descriptors:
-            rows = [
-                [each.process, each.fd, each.state, format_size(each.bytes), each.source]
-                for each in found.descriptors
-            ]
-            heads = ["PROCESS", "FD", "STATE", "SIZE", "SOURCE"]
-            output.print_painted(
-                table(heads, rows, cut="SOURCE", overflow=["FD"], columns=columns, coloured=coloured)
-            )
-        if found.words and (found.processes or found.descriptors):
-            output.line()
-        if found.words:
-            rows = [[each.process, each.state, _place(each), each.program or "-"] for each in found.words]
-            heads = ["PROCESS", "STATE", "FOUND IN", "PROGRAM"]
-            output.print_painted(
-                table(heads, rows, cut="PROGRAM", overflow=["FOUND IN"], columns=columns, coloured=coloured)
-            )
+        _print(found)
     output.report_unreadable(found.unreadable, as_json=session.as_json)
     if not (found.processes or found.descriptors or found.words):
         if not session.as_json:
             output.say("fdstore: nothing found")
         click.get_current_context().exit(NOTHING_FOUND)
+
+
+def _print(found: Findings) -> None:
+    if found.processes:
+        rows = [[each.id, each.state, each.program or "-"] for each in found.processes]
+        output.table(["PROCESS", "STATE", "PROGRAM"], rows, cut="PROGRAM")
+    if found.descriptors:
+        if found.processes:
+            output.line()
+        rows = [
+            [each.process, each.fd, each.state, format_size(each.bytes), each.source]
+            for each in found.descriptors
+        ]
+        output.table(["PROCESS", "FD", "STATE", "SIZE", "SOURCE"], rows, cut="SOURCE", overflow=["FD"])
+    if found.words:
+        if found.processes or found.descriptors:
+            output.line()
+        rows = [[each.process, each.state, _place(each), each.program or "-"] for each in found.words]
+        heads = ["PROCESS", "STATE", "FOUND IN", "PROGRAM"]
+        output.table(heads, rows, cut="PROGRAM", overflow=["FOUND IN"])
 
 
 def _place(found: WordMatch) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -14,14 +15,15 @@ from msgspec.structs import replace
 from fdstore import settings
 from fdstore.cli import output
 from fdstore.cli.interrupts import as_interrupts
-from fdstore.cli.session import Session, verb
-from fdstore.errors import InvalidArgument
+from fdstore.cli.session import CliSession, as_usage_errors, verb
+from fdstore.errors import InvalidArgument, TargetMissing, WriteFailed
 from fdstore.settings import HOST_READ_CHARS
 
 if TYPE_CHECKING:
     from fdstore.integrations.gateway.code.programs import Programs
     from fdstore.integrations.gateway.descriptors import Descriptors
     from fdstore.integrations.gateway.server_config import ServerStart
+    from fdstore.integrations.gateway.wrap import WrapChange
 
 SERVERS = "FDSTORE_GATEWAY_SERVERS"
 
@@ -111,7 +113,7 @@ SWITCH_S = 0.001
     help="Maximum result of one read_fd; 9000 for Codex. [default: 45000]",
 )
 def gateway(
-    session: Session,
+    session: CliSession,
     command: tuple[str, ...],
     process: str | None,
     config_file: Path | None,
@@ -163,8 +165,6 @@ def gateway(
     if file is not None:
         if command or config_file or endpoint or listen or headers or name or (wrapped and unwrapped):
             raise click.UsageError("--wrap takes one FILE and no server")
-        from fdstore.cli.gateway_wrap import change_file
-
         options = _words(
             ("--process", process, None),
             ("--max-direct-output-chars", limit, None),
@@ -173,7 +173,7 @@ def gateway(
             *(("--code-allow", pattern, None) for pattern in code_allow),
         )
         is_code = code is not None
-        change_file(session, file, out, options, tools=tools, unwrap=unwrapped is not None, as_one=is_code)
+        _change_file(session, file, out, options, tools=tools, unwrap=unwrapped is not None, as_one=is_code)
         return
     if out is not None:
         raise click.UsageError("--out needs --wrap or --unwrap")
@@ -190,10 +190,8 @@ def gateway(
     if name and (config_file or servers):
         raise click.UsageError("--name is for one server; those of a --config have their names there")
     group = _read_group(config_file, servers) if config_file or servers else None
-    try:
+    with as_usage_errors():
         project = current_project()
-    except InvalidArgument as error:
-        raise click.UsageError(str(error)) from error
     descriptors = Descriptors(
         session.url,
         session.prefix,
@@ -227,14 +225,11 @@ def _words(*options: tuple[str, object, object]) -> list[str]:
 
 def _read_group(file: Path | None, kept: str | None) -> Sequence[ServerStart]:
     """Return how the servers of a configuration are started, or those that --wrap --code kept."""
-    import os
-
-    from fdstore.cli.gateway_wrap import launcher
     from fdstore.integrations.gateway.server_config import read_servers
 
     try:
         text = f'{{"servers": {kept}}}' if file is None else file.read_bytes().decode("utf-8")
-        starts, left = read_servers(text, launcher(), os.environ)
+        starts, left = read_servers(text, _launcher(), os.environ)
     except OSError as error:
         raise click.BadParameter(f"{file}: {error.strerror}", param_hint="--config") from error
     except (UnicodeDecodeError, InvalidArgument) as error:
@@ -309,10 +304,8 @@ def _relay_http(
     from fdstore.integrations.gateway.http_relay import HttpRelay
     from fdstore.integrations.gateway.http_server import listening_socket, serve
 
-    try:
+    with as_usage_errors("--listen"):
         socket = listening_socket(listen)
-    except InvalidArgument as error:
-        raise click.BadParameter(error.problem, param_hint="--listen") from error
     output.show_logs()
     relay = HttpRelay(url, descriptors, headers, header_paths=header_paths, programs=programs)
     serve(relay, socket, url, _say)
@@ -345,6 +338,81 @@ def parse_headers(given: tuple[str, ...], entry: Mapping[str, Any]) -> dict[str,
             raise click.BadParameter("'NAME: VALUE' is needed", param_hint="--header")
         headers[name.strip()] = value.strip()
     return headers
+
+
+def _change_file(
+    session: CliSession,
+    file: Path,
+    out: str | None,
+    options: Sequence[str],
+    *,
+    tools: str | None = None,
+    unwrap: bool,
+    as_one: bool = False,
+) -> None:
+    """Wrap or unwrap the servers of a configuration, each or with `as_one` together, and print what was done
+    to each. Raises `InvalidArgument`, `TargetMissing`, `WriteFailed`."""
+    from fdstore.integrations.gateway.wrap import unwrap_config, wrap_config
+    from fdstore.integrations.gateway.wrap_code import unwrap_for_code, wrap_for_code
+
+    if file.exists() and not file.is_file():
+        raise InvalidArgument(str(file), "it is not a regular file")
+    try:
+        text = file.read_bytes().decode("utf-8")
+    except FileNotFoundError as error:
+        raise TargetMissing(str(file), "name the configuration of a host, as .mcp.json") from error
+    except (OSError, ValueError) as error:
+        raise InvalidArgument(str(file), f"it cannot be read as JSON: {error}") from error
+    try:
+        if unwrap:
+            new, changes = unwrap_for_code(text)
+            if not changes:
+                new, changes = unwrap_config(text)
+        elif as_one:
+            own = [] if tools is None else ["--tools", tools]
+            new, changes = wrap_for_code(text, _launcher(), [*options, *own])
+        else:
+            new, changes = wrap_config(text, _launcher(), options, tools=tools)
+    except InvalidArgument as error:
+        raise InvalidArgument(str(file), error.problem) from error
+    if out == "-":
+        output.content(new.encode("utf-8"))
+        _print_changes(session, changes, to_stderr=True)
+        return
+    target = Path(out) if out is not None else file
+    if out is not None or new != text:
+        _write(target, new, like=file)
+    _print_changes(session, changes)
+
+
+def _launcher() -> list[str]:
+    """Return the words that start this command wherever the host starts it: this Python, which imports no
+    module of the current directory (`-P`)."""
+    return [sys.executable, "-P", "-m", "fdstore"]
+
+
+def _print_changes(session: CliSession, changes: Sequence[WrapChange], *, to_stderr: bool = False) -> None:
+    for change in changes:
+        if to_stderr:
+            output.say(f"{change.action:9}  {change.server}: {change.detail}")
+        elif session.as_json:
+            output.document(change)
+        else:
+            output.line(f"{change.action:9}  {change.server}: {change.detail}")
+
+
+def _write(target: Path, text: str, like: Path) -> None:
+    """Replace a file in one step, with the permissions of `like`: it may hold passwords."""
+    target = target.resolve()  # a link stays a link
+    fresh = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(text.encode("utf-8"))
+        os.chmod(fresh, like.stat().st_mode & 0o777)
+        os.replace(fresh, target)
+    except (OSError, UnicodeEncodeError) as error:
+        fresh.unlink(missing_ok=True)
+        raise WriteFailed(str(target), getattr(error, "strerror", None) or str(error)) from error
 
 
 def _say(text: str) -> None:

@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from fdstore import settings
 from fdstore.cli import output
-from fdstore.cli.session import Session, common_options, pass_session
+from fdstore.cli.session import CliSession, common_options, pass_session
 from fdstore.errors import FDStoreError, InvalidArgument
+from fdstore.settings import DEFAULT_PREFIX
 
 if TYPE_CHECKING:
     from fdstore.client import Store
+    from fdstore.integrations.hooks.install.launch import Launch
+    from fdstore.settings import Settings
 
 MAX_EVENT_BYTES = 128 << 20
 
 HOSTS = ("claude", "codex", "gemini")
+
+NEXT = {
+    "claude": "Next: claude mcp add fdstore -- {mcp}",
+    "codex": "Codex asks once, when it starts, whether it may run the hook.",
+    "gemini": "Gemini CLI asks once, when it starts in a project, whether it may run the hook.",
+}
+"""What a person does after the installation."""
 
 
 class HookCommand(click.Command):
@@ -48,7 +62,7 @@ class HookCommand(click.Command):
     help="With install: the configuration of this user, or of the working directory.",
 )
 @pass_session
-def hook(session: Session, action: str, host: str | None, undo: bool, yes: bool, scope: str) -> None:
+def hook(session: CliSession, action: str, host: str | None, undo: bool, yes: bool, scope: str) -> None:
     """Replace long outputs of a coding host's tools by descriptors, before the model sees them.
 
     `install HOST` shows what it changes in the host's configuration, asks, and writes it; --undo restores
@@ -79,13 +93,11 @@ def hook(session: Session, action: str, host: str | None, undo: bool, yes: bool,
         return
     if host is None:
         raise click.UsageError("name the host: fdstore hook install claude|codex|gemini")
-    from fdstore.cli.hook_install import install
-
     session.check_url()
-    install(session, host, undo=undo, yes=yes, scope=scope)
+    _install(session, host, undo=undo, yes=yes, scope=scope)
 
 
-def _answer(session: Session, host: str) -> None:
+def _answer(session: CliSession, host: str) -> None:
     # never exit code 2: hosts show the model what was said instead of the output then
     try:
         data = sys.stdin.buffer.read(MAX_EVENT_BYTES + 1)
@@ -104,7 +116,7 @@ def _answer(session: Session, host: str) -> None:
         output.document(answer)
 
 
-def _answer_to(session: Session, host: str, data: bytes) -> dict[str, Any] | None:
+def _answer_to(session: CliSession, host: str, data: bytes) -> dict[str, Any] | None:
     from fdstore.integrations.hooks.hosts import HOSTS, read_event
 
     event = read_event(data)
@@ -118,7 +130,6 @@ def _answer_to(session: Session, host: str, data: bytes) -> dict[str, Any] | Non
     if found is None:
         return None
     # these take most of the time, so they are imported for long outputs only
-    from fdstore import settings
     from fdstore.client import connect
     from fdstore.integrations.hooks.outage import leave_alone_if_away
     from fdstore.integrations.hooks.replace import replaced
@@ -130,6 +141,97 @@ def _answer_to(session: Session, host: str, data: bytes) -> dict[str, Any] | Non
 
     with leave_alone_if_away(known.data_dir, session.url or known.url):
         return replaced(found, project, store, known.claude_dir)
+
+
+def _install(session: CliSession, host: str, *, undo: bool, yes: bool, scope: str) -> None:
+    """Install the hook of a host, or undo that."""
+    from fdstore.integrations.hooks.install import change
+    from fdstore.local.data_directory import check_owner
+
+    chosen = settings.read()
+    check_owner(chosen.data_dir)
+    records = chosen.data_dir / "hooks"
+    path = _path(host, scope, chosen)
+    launch = _launch(session, chosen)
+    add, remove = _edits(host, launch)
+    planned = change.undone(path, records, remove) if undo else change.installed(path, add)
+    diff = planned.diff()
+    if not session.as_json:
+        output.line(diff.rstrip("\n") or f"{path}: there is nothing to change")
+    unasked = "nothing was written: this is not a terminal; --yes writes without asking"
+    written = bool(diff) and (yes or output.confirm(f"Write {path}?", without_terminal=unasked))
+    if written:
+        if not undo:
+            _keep_url(session, chosen)
+        change.write(planned, records, undo=undo)
+        if undo and not any(records.glob("*.json")):
+            _url_file(chosen).unlink(missing_ok=True)
+    if session.as_json:
+        output.document({"path": str(path), "diff": diff, "written": written})
+    elif written:
+        output.line(f"{path} is written.")
+        if not undo:
+            if _has_other_server(host, planned.before or ""):
+                output.line("Your own MCP server fdstore stays as it is; it must serve the same store.")
+            output.line(NEXT[host].format(mcp=launch.line("mcp")))
+
+
+def _path(host: str, scope: str, chosen: Settings) -> Path:
+    directories = {"claude": chosen.claude_dir, "codex": chosen.codex_dir, "gemini": chosen.gemini_dir}
+    directory = directories[host] if scope == "user" else Path.cwd() / f".{host}"
+    return directory / ("config.toml" if host == "codex" else "settings.json")
+
+
+def _edits(host: str, launch: Launch) -> tuple[Callable[[str], str], Callable[[str], str]]:
+    from fdstore.integrations.hooks.install import json_settings, toml_config
+
+    if host == "codex":
+        return lambda text: toml_config.with_hook(text, launch), toml_config.without_hook
+    return (
+        lambda text: json_settings.with_hook(text, host, launch),
+        lambda text: json_settings.without_hook(text, host),
+    )
+
+
+def _has_other_server(host: str, text: str) -> bool:
+    from fdstore.integrations.hooks.install import json_settings, toml_config
+
+    if host == "codex":
+        return toml_config.has_other_server(text)
+    return host == "gemini" and json_settings.has_other_server(text)
+
+
+def _launch(session: CliSession, chosen: Settings) -> Launch:
+    from fdstore.integrations.hooks.install.launch import Launch
+
+    options: list[str] = []
+    environment = {}
+    if session.chosen_url is None:
+        environment = {"FDSTORE_DATA_DIR": str(chosen.data_dir.absolute())}
+    else:
+        options += ["--url-file", str(_url_file(chosen))]
+    if session.chosen_prefix != DEFAULT_PREFIX:
+        options += ["--prefix", session.chosen_prefix]
+    return Launch(options=tuple(options), environment=environment)
+
+
+def _url_file(chosen: Settings) -> Path:
+    return chosen.data_dir.absolute() / "hooks" / "store-url"
+
+
+def _keep_url(session: CliSession, chosen: Settings) -> None:
+    """Write the URL of the store to a file that only this user can read."""
+    from fdstore.files.target import Target
+
+    if session.chosen_url is None:
+        return
+    path = _url_file(chosen)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch(mode=0o600)
+    os.chmod(path, 0o600)
+    with Target(path) as target:
+        target.write(f"{session.chosen_url}\n".encode())
+        target.commit()
 
 
 hook.params += common_options()

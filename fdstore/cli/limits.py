@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from fdstore.cli import output
-from fdstore.cli.session import Session, verb
-from fdstore.cli.tables import format_count, table
+from fdstore.cli.session import CliSession, verb
+from fdstore.cli.tables import table
 from fdstore.records import Record, TreeLimits
-from fdstore.text.quantities import format_bound
+from fdstore.text.quantities import format_bound, format_count
 
 if TYPE_CHECKING:
     from fdstore.client import Store
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 ACTIONS = {"show": ((0, 1), "[TREE]"), "set": ((2,), "NAME VALUE"), "unset": ((1,), "NAME")}
 """Action -> (possible numbers of arguments, their syntax)."""
-
-HALF = "half of maxmemory"
 
 
 class CeilingStatus(Record, frozen=True, kw_only=True):
@@ -65,7 +63,7 @@ class LimitsCommand(click.Command):
 @verb
 @click.argument("action", type=click.Choice(list(ACTIONS)), default="show", metavar="[show|set|unset]")
 @click.argument("words", nargs=-1, metavar="[TREE|NAME] [VALUE]")
-def limits(session: Session, action: str, words: tuple[str, ...]) -> None:
+def limits(session: CliSession, action: str, words: tuple[str, ...]) -> None:
     """Show, set or unset the ceilings: limits of all trees, whatever their programs ask for.
 
     VALUE is a whole number (64, 20k, 500M), for bytes one with a unit (4GiB, 500MB). 0 allows nothing; none
@@ -90,11 +88,9 @@ def limits(session: Session, action: str, words: tuple[str, ...]) -> None:
         name, value = words[0], words[1] if action == "set" else None
         changed = store.run(ceilings.put(store.prefix, name, value))
         [now] = [each for each in found(store) if each.name == name]
-    if session.as_json:
-        output.document({"ceiling": now, "trees_changed": changed})
-    else:
-        trees = f"; {format_count(changed, 'tree')} changed" if changed else ""
-        output.line(f"{name} is {format_value(now.value, now.unit)} now{trees}")
+    trees = f"; {format_count(changed, 'tree')} changed" if changed else ""
+    said = f"{name} is {format_value(now.value, now.unit)} now{trees}"
+    session.show({"ceiling": now, "trees_changed": changed}, said)
 
 
 limits = LimitsCommand(
@@ -102,11 +98,10 @@ limits = LimitsCommand(
 )
 
 
-def _show(session: Session, store: Store) -> None:
+def _show(session: CliSession, store: Store) -> None:
     rows = found(store)
     if session.as_json:
-        for each in rows:
-            output.document(each)
+        output.documents(rows)
         return
     cells = [
         [
@@ -135,13 +130,12 @@ def format_budget(budget: LimitStatus) -> str:
     return f"{budget.tree}: {budget.name} {used} of {value}"
 
 
-def _show_tree(session: Session, tree: TreeRecord) -> None:
+def _show_tree(session: CliSession, tree: TreeRecord) -> None:
     from fdstore.store.trees.limit_usage import limits_of_tree
 
     rows = limits_of_tree(tree)
     if session.as_json:
-        for each in rows:
-            output.document(each)
+        output.documents(rows)
         return
     cells = [
         [each.name, format_value(each.value, each.unit), format_value(each.used, each.unit), each.day or ""]
@@ -167,11 +161,11 @@ def found(store: Store) -> list[CeilingStatus]:
         int(each.info.get("maxmemory", 0)) for each in store.run(primaries("memory")) if not each.error
     ]
     bounded = [each for each in limits_of_memory if each]
-    half = ceilings.half_of(min(bounded)) if bounded else None
+    by_default = {"tree_bytes": ceilings.half_of(min(bounded))} if bounded else {}
     return [
         CeilingStatus(
             name=each.name,
-            value=held.get(each.name) if each.name in held.values else half if _is_half(each.name) else None,
+            value=held.get(each.name) if each.name in held.values else by_default.get(each.name),
             unit=each.unit,
             default=_default(each.name),
             set=each.name in held.values,
@@ -183,22 +177,11 @@ def found(store: Store) -> list[CeilingStatus]:
     ]
 
 
-def _is_half(name: str) -> bool:
-    return name == "tree_bytes"
-
-
 def _default(name: str) -> str:
-    return HALF if _is_half(name) else "none"
+    return "half of maxmemory" if name == "tree_bytes" else "none"
 
 
 def format_value(value: int | None, unit: str) -> str:
     if value is None:
         return "none"
     return format_bound(value) if unit == "bytes" else f"{value:,}".replace(",", " ")
-
-
-def format_ceiling(name: str, value: int | None) -> str:
-    """Format the name and value of one ceiling."""
-    from fdstore.store.trees.ceilings import CEILINGS
-
-    return f"{name} {format_value(value, CEILINGS[name].unit)}"

@@ -10,7 +10,7 @@ import click
 
 from fdstore.cli import output
 from fdstore.cli.durations import DURATION
-from fdstore.cli.session import Session, verb
+from fdstore.cli.session import CliSession, verb
 
 if TYPE_CHECKING:
     from fdstore.client import Store
@@ -40,7 +40,7 @@ delays."""
 @click.option("--asks", is_flag=True, help="Only what its programs asked a model, and the answers.")
 @click.option("--full", is_flag=True, help="Print texts whole; by default long ones are cut.")
 def log(
-    session: Session,
+    session: CliSession,
     process: str,
     follow: bool,
     last: int | None,
@@ -130,7 +130,7 @@ def _pages(store: Store, process: str, start: int, *, follow: bool, full: bool) 
 class _Printer:
     """Prints entries, and what the process waits for."""
 
-    def __init__(self, session: Session, *, full: bool) -> None:
+    def __init__(self, session: CliSession, *, full: bool) -> None:
         self._as_json = session.as_json
         self._full = full
         self._page: ConversationPage | None = None

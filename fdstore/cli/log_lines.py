@@ -18,16 +18,15 @@ from typing import Any
 import msgspec
 
 from fdstore.cli.colours import paint
-from fdstore.cli.tables import format_count
+from fdstore.cli.tables import GAP
 from fdstore.inspection.describe_result import describe_result
 from fdstore.inspection.entries import ConversationEntry
 from fdstore.inspection.pending import Pending
 from fdstore.records import ProcessRecord
 from fdstore.text.layout import show_controls
-from fdstore.text.quantities import format_costs, format_tokens, precise_duration
+from fdstore.text.quantities import format_costs, format_count, format_tokens, precise_duration
 
 NO_TIME = " " * 19
-GAP = "  "
 MAX_ARGUMENT_CHARS = 200
 
 LABELS: dict[str, tuple[str, str]] = {

@@ -12,7 +12,7 @@ import click
 
 from fdstore.cli import output
 from fdstore.cli.interrupts import as_interrupts
-from fdstore.cli.session import Session, verb
+from fdstore.cli.session import CliSession, as_usage_errors, verb
 from fdstore.errors import InvalidArgument
 from fdstore.log_options import log_options
 from fdstore.optional_packages import frozen_imports, require
@@ -20,10 +20,8 @@ from fdstore.settings import HOST_READ_CHARS
 from fdstore.text.numbers import MAX_INTEGER
 
 if TYPE_CHECKING:
-    from fdstore.integrations.mcp.toolsets import ToolOptions, Toolsets
+    from fdstore.integrations.mcp.toolsets import Toolsets
     from fdstore.store.tokens import Permission
-
-PACKAGES = ("mcp",)
 
 THREADS = 32
 """Threads for calls that may take long: several times as many as run programs."""
@@ -79,7 +77,7 @@ THREADS = 32
 )
 @log_options("warning")
 def mcp(
-    session: Session,
+    session: CliSession,
     process: str | None,
     allow: str,
     export_root: str | None,
@@ -108,38 +106,41 @@ def mcp(
     fdstore mcp --process logs --http 127.0.0.1:8000
     fdstore mcp --http 0.0.0.0:8000 --require-token --allow-host fd.example.org
     """
-    require(PACKAGES, "mcp")
+    require(("mcp",), "mcp")
     session.check_url()  # a call is too late to say so
     address = _address(http, process, require_token=require_token, hosts=hosts)
     if hook and address:
         raise click.UsageError("--hook is for a server that the host starts itself, without --http")
     with frozen_imports():
-        import msgspec
-
         from fdstore import settings
         from fdstore.integrations.mcp.access import access_to, parse_permissions
         from fdstore.integrations.mcp.server import build_server
         from fdstore.integrations.mcp.stdio import serve_stdio
-        from fdstore.integrations.mcp.toolsets import Toolsets
+        from fdstore.integrations.mcp.toolsets import ToolOptions, Toolsets
         from fdstore.integrations.project import current_project, session_name
         from fdstore.interpreter import pool
+        from fdstore.results.config import FDConfig
     output.show_logs(log_level, log_format)
-    try:
+    with as_usage_errors():
         permissions = parse_permissions(allow)
         if "python" in permissions:
             require((pool.PACKAGE,), pool.EXTRA)
         project = current_project()
         access = access_to(process or project.process, permissions)
-    except InvalidArgument as error:
-        raise click.UsageError(str(error)) from error
     limit = project.config.direct_chars
-    options = _options(permissions, export_root, put_root, commands, max_read_chars)
-    config = msgspec.structs.replace(
-        options.config,
+    config = FDConfig(
+        max_read_chars=max_read_chars,
         max_direct_output_chars=limit,
         json_pretty_print=project.config.json_pretty_print,
     )
-    options = msgspec.structs.replace(options, config=config, meter=session_name("mcp"))
+    _check_permissions(permissions, export_root, put_root, commands)
+    options = ToolOptions(
+        config=config,
+        export_root=export_root,
+        put_root=put_root,
+        commands=commands,
+        meter=session_name("mcp"),
+    )
 
     async def serve() -> None:
         # programs each take a thread while they run, and others must not wait for them
@@ -211,18 +212,13 @@ async def _serve_http(
         await HttpServer(app, toolsets.stopping).serve(sockets=[listening])
 
 
-def _options(
+def _check_permissions(
     permissions: frozenset[Permission],
     export_root: str | None,
     put_root: str | None,
     commands: tuple[str, ...],
-    max_read_chars: int,
-) -> ToolOptions:
-    """Return the options of the tools. Raises `UsageError` for one without its permission, or without what
-    its permission needs."""
-    from fdstore.integrations.mcp.toolsets import ToolOptions
-    from fdstore.results.config import FDConfig
-
+) -> None:
+    """Raise `UsageError` for an option without its permission, or without what its permission needs."""
     for permission, option, value in (
         ("export", "--export-root", export_root),
         ("pipe", "--allow-command", commands),
@@ -231,5 +227,3 @@ def _options(
             raise click.UsageError(f"--allow {permission} and {option} need each other")
     if put_root and "write" not in permissions:
         raise click.UsageError("--put-root needs --allow write")
-    config = FDConfig(max_read_chars=max_read_chars)
-    return ToolOptions(config=config, export_root=export_root, put_root=put_root, commands=commands)

@@ -6,8 +6,7 @@ from typing import Any
 
 import click
 
-from fdstore.cli import output
-from fdstore.cli.session import Session, verb
+from fdstore.cli.session import CliSession, verb
 from fdstore.errors import Conflict, InvalidArgument
 
 
@@ -35,7 +34,7 @@ KEY = Key()
 @click.argument("key", metavar="KEY", type=KEY)
 @click.argument("new_key", metavar="NEW-KEY", type=KEY)
 @click.option("--replace", is_flag=True, help="Replace what NEW-KEY names.")
-def mv(session: Session, process: str, key: str, new_key: str, replace: bool) -> None:
+def mv(session: CliSession, process: str, key: str, new_key: str, replace: bool) -> None:
     """Rename the content name:KEY, and print its new name. A name that is taken is replaced only with
     --replace.
 
@@ -48,7 +47,4 @@ def mv(session: Session, process: str, key: str, new_key: str, replace: bool) ->
         except Conflict as error:
             error.add_note("use --replace to replace it")
             raise
-    if session.as_json:
-        output.document(made)
-    else:
-        output.line(made.fd)
+    session.show(made, made.fd)

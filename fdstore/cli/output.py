@@ -11,11 +11,12 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from fdstore.cli import tables
 from fdstore.cli.colours import paint
 from fdstore.cli.words import error_text
 from fdstore.errors import FDStoreError, WriteFailed
@@ -74,6 +75,11 @@ def print_painted(text: str) -> None:
     _write(f"{text}\n".encode(_encoding(), "backslashreplace"))
 
 
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], **layout: Any) -> None:
+    """Print a table as wide as the terminal, coloured if colours are on. `layout`: as of `tables.table`."""
+    print_painted(tables.table(header, rows, columns=columns(), coloured=use_colours(), **layout))
+
+
 def clear_screen() -> None:
     """Clear the terminal before output that replaces what is there; elsewhere do nothing."""
     if stdout_is_terminal():
@@ -96,6 +102,12 @@ def document(record: object) -> None:
     if stdout_is_terminal():
         encoded = show_controls_in_json(encoded.decode("utf-8")).encode("utf-8")
     _write(encoded + b"\n")
+
+
+def documents(records: Iterable[object]) -> None:
+    """Print records as JSON, one on each line."""
+    for record in records:
+        document(record)
 
 
 def content(data: bytes, *, raw: bool = False) -> None:
@@ -145,6 +157,11 @@ class Pieces:
             line()
 
 
+def path_text(path: object) -> str:
+    """Return a path as text that JSON can hold: it may contain bytes that are not UTF-8."""
+    return str(path).encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 def report_unreadable(found: Sequence[Unreadable], *, as_json: bool) -> None:
     """Report skipped records: a line each on stderr, or one JSON document."""
     if found and as_json:
@@ -154,10 +171,10 @@ def report_unreadable(found: Sequence[Unreadable], *, as_json: bool) -> None:
         say(f"fdstore: {each.what} cannot be read: {each.problem}")
 
 
-def confirm(question: str) -> bool | None:
-    """Ask for confirmation; None if there is no terminal to ask at."""
-    if sys.stdin is None or not sys.stdin.isatty() or not stderr_is_terminal():
-        return None
+def confirm(question: str, *, without_terminal: str) -> bool:
+    """Ask for confirmation. Raises `UsageError` with this text if there is no terminal to ask at."""
+    if not (stdin_is_terminal() and stderr_is_terminal()):
+        raise click.UsageError(without_terminal)
     return click.confirm(show_controls(question, keep=""), err=True)
 
 
@@ -222,7 +239,6 @@ def finish() -> None:
     """Flush standard output while a failure can still be reported."""
     if sys.stdout is not None:
         _write(b"")
-        _flush()
 
 
 def abandon() -> None:
@@ -243,24 +259,12 @@ def _write(data: bytes) -> None:
     try:
         sys.stdout.buffer.write(data)
         # always flush: a reader behind a pipe waits for the output of a long-running verb
-        sys.stdout.buffer.flush()
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise _failed(error) from error
-
-
-def _flush() -> None:
-    try:
         sys.stdout.flush()
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise _failed(error) from error
-
-
-def _failed(error: OSError) -> OutputFailed:
-    return OutputFailed("standard output", (error.strerror or type(error).__name__).lower())
+        problem = (error.strerror or type(error).__name__).lower()
+        raise OutputFailed("standard output", problem) from error
 
 
 def _drop_unwritable() -> None:

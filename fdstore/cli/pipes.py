@@ -12,7 +12,7 @@ import click
 from fdstore.cli import output
 from fdstore.cli.interrupts import as_interrupts
 from fdstore.cli.reading import expect
-from fdstore.cli.session import Session, raw_option, verb
+from fdstore.cli.session import CliSession, raw_option, verb
 from fdstore.errors import FDStoreError, StreamBroken
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ END_S = 30.0
 @click.option("--no-wait", is_flag=True, help="Fail without starting anything if no worker is running.")
 @raw_option
 def pipe(
-    session: Session,
+    session: CliSession,
     process: str,
     words: tuple[str, ...],
     given: str | None,
@@ -71,7 +71,7 @@ def pipe(
     lines = [shlex.join(stage) for stage in _stages(_split(words))]
     commands = parse(lines, programs_in(lines))
     check_tees(tees, len(commands))
-    brief = PipeTask(
+    task = PipeTask(
         commands=[list(each.argv) for each in commands], page_size=DEFAULT_PAGE_SIZE, tee=list(tees)
     )
     with session.process(process, use="make") as caller:
@@ -83,7 +83,7 @@ def pipe(
         made = caller.store.run(
             pipelines.start(
                 caller.handle,
-                encode_task(brief),
+                encode_task(task),
                 title=" | ".join(lines)[:150],
                 in_fd=None if given is None else fd_id(given),
                 tees=tees,
@@ -178,7 +178,7 @@ def _stages(words: tuple[str, ...]) -> list[list[str]]:
     return stages
 
 
-def _print_made(session: Session, made: PipeFds) -> None:
+def _print_made(session: CliSession, made: PipeFds) -> None:
     if session.as_json:
         output.document(made)
         return

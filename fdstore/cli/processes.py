@@ -13,13 +13,11 @@ import msgspec
 
 from fdstore.cli import output
 from fdstore.cli.durations import DURATION
-from fdstore.cli.elsewhere import where_else
-from fdstore.cli.session import Session, verb
-from fdstore.cli.tables import ago, format_count, format_size, table
+from fdstore.cli.session import CliSession, verb, where_else
 from fdstore.errors import NotFound
 from fdstore.lifecycle import ENDED, PROCESS_MOVES
 from fdstore.records import ProcessRecord, TokenUsage, Unreadable
-from fdstore.text.quantities import format_costs, format_tokens
+from fdstore.text.quantities import ago, format_costs, format_count, format_size, format_tokens
 
 if TYPE_CHECKING:
     from fdstore.client import Store
@@ -32,7 +30,7 @@ REFRESH_S = 2.0
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):
-    """The processes to show, and their order."""
+    """The processes to show, and their order: the options of the verb."""
 
     tree: str | None
     with_ended: bool
@@ -81,16 +79,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     help="Order. id, the default: as trees; started, ended: the latest first; tokens, bytes: the most first.",
 )
 @click.option("--watch", is_flag=True, help=f"Show them again every {REFRESH_S:g} s until Ctrl-C.")
-def ps(
-    session: Session,
-    tree: str | None,
-    with_ended: bool,
-    states: tuple[str, ...],
-    program: str | None,
-    since_s: float | None,
-    order: str,
-    watch: bool,
-) -> None:
+def ps(session: CliSession, watch: bool, **chosen: Any) -> None:
     """Show the processes that have not ended, of all trees; with -a all of them.
 
     Of TREE all are shown, and what it uses of its limits. --state, --program and --since choose among ended
@@ -103,9 +92,7 @@ def ps(
     fdstore ps --state running --state waiting
     fdstore ps --since 1h --sort started
     """
-    query = Query(
-        tree=tree, with_ended=with_ended, states=states, program=program, since_s=since_s, order=order
-    )
+    query = Query(**chosen)
     with session.store(use="look") as store:
         _print(session, _find(store, query))
         while watch:
@@ -115,7 +102,7 @@ def ps(
             _print(session, found)
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
+class ProcessListing(msgspec.Struct, frozen=True, kw_only=True):
     """The processes to show in order, each with the branch to draw before it. `usage`: of the one tree that
     was asked for. `ended`: how many ended ones are left out. `is_empty`: no process exists,
     and `elsewhere` says where some do."""
@@ -130,7 +117,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     now_s: float
 
 
-def _find(store: Store, query: Query) -> Found:
+def _find(store: Store, query: Query) -> ProcessListing:
     from fdstore.runtime.eligibility import explained
     from fdstore.store.clock import redis_now
     from fdstore.store.processes.asks import fold_lanes
@@ -147,7 +134,7 @@ def _find(store: Store, query: Query) -> Found:
     found = store.run(explained(store.prefix, [each for each in folded if query.selects(each, now)]))
     sizes = _sizes(store, found) if query.order == "bytes" else {}
     ordered = [("", process) for process in sorted(found, key=lambda each: _rank(each, query.order, sizes))]
-    return Found(
+    return ProcessListing(
         rows=list(as_trees(found)) if query.order == "id" else ordered,
         sizes=sizes,
         usage=one,
@@ -159,7 +146,7 @@ def _find(store: Store, query: Query) -> Found:
     )
 
 
-def _print(session: Session, found: Found) -> None:
+def _print(session: CliSession, found: ProcessListing) -> None:
     if session.as_json:
         for _, process in found.rows:
             used = {} if found.usage is None else usage_fields(found.usage)
@@ -169,8 +156,7 @@ def _print(session: Session, found: Found) -> None:
         more = [*(["TOKENS"] if has_tokens else []), *(["BYTES"] if found.sizes else [])]
         head = ["PROCESS", "STATE", "PROGRAM", "STARTED", "ENDED", *more, "DETAIL"]
         rows = [_row(branch, process, found, has_tokens=has_tokens) for branch, process in found.rows]
-        columns, coloured = output.columns(), output.use_colours()
-        output.print_painted(table(head, rows, cut="DETAIL", columns=columns, coloured=coloured))
+        output.table(head, rows, cut="DETAIL")
         if found.usage:
             output.line(format_usage(found.usage))
         if found.ended:
@@ -257,7 +243,7 @@ def as_trees(processes: Iterable[ProcessRecord]) -> Iterator[tuple[str, ProcessR
             waiting.append((under + ("└─ " if last else "├─ "), under + ("   " if last else "│  "), child))
 
 
-def _row(branch: str, process: ProcessRecord, found: Found, *, has_tokens: bool) -> list[str]:
+def _row(branch: str, process: ProcessRecord, found: ProcessListing, *, has_tokens: bool) -> list[str]:
     now_s, sizes = found.now_s, found.sizes
     return [
         branch + process.id,

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from fdstore.cli import output
-from fdstore.cli.tables import format_count, format_size
 from fdstore.text.layout import show_controls
+from fdstore.text.quantities import format_count, format_size
 
 LARGE_BYTES = 4_000_000
 """Smaller transfers are too short for a progress line."""

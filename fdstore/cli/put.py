@@ -14,7 +14,7 @@ from fdstore.cli import output
 from fdstore.cli.interrupts import Interrupted, as_interrupts
 from fdstore.cli.names import KEY
 from fdstore.cli.put_file import Errors, PutOptions, explain_options, put_file, report_bytes, source_of
-from fdstore.cli.session import Session, verb
+from fdstore.cli.session import CliSession, as_usage_errors, verb
 from fdstore.errors import FDStoreError, InvalidArgument, NotEncoded, PathRefused, TargetMissing
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ FILE_ERRORS = (InvalidArgument, PathRefused, TargetMissing)
 @click.option("--source", metavar="TEXT", help="Name of the source. [default: the file's name, or stdin]")
 @click.option("--stream", is_flag=True, help="Store as it arrives; others can read it meanwhile.")
 def put(
-    session: Session,
+    session: CliSession,
     process: str,
     files: tuple[str, ...],
     key: str | None,
@@ -81,6 +81,9 @@ def put(
     fdstore put triage plan.md --name notes/plan.md
     make 2>&1 | fdstore put triage - --stream --source make
     """
+    from fdstore.text.encodings import make_decoder
+    from fdstore.text.media_types import check_media_type
+
     for option, value in (("--stream", stream), ("--source", source), ("--name", key)):
         if value and len(files) > 1:
             raise click.UsageError(f"{option} needs a single file")
@@ -91,9 +94,11 @@ def put(
     _refuse_both("--bytes", as_bytes, {"--text": as_text, "--encoding": encoding, "--errors": errors})
     _refuse_both("--stream", stream, {"--name": key, "--media-type": media_type})
     if encoding is not None:
-        _check_encoding(encoding)
+        with as_usage_errors("--encoding"):
+            make_decoder(encoding, "strict")
     if media_type is not None:
-        media_type = _checked_media_type(media_type)
+        with as_usage_errors("--media-type"):
+            media_type = check_media_type(media_type)
     is_text = as_text or encoding is not None or errors is not None
     options = PutOptions(
         kind="bytes" if as_bytes else "text" if is_text else None,
@@ -130,24 +135,6 @@ def _refuse_both(option: str, given: bool, others: Mapping[str, object]) -> None
             raise click.UsageError(f"{option} and {other} exclude each other")
 
 
-def _checked_media_type(value: str) -> str:
-    from fdstore.text.media_types import check_media_type
-
-    try:
-        return check_media_type(value)
-    except InvalidArgument as error:
-        raise click.BadParameter(error.problem, param_hint="--media-type") from error
-
-
-def _check_encoding(name: str) -> None:
-    from fdstore.text.encodings import make_decoder
-
-    try:
-        make_decoder(name, "strict")
-    except InvalidArgument as error:
-        raise click.BadParameter(error.problem, param_hint="--encoding") from error
-
-
 def open_to_store(file: str, *, last: bool) -> AbstractContextManager[BinaryIO | None]:
     """Open a file; None for a regular one among several, which is only opened as a check: there may be more
     files than descriptors."""
@@ -168,7 +155,7 @@ def open_to_store(file: str, *, last: bool) -> AbstractContextManager[BinaryIO |
 
 
 def _put_live(
-    session: Session, opened: Process, file: str, binary: BinaryIO | None, options: PutOptions
+    session: CliSession, opened: Process, file: str, binary: BinaryIO | None, options: PutOptions
 ) -> None:
     """Store input as it arrives, until its end. Any error or signal before that breaks the stream."""
     from fdstore.client.write_buffer import check_reason, reason_of

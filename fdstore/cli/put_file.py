@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, BinaryIO, Literal, NamedTuple, cast
 
 from fdstore.cli import output
 from fdstore.cli.progress import progress
-from fdstore.cli.session import Session, run_on
-from fdstore.cli.tables import format_count, format_size
+from fdstore.cli.session import CliSession, run_on
 from fdstore.errors import Conflict, InvalidArgument, NotEncoded
+from fdstore.text.quantities import format_count, format_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from fdstore.records import ContentKind, Descriptor
     from fdstore.store.contents.contents import IngestErrors
 
-    Ingest = Callable[[object, IngestErrors], Descriptor]
     Explain = Callable[[NotEncoded, str, str, bytes, str | None], InvalidArgument]
 
 Errors = Literal["strict", "backslashreplace"]
@@ -49,12 +48,13 @@ class PutOptions(NamedTuple):
 
 
 def put_file(
-    session: Session, opened: Process, file: str, binary: BinaryIO | None, options: PutOptions
+    session: CliSession, opened: Process, file: str, binary: BinaryIO | None, options: PutOptions
 ) -> None:
     """Store a file, opened here if `binary` is None, and print its descriptor. Say on stderr if it is stored
     as bytes because it is not UTF-8."""
-    if options.if_absent:
-        _require_absent(opened, str(options.key))  # before a long file is read; storing it checks again
+    # before a long file is read; storing it checks again
+    if options.if_absent and (found := opened.find(str(options.key))) is not None:
+        raise Conflict(found.fd, "taken")
     made, head = store_file(opened, file, binary, options)
     is_unexpected = made.kind == "bytes" and options.kind is None
     _print_made(session, made, quietly=is_unexpected)
@@ -73,7 +73,10 @@ def store_file(
 ) -> tuple[Descriptor, bytes]:
     """Store a file, opened here if `binary` is None. Return its descriptor and its first bytes. `explain`
     makes the error for a file that is not the text that it must be."""
-    from fdstore.files.source import open_source
+    from fdstore.files.source import ReadAhead, TextFile, open_source
+    from fdstore.store.contents import contents, naming
+    from fdstore.text.names import name_id
+    from fdstore.text.utf8 import is_utf8
 
     source = source_of(file, options.source)
     with (
@@ -82,9 +85,6 @@ def store_file(
     ):
 
         def ingest(data: object, errors: IngestErrors) -> Descriptor:
-            from fdstore.store.contents import contents, naming
-            from fdstore.text.names import name_id
-
             operation = contents.ingest(
                 opened.handle,
                 cast("BinaryIO", data),
@@ -98,42 +98,23 @@ def store_file(
             )
             return run_on(opened, operation)
 
-        return _store(found, opened.id, file, options, ingest, explain or explain_options)
-
-
-def _require_absent(opened: Process, key: str) -> None:
-    if (found := opened.find(key)) is not None:
-        raise Conflict(found.fd, "taken")
-
-
-def _store(
-    found: BinaryIO,
-    process: str,
-    file: str,
-    options: PutOptions,
-    ingest: Ingest,
-    explain: Explain,
-) -> tuple[Descriptor, bytes]:
-    """Store an open file as text or bytes. Return its descriptor and its first bytes."""
-    from fdstore.files.source import ReadAhead, TextFile
-    from fdstore.text.utf8 import is_utf8
-
-    if options.kind == "bytes":
-        return ingest(found, "bytes"), b""
-    start = found.tell() if _size_of(found) is not None else None
-    source: BinaryIO | ReadAhead = found
-    if options.kind is None and start is None:
-        source = ReadAhead(found, DECIDING_BYTES)
-        if not is_utf8(source.head, complete=source.ended):
-            return ingest(source, "bytes"), source.head
-    text = TextFile(cast("BinaryIO", source), options.encoding, options.errors)
-    try:
-        return ingest(text, options.errors), text.head
-    except NotEncoded as error:
-        if options.kind is not None or start is None:
-            raise explain(error, process, file, text.head, options.key) from error
-    found.seek(start)
-    return ingest(found, "bytes"), text.head
+        if options.kind == "bytes":
+            return ingest(found, "bytes"), b""
+        start = found.tell() if _size_of(found) is not None else None
+        data: BinaryIO | ReadAhead = found
+        if options.kind is None and start is None:
+            data = ReadAhead(found, DECIDING_BYTES)
+            if not is_utf8(data.head, complete=data.ended):
+                return ingest(data, "bytes"), data.head
+        text = TextFile(cast("BinaryIO", data), options.encoding, options.errors)
+        try:
+            return ingest(text, options.errors), text.head
+        except NotEncoded as error:
+            if options.kind is not None or start is None:
+                explained = (explain or explain_options)(error, opened.id, file, text.head, options.key)
+                raise explained from error
+        found.seek(start)
+        return ingest(found, "bytes"), text.head
 
 
 def source_of(file: str, source: str | None) -> str:
@@ -149,7 +130,7 @@ def _size_of(binary: BinaryIO) -> int | None:
     return found.st_size if file_stat.S_ISREG(found.st_mode) else None
 
 
-def _print_made(session: Session, made: Descriptor, *, quietly: bool) -> None:
+def _print_made(session: CliSession, made: Descriptor, *, quietly: bool) -> None:
     if session.as_json:
         output.document(made)
         return
@@ -164,7 +145,8 @@ def _print_made(session: Session, made: Descriptor, *, quietly: bool) -> None:
     output.note(f"{made.source}: {', '.join(sizes)}")
 
 
-def _name(file: str) -> str:
+def file_name(file: str) -> str:
+    """Return the name of a file in messages; - is standard input."""
     return "standard input" if file == "-" else file
 
 
@@ -184,12 +166,12 @@ def explain_options(
 
     if packed := packed_as(head):
         way = _unpacking(packed.command, process, file, key)
-        return InvalidArgument(_name(file), f"this is {packed.name}; store the text in it: {way}")
+        return InvalidArgument(file_name(file), f"this is {packed.name}; store the text in it: {way}")
     if error.encoding == "utf-8" and (wide := wide_encoding_of(head)):
         problem = f"this is {wide.upper()}, not UTF-8; put it with --encoding {wide}"
-        return InvalidArgument(_name(file), problem)
+        return InvalidArgument(file_name(file), problem)
     return InvalidArgument(
-        _name(file),
+        file_name(file),
         f"{error.problem}; name its encoding, as --encoding latin-1, keep such bytes as \\xNN with "
         "--errors backslashreplace, or store it as it is with --bytes",
     )
@@ -209,14 +191,14 @@ def report_bytes(made: Descriptor, process: str, file: str, head: bytes, key: st
     elif made.media_type == BYTES_TYPE and b"\0" not in head:
         advice = "; if it is text: --encoding latin-1, or --text to see what is not UTF-8"
     size = f"{made.media_type}, {format_size(made.bytes)}"
-    output.say(f"fdstore: {_name(file)} is {what}, stored as bytes ({size}){advice}")
+    output.say(f"fdstore: {file_name(file)} is {what}, stored as bytes ({size}){advice}")
 
 
 def _warn_of_other_encodings(file: str, head: bytes, errors: str) -> None:
     """Warn if the stored text looks like another encoding or a compressed file."""
     from fdstore.text.encodings import packed_as, wide_encoding_of
 
-    name = _name(file)
+    name = file_name(file)
     if wide := wide_encoding_of(head):
         output.say(
             f"fdstore: warning: {name} looks like {wide.upper()}; if it is, put it with --encoding {wide}"

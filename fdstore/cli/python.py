@@ -6,8 +6,8 @@ import ast
 import codeop
 import sys
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import click
@@ -15,7 +15,7 @@ import msgspec
 
 from fdstore.cli import output
 from fdstore.cli.interrupts import calling_at_ctrl_c
-from fdstore.cli.session import Session, verb
+from fdstore.cli.session import CliSession, verb
 from fdstore.errors import FDStoreError, InvalidArgument
 from fdstore.lifecycle import BUSY, ENDED
 from fdstore.optional_packages import QUEUE, is_installed, require
@@ -49,7 +49,7 @@ A block ends with an empty line. Ctrl-C ends what runs, Ctrl-D leaves."""
     help="An agent program that `spawn` may start on workers, and its name in code; may be repeated.",
 )
 def python(
-    session: Session,
+    session: CliSession,
     process: str,
     file: str | None,
     code: str | None,
@@ -92,7 +92,9 @@ def python(
     require((PACKAGE,), EXTRA)
     linked = linked_programs(_named(links))
     if file is not None:
-        code = _read(file)
+        from fdstore.cli.run import read_text
+
+        code = read_text(file)
     with session.store() as store:
         opened = Process(store, store.run(open_child(store.prefix, process)))
         context = _context(session, store, opened, ask_model or settings.read().ask_model, linked)
@@ -106,15 +108,6 @@ def python(
             _run_once(session, store, console, code)
         else:
             _prompt(store, console)
-
-
-def _read(file: str) -> str:
-    from fdstore.files.source import open_source
-
-    if file == "-":
-        return sys.stdin.buffer.read().decode("utf-8", "backslashreplace")
-    with open_source(file) as binary:
-        return binary.read().decode("utf-8", "backslashreplace")
 
 
 def _named(links: Sequence[str]) -> dict[str, str]:
@@ -131,7 +124,7 @@ def _named(links: Sequence[str]) -> dict[str, str]:
 
 
 def _context(
-    session: Session, store: Store, process: Process, ask_model: str | None, linked: dict[str, Linked]
+    session: CliSession, store: Store, process: Process, ask_model: str | None, linked: dict[str, Linked]
 ) -> Context:
     from fdstore.agent.bundle import Bundle
     from fdstore.local.redis_server import is_embedded
@@ -208,7 +201,7 @@ def _run(store: Store, console: Console, code: str) -> Ran:
     return ended
 
 
-def _run_once(session: Session, store: Store, console: Console, code: str) -> None:
+def _run_once(session: CliSession, store: Store, console: Console, code: str) -> None:
     ran = _run(store, console, code)
     if session.as_json:
         output.document(ran)
@@ -236,7 +229,7 @@ def _prompt(store: Store, console: Console) -> None:
     """Read and run code until Ctrl-D."""
     output.note(HELP.splitlines()[0])
     output.note(HELP.splitlines()[1])
-    with _History():
+    with _history():
         lines: list[str] = []
         while True:
             try:
@@ -275,22 +268,23 @@ def is_complete(code: str) -> bool:
         return True
 
 
-class _History:
-    """The lines that were typed before, with the editing of lines if this Python has it."""
+@contextmanager
+def _history() -> Iterator[None]:
+    """Keep the lines that are typed in the block for later prompts, with the editing of lines if this Python
+    has it."""
+    from fdstore import settings
 
-    def __enter__(self) -> None:
-        from fdstore import settings
+    file = settings.read().data_dir / "python_history"
+    with suppress(ImportError, OSError):
+        import readline
 
-        self._file = settings.read().data_dir / "python_history"
+        readline.set_history_length(HISTORY_LINES)
+        readline.read_history_file(file)
+    try:
+        yield
+    finally:
         with suppress(ImportError, OSError):
             import readline
 
-            readline.set_history_length(HISTORY_LINES)
-            readline.read_history_file(self._file)
-
-    def __exit__(self, *error: object) -> None:
-        with suppress(ImportError, OSError):
-            import readline
-
-            self._file.parent.mkdir(parents=True, exist_ok=True)
-            readline.write_history_file(self._file)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            readline.write_history_file(file)

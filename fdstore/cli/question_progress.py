@@ -10,27 +10,27 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from shutil import get_terminal_size
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from fdstore.cli import output
 from fdstore.cli.progress import draw
 from fdstore.cli.tables import shorten
+from fdstore.cli.watch import Unclaimed
+from fdstore.client import Store
 from fdstore.errors import FDStoreError
+from fdstore.records import ProcessRecord
+from fdstore.runtime.periodic import run_periodically
+from fdstore.store.processes.asks import fold_lanes
 from fdstore.text.layout import show_controls
 from fdstore.text.quantities import format_costs, format_count, precise_duration
-
-if TYPE_CHECKING:
-    from fdstore.client import Store
-    from fdstore.records import ProcessRecord
 
 EVERY_S = 0.2
 FIRST_LINE_S = 5.0
 LAST_PAUSE_S = 60.0
 
 
-class Progress(msgspec.Struct, frozen=True, kw_only=True):
+class AskProgress(msgspec.Struct, frozen=True, kw_only=True):
     """The progress of a question. `done` of `asked` questions of its code are answered, in all its calls;
     `failed` of these with an error."""
 
@@ -42,12 +42,12 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
 
 
-def format_line(progress: Progress) -> str:
+def format_line(progress: AskProgress) -> str:
     """Format the progress as a line.
 
-    >>> format_line(Progress(asked=40, done=12, tokens=45_200, cost="0.03 USD", seconds=12.3))
+    >>> format_line(AskProgress(asked=40, done=12, tokens=45_200, cost="0.03 USD", seconds=12.3))
     'asks 12 of 40, 45,200 tokens, 0.03 USD, 12 s'
-    >>> format_line(Progress(seconds=2))
+    >>> format_line(AskProgress(seconds=2))
     '0 tokens, 2 s'
     """
     parts = []
@@ -61,10 +61,10 @@ def format_line(progress: Progress) -> str:
     return ", ".join(parts)
 
 
-def format_end(progress: Progress) -> str:
+def format_end(progress: AskProgress) -> str:
     """Format what a question has taken.
 
-    >>> format_end(Progress(asked=40, done=40, tokens=45_200, seconds=12.3))
+    >>> format_end(AskProgress(asked=40, done=40, tokens=45_200, seconds=12.3))
     '45,200 tokens, 40 asks, 12.3 s'
     """
     parts = [f"{progress.tokens:,} tokens", progress.cost]
@@ -107,14 +107,14 @@ class QuestionProgress:
         self._began = time.monotonic()
         self._members: list[ProcessRecord] = []
         self._troubles: dict[str, str] = {}
-        self._unclaimed: dict[str, float | None] = {}
+        self._unclaimed = Unclaimed(store)
         self._sparse = Sparse()
 
     @property
-    def now(self) -> Progress:
+    def now(self) -> AskProgress:
         """The progress as of the last look."""
         counts = [each.asks for each in self._members if each.asks is not None]
-        return Progress(
+        return AskProgress(
             asked=sum(each.total for each in counts),
             done=sum(each.done for each in counts),
             failed=sum(each.failed for each in counts),
@@ -126,8 +126,6 @@ class QuestionProgress:
     @contextmanager
     def shown(self) -> Iterator[None]:
         """Show the progress while the block runs, and look a last time after it."""
-        from fdstore.runtime.periodic import run_periodically
-
         is_drawn = output.stderr_is_terminal() and not self._quiet
         try:
             with run_periodically(EVERY_S, self._show, "progress of a question"):
@@ -156,8 +154,6 @@ class QuestionProgress:
 
     def _look(self) -> Sequence[str]:
         """Read what there is to show. Return lines about what delays it."""
-        from fdstore.store.processes.asks import fold_lanes
-
         tree, below = self._agent.partition(".")[0], f"{self._agent}."
         members = [
             each
@@ -170,18 +166,8 @@ class QuestionProgress:
 
     def _delay_of(self, member: ProcessRecord) -> str:
         """Return what delays a process, if that is new."""
-        from fdstore.runtime.eligibility import why_unclaimed
-        from fdstore.store.views.worker_check import PATIENCE_S
-
         before, now = self._troubles.get(member.id, ""), member.trouble or ""
         self._troubles[member.id] = now
         if now and now != before:
             return f"{member.id}: {show_controls(now, keep='')}"
-        if member.state != "ready":
-            self._unclaimed.pop(member.id, None)
-            return ""
-        since = self._unclaimed.setdefault(member.id, time.monotonic())
-        if since is None or time.monotonic() - since < PATIENCE_S:
-            return ""
-        self._unclaimed[member.id] = None  # report it only once
-        return self._store.run(why_unclaimed(self._store.prefix, member.id))
+        return self._unclaimed.reason(member)

@@ -1,4 +1,4 @@
-"""The verbs read, cat and export: print or write content."""
+"""The verbs read and cat: print content."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from fdstore.cli import output
-from fdstore.cli.session import Session, raw_option, run_on, verb
-from fdstore.cli.tables import format_size
+from fdstore.cli.session import CliSession, raw_option, run_on, verb
 from fdstore.errors import NotText, StreamBroken
+from fdstore.text.quantities import format_size
 
 if TYPE_CHECKING:
     from fdstore.records import Descriptor, Mode, Slice
@@ -38,7 +38,7 @@ class BytesOnTerminal(NotText):
 @click.option("--count", type=click.IntRange(1), metavar="N", help="Number of units. [default: 1]")
 @raw_option
 def read(
-    session: Session,
+    session: CliSession,
     process: str,
     selector: str,
     pages: str | None,
@@ -107,7 +107,7 @@ def _position(part: Slice) -> str:
 @click.argument("process", metavar="PROC")
 @click.argument("selector", metavar="FD|SELECTOR")
 @raw_option
-def cat(session: Session, process: str, selector: str, raw: bool) -> None:
+def cat(session: CliSession, process: str, selector: str, raw: bool) -> None:
     """Print a content of any size, or the part that a selector names, in bounded memory.
 
     Bytes are written as they are, but to a terminal only with --raw. An open stream is printed as far as it

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fdstore.cli import output
-from fdstore.cli.session import Session, common_options, pass_session
+from fdstore.cli.session import CliSession, common_options, pass_session
 
 if TYPE_CHECKING:
     from fdstore.wire.store_url import StoreUrl
@@ -29,7 +29,7 @@ PASSES_ON = {
 @click.command(name="redis-cli", params=common_options(), context_settings=PASSES_ON)
 @click.argument("arguments", metavar="[REDIS-CLI OPTION|COMMAND]...", nargs=-1, type=click.UNPROCESSED)
 @pass_session
-def redis_cli(session: Session, arguments: tuple[str, ...]) -> None:
+def redis_cli(session: CliSession, arguments: tuple[str, ...]) -> None:
     """Run redis-cli, or valkey-cli, on the store.
 
     All arguments are passed to redis-cli; without a command it is interactive. Reading is safe; changing
@@ -44,10 +44,10 @@ def redis_cli(session: Session, arguments: tuple[str, ...]) -> None:
     from fdstore.wire.store_url import parse_store_url, redis_cli_options
 
     program = find_cli()
-    place = parse_store_url(session.chosen_url or session.embedded_server().ensure())
+    store_url = parse_store_url(session.chosen_url or session.embedded_server().ensure())
     if program is None:
-        sys.exit(0 if _send(place, list(arguments), as_json=session.as_json) else 1)
-    words, password = redis_cli_options(place)
+        sys.exit(0 if _send(store_url, list(arguments), as_json=session.as_json) else 1)
+    words, password = redis_cli_options(store_url)
     if session.as_json:  # redis-cli has an option of this name, too
         words.append("--json")
     if password:
@@ -56,7 +56,7 @@ def redis_cli(session: Session, arguments: tuple[str, ...]) -> None:
     os.execv(program, [str(program), *words, *arguments])
 
 
-def _send(place: StoreUrl, words: list[str], *, as_json: bool) -> bool:
+def _send(store_url: StoreUrl, words: list[str], *, as_json: bool) -> bool:
     """Do what redis-cli would; False if the server answered with an error."""
     from fdstore.cli import redis_replies
     from fdstore.wire.raw_commands import RawConnection
@@ -83,11 +83,11 @@ def _send(place: StoreUrl, words: list[str], *, as_json: bool) -> bool:
             else:
                 output.escaped_content(shown)
 
-    with RawConnection(place, protocol=3 if as_json else 2) as connection:
+    with RawConnection(store_url, protocol=3 if as_json else 2) as connection:
         if words or not output.stdin_is_terminal():
             commands = [words] if words else redis_replies.read_commands(sys.stdin)
             return redis_replies.run(connection, commands, show)
-        redis_replies.prompt(connection, place.shown, show, output.say)
+        redis_replies.prompt(connection, store_url.shown, show, output.say)
         return True
 
 

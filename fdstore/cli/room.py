@@ -9,9 +9,10 @@ import click
 
 from fdstore.cli import output
 from fdstore.cli.progress import progress
-from fdstore.cli.session import Session, verb
-from fdstore.cli.tables import ago, format_count, format_size, table
+from fdstore.cli.session import CliSession, verb
+from fdstore.cli.tables import table
 from fdstore.errors import FDStoreError
+from fdstore.text.quantities import ago, format_count, format_size
 
 if TYPE_CHECKING:
     from fdstore.client import Store
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 @verb
 @click.argument("name", metavar="[TREE|PROC]", required=False)
-def du(session: Session, name: str | None) -> None:
+def du(session: CliSession, name: str | None) -> None:
     """Show how many bytes are stored: by tree, by process of TREE, by descriptor of PROC.
 
     The largest come first. FREED is the space that a process alone holds: dropping its descriptors frees it.
@@ -38,10 +39,8 @@ def du(session: Session, name: str | None) -> None:
         now = store.run(redis_now())
         memory = _memory(store) if name is None and not session.as_json else ""
     if session.as_json:
-        for each in (*found.trees, *found.processes, *found.descriptors):
-            output.document(each)
-        for staged in found.staged:
-            output.document({"staged": staged})
+        output.documents((*found.trees, *found.processes, *found.descriptors))
+        output.documents({"staged": each} for each in found.staged)
     elif name is None:
         _print_trees(found, now, memory)
     else:
@@ -101,15 +100,8 @@ def _print_parts(name: str, found: UsageReport) -> None:
         tables.append(_descriptor_table(found.descriptors))
     if found.staged:
         rows = [[format_size(each.bytes), each.process, each.source] for each in found.staged]
-        tables.append(
-            table(
-                ["STAGED", "PROCESS", "SOURCE"],
-                rows,
-                right=["STAGED"],
-                cut="SOURCE",
-                columns=output.columns(),
-            )
-        )
+        header = ["STAGED", "PROCESS", "SOURCE"]
+        tables.append(table(header, rows, right=["STAGED"], cut="SOURCE", columns=output.columns()))
     if tables:
         output.line("\n\n".join(tables))
     else:
@@ -138,7 +130,7 @@ def _descriptor_table(descriptors: list[DescriptorUsage]) -> str:
 @verb
 @click.argument("process", metavar="PROC")
 @click.argument("fd", metavar="FD")
-def holders(session: Session, process: str, fd: str) -> None:
+def holders(session: CliSession, process: str, fd: str) -> None:
     """Show which processes hold the content of a descriptor. It is deleted when the last one drops it."""
     from fdstore.store.views import usage
     from fdstore.text.selection import fd_id
@@ -146,8 +138,7 @@ def holders(session: Session, process: str, fd: str) -> None:
     with session.process(process) as opened:
         found = opened.store.run(usage.holders(opened.handle, fd_id(fd)))
     if session.as_json:
-        for each in found:
-            output.document(each)
+        output.documents(found)
     else:
         rows = [[each.process, each.state, each.fd or "-"] for each in found]
         output.line(table(["PROCESS", "STATE", "FD"], rows))
@@ -160,7 +151,7 @@ def holders(session: Session, process: str, fd: str) -> None:
 @click.option("-y", "--yes", is_flag=True, help="With --tree: do not ask for confirmation.")
 @click.option("--kill", is_flag=True, help="With --tree: first cancel its running and waiting processes.")
 def rm(
-    session: Session, process: str | None, fds: tuple[str, ...], tree: str | None, yes: bool, kill: bool
+    session: CliSession, process: str | None, fds: tuple[str, ...], tree: str | None, yes: bool, kill: bool
 ) -> None:
     """Drop descriptors, also of a process that has ended, or with --tree remove a tree with all its data.
 
@@ -183,7 +174,7 @@ def rm(
         _close(session, process, fds)
 
 
-def _close(session: Session, process: str, fds: tuple[str, ...]) -> None:
+def _close(session: CliSession, process: str, fds: tuple[str, ...]) -> None:
     from fdstore.text.selection import fd_id
 
     ids = [fd_id(fd) for fd in fds]  # parse all of them first: after a typo nothing is dropped
@@ -197,18 +188,19 @@ def _close(session: Session, process: str, fds: tuple[str, ...]) -> None:
                     output.report(failed, as_json=session.as_json)
                 failed = error
             else:
-                if session.as_json:
-                    output.document({"fd": fd, "closed": True})
-                else:
-                    output.line(f"closed {fd}")
+                session.show({"fd": fd, "closed": True}, f"closed {fd}")
     if failed is not None:
         raise failed
 
 
-def _remove_tree(session: Session, name: str, *, yes: bool, kill: bool) -> None:
+def _remove_tree(session: CliSession, name: str, *, yes: bool, kill: bool) -> None:
     with session.store(use="remove") as store:
         contents, held = _look_at_tree(store, name, kill=kill)
-        if not yes and not _agreed(f"Permanently remove the tree {name}, {held}?"):
+        if not yes and not output.confirm(
+            f"Permanently remove the tree {name}, {held}?",
+            without_terminal="there is no terminal to ask at, so nothing was removed; "
+            "--yes removes without asking",
+        ):
             output.say(f"fdstore: {name} is unchanged")
             sys.exit(1)
         with progress(f"rm {name}", contents, "content") as tell:
@@ -219,15 +211,6 @@ def _remove_tree(session: Session, name: str, *, yes: bool, kill: bool) -> None:
     for each in dropped.cancelled:
         output.line(f"cancelled {each}")
     output.line(f"removed {name}: {format_count(dropped.contents, 'content')}")
-
-
-def _agreed(question: str) -> bool:
-    agreed = output.confirm(question)
-    if agreed is None:
-        raise click.UsageError(
-            "there is no terminal to ask at, so nothing was removed; --yes removes without asking"
-        )
-    return agreed
 
 
 def _look_at_tree(store: Store, name: str, *, kill: bool) -> tuple[int | None, str]:

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from fdstore.cli import output
-from fdstore.cli.control import interrupt_option, quiet_option
-from fdstore.cli.run_here import load_runner, run_here
-from fdstore.cli.session import Session, verb
+from fdstore.cli.control import interrupt_option, load_runner, quiet_option, run_here
+from fdstore.cli.session import CliSession, verb
 from fdstore.optional_packages import require
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 @interrupt_option("cancel")
 @quiet_option
 def run(
-    session: Session,
+    session: CliSession,
     program: Path,
     prompt: str | None,
     file: str | None,
@@ -54,7 +53,7 @@ def run(
     require()
     if prompt is not None and file is not None:
         raise click.UsageError("give the task with -p or with -f, not both")
-    query = _read(file) if file is not None else prompt
+    query = read_text(file) if file is not None else prompt
     bundle = load(program)
     for warning in bundle.warnings:
         output.say(f"fdstore: warning: {warning}")
@@ -77,10 +76,7 @@ def run(
             output.say(f"fdstore: warning: {warning}")
         if detach:
             wake(root.id)
-            if session.as_json:
-                output.document({"process": root.id})
-            else:
-                output.line(root.id)
+            session.show({"process": root.id}, root.id)
             return
         # the user's own program: it may use everything it names
         run_here(
@@ -97,20 +93,21 @@ def run(
 def lowered_limits(asked: TreeLimits, held: TreeLimits) -> list[str]:
     """Return warnings about limits that a program names and the operator's ceilings lower. Other limits are
     lowered silently."""
-    from fdstore.cli.limits import format_ceiling, format_value
+    from fdstore.cli.limits import format_value
     from fdstore.store.trees.ceilings import CEILINGS
 
     return [
-        f"[limits] {format_ceiling(name, getattr(asked, name))} is more than this store allows: "
-        f"{format_value(getattr(held, name), CEILINGS[name].unit)} holds (fdstore limits)"
-        for name in CEILINGS
+        f"[limits] {name} {format_value(getattr(asked, name), ceiling.unit)} is more than this store allows: "
+        f"{format_value(getattr(held, name), ceiling.unit)} holds (fdstore limits)"
+        for name, ceiling in CEILINGS.items()
         if name in asked.__struct_fields__
         and getattr(asked, name) != getattr(type(asked)(), name)
         and getattr(held, name) < getattr(asked, name)
     ]
 
 
-def _read(file: str) -> str:
+def read_text(file: str) -> str:
+    """Return the text of a file, or of standard input for -; what is not UTF-8 in it as backslash escapes."""
     from fdstore.files.source import open_source
 
     if file == "-":
@@ -119,7 +116,7 @@ def _read(file: str) -> str:
         return binary.read().decode("utf-8", "backslashreplace")
 
 
-def workers_for(session: Session, store: Store, *bundles: Bundle, agents: bool) -> None:
+def workers_for(session: CliSession, store: Store, *bundles: Bundle, agents: bool) -> None:
     """Provide a worker for agents, or for pipelines alone: on the embedded store, start one with this
     command's environment. Warn if no worker runs them."""
     from fdstore.runtime.local_worker import background_worker, renew_if_idle, warn_of_misfits

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from fdstore.cli import output
-from fdstore.cli.session import Session, verb
-from fdstore.cli.tables import format_count, table
+from fdstore.cli.session import CliSession, verb
+from fdstore.text.quantities import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
     from fdstore.store.processes.savings import Saved
 
 By = Literal["tool", "session", "day", "process"]
-COUNTS = (
-    *("stored_chars", "stored_tokens", "shown_chars", "shown_tokens"),
-    *("kept", "kept_chars", "kept_tokens", "read", "read_chars", "read_tokens"),
-    *("cleared", "cleared_chars", "cleared_tokens"),
-)
 # trailing blanks tell columns of the same heading apart
-HEADS = dict(
-    zip(
-        COUNTS,
-        (
-            *("STORED", "~TOKENS   ", "SHOWN", "~TOKENS  "),
-            *("KEPT", "CHARS", "~TOKENS", "READ", "CHARS ", "~TOKENS "),
-            *("CLEARED", "CHARS  ", "~TOKENS    "),
-        ),
-        strict=True,
-    )
-)
+HEADS = {
+    "stored_chars": "STORED",
+    "stored_tokens": "~TOKENS   ",
+    "shown_chars": "SHOWN",
+    "shown_tokens": "~TOKENS  ",
+    "kept": "KEPT",
+    "kept_chars": "CHARS",
+    "kept_tokens": "~TOKENS",
+    "read": "READ",
+    "read_chars": "CHARS ",
+    "read_tokens": "~TOKENS ",
+    "cleared": "CLEARED",
+    "cleared_chars": "CHARS  ",
+    "cleared_tokens": "~TOKENS    ",
+}
+COUNTS = tuple(HEADS)
 OF_AGENTS = (*COUNTS[:4], *COUNTS[10:])
 """The counts of agents alone; no column where there is none."""
 
@@ -46,7 +46,7 @@ OF_AGENTS = (*COUNTS[:4], *COUNTS[10:])
     show_default=True,
     help="What a line stands for.",
 )
-def saved(session: Session, process: str | None, by: By) -> None:
+def saved(session: CliSession, process: str | None, by: By) -> None:
     """Show what was kept out of the contexts of models, and what they read back.
 
     KEPT is the outputs that were stored and shown as a descriptor, less what the model saw instead; READ is
@@ -84,17 +84,8 @@ def saved(session: Session, process: str | None, by: By) -> None:
             rows.append(_cells("total", total, columns))
         heads = [by.upper(), *(HEADS[name] for name in columns), "NET ~TOKENS"]
         droppable = ("SHOWN", "~TOKENS  ", "STORED", "~TOKENS   ", "CLEARED", "CHARS  ", "CHARS ", "CHARS")
-        output.print_painted(
-            table(
-                heads,
-                rows,
-                right=heads[1:],
-                cut=heads[0],
-                drop=[name for name in (*droppable, "READ", "KEPT") if name in heads],
-                columns=output.columns(),
-                coloured=output.use_colours(),
-            )
-        )
+        dropped = [name for name in (*droppable, "READ", "KEPT") if name in heads]
+        output.table(heads, rows, right=heads[1:], cut=heads[0], drop=dropped)
         output.line()
         output.line(_sentence(total, found.rows))
     else:

@@ -7,15 +7,12 @@ from typing import TYPE_CHECKING
 import click
 
 from fdstore.cli import output
-from fdstore.cli.session import Session, colour_option, raw_option, run_on, verb
+from fdstore.cli.session import NOTHING_FOUND, CliSession, colour_option, raw_option, run_on, verb
 
 if TYPE_CHECKING:
     from fdstore.client import Process
     from fdstore.text.grep import GrepPrinter
     from fdstore.text.search import Matcher
-
-NOTHING_FOUND = 1
-"""grep's exit code for no match. For errors see `fdstore.cli.FAILED_COMPARISON`."""
 
 AROUND = click.IntRange(0, 100)
 
@@ -42,7 +39,7 @@ AROUND = click.IntRange(0, 100)
 @colour_option
 @raw_option
 def search(
-    session: Session,
+    session: CliSession,
     process: str,
     selector: str,
     pattern: str,
@@ -105,7 +102,7 @@ def search(
 
 
 def _print(
-    session: Session,
+    session: CliSession,
     opened: Process,
     selector: str,
     matcher: Matcher,

@@ -1,7 +1,6 @@
 """The verbs up, down and status, for the background services.
 
-Each service has functions to start it, to stop it and to report its status; the verbs call them and print. A
-Redis given by URL is managed by the user; fdstore manages only the background worker for it.
+A Redis given by URL is managed by the user; fdstore manages only the background worker for it.
 """
 
 from __future__ import annotations
@@ -14,12 +13,13 @@ import click
 from fdstore.cli import output
 from fdstore.cli.control import cancel_and_wake
 from fdstore.cli.limits import format_budget
-from fdstore.cli.session import Session, verb
-from fdstore.cli.tables import duration, facts, format_count, format_size
+from fdstore.cli.session import CliSession, verb
+from fdstore.cli.tables import facts
 from fdstore.optional_packages import require
 from fdstore.records import ProcessRecord, Record, Unreadable
 from fdstore.store.doctor.safety import Finding
 from fdstore.store.trees.limit_usage import LimitStatus, budgets_of_tree
+from fdstore.text.quantities import duration, format_count, format_size
 
 if TYPE_CHECKING:
     from fdstore.client import Store
@@ -78,7 +78,7 @@ class StoreStatus(Record, frozen=True, kw_only=True):
     help="Number of agents that run at the same time, if a worker is started.",
 )
 @click.option("--drop", is_flag=True, help="First cancel the processes that wait for a worker.")
-def up(session: Session, concurrency: int, drop: bool) -> None:
+def up(session: CliSession, concurrency: int, drop: bool) -> None:
     """Start a background worker, and for the embedded store also its server, unless they are running.
 
     With --url or $FDSTORE_URL the worker serves that store, and its programs may not call Python functions or
@@ -90,7 +90,11 @@ def up(session: Session, concurrency: int, drop: bool) -> None:
     from fdstore.runtime.local_worker import background_worker, renew_if_idle
 
     require()
-    server = None if session.chosen_url else start_server(session)
+    server = None
+    if not session.chosen_url:
+        embedded = session.embedded_server()
+        embedded.ensure()
+        server = embedded.status()
     with session.store() as store:
         background = background_worker(store.url, store.prefix)
         renew_if_idle(store, background, for_functions=False, say=output.say)
@@ -111,7 +115,7 @@ def up(session: Session, concurrency: int, drop: bool) -> None:
 
 
 @verb
-def down(session: Session) -> None:
+def down(session: CliSession) -> None:
     """Stop the background worker and the embedded server. The data is kept, and the next command starts the
     server again. With --url or $FDSTORE_URL only the background worker for that store is stopped."""
     from fdstore import settings
@@ -123,7 +127,7 @@ def down(session: Session) -> None:
         worker = background_worker(url, session.chosen_prefix).stop()
     else:
         worker = stop_embedded_workers(settings.read().data_dir)
-        server = stop_server(session)
+        server = session.embedded_server().stop()
     if session.as_json:
         stopped = None if server is None else {"stopped": server}
         output.document({"server": stopped, "worker": {"stopped": worker}})
@@ -136,7 +140,7 @@ def down(session: Session) -> None:
 
 
 @verb
-def status(session: Session) -> None:
+def status(session: CliSession) -> None:
     """Show the services and the stored data, without starting anything."""
     from fdstore.runtime.local_worker import background_worker
 
@@ -175,19 +179,7 @@ def waiting_facts(waiting: list[ProcessRecord], *, dropped: bool) -> list[tuple[
     return [("takes up", told)]
 
 
-def start_server(session: Session) -> ServerStatus:
-    """Start the embedded server if necessary; return its status."""
-    server = session.embedded_server()
-    server.ensure()
-    return server.status()
-
-
-def stop_server(session: Session) -> bool:
-    """Stop the embedded server. False if it was not running."""
-    return session.embedded_server().stop()
-
-
-def store_status(session: Session, url: str) -> StoreStatus:
+def store_status(session: CliSession, url: str) -> StoreStatus:
     """Return the status of the store at `url`. Raises `StoreUnavailable`."""
     from fdstore.errors import DamagedRecord
     from fdstore.store.doctor.check import primaries

@@ -4,7 +4,7 @@ The options may also precede the verb; those after it override them.
 
     @verb
     @click.argument("process", metavar="PROC")
-    def ls(session: Session, process: str) -> None:
+    def ls(session: CliSession, process: str) -> None:
         with session.process(process) as opened: ...
 
 The library is imported when a store is opened, so help and usage errors do not load it.
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 import click
 
 from fdstore.cli import output
-from fdstore.errors import InvalidArgument, NotFound, UnsafeStore
+from fdstore.errors import FDStoreError, InvalidArgument, NotFound, UnsafeStore
 
 if TYPE_CHECKING:
     from fdstore.client import Process, Store
@@ -33,12 +33,15 @@ T = TypeVar("T")
 COMPLETE_VARIABLE = "_FDSTORE_COMPLETE"
 """The environment variable that a shell sets for completion."""
 
+NOTHING_FOUND = 1
+"""The exit code of a search without a result, as of grep. For errors see `fdstore.cli.FAILED_COMPARISON`."""
+
 Use: TypeAlias = Literal["make", "remove", "look"]
 """A verb's use of a store: "make" creates or runs something, "remove" only removes, "look" only reads."""
 
 
 @dataclass
-class Session:
+class CliSession:
     """One call of the command, with the values of its common options."""
 
     url: str | None = None
@@ -90,7 +93,6 @@ class Session:
     @contextmanager
     def process(self, name: str, *, use: Use = "look") -> Iterator[Process]:
         """Open an existing process. Raises `NotFound`: a misspelled name must not create a process."""
-        from fdstore.cli.elsewhere import where_else
         from fdstore.client import Process
         from fdstore.store.processes.processes import open_child
 
@@ -109,12 +111,50 @@ class Session:
         with self.store() as store:
             yield store.process(name)
 
+    def show(self, record: object, text: str) -> None:
+        """Print a result: `record` with --json, else `text`."""
+        if self.as_json:
+            output.document(record)
+        else:
+            output.line(text)
+
     def embedded_server(self) -> EmbeddedServer:
         """Return the embedded server of this user, running or not."""
         from fdstore import settings
         from fdstore.local.redis_server import EmbeddedServer
 
         return EmbeddedServer(settings.read().data_dir)
+
+
+@contextmanager
+def as_usage_errors(option: str = "") -> Iterator[None]:
+    """Raise usage errors, of this option if it is named, in place of `InvalidArgument`."""
+    try:
+        yield
+    except InvalidArgument as error:
+        if option:
+            raise click.BadParameter(error.problem, param_hint=option) from error
+        raise click.UsageError(str(error)) from error
+
+
+def where_else(store: Store, process: str | None = None) -> str | None:
+    """Return which other prefix has trees, or the tree of a process; None if none has, or the store does not
+    say. A person who has run the demo looks for what it made. Only the prefixes that fdstore itself uses are
+    looked at: keys are never scanned."""
+    from fdstore.settings import OWN_PREFIXES
+    from fdstore.store.tree_facts import tree_names
+
+    tree = None if process is None else process.partition(".")[0]
+    for prefix in set(OWN_PREFIXES) - {store.prefix}:
+        try:
+            trees = list(store.run(tree_names(prefix, [])))
+        except FDStoreError:  # as a user of Redis who may not read these keys
+            continue
+        if tree is None and trees:
+            return f"the prefix {prefix} has {', '.join(trees[:3])}: --prefix {prefix}"
+        if tree in trees:
+            return f"the prefix {prefix} has a tree {tree}: --prefix {prefix}"
+    return None
 
 
 def run_on(process: Process, operation: Operation[T]) -> T:
@@ -125,7 +165,7 @@ def run_on(process: Process, operation: Operation[T]) -> T:
 def _sets(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
     def note(context: click.Context, _: click.Parameter, value: Any) -> None:
         if value:  # an option before the verb may have set it
-            setattr(context.ensure_object(Session), name, value)
+            setattr(context.ensure_object(CliSession), name, value)
 
     return note
 
@@ -134,7 +174,7 @@ def _sets_url(context: click.Context, _: click.Parameter, url: str | None) -> No
     from fdstore.url_arguments import password_warning
 
     if url:
-        context.ensure_object(Session).url = url
+        context.ensure_object(CliSession).url = url
         if warning := password_warning("--url", url):
             output.say(warning)
 
@@ -147,13 +187,13 @@ def _reads_url(context: click.Context, _: click.Parameter, file: str | None) -> 
             url, warning = read_url_file(file)
         except InvalidArgument as error:
             raise click.BadParameter(error.problem) from error
-        context.ensure_object(Session).url = url
+        context.ensure_object(CliSession).url = url
         if warning:
             output.say(warning)
 
 
 def common_options() -> list[click.Parameter]:
-    """Return the options of all verbs; their values go into the `Session`."""
+    """Return the options of all verbs; their values go into the `CliSession`."""
     return [
         click.Option(
             ["--url"],
@@ -187,14 +227,14 @@ def common_options() -> list[click.Parameter]:
     ]
 
 
-pass_session = click.make_pass_decorator(Session, ensure=True)
+pass_session = click.make_pass_decorator(CliSession, ensure=True)
 
 
 def verb(body: Callable[..., None]) -> click.Command:
-    """Return a command for a function whose first parameter is the `Session`, with the common options."""
+    """Return a command for a function whose first parameter is the `CliSession`, with the common options."""
 
     @wraps(body)
-    def checked(session: Session, *arguments: Any, **options: Any) -> None:
+    def checked(session: CliSession, *arguments: Any, **options: Any) -> None:
         session.check_url()
         body(session, *arguments, **options)
 

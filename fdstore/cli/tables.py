@@ -11,20 +11,6 @@ from collections.abc import Sequence
 
 from fdstore.cli.colours import paint, paint_state
 from fdstore.text.layout import show_controls
-from fdstore.text.quantities import DAY_S, ago, duration, format_count, format_size, moment
-
-__all__ = [
-    "DAY_S",
-    "ago",
-    "duration",
-    "facts",
-    "format_count",
-    "format_size",
-    "moment",
-    "shorten",
-    "table",
-    "width",
-]
 
 GAP = "  "
 MIN_CUT = 8

@@ -10,7 +10,7 @@ import click
 
 from fdstore.cli import output
 from fdstore.cli.reading import report_unfinished
-from fdstore.cli.session import Session, raw_option, run_on, verb
+from fdstore.cli.session import CliSession, raw_option, run_on, verb
 from fdstore.errors import NotText
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class TailLines(click.ParamType[Lines]):
     help="Print the last N lines, with + from line N on.",
 )
 @raw_option
-def tail(session: Session, process: str, fd: str, follow: bool, lines: Lines, raw: bool) -> None:
+def tail(session: CliSession, process: str, fd: str, follow: bool, lines: Lines, raw: bool) -> None:
     """Print the end of a content, and with -f follow it while it grows. A broken stream is printed, and then
     the command fails. With --json each line is a chunk of the text.
 
@@ -70,7 +70,11 @@ def tail(session: Session, process: str, fd: str, follow: bool, lines: Lines, ra
         first = max(1, number if from_first else now.lines - number + 1)
         if follow:
             start, skipped = _position(opened, now, first, exact=from_first)
-            print_following(opened, pieces, now.fd, start, skipped)
+            try:
+                for piece in skip_lines(opened.follow(now.fd, start=start), skipped):
+                    pieces.print(piece.encode("utf-8"))
+            finally:
+                pieces.end()
             return
         if first <= now.lines:
             part = Part("line", first, now.lines - first + 1)
@@ -89,17 +93,6 @@ def _position(process: Process, now: Descriptor, first: int, *, exact: bool) -> 
         return 1, first - 1
     at = process.read(now.fd, mode="line", start=start_line, count=1).chars
     return int(at.partition("-")[0]), first - start_line
-
-
-def print_following(
-    process: Process, pieces: output.Pieces, fd: str, start: int = 1, skipped_lines: int = 0
-) -> None:
-    """Print a content from the character `start` to its end, following it. Raises `StreamBroken`."""
-    try:
-        for piece in skip_lines(process.follow(fd, start=start), skipped_lines):
-            pieces.print(piece.encode("utf-8"))
-    finally:
-        pieces.end()
 
 
 def skip_lines(pieces: Iterator[str], count: int) -> Iterator[str]:

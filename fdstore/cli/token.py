@@ -8,9 +8,10 @@ import click
 
 from fdstore.cli import output
 from fdstore.cli.durations import DURATION
-from fdstore.cli.session import Session, Use, verb
-from fdstore.cli.tables import ago, moment, table
+from fdstore.cli.session import CliSession, Use, verb
+from fdstore.cli.tables import table
 from fdstore.errors import InvalidArgument, NotFound
+from fdstore.text.quantities import ago, moment
 
 if TYPE_CHECKING:
     from fdstore.store.tokens import Token
@@ -33,7 +34,7 @@ USES: dict[str, Use] = {"add": "make", "ls": "look", "rm": "remove"}
 )
 @click.option("--expires", type=DURATION, metavar="TIME", help="With add: as 12h or 30d. [default: never]")
 def token(
-    session: Session,
+    session: CliSession,
     action: str,
     name: str | None,
     process: str | None,
@@ -67,7 +68,7 @@ def token(
     with session.store(use=USES[action]) as store:
         if action == "rm":
             store.run(tokens.remove_token(store.prefix, str(name)))
-            _say(session, {"removed": name}, f"removed {name}")
+            session.show({"removed": name}, f"removed {name}")
             return
         if action == "ls":
             found, now_s = store.run(tokens.list_tokens(store.prefix)), store.run(redis_now())
@@ -89,18 +90,13 @@ def token(
                 expires_s=expires,
             )
         )
-    _say(session, {"token": secret, "of": added}, secret)
+    session.show({"token": secret, "of": added}, secret)
     output.note("it is not shown again; callers send it as: Authorization: Bearer TOKEN")
 
 
-def _say(session: Session, record: object, line: str) -> None:
-    output.document(record) if session.as_json else output.line(line)
-
-
-def _show(session: Session, found: list[Token], now_s: float) -> None:
+def _show(session: CliSession, found: list[Token], now_s: float) -> None:
     if session.as_json:
-        for each in found:
-            output.document(each)
+        output.documents(found)
         return
     cells = [
         [

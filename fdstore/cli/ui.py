@@ -13,15 +13,13 @@ import click
 
 from fdstore.cli import output
 from fdstore.cli.interrupts import as_interrupts
-from fdstore.cli.session import Session, verb
+from fdstore.cli.session import CliSession, as_usage_errors, verb
 from fdstore.errors import InvalidArgument
 from fdstore.optional_packages import frozen_imports, require
 
 if TYPE_CHECKING:
     from fdstore.client._async.store import Store
     from fdstore.web.inspector import Options
-
-PACKAGES = ("starlette", "uvicorn", "jinja2")
 
 
 @verb
@@ -52,7 +50,7 @@ PACKAGES = ("starlette", "uvicorn", "jinja2")
     help="Another name by which browsers may call this server; repeatable.",
 )
 def ui(
-    session: Session,
+    session: CliSession,
     name: str | None,
     host: str,
     port: int,
@@ -74,7 +72,7 @@ def ui(
     fdstore ui triage.1 --port 8080 --allow kill
     fdstore ui --host 0.0.0.0 --allow-host fd.example.org --token-file token.txt
     """
-    require(PACKAGES, "web")
+    require(("starlette", "uvicorn", "jinja2"), "web")
     session.check_url()
     path = path_of(name)
     if new_token and token_file:
@@ -134,17 +132,15 @@ def _options(host: str, names: tuple[str, ...], token: str | None, *, may_kill: 
     from fdstore.web.inspector import Options
     from fdstore.web.login import Login
 
-    try:
+    with as_usage_errors():
         if token is not None:
             Login(token)
-        if token is None and not is_loopback(host):
+        elif not is_loopback(host):
             problem = (
                 f"{host} can be reached from other machines, so a token is needed: --token or --token-file"
             )
             raise InvalidArgument("host", problem)
         return Options(hosts=tuple(allowed_names(host, names)), token=token, may_kill=may_kill)
-    except InvalidArgument as error:
-        raise click.UsageError(str(error)) from error
 
 
 def _open_browser(url: str) -> None:
@@ -155,20 +151,20 @@ def _open_browser(url: str) -> None:
         output.say(f"fdstore: no browser can be started here; open {url}")
 
 
-async def _connect(session: Session) -> Store:
+async def _connect(session: CliSession) -> Store:
     from fdstore.client._async.store import connect
     from fdstore.web.inspector import PATIENCE_S
 
     return await connect(session.url, session.prefix, looking=True, patience=PATIENCE_S)
 
 
-async def _connect_to_kill(session: Session) -> Store:
+async def _connect_to_kill(session: CliSession) -> Store:
     from fdstore.client._async.store import connect_unsafe
 
     return await connect_unsafe(session.url, session.prefix, looking=False)
 
 
-def _announce(session: Session, url: str, options: Options, *, is_new: bool) -> None:
+def _announce(session: CliSession, url: str, options: Options, *, is_new: bool) -> None:
     if session.as_json:
         more = {"token": options.token} if is_new else {}
         output.document({"url": url, "kill": options.may_kill, **more})

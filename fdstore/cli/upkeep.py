@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from fdstore.cli import output
-from fdstore.cli.session import Session, verb
-from fdstore.cli.tables import moment, table
+from fdstore.cli.session import CliSession, verb
+from fdstore.cli.tables import table
+from fdstore.text.quantities import moment
 
 if TYPE_CHECKING:
     from fdstore.client import Store
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 @verb
 @click.option("--dry-run", is_flag=True, help="Only print the trees that would be removed.")
-def gc(session: Session, dry_run: bool) -> None:
+def gc(session: CliSession, dry_run: bool) -> None:
     """Remove trees that were not used for their retention (default: 7 days).
 
     A tree with a ready, running or waiting process is kept, and so is one that is damaged or of a newer
@@ -37,8 +38,7 @@ def gc(session: Session, dry_run: bool) -> None:
             except SKIPPABLE as error:
                 damaged.append(unreadable(error))
     if session.as_json:
-        for item in found:
-            output.document(item)
+        output.documents(found)
     elif not found:
         output.line("nothing to remove" if damaged else "nothing to remove: no tree is past its retention")
     else:
@@ -85,7 +85,7 @@ def _explained(item: Collected, dry_run: bool) -> tuple[str, str]:
 @click.pass_context
 def doctor(
     context: click.Context,
-    session: Session,
+    session: CliSession,
     deep: bool,
     accepted: str | None,
     reason: str | None,
@@ -131,7 +131,7 @@ def doctor(
         context.exit(1)
 
 
-def _accept(session: Session, problem: str, reason: str) -> None:
+def _accept(session: CliSession, problem: str, reason: str) -> None:
     """Accept a problem of the store. Raises `UsageError` for what is none."""
     from fdstore.store.doctor.accepted import accept
     from fdstore.store.doctor.check import examine
@@ -148,7 +148,7 @@ def _accept(session: Session, problem: str, reason: str) -> None:
         store.run(accept(store.prefix, problem, reason.strip(), findings))
 
 
-def _withdraw(session: Session, problem: str) -> None:
+def _withdraw(session: CliSession, problem: str) -> None:
     from fdstore.store.doctor.accepted import withdraw
 
     with session.store(use="remove") as store:
@@ -162,7 +162,7 @@ def _marks(ok: bool, note: bool) -> tuple[str, str]:
     return ("note   ", "busy") if note else ("ok     ", "good")
 
 
-def _check_trees(session: Session) -> bool:
+def _check_trees(session: CliSession) -> bool:
     """Report damage in the trees of the store; return whether there is none."""
     from fdstore.store.doctor.audit import named_trees
 
@@ -198,7 +198,7 @@ def _check_tree(store: Store, tree: TreeKeys, label: str) -> list[Damage]:
         return store.run(check_tree(tree, lambda _, number: tell(number) if tell else None))
 
 
-def _show_damage(session: Session, damage: Damage) -> None:
+def _show_damage(session: CliSession, damage: Damage) -> None:
     if session.as_json:
         output.document(damage)
         return

@@ -12,7 +12,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from fdstore.cli.tables import format_size
 from fdstore.client import Store
 from fdstore.errors import DamagedRecord, FDStoreError, NewerFormat, NotFound
 from fdstore.inspection.build_entries import build_entries
@@ -28,6 +27,7 @@ from fdstore.store.processes.asks import fold_lanes
 from fdstore.store.processes.processes import open_child
 from fdstore.store.views import worker_check
 from fdstore.text.layout import show_controls
+from fdstore.text.quantities import format_size
 
 EVERY_S = 0.1
 SILENT_S = 3.0
@@ -38,6 +38,25 @@ SLOW_S = 1.0
 
 LONG_S = 10.0
 """The time that a running agent may be silent before its pending call is reported; doubled each time."""
+
+
+class Unclaimed:
+    """The ready processes that no worker claims: why, once for each, after it has waited for a while."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._since: dict[str, float | None] = {}
+
+    def reason(self, process: ProcessRecord) -> str:
+        """Return why no worker claims a process, if that is due; else ""."""
+        if process.state != "ready":
+            self._since.pop(process.id, None)
+            return ""
+        since = self._since.setdefault(process.id, time.monotonic())
+        if since is None or time.monotonic() - since < worker_check.PATIENCE_S:
+            return ""
+        self._since[process.id] = None
+        return self._store.run(why_unclaimed(self._store.prefix, process.id))
 
 
 class _Quiet:
@@ -64,7 +83,7 @@ ASKS_EVERY_S = 2.0
 """The interval at which the progress of asks is reported."""
 
 
-class Watch:
+class TreeWatcher:
     """Reports the events of a tree, line by line, from a thread."""
 
     def __init__(self, store: Store, tree: str, say: Callable[[str], None]) -> None:
@@ -77,7 +96,7 @@ class Watch:
         self._fds: dict[str, set[str]] = {}
         self._known: dict[str, ProcessRecord] = {}
         self._left: set[str] = set()
-        self._ready_since: dict[str, float | None] = {}
+        self._unclaimed = Unclaimed(store)
         self._quiet: dict[str, _Quiet] = {}
         self._asks: dict[str, tuple[str, float]] = {}
         """The last line about the asks of a call, and when the next one is due."""
@@ -153,10 +172,7 @@ class Watch:
                 elif member.state in ENDED:
                     code = "" if member.exit_code is None else f" with code {member.exit_code}"
                     self._report(member.id, f"{member.state}{code} {member.reason or ''}".rstrip())
-            if member.state == "ready":
-                self._unclaimed(member.id)
-            else:
-                self._ready_since.pop(member.id, None)
+            self._report_unclaimed(member)
             if member.state == "running" and member.kind is None and member.id not in parents:
                 self._pending(member)
 
@@ -168,10 +184,7 @@ class Watch:
         if lanes.program and lanes.program != said and (now >= due or lanes.state in ENDED):
             self._asks[lanes.id] = (lanes.program, now + ASKS_EVERY_S)
             self._report(lanes.parent or lanes.id, lanes.program)
-        if lanes.state == "ready":
-            self._unclaimed(lanes.id)
-        else:
-            self._ready_since.pop(lanes.id, None)
+        self._report_unclaimed(lanes)
 
     def _new_trouble(self, member: ProcessRecord) -> None:
         before = self._known.get(member.id, member)
@@ -194,12 +207,9 @@ class Watch:
             self._report(member.id, f"continues as attempt {member.attempt}, on {member.worker}")
             self._attempts[member.id] = member.attempt
 
-    def _unclaimed(self, process: str) -> None:
-        since = self._ready_since.setdefault(process, time.monotonic())
-        if since is not None and time.monotonic() - since > worker_check.PATIENCE_S:
-            self._ready_since[process] = None  # report it only once
-            if why := self._store.run(why_unclaimed(self._store.prefix, process)):
-                self._report(process, why.removeprefix(f"{process} "))
+    def _report_unclaimed(self, member: ProcessRecord) -> None:
+        if why := self._unclaimed.reason(member):
+            self._report(member.id, why.removeprefix(f"{member.id} "))
 
     def _pending(self, member: ProcessRecord) -> None:
         quiet = self._quiet.setdefault(member.id, _Quiet(time.monotonic()))

@@ -3,7 +3,6 @@ replaced by the options and arguments of a verb."""
 
 from __future__ import annotations
 
-from fdstore.cli.tables import format_size
 from fdstore.errors import (
     Conflict,
     FDStoreError,
@@ -13,6 +12,7 @@ from fdstore.errors import (
     TargetMissing,
     quoted,
 )
+from fdstore.text.quantities import format_size
 
 OPTIONS = {
     "fd": "FD",

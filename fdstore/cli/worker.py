@@ -7,13 +7,13 @@ import sys
 
 import click
 
-from fdstore.cli.session import Session, pass_session
+from fdstore.cli.session import CliSession, pass_session
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "help_option_names": []})
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @pass_session
-def worker(session: Session, arguments: tuple[str, ...]) -> None:
+def worker(session: CliSession, arguments: tuple[str, ...]) -> None:
     from fdstore.local.worker import worker_command, worker_environment
 
     sys.stdout.flush()

@@ -22,16 +22,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from msgspec.structs import replace
+
 from fdstore import settings
 from fdstore.errors import StartFailed, TimedOut
 from fdstore.local.data_directory import check_owner, make_private
-from fdstore.local.redis_conf import find_binary, find_cli
 from fdstore.local.server_process import LOADING_DEADLINE_S, START_DEADLINE_S, ServerProcess, wait_until
 from fdstore.records import Record
 from fdstore.store.keys import check_prefix
 from fdstore.wire.server_info import software, software_version
-
-__all__ = ["EmbeddedServer", "PrivateServer", "ServerStatus", "find_binary", "find_cli"]
 
 
 class ServerStatus(Record, frozen=True, kw_only=True):
@@ -102,24 +101,22 @@ class EmbeddedServer:
         import redis
 
         running = self._process.condition() != "absent"
-        stopped = ServerStatus(
+        status = ServerStatus(
             running=running,
             pid=self._process.pid() if running else None,
             url=self._process.url,
             data_dir=str(self.data_dir),
         )
         if not running:
-            return stopped
+            return status
         try:
             with self._process.client() as client:
                 info = client.info()
         except redis.RedisError:
-            return stopped
-        return ServerStatus(
-            running=True,
+            return status
+        return replace(
+            status,
             pid=info["process_id"],
-            url=self._process.url,
-            data_dir=str(self.data_dir),
             software=software(info),
             version=software_version(info),
             program=info.get("executable"),

@@ -19,7 +19,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import msgspec
@@ -51,81 +50,6 @@ def worker_environment(url: str | None, prefix: str | None) -> dict[str, str]:
     return {**os.environ, **{name: value for name, value in named.items() if value}}
 
 
-class BackgroundWorker:
-    """The background worker of a store (URL and key prefix), whether it runs or not."""
-
-    def __init__(self, data_dir: Path, url: str, prefix: str) -> None:
-        self._data_dir = data_dir
-        self._url = url
-        self._prefix = prefix
-        self._files = WorkerFiles(data_dir, _stem(url, prefix))
-        self.log = self._files.log
-
-    def pid(self) -> int | None:
-        """Return its process id, or None if it does not run."""
-        return self._files.pid()
-
-    def differences(self, *, for_functions: bool) -> list[str]:
-        """Return the differences between the running worker's environment and this program's, as text; empty
-        if it does not run. `for_functions`: include differences that matter only to Python functions."""
-        if self.pid() is None:
-            return []
-        try:
-            had = msgspec.json.decode(self._files.json.read_bytes(), type=Surroundings)
-        except (FileNotFoundError, msgspec.MsgspecError):
-            return ["it was started by another version of fdstore"]
-        return had.differences(Surroundings.here(had.salt), for_functions=for_functions)
-
-    def ensure(self, concurrency: int = 8) -> int:
-        """Start the worker if it does not run, and return its process id. Raises `StartFailed` with the end
-        of its log if it does not become ready, and for a data directory of another user."""
-        running = self.pid()
-        if running is not None:
-            return running
-        files = self._files
-        make_private(self._data_dir)
-        with files.lock.open("ab") as lock, files.log.open("ab") as log:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                # another process is starting it
-                wait_until(lambda: self.pid() is not None, READY_S)
-                return self.pid() or 0
-            size = log.tell()
-            files.json.write_bytes(msgspec.json.encode(Surroundings.here(os.urandom(16).hex())))
-            files.json.chmod(0o600)
-            process = subprocess.Popen(
-                worker_command("-c", str(concurrency)),
-                env=worker_environment(self._url, self._prefix),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-                # the worker inherits this descriptor and with it the lock
-                pass_fds=[lock.fileno()],
-            )
-            files.pid_file.write_text(f"{process.pid}\n")
-        ready = b": ready: "
-        until = time.monotonic() + READY_S
-        while ready not in self._log_since(size):
-            if process.poll() is not None or time.monotonic() > until:
-                lines = self._log_since(size).decode("utf-8", "replace").strip().splitlines()[-3:]
-                raise StartFailed(
-                    hide_password(self._url), f"the worker did not start: {' / '.join(lines) or 'no output'}"
-                )
-            wait_until(lambda: ready in self._log_since(size) or process.poll() is not None, 1.0)
-        return process.pid
-
-    def _log_since(self, start: int) -> bytes:
-        with self.log.open("rb") as log:
-            log.seek(start)
-            return log.read()
-
-    def stop(self) -> bool:
-        """Shut it down. Return whether it ran. Raises `TimedOut` if it does not end."""
-        return self._files.stop()
-
-
 class WorkerFiles:
     """The files of one background worker in the data directory."""
 
@@ -155,6 +79,69 @@ class WorkerFiles:
         if not wait_until(lambda: self.pid() is None, STOP_S):
             raise TimedOut(f"the end of the worker {pid}", STOP_S)
         return True
+
+
+class BackgroundWorker(WorkerFiles):
+    """The background worker of a store (URL and key prefix), whether it runs or not."""
+
+    def __init__(self, data_dir: Path, url: str, prefix: str) -> None:
+        self._data_dir = data_dir
+        self._url = url
+        self._prefix = prefix
+        super().__init__(data_dir, _stem(url, prefix))
+
+    def differences(self, *, for_functions: bool) -> list[str]:
+        """Return the differences between the running worker's environment and this program's, as text; empty
+        if it does not run. `for_functions`: include differences that matter only to Python functions."""
+        if self.pid() is None:
+            return []
+        try:
+            had = msgspec.json.decode(self.json.read_bytes(), type=Surroundings)
+        except (FileNotFoundError, msgspec.MsgspecError):
+            return ["it was started by another version of fdstore"]
+        return had.differences(Surroundings.here(had.salt), for_functions=for_functions)
+
+    def ensure(self, concurrency: int = 8) -> int:
+        """Start the worker if it does not run, and return its process id. Raises `StartFailed` with the end
+        of its log if it does not become ready, and for a data directory of another user."""
+        running = self.pid()
+        if running is not None:
+            return running
+        make_private(self._data_dir)
+        with self.lock.open("ab") as lock, self.log.open("ab") as log:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                # another process is starting it
+                wait_until(lambda: self.pid() is not None, READY_S)
+                return self.pid() or 0
+            size = log.tell()
+            self.json.write_bytes(msgspec.json.encode(Surroundings.here(os.urandom(16).hex())))
+            self.json.chmod(0o600)
+            process = subprocess.Popen(
+                worker_command("-c", str(concurrency)),
+                env=worker_environment(self._url, self._prefix),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                # the worker inherits this descriptor and with it the lock
+                pass_fds=[lock.fileno()],
+            )
+            self.pid_file.write_text(f"{process.pid}\n")
+        ready = b": ready: "
+        wait_until(lambda: ready in self._log_since(size) or process.poll() is not None, READY_S)
+        if ready not in (said := self._log_since(size)):
+            lines = said.decode("utf-8", "replace").strip().splitlines()[-3:]
+            raise StartFailed(
+                hide_password(self._url), f"the worker did not start: {' / '.join(lines) or 'no output'}"
+            )
+        return process.pid
+
+    def _log_since(self, start: int) -> bytes:
+        with self.log.open("rb") as log:
+            log.seek(start)
+            return log.read()
 
 
 def stop_embedded_workers(data_dir: Path) -> bool:

@@ -24,32 +24,13 @@ _FOR_AGENTS = ("SSL_CERT_FILE", "SSL_CERT_DIR", "FDSTORE_BROKER_URL", *_PROXIES,
 """Variables that affect every agent, besides those of the SDK."""
 
 _OF_TERMINALS = (
-    *(
-        "ALACRITTY_",
-        "COLORTERM",
-        "DBUS_",
-        "FDSTORE_",
-        "GNOME_TERMINAL",
-        "GPG_",
-        "HIST",
-        "INVOCATION_ID",
-        "ITERM",
-    ),
-    *("JOURNAL_STREAM", "KITTY_", "KONSOLE_", "LC_TERMINAL", "LESS", "LS_COLORS", "PROMPT", "PS1", "PYTEST_"),
-    *("SSH_", "TERM", "TMUX", "VSCODE_", "VTE_", "WEZTERM_", "WT_", "XDG_SESSION", "XDG_SEAT", "XDG_VTNR"),
+    *("ALACRITTY_", "COLORTERM", "DBUS_", "FDSTORE_", "GNOME_TERMINAL", "GPG_", "HIST", "INVOCATION_ID"),
+    *("ITERM", "JOURNAL_STREAM", "KITTY_", "KONSOLE_", "LC_TERMINAL", "LESS", "LS_COLORS", "PROMPT", "PS1"),
+    *("PYTEST_", "SSH_", "TERM", "TMUX", "VSCODE_", "VTE_", "WEZTERM_", "WT_"),
+    *("XDG_SESSION", "XDG_SEAT", "XDG_VTNR"),
 )
-_OF_SHELLS = (
-    "_",
-    "COLUMNS",
-    "DISPLAY",
-    "EDITOR",
-    "LINES",
-    "MAIL",
-    "OLDPWD",
-    "PWD",
-    "SHLVL",
-    "STY",
-    "WINDOWID",
+_OF_SHELLS = frozenset(
+    ["_", "COLUMNS", "DISPLAY", "EDITOR", "LINES", "MAIL", "OLDPWD", "PWD", "SHLVL", "STY", "WINDOWID"]
 )
 """Prefixes and names of variables that differ between terminals and do not affect the work."""
 
@@ -84,7 +65,7 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
         counts = _for_functions if for_functions else _for_agents
         for name in sorted(filter(counts, self.environment.keys() | now.environment.keys())):
             there, here = self.environment.get(name), now.environment.get(name)
-            if there == here or (here is None and (name in KEYS)):
+            if there == here or (here is None and name in KEYS):
                 continue
             how = "is not set" if there is None else "is set" if here is None else "is another"
             found.append(f"{name} {how} there")

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import fcntl
 import itertools
+import json
 import os
 import pty
+import re
 import struct
 import subprocess
 import sys
 import termios
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,6 +29,9 @@ from fdstore.local.redis_server import EmbeddedServer
 from tests.children import Child
 from tests.process_template import COMMAND, ForkedChild, starts_alike
 from tests.waiting import PATIENCE_S
+from tests.worker_process import WorkerProcess, running_worker
+
+STREAMS = ("stdin", "stdout", "stderr")
 
 _prefixes = (f"t{number}" for number in itertools.count())
 
@@ -46,6 +51,52 @@ class CommandResult(NamedTuple):
     def lines(self) -> list[str]:
         return self.out.split("\n")[:-1]
 
+    @property
+    def documents(self) -> list[Any]:
+        """The JSON of each line."""
+        return [json.loads(line) for line in self.lines]
+
+    @property
+    def document(self) -> Any:
+        """The one document that was printed."""
+        return json.loads(self.out)
+
+
+class Terminal:
+    """A terminal. `theirs` is the side of a command; closed here, this one is at its end when all is read."""
+
+    def __init__(self, columns: int = 80) -> None:
+        self._ours, self.theirs = pty.openpty()
+        fcntl.ioctl(self.theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        self._seen = b""
+
+    def type(self, text: str) -> None:
+        os.write(self._ours, text.encode())
+
+    def read(self) -> bytes:
+        """Read what has come; empty when the other side is closed."""
+        with suppress(OSError):  # EIO: the other side is closed
+            return os.read(self._ours, 65536)
+        return b""
+
+    def until(self, text: str) -> str:
+        """Read until this text is shown. Return what came before it, and forget both."""
+        while text.encode() not in self._seen:
+            more = self.read()
+            assert more, f"{text!r} is not shown: {self._seen!r}"
+            self._seen += more
+        before, _, self._seen = self._seen.partition(text.encode())
+        return before.decode()
+
+    def rest(self) -> bytes:
+        """Read to the end, and close the terminal."""
+        found = self._seen + b"".join(iter(self.read, b""))
+        self.close()
+        return found
+
+    def close(self) -> None:
+        os.close(self._ours)
+
 
 class Command:
     """`fdstore` with one data directory and one prefix: `command("ls", "triage")`."""
@@ -61,12 +112,16 @@ class Command:
 
         `fresh`: in a new interpreter, whose memory is that of the command alone.
         """
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        pipes = dict.fromkeys(STREAMS, subprocess.PIPE)
         given: dict[str, Any] = {"env": self.environment, "cwd": self.folder, **pipes, **streams}
         words = list(map(str, args))
         if starts_alike(self.environment) and not fresh:
             return ForkedChild(COMMAND, words, **given)
         return Child([sys.executable, "-m", "fdstore", *words], **given)
+
+    def without_key(self) -> dict[str, str]:
+        """Return its environment without the variables of the Messages API."""
+        return {name: value for name, value in self.environment.items() if not name.startswith("ANTHROPIC_")}
 
     def __call__(self, *args: str | Path, stdin: bytes = b"") -> CommandResult:
         with self.start(*args) as process:
@@ -85,17 +140,24 @@ class Command:
             out, err = process.communicate(timeout=PATIENCE_S)
         return CommandResult(process.returncode, out, err.decode("utf-8"))
 
+    @contextmanager
+    def at_terminal(
+        self, *args: str | Path, streams: Sequence[str] = STREAMS, columns: int = 80
+    ) -> Iterator[tuple[Child[bytes], Terminal]]:
+        """Start a command with a terminal as these streams; the others are pipes."""
+        terminal = Terminal(columns)
+        with self.start(*args, **dict.fromkeys(streams, terminal.theirs)) as process:
+            os.close(terminal.theirs)
+            yield process, terminal
+
     def on_terminal(self, *args: str | Path, columns: int = 80, err_too: bool = False) -> CommandResult:
         """Run the command with a terminal for its output, or for both outputs; `raw` is what is sent to the
         terminal."""
-        terminal, theirs = pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        with self.start(*args, stdout=theirs, stderr=theirs if err_too else subprocess.PIPE) as process:
-            os.close(theirs)
+        streams = STREAMS[1:] if err_too else STREAMS[1:2]
+        with self.at_terminal(*args, streams=streams, columns=columns) as (process, terminal):
             assert process.stdin is not None
             process.stdin.close()
-            sent = b"".join(iter(lambda: read_terminal(terminal), b""))
-            os.close(terminal)
+            sent = terminal.rest()
             err = "" if process.stderr is None else process.stderr.read().decode("utf-8")
             process.wait(PATIENCE_S)
         return CommandResult(process.returncode, sent.replace(b"\r\n", b"\n"), err)
@@ -106,11 +168,18 @@ class Command:
         return fdstore.connect(url, self.environment.get("FDSTORE_PREFIX"))
 
 
-def read_terminal(terminal: int) -> bytes:
-    """Read what has come to a terminal; empty when its other side is closed."""
-    with suppress(OSError):  # EIO: the other side is closed
-        return os.read(terminal, 65536)
-    return b""
+def peak_bytes(pid: int) -> int:
+    """Return the most memory that a process has used; 0 if it has ended."""
+    peak = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text("ascii"))
+    return int(peak[1]) * 1024 if peak else 0
+
+
+def imported_by(command: Command, *args: str, stdin: bytes = b"") -> tuple[bytes, set[str]]:
+    """Run a command in a new interpreter. Return what it prints, and the modules that it has imported."""
+    words = [sys.executable, "-X", "importtime", "-m", "fdstore", *args]
+    with Child(words, env=command.environment, **dict.fromkeys(STREAMS, subprocess.PIPE)) as process:
+        out, trace = process.communicate(stdin, timeout=PATIENCE_S)
+    return out, {line.rpartition("|")[2].strip() for line in trace.decode().split("\n")}
 
 
 @pytest.fixture(scope="session")
@@ -140,6 +209,24 @@ def store(command: Command) -> Iterator[fdstore.Store]:
     """The library on the store that `command` uses."""
     with command.store() as opened:
         yield opened
+
+
+@pytest.fixture
+def proc(store: fdstore.Store) -> fdstore.Process:
+    """The process `triage` of that store, made before the test begins."""
+    return store.process("triage")
+
+
+@pytest.fixture
+def start_worker(command, store, tmp_path) -> Callable[..., AbstractContextManager[WorkerProcess]]:
+    """`start_worker("--allow-command", "grep")`: a worker on the store of `command` while the block
+    runs; with a sandbox where there can be one."""
+
+    def start(*options: str) -> AbstractContextManager[WorkerProcess]:
+        where = ["--url", store.url, "--prefix", store.prefix, "-c", "4", "--unsandboxed-commands"]
+        return running_worker(tmp_path, *where, *options, environ=command.environment, fresh=False)
+
+    return start
 
 
 @pytest.fixture

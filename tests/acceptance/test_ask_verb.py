@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import gzip
-import json
 import re
 import signal
 import threading
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-import fdstore
 from fdstore.testing import Reply, Request, ScriptedModel, call, element, fail, say
 from tests.acceptance.conftest import Command
 from tests.waiting import PATIENCE_S
@@ -62,12 +58,10 @@ def model(command: Command) -> Iterator[ScriptedModel]:
 
 
 def trees(command: Command) -> list[str]:
-    return [json.loads(line)["id"] for line in command("ps", "--json").lines]
+    return [each["id"] for each in command("ps", "--json").documents]
 
 
-def test_the_answer_alone_is_on_stdout_and_what_it_took_on_stderr(
-    command: Command, model: ScriptedModel
-) -> None:
+def test_the_answer_alone_is_on_stdout_and_what_it_took_on_stderr(command, model):
     command.environment["FDSTORE_PRICES"] = "big=3,15,USD small=1,5,USD"
 
     ended = command(
@@ -88,9 +82,7 @@ def test_the_answer_alone_is_on_stdout_and_what_it_took_on_stderr(
     assert models.count("small") == PARTS
 
 
-def test_a_question_that_continues_has_the_texts_and_variables_of_the_first_and_new_files(
-    command: Command, model: ScriptedModel
-) -> None:
+def test_a_question_that_continues_has_the_texts_and_variables_of_the_first_and_new_files(command, model):
     (command.folder / "more.txt").write_text("more\n")
     command("ask", "Count the errors.", "build.log", "--name", "manuals")
 
@@ -108,10 +100,10 @@ def test_a_question_that_continues_has_the_texts_and_variables_of_the_first_and_
     assert "- Recall it.\n" in told
 
 
-def test_with_json_there_is_one_document(command: Command, model: ScriptedModel) -> None:
+def test_with_json_there_is_one_document(command, model):
     ended = command("ask", "Count the errors.", "build.log", "--name", "manuals", "--json")
 
-    document = json.loads(ended.out)
+    document = ended.document
     assert document["answer"] == "It says: 40 40"
     assert document["texts"] == "manuals"
     assert document["process"]["id"] == "manuals.1"
@@ -119,7 +111,7 @@ def test_with_json_there_is_one_document(command: Command, model: ScriptedModel)
     assert document["taken"]["tokens"] > document["process"]["input_tokens"]
 
 
-def test_a_detached_question_is_answered_by_workers(command: Command, model: ScriptedModel) -> None:
+def test_a_detached_question_is_answered_by_workers(command, model):
     detached = command("ask", "Count the errors.", "build.log", "--name", "manuals", "--detach")
     watched = command("attach", "manuals.1")
     kept = command("python", "manuals", "-c", "print(total, note.text())")
@@ -130,16 +122,16 @@ def test_a_detached_question_is_answered_by_workers(command: Command, model: Scr
 
 
 @pytest.mark.thorough("files have tests of their own")
-def test_standard_input_is_a_text_too(command: Command, model: ScriptedModel) -> None:
+def test_standard_input_is_a_text_too(command, model):
     ended = command("ask", "Count the errors.", "-", "--name", "manuals", "-q", stdin=LINES.encode())
 
     assert ended.out == "It says: 40 40\n"
     assert ended.err == ""
-    assert json.loads(command("ls", "manuals", "--json").lines[0])["source"] == "stdin"
+    assert command("ls", "manuals", "--json").documents[0]["source"] == "stdin"
 
 
 @pytest.mark.thorough("limits of trees have tests of their own")
-def test_a_budget_ends_the_question_and_more_of_it_goes_on(command: Command, model: ScriptedModel) -> None:
+def test_a_budget_ends_the_question_and_more_of_it_goes_on(command, model):
     ended = command(
         *("ask", "Count the errors.", "build.log", "--name", "manuals", "--budget", "5k", "--model", "m")
     )
@@ -151,7 +143,7 @@ def test_a_budget_ends_the_question_and_more_of_it_goes_on(command: Command, mod
     assert more.out == "It says: 40 40\n", more.err
 
 
-def test_a_model_that_refuses_is_named_with_its_reason(command: Command, model: ScriptedModel) -> None:
+def test_a_model_that_refuses_is_named_with_its_reason(command, model):
     ended = command("ask", "Refuse.", "build.log", "--name", "manuals")
 
     assert (ended.code, ended.out) == (1, "")
@@ -178,9 +170,7 @@ def bytes_of(name: str) -> bytes:
         ("noise", "this is not text in UTF-8"),
     ],
 )
-def test_what_is_no_text_is_refused_and_leaves_nothing(
-    command: Command, model: ScriptedModel, file: str, problem: str
-) -> None:
+def test_what_is_no_text_is_refused_and_leaves_nothing(command, model, file, problem):
     if file not in ("gone", "."):
         (command.folder / file).write_bytes(bytes_of(file))
 
@@ -202,7 +192,7 @@ def test_what_is_no_text_is_refused_and_leaves_nothing(
         (["ask", "Why?", "--continue", "a", "--name", "b"], "leave --name out"),
     ],
 )
-def test_usage_errors_say_what_to_do(command: Command, args: list[str], problem: str) -> None:
+def test_usage_errors_say_what_to_do(command, args, problem):
     (command.folder / "build.log").write_text(LINES)
 
     ended = command(*args)
@@ -211,12 +201,9 @@ def test_usage_errors_say_what_to_do(command: Command, args: list[str], problem:
     assert problem in ended.err
 
 
-def test_without_a_key_nothing_is_stored(command: Command) -> None:
+def test_without_a_key_nothing_is_stored(command):
     (command.folder / "build.log").write_text(LINES)
-    keyless: dict[str, Any] = {
-        name: value for name, value in command.environment.items() if not name.startswith("ANTHROPIC_")
-    }
-    command.environment = keyless
+    command.environment = command.without_key()
 
     ended = command("ask", "Why?", "build.log")
 
@@ -225,9 +212,7 @@ def test_without_a_key_nothing_is_stored(command: Command) -> None:
     assert trees(command) == []
 
 
-def test_a_name_that_is_taken_and_one_that_is_not_there_are_errors(
-    command: Command, model: ScriptedModel, store: fdstore.Store
-) -> None:
+def test_a_name_that_is_taken_and_one_that_is_not_there_are_errors(command, model, store):
     store.process("taken").create("text")
     store.process("over").end()
 
@@ -238,9 +223,7 @@ def test_a_name_that_is_taken_and_one_that_is_not_there_are_errors(
 
 
 @pytest.mark.thorough("a process of ask is one, too")
-def test_questions_are_asked_about_texts_that_were_put(
-    command: Command, model: ScriptedModel, tmp_path: Path
-) -> None:
+def test_questions_are_asked_about_texts_that_were_put(command, model, tmp_path):
     command("put", "manuals", "build.log")
 
     ended = command("ask", "--continue", "manuals", "Count the errors.")
@@ -248,9 +231,7 @@ def test_questions_are_asked_about_texts_that_were_put(
     assert ended.out == "It says: 40 40\n", ended.err
 
 
-def test_an_interrupt_cancels_the_question_and_keeps_the_texts(
-    command: Command, store: fdstore.Store
-) -> None:
+def test_an_interrupt_cancels_the_question_and_keeps_the_texts(command, store):
     (command.folder / "build.log").write_text(LINES)
     asked, may_answer = threading.Event(), threading.Event()
 

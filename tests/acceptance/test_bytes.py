@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import gzip
 import io
-import json
 import random
 import shlex
 import subprocess
@@ -123,12 +122,12 @@ def test_a_redirected_file_is_begun_again_where_it_stood(command, store, tmp_pat
     assert (found.kind, found.bytes, found.media_type) == ("bytes", 200_001, "image/x-mine")
 
 
-def test_bytes_are_shown_as_what_they_are(command, store):
-    store.process("triage").create(PNG, media_type="image/png", source="camera")
+def test_bytes_are_shown_as_what_they_are(command, proc):
+    proc.create(PNG, media_type="image/png", source="camera")
 
     stat = dict(line.split(maxsplit=1) for line in command("stat", "triage", "1").lines)
     narrow = command.on_terminal("ls", "triage", columns=80)
-    pieces = [json.loads(line) for line in command("cat", "triage", "1", "--json").lines]
+    pieces = command("cat", "triage", "1", "--json").documents
 
     assert stat["kind"] == "bytes"
     assert stat["type"] == "image/png"
@@ -141,8 +140,8 @@ def test_bytes_are_shown_as_what_they_are(command, store):
     assert b"".join(base64.b64decode(each["base64"]) for each in pieces) == PNG
 
 
-def test_reading_bytes_as_text_is_an_error_that_names_the_way(command, store):
-    store.process("triage").create(PNG, media_type="image/png")
+def test_reading_bytes_as_text_is_an_error_that_names_the_way(command, proc):
+    proc.create(PNG, media_type="image/png")
 
     for words in (
         "read triage 1",
@@ -160,8 +159,8 @@ def test_reading_bytes_as_text_is_an_error_that_names_the_way(command, store):
         )
 
 
-def test_a_terminal_gets_bytes_only_with_raw(command, store):
-    store.process("triage").create(b"\xff\x07", media_type="image/png")
+def test_a_terminal_gets_bytes_only_with_raw(command, proc):
+    proc.create(b"\xff\x07", media_type="image/png")
 
     refused = command.on_terminal("cat", "triage", "1")
     raw = command.on_terminal("cat", "triage", "1", "--raw")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import stat
 from pathlib import Path
 
@@ -73,7 +72,7 @@ def test_an_existing_file_is_replaced_only_on_request(offline_command, tmp_path)
     assert (refused.code, refused.out, kept) == (1, "", "mine")
     assert refused.err.startswith("fdstore: file_exists: the file 'agent.toml' exists")
     assert "--force" in refused.err
-    assert json.loads(forced.out) == {"file": "agent.toml"}
+    assert forced.document == {"file": "agent.toml"}
     assert (tmp_path / "agent.toml").read_text().startswith("# An agent")
 
 
@@ -126,7 +125,7 @@ def test_all_mistakes_of_a_file_are_reported_with_what_was_meant(offline_command
     (tmp_path / "bad.toml").write_text(text)
 
     ended = offline_command("check", "bad.toml")
-    document = json.loads(offline_command("check", "bad.toml", "--json").out)
+    document = offline_command("check", "bad.toml", "--json").document
 
     said = dict(line.removeprefix("PROBLEM  bad.toml: ").split(": ", 1) for line in ended.lines)
     assert set(said) == {
@@ -144,7 +143,7 @@ def test_check_can_print_json(offline_command, tmp_path):
     write(tmp_path, "agent.toml", '[tools]\nenabled = ["pipe"]\n[linked_programs]\nb = "bad.toml"\n')
     write(tmp_path, "bad.toml", "[tools]\nenabled = 3\n")
 
-    right, wrong = map(json.loads, offline_command("check", "agent.toml", "--json").lines)
+    right, wrong = offline_command("check", "agent.toml", "--json").documents
 
     assert (right["file"], right["ok"], right["name"], right["model"]) == (
         "agent.toml",
@@ -193,7 +192,7 @@ def test_functions_are_imported_only_on_request_and_a_failed_import_is_a_note(of
 def test_the_schema_for_editors_is_json_and_takes_no_file(offline_command):
     printed = offline_command("check", "--schema")
 
-    assert json.loads(printed.out)["properties"]["model"]["required"] == ["name"]
+    assert printed.document["properties"]["model"]["required"] == ["name"]
     assert offline_command("check", "--schema", "agent.toml").code == 2
     assert offline_command("check").code == 2
 
@@ -204,7 +203,7 @@ def test_check_warns_of_a_policy_for_a_tool_that_the_program_lacks(offline_comma
 
     checked = offline_command("check", "agent.toml", "--json")
 
-    assert json.loads(checked.out)["warnings"] == [
+    assert checked.document["warnings"] == [
         "file_descriptor.tool.b: [tools] python names no function called so",
         "file_descriptor.tool.read_fd: has no effect: read_fd is a built-in tool, not one of your functions",
     ]

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 
-from tests.acceptance.conftest import Command
 
-
-def test_a_killed_process_of_the_worker_costs_the_program_of_the_second_act_no_answer(fresh: Command) -> None:
+def test_a_killed_process_of_the_worker_costs_the_program_of_the_second_act_no_answer(fresh):
     text = "".join(f"src/{number}.py:{number}:def f{number}():\n" for number in range(8000))
     (fresh.folder / "text.txt").write_text(text)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 
 from tests.on_redis.web.journals import SHORT, answer, converse
@@ -32,7 +31,7 @@ def test_export_run_writes_one_page_and_says_what(command, store):
     assert html.endswith("</html>\n")
     assert SECRET in Read(html).text
     size = (command.folder / "again.html").stat().st_size
-    assert json.loads(as_json.out) == {
+    assert as_json.document == {
         "tree": "triage",
         "file_path": "again.html",
         "size_bytes": size,

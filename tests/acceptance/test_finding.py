@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 
 import pytest
@@ -12,7 +11,6 @@ import fdstore
 from fdstore.store.processes import processes
 from fdstore.store.views import finding
 from fdstore.tools.process_task import SpawnTask, encode_task
-from tests.acceptance.conftest import Command
 
 
 @pytest.fixture
@@ -28,11 +26,9 @@ def trees(store: fdstore.Store) -> fdstore.Store:
     return store
 
 
-def test_find_lists_processes_and_contents_by_a_part_of_their_names(
-    command: Command, trees: fdstore.Store
-) -> None:
+def test_find_lists_processes_and_contents_by_a_part_of_their_names(command, trees):
     found = command("find", "BUILD")
-    documents = [json.loads(line) for line in command("find", "build", "--json").lines]
+    documents = command("find", "build", "--json").documents
 
     assert found.code == 0, found.err
     assert [line.split() for line in found.lines] == [
@@ -50,18 +46,14 @@ def test_find_lists_processes_and_contents_by_a_part_of_their_names(
     ]
 
 
-def test_a_glob_matches_whole_names_and_nothing_found_is_exit_code_1(
-    command: Command, trees: fdstore.Store
-) -> None:
+def test_a_glob_matches_whole_names_and_nothing_found_is_exit_code_1(command, trees):
     assert [line.split()[-1] for line in command("find", "*.md").lines[1:]] == ["notes.md"]
     nothing = command("find", "*.lo")
     assert (nothing.code, nothing.out, nothing.err) == (1, "", "fdstore: nothing found\n")
     assert command("find", "*.lo", "--json") == (1, b"", "")
 
 
-def test_find_lists_where_the_words_of_tasks_answers_and_errors_are(
-    command: Command, trees: fdstore.Store
-) -> None:
+def test_find_lists_where_the_words_of_tasks_answers_and_errors_are(command, trees):
     triage = trees.process("triage").handle
     brief = encode_task(SpawnTask(query="Which orders were refunded?"))
     done = trees.run(processes.create_child(triage, [], brief=brief))
@@ -80,7 +72,7 @@ def test_find_lists_where_the_words_of_tasks_answers_and_errors_are(
         ["triage.2", "exited", "answer", "-"],
         ["triage.3", "failed", "task", "-"],
     ]
-    assert json.loads(error.out) == {
+    assert error.document == {
         "process": "triage.3",
         "found_in": "error",
         "fd": None,
@@ -91,7 +83,7 @@ def test_find_lists_where_the_words_of_tasks_answers_and_errors_are(
     assert command("find", "refunded never").code == 1
 
 
-def test_find_shows_what_a_url_names(command: Command, trees: fdstore.Store) -> None:
+def test_find_shows_what_a_url_names(command, trees):
     content = command("find", "fdstore://triage/fd:2")
     process = command("find", "fdstore://triage.1")
 
@@ -102,7 +94,7 @@ def test_find_shows_what_a_url_names(command: Command, trees: fdstore.Store) -> 
     assert command("find", "fdstore://triage/fd:77").code == 1
 
 
-def test_a_damaged_table_is_named_and_hides_nothing_else(trees: fdstore.Store) -> None:
+def test_a_damaged_table_is_named_and_hides_nothing_else(trees):
     with redis.Redis.from_url(trees.url) as client:
         client.set(f"{trees.prefix}:{{nightly-build}}:nightly-build:fds", "not a hash")
 
@@ -112,9 +104,9 @@ def test_a_damaged_table_is_named_and_hides_nothing_else(trees: fdstore.Store) -
     assert any("nightly-build" in each.what for each in found.unreadable)
 
 
-def test_ps_selects_by_state_program_and_time(command: Command, trees: fdstore.Store) -> None:
+def test_ps_selects_by_state_program_and_time_and_sorts(command, trees):
     def ids(*options: str) -> list[str]:
-        return [json.loads(line)["id"] for line in command("ps", "--json", *options).lines]
+        return [each["id"] for each in command("ps", "--json", *options).documents]
 
     assert ids() == ["triage", "triage.1"]
     assert ids("-a") == ["nightly-build", "triage", "triage.1"]
@@ -123,15 +115,16 @@ def test_ps_selects_by_state_program_and_time(command: Command, trees: fdstore.S
     assert ids("--program", "none-such") == []
     assert ids("--since", "1h", "--sort", "started")[0] == "nightly-build"
     assert ids("--sort", "bytes")[0] == "triage"
+    head, first, *_ = command("ps", "--sort", "bytes").lines
+    assert head.split() == ["PROCESS", "STATE", "PROGRAM", "STARTED", "ENDED", "BYTES", "DETAIL"]
+    assert "5.0 kB" in first
     assert command("ps", "--state", "failed") == (0, b"", "")
     wrong = command("ps", "--since", "soon")
     assert wrong.code == 2
     assert "'soon' is not a duration such as 90s, 30m, 12h or 7d" in wrong.err
 
 
-def test_ps_says_on_a_terminal_that_ended_processes_are_left_out(
-    command: Command, trees: fdstore.Store
-) -> None:
+def test_ps_says_on_a_terminal_that_ended_processes_are_left_out(command, trees):
     some = command.on_terminal("ps", err_too=True)
     assert command("kill", "triage").code == 0
     none = command.on_terminal("ps", err_too=True)
@@ -141,7 +134,7 @@ def test_ps_says_on_a_terminal_that_ended_processes_are_left_out(
     assert none.lines == ["all have ended: 3 processes; fdstore ps -a"]
 
 
-def test_a_tree_of_the_demo_is_named_to_who_looks_for_it_under_another_prefix(fresh: Command) -> None:
+def test_a_tree_of_the_demo_is_named_to_who_looks_for_it_under_another_prefix(fresh):
     fresh("put", "monitoring", "-", "--prefix", "fdstore-demo", stdin=b"text")
 
     missing = fresh("ls", "monitoring")
@@ -154,16 +147,7 @@ def test_a_tree_of_the_demo_is_named_to_who_looks_for_it_under_another_prefix(fr
     assert shown[-1] == "the prefix fdstore-demo has monitoring: --prefix fdstore-demo"
 
 
-def test_ps_sorted_by_bytes_shows_them(command: Command, trees: fdstore.Store) -> None:
-    lines = command("ps", "--sort", "bytes").lines
-
-    assert lines[0].split() == ["PROCESS", "STATE", "PROGRAM", "STARTED", "ENDED", "BYTES", "DETAIL"]
-    assert "5.0 kB" in lines[1]
-
-
-def test_ps_with_watch_shows_new_processes_until_it_is_interrupted(
-    command: Command, trees: fdstore.Store
-) -> None:
+def test_ps_with_watch_shows_new_processes_until_it_is_interrupted(command, trees):
     with command.start("ps", "--watch") as watching:
         assert watching.stdout is not None
         first = watching.stdout.readline()

@@ -15,6 +15,8 @@ import redis
 
 from fdstore.integrations.process_name import process_name_of
 from fdstore.local.redis_server import PrivateServer
+from tests.acceptance.conftest import peak_bytes
+from tests.acceptance.host import Host
 from tests.conftest import is_running
 from tests.mcp_http_upstream import Upstream, served
 from tests.waiting import PATIENCE_S, wait_until
@@ -27,13 +29,6 @@ CODE_SERVER = [*SERVER[:-1], str(UPSTREAM.with_name("code_upstream.py"))]
 def request(tool: str, **arguments: object) -> bytes:
     params = {"name": tool, "arguments": arguments}
     return json.dumps({"id": 2, "method": "tools/call", "params": params}).encode() + b"\n"
-
-
-def peak_mb(pid: int) -> float:
-    """The most memory that a process has used."""
-    status = Path(f"/proc/{pid}/status").read_text("ascii")
-    [peak] = [line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:")]
-    return int(peak) / 1024
 
 
 def test_a_host_that_only_writes_gets_its_answer(command, store):
@@ -54,9 +49,7 @@ def test_the_exit_code_is_that_of_the_server(command):
 
 def test_a_signal_ends_the_server_too(command):
     with command.start("gateway", "--process", "p", "--", *SERVER) as gateway:
-        gateway.stdin.write(request("pid"))
-        gateway.stdin.flush()
-        pid = json.loads(gateway.stdout.readline())["result"]["pid"]
+        pid = Host(gateway, greets=False).ask("tools/call", name="pid")["pid"]
 
         gateway.send_signal(signal.SIGTERM)
 
@@ -64,18 +57,23 @@ def test_a_signal_ends_the_server_too(command):
         wait_until(lambda: not is_running(pid), what="the end of the server")
 
 
+def take_at_most_two_and_a_half_times_its_memory(gateway, ask, tool):
+    """Ask for a result of sixty megabytes after a small one, and compare the memory of the gateway."""
+
+    def peak_after(tool: str, count: int) -> int:
+        assert ask(tool, count=count).startswith("<fd_result")
+        return peak_bytes(gateway.pid)
+
+    idle = peak_after(tool, 1)
+    return peak_after(tool, 60) - idle < 2.5 * (60 << 20)
+
+
 @pytest.mark.parametrize("tool", ["megabytes", "megabytes of rows"])
 def test_a_result_of_sixty_megabytes_takes_at_most_two_and_a_half_times_its_memory(command, tool):
     with command.start("gateway", "--process", "p", "--", *SERVER) as gateway:
+        host = Host(gateway, greets=False)
 
-        def peak_mb_after(tool: str, count: int) -> float:
-            gateway.stdin.write(request(tool, count=count))
-            gateway.stdin.flush()
-            assert b"<fd_result" in gateway.stdout.readline()
-            return peak_mb(gateway.pid)
-
-        idle = peak_mb_after("lines", 5000)
-        assert peak_mb_after(tool, 60) - idle < 2.5 * 60
+        assert take_at_most_two_and_a_half_times_its_memory(gateway, host.call, tool)
 
 
 @pytest.mark.parametrize("tool", ["megabytes", "megabytes_stream"])
@@ -86,18 +84,12 @@ def test_a_result_by_http_takes_at_most_two_and_a_half_times_its_memory(command,
     with served(Upstream()) as upstream, command.start(*start, "--http", upstream) as gateway:
         url = gateway.stderr.readline().decode().split()[-1] if is_listening else ""
 
-        def peak_mb_after(tool: str, count: int) -> float:
-            if is_listening:
-                said = httpx2.post(url, content=request(tool, count=count), timeout=PATIENCE_S).content
-            else:
-                gateway.stdin.write(request(tool, count=count))
-                gateway.stdin.flush()
-                said = gateway.stdout.readline()
-            assert b"<fd_result" in said
-            return peak_mb(gateway.pid)
+        def post(tool: str, **arguments: object) -> str:
+            said = httpx2.post(url, content=request(tool, **arguments), timeout=PATIENCE_S).text
+            return json.loads(said[said.index("{") :].strip())["result"]["content"][0]["text"]
 
-        idle = peak_mb_after(tool, 1)
-        assert peak_mb_after(tool, 60) - idle < 2.5 * 60
+        ask = post if is_listening else Host(gateway, greets=False).call
+        assert take_at_most_two_and_a_half_times_its_memory(gateway, ask, tool)
         gateway.terminate()
 
 
@@ -140,7 +132,7 @@ def test_a_configuration_is_wrapped_in_place_once_and_unwrapped(command):
     assert chosen["mcpServers"]["git"]["command"] == sys.executable
     command("gateway", "--wrap", file)
     undone = command("gateway", "--unwrap", file, "--json")
-    assert [json.loads(line)["action"] for line in undone.lines] == ["left", "unwrapped", "unwrapped", "left"]
+    assert [each["action"] for each in undone.documents] == ["left", "unwrapped", "unwrapped", "left"]
     assert file.read_bytes().decode() == before
 
 
@@ -210,26 +202,6 @@ def write_servers(command, upstream):
     return file
 
 
-class GroupHost:
-    """A host of a gateway with several servers."""
-
-    def __init__(self, gateway):
-        self.gateway = gateway
-        self.ask("initialize", protocolVersion="2025-11-25", capabilities={})
-        self.write(method="notifications/initialized")
-
-    def write(self, **message):
-        self.gateway.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
-        self.gateway.stdin.flush()
-
-    def ask(self, method, **params):
-        self.write(id=1, method=method, params=params)
-        return json.loads(self.gateway.stdout.readline())["result"]
-
-    def run(self, code):
-        return self.ask("tools/call", name="run_python", arguments={"code": code})["content"][0]["text"]
-
-
 def test_all_servers_of_a_configuration_are_one_for_the_host_and_its_programs(command):
     upstream = Upstream()
     upstream.tools = [{"name": "lines", "inputSchema": {}, "annotations": {"readOnlyHint": True}}]
@@ -238,11 +210,11 @@ def test_all_servers_of_a_configuration_are_one_for_the_host_and_its_programs(co
         file = write_servers(command, url)
         start = ["gateway", "--process", "p", "--code", "only", "--config", file]
         with command.start(*start) as gateway:
-            host = GroupHost(gateway)
+            host = Host(gateway)
 
-            assert [tool["name"] for tool in host.ask("tools/list")["tools"]] == ["run_python", "find_tools"]
-            assert "'ann'" in host.run("await my_code.name()")
-            assert "\n5000\n" in host.run("len((await docs.lines()).splitlines())")
+            assert host.tools() == ["run_python", "find_tools"]
+            assert "'ann'" in host.call("run_python", code="await my_code.name()")
+            assert "\n5000\n" in host.call("run_python", code="len((await docs.lines()).splitlines())")
             gateway.stdin.close()
             said = gateway.stderr.read().decode()
             assert gateway.wait() == 0
@@ -269,8 +241,8 @@ def test_one_gateway_takes_the_place_of_all_servers_and_gives_it_back(command):
         assert entry["args"] == ["-P", "-m", "fdstore", "gateway", "--code", "only", "--code-allow", "*"]
         command.environment |= {**entry["env"], "TOKEN": "t0"}
         with command.start(*entry["args"][3:]) as gateway:
-            host = GroupHost(gateway)
-            assert "'nobody'" in host.run("await my_code.name()")
+            host = Host(gateway)
+            assert "'nobody'" in host.call("run_python", code="await my_code.name()")
             gateway.stdin.close()
             assert gateway.wait() == 0
 
@@ -286,25 +258,25 @@ def test_wrong_usage_is_refused(command):
     (command.folder / "none.json").write_text('{"mcpServers": {}}')
     os.mkfifo(command.folder / "pipe.json")
 
-    for arguments in (
-        [],
-        ["--http", "x"],
-        ["--listen", "127.0.0.1:0", "--", "x"],
-        ["--http", "http://x/", "--", "x"],
-        ["--http", "http://127.0.0.1:1/", "--listen", "0.0.0.0:0"],
-        ["--code-allow", "*", "--", "x"],
-        ["--name", "docs", "--", "x"],
-        ["--code", "--name", "my docs", "--", "x"],
-        ["--code", "some", "--", "x"],
-        ["--config", "odd.json"],
-        ["--config", "missing.json"],
-        ["--config", "none.json"],
-        ["--config", "none.json", "--", "x"],
-        ["--config", "none.json", "--http", "http://127.0.0.1:1/"],
-        ["--config", "none.json", "--code", "--name", "docs"],
-        ["--wrap", "none.json", "--config", "none.json"],
+    for line in (
+        "",
+        "--http x",
+        "--listen 127.0.0.1:0 -- x",
+        "--http http://x/ -- x",
+        "--http http://127.0.0.1:1/ --listen 0.0.0.0:0",
+        "--code-allow * -- x",
+        "--name docs -- x",
+        "--code --name my-docs -- x",
+        "--code some -- x",
+        "--config odd.json",
+        "--config missing.json",
+        "--config none.json",
+        "--config none.json -- x",
+        "--config none.json --http http://127.0.0.1:1/",
+        "--config none.json --code --name docs",
+        "--wrap none.json --config none.json",
     ):
-        assert command("gateway", *arguments).code == 2, arguments
+        assert command("gateway", *line.split()).code == 2, line
     assert command("gateway", "--wrap", "odd.json").code == 1
     assert command("gateway", "--wrap", "missing.json").code == 1
     assert "not a regular file" in command("gateway", "--wrap", "pipe.json").err
@@ -315,11 +287,7 @@ def test_a_result_whose_storing_is_in_doubt_does_not_answer_another_call(command
         pid = client.info("server")["process_id"]
         command.environment["FDSTORE_URL"] = server.url
         with command.start("gateway", "--process", "p", "--", *SERVER) as gateway:
-
-            def ask(tool: str, **arguments: object) -> str:
-                gateway.stdin.write(request(tool, **arguments))
-                gateway.stdin.flush()
-                return json.loads(gateway.stdout.readline())["result"]["content"][0]["text"]
+            ask = Host(gateway, greets=False).call
 
             assert ask("lines", count=5000).startswith('<fd_result fd="fd:1"')
             os.kill(pid, signal.SIGSTOP)

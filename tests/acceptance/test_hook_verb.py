@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import pytest
 
-from tests.children import Child
-from tests.waiting import PATIENCE_S
+from tests.acceptance.conftest import imported_by
 
 LONG = "a line of a long log\n" * 1000
 
@@ -34,7 +31,7 @@ def test_a_long_output_is_stored_and_replaced_and_read_back(command, tmp_path):
     answered = command("hook", "claude", stdin=event(tmp_path))
 
     assert (answered.code, answered.err) == (0, "")
-    stub = json.loads(answered.out)["hookSpecificOutput"]["updatedToolOutput"]["stdout"]
+    stub = answered.document["hookSpecificOutput"]["updatedToolOutput"]["stdout"]
     assert stub.startswith('<fd_result fd="fd:1"')
     assert command("cat", "shop", "fd:1").out == LONG
     assert "Bash" in command("saved", "shop").out
@@ -62,17 +59,8 @@ def test_what_fails_leaves_the_output_as_it_was_and_never_exits_with_2(
 
 
 def test_a_short_output_costs_no_more_than_the_start_of_a_small_program(command, tmp_path):
-    program = [sys.executable, "-X", "importtime", "-m", "fdstore", "hook", "claude"]
-    with Child(
-        program,
-        env=command.environment,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as process:
-        out, trace = process.communicate(event(tmp_path, stdout="short"), timeout=PATIENCE_S)
+    out, imported = imported_by(command, "hook", "claude", stdin=event(tmp_path, stdout="short"))
 
     assert out == b""
-    imported = {line.rpartition("|")[2].strip() for line in trace.decode().split("\n")}
     assert "fdstore.integrations.hooks.claude" in imported
     assert imported.isdisjoint({"redis", "fdstore.client", "fdstore.toolset", "mcp", "asyncio"})

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import partial
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pytest
 
 from fdstore.local.redis_server import PrivateServer
 from fdstore.testing import Request, ScriptedModel, call, say, turn
+from tests.acceptance.conftest import Command
 from tests.children import Child
 from tests.waiting import PATIENCE_S
 
@@ -92,26 +94,19 @@ def model() -> Iterator[ScriptedModel]:
         yield model
 
 
-class CommandRunner:
-    """Runs `fdstore` in a directory, with a separate data directory."""
-
-    def __init__(self, folder: Path, data: Path, **environment: str) -> None:
-        self.folder = folder
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("FDSTORE_")}
-        self.environment = {**kept, "FDSTORE_DATA_DIR": str(data), **environment}
-
-    def __call__(self, *args: str) -> str:
-        done = subprocess.run(
-            [FDSTORE, *args],
-            cwd=self.folder,
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-            stdin=subprocess.DEVNULL,
-        )
-        assert done.returncode == 0, (args, done.stdout, done.stderr)
-        return done.stdout
+def installed(command: Command, *args: str) -> str:
+    """Run the command as people start it, and return what it prints."""
+    done = subprocess.run(
+        [FDSTORE, *args],
+        cwd=command.folder,
+        env=command.environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        stdin=subprocess.DEVNULL,
+    )
+    assert done.returncode == 0, (args, done.stdout, done.stderr)
+    return done.stdout
 
 
 def executed_files(folder: Path) -> list[str]:
@@ -119,10 +114,10 @@ def executed_files(folder: Path) -> list[str]:
     return noted.read_text().split() if noted.exists() else []
 
 
-def test_no_file_of_the_current_directory_is_executed(
-    hostile: Path, model: ScriptedModel, tmp_path: Path
-) -> None:
-    person = CommandRunner(hostile, tmp_path, **model.environ, PATH=os.pathsep + os.environ["PATH"])
+def test_no_file_of_the_current_directory_is_executed(hostile, model, tmp_path):
+    person = partial(
+        installed, Command(tmp_path, hostile, **model.environ, PATH=os.pathsep + os.environ["PATH"])
+    )
 
     try:
         person("status")
@@ -138,16 +133,16 @@ def test_no_file_of_the_current_directory_is_executed(
 
 @pytest.mark.thorough("the other pool")
 def test_a_worker_with_a_process_for_each_agent_executes_no_file_of_the_current_directory(
-    hostile: Path, model: ScriptedModel, tmp_path: Path
-) -> None:
+    hostile, model, tmp_path
+):
     with PrivateServer() as server:
-        person = CommandRunner(hostile, tmp_path, **model.environ, FDSTORE_URL=server.url)
+        person = partial(installed, Command(tmp_path, hostile, **model.environ, FDSTORE_URL=server.url))
         log = tmp_path / "worker.log"
         with log.open("wb") as output:
             worker = Child(
                 [FDSTORE, "worker", "-c", "2", "--pool", "prefork"],
                 cwd=hostile,
-                env=person.environment,
+                env=person.args[0].environment,
                 stdout=output,
                 stderr=output,
             )
@@ -160,7 +155,7 @@ def test_a_worker_with_a_process_for_each_agent_executes_no_file_of_the_current_
 
 
 @pytest.mark.thorough("files of a user in the same place are tested")
-def test_files_written_by_a_model_are_not_executed_by_the_next_run(tmp_path: Path) -> None:
+def test_files_written_by_a_model_are_not_executed_by_the_next_run(tmp_path):
     folder = tmp_path / "project"
     (folder / ".git").mkdir(parents=True)
     (folder / ".git" / "config").write_text("ours\n")
@@ -176,7 +171,9 @@ def test_files_written_by_a_model_are_not_executed_by_the_next_run(tmp_path: Pat
         return turn(*(call("fd_to_file", fd="fd:1", file_path=path) for path in wanted + refused))
 
     with ScriptedModel(attack) as model, PrivateServer() as server:
-        person = CommandRunner(folder, tmp_path / "data", **model.environ, FDSTORE_URL=server.url)
+        person = partial(
+            installed, Command(tmp_path / "data", folder, **model.environ, FDSTORE_URL=server.url)
+        )
         for _ in range(2):
             assert person("run", "agent.toml", "-p", "go") == "Done.\n"
         results = model.requests[-1].tool_results()
@@ -189,20 +186,22 @@ def test_files_written_by_a_model_are_not_executed_by_the_next_run(tmp_path: Pat
     assert executed_files(folder) == []
 
 
-def test_a_relative_entry_of_pythonpath_provides_no_package(tmp_path: Path) -> None:
+def test_a_relative_entry_of_pythonpath_provides_no_package(tmp_path):
     # what Python itself loads when it starts is beyond our reach, and so are modules of its library
     for name in ("redis", "msgspec", "click", "celery", "hiredis", "re2"):
         (tmp_path / f"{name}.py").write_text(_note(tmp_path, name))
     (tmp_path / "notes.txt").write_text("b\na\n")
     with PrivateServer() as server:
-        person = CommandRunner(tmp_path, tmp_path / "data", FDSTORE_URL=server.url, PYTHONPATH=":.:sub")
+        person = partial(
+            installed, Command(tmp_path / "data", tmp_path, FDSTORE_URL=server.url, PYTHONPATH=":.:sub")
+        )
 
         person("put", "triage", "notes.txt")
 
     assert executed_files(tmp_path) == []
 
 
-def test_the_project_installs_only_its_own_top_level_packages() -> None:
+def test_the_project_installs_only_its_own_top_level_packages():
     project = tomllib.loads((ROOT_FOLDER / "pyproject.toml").read_text())
 
     installed = project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]

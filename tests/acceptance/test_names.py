@@ -31,8 +31,7 @@ def test_a_file_is_put_under_a_name_and_replaced_unless_it_must_be_absent(comman
     ]
 
 
-def test_a_name_is_moved_and_a_taken_one_only_replaced_on_request(command, store):
-    proc = store.process("triage")
+def test_a_name_is_moved_and_a_taken_one_only_replaced_on_request(command, proc):
     proc.put("a", "one")
     proc.put("b", "two")
 
@@ -52,12 +51,11 @@ def test_a_name_is_moved_and_a_taken_one_only_replaced_on_request(command, store
         "fdstore: not_found: name:a does not exist; there are: name:b\n",
     )
     assert wrong.code == 2
-    assert json.loads(as_json.out)["fd"] == "name:c"
+    assert as_json.document["fd"] == "name:c"
     assert proc.read("name:c").text == "one"
 
 
-def test_names_are_listed_by_prefix_in_order(command, store):
-    proc = store.process("triage")
+def test_names_are_listed_by_prefix_in_order(command, proc):
     proc.create("unnamed")
     for key in ("notes/b", "other", "notes/a"):
         proc.put(key, "x")
@@ -73,8 +71,8 @@ def test_names_are_listed_by_prefix_in_order(command, store):
     assert listed("--names", "nothing") == []
 
 
-def test_a_name_works_wherever_a_descriptor_does(command, store, tmp_path):
-    store.process("triage").put(KEY, "one\ntwo\nthree\n")
+def test_a_name_works_wherever_a_descriptor_does(command, proc, tmp_path):
+    proc.put(KEY, "one\ntwo\nthree\n")
     expected = {
         "read FD#L2": "two\n",
         "read FD --lines 2-3": "two\nthree\n",
@@ -94,9 +92,9 @@ def test_a_name_works_wherever_a_descriptor_does(command, store, tmp_path):
         assert (words, ended.exit_code, ended.stdout, ended.stderr) == (words, 0, printed, "")
 
 
-def test_find_matches_the_key_of_a_name(command, store):
-    store.process("triage").put(KEY, "x")
-    store.process("triage").put("other", "x")
+def test_find_matches_the_key_of_a_name(command, proc):
+    proc.put(KEY, "x")
+    proc.put("other", "x")
 
     for pattern in ("notes/*.md", "my) plan", "name:notes"):
         ended = CliRunner().invoke(cli, ["find", pattern, "--json"], env=command.environment)
@@ -104,8 +102,7 @@ def test_find_matches_the_key_of_a_name(command, store):
         assert json.loads(ended.stdout)["fd"] == f"name:{KEY}"
 
 
-def test_a_long_name_moves_only_its_own_line_of_the_table(command, store):
-    proc = store.process("triage")
+def test_a_long_name_moves_only_its_own_line_of_the_table(command, proc):
     proc.create("x", source="build.log")
     proc.put("k" * 60, "x")
 

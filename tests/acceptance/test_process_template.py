@@ -14,7 +14,7 @@ from tests.worker_process import WorkerProcess
 
 
 @pytest.mark.parametrize("fresh", [False, *thorough("without a fork", True)], ids=["forked", "fresh"])
-def test_a_worker_has_its_own_options_output_folder_and_exit_code(tmp_path: Path, fresh: bool) -> None:
+def test_a_worker_has_its_own_options_output_folder_and_exit_code(tmp_path, fresh):
     environ = {**os.environ, "FDSTORE_URL": "redis://127.0.0.1:1"}
 
     def start(*options: str) -> WorkerProcess:
@@ -30,7 +30,7 @@ def test_a_worker_has_its_own_options_output_folder_and_exit_code(tmp_path: Path
     assert not unreachable.is_alive
 
 
-def test_a_forked_worker_is_a_child_of_the_test(tmp_path: Path, redis_server) -> None:
+def test_a_forked_worker_is_a_child_of_the_test(tmp_path, redis_server):
     worker = WorkerProcess(tmp_path / "worker.log", ["--url", redis_server.url], folder=tmp_path)
     worker.wait_until_ready()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import signal
 
 import pytest
@@ -174,7 +173,7 @@ def test_a_live_stream_breaks_on_invalid_utf8_unless_it_is_escaped(command, stor
 def test_a_live_put_with_json_reports_its_start_and_its_end(command):
     ended = command("put", "triage", "-", "--stream", "--json", stdin=b"one\n")
 
-    began, done = map(json.loads, ended.lines)
+    began, done = ended.documents
     assert (began["fd"], began["state"], began["chars"]) == ("fd:1", "open", 0)
     assert (done["fd"], done["state"], done["chars"]) == ("fd:1", "sealed", 4)
 

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import os
-import pty
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import fdstore
 from fdstore.testing import Request, ScriptedModel, call, say
-from tests.acceptance.conftest import Command, read_terminal
+from tests.acceptance.conftest import Command, Terminal
+from tests.children import Child
 from tests.waiting import PATIENCE_S, wait_until
-from tests.worker_process import running_worker
 
 
-def test_what_is_printed_and_the_last_value_are_shown_and_variables_stay(
-    command: Command, store: fdstore.Store
-) -> None:
-    store.process("triage").create("one\ntwo\n")
+def test_what_is_printed_and_the_last_value_are_shown_and_variables_stay(command, proc):
+    proc.create("one\ntwo\n")
 
     first = command("python", "triage", "-c", "log = fd(1)\nprint(log.line(2), end='')\nlog.total_lines")
     second = command("python", "triage", "-c", "log.line(1)")
@@ -29,11 +23,7 @@ def test_what_is_printed_and_the_last_value_are_shown_and_variables_stay(
     assert second.out == "'one\\n'\n"
 
 
-def test_an_error_of_the_code_is_on_stderr_and_what_was_assigned_before_it_stays(
-    command: Command, store: fdstore.Store
-) -> None:
-    store.process("triage")
-
+def test_an_error_of_the_code_is_on_stderr_and_what_was_assigned_before_it_stays(command, proc):
     failed = command("python", "triage", "-c", "x = 4\nprint(x)\nx / 0")
 
     assert (failed.out, failed.code) == ("4\n", 1)
@@ -43,8 +33,7 @@ def test_an_error_of_the_code_is_on_stderr_and_what_was_assigned_before_it_stays
     assert command("python", "triage", "-c", "x").out == "4\n"
 
 
-def test_code_comes_from_a_file_or_from_standard_input(command: Command, store: fdstore.Store) -> None:
-    store.process("triage")
+def test_code_comes_from_a_file_or_from_standard_input(command, proc):
     (command.folder / "code.py").write_text("import re\nprint(re.sub('a', 'b', 'aa'))\n")
 
     assert command("python", "triage", "code.py").out == "bb\n"
@@ -54,21 +43,16 @@ def test_code_comes_from_a_file_or_from_standard_input(command: Command, store: 
     assert command("python", "triage", "code.py", "-c", "1").code == 2
 
 
-def test_with_json_the_parts_of_the_result_are_apart(command: Command, store: fdstore.Store) -> None:
-    store.process("triage")
-
-    good = json.loads(command("python", "triage", "-c", "print('said')\n7", "--json").out)
+def test_with_json_the_parts_of_the_result_are_apart(command, proc):
+    good = command("python", "triage", "-c", "print('said')\n7", "--json").document
     failed = command("python", "triage", "-c", "print('said')\n1 / 0", "--json")
 
     assert (good["printed"], good["value"], good["error"]) == ("said\n", "7", None)
     assert failed.code == 1
-    assert "ZeroDivisionError" in json.loads(failed.out)["error"]
+    assert "ZeroDivisionError" in failed.document["error"]
 
 
-def test_a_process_that_has_ended_is_looked_at_and_not_changed(
-    command: Command, store: fdstore.Store
-) -> None:
-    proc = store.process("triage")
+def test_a_process_that_has_ended_is_looked_at_and_not_changed(command, proc):
     command("python", "triage", "-c", "x = 1")
     proc.end()
 
@@ -80,8 +64,8 @@ def test_a_process_that_has_ended_is_looked_at_and_not_changed(
     assert command("python", "nowhere", "-c", "1").err.startswith("fdstore: not_found")
 
 
-def test_code_asks_the_model_that_is_named(command: Command, store: fdstore.Store) -> None:
-    store.process("triage").create("a\nb\nc\n")
+def test_code_asks_the_model_that_is_named(command, proc):
+    proc.create("a\nb\nc\n")
     code = (
         "import asyncio\nawait asyncio.gather(*[ask('Which letter?', part) for part in fd(1).split(lines=1)])"
     )
@@ -99,10 +83,8 @@ def test_code_asks_the_model_that_is_named(command: Command, store: fdstore.Stor
     assert "no model is named" in refused.err
 
 
-def test_code_runs_commands_on_a_worker_and_reads_what_they_write(
-    command: Command, store: fdstore.Store
-) -> None:
-    store.process("triage").create("b\na\nb\n")
+def test_code_runs_commands_on_a_worker_and_reads_what_they_write(command, proc):
+    proc.create("b\na\nb\n")
 
     counted = command(
         "python", "triage", "-c", "r = await pipe([['sort'], ['uniq', '-c']], fd(1))\nprint(r.fd.text())"
@@ -115,15 +97,11 @@ def test_code_runs_commands_on_a_worker_and_reads_what_they_write(
     assert code.out == "(0, 1)\n", code.err
 
 
-def test_a_command_that_the_worker_does_not_allow_is_an_exception_in_code(
-    command: Command, store: fdstore.Store, tmp_path: Path
-) -> None:
-    store.process("triage").create("b\na\n")
+def test_a_command_that_the_worker_does_not_allow_is_an_exception_in_code(command, proc, start_worker):
+    proc.create("b\na\n")
     code = "try:\n    await pipe([['sort']], fd(1))\nexcept PermissionError as error:\n    print(error)"
-    options = ["--url", store.url, "--prefix", store.prefix, "-c", "2", "--unsandboxed-commands"]
-    options += ["--allow-command", "grep"]
 
-    with running_worker(tmp_path, *options, environ=command.environment, fresh=False):
+    with start_worker("--allow-command", "grep"):
         refused = command("python", "triage", "-c", code)
         found = command("python", "triage", "-c", "(await pipe([['grep', 'a']], fd(1))).fd.text()")
 
@@ -140,8 +118,8 @@ enabled = ["read_fd"]
 """
 
 
-def test_code_starts_agents_of_linked_programs(command: Command, store: fdstore.Store) -> None:
-    store.process("triage").create("a text\n")
+def test_code_starts_agents_of_linked_programs(command, proc):
+    proc.create("a text\n")
     (command.folder / "reader.toml").write_text(READER)
     code = "r = await spawn('reader', 'Which words?', fd(1))\nprint(r.answer, r.exit_code)"
 
@@ -161,8 +139,7 @@ def test_code_starts_agents_of_linked_programs(command: Command, store: fdstore.
     assert "there is no program 'writer'; there are: reader" in other.err
 
 
-def test_an_agent_without_a_linked_program_names_the_option(command: Command, store: fdstore.Store) -> None:
-    store.process("triage")
+def test_an_agent_without_a_linked_program_names_the_option(command, proc):
     (command.folder / "reader.toml").write_text(READER)
 
     unlinked = command("python", "triage", "-c", "await spawn('reader', 'Read.')")
@@ -177,9 +154,7 @@ def test_an_agent_without_a_linked_program_names_the_option(command: Command, st
     assert "the file 'gone.toml' does not exist" in missing.err
 
 
-def test_a_store_without_workers_is_an_error_in_code_that_says_what_to_start(
-    command: Command, redis_url: str
-) -> None:
+def test_a_store_without_workers_is_an_error_in_code_that_says_what_to_start(command, redis_url):
     command.environment["FDSTORE_URL"] = redis_url
     with fdstore.connect(redis_url, command.environment["FDSTORE_PREFIX"]) as store:
         store.process("triage").create("a\n")
@@ -191,89 +166,57 @@ def test_a_store_without_workers_is_an_error_in_code_that_says_what_to_start(
     assert "no_worker: no worker takes processes of this store" in piped.err
 
 
-def test_ctrl_c_ends_a_pipeline_that_a_prompt_waits_for(
-    command: Command, store: fdstore.Store, tmp_path: Path
-) -> None:
-    store.process("triage")
-    options = ["--url", store.url, "--prefix", store.prefix, "-c", "2", "--unsandboxed-commands"]
+def test_ctrl_c_ends_a_pipeline_that_a_prompt_waits_for(command, store, proc, start_worker):
 
     def pipelines() -> list[str]:
         return [each.state for each in store.tree("triage").members if each.kind == "pipeline"]
 
-    with running_worker(tmp_path, *options, environ=command.environment, fresh=False):
-        with prompt(command, "triage") as shown:
-            shown.shows(">>> ")
-            shown.type("await pipe([['sleep', '1000']])\n")
+    with start_worker():
+        with prompt(command) as (process, terminal):
+            terminal.type("await pipe([['sleep', '1000']])\n")
             wait_until(lambda: pipelines() == ["running"])
-            shown.interrupt()
-            shown.shows("KeyboardInterrupt")
-            shown.shows(">>> ")
-            shown.type("\x04")
+            process.send_signal(signal.SIGINT)
+            terminal.until("KeyboardInterrupt")
+            terminal.until(">>> ")
         wait_until(lambda: pipelines() == ["cancelled"])
 
 
-class Prompt:
-    """`fdstore python` on a terminal."""
-
-    def __init__(self, terminal: int, pid: int) -> None:
-        self._terminal = terminal
-        self._pid = pid
-        self.seen = b""
-
-    def type(self, text: str) -> None:
-        os.write(self._terminal, text.encode())
-
-    def interrupt(self) -> None:
-        os.kill(self._pid, signal.SIGINT)
-
-    def shows(self, text: str) -> None:
-        """Read until this text, and forget what was before it."""
-        while text.encode() not in self.seen:
-            more = read_terminal(self._terminal)
-            assert more, f"{text!r} is not shown: {self.seen!r}"
-            self.seen += more
-        self.seen = self.seen.partition(text.encode())[2]
-
-
 @contextmanager
-def prompt(command: Command, *args: str) -> Iterator[Prompt]:
-    terminal, theirs = pty.openpty()
+def prompt(command: Command) -> Iterator[tuple[Child[bytes], Terminal]]:
+    """`fdstore python` at a terminal, until Ctrl-D."""
     command.environment["TERM"] = "dumb"
-    with command.start("python", *args, stdin=theirs, stdout=theirs, stderr=theirs) as process:
-        os.close(theirs)
-        yield Prompt(terminal, process.pid)
+    with command.at_terminal("python", "triage") as (process, terminal):
+        terminal.until(">>> ")
+        yield process, terminal
+        terminal.type("\x04")
         assert process.wait(PATIENCE_S) == 0
-        os.close(terminal)
+    terminal.close()
 
 
-def test_a_prompt_takes_several_lines_and_survives_ctrl_c(command: Command, store: fdstore.Store) -> None:
-    store.process("triage").create("one\ntwo\n")
+def test_a_prompt_takes_several_lines_and_survives_ctrl_c(command, proc):
+    proc.create("one\ntwo\n")
 
-    with prompt(command, "triage") as shown:
-        shown.shows(">>> ")
-        shown.type("for number in range(2):\n")
-        shown.shows("... ")
-        shown.type("    print('number', number)\n")
-        shown.shows("... ")
-        shown.type("\n")
-        shown.shows("number 0\r\nnumber 1\r\n")
-        shown.shows(">>> ")
-        shown.type("kept = 3\n")
-        shown.shows(">>> ")
-        shown.type("while True: kept\n")
-        shown.shows("... ")
-        shown.type("\n")
-        shown.shows("\n")
-        shown.interrupt()
-        shown.shows("KeyboardInterrupt")
-        shown.shows(">>> ")
-        shown.type("kept + 1\n")
-        shown.shows("4\r\n")
-        shown.shows(">>> ")
-        shown.type("1 / 0\n")
-        shown.shows("ZeroDivisionError")
-        shown.shows(">>> ")
-        shown.type("\x04")
+    with prompt(command) as (process, terminal):
+        terminal.type("for number in range(2):\n")
+        terminal.until("... ")
+        terminal.type("    print('number', number)\n")
+        terminal.until("... ")
+        terminal.type("\n")
+        terminal.until("number 0\r\nnumber 1\r\n>>> ")
+        terminal.type("kept = 3\n")
+        terminal.until(">>> ")
+        terminal.type("while True: kept\n")
+        terminal.until("... ")
+        terminal.type("\n")
+        terminal.until("\n")
+        process.send_signal(signal.SIGINT)
+        terminal.until("KeyboardInterrupt")
+        terminal.until(">>> ")
+        terminal.type("kept + 1\n")
+        terminal.until("4\r\n>>> ")
+        terminal.type("1 / 0\n")
+        terminal.until("ZeroDivisionError")
+        terminal.until(">>> ")
 
     assert command("python", "triage", "-c", "kept").out == "3\n"
     assert "kept = 3" in (command.data_dir / "python_history").read_text()

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from fdstore.cli.question_progress import Progress, format_end, format_line
+from fdstore.cli.question_progress import AskProgress, format_end, format_line
 from fdstore.testing import Reply, Request, ScriptedModel, call, element, say
-from tests.acceptance.conftest import Command
 from tests.documents import blocks_of
 
 README = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
@@ -70,7 +69,7 @@ def varying(line: str) -> str:
 
 
 @pytest.mark.thorough("the command is tested with forty questions")
-def test_the_question_of_the_readme_has_its_answer_and_prints_its_lines(command: Command) -> None:
+def test_the_question_of_the_readme_has_its_answer_and_prints_its_lines(command):
     for name, text in logs().items():
         (command.folder / name).write_text(text)
     line = shown(".venv/bin/fdstore ask ")
@@ -84,9 +83,9 @@ def test_the_question_of_the_readme_has_its_answer_and_prints_its_lines(command:
     assert varying(ended.err.splitlines()[-1]) == varying(shown("fdstore: 2,301,940"))
 
 
-def test_the_progress_of_the_readme_is_as_it_is_printed() -> None:
-    half = Progress(asked=PARTS, done=212, tokens=1_204_118, seconds=15)
-    end = Progress(asked=PARTS, done=PARTS, tokens=2_301_940, seconds=31.8)
+def test_the_progress_of_the_readme_is_as_it_is_printed():
+    half = AskProgress(asked=PARTS, done=212, tokens=1_204_118, seconds=15)
+    end = AskProgress(asked=PARTS, done=PARTS, tokens=2_301_940, seconds=31.8)
 
     assert shown("fdstore: asks ") == f"fdstore: {format_line(half)}"
     assert shown("fdstore: 2,301,940").startswith(f"fdstore: {format_end(end)}; to ask more: ")

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import os
-import pty
-
 import pytest
 
-from tests.acceptance.conftest import read_terminal
 from tests.waiting import PATIENCE_S
 
 TABLE = "looked:{triage}:triage:fds"
@@ -57,44 +52,34 @@ def test_commands_are_read_from_standard_input(bare):
 
 
 def test_json_names_the_fields_of_a_hash(bare):
-    assert json.loads(bare("redis-cli", "--json", "HGETALL", TABLE).out) == {"fd:1": "triage/1"}
+    assert bare("redis-cli", "--json", "HGETALL", TABLE).document == {"fd:1": "triage/1"}
 
 
-def test_an_error_of_the_server_is_shown_and_the_command_fails(bare):
-    ended = bare("redis-cli", "--no-raw", "HGET", "looked:trees", "x")
+@pytest.mark.parametrize(
+    ("words", "stdin", "code", "said"),
+    [
+        (["--no-raw", "HGET", "looked:trees", "x"], b"", 1, "(error) WRONGTYPE"),
+        ([], b"HGET 'x\n", 1, "invalid_argument: the command: no closing quotation; close the quote"),
+        (["--bigkeys"], b"", 2, "--bigkeys needs redis-cli itself, which is not on PATH"),
+    ],
+)
+def test_what_cannot_be_done_is_said_and_the_command_fails(bare, words, stdin, code, said):
+    ended = bare("redis-cli", *words, stdin=stdin)
 
-    assert ended.code == 1
-    assert ended.out.startswith("(error) WRONGTYPE")
-
-
-def test_an_open_quote_is_an_error(bare):
-    ended = bare("redis-cli", stdin=b"HGET 'x\n")
-
-    assert ended.code == 1
-    assert "invalid_argument: the command: no closing quotation; close the quote" in ended.err
+    assert ended.code == code
+    assert said in ended.out + ended.err
 
 
 def test_without_a_command_there_is_a_prompt(bare):
-    terminal, theirs = pty.openpty()
-
-    with bare.start("redis-cli", stdin=theirs, stdout=theirs) as process:
-        os.close(theirs)
-        os.write(terminal, f"HGET '{TABLE}' fd:1\nHGET 'x\nHLEN '{TABLE}'\nquit\n".encode())
-        shown = b"".join(iter(lambda: read_terminal(terminal), b"")).decode()
+    with bare.at_terminal("redis-cli", streams=("stdin", "stdout")) as (process, terminal):
+        terminal.type(f"HGET '{TABLE}' fd:1\nHGET 'x\nHLEN '{TABLE}'\nquit\n")
+        shown = terminal.rest().decode()
         _, err = process.communicate(timeout=PATIENCE_S)
-    os.close(terminal)
 
     assert process.returncode == 0
     assert '"triage/1"\r\n' in shown
     assert "(integer) 1\r\n" in shown
     assert "close the quote" in err.decode()
-
-
-def test_an_option_that_needs_redis_cli_says_so(bare):
-    ended = bare("redis-cli", "--bigkeys")
-
-    assert ended.code == 2
-    assert "--bigkeys needs redis-cli itself, which is not on PATH" in ended.err
 
 
 def test_the_server_that_fdstore_finds_can_be_run_by_hand(bare):

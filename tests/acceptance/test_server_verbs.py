@@ -6,12 +6,13 @@ import os
 import time
 
 import msgspec
+import pytest
 import redis
 
 from fdstore.local.redis_server import PrivateServer, ServerStatus
 from fdstore.records import TreeLimits
 from fdstore.store.processes import processes
-from tests.acceptance.verbs import CLOSED_PORT_URL, decoded
+from tests.acceptance.verbs import CLOSED_PORT_URL
 from tests.waiting import PATIENCE_S, wait_until
 
 # --- the server
@@ -20,31 +21,30 @@ from tests.waiting import PATIENCE_S, wait_until
 def test_the_server_starts_on_demand_and_keeps_its_data_over_down_and_up(fresh):
     before = fresh("status", "--json")
     fresh("put", "triage", "-", stdin=b"kept")
-    running = decoded(fresh("status", "--json").out, dict)
+    running = fresh("status", "--json").document
     down = fresh("down")
     down_again = fresh("down", "--json")
     up = fresh("up", "--json")
 
-    assert decoded(before.out, dict)["store"] is None
-    assert decoded(before.out, dict)["server"]["running"] is False
+    assert before.document["store"] is None
+    assert before.document["server"]["running"] is False
     assert running["server"]["running"] is True
     assert {"trees": 1, "processes": 1, "live": 1, "contents": 1, "bytes": 4}.items() <= running[
         "store"
     ].items()
     assert [" ".join(line.split()) for line in down.lines] == ["worker was not running", "server stopped"]
-    assert decoded(down_again.out, dict) == {
+    assert down_again.document == {
         "server": {"stopped": False},
         "worker": {"stopped": False},
     }
-    server = msgspec.convert(decoded(up.out, dict)["server"], ServerStatus)
+    server = msgspec.convert(up.document["server"], ServerStatus)
     assert (server.running, server.data_dir) == (True, str(fresh.data_dir))
     assert server.pid != running["server"]["pid"]
     assert fresh("cat", "triage", "1").raw == b"kept"
 
 
 def test_status_prints_text_for_people(fresh, tmp_path):
-    kept = {name: value for name, value in fresh.environment.items() if not name.startswith("ANTHROPIC_")}
-    fresh.environment = kept | {"HOME": str(tmp_path)}
+    fresh.environment = fresh.without_key() | {"HOME": str(tmp_path)}
     stopped = fresh("status")
     fresh("up")
     running = fresh("status")
@@ -58,6 +58,9 @@ def test_status_prints_text_for_people(fresh, tmp_path):
     assert "not run: no key for the Messages API: set ANTHROPIC_API_KEY" in running.out
     assert "commands run " in running.out or "commands are off on this worker" in running.out
     assert "0 trees, 0 processes (0 not ended), 0 contents with 0 B" in running.out
+    [program] = [line.split()[1] for line in running.lines if line.startswith("program")]
+    assert os.access(program, os.X_OK)
+    assert fresh("status", "--json").document["server"]["program"] == program
 
 
 def test_ten_concurrent_commands_start_one_server(fresh):
@@ -79,9 +82,9 @@ def test_status_with_a_url_describes_that_redis(make_command):
     assert people.lines[0].split()[:2] == ["store", "answers,"]
     assert people.lines[0].split()[2] in ("Redis", "Valkey")
     assert "append-only file OFF" in people.out
-    store = decoded(programs.out, dict)["store"]
+    store = programs.document["store"]
     assert (store["url"], store["maxmemory_bytes"], store["trees"]) == (server.url, 104857600, 1)
-    assert decoded(programs.out, dict)["server"]["running"] is False
+    assert programs.document["server"]["running"] is False
 
 
 def test_prefixes_keep_stores_apart(command):
@@ -119,7 +122,7 @@ def test_gc_explains_what_it_removes_and_a_dry_run_removes_nothing(command, stor
     assert "would be removed" in dry.lines[1]
     assert "1 contents, 4 bytes" in dry.lines[1]
     assert after_dry == ["kept", "old"]
-    assert decoded(done.out, dict) == {"tree": "old", "outcome": "gone", "detail": "1 contents, 4 bytes"}
+    assert done.document == {"tree": "old", "outcome": "gone", "detail": "1 contents, 4 bytes"}
     assert [process.id for process in store.processes()] == ["kept"]
 
 
@@ -134,7 +137,7 @@ def test_a_dry_run_of_gc_states_for_each_tree_the_action_and_the_reason(command,
         client.zadd(f"{store.prefix}:trees", {"used": 0, "only-a-name": 0})
 
     people = command("gc", "--dry-run")
-    for_programs = [decoded(line, dict) for line in command("gc", "--dry-run", "--json").lines]
+    for_programs = command("gc", "--dry-run", "--json").documents
 
     said = {line.split()[0]: " ".join(line.split()[1:]) for line in people.lines[1:]}
     assert people.lines[0].split() == ["TREE", "WHAT", "WHY"]
@@ -172,43 +175,37 @@ def test_doctor_finds_nothing_wrong_with_a_fresh_installation(fresh):
     assert (before.code, before.err) == (0, "")
     assert all(line.startswith("ok ") for line in before.lines)
     assert "not running" in before.out
-    findings = {finding["subject"]: finding for finding in (decoded(line, dict) for line in after.lines)}
+    findings = {finding["subject"]: finding for finding in after.documents}
     assert {"python", "package redis", "data directory", "store", "eviction", "durability"} <= set(findings)
     assert all(finding["ok"] for finding in findings.values())
 
 
-def test_doctor_suggests_a_remedy_for_each_problem(make_command):
+def test_an_unsafe_redis_is_refused_before_anything_is_created_and_remedies_are_named(make_command):
     with PrivateServer({"maxmemory-policy": "allkeys-lru"}) as server:
-        ended = make_command(FDSTORE_URL=server.url)("doctor")
+        refused = make_command(FDSTORE_URL=server.url)("put", "triage", "-", stdin=b"x")
+        checked = make_command(FDSTORE_URL=server.url)("doctor")
+
+    assert (refused.code, checked.code) == (1, 1)
+    assert refused.err.startswith("fdstore: unsafe_store: ")
+    assert "CONFIG SET maxmemory-policy noeviction" in refused.err
+    assert "PROBLEM  eviction: its maxmemory-policy is allkeys-lru" in checked.out
+    assert "-> set it with: fdstore redis-cli CONFIG SET maxmemory-policy noeviction" in checked.out
+    assert "PROBLEM  durability: the append-only file is off" in checked.out
+
+
+@pytest.mark.parametrize(
+    ("environment", "problem"),
+    [
+        ({"FDSTORE_REDIS_SERVER": "/no-such-server"}, "PROBLEM  redis-server: "),
+        ({"FDSTORE_URL": CLOSED_PORT_URL}, "PROBLEM  store: Redis at redis://:***@127.0.0.1:1: "),
+    ],
+)
+def test_doctor_promises_no_store_where_none_can_start_or_answers(make_command, environment, problem):
+    ended = make_command(**environment)("doctor")
 
     assert ended.code == 1
-    assert "PROBLEM  eviction: its maxmemory-policy is allkeys-lru" in ended.out
-    assert "-> set it with: fdstore redis-cli CONFIG SET maxmemory-policy noeviction" in ended.out
-    assert "PROBLEM  durability: the append-only file is off" in ended.out
-
-
-def test_doctor_promises_no_store_where_no_server_can_start(make_command):
-    ended = make_command(FDSTORE_REDIS_SERVER="/no-such-server")("doctor")
-
-    assert ended.code == 1
-    assert "PROBLEM  redis-server: " in ended.out
+    assert problem in ended.out
     assert "ok       store" not in ended.out
-
-
-def test_doctor_reports_an_unreachable_redis(make_command):
-    ended = make_command(FDSTORE_URL=CLOSED_PORT_URL)("doctor")
-
-    assert ended.code == 1
-    assert "PROBLEM  store: Redis at redis://:***@127.0.0.1:1: " in ended.out
-
-
-def test_an_unsafe_redis_is_refused_before_anything_is_created_and_the_remedy_is_named(make_command):
-    with PrivateServer({"maxmemory-policy": "allkeys-lru"}) as server:
-        ended = make_command(FDSTORE_URL=server.url)("put", "triage", "-", stdin=b"x")
-
-    assert ended.code == 1
-    assert ended.err.startswith("fdstore: unsafe_store: ")
-    assert "CONFIG SET maxmemory-policy noeviction" in ended.err
 
 
 # --- redis-cli
@@ -224,15 +221,6 @@ def test_redis_cli_connects_to_the_store(fresh):
     assert (page.code, page.out) == (0, "kept\n\n")
     assert table.lines == ["fd:1", "triage/1"]
     assert typed.out == "hash\n"
-
-
-def test_status_names_the_program_of_the_embedded_server(fresh):
-    fresh("up")
-
-    [program] = [line.split()[1] for line in fresh("status").lines if line.startswith("program")]
-
-    assert os.access(program, os.X_OK)
-    assert decoded(fresh("status", "--json").out, dict)["server"]["program"] == program
 
 
 def test_a_problem_that_is_none_here_is_accepted_until_the_server_is_another(fresh):

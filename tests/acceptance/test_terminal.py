@@ -1,14 +1,15 @@
-"""Output in a terminal: escaped control characters, tables that fit, colours, progress."""
+"""At a terminal: escaped control characters, tables that fit, colours, progress, questions."""
 
 from __future__ import annotations
 
-import os
 import re
+import threading
+
+import pytest
 
 from fdstore.store.processes import processes
 from fdstore.testing import ScriptedModel, fail, say
-from tests.acceptance.verbs import decoded
-from tests.waiting import PATIENCE_S, wait_until
+from tests.waiting import PATIENCE_S
 
 
 def test_control_characters_are_escaped_on_a_terminal_and_raw_in_a_pipe(command, store):
@@ -47,7 +48,7 @@ def test_an_answer_a_reason_and_a_name_are_escaped_on_a_terminal(command, store,
         assert not set(ended.err) & set("\x1b\x9b\u202e")
     for verb in (["ps"], ["ps", "--json"], ["attach", "other", "--json"], ["doctor"]):
         assert not set(command.on_terminal(*verb).out) & set("\x1b\x9b\u202e")
-    assert decoded(command.on_terminal("ps", "other", "--json").lines[0], dict)["reason"] == hostile
+    assert command.on_terminal("ps", "other", "--json").document["reason"] == hostile
 
 
 def test_a_refusal_of_a_worker_is_one_line_without_control_characters(command):
@@ -70,8 +71,7 @@ def test_a_table_fits_the_terminal_and_is_complete_elsewhere(command, store):
     assert source in command("ls", "triage").out
 
 
-def test_states_are_coloured_on_a_terminal_and_stored_text_is_not(command, store):
-    proc = store.process("triage")
+def test_states_are_coloured_on_a_terminal_and_stored_text_is_not(command, proc):
     proc.open_stream(source="\x1b[31mred").fail("signal 9")
     plain = {verb: command.on_terminal(*verb.split()) for verb in ("ls triage", "ps", "doctor")}
     del command.environment["NO_COLOR"]
@@ -91,23 +91,26 @@ def test_states_are_coloured_on_a_terminal_and_stored_text_is_not(command, store
 
 
 def test_a_long_put_shows_its_progress_on_a_terminal(command):
-    terminal, theirs = os.openpty()
-    with command.start("put", "triage", "-", stderr=theirs) as process:
-        os.close(theirs)
-        os.set_blocking(terminal, False)
-        seen = b""
-
-        def shown() -> bool:
-            nonlocal seen
+    with command.at_terminal("put", "triage", "-", streams=("stderr",)) as (process, terminal):
+        reading = threading.Thread(target=terminal.until, args=("MB/s",))
+        reading.start()
+        while reading.is_alive():
             process.stdin.write(b"x" * 1_000_000)
-            try:
-                seen += os.read(terminal, 4096)
-            except BlockingIOError:
-                return False
-            return b"MB/s" in seen
-
-        wait_until(shown)
         out, _ = process.communicate(timeout=PATIENCE_S)
-    os.close(terminal)
+    terminal.close()
 
     assert (process.returncode, out) == (0, b"fd:1\n")
+
+
+@pytest.mark.parametrize(("answer", "left"), [("y\n", []), ("\n", ["triage"])])
+def test_rm_of_a_tree_asks_for_confirmation_on_a_terminal(command, store, proc, answer, left):
+    proc.create("x" * 5000)
+    with command.at_terminal("rm", "--tree", "triage", streams=("stdin", "stderr")) as (process, terminal):
+        asked = terminal.until("[y/N]")
+        terminal.type(answer)
+        process.communicate(timeout=PATIENCE_S)
+    terminal.close()
+
+    assert "Permanently remove the tree triage, 1 process and 1 content with 5.0 kB? " in asked
+    assert process.returncode == (1 if left else 0)
+    assert [tree.id for tree in store.trees()] == left

@@ -8,11 +8,8 @@ from pathlib import Path
 import pytest
 
 from fdstore.local.redis_server import PrivateServer
-from tests.acceptance.verbs import decoded
 from tests.thorough import thorough
 from tests.waiting import PATIENCE_S
-
-# --- URLs with passwords
 
 
 @pytest.fixture
@@ -90,14 +87,11 @@ def test_the_command_line_of_a_worker_does_not_contain_the_url(make_command, gua
 
 
 def test_the_background_worker_receives_its_store_in_the_environment(fresh):
-    up = decoded(fresh("up", "--json").out, dict)
+    up = fresh("up", "--json").document
 
     process = Path(f"/proc/{up['worker']['pid']}")
     assert b"redis.sock" not in (process / "cmdline").read_bytes()
     assert f"FDSTORE_URL={up['server']['url']}".encode() in (process / "environ").read_bytes().split(b"\0")
-
-
-# --- redis-cli
 
 
 def test_redis_cli_receives_the_password_without_a_command_line_argument(make_command, guarded_url, tmp_path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import signal
 import threading
@@ -11,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-import fdstore
 from fdstore.testing import Request, ScriptedModel, say
 from tests.acceptance.conftest import Command
 from tests.conftest import is_running
@@ -36,27 +34,10 @@ def answer_gate(command: Command) -> Iterator[threading.Event]:
         may_answer.set()
 
 
-def test_tail_prints_existing_text_before_following(command: Command, store: fdstore.Store) -> None:
-    out = store.process("triage").open_stream(source="build")
-    out.write("one\n")
-    out.flush()
-
-    with command.start("tail", "triage", out.fd, "-f", "--json") as following:
-        assert following.stdout is not None
-        first = following.stdout.readline()
-        out.end()
-        rest, _ = following.communicate()
-
-    assert json.loads(first) == {"fd": "fd:1", "text": "one\n"}
-    assert (rest, following.returncode) == (b"", 0)
-
-
-def test_run_and_attach_print_progress_without_delay(command: Command, answer_gate: threading.Event) -> None:
+def test_run_and_attach_print_progress_without_delay(command, answer_gate):
     with command.start("run", "program.toml", "-p", "go", "--name", "triage") as running:
-        assert running.stderr is not None
         told = running.stderr.readline()
         with command.start("attach", "triage") as watching:
-            assert watching.stderr is not None
             seen = watching.stderr.readline()
             answer_gate.set()
             watched, _ = watching.communicate()
@@ -68,17 +49,13 @@ def test_run_and_attach_print_progress_without_delay(command: Command, answer_ga
     assert (running.returncode, watching.returncode) == (0, 0)
 
 
-def test_sigterm_and_sighup_end_run_and_attach_like_ctrl_c(
-    command: Command, store: fdstore.Store, answer_gate: threading.Event
-) -> None:
+def test_sigterm_and_sighup_end_run_and_attach_like_ctrl_c(command, store, answer_gate):
     def state() -> str:
         return store.tree("triage").members[0].state
 
     with command.start("run", "program.toml", "-p", "go", "--name", "triage") as running:
-        assert running.stderr is not None
         running.stderr.readline()
         with command.start("attach", "triage") as watching:
-            assert watching.stderr is not None
             watching.stderr.readline()
             watching.send_signal(signal.SIGHUP)
             watching.communicate()
@@ -90,9 +67,7 @@ def test_sigterm_and_sighup_end_run_and_attach_like_ctrl_c(
     assert state() == "cancelled"
 
 
-def test_run_prints_its_tokens_with_its_events_also_to_a_pipe(
-    command: Command, answer_gate: threading.Event
-) -> None:
+def test_run_prints_its_tokens_with_its_events_also_to_a_pipe(command, answer_gate):
     answer_gate.set()
 
     loud = command("run", "program.toml", "-p", "go", "--name", "triage")
@@ -104,14 +79,12 @@ def test_run_prints_its_tokens_with_its_events_also_to_a_pipe(
     assert (loud.out, quiet.out, quiet.err) == ("Done.\n", "Done.\n", "")
 
 
-def test_json_of_run_ps_and_status_has_the_tokens_of_the_tree(
-    command: Command, store: fdstore.Store, answer_gate: threading.Event
-) -> None:
+def test_json_of_run_ps_and_status_has_the_tokens_of_the_tree(command, store, answer_gate):
     answer_gate.set()
 
-    ended = json.loads(command("run", "program.toml", "-p", "go", "--name", "triage", "--json").out)
-    [process] = [json.loads(line) for line in command("ps", "triage", "--json").lines]
-    status = json.loads(command("status", "--json").out)
+    ended = command("run", "program.toml", "-p", "go", "--name", "triage", "--json").document
+    [process] = command("ps", "triage", "--json").documents
+    status = command("status", "--json").document
 
     used = store.tree("triage").all_tokens
     assert used > 0
@@ -119,9 +92,7 @@ def test_json_of_run_ps_and_status_has_the_tokens_of_the_tree(
     assert status["store"]["tokens"] == {"triage": used}
 
 
-def test_run_of_an_agent_killed_from_outside_reports_only_the_cancellation(
-    command: Command, store: fdstore.Store, answer_gate: threading.Event
-) -> None:
+def test_run_of_an_agent_killed_from_outside_reports_only_the_cancellation(command, store, answer_gate):
     with command.start("run", "program.toml", "-p", "go", "--name", "triage", "-q") as running:
         wait_until(lambda: any(each.state == "running" for each in store.processes()))
         killed = command("kill", "triage")
@@ -134,21 +105,9 @@ def test_run_of_an_agent_killed_from_outside_reports_only_the_cancellation(
     assert err.count(b"\n") == 1
 
 
-@pytest.mark.thorough("every worker of the tests is waited for by this line")
-def test_a_worker_reports_that_it_is_ready(command: Command, store: fdstore.Store) -> None:
-    with command.start("worker", "--url", store.url, "-c", "1") as worker:
-        assert worker.stderr is not None
-        assert any(b"ready: " in line for line in worker.stderr)
-        worker.send_signal(signal.SIGTERM)
-        worker.communicate()
-
-    assert worker.returncode == 0
-
-
 @pytest.mark.thorough("`make demo` shows it")
-def test_the_demo_announces_each_step_before_doing_it(fresh: Command, tmp_path: Path) -> None:
+def test_the_demo_announces_each_step_before_doing_it(fresh, tmp_path):
     with fresh.start("demo", "-o", tmp_path / "out") as demo:
-        assert demo.stdout is not None
         first = demo.stdout.readline()
         started = next(line for line in demo.stdout if b"A worker is running" in line)
         worker = re.search(rb"pid (\d+)", started)

@@ -18,22 +18,21 @@ from fdstore.testing import Request, ScriptedModel, call, say
 from tests.acceptance.conftest import Command
 from tests.conftest import is_running
 
-PARENT = """
-[model]
-name = "scripted"
-[prompt]
-system = "You are PARENT."
-[tools]
-enabled = ["spawn"]
-[linked_programs]
-child = "child.toml"
-"""
 CHILD = """
 [model]
 name = "scripted"
 [prompt]
 system = "You are CHILD."
 """
+PARENT = (
+    CHILD.replace("CHILD", "PARENT")
+    + """
+[tools]
+enabled = ["spawn"]
+[linked_programs]
+child = "child.toml"
+"""
+)
 CALLING = '[tools]\npython = ["house_tools:where"]\n'
 TOOL = '''
 import os
@@ -64,7 +63,7 @@ def answers(request: Request) -> object:
 
 
 def worker_pid(command: Command) -> int | None:
-    pid = json.loads(command("status", "--json").out)["worker"]["pid"]
+    pid = command("status", "--json").document["worker"]["pid"]
     assert pid is None or isinstance(pid, int)
     return pid
 
@@ -75,15 +74,9 @@ def write_programs(folder: Path, child: str = CHILD) -> None:
     (folder / "child.toml").write_text(child)
 
 
-def keyless(command: Command) -> dict[str, str]:
-    return {name: value for name, value in command.environment.items() if not name.startswith("ANTHROPIC_")}
-
-
 @pytest.mark.thorough("it starts several workers")
-def test_run_replaces_an_idle_worker_by_one_with_its_own_key_directory_and_tools(
-    fresh: Command, tmp_path: Path
-) -> None:
-    fresh.environment = keyless(fresh) | {"HOME": str(tmp_path)}
+def test_run_replaces_an_idle_worker_by_one_with_its_own_key_directory_and_tools(fresh, tmp_path):
+    fresh.environment = fresh.without_key() | {"HOME": str(tmp_path)}
     write_programs(fresh.folder, CHILD + CALLING)
     fresh("up")
     first = worker_pid(fresh)
@@ -104,8 +97,8 @@ def test_run_replaces_an_idle_worker_by_one_with_its_own_key_directory_and_tools
 
 
 @pytest.mark.thorough("it starts several workers")
-def test_a_loop_of_your_own_replaces_an_idle_worker_that_has_no_key(fresh: Command, tmp_path: Path) -> None:
-    fresh.environment = keyless(fresh) | {"HOME": str(tmp_path)}
+def test_a_loop_of_your_own_replaces_an_idle_worker_that_has_no_key(fresh, tmp_path):
+    fresh.environment = fresh.without_key() | {"HOME": str(tmp_path)}
     write_programs(fresh.folder)
     fresh("up")
     first = worker_pid(fresh)
@@ -119,7 +112,7 @@ def test_a_loop_of_your_own_replaces_an_idle_worker_that_has_no_key(fresh: Comma
     assert worker_pid(fresh) not in (None, first)
 
 
-def test_run_starts_a_worker_for_a_program_that_only_runs_pipelines(fresh: Command, tmp_path: Path) -> None:
+def test_run_starts_a_worker_for_a_program_that_only_runs_pipelines(fresh, tmp_path):
     (tmp_path / "piper.toml").write_text(
         '[model]\nname = "scripted"\n[tools]\nenabled = ["pipe"]\n[commands]\nallow = ["sort"]\n'
     )
@@ -131,10 +124,8 @@ def test_run_starts_a_worker_for_a_program_that_only_runs_pipelines(fresh: Comma
     assert worker_pid(fresh) is not None
 
 
-def test_a_busy_worker_is_not_replaced_and_the_differences_are_printed_before_the_run(
-    command: Command, tmp_path: Path
-) -> None:
-    command.environment = keyless(command) | {"HOME": str(tmp_path)}
+def test_a_busy_worker_is_not_replaced_and_the_differences_are_printed_before_the_run(command, tmp_path):
+    command.environment = command.without_key() | {"HOME": str(tmp_path)}
     write_programs(command.folder)
     stem = command.data_dir / f"worker@{command.environment['FDSTORE_PREFIX']}"
     started_with = Surroundings.here("salt", command.environment)
@@ -160,9 +151,9 @@ def start_running_agent(store) -> None:
 
 
 @pytest.mark.long
-def test_each_prefix_has_a_background_worker_and_down_ends_them_all(fresh: Command) -> None:
-    one = json.loads(fresh("up", "--json").out)["worker"]["pid"]
-    other = json.loads(fresh("up", "--prefix", "other", "--json").out)["worker"]["pid"]
+def test_each_prefix_has_a_background_worker_and_down_ends_them_all(fresh):
+    one = fresh("up", "--json").document["worker"]["pid"]
+    other = fresh("up", "--prefix", "other", "--json").document["worker"]["pid"]
 
     fresh("down")
 
@@ -171,11 +162,11 @@ def test_each_prefix_has_a_background_worker_and_down_ends_them_all(fresh: Comma
     assert not is_running(other)
 
 
-def test_up_with_a_url_starts_a_worker_for_that_store_and_down_ends_it(fresh: Command) -> None:
+def test_up_with_a_url_starts_a_worker_for_that_store_and_down_ends_it(fresh):
     with PrivateServer() as server:
         fresh.environment["FDSTORE_URL"] = server.url
-        up = json.loads(fresh("up", "--json").out)
-        status = json.loads(fresh("status", "--json").out)
+        up = fresh("up", "--json").document
+        status = fresh("status", "--json").document
         down = fresh("down", "--json")
         still_runs = is_running(up["worker"]["pid"])
     del fresh.environment["FDSTORE_URL"]
@@ -183,12 +174,12 @@ def test_up_with_a_url_starts_a_worker_for_that_store_and_down_ends_it(fresh: Co
     assert (up["server"], up["store"]) == (None, server.url)
     assert status["worker"] == up["worker"]
     assert [worker.rpartition(":")[2] for worker in status["store"]["workers"]] == [str(up["worker"]["pid"])]
-    assert json.loads(down.out) == {"server": None, "worker": {"stopped": True}}
+    assert down.document == {"server": None, "worker": {"stopped": True}}
     assert not still_runs
     assert not (fresh.data_dir / "redis.log").exists()
 
 
-def test_up_says_what_waited_for_a_worker_and_drops_it_if_asked(fresh: Command) -> None:
+def test_up_says_what_waited_for_a_worker_and_drops_it_if_asked(fresh):
     with PrivateServer() as server, fdstore.connect(server.url) as store:
         fresh.environment["FDSTORE_URL"] = server.url
         store.process("triage")
@@ -208,8 +199,8 @@ def test_up_says_what_waited_for_a_worker_and_drops_it_if_asked(fresh: Command) 
     assert states["triage.1"] == "cancelled"
 
 
-def test_a_detached_run_says_at_once_that_the_worker_it_started_has_no_key(fresh: Command) -> None:
-    fresh.environment = keyless(fresh)
+def test_a_detached_run_says_at_once_that_the_worker_it_started_has_no_key(fresh):
+    fresh.environment = fresh.without_key()
     write_programs(fresh.folder)
 
     ran = fresh("run", "child.toml", "-p", "go", "--detach", "--name", "alone")
@@ -220,14 +211,14 @@ def test_a_detached_run_says_at_once_that_the_worker_it_started_has_no_key(fresh
     assert ran.err.endswith("Agents wait for one\n")
 
 
-def test_a_toolset_starts_a_worker_for_the_embedded_store_if_none_lives(fresh: Command) -> None:
+def test_a_toolset_starts_a_worker_for_the_embedded_store_if_none_lives(fresh):
     ended = fresh.python(PIPING)
 
     assert ended.out.split() == ["1", "2", "3"], ended.err
     assert worker_pid(fresh) is not None
 
 
-def test_up_with_the_url_of_an_unreachable_redis_starts_nothing(fresh: Command) -> None:
+def test_up_with_the_url_of_an_unreachable_redis_starts_nothing(fresh):
     ended = fresh("up", "--url", "redis://127.0.0.1:1")
 
     assert ended.code == 1
@@ -286,8 +277,8 @@ def command_without_agents_extra(make_command, tmp_path: Path) -> Command:
     ids=lambda words: words[0],
 )
 def test_without_the_extra_a_verb_names_the_package_to_install_before_starting_anything(
-    command_without_agents_extra: Command, words: list[str]
-) -> None:
+    command_without_agents_extra, words
+):
     ended = command_without_agents_extra(*words)
 
     assert (ended.code, ended.out) == (1, "")
@@ -299,16 +290,14 @@ def test_without_the_extra_a_verb_names_the_package_to_install_before_starting_a
     assert not (command_without_agents_extra.folder / "out").exists()
 
 
-def test_without_the_extra_pipe_and_spawn_create_nothing_and_kill_works(
-    command_without_agents_extra: Command,
-) -> None:
+def test_without_the_extra_pipe_and_spawn_create_nothing_and_kill_works(command_without_agents_extra):
     with PrivateServer() as server:
         command_without_agents_extra.environment["FDSTORE_URL"] = server.url
         command_without_agents_extra("put", "triage", "-", stdin=b"text")
         piped = command_without_agents_extra("pipe", "triage", "-i", "fd:1", "--", "cat")
         killed = command_without_agents_extra("kill", "triage")
         spawned = command_without_agents_extra.python(SPAWNING, server.url)
-        listed = [json.loads(line)["id"] for line in command_without_agents_extra("ps", "-a", "--json").lines]
+        listed = [each["id"] for each in command_without_agents_extra("ps", "-a", "--json").documents]
 
     assert piped.err.startswith("fdstore: missing_extra: this needs the Python package 'celery'; ")
     assert (killed.code, killed.out) == (0, "cancelled triage\n")

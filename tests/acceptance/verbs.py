@@ -1,11 +1,8 @@
-"""The verbs of this installation, their JSON output, and a URL that nothing answers."""
+"""The verbs of this installation, and a URL that nothing answers."""
 
 from __future__ import annotations
 
 from importlib.util import find_spec
-from typing import Any
-
-import msgspec
 
 from fdstore.cli import VERBS
 
@@ -18,7 +15,3 @@ HERE = [
 ]
 WITHOUT_STORE = {"redis-server"}
 """Its options are those of the server that takes its place."""
-
-
-def decoded(line: str, kind: Any) -> Any:
-    return msgspec.json.decode(line, type=kind)

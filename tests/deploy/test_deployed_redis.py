@@ -32,11 +32,11 @@ from tests.waiting import PATIENCE_S, wait_until
 # --- Redis
 
 
-def test_a_redis_server_is_installed() -> None:
+def test_a_redis_server_is_installed():
     assert BINARIES
 
 
-def test_stored_data_survives_a_crash_and_doctor_finds_no_problem(deployed: Deployed) -> None:
+def test_stored_data_survives_a_crash_and_doctor_finds_no_problem(deployed):
     with deployed.running(), fdstore.connect(deployed.url("worker")) as store:
         store.process("triage").create("kept\n")
         findings = store.run(examine(parse_store_url(store.url)))
@@ -48,7 +48,7 @@ def test_stored_data_survives_a_crash_and_doctor_finds_no_problem(deployed: Depl
         assert store.process("triage").read("fd:1").text == "kept\n"
 
 
-def test_a_torn_log_is_refused_until_repaired_as_in_the_runbook(deployed: Deployed) -> None:
+def test_a_torn_log_is_refused_until_repaired_as_in_the_runbook(deployed):
     with deployed.running(), fdstore.connect(deployed.url("worker")) as store:
         proc = store.process("triage")
         proc.create("whole\n")
@@ -128,7 +128,7 @@ def worker_of(deployed: Deployed, folder: Path) -> Iterator[None]:
 
 
 @pytest.mark.thorough("operators' commands, none of which users run")
-def test_the_shell_commands_of_the_runbook_run_unchanged(deployed: Deployed, tmp_path: Path) -> None:
+def test_the_shell_commands_of_the_runbook_run_unchanged(deployed, tmp_path):
     """Blocks marked `sh` run in order. Blocks marked `bash` need root, systemd or docker."""
     shell = shell_of(deployed, tmp_path)
     with deployed.running():
@@ -150,7 +150,7 @@ def test_the_shell_commands_of_the_runbook_run_unchanged(deployed: Deployed, tmp
 
 
 @pytest.mark.thorough("operators' commands, none of which users run")
-def test_a_full_redis_is_freed_as_in_the_runbook(deployed: Deployed, tmp_path: Path) -> None:
+def test_a_full_redis_is_freed_as_in_the_runbook(deployed, tmp_path):
     """Fill Redis, then free it without extra memory: a killed agent's descriptor, then a whole tree."""
     shell = shell_of(deployed, tmp_path)
     section = RUNBOOK.partition("## Redis is full")[2].partition("\n## ")[0]

@@ -46,7 +46,7 @@ def alerts() -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("alert", alerts(), ids=lambda alert: alert["alert"])
-def test_an_alert_uses_served_metrics_and_links_to_a_section_of_the_runbook(alert: dict[str, Any]) -> None:
+def test_an_alert_uses_served_metrics_and_links_to_a_section_of_the_runbook(alert):
     check_expression(alert["expr"])
 
     page, _, anchor = alert["annotations"]["runbook_url"].partition("#")
@@ -58,7 +58,7 @@ def test_an_alert_uses_served_metrics_and_links_to_a_section_of_the_runbook(aler
     assert all(label in alert["expr"] or label == "instance" for label in labels)
 
 
-def test_every_panel_of_the_dashboard_shows_served_metrics() -> None:
+def test_every_panel_of_the_dashboard_shows_served_metrics():
     dashboard = json.loads((DEPLOY / "grafana" / "fdstore.json").read_text())
     panels = dashboard["panels"]
 
@@ -80,14 +80,14 @@ def manifests() -> list[tuple[str, dict[str, Any]]]:
 
 
 @pytest.mark.parametrize("manifest", [each for _, each in manifests()], ids=[name for name, _ in manifests()])
-def test_a_manifest_is_valid(manifest: dict[str, Any]) -> None:
+def test_a_manifest_is_valid(manifest):
     if manifest["apiVersion"].startswith("keda.sh/"):  # not of Kubernetes itself
         check_expression(manifest["spec"]["triggers"][0]["metadata"]["query"])
         return
     kubernetes_validate.validate(manifest, KUBERNETES, strict=True)
 
 
-def test_the_workers_of_kubernetes_are_probed_limited_and_stopped_gracefully() -> None:
+def test_the_workers_of_kubernetes_are_probed_limited_and_stopped_gracefully():
     of = dict(manifests())
     pod = of["worker.yaml Deployment"]["spec"]["template"]["spec"]
     [worker] = pod["containers"]
@@ -112,7 +112,7 @@ def test_the_workers_of_kubernetes_are_probed_limited_and_stopped_gracefully() -
     assert policy == of["worker.yaml Deployment"]["spec"]["selector"]["matchLabels"]
 
 
-def test_the_container_is_probed_at_the_port_that_its_worker_serves() -> None:
+def test_the_container_is_probed_at_the_port_that_its_worker_serves():
     dockerfile = (DEPLOY / "Dockerfile").read_text()
 
     [port] = re.findall(r'"--metrics-port", "(\d+)"', dockerfile)

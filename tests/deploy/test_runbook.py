@@ -16,7 +16,7 @@ from fdstore.store.processes import leases
 from tests.deploy.deployed import DEPLOY, ROOT, RUNBOOK
 
 
-def test_every_variable_of_the_example_is_read_by_the_code() -> None:
+def test_every_variable_of_the_example_is_read_by_the_code():
     example = (DEPLOY / "fdstore.env.example").read_text()
     ours = set(re.findall(r"\"((?:FDSTORE|XDG)_\w+)\"", inspect.getsource(settings)))
     sdk = Path(anthropic.Anthropic.__init__.__code__.co_filename).read_text("utf-8")
@@ -28,7 +28,7 @@ def test_every_variable_of_the_example_is_read_by_the_code() -> None:
     assert {name for name in ours if name.startswith("FDSTORE_")} <= named
 
 
-def test_every_verb_and_section_that_the_runbook_names_exists() -> None:
+def test_every_verb_and_section_that_the_runbook_names_exists():
     code = re.findall(r"^```\w+\n(.*?)^```", RUNBOOK, re.M | re.S) + re.findall(r"`([^`\n]+)`", RUNBOOK)
     verbs = set(re.findall(r"\bfdstore ([a-z]+)\b", "\n".join(re.sub(r"#.*", "", part) for part in code)))
     headings = {
@@ -40,7 +40,7 @@ def test_every_verb_and_section_that_the_runbook_names_exists() -> None:
     assert set(re.findall(r"\]\(#([^)]+)\)", RUNBOOK)) <= headings
 
 
-def test_the_durations_in_the_runbook_match_the_code() -> None:
+def test_the_durations_in_the_runbook_match_the_code():
     lapse = (ROOT / "fdstore/store/lua/lapse.lua").read_text()
     [doublings] = re.findall(r"^local MAX_DOUBLINGS = (\d+)$", lapse, re.M)
     said = " ".join(RUNBOOK.split())
@@ -51,7 +51,7 @@ def test_the_durations_in_the_runbook_match_the_code() -> None:
     assert f"for up to {claim.STOP_GRACE_S:g} s, gives it back" in said
 
 
-def test_the_runbook_lists_the_redis_command_with_the_most_time_last() -> None:
+def test_the_runbook_lists_the_redis_command_with_the_most_time_last():
     [line] = re.findall(r"^rc INFO commandstats .*$", RUNBOOK, re.M)
     stats = "".join(
         f"cmdstat_{name}:calls={calls},usec={usec},usec_per_call=1.00\r\n"
@@ -65,7 +65,7 @@ def test_the_runbook_lists_the_redis_command_with_the_most_time_last() -> None:
     assert re.findall(r"cmdstat_(\w+)", found.stdout) == ["hget", "get", "evalsha"]
 
 
-def test_every_copy_of_the_data_in_the_runbook_is_readable_by_its_owner_only() -> None:
+def test_every_copy_of_the_data_in_the_runbook_is_readable_by_its_owner_only():
     installed = re.findall(r"^install .*(?:rdb|fdstore-redis)$", RUNBOOK, re.M)
 
     assert installed

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import redis
@@ -27,7 +26,7 @@ def granted(user: str) -> set[str]:
     return {word[1:] for word in line.split() if re.fullmatch(r"\+[a-z|]+", word)}
 
 
-def test_no_user_can_log_in_before_a_password_is_set(deployed: Deployed) -> None:
+def test_no_user_can_log_in_before_a_password_is_set(deployed):
     open_door = Deployed(deployed.binary, deployed.folder, with_passwords=False)
 
     with open_door.running():
@@ -38,9 +37,7 @@ def test_no_user_can_log_in_before_a_password_is_set(deployed: Deployed) -> None
             probe.get("fdstore:trees")
 
 
-def test_the_worker_user_can_run_every_client_operation_and_nothing_else(
-    deployed: Deployed, tmp_path: Path
-) -> None:
+def test_the_worker_user_can_run_every_client_operation_and_nothing_else(deployed, tmp_path):
     with deployed.running():
         with fdstore.connect(deployed.url("worker")) as store:
             proc = store.process("triage")
@@ -67,7 +64,7 @@ def test_the_worker_user_can_run_every_client_operation_and_nothing_else(
     assert set(refused_before) <= {"client", "client|setinfo", "config", "config|get"}
 
 
-def test_the_reader_user_can_read_and_cannot_write(deployed: Deployed) -> None:
+def test_the_reader_user_can_read_and_cannot_write(deployed):
     with deployed.running():
         with fdstore.connect(deployed.url("worker")) as store:
             store.process("triage").create("text\n")
@@ -89,7 +86,7 @@ def test_the_reader_user_can_read_and_cannot_write(deployed: Deployed) -> None:
     assert verbs
 
 
-def test_every_command_in_the_code_is_allowed_for_the_worker_user() -> None:
+def test_every_command_in_the_code_is_allowed_for_the_worker_user():
     lua = "".join(path.read_text() for path in (ROOT / "fdstore/store/lua").glob("*.lua"))
     python = "".join(path.read_text() for path in (ROOT / "fdstore/store").rglob("*.py"))
 
@@ -102,7 +99,7 @@ def test_every_command_in_the_code_is_allowed_for_the_worker_user() -> None:
     assert {command.lower() for command in used} - allowed == does_without, "users.acl must allow these"
 
 
-def test_the_users_can_access_the_default_keys() -> None:
+def test_the_users_can_access_the_default_keys():
     prefix, queue = settings.DEFAULT_PREFIX, f"~{settings.queue_prefix(settings.DEFAULT_PREFIX)}*"
     expected = {
         "worker": [
@@ -116,13 +113,13 @@ def test_the_users_can_access_the_default_keys() -> None:
         assert re.findall(r"(?:%R)?~\S+", line) == patterns
 
 
-def test_the_users_for_redis_6_2_differ_only_in_that_no_key_is_read_only() -> None:
+def test_the_users_for_redis_6_2_differ_only_in_that_no_key_is_read_only():
     later, oldest = ((DEPLOY / name).read_text() for name in ("users.acl", "users-6.2.acl"))
 
     assert oldest == later.replace("%R~", "~")
 
 
-def test_the_worker_user_reads_ceilings_and_only_the_operator_sets_them(deployed: Deployed) -> None:
+def test_the_worker_user_reads_ceilings_and_only_the_operator_sets_them(deployed):
     set_ceiling = [sys.executable, "-m", "fdstore", "limits", "set", "tree_fds", "1", "--url"]
     with deployed.running():
         subprocess.run([*set_ceiling, deployed.url("admin")], check=True, capture_output=True)
@@ -167,7 +164,7 @@ SET fdq:fdstore:unacked_mutex 1
 """
 
 
-def test_a_tenant_cannot_access_keys_of_another(deployed: Deployed) -> None:
+def test_a_tenant_cannot_access_keys_of_another(deployed):
     deployed.add_tenant()
     with deployed.running():
         for user, prefix in (("worker", "fdstore"), ("acme", "acme")):
@@ -191,7 +188,7 @@ def test_a_tenant_cannot_access_keys_of_another(deployed: Deployed) -> None:
             assert (admin.llen("fdq:fdstore:queue"), admin.llen("fdq:acme:queue")) == (1, 1)
 
 
-def test_a_user_restricted_to_one_tree_could_change_the_list_of_all_trees(deployed: Deployed) -> None:
+def test_a_user_restricted_to_one_tree_could_change_the_list_of_all_trees(deployed):
     """The runbook therefore advises against such a user: the writes that it needs can remove other trees."""
     users = deployed.folder / "users.acl"
     [worker] = re.findall(r"^user worker .*$", users.read_text(), re.M)

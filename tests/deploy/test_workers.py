@@ -15,6 +15,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+import yaml
 
 import fdstore
 from fdstore.store.processes import process_records
@@ -28,7 +29,7 @@ from tests.worker_process import running_worker
 
 
 @pytest.mark.thorough("one tenant's worker is tested")
-def test_workers_of_two_tenants_share_a_redis(tmp_path: Path) -> None:
+def test_workers_of_two_tenants_share_a_redis(tmp_path):
     program = write_program(tmp_path)
     with tempfile.TemporaryDirectory(prefix="fdstore-") as folder, ExitStack() as stack:
         shared = Deployed(BINARIES[0], Path(folder))
@@ -52,8 +53,8 @@ def test_workers_of_two_tenants_share_a_redis(tmp_path: Path) -> None:
 
 
 def test_a_worker_logged_in_as_the_worker_user_runs_an_agent_and_is_listed_as_alive(
-    deployed: Deployed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    deployed, tmp_path, monkeypatch
+):
     found = importlib.util.spec_from_file_location("worker_alive", DEPLOY / "worker_alive.py")
     assert found
     assert found.loader
@@ -82,7 +83,7 @@ def worker_options() -> set[str]:
 
 
 @pytest.mark.parametrize("file", ["compose.yaml", "Dockerfile", "fdstore-worker@.service"])
-def test_units_and_containers_start_workers_with_existing_options(file: str) -> None:
+def test_units_and_containers_start_workers_with_existing_options(file):
     lines = [line for line in (DEPLOY / file).read_text().split("\n") if not line.lstrip().startswith("#")]
     started = [line for line in lines if re.search(r'\bworker"?,? .*--', line)]
 
@@ -90,7 +91,7 @@ def test_units_and_containers_start_workers_with_existing_options(file: str) -> 
     assert set(re.findall(r"--[a-z-]+", started[0])) <= worker_options()
 
 
-def test_the_systemd_unit_of_workers_allows_everything_that_sandboxes_need() -> None:
+def test_the_systemd_unit_of_workers_allows_everything_that_sandboxes_need():
     unit = (DEPLOY / "fdstore-worker@.service").read_text()
     settings = {line.split("=")[0] for line in unit.splitlines() if "=" in line and not line.startswith("#")}
     fatal = {"RestrictNamespaces", "ProtectHostname", "ProtectProc", "ProtectKernelTunables"}
@@ -99,18 +100,17 @@ def test_the_systemd_unit_of_workers_allows_everything_that_sandboxes_need() -> 
     assert not fatal & settings
 
 
-def test_the_unit_and_the_container_limit_memory_and_processes_of_a_worker() -> None:
+def test_the_unit_and_the_container_limit_memory_and_processes_of_a_worker():
     unit = (DEPLOY / "fdstore-worker@.service").read_text()
-    compose = yaml_outline((DEPLOY / "compose.yaml").read_text())
+    worker = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]["worker"]
 
     limits = dict(re.findall(r"^(MemoryMax|TasksMax|OOMPolicy)=(.+)$", unit, re.M))
     # without the last, systemd ends the supervisor too when the kernel kills its child
     assert limits == {"MemoryMax": "4G", "TasksMax": "4096", "OOMPolicy": "continue"}
-    assert compose["services.worker.mem_limit"] == "4g"
-    assert compose["services.worker.pids_limit"] == "4096"
+    assert (worker["mem_limit"], worker["pids_limit"]) == ("4g", 4096)
 
 
-def test_systemd_understands_the_units(tmp_path: Path) -> None:
+def test_systemd_understands_the_units(tmp_path):
     for unit in ("fdstore-redis.service", "fdstore-worker@.service"):
         text = (DEPLOY / unit).read_text()
         sections = re.findall(r"^\[(\w+)\]$", text, re.M)
@@ -131,50 +131,24 @@ def test_systemd_understands_the_units(tmp_path: Path) -> None:
 # --- containers
 
 
-def yaml_outline(text: str) -> dict[str, str]:
-    """The scalars of a YAML file in the plain style of compose.yaml: "services.redis.image" -> value, and
-    "services.redis.command.0" for the items of a list. Fails at a line that is not of that style."""
-    found: dict[str, str] = {}
-    path: list[tuple[int, str]] = []
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip() or line.lstrip().startswith("#"):
-            continue
-        entry = re.fullmatch(r"( *)(?:(- )(.+)|([\w-]+):(?: (.+))?)", line)
-        assert entry, f"line {number}: {line!r}"
-        assert len(entry[1]) % 2 == 0, f"line {number} is indented by {len(entry[1])}"
-        value = (entry[3] or entry[5] or "").strip()
-        assert value.count('"') % 2 == 0, f"line {number}: a quote is not closed"
-        assert [value.count(mark) for mark in "[{"] == [value.count(mark) for mark in "]}"], f"line {number}"
-        while path and path[-1][0] >= len(entry[1]):
-            path.pop()
-        parent = ".".join(name for _, name in path)
-        name = entry[4] or str(sum(1 for key in found if re.fullmatch(re.escape(parent) + r"\.\d+", key)))
-        path.append((len(entry[1]), name))
-        key = f"{parent}.{name}" if parent else name
-        assert key not in found, f"line {number}: {key} is there twice"
-        found[key] = value
-    return found
+def test_compose_starts_redis_as_configured_and_workers_that_can_be_scaled():
+    compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+    services = compose["services"]
 
-
-def test_compose_starts_redis_as_configured_and_workers_that_can_be_scaled() -> None:
-    compose = yaml_outline((DEPLOY / "compose.yaml").read_text())
-
-    services = {key.split(".")[1] for key in compose if re.fullmatch(r"services\.\w+", key)}
-    assert services == {"redis", "worker"}
-    assert not [key for key in compose if re.fullmatch(r"services\.\w+\.(ports|container_name)", key)]
-    mounted = [value for key, value in compose.items() if re.fullmatch(r"services\.\w+\.volumes\.\d+", key)]
+    assert set(services) == {"redis", "worker"}
+    assert not [each for each in services.values() if {"ports", "container_name"} & each.keys()]
+    mounted = [volume for each in services.values() for volume in each.get("volumes", ())]
     local = [DEPLOY / value.partition(":")[0] for value in mounted if value.startswith(".")]
     assert local
     assert [path for path in local if not path.exists()] == []
-    assert {value.partition(":")[0] for value in mounted if not value.startswith(".")} == {
-        key.partition(".")[2] for key in compose if key.startswith("volumes.")
-    }
-    assert compose["services.worker.build.dockerfile"] == "deploy/Dockerfile"
-    assert compose["services.worker.env_file"] == ".env"
-    assert "--user probe" in compose["services.redis.healthcheck.test"]
+    named = {value.partition(":")[0] for value in mounted if not value.startswith(".")}
+    assert named == set(compose["volumes"])
+    assert services["worker"]["build"]["dockerfile"] == "deploy/Dockerfile"
+    assert services["worker"]["env_file"] == ".env"
+    assert "--user probe" in " ".join(services["redis"]["healthcheck"]["test"])
 
 
-def test_the_image_copies_existing_files_and_runs_as_an_unprivileged_user() -> None:
+def test_the_image_copies_existing_files_and_runs_as_an_unprivileged_user():
     dockerfile = (DEPLOY / "Dockerfile").read_text()
     let_through = re.findall(r"^!(.+)$", (DEPLOY / "Dockerfile.dockerignore").read_text(), re.M)
 

@@ -123,7 +123,7 @@ class Page:
 
 
 @pytest.mark.parametrize("name", RUN)
-def test_the_blocks_of_a_page_run_in_order(name: str, reader: Reader) -> None:
+def test_the_blocks_of_a_page_run_in_order(name, reader):
     with closing(Page(name, reader)) as page:
         for block in blocks_of(PAGES[name]):
             try:
@@ -134,7 +134,7 @@ def test_the_blocks_of_a_page_run_in_order(name: str, reader: Reader) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, why in NOT_RUN.items() if why == HOSTS])
-def test_the_commands_of_a_host_page_that_start_no_host_run(name: str, reader: Reader) -> None:
+def test_the_commands_of_a_host_page_that_start_no_host_run(name, reader):
     sh = "".join(block.text for block in blocks_of(PAGES[name]) if block.language == "sh")
     (reader.folder / ".mcp.json").write_text('{"mcpServers": {"logs": {"command": "log-server"}}}')
     reader.run("fdstore put shop build.log")
@@ -149,14 +149,14 @@ def test_the_commands_of_a_host_page_that_start_no_host_run(name: str, reader: R
 
 
 @pytest.mark.parametrize("name", RUN)
-def test_a_page_has_a_block_that_runs_or_is_listed_with_the_reason(name: str) -> None:
+def test_a_page_has_a_block_that_runs_or_is_listed_with_the_reason(name):
     runs = any(block.runs for block in blocks_of(PAGES[name]))
 
     assert runs != (name in PROSE), "list it in PROSE" if not runs else "take it out of PROSE"
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_the_verbs_and_options_that_a_page_shows_exist(name: str) -> None:
+def test_the_verbs_and_options_that_a_page_shows_exist(name):
     shown = [block.text for block in blocks_of(PAGES[name]) if block.language in ("sh", "console")]
     commands = re.findall(r"\bfdstore ([a-z][a-z-]*)( .*)?$", "\n".join(shown), re.MULTILINE)
 
@@ -167,7 +167,7 @@ def test_the_verbs_and_options_that_a_page_shows_exist(name: str) -> None:
         assert verb.startswith("redis-") or options_in(own) <= VERBS[verb], f"fdstore {verb}{rest}"
 
 
-def test_every_fence_of_a_page_belongs_to_a_block() -> None:
+def test_every_fence_of_a_page_belongs_to_a_block():
     for name, text in PAGES.items():
         blocks = blocks_of(text)
         outputs = [block for block in blocks if block.prints is not None]
@@ -175,7 +175,7 @@ def test_every_fence_of_a_page_belongs_to_a_block() -> None:
         assert len(re.findall(r"^ *```", text, re.MULTILINE)) == 2 * len(blocks + outputs), name
 
 
-def test_a_how_to_page_begins_with_what_its_reader_will_have_done() -> None:
+def test_a_how_to_page_begins_with_what_its_reader_will_have_done():
     pages = {name: text for name, text in PAGES.items() if name.startswith("how-to/")}
 
     silent = [name for name, text in pages.items() if not re.match(r"# .+\n\nAt the end of this page", text)]

@@ -67,9 +67,7 @@ def runs(
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_example_prints_what_its_readme_shows(
-    name: str, runs: dict[str, Future[subprocess.CompletedProcess[str]]]
-) -> None:
+def test_an_example_prints_what_its_readme_shows(name, runs):
     [shown] = blocks(name, "text")
 
     done = runs[name].result()
@@ -78,7 +76,7 @@ def test_an_example_prints_what_its_readme_shows(
     assert doctest.OutputChecker().check_output(shown, done.stdout, LIKE_DOCTEST), done.stdout
 
 
-def test_every_example_is_in_the_table() -> None:
+def test_every_example_is_in_the_table():
     table = (EXAMPLES / "README.md").read_text("utf-8")
     projects = set(NAMES)
 
@@ -88,7 +86,7 @@ def test_every_example_is_in_the_table() -> None:
     }
 
 
-def test_the_scripts_stay_out_of_the_code_that_users_copy() -> None:
+def test_the_scripts_stay_out_of_the_code_that_users_copy():
     programs = [path for path in EXAMPLES.glob("*-*/*.py") if path.name != "script.py"]
 
     assert programs

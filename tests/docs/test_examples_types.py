@@ -11,7 +11,7 @@ from tests.waiting import PATIENCE_S
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_programs_of_the_examples_pass_mypy() -> None:
+def test_the_programs_of_the_examples_pass_mypy():
     # one program for each name: mypy takes modules of different projects for one
     programs = {path.name: path for path in sorted((ROOT / "examples").glob("[!f]*/*.py"))}
 

@@ -213,7 +213,7 @@ def free_port() -> str:
 
 
 @pytest.mark.timeout(600)
-def test_a_newcomer_can_follow_the_tutorial_word_by_word(tmp_path: Path) -> None:
+def test_a_newcomer_can_follow_the_tutorial_word_by_word(tmp_path):
     checkout, home = tmp_path / "fdstore", tmp_path / "home"
     home.mkdir()
     shutil.copytree(

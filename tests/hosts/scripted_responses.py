@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
-Json = dict[str, Any]
+from tests.hosts.scripted_server import Json, scripted_server
+
 USAGE = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
 
 
@@ -50,30 +49,14 @@ def _text(output: Any) -> str:
 @contextmanager
 def scripted_responses(calls: list[Asked]) -> Iterator[ScriptedResponses]:
     """Run an API whose model makes these calls, one in each turn, and then says "Done."."""
-    requests: list[Json] = []
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            requests.append(body)
-            self.send_response(200)
-            self.send_header("Content-Type", "text/event-stream")
-            self.end_headers()
-            for kind, fields in _events(calls, len(_outputs(body))):
-                event = json.dumps({"type": kind, **fields})
-                self.wfile.write(f"event: {kind}\ndata: {event}\n\n".encode())
+    def respond(body: Json) -> str:
+        events = _events(calls, len(_outputs(body)))
+        shown = [(kind, json.dumps({"type": kind, **fields})) for kind, fields in events]
+        return "".join(f"event: {kind}\ndata: {event}\n\n" for kind, event in shown)
 
-        def log_message(self, *words: Any) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield ScriptedResponses(f"http://127.0.0.1:{server.server_port}/v1", requests)
-        finally:
-            server.shutdown()
-            thread.join()
+    with scripted_server(respond) as (url, requests):
+        yield ScriptedResponses(f"{url}/v1", requests)
 
 
 def _events(calls: list[Asked], done: int) -> list[tuple[str, Json]]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-from pathlib import Path
 
 import fdstore
 from fdstore.local.redis_server import PrivateServer
 from fdstore.testing import Request, ScriptedModel, call, say
 from fdstore.testing.replies import Reply
 from tests.elements import only
+from tests.hosts.conftest import run_host
 from tests.hosts.mcp_servers import stdio_command
 
 LINES = "".join(f"line {number} of the build\n" for number in range(1, 60_001))
@@ -35,9 +34,7 @@ def script(request: Request) -> Reply:
     return call(CALLS[done][0], **CALLS[done][1]) if done < len(CALLS) else say("Done.")
 
 
-def test_claude_code_reads_any_part_of_a_large_text_exactly(
-    claude: Path, empty_home: dict[str, str], tmp_path: Path
-) -> None:
+def test_claude_code_reads_any_part_of_a_large_text_exactly(claude, empty_home, tmp_path):
     with PrivateServer() as server, ScriptedModel(script) as model:
         with fdstore.connect(server.url) as store:
             proc = store.process("triage")
@@ -47,20 +44,14 @@ def test_claude_code_reads_any_part_of_a_large_text_exactly(
         config = {"mcpServers": {"fd": {"command": command, "args": arguments}}}
         allowed = ",".join(sorted({name for name, _ in CALLS}))
 
-        done = subprocess.run(
-            [
-                *(claude, "-p", "Study fd:1.", "--output-format", "json", "--strict-mcp-config"),
-                *("--mcp-config", json.dumps(config), "--allowedTools", allowed),
-            ],
+        words = ("-p", "Study fd:1.", "--output-format", "json", "--strict-mcp-config")
+        done = run_host(
+            *(claude, *words, "--mcp-config", json.dumps(config), "--allowedTools", allowed),
             env={**empty_home, **model.environ, "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"},
             cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=90,
-            check=False,
         )
 
-    assert json.loads(done.stdout)["result"] == "Done.", done.stderr
+    assert json.loads(done)["result"] == "Done."
     assert {f"{SERVER}read_fd", f"{SERVER}search_fd"} <= set(model.requests[0].tools)
     assert "line 4242" not in json.dumps(model.requests[0].raw)
     read, found, large, missing, part = model.requests[-1].tool_results()

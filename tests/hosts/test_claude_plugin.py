@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -19,27 +18,13 @@ from fdstore.store.processes import savings
 from fdstore.testing import ScriptedModel, call, say
 from fdstore.testing.replies import Reply
 from fdstore.testing.requests import Request
+from tests.hosts.conftest import run_fdstore, run_host
 from tests.outages import SilentServer
 
 READ_FD = "mcp__plugin_fdstore_fdstore__read_fd"
 HANGS_S = 15
 """A turn that takes longer waits for a store; without any, it takes some tenths of a second."""
 NUMBERS = "".join(f"{number}\n" for number in range(1, 300_001))
-
-
-@pytest.fixture
-def server() -> Iterator[PrivateServer]:
-    with PrivateServer() as started:
-        yield started
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    """A project whose process is called `shop`."""
-    directory = tmp_path / "shop"
-    directory.mkdir()
-    (directory / "fdstore.toml").write_text('process = "shop"\n')
-    return directory
 
 
 Ask = Callable[..., ScriptedModel]
@@ -58,27 +43,12 @@ def ask(claude: Path, empty_home: dict[str, str], project: Path, server: Private
         allowed: str = "Bash,Agent,mcp__reports__report",
     ) -> ScriptedModel:
         environment["FDSTORE_URL"] = store
-        directory = subprocess.run(
-            [sys.executable, "-m", "fdstore", "claude-plugin"],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout.strip()
+        directory = run_fdstore("claude-plugin", env=environment)
         options = ["--output-format", "json", "--allowedTools", allowed]
         if plugin:
             options += ["--plugin-dir", directory]
         with ScriptedModel(script) as model:
-            done = subprocess.run(
-                [claude, "-p", "go", *options],
-                cwd=project,
-                env={**environment, **model.environ},
-                capture_output=True,
-                text=True,
-                timeout=60,
-                check=False,
-            )
-            assert done.returncode == 0, done.stdout + done.stderr
+            run_host(claude, "-p", "go", *options, env={**environment, **model.environ}, cwd=project)
         return model
 
     return run
@@ -102,9 +72,7 @@ def results(model: ScriptedModel) -> list[str]:
     return [result.text for result in longest.tool_results()]
 
 
-def test_two_megabytes_of_bash_enter_as_a_stub_and_a_page_of_the_middle_is_read_exactly(
-    ask: Ask, server: PrivateServer
-) -> None:
+def test_two_megabytes_of_bash_enter_as_a_stub_and_a_page_of_the_middle_is_read_exactly(ask, server):
     model = ask(
         steps(
             call("Bash", command="seq 1 300000", description="count"),
@@ -129,25 +97,13 @@ def test_two_megabytes_of_bash_enter_as_a_stub_and_a_page_of_the_middle_is_read_
     assert sum(row.kept_chars for row in rows) > 1_900_000
 
 
-def test_subagents_and_later_sessions_share_the_descriptors_of_the_project(ask: Ask) -> None:
+def test_subagents_and_later_sessions_share_the_descriptors_of_the_project(ask):
+    counting = steps(call("Bash", command="seq 1 30000", description="count"), say("counted"))
+    task = {"description": "count", "prompt": "COUNT", "subagent_type": "general-purpose"}
+    asking = steps(call("Agent", **task, run_in_background=False))
+
     def script(request: Request) -> Reply:
-        in_subagent = "COUNT" in json.dumps(request.messages[0])
-        if "Bash" not in request.tools:
-            return say("a title")
-        if in_subagent:
-            return [call("Bash", command="seq 1 30000", description="count"), say("counted")][
-                request.turn_number
-            ]
-        return [
-            call(
-                "Agent",
-                description="count",
-                prompt="COUNT",
-                subagent_type="general-purpose",
-                run_in_background=False,
-            ),
-            say("done"),
-        ][min(request.turn_number, 1)]
+        return (counting if "COUNT" in json.dumps(request.messages[0]) else asking)(request)
 
     model = ask(script)
 
@@ -164,9 +120,7 @@ def test_subagents_and_later_sessions_share_the_descriptors_of_the_project(ask: 
 
 
 @pytest.mark.parametrize("structured", [False, True])
-def test_two_megabytes_of_another_mcp_server_enter_as_a_stub_and_so_do_some_rows(
-    ask: Ask, project: Path, structured: bool
-) -> None:
+def test_two_megabytes_of_another_mcp_server_enter_as_a_stub_and_so_do_some_rows(ask, project, structured):
     config = {
         "reports": {"command": sys.executable, "args": [str(Path(__file__).parent / "long_tool_server.py")]}
     }
@@ -181,26 +135,14 @@ def test_two_megabytes_of_another_mcp_server_enter_as_a_stub_and_so_do_some_rows
         assert f'total_lines="{lines}"' in stub
 
 
-def test_the_plugin_can_be_installed_for_every_session_and_removed(
-    ask: Ask, claude: Path, empty_home: dict[str, str]
-) -> None:
+def test_the_plugin_can_be_installed_for_every_session_and_removed(ask, claude, empty_home):
     def plugin(*words: str) -> str:
-        done = subprocess.run(
-            [claude, "plugin", *words],
-            env=empty_home,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
+        return run_host(claude, "plugin", *words, env=empty_home)
 
-    made = [sys.executable, "-m", "fdstore", "claude-plugin"]
-    printed = subprocess.run(made, env=empty_home, capture_output=True, text=True, check=True).stdout
+    directory = run_fdstore("claude-plugin", env=empty_home)
     counted = steps(call("Bash", command="seq 1 300000", description="count"), call(READ_FD, fd="fd:1#L7"))
 
-    plugin("marketplace", "add", printed.strip())
+    plugin("marketplace", "add", directory)
     plugin("install", "fdstore@fdstore")
     stub, line = results(ask(counted, plugin=False))
     plugin("uninstall", "fdstore@fdstore")
@@ -211,7 +153,7 @@ def test_the_plugin_can_be_installed_for_every_session_and_removed(
     assert "fdstore" not in plugin("list")
 
 
-def test_a_plugin_lets_the_model_read_without_a_question_and_not_write(ask: Ask) -> None:
+def test_a_plugin_lets_the_model_read_without_a_question_and_not_write(ask):
     write = READ_FD.replace("read_fd", "write_fd")
     counted = call("Bash", command="seq 1 30000", description="count")
 
@@ -224,18 +166,11 @@ def test_a_plugin_lets_the_model_read_without_a_question_and_not_write(ask: Ask)
     assert listed.startswith("<fd_list")
 
 
-def test_the_hook_as_a_command_does_the_same_without_the_plugin(
-    ask: Ask, empty_home: dict[str, str], project: Path, server: PrivateServer
-) -> None:
+def test_the_hook_as_a_command_does_the_same_without_the_plugin(ask, empty_home, project, server):
     serve = ["-P", "-m", "fdstore", "mcp", "--url", server.url]
     config = {"mcpServers": {"fdstore": {"command": sys.executable, "args": serve}}}
     (project / ".mcp.json").write_text(json.dumps(config))
-    subprocess.run(
-        [sys.executable, "-m", "fdstore", "hook", "install", "claude", "--yes"],
-        env={**empty_home, "FDSTORE_URL": server.url},
-        capture_output=True,
-        check=True,
-    )
+    run_fdstore("hook", "install", "claude", "--yes", env={**empty_home, "FDSTORE_URL": server.url})
 
     count, read = call("Bash", command="seq 1 20001", description="count"), "mcp__fdstore__search_fd"
     [first] = results(ask(steps(count), plugin=False))
@@ -248,7 +183,7 @@ def test_the_hook_as_a_command_does_the_same_without_the_plugin(
     assert 'total_lines="20001"' in stub
 
 
-def test_without_a_store_the_turn_is_what_it_is_without_the_plugin(ask: Ask) -> None:
+def test_without_a_store_the_turn_is_what_it_is_without_the_plugin(ask):
     script = steps(
         call("Bash", command="seq 1 20000", description="count"),
         call("Bash", command="seq 1 2000", description="count"),
@@ -262,7 +197,7 @@ def test_without_a_store_the_turn_is_what_it_is_without_the_plugin(ask: Ask) -> 
     assert len(without[1]) > 8000
 
 
-def test_a_store_that_never_answers_holds_up_no_small_output_and_one_long_one(ask: Ask) -> None:
+def test_a_store_that_never_answers_holds_up_no_small_output_and_one_long_one(ask):
     asked: list[float] = []
     turns = steps(
         call("Bash", command="true", description="nothing"),
@@ -285,22 +220,9 @@ def test_a_store_that_never_answers_holds_up_no_small_output_and_one_long_one(as
     assert max(took) < HANGS_S
 
 
-def test_claude_code_finds_nothing_wrong_with_the_plugin(claude: Path, empty_home: dict[str, str]) -> None:
-    made = subprocess.run(
-        [sys.executable, "-m", "fdstore", "claude-plugin"],
-        env=empty_home,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+def test_claude_code_finds_nothing_wrong_with_the_plugin(claude, empty_home):
+    directory = run_fdstore("claude-plugin", env=empty_home)
 
-    checked = subprocess.run(
-        [claude, "plugin", "validate", made.stdout.strip()],
-        env=empty_home,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    checked = run_host(claude, "plugin", "validate", directory, env=empty_home)
 
-    assert checked.returncode == 0, checked.stdout + checked.stderr
-    assert "refuses a submission" not in checked.stdout
+    assert "refuses a submission" not in checked

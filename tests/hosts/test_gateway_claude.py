@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 from fdstore.local.redis_server import PrivateServer
 from fdstore.testing import ScriptedModel, call, say
 from fdstore.testing.requests import Request
+from tests.hosts.conftest import run_host
 
 UPSTREAM = Path(__file__).parents[1] / "mcp_upstream.py"
 LINES = 200_000
-HOST_S = 60
 
 
 def answers(request: Request):
@@ -31,9 +30,7 @@ def answers(request: Request):
     return say("done")
 
 
-def test_two_megabytes_of_a_tool_arrive_as_a_preview_and_are_read_on(
-    claude: Path, empty_home: dict[str, str], tmp_path: Path
-) -> None:
+def test_two_megabytes_of_a_tool_arrive_as_a_preview_and_are_read_on(claude, empty_home, tmp_path):
     with PrivateServer() as store, ScriptedModel(answers) as model:
         args = ["-m", "fdstore", "gateway", "--process", "claude", "--"]
         entry = {
@@ -43,20 +40,14 @@ def test_two_megabytes_of_a_tool_arrive_as_a_preview_and_are_read_on(
         }
         config = tmp_path / "mcp.json"
         config.write_text(json.dumps({"mcpServers": {"logs": entry}}))
-        done = subprocess.run(
-            [
-                *(claude, "-p", "What is in the log?", "--mcp-config", config, "--strict-mcp-config"),
-                *("--allowedTools", "mcp__logs", "--output-format", "json"),
-            ],
+        words = ("-p", "What is in the log?", "--mcp-config", config, "--strict-mcp-config")
+        done = run_host(
+            *(claude, *words, "--allowedTools", "mcp__logs", "--output-format", "json"),
             env={**empty_home, **model.environ, "DISABLE_TELEMETRY": "1"},
             cwd=tmp_path,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=HOST_S,
         )
 
-    assert json.loads(done.stdout)["result"] == "done", done.stderr
+    assert json.loads(done)["result"] == "done"
     last = model.requests[-1]
     *_, preview, page = last.tool_results()
     assert {"mcp__logs__read_fd", "mcp__logs__search_fd"} <= set(model.requests[0].tools)

@@ -4,7 +4,6 @@ scripted model recorded it."""
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,10 +11,11 @@ from typing import Any
 from fdstore.local.redis_server import PrivateServer
 from fdstore.testing import ScriptedModel, call, say
 from fdstore.testing.requests import Request
+from tests.hosts.codex_host import run_codex, write_config
+from tests.hosts.conftest import run_host
 from tests.hosts.scripted_responses import Asked, scripted_responses
 
 UPSTREAM = Path(__file__).parents[1] / "code_upstream.py"
-HOST_S = 60
 JOIN = """\
 import asyncio
 rows = (await orders.get_rows(count=50))["rows"]
@@ -26,22 +26,6 @@ for name in names:
 print(counts["customer 0"], (await people.lines(count=200_000)).total_chars)
 """
 PRINTED = "8 2288895"
-CODEX_CONFIG = """\
-model = "gpt-5.2-codex"
-model_provider = "scripted"
-
-[model_providers.scripted]
-name = "scripted"
-base_url = {base_url}
-wire_api = "responses"
-env_key = "SCRIPTED_KEY"
-
-[mcp_servers.tools]
-command = {python}
-args = {args}
-required = true
-env = {{ FDSTORE_URL = {url} }}
-"""
 
 
 def servers(folder: Path) -> Path:
@@ -67,25 +51,17 @@ def claude_says(
     config.write_text(json.dumps({"mcpServers": entries}), "utf-8")
     allowed = ",".join(f"mcp__{name}" for name in entries)
     with ScriptedModel(answers) as model:
-        done = subprocess.run(
-            [
-                *(claude, "-p", "Who orders most?", "--mcp-config", config, "--strict-mcp-config"),
-                *("--allowedTools", allowed, "--output-format", "json"),
-            ],
+        words = ("-p", "Who orders most?", "--mcp-config", config, "--strict-mcp-config")
+        done = run_host(
+            *(claude, *words, "--allowedTools", allowed, "--output-format", "json"),
             env={**home, **model.environ, "DISABLE_TELEMETRY": "1"},
             cwd=folder,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=HOST_S,
         )
-    assert json.loads(done.stdout)["result"] == "done", done.stderr
+    assert json.loads(done)["result"] == "done"
     return [request for request in model.requests if "ToolSearch" in request.tools]
 
 
-def test_claude_code_runs_a_program_over_two_servers(
-    claude: Path, empty_home: dict[str, str], tmp_path: Path
-) -> None:
+def test_claude_code_runs_a_program_over_two_servers(claude, empty_home, tmp_path):
     def answers(request: Request) -> Any:
         if "ToolSearch" not in request.tools:
             return say("a title")
@@ -104,31 +80,14 @@ def test_claude_code_runs_a_program_over_two_servers(
     assert len(result.text) < 200
 
 
-def test_codex_runs_a_program_over_two_servers(
-    codex: Path, empty_home: dict[str, str], tmp_path: Path
-) -> None:
-    config = Path(empty_home["HOME"]) / ".codex" / "config.toml"
-    config.parent.mkdir()
+def test_codex_runs_a_program_over_two_servers(codex, empty_home, tmp_path):
     asked = Asked("mcp__tools", "run_python", {"code": JOIN})
 
     with PrivateServer() as store, scripted_responses([asked]) as model:
-        values = {"base_url": model.base_url, "python": sys.executable, "args": gateway(tmp_path)}
-        quoted = {name: json.dumps(value) for name, value in {**values, "url": store.url}.items()}
-        config.write_text(CODEX_CONFIG.format(**quoted), "utf-8")
-        done = subprocess.run(
-            [
-                *(codex, "exec", "--json", "--skip-git-repo-check"),
-                *("--dangerously-bypass-approvals-and-sandbox", "Who orders most?"),
-            ],
-            env={**empty_home, "SCRIPTED_KEY": "x"},
-            cwd=tmp_path,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=HOST_S,
-        )
+        start = {"command": sys.executable, "args": gateway(tmp_path), "env": {"FDSTORE_URL": store.url}}
+        write_config(empty_home, model, "tools", **start)
+        run_codex(codex, empty_home, tmp_path, "Who orders most?", "approvals-and-sandbox")
 
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     [result] = model.outputs
     assert PRINTED in result
     assert len(result) < 300

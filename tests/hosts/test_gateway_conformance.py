@@ -71,9 +71,7 @@ def run_suite(node: Path, node_packages: Path, tmp_path: Path, empty_home: dict[
 
 
 @pytest.mark.parametrize("revision", MINIMUM)
-def test_each_scenario_scores_the_same_through_the_gateway(
-    run_suite, direct: str, through_gateway: str, revision: str
-) -> None:
+def test_each_scenario_scores_the_same_through_the_gateway(run_suite, direct, through_gateway, revision):
     scores = run_suite(direct, revision)
 
     assert run_suite(through_gateway, revision) == scores

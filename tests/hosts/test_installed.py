@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-from pathlib import Path
+from tests.hosts.conftest import run_host
 
 
-def version(program: Path, environment: dict[str, str]) -> str:
-    return subprocess.run(
-        [program, "--version"], env=environment, capture_output=True, text=True, check=True
-    ).stdout
-
-
-def test_the_pinned_hosts_start(claude: Path, codex: Path, node: Path, empty_home: dict[str, str]) -> None:
-    assert version(claude, empty_home).startswith("2.1.330")
-    assert version(codex, empty_home).strip() == "codex-cli 0.169.0"
-    assert version(node, empty_home).startswith("v22.")
+def test_the_pinned_hosts_start(claude, codex, node, empty_home):
+    assert run_host(claude, "--version", env=empty_home).startswith("2.1.330")
+    assert run_host(codex, "--version", env=empty_home).strip() == "codex-cli 0.169.0"
+    assert run_host(node, "--version", env=empty_home).startswith("v22.")

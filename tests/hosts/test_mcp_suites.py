@@ -6,13 +6,13 @@ import json
 import re
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import fdstore
 from fdstore.local.redis_server import PrivateServer
+from tests.hosts.conftest import run_host
 from tests.hosts.mcp_servers import http_server, stdio_command
 
 LINES = "".join(f"line {number}\n" for number in range(1, 2001))
@@ -47,8 +47,8 @@ def redis_url() -> Iterator[str]:
 
 @pytest.mark.parametrize("revision", PASSED)
 def test_the_scenarios_of_the_conformance_suite_that_apply_pass(
-    redis_url: str, revision: str, node: Path, node_packages: Path, empty_home: dict[str, str]
-) -> None:
+    redis_url, revision, node, node_packages, empty_home
+):
     suite = node_packages / "@modelcontextprotocol" / "conformance" / "dist" / "index.js"
 
     with http_server(redis_url) as url:
@@ -66,16 +66,10 @@ def test_the_scenarios_of_the_conformance_suite_that_apply_pass(
     assert revision != "2026-07-28" or STATELESS_CHECKS in done.stdout
 
 
-def test_the_inspector_reads_a_descriptor_on_both_transports(
-    redis_url: str, node_packages: Path, empty_home: dict[str, str]
-) -> None:
+def test_the_inspector_reads_a_descriptor_on_both_transports(redis_url, node_packages, empty_home):
     def inspect(*target: str, method: str, options: list[str]) -> Any:
         command = [node_packages / ".bin" / "mcp-inspector", "--cli", *target, "--method", method, *options]
-        done = subprocess.run(
-            command, env=empty_home, capture_output=True, text=True, timeout=60, check=False
-        )
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
+        return json.loads(run_host(*command, env=empty_home))
 
     read = ["--tool-name", "read_fd", "--tool-arg", "fd=fd:1#L1000-1001"]
     with http_server(redis_url) as url:

@@ -93,9 +93,7 @@ def shown(program: str) -> str:
     return after.text
 
 
-def test_the_mcp_sdk_stores_a_text_and_reads_parts_of_it_as_the_page_shows(
-    node: Path, project: Path, reader: dict[str, str]
-) -> None:
+def test_the_mcp_sdk_stores_a_text_and_reads_parts_of_it_as_the_page_shows(node, project, reader):
     done = run(node, project, "mcp_sdk", reader)
 
     assert done.returncode == 0, done.stderr
@@ -104,8 +102,8 @@ def test_the_mcp_sdk_stores_a_text_and_reads_parts_of_it_as_the_page_shows(
 
 @pytest.mark.parametrize("program", WITH_MODEL)
 def test_an_agent_finds_a_line_and_its_model_sees_the_parts_that_it_reads_as_they_are(
-    program: str, node: Path, project: Path, reader: dict[str, str]
-) -> None:
+    program, node, project, reader
+):
     with scripted_model() as model:
         done = run(node, project, program, {**reader, **model.environ})
 
@@ -121,9 +119,7 @@ def test_an_agent_finds_a_line_and_its_model_sees_the_parts_that_it_reads_as_the
 
 
 @pytest.mark.parametrize("program", WITH_MODEL)
-def test_a_model_sees_an_image_and_the_text_of_an_error(
-    program: str, node: Path, project: Path, reader: dict[str, str]
-) -> None:
+def test_a_model_sees_an_image_and_the_text_of_an_error(program, node, project, reader):
     (project / "pixel.png").write_bytes(PNG)
     put = [str(FDSTORE), "put", "build", "pixel.png"]
     stored = subprocess.run(put, cwd=project, env=reader, capture_output=True, text=True, check=True)
@@ -146,9 +142,7 @@ def test_a_model_sees_an_image_and_the_text_of_an_error(
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_a_wrong_token_is_refused_with_the_reason_before_a_model_is_asked(
-    program: str, node: Path, project: Path, reader: dict[str, str]
-) -> None:
+def test_a_wrong_token_is_refused_with_the_reason_before_a_model_is_asked(program, node, project, reader):
     with scripted_model() as model:
         done = run(node, project, program, {**reader, **model.environ, "MCP_TOKEN": "fdst_wrong"})
 
@@ -158,7 +152,7 @@ def test_a_wrong_token_is_refused_with_the_reason_before_a_model_is_asked(
     assert not model.requests
 
 
-def test_the_programs_pass_the_type_checker(node: Path, project: Path, node_packages: Path) -> None:
+def test_the_programs_pass_the_type_checker(node, project, node_packages):
     options = ["--noEmit", "--strict", "--skipLibCheck", "--module", "nodenext", "--target", "es2023"]
     tsc = node_packages / "typescript" / "bin" / "tsc"
 
@@ -175,11 +169,11 @@ def test_the_programs_pass_the_type_checker(node: Path, project: Path, node_pack
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_the_page_shows_the_program_as_it_is(program: str) -> None:
+def test_the_page_shows_the_program_as_it_is(program):
     assert (EXAMPLES / f"{program}.mts").read_text("utf-8") in [block.text for block in BLOCKS]
 
 
-def test_the_page_names_the_packages_and_versions_that_these_tests_install() -> None:
+def test_the_page_names_the_packages_and_versions_that_these_tests_install():
     pins = json.loads(Path(__file__).with_name("package.json").read_text("utf-8"))["dependencies"]
     installed = {
         name for line in re.findall(r"^npm install (.+)$", PAGE, re.MULTILINE) for name in line.split()

@@ -37,19 +37,19 @@ def links(wheel: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", ["dists", "published"])
-def test_twine_accepts_the_wheel_and_the_sdist(kind: str, request: pytest.FixtureRequest) -> None:
+def test_twine_accepts_the_wheel_and_the_sdist(kind, request):
     dists: Dists = request.getfixturevalue(kind)
 
     subprocess.run([sys.executable, "-m", "twine", "check", "--strict", dists.wheel, dists.sdist], check=True)
 
 
-def test_the_wheel_has_no_defect_that_check_wheel_contents_knows(dists: Dists) -> None:
+def test_the_wheel_has_no_defect_that_check_wheel_contents_knows(dists):
     options = ["--toplevel", "fdstore,fdstore_workers"]
 
     subprocess.run([sys.executable, "-m", "check_wheel_contents", *options, dists.wheel], check=True)
 
 
-def test_the_wheel_has_every_file_of_the_packages_and_nothing_else(dists: Dists) -> None:
+def test_the_wheel_has_every_file_of_the_packages_and_nothing_else(dists):
     expected = {name.removeprefix("workers/") for name in tracked("fdstore", "workers/fdstore_workers")}
 
     found = {name for name in names(dists.wheel) if ".dist-info/" not in name}
@@ -60,14 +60,14 @@ def test_the_wheel_has_every_file_of_the_packages_and_nothing_else(dists: Dists)
     assert any(name.endswith("dist-info/licenses/LICENSE") for name in names(dists.wheel))
 
 
-def test_the_sdist_has_every_file_of_the_repository(dists: Dists) -> None:
+def test_the_sdist_has_every_file_of_the_repository(dists):
     with tarfile.open(dists.sdist) as opened:
         found = {name.partition("/")[2] for name in opened.getnames()}
 
     assert found == {*tracked(), "PKG-INFO"}
 
 
-def test_a_wheel_that_is_built_of_the_sdist_is_the_same(published: Dists, tmp_path: Path) -> None:
+def test_a_wheel_that_is_built_of_the_sdist_is_the_same(published, tmp_path):
     with tarfile.open(published.sdist) as opened:
         opened.extractall(tmp_path, filter="data")
 
@@ -78,12 +78,12 @@ def test_a_wheel_that_is_built_of_the_sdist_is_the_same(published: Dists, tmp_pa
     assert metadata(wheel).as_string() == metadata(published.wheel).as_string()
 
 
-def test_without_an_address_of_the_repository_no_link_is_dead(dists: Dists) -> None:
+def test_without_an_address_of_the_repository_no_link_is_dead(dists):
     assert [link for link in links(dists.wheel) if not re.match("https?://|#", link)] == []
     assert "Project-URL" not in metadata(dists.wheel)
 
 
-def test_with_an_address_of_the_repository_relative_links_lead_there(published: Dists) -> None:
+def test_with_an_address_of_the_repository_relative_links_lead_there(published):
     found = links(published.wheel)
 
     version = metadata(published.wheel)["Version"]
@@ -97,7 +97,7 @@ def test_with_an_address_of_the_repository_relative_links_lead_there(published: 
     assert urls.keys() == {"Homepage", "Documentation", "Changelog", "Issues"}
 
 
-def test_only_what_runs_agents_or_workers_asks_for_celery(dists: Dists) -> None:
+def test_only_what_runs_agents_or_workers_asks_for_celery(dists):
     found = metadata(dists.wheel)
     extras = found.get_all("Provides-Extra", [])
     required = [Requirement(each) for each in found.get_all("Requires-Dist", [])]
@@ -113,7 +113,7 @@ def test_only_what_runs_agents_or_workers_asks_for_celery(dists: Dists) -> None:
     assert [extra for extra in extras if asks(extra)] == ["agents", "all"]
 
 
-def test_each_dependency_has_a_lowest_and_a_highest_version(dists: Dists) -> None:
+def test_each_dependency_has_a_lowest_and_a_highest_version(dists):
     by_calendar = {"fsspec"}  # no release of it is announced as incompatible
 
     for each in map(Requirement, metadata(dists.wheel).get_all("Requires-Dist", [])):

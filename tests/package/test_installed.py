@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fdstore.local.redis_server import PrivateServer
-from tests.package.conftest import Dists, Install, Installed, uv
+from tests.package.conftest import Install, Installed, uv
 from tests.waiting import PATIENCE_S
 
 READ = 'import fdstore; print(fdstore.connect().process("triage").read("fd:1").text, end="")'
@@ -59,7 +59,7 @@ def alone(install: Install, server: PrivateServer) -> Installed:
     return install(url=server.url)
 
 
-def test_the_wheel_alone_stores_and_reads(alone: Installed) -> None:
+def test_the_wheel_alone_stores_and_reads(alone):
     assert "Usage: fdstore" in alone.output("fdstore", "--help")
     assert "fd:1" in alone.output("fdstore", "put", "triage", "-", text="one\ntwo\n")
 
@@ -69,7 +69,7 @@ def test_the_wheel_alone_stores_and_reads(alone: Installed) -> None:
 
 
 @pytest.mark.parametrize(("command", "extra"), NEEDS_AN_EXTRA.items(), ids=str)
-def test_what_needs_an_extra_names_it(alone: Installed, command: tuple[str, ...], extra: str) -> None:
+def test_what_needs_an_extra_names_it(alone, command, extra):
     if command[0] == "python":
         ended = alone.run("python", "-c", f"import {command[1]}")
     else:
@@ -81,7 +81,7 @@ def test_what_needs_an_extra_names_it(alone: Installed, command: tuple[str, ...]
 
 
 @pytest.mark.parametrize("extra", USES)
-def test_an_extra_alone_is_enough(install: Install, server: PrivateServer, extra: str) -> None:
+def test_an_extra_alone_is_enough(install, server, extra):
     installed = install(extra, url=server.url)
 
     installed.output("python", "-W", "error", "-c", USES[extra])
@@ -89,7 +89,7 @@ def test_an_extra_alone_is_enough(install: Install, server: PrivateServer, extra
     assert "celery" not in installed.packages()
 
 
-def test_the_extra_mcp_serves_a_process(install: Install, server: PrivateServer) -> None:
+def test_the_extra_mcp_serves_a_process(install, server):
     installed = install("mcp", url=server.url)
     hello = (
         '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",'
@@ -101,7 +101,7 @@ def test_the_extra_mcp_serves_a_process(install: Install, server: PrivateServer)
     assert "celery" not in installed.packages()
 
 
-def test_the_extra_web_serves_the_inspector(install: Install, server: PrivateServer) -> None:
+def test_the_extra_web_serves_the_inspector(install, server):
     installed = install("web", url=server.url)
 
     served = installed.start("fdstore", "ui")
@@ -115,7 +115,7 @@ def test_the_extra_web_serves_the_inspector(install: Install, server: PrivateSer
     assert "celery" not in installed.packages()
 
 
-def test_the_extras_agents_and_metrics_run_a_worker(install: Install, server: PrivateServer) -> None:
+def test_the_extras_agents_and_metrics_run_a_worker(install, server):
     installed = install("agents", "metrics", url=server.url)
 
     worker = installed.start("fdstore", "worker", "--metrics-port", "0")
@@ -129,9 +129,7 @@ def test_the_extras_agents_and_metrics_run_a_worker(install: Install, server: Pr
 
 
 @pytest.mark.parametrize("python", PYTHONS)
-def test_on_every_python_of_this_machine_the_demo_runs_without_a_compiler(
-    install: Install, python: str
-) -> None:
+def test_on_every_python_of_this_machine_the_demo_runs_without_a_compiler(install, python):
     installed = install("all", python=python)
     try:
         said = installed.output("fdstore", "demo")
@@ -147,7 +145,7 @@ def files_below(*folders: Path) -> set[str]:
     }
 
 
-def test_uninstalling_leaves_the_data_directory_alone(install: Install) -> None:
+def test_uninstalling_leaves_the_data_directory_alone(install):
     installed = install("agents", "embedded")
     python = str(installed.bin / "python")
     before = files_below(installed.folder / "venv")
@@ -178,9 +176,7 @@ def test_uninstalling_leaves_the_data_directory_alone(install: Install) -> None:
     "platform", ["x86_64-manylinux_2_28", "aarch64-manylinux_2_28", "aarch64-apple-darwin"]
 )
 @pytest.mark.parametrize("python", ["3.11", "3.14"])
-def test_every_dependency_has_a_wheel_for_the_oldest_and_the_newest_python(
-    dists: Dists, tmp_path: Path, python: str, platform: str
-) -> None:
+def test_every_dependency_has_a_wheel_for_the_oldest_and_the_newest_python(dists, tmp_path, python, platform):
     wanted = tmp_path / "wanted.in"
     wanted.write_text(f"fdstore[all] @ {dists.wheel.as_uri()}\n")
     options = ("--quiet", "--only-binary", ":all:", "--python-version", python, "--python-platform", platform)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
 import pytest
@@ -54,6 +54,16 @@ async def switched() -> AsyncIterator[tuple[Switch, Devices]]:
             switch.close()
 
 
+def with_switch(play: Callable[[Switch, Devices], Awaitable[None]]) -> None:
+    """Play a test with a switch."""
+
+    async def whole() -> None:
+        async with switched() as (switch, machines):
+            await play(switch, machines)
+
+    asyncio.run(whole())
+
+
 def address(name: str) -> bytes:
     return name.encode() * 6
 
@@ -76,81 +86,71 @@ def is_silent(machine: socket.socket) -> bool:
 
 
 def test_a_frame_reaches_the_machine_of_its_address_alone() -> None:
-    async def play() -> None:
-        async with switched() as (_, machines):
-            machines["a"].send(frame(address("b"), "a", "to b"))
+    @with_switch
+    async def play(_: Switch, machines: Devices) -> None:
+        machines["a"].send(frame(address("b"), "a", "to b"))
 
-            assert await received(machines["b"]) == "to b"
-            assert is_silent(machines["c"])
-            assert is_silent(machines["a"])
-
-    asyncio.run(play())
+        assert await received(machines["b"]) == "to b"
+        assert is_silent(machines["c"])
+        assert is_silent(machines["a"])
 
 
 def test_a_frame_to_everybody_reaches_all_others() -> None:
-    async def play() -> None:
-        async with switched() as (_, machines):
-            machines["a"].send(frame(EVERYBODY, "a", "who is b?"))
+    @with_switch
+    async def play(_: Switch, machines: Devices) -> None:
+        machines["a"].send(frame(EVERYBODY, "a", "who is b?"))
 
-            assert [await received(machines[name]) for name in ("b", "c")] == ["who is b?"] * 2
-            assert is_silent(machines["a"])
-
-    asyncio.run(play())
+        assert [await received(machines[name]) for name in ("b", "c")] == ["who is b?"] * 2
+        assert is_silent(machines["a"])
 
 
 def test_a_direction_that_is_cut_loses_all_and_the_other_one_nothing() -> None:
-    async def play() -> None:
-        async with switched() as (switch, machines):
-            switch.set_rule(("a", "b"), CUT)
-            machines["a"].send(frame(address("b"), "a", "lost"))
-            machines["a"].send(frame(EVERYBODY, "a", "to all but b"))
-            machines["b"].send(frame(address("a"), "b", "back"))
+    @with_switch
+    async def play(switch: Switch, machines: Devices) -> None:
+        switch.set_rule(("a", "b"), CUT)
+        machines["a"].send(frame(address("b"), "a", "lost"))
+        machines["a"].send(frame(EVERYBODY, "a", "to all but b"))
+        machines["b"].send(frame(address("a"), "b", "back"))
 
-            assert await received(machines["c"]) == "to all but b"
-            assert await received(machines["a"]) == "back"
-            assert is_silent(machines["b"])
-            assert switch.frames["lost"] == 2
+        assert await received(machines["c"]) == "to all but b"
+        assert await received(machines["a"]) == "back"
+        assert is_silent(machines["b"])
+        assert switch.frames["lost"] == 2
 
-            switch.set_rule(("a", "b"), PASS)
-            machines["a"].send(frame(address("b"), "a", "healed"))
-            assert await received(machines["b"]) == "healed"
-
-    asyncio.run(play())
+        switch.set_rule(("a", "b"), PASS)
+        machines["a"].send(frame(address("b"), "a", "healed"))
+        assert await received(machines["b"]) == "healed"
 
 
 @pytest.mark.parametrize("delay_s", [0.02, 0.2])
 def test_a_delay_holds_each_frame_for_so_long_and_keeps_their_order(delay_s: float) -> None:
-    async def play() -> None:
-        async with switched() as (switch, machines):
-            switch.set_rule(("a", "b"), Rule(delay_s=delay_s))
-            clock = asyncio.get_running_loop().time
-            began_s = clock()
-            for number in range(5):
-                machines["a"].send(frame(address("b"), "a", str(number)))
+    @with_switch
+    async def play(switch: Switch, machines: Devices) -> None:
+        switch.set_rule(("a", "b"), Rule(delay_s=delay_s))
+        clock = asyncio.get_running_loop().time
+        began_s = clock()
+        for number in range(5):
+            machines["a"].send(frame(address("b"), "a", str(number)))
 
-            assert await received(machines["b"]) == "0"
-            assert clock() - began_s >= delay_s
-            assert [await received(machines["b"]) for _ in range(4)] == ["1", "2", "3", "4"]
-
-    asyncio.run(play())
+        assert await received(machines["b"]) == "0"
+        assert clock() - began_s >= delay_s
+        assert [await received(machines["b"]) for _ in range(4)] == ["1", "2", "3", "4"]
 
 
 def test_a_loss_of_5_percent_loses_about_so_many_frames() -> None:
-    async def play() -> None:
-        async with switched() as (switch, machines):
-            switch.set_rule(("a", "b"), Rule(loss=0.05))
-            before = switch.frames.copy()
-            got = 0
-            for _ in range(SENT):
-                passed, lost = switch.frames["passed"], switch.frames["lost"]
-                machines["a"].send(frame(address("b"), "a", "?"))
-                while (switch.frames["passed"], switch.frames["lost"]) == (passed, lost):
-                    await asyncio.sleep(0)
-                if switch.frames["passed"] > passed:
-                    assert await received(machines["b"]) == "?"
-                    got += 1
+    @with_switch
+    async def play(switch: Switch, machines: Devices) -> None:
+        switch.set_rule(("a", "b"), Rule(loss=0.05))
+        before = switch.frames.copy()
+        got = 0
+        for _ in range(SENT):
+            passed, lost = switch.frames["passed"], switch.frames["lost"]
+            machines["a"].send(frame(address("b"), "a", "?"))
+            while (switch.frames["passed"], switch.frames["lost"]) == (passed, lost):
+                await asyncio.sleep(0)
+            if switch.frames["passed"] > passed:
+                assert await received(machines["b"]) == "?"
+                got += 1
 
-            assert got == switch.frames["passed"] - before["passed"]
-            assert SENT * 0.03 < switch.frames["lost"] - before["lost"] < SENT * 0.07
-
-    asyncio.run(play())
+        assert got == switch.frames["passed"] - before["passed"]
+        assert SENT * 0.03 < switch.frames["lost"] - before["lost"] < SENT * 0.07

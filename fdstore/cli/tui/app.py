@@ -9,28 +9,26 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
-from textual.widgets import DataTable, Footer, Input, Static
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import DataTable, Footer, Input, Label, Static
 
-from fdstore.cli.colours import STATES
-from fdstore.cli.tables import format_count
-from fdstore.cli.top_rows import COLUMNS, ORDERS, RIGHT, VIEWS, Row, headline, rows_of
-from fdstore.cli.tui.content_screen import ContentScreen, DescriptorsScreen
-from fdstore.cli.tui.dialogs import Question
+from fdstore.cli.colours import STATE_STYLES
+from fdstore.cli.top import COLUMNS, ORDERS, RIGHT, VIEWS, TopRow, headline, rows_of
+from fdstore.cli.tui.content_screen import ContentScreen, DescriptorsScreen, Rows, cell
 from fdstore.cli.tui.log_screen import LogScreen
-from fdstore.cli.tui.rows import Rows, cell
+from fdstore.cli.watch import SILENT_S
 from fdstore.errors import FDStoreError
 from fdstore.lifecycle import ENDED
 from fdstore.runtime.eligibility import live_explained
 from fdstore.store.views.health_rule import level_of, summary
 from fdstore.store.views.live import LiveSnapshot
 from fdstore.text.layout import show_controls
+from fdstore.text.quantities import format_count
 
 if TYPE_CHECKING:
-    from fdstore.cli.session import Session
+    from fdstore.cli.session import CliSession
     from fdstore.client import Store
-
-SILENT_S = 3.0
-"""The time that Redis may be silent before the screen reports it."""
 
 MAX_ROWS = 1000
 """Rows of a table. Longer tables take seconds to sort."""
@@ -68,7 +66,7 @@ class TopApp(App[None]):
     ]
 
     def __init__(
-        self, store: Store, session: Session, *, ended: bool, order: str, words: str, every_s: float
+        self, store: Store, session: CliSession, *, ended: bool, order: str, words: str, every_s: float
     ) -> None:
         super().__init__(ansi_color=False)
         self.store = store
@@ -81,7 +79,7 @@ class TopApp(App[None]):
         self._every_s = every_s
         self._asked_at: float | None = None
         self._problem = ""
-        self._shown: list[Row] = []
+        self._shown: list[TopRow] = []
         self._more = 0
 
     def compose(self) -> ComposeResult:
@@ -153,13 +151,13 @@ class TopApp(App[None]):
                         is_wider = changed.cell_len > widths[name]
                         table.update_cell(row.key, name, changed, update_width=is_wider)
         else:
-            selected, place = self.selected, table.cursor_row
+            selected, row_number = self.selected, table.cursor_row
             table.clear()
             for row in rows:
                 cells = (_cell(name, each) for name, each in zip(COLUMNS[self.view], row.cells, strict=True))
                 table.add_row(*cells, key=row.key)
             keys = [row.key for row in rows]
-            table.move_cursor(row=keys.index(selected) if selected in keys else min(place, len(keys)))
+            table.move_cursor(row=keys.index(selected) if selected in keys else min(row_number, len(keys)))
         self._shown = rows
         empty = self.query_one("#empty", Static)
         table.display, empty.display = bool(rows), not rows
@@ -291,7 +289,7 @@ class TopApp(App[None]):
             if answer:
                 await self._kill(process)
 
-        self.push_screen(Question(f"Cancel {process}{also}?"), kill)
+        self.push_screen(ConfirmScreen(f"Cancel {process}{also}?"), kill)
 
     async def _kill(self, process: str) -> None:
         try:
@@ -310,6 +308,34 @@ class TopApp(App[None]):
             return cancel_and_wake(store, process).cancelled
 
 
+class ConfirmScreen(ModalScreen[bool]):
+    """A question that y answers with yes; any other key listed, with no."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "answer(True)", "Yes"),
+        Binding("n,escape,q,enter", "answer(False)", "No"),
+    ]
+    DEFAULT_CSS = """
+    ConfirmScreen { align: center middle; }
+    ConfirmScreen > Vertical { width: auto; max-width: 80%; height: auto; padding: 1 3; border: round $error;
+        background: $surface; }
+    ConfirmScreen Label { width: auto; max-width: 100%; }
+    ConfirmScreen #keys { color: $text-muted; margin-top: 1; }
+    """
+
+    def __init__(self, question: str) -> None:
+        super().__init__()
+        self._question = show_controls(question, keep="\n")
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield Label(self._question, markup=False)
+            yield Label("y: yes    n: no", markup=False, id="keys")
+
+    def action_answer(self, answer: bool) -> None:
+        self.dismiss(answer)
+
+
 def _cell(name: str, text: str) -> Text:
-    style = COLOURS.get(STATES.get(text, ""), "") if name == "STATE" else ""
+    style = COLOURS.get(STATE_STYLES.get(text, ""), "") if name == "STATE" else ""
     return cell(text, right=name in RIGHT, style=style)

@@ -12,22 +12,34 @@ from textual.containers import VerticalScroll
 from textual.screen import Screen
 from textual.widgets import DataTable, Footer, Static
 
-from fdstore.cli.tables import format_count, format_size
-from fdstore.cli.tui.rows import Rows, cell
 from fdstore.client import Process, Store
 from fdstore.errors import FDStoreError
 from fdstore.records import Descriptor
 from fdstore.store.contents.descriptors import list_page
 from fdstore.store.processes.processes import open_child
 from fdstore.text.layout import show_controls
+from fdstore.text.quantities import format_count, format_size
 
 MAX_FDS = 500
 MAX_CHARS = 100_000
 """Characters of a page that are shown; a page may be of any size."""
 
-REFRESH_S = 1.0
 COLUMNS = ("FD", "STATE", "TYPE", "SIZE", "LINES", "PAGES", "SOURCE")
 NUMBERS = frozenset({"SIZE", "LINES", "PAGES"})
+
+REFRESH_S = 1.0
+"""The time between two looks of a screen at what it shows."""
+
+
+class Rows(DataTable[Text]):
+    """A table whose rows can be looked into."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "select_cursor", "Look into")]
+
+
+def cell(text: str, *, right: bool = False, style: str = "") -> Text:
+    """Return a cell: a `Text`, since a table reads markup in a str."""
+    return Text(show_controls(text, keep=""), style=style, justify="right" if right else "left")
 
 
 class DescriptorsScreen(Screen[None]):

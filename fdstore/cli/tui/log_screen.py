@@ -13,20 +13,18 @@ from textual.screen import Screen
 from textual.widgets import Footer, RichLog, Static
 
 from fdstore.cli.log_lines import entry_lines, pending_line, total_line
-from fdstore.cli.tables import format_count
-from fdstore.cli.tui.content_screen import DescriptorsScreen
+from fdstore.cli.tui.content_screen import REFRESH_S, DescriptorsScreen
 from fdstore.errors import FDStoreError
 from fdstore.inspection.conversation import ConversationPage, conversation
 from fdstore.inspection.entries import ConversationEntry
 from fdstore.text.layout import show_controls
+from fdstore.text.quantities import format_count
 
 if TYPE_CHECKING:
     from fdstore.client import Store
 
 RECORDS = 200
 """Records of the journal that are loaded at first, and with each `o`."""
-
-REFRESH_S = 1.0
 
 
 class LogScreen(Screen[None]):

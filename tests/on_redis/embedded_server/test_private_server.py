@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import redis
 
@@ -12,7 +10,7 @@ from fdstore.local.redis_server import PrivateServer
 from tests.on_redis.embedded_server.servers import ask, setting
 
 
-def test_a_private_server_is_empty_and_leaves_nothing(redis_url: str) -> None:
+def test_a_private_server_is_empty_and_leaves_nothing(redis_url):
     with PrivateServer() as server:
         directory, pid = server.directory, server.pid
         assert server.url != redis_url
@@ -24,13 +22,13 @@ def test_a_private_server_is_empty_and_leaves_nothing(redis_url: str) -> None:
     assert server.pid is None
 
 
-def test_a_private_server_accepts_settings(binary: Path) -> None:
+def test_a_private_server_accepts_settings(binary):
     with PrivateServer({"maxmemory": "100mb", "appendonly": "yes"}, binary=binary) as server:
         assert setting(server, "maxmemory") == str(100 * 1024 * 1024)
         assert setting(server, "appendonly") == "yes"
 
 
-def test_a_private_server_keeps_port_and_logged_data_after_a_crash(binary: Path) -> None:
+def test_a_private_server_keeps_port_and_logged_data_after_a_crash(binary):
     with PrivateServer({"appendonly": "yes", "appendfsync": "always"}, port=True, binary=binary) as server:
         url = server.url
         assert url.startswith("redis://127.0.0.1:")
@@ -46,6 +44,6 @@ def test_a_private_server_keeps_port_and_logged_data_after_a_crash(binary: Path)
         assert ask(server, "GET", "page") == "text"
 
 
-def test_a_private_server_with_an_invalid_setting_reports_the_message_of_redis() -> None:
+def test_a_private_server_with_an_invalid_setting_reports_the_message_of_redis():
     with pytest.raises(StoreUnavailable, match="no-such-setting"), PrivateServer({"no-such-setting": 1}):
         pass

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from fdstore.agent.conversation import Assistant, encode_entry
 from fdstore.cli import cli
-from fdstore.cli.watch import Watch
+from fdstore.cli.watch import TreeWatcher
 from fdstore.client import Process, Store
 from fdstore.inspection.conversation import conversation
 from fdstore.store.processes import asks, journal, process_records, processes
@@ -155,7 +155,7 @@ def test_run_reports_the_progress_of_asks_in_lines_of_the_process(
     ask(store, proc, 40)
     lines: list[str] = []
 
-    with Watch(store, "triage", lines.append).kept():
+    with TreeWatcher(store, "triage", lines.append).kept():
         agents.run_all("triage")
 
     told = "\n".join(lines)
@@ -169,7 +169,7 @@ def test_a_second_lane_that_begins_after_the_first_is_no_takeover(
     proc.create("a\nb\n")
     lanes = ask(store, proc, 40)
     lines: list[str] = []
-    watch = Watch(store, "triage", lines.append)
+    watch = TreeWatcher(store, "triage", lines.append)
 
     def look_and_answer(request: Request) -> Reply:
         watch.look()

@@ -16,8 +16,8 @@ from textual.widgets import DataTable, RichLog, Static
 import fdstore
 from fdstore import optional_packages
 from fdstore.cli import cli
-from fdstore.cli.session import Session
-from fdstore.cli.top_rows import ORDERS, rows_of
+from fdstore.cli.session import CliSession
+from fdstore.cli.top import ORDERS, rows_of
 from fdstore.cli.tui import app as top_app
 from fdstore.cli.tui.app import TopApp
 from fdstore.client import Store
@@ -50,7 +50,7 @@ def screen(store: Store, use: Callable[[TopApp, Pilot[None]], Awaitable[None]], 
 
     async def run() -> None:
         with fdstore.connect(store.url, looking=True) as looking:
-            app = TopApp(looking, Session(url=store.url), **chosen)
+            app = TopApp(looking, CliSession(url=store.url), **chosen)
             async with app.run_test(size=(100, 30)) as pilot:
                 await shows(pilot, lambda: app.snapshot is not None)
                 await use(app, pilot)
@@ -212,7 +212,7 @@ def test_a_refresh_that_ends_after_the_screen_shows_nothing(store: Store) -> Non
 
     async def run() -> None:
         with fdstore.connect(store.url, looking=True) as looking:
-            app = TopApp(looking, Session(url=store.url), ended=False, order="tree", words="", every_s=60)
+            app = TopApp(looking, CliSession(url=store.url), ended=False, order="tree", words="", every_s=60)
             async with app.run_test() as pilot:
                 await shows(pilot, lambda: app.snapshot is not None)
             before = app.snapshot

@@ -10,7 +10,7 @@ import pytest
 
 import fdstore
 from fdstore.cli import watch
-from fdstore.cli.watch import Watch
+from fdstore.cli.watch import TreeWatcher
 from fdstore.client import Store
 from fdstore.local.redis_server import PrivateServer
 from fdstore.store.keys import process_keys
@@ -49,7 +49,7 @@ def test_each_model_retry_is_reported_with_its_reason_and_pause(store: Store, tm
 
     with running(store, script, tmp_path) as agents:
         agents.launch()
-        with Watch(store, "solo", lines).kept():
+        with TreeWatcher(store, "solo", lines).kept():
             agents.attempt("solo")
         ended = agents.record()
 
@@ -83,7 +83,7 @@ def test_the_reason_for_the_wait_of_a_quiet_agent_is_reported(
 
     with running(store, script, tmp_path) as agents:
         agents.launch()
-        with Watch(store, "solo", lines).kept():
+        with TreeWatcher(store, "solo", lines).kept():
             agents.attempt("solo")
 
     assert lines.came.is_set()
@@ -94,7 +94,7 @@ def test_a_lost_worker_and_its_successor_are_reported(store: Store, tmp_path: Pa
     with running(store, [], tmp_path) as agents:
         agents.launch()
         keys = process_keys("fdstore", "solo")
-        watching = Watch(store, "solo", lines)
+        watching = TreeWatcher(store, "solo", lines)
 
         store.run(leases.claim(keys, "first:1"))
         watching.look()
@@ -116,7 +116,7 @@ def test_delays_that_are_over_are_reported_once_to_a_watcher_that_comes_later(
         agents.attempt("solo", stopping=StopAfterClaim(agents, "solo"))
         agents.run_all("solo")
         lines = Lines("")
-        watching = Watch(store, "solo", lines)
+        watching = TreeWatcher(store, "solo", lines)
         watching.look()
         watching.look()
 
@@ -132,7 +132,7 @@ def test_an_outage_of_redis_is_reported_while_it_lasts_and_when_it_ends(
     lines = Lines("does not answer")
     with PrivateServer() as server, fdstore.connect(server.url) as store:
         store.process("triage")
-        with Watch(store, "triage", lines).kept():
+        with TreeWatcher(store, "triage", lines).kept():
             wait_until(lambda: bool(lines.told))
             server.kill()
             wait_until(lines.came.is_set)

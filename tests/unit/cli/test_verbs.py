@@ -17,11 +17,12 @@ from hypothesis import strategies as st
 from fdstore import cli
 from fdstore.cli import colours, found_lines, progress, session, tables, tail, words
 from fdstore.cli.processes import as_trees
-from fdstore.cli.tables import ago, duration, format_size, shorten, table, width
+from fdstore.cli.tables import shorten, table, width
 from fdstore.logs import VisibleFormatter
 from fdstore.records import ProcessRecord
 from fdstore.text import grep, search
 from fdstore.text.layout import show_controls
+from fdstore.text.quantities import ago, duration, format_size
 
 cells = st.text(max_size=12) | st.sampled_from(["漢字", "e\u0301", "\x1b[31m", "a\nb"])
 

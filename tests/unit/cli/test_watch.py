@@ -20,14 +20,14 @@ def detector_after_an_hour() -> tuple[LossDetector, float]:
     return watch, now
 
 
-def test_after_watching_without_a_gap_an_expired_lease_is_lost_immediately() -> None:
+def test_after_watching_without_a_gap_an_expired_lease_is_lost_immediately():
     watch, now = detector_after_an_hour()
 
     assert watch.look(now + SWEEP_EVERY_S) == 0
     assert watch.look(now + SWEEP_EVERY_S + GRACE_S) == 0
 
 
-def test_a_new_sweeper_grants_holders_half_a_lease() -> None:
+def test_a_new_sweeper_grants_holders_half_a_lease():
     watch = LossDetector()
 
     assert watch.look(START) == GRACE_S
@@ -36,7 +36,7 @@ def test_a_new_sweeper_grants_holders_half_a_lease() -> None:
 
 
 @pytest.mark.parametrize("gap_s", [GRACE_S + 0.1, LEASE_S, 3600, -0.1, -3600])
-def test_after_a_gap_or_a_clock_change_holders_get_half_a_lease(gap_s: float) -> None:
+def test_after_a_gap_or_a_clock_change_holders_get_half_a_lease(gap_s):
     watch, now = detector_after_an_hour()
     back = now + gap_s
 
@@ -44,7 +44,7 @@ def test_after_a_gap_or_a_clock_change_holders_get_half_a_lease(gap_s: float) ->
     assert watch.look(back + GRACE_S) == 0
 
 
-def test_a_gap_during_the_grace_period_restarts_it() -> None:
+def test_a_gap_during_the_grace_period_restarts_it():
     watch, now = detector_after_an_hour()
     back = now + 60
     assert watch.look(back) == GRACE_S
@@ -54,7 +54,7 @@ def test_a_gap_during_the_grace_period_restarts_it() -> None:
     assert watch.look(back_again) == GRACE_S
 
 
-def test_a_holder_can_renew_after_the_longest_silence_that_is_not_a_gap() -> None:
+def test_a_holder_can_renew_after_the_longest_silence_that_is_not_a_gap():
     watch, now = detector_after_an_hour()
     renewed_at = now - RENEW_EVERY_S  # at the latest, when Redis goes away at `now`
     back = now + GRACE_S
