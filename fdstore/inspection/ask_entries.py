@@ -120,4 +120,4 @@ def with_counts(
 
 
 COUNTS_PART = 10_000
-"""What the part of an entry with counts is above that of its call: no record makes as many entries."""
+"""The part of an entry with counts, less that of its call: no record makes as many entries."""

@@ -14,7 +14,7 @@ from jinja2 import Environment
 from fdstore.records import Descriptor, Record
 from fdstore.store.contents.page_windows import PageText
 from fdstore.store.contents.search_steps import SearchStep
-from fdstore.web.descriptor_data import ShownPart
+from fdstore.web.descriptor_data import ContentPart
 from fdstore.web.descriptor_page import Look, TextPart
 from fdstore.web.descriptor_query import Position
 
@@ -55,7 +55,7 @@ class DrawnStep(Record, frozen=True, kw_only=True):
     total: int
 
 
-def draw_part(templates: Environment, look: Look, shown: ShownPart) -> DrawnPart:
+def draw_part(templates: Environment, look: Look, shown: ContentPart) -> DrawnPart:
     """Return a part with its rows as HTML."""
     rows = _macros(templates)
     if shown.bytes is not None:
@@ -81,7 +81,7 @@ def draw_step(templates: Environment, look: Look, step: SearchStep) -> DrawnStep
     return DrawnStep(hits=hits, next_char=step.next_char, searched=step.searched, total=step.total)
 
 
-def rest_of_page(shown: ShownPart) -> ShownPart:
+def rest_of_page(shown: ContentPart) -> ContentPart:
     """Return what follows the position on its page: more of a page that is larger than a window."""
     text = shown.text
     if text is None:

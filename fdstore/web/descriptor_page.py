@@ -11,14 +11,13 @@ import msgspec
 from markupsafe import Markup, escape
 
 from fdstore.records import ContextLine, Descriptor, Hit, ProcessRecord, Record
+from fdstore.result_facts import Interval
 from fdstore.store.contents.page_windows import PageText
 from fdstore.store.views.usage import Holder
 from fdstore.text.media_types import IMAGE_TYPES, PDF_TYPE
 from fdstore.web.descriptor_query import PageQuery, Position, SearchQuery, marked
-from fdstore.web.descriptor_reading import Reading
-from fdstore.web.descriptor_rows import Row, Segment, rows_of, segments_of
-from fdstore.web.descriptor_url import descriptor_url
-from fdstore.web.hex_rows import BLOCK_BYTES, HexRow, hex_rows
+from fdstore.web.descriptor_rows import BLOCK_BYTES, HexRow, Segment, TextRow, hex_rows, rows_of, segments_of
+from fdstore.web.links import descriptor_url
 
 HEX_BLOCKS = 4
 """Blocks of a hex dump that one request returns."""
@@ -80,6 +79,26 @@ class Search(Record, frozen=True, kw_only=True):
         return cls(q=query.q, regex=query.regex, case=query.case, context=query.context, start=query.start)
 
 
+class JournalCall(Record, frozen=True, kw_only=True):
+    """A tool call, by the position of its result in the journal."""
+
+    tool: str
+    position: int
+
+
+class Reading(Record, frozen=True, kw_only=True):
+    """The pages of a text that an agent has read, as sorted intervals, and their number; the call whose
+    result was stored as this descriptor. `examined` of `length` journal records were looked at; 0 records:
+    the process has no conversation."""
+
+    pages: tuple[Interval, ...] = ()
+    count: int = 0
+    total: int = 0
+    made_by: JournalCall | None = None
+    examined: int = 0
+    length: int = 0
+
+
 class Sibling(Record, frozen=True, kw_only=True):
     """Another stream of the pipeline that writes this one: "output", "stderr" or "tee"."""
 
@@ -93,7 +112,7 @@ class Sibling(Record, frozen=True, kw_only=True):
 
 
 class Look(Record, frozen=True, kw_only=True):
-    """How a part of a descriptor is shown: what its rows and their links need. `position` is marked."""
+    """The look of a part of a descriptor: all that its rows and their links need. `position` is marked."""
 
     process: str
     fd: str
@@ -164,7 +183,7 @@ class Look(Record, frozen=True, kw_only=True):
 
     # --- what is shown
 
-    def rows(self, page: PageText) -> list[Row]:
+    def rows(self, page: PageText) -> list[TextRow]:
         """Return the rows of a page, with what was asked for marked."""
         asked = self.position
         range_ = (asked.first, asked.last) if asked else None

@@ -34,8 +34,7 @@ from fdstore.text.quantities import (
     precise_duration,
 )
 from fdstore.web.context_growth import line_of
-from fdstore.web.descriptor_url import fd_path
-from fdstore.web.links import LINKS
+from fdstore.web.links import LINKS, fd_path
 from fdstore.web.pane import axis_of_steps, box_of, hint_of, in_rows, moves_from, title_of
 from fdstore.web.timeline import axis_of
 

@@ -27,7 +27,7 @@ LEAST_S, LEAST_SHARE = 0.5, 0.1
 
 
 class RunFacts(Record, frozen=True, kw_only=True):
-    """What is compared of a run as a whole. `duration_s` is that of its root: until `now_s` if it has not
+    """Facts of a run that are compared. `duration_s` is that of its root: until `now_s` if it has not
     ended, None if it has not started. `states` are of all its processes that were read."""
 
     tree: str
@@ -129,7 +129,7 @@ def more_or_less(a: float, b: float, unit: Unit = "") -> str:
 
 
 class ProcessFacts(Record, frozen=True, kw_only=True):
-    """What is compared of a process."""
+    """Facts of a process that are compared."""
 
     id: str
     state: str

@@ -84,7 +84,7 @@ class RunExport:
 
     @property
     def process_count(self) -> int:
-        """How many processes are in the page."""
+        """The number of processes in the page."""
         return len(self._whole.processes)
 
     def prepare(self) -> Iterator[Operation[None]]:
@@ -177,7 +177,7 @@ class _Section:
         self._handle = ProcessHandle(process_keys(run.prefix, process.id), TreeLimits())
         self._held: list[Descriptor] = []
         self._next: int | None = 0
-        """Where the next piece of the conversation begins; None after its end."""
+        """The position at which the next piece of the conversation begins; None after its end."""
         self._day = ""
 
     def pieces(self) -> Iterator[Operation[str]]:

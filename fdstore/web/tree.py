@@ -12,7 +12,7 @@ from fdstore.store.trees.limit_usage import LimitStatus, limits_of_tree
 from fdstore.store.views.overview import recent_names_at
 from fdstore.text.quantities import format_costs
 from fdstore.web.compare import OTHERS
-from fdstore.web.page import Page, View
+from fdstore.web.page import PageRequest, WebPage
 from fdstore.web.saved import SavedHere, read_saved
 from fdstore.web.timeline import Timeline, make_timeline, with_rows
 from fdstore.web.whole_tree import WholeTree, order, states_of, whole_tree
@@ -55,14 +55,14 @@ def _rows(prefix: str, whole: WholeTree, start: int) -> Operation[list[ProcessRe
     return (yield from explained(prefix, rows))
 
 
-async def load(view: View) -> TreePage:
+async def load(request: PageRequest) -> TreePage:
     """Load a part of a tree. Raises `NotFound`, `NewerFormat`, `DamagedRecord`."""
-    store, name = view.store, view.argument("name")
-    start = view.number("from", 0, most=1_000_000)
+    store, name = request.store, request.argument("name")
+    start = request.number("from", 0, most=1_000_000)
     whole = await store.run(whole_tree(store.prefix, name))
     processes = await store.run(_rows(store.prefix, whole, start))
     in_rows = with_rows(processes)
-    tracks = await store.run(view.inspector.tracks.read(store.prefix, in_rows))
+    tracks = await store.run(request.inspector.tracks.read(store.prefix, in_rows))
     following = start + ROWS
     others, now_s = await store.run(recent_names_at(store.prefix, OTHERS))
     return TreePage(
@@ -84,4 +84,4 @@ async def load(view: View) -> TreePage:
     )
 
 
-PAGES = [Page("/tree/{name}", "tree.html", load, live_s=1.0)]
+PAGES = [WebPage("/tree/{name}", "tree.html", load, live_s=1.0)]

@@ -14,7 +14,7 @@ from fdstore.store.views.worker_registry import HEARTBEAT_S
 from fdstore.web import trees
 from fdstore.web.inspector import HEALTH_S, Inspector, Options
 from fdstore.web.live import changes
-from fdstore.web.page import View
+from fdstore.web.page import PageRequest
 from tests.on_redis.web.inspected import get
 from tests.waiting import PATIENCE_S
 
@@ -46,8 +46,8 @@ def test_a_page_that_is_shown_gets_the_strip_when_the_health_changes(
             await fdstore.aio.connect(redis_url, looking=True) as looking,
         ):
             scope = {"type": "http", "path": "/", "query_string": b"strip=another", "headers": []}
-            view = View(Request(scope), Inspector(looking, Options()))
-            async for event in changes(trees.PAGES[0], view):
+            page_request = PageRequest(Request(scope), Inspector(looking, Options()))
+            async for event in changes(trees.PAGES[0], page_request):
                 if event.startswith(b"event: strip"):
                     return event
         raise AssertionError("the stream ended")

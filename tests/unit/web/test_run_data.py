@@ -15,7 +15,7 @@ from fdstore.text.redaction import MARK, Redactor
 from fdstore.web.run_data import MAX_CHARS, PREVIEW_CHARS, PREVIEW_LINES, RunTexts
 from fdstore.web.run_links import RunLinks
 from fdstore.web.timeline import Timeline, make_timeline
-from fdstore.web.timeline_spans import Span, Track
+from fdstore.web.timeline_spans import TimelineSpan, Track
 from tests.unit.rendering import descriptor
 from tests.unit.text.test_redaction import left, letters, patterns, values
 
@@ -113,7 +113,7 @@ def test_no_text_of_a_descriptor_and_its_preview_has_a_match(descriptor, text, g
 def test_no_text_of_the_timeline_has_a_match(program, label, given):
     process = msgspec.structs.replace(ROOT, program=program)
     track = Track(process)
-    track._spans = [Span(kind="call", label=label, at=1.0, until=1.5, position=1)]
+    track._spans = [TimelineSpan(kind="call", label=label, at=1.0, until=1.5, position=1)]
 
     shown = texts(given).timeline(make_timeline([process], {"triage": track}))
 
