@@ -11,7 +11,7 @@ from fdstore.inspection.steps import Step
 from fdstore.records import Record
 from fdstore.store.clock import redis_now
 from fdstore.store.views.overview import recent_names_at
-from fdstore.web.page import PageRequest, WebPage
+from fdstore.web.page import ROWS, PageRequest, WebPage
 from fdstore.web.run_comparison import (
     FactPair,
     ProcessPair,
@@ -25,9 +25,6 @@ from fdstore.web.run_comparison import (
 )
 from fdstore.web.whole_tree import whole_tree
 from fdstore.wire.operation import Operation
-
-ROWS = 200
-"""Processes on one page."""
 
 MAX_STEPS = 300
 """Steps of each root that are aligned: the first ones."""

@@ -57,7 +57,7 @@ class ContentPart(Record, frozen=True, kw_only=True):
 
 
 class Reader:
-    """One request's view of a descriptor."""
+    """Loads what one request needs of a descriptor."""
 
     def __init__(self, store: Store, handle: ProcessHandle, fd: str) -> None:
         self.store = store
@@ -128,9 +128,9 @@ class Reader:
         at = position.first if position else 0
         first = max(0, at // BLOCK_BYTES - {"after": 0, "around": 1, "before": HEX_BLOCKS - 1}[side])
         length = HEX_BLOCKS * BLOCK_BYTES
-        view, data = await self.store.run(read_bytes(self.handle, self.fd, first * BLOCK_BYTES, length))
+        info, data = await self.store.run(read_bytes(self.handle, self.fd, first * BLOCK_BYTES, length))
         shown = HexPart(offset=first * BLOCK_BYTES, at=at, hex=data.hex())
-        return ContentPart(descriptor=view.descriptor, position=position, bytes=shown)
+        return ContentPart(descriptor=info.descriptor, position=position, bytes=shown)
 
     async def reading(self, descriptor: Descriptor) -> Reading:
         """Return what the agent of the process has read. Raises `NotFound`, `DamagedRecord`."""
@@ -154,16 +154,14 @@ class Reader:
         return tuple(name for name in names if name != self.fd)
 
     async def _first_hits(self, query: SearchQuery, descriptor: Descriptor) -> Search:
-        asked = Search.of(query)
+        found = Search.of(query)
         if descriptor.kind == "bytes":
-            return msgspec.structs.replace(asked, problem="these are bytes; only text can be searched")
+            return msgspec.structs.replace(found, problem="these are bytes; only text can be searched")
         try:
             step = await self.step(query)
         except InvalidArgument as error:
-            return msgspec.structs.replace(asked, problem=str(error))
-        return msgspec.structs.replace(
-            asked, hits=step.hits, next_char=step.next_char, searched=step.searched, total=step.total
-        )
+            return msgspec.structs.replace(found, problem=str(error))
+        return msgspec.structs.replace(found, **msgspec.structs.asdict(step))
 
 
 def _one(window: Window) -> tuple[PageText, ...]:

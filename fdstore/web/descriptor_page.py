@@ -59,14 +59,9 @@ class HexPart(Record, frozen=True, kw_only=True):
         ]
 
 
-class Search(Record, frozen=True, kw_only=True):
+class Search(SearchQuery, frozen=True, kw_only=True):
     """A search and the hits of its first step; `problem` says why there is none."""
 
-    q: str
-    regex: bool
-    case: bool
-    context: int
-    start: int
     hits: tuple[Hit, ...] = ()
     next_char: int | None = None
     searched: int = 0
@@ -76,7 +71,7 @@ class Search(Record, frozen=True, kw_only=True):
     @classmethod
     def of(cls, query: SearchQuery) -> Search:
         """Return a search that has not begun."""
-        return cls(q=query.q, regex=query.regex, case=query.case, context=query.context, start=query.start)
+        return cls(**msgspec.structs.asdict(query))
 
 
 class JournalCall(Record, frozen=True, kw_only=True):
@@ -233,10 +228,6 @@ class DescriptorPage(Look, frozen=True, kw_only=True):
     reading: Reading | None = None
     others: tuple[str, ...] = ()
     now_s: float
-
-    @property
-    def tree(self) -> str:
-        return self.process.partition(".")[0]
 
     @property
     def picture(self) -> str | None:

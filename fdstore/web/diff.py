@@ -149,10 +149,6 @@ class DiffPage(Record, frozen=True, kw_only=True):
     diff: Diff | None
     now_s: float
 
-    @property
-    def tree(self) -> str:
-        return self.process.partition(".")[0]
-
     def url(self, side: Side, line: int | None = None) -> str:
         """Return the URL of a text, or of a line of it."""
         url = descriptor_url(self.process, side.descriptor.fd, lines=line)

@@ -14,8 +14,6 @@ from fdstore.errors import InvalidArgument, quoted
 from fdstore.inspection.entries import ConversationEntry
 from fdstore.text.selection import fd_id
 
-KINDS = ("name", "ref")
-
 
 def descriptor_url(process: str, fd: str, part: str = "", **query: object) -> str:
     """Return the URL of a descriptor's page, or of a `part` of it ("download"), with this query; values
@@ -26,28 +24,12 @@ def descriptor_url(process: str, fd: str, part: str = "", **query: object) -> st
     >>> descriptor_url("triage", "name:notes/plan.md", "download")
     '/process/triage/fd/name/download?key=notes%2Fplan.md'
     """
-    segment, named = _split(fd)
-    path = f"/process/{quote(process, safe='')}/fd/{quote(segment, safe='')}"
-    if part:
-        path += f"/{part}" if not part.startswith(".") else part
+    kind, _, key = fd.partition(":")
+    segment, named = (key, {}) if kind == "fd" else (kind, {"key": key})
+    path = f"/process/{quote(process, safe='')}/fd/{quote(segment, safe='')}" + (f"/{part}" if part else "")
     values = {**named, **{name.rstrip("_"): value for name, value in query.items()}}
     text = urlencode({name: value for name, value in values.items() if value not in (None, "")})
     return f"{path}?{text}" if text else path
-
-
-def fd_path(fd: str) -> str:
-    """Return the end of the URL of a descriptor's page, after `/fd/`.
-
-    >>> fd_path("fd:3"), fd_path("name:a/b?.txt")
-    ('3', 'name?key=a%2Fb%3F.txt')
-    """
-    segment, named = _split(fd)
-    return quote(segment, safe="") + (f"?{urlencode(named)}" if named else "")
-
-
-def _split(fd: str) -> tuple[str, dict[str, str]]:
-    kind, _, key = fd.partition(":")
-    return (key, {}) if kind == "fd" else (kind, {"key": key})
 
 
 def fd_of(segment: str, key: str) -> str:
@@ -56,7 +38,7 @@ def fd_of(segment: str, key: str) -> str:
     >>> fd_of("3", ""), fd_of("name", "notes/plan.md")
     ('fd:3', 'name:notes/plan.md')
     """
-    if segment in KINDS:
+    if segment in ("name", "ref"):
         if not key:
             raise InvalidArgument("key", f"a {segment} is needed, as /fd/{segment}?key=plan.md")
         return fd_id(f"{segment}:{key}")

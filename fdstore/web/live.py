@@ -21,7 +21,7 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from fdstore.errors import FDStoreError, StoreUnavailable
 from fdstore.web.inspector import MAX_LIVE, Inspector
 from fdstore.web.page import PageRequest, WebPage
-from fdstore.web.rendering import render
+from fdstore.web.rendering import encode, render
 from fdstore.web.responses import context, strip
 
 T = TypeVar("T")
@@ -49,9 +49,7 @@ _AGES = re.compile(r' data-now="[^"]*"|data-(?:at|from)="[^"]*">[^<]*')
 
 def drawn(html: str) -> bytes:
     """Return a digest of the content of a page without the ages in it."""
-    return hashlib.sha256(
-        _AGES.sub("", html.partition("<main")[2]).encode("utf-8", "backslashreplace")
-    ).digest()
+    return hashlib.sha256(encode(_AGES.sub("", html.partition("<main")[2]))).digest()
 
 
 def event(name: str, data: object) -> bytes:

@@ -17,6 +17,9 @@ from fdstore.web.inspector import Inspector
 
 MAX_QUERY_CHARS = 1024
 
+ROWS = 200
+"""Rows of a table on one page: trees, or processes of a tree."""
+
 
 class SeeOther(Exception):
     """The page that was asked for is at `url`."""

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from fdstore.errors import InvalidArgument, NotFound, quoted
-from fdstore.inspection import ask_entries
+from fdstore.inspection.ask_entries import read_call
 from fdstore.inspection.conversation import ConversationPage, conversation, find_calls
 from fdstore.inspection.entries import ConversationEntry
 from fdstore.inspection.pending import ProcessWait
@@ -14,25 +12,22 @@ from fdstore.records import ProcessRecord, Record
 from fdstore.runtime.eligibility import explained
 from fdstore.store.clock import redis_now
 from fdstore.store.keys import process_keys
-from fdstore.store.processes import asks, process_records
+from fdstore.store.processes import process_records
 from fdstore.store.views.process_window import Children, DescriptorWindow, children_of, descriptor_window
 from fdstore.web.page import PageRequest, WebPage
 from fdstore.web.pane import choose, position_in
 from fdstore.web.pipeline import PipelineGraph, pipeline_of
+from fdstore.web.rendering import MAX_CHARS
 from fdstore.web.saved import SavedHere, read_saved
 
 RECORDS = 60
 """Journal records on one page."""
-
-MAX_CHARS = 12_000
-"""Characters of one text that are in the page; the rest is on the page of its record."""
 
 ASKS = 50
 """Asks on one page."""
 
 WHOLE_CHARS = 1_000_000
 """Characters of one text on the page of its record."""
-
 
 MAX_POSITION = 1_000_000_000
 
@@ -192,20 +187,17 @@ async def load_asks(request: PageRequest) -> AsksPage:
     store, process, call = request.store, request.argument("id"), request.query("call")
     start = request.number("from", 0, most=MAX_POSITION)
     record = await store.run(process_records.record(store.prefix, process))
-    found = await store.run(asks.list_asks(store.prefix, process))
-    which = [each for each in found if each[0] == call]
-    if not which:
+    entries, total = await store.run(read_call(store.prefix, process, call, start, ASKS, MAX_CHARS))
+    if not total:
         raise NotFound(f"an ask of call {quoted(call)} of process {process}")
-    shown = which[start : start + ASKS]
-    entries = await store.run(ask_entries.read_entries(store.prefix, process, shown, MAX_CHARS))
     return AsksPage(
         process=record,
         call=call,
-        total=len(which),
+        total=total,
         start=start,
         earlier=max(0, start - ASKS) if start else None,
-        later=start + ASKS if start + ASKS < len(which) else None,
-        entries=tuple(msgspec.structs.replace(entry, part=entry.number) for entry in entries),
+        later=start + ASKS if start + ASKS < total else None,
+        entries=tuple(entries),
         now_s=await store.run(redis_now()),
     )
 

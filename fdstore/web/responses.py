@@ -14,7 +14,7 @@ from fdstore.errors import FDStoreError, NewerFormat, OlderFormat, StoreUnavaila
 from fdstore.store.doctor.safety import Finding
 from fdstore.store.views.health_rule import level_of
 from fdstore.web.page import PageRequest, WebPage
-from fdstore.web.rendering import render
+from fdstore.web.rendering import encode, render
 
 STATUS = {
     "not_found": 404,
@@ -116,8 +116,7 @@ def as_json(data: Any, status: int = 200) -> Response:
 
 
 def html(text: str, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    # lone surrogates, which damaged records may hold, have no UTF-8
-    return Response(text.encode("utf-8", "backslashreplace"), status, headers, media_type="text/html")
+    return Response(encode(text), status, headers, media_type="text/html")
 
 
 def problem_page(request: PageRequest, problem: Problem, *, as_data: bool = False) -> Response:

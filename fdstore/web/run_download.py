@@ -9,7 +9,8 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from fdstore.web.byte_ranges import disposition
 from fdstore.web.inspector import MAX_EXPORTS, Inspector
 from fdstore.web.page import PageRequest, WebPage, route
-from fdstore.web.run_export import CSP, RunExport, encode
+from fdstore.web.rendering import encode
+from fdstore.web.run_export import CSP, RunExport
 
 
 async def download(request: PageRequest) -> Response:

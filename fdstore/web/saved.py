@@ -52,5 +52,5 @@ def read_saved(
         processes=len(processes),
         curve=saved_curve(each.growth for each in shown),
         metered=metered if rows else None,
-        unread=sum(each.length - each.next for each in shown),
+        unread=sum(each.unread for each in shown),
     )

@@ -22,25 +22,10 @@ LAYERS: tuple[SpanKind, ...] = ("unread", "processes", "queue", "answer", "call"
 """The kinds of spans in the order in which they are drawn."""
 
 STEPS_S = (
-    0.001,
-    0.01,
-    0.1,
-    0.5,
-    1,
-    2,
-    5,
-    10,
-    30,
-    60,
-    120,
-    300,
-    600,
-    1800,
-    3600,
-    7200,
-    21_600,
-    43_200,
-    86_400,
+    *(0.001, 0.01, 0.1, 0.5),
+    *(1, 2, 5, 10, 30),
+    *(60, 120, 300, 600, 1800),
+    *(3600, 7200, 21_600, 43_200, 86_400),
 )
 """Possible distances of marks on the time axis; beyond them, multiples of the last."""
 
@@ -135,7 +120,7 @@ def make_timeline(processes: Sequence[ProcessRecord], tracks: Mapping[str, Track
         )
         for process in started
     )
-    unread = sum(each.length - each.next for each in tracks.values())
+    unread = sum(each.unread for each in tracks.values())
     return Timeline(rows=rows, left_out=len(processes) - len(rows), unread=unread)
 
 

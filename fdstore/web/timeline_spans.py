@@ -139,6 +139,11 @@ class Track:
         self._last_at: float | None = None
         self._spans: list[TimelineSpan] = []
 
+    @property
+    def unread(self) -> int:
+        """The number of records that were not added yet."""
+        return self.length - self.next
+
     def add(self, records: Sequence[bytes]) -> None:
         """Add the next records."""
         for entry in self._builder.add(records, self.next):
@@ -199,14 +204,14 @@ class Track:
         last_at = self._last_at if self._last_at is not None else self.began_at
         if last_at is None:
             return
-        if self.next < self.length:
+        if self.unread:
             yield TimelineSpan(
                 kind="unread",
                 label="not read yet",
                 at=last_at,
                 until=process.ended_at if process.state in ENDED else None,
                 position=self.next,
-                count=self.length - self.next,
+                count=self.unread,
             )
             return
         if process.state == "open":  # a program runs it; its calls are not recorded

@@ -18,11 +18,9 @@ from fdstore.store.clock import redis_now
 from fdstore.store.views.finding import is_glob, matcher
 from fdstore.store.views.overview import TreeSummary, recent_names, summaries
 from fdstore.store.views.word_search import Found, exact, search
+from fdstore.text.quantities import DAY_S, HOUR_S
 from fdstore.web.links import descriptor_url
-from fdstore.web.page import PageRequest, SeeOther, WebPage
-
-ROWS = 200
-"""Trees on one page."""
+from fdstore.web.page import ROWS, PageRequest, SeeOther, WebPage
 
 EXAMINED = 500
 """Trees that one request reads, to filter or to sort them."""
@@ -37,8 +35,7 @@ STATES = ("busy", *PROCESS_MOVES)
 URGENCY = ("failed", "unreadable", "running", "waiting", "ready", "open", "cancelled", "exited")
 """The states in the order in which people should look at them."""
 
-DAY_S = 86_400.0
-RANGES = {"1h": 3600.0, "1d": DAY_S, "7d": 7 * DAY_S, "30d": 30 * DAY_S}
+RANGES = {"1h": HOUR_S, "1d": DAY_S, "7d": 7 * DAY_S, "30d": 30 * DAY_S}
 """The ages of the last use of trees that can be asked for, in seconds."""
 
 _Key = Callable[[TreeSummary, float], Any]

@@ -14,7 +14,7 @@ from fdstore.errors import InvalidArgument, NotFound
 from fdstore.lifecycle import ENDED
 from fdstore.records import TokenUsage
 from fdstore.store.processes import journal, processes
-from fdstore.web.run_data import MAX_CHARS
+from fdstore.web.rendering import MAX_CHARS
 from fdstore.web.run_export import CSP
 from tests.on_redis.web.inspected import get, inspect
 from tests.on_redis.web.journals import SHORT, answer, ask_about_parts, converse

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from fdstore.inspection.entries import ConversationEntry
 from fdstore.records import Descriptor, ProcessRecord
 from fdstore.text.redaction import MARK, Redactor
-from fdstore.web.run_data import MAX_CHARS, PREVIEW_CHARS, PREVIEW_LINES, RunTexts
+from fdstore.web.rendering import MAX_CHARS
+from fdstore.web.run_data import PREVIEW_CHARS, PREVIEW_LINES, RunTexts
 from fdstore.web.run_links import RunLinks
 from fdstore.web.timeline import Timeline, make_timeline
 from fdstore.web.timeline_spans import TimelineSpan, Track
