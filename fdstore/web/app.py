@@ -97,7 +97,7 @@ async def _http_error(request: Request, error: Exception) -> Response:
 
 def _problem_page(request: Request, problem: Problem) -> Response:
     as_data = request.url.path.endswith(".json")
-    return problem_page(PageRequest.of(request), problem, as_data=as_data)
+    return problem_page(PageRequest(request), problem, as_data=as_data)
 
 
 async def _static(request: Request) -> Response:

@@ -32,14 +32,9 @@ class SeeOther(Exception):
 class PageRequest:
     """A request for a page: the store, the arguments in the path and the query. `http` is Starlette's."""
 
-    def __init__(self, http: Request, inspector: Inspector) -> None:
+    def __init__(self, http: Request) -> None:
         self.http = http
-        self.inspector = inspector
-
-    @classmethod
-    def of(cls, http: Request) -> PageRequest:
-        """Return a request to the app that serves it."""
-        return cls(http, http.app.state.inspector)
+        self.inspector: Inspector = http.app.state.inspector
 
     @property
     def store(self) -> Store:
@@ -106,6 +101,6 @@ def route(
     """Return a route of Starlette to a function that takes a `PageRequest`."""
 
     async def endpoint(http: Request) -> Response:
-        return await respond(PageRequest.of(http))
+        return await respond(PageRequest(http))
 
     return Route(path, endpoint, methods=methods)
