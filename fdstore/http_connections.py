@@ -170,9 +170,6 @@ class Acceptor:
             self._paused.cancel()
         self._loop.remove_reader(self._listening)
 
-    async def wait_closed(self) -> None:
-        """Return at once: nothing is left to wait for."""
-
     def _listen(self) -> None:
         self._loop.add_reader(self._listening, self._accept)
 

@@ -85,7 +85,7 @@ def _print(data: bytes) -> None:
 
 def _write(store: Store, run: RunExport, write: Write, tell: Tell) -> None:
     """Write the page. Its head says how many places were redacted, so with patterns the body is first."""
-    from fdstore.web.run_export import encode
+    from fdstore.web.rendering import encode
 
     for step in run.prepare():
         store.run(step)
@@ -102,7 +102,7 @@ def _write(store: Store, run: RunExport, write: Write, tell: Tell) -> None:
 
 
 def _write_body(store: Store, run: RunExport, write: Write, tell: Tell) -> None:
-    from fdstore.web.run_export import encode
+    from fdstore.web.rendering import encode
 
     written = 0
     for piece in run.body():

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fdstore.client import Store
     from fdstore.inspection.conversation import ConversationPage
     from fdstore.inspection.entries import ConversationEntry
-    from fdstore.inspection.pending import Pending
+    from fdstore.inspection.pending import ProcessWait
 
 PAGE_RECORDS = 100
 FULL_CHARS = 10_000_000
@@ -60,7 +60,7 @@ def log(
     fdstore log triage --since 10m --json
     fdstore log triage --asks --full
     """
-    from fdstore.inspection.since import position_since
+    from fdstore.inspection.conversation import position_since
     from fdstore.store.clock import redis_now
 
     if asks and follow:
@@ -180,7 +180,7 @@ class _Printer:
                 f"`fdstore ls {page.process.id}` lists what it holds"
             )
 
-    def _print_pending(self, page: ConversationPage, pending: Pending) -> None:
+    def _print_pending(self, page: ConversationPage, pending: ProcessWait) -> None:
         from fdstore.cli.log_lines import pending_line
 
         if str(pending) == self._pending_said:

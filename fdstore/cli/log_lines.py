@@ -21,7 +21,7 @@ from fdstore.cli.colours import paint
 from fdstore.cli.tables import GAP
 from fdstore.inspection.describe_result import describe_result
 from fdstore.inspection.entries import ConversationEntry
-from fdstore.inspection.pending import Pending
+from fdstore.inspection.pending import ProcessWait
 from fdstore.records import ProcessRecord
 from fdstore.text.layout import show_controls
 from fdstore.text.quantities import format_costs, format_count, format_tokens, precise_duration
@@ -238,7 +238,7 @@ def _wrapped(text: str, room: int | None) -> Iterator[str]:
     ) or [""]
 
 
-def pending_line(pending: Pending, now: float, *, coloured: bool = False) -> str:
+def pending_line(pending: ProcessWait, now: float, *, coloured: bool = False) -> str:
     """Return the line that says what a process waits for, and for how long."""
     since = "" if pending.since is None else f", for {precise_duration(max(0.0, now - pending.since))}"
     label = paint(f"{'now':<8}", "busy") if coloured else f"{'now':<8}"

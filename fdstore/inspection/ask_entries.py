@@ -64,6 +64,17 @@ def read_entries(
     return found
 
 
+def read_call(
+    prefix: str, process: str, call: str, start: int, count: int, max_chars: int
+) -> Operation[tuple[list[ConversationEntry], int]]:
+    """Return `count` asks of a call from the `start`-th on, each with its number as `part`, and the number of
+    all. Raises `DamagedRecord`."""
+    found = yield from asks.list_asks(prefix, process)
+    which = [each for each in found if each[0] == call]
+    entries = yield from read_entries(prefix, process, which[start : start + count], max_chars)
+    return [msgspec.structs.replace(each, part=each.number) for each in entries], len(which)
+
+
 def entries_of_lane(
     prefix: str, lane: ProcessRecord, records: Sequence[bytes], first: int, max_chars: int
 ) -> Operation[list[ConversationEntry]]:
@@ -120,4 +131,4 @@ def with_counts(
 
 
 COUNTS_PART = 10_000
-"""What the part of an entry with counts is above that of its call: no record makes as many entries."""
+"""The part of an entry with counts, less that of its call: no record makes as many entries."""

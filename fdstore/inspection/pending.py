@@ -1,4 +1,4 @@
-"""The wait of a process, now. Pure: its record and its last entries in, a `Pending` out."""
+"""The wait of a process, now. Pure: its record and its last entries in, a `ProcessWait` out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fdstore.lifecycle import ENDED
 from fdstore.records import ProcessRecord, Record
 
 
-class Pending(Record, frozen=True, kw_only=True, omit_defaults=True):
+class ProcessWait(Record, frozen=True, kw_only=True, omit_defaults=True):
     """The wait of a process. `kind`: a `worker` that claims it; other `processes`; a `tool`, of which the
     first in `tools` runs and the others follow; the `commands` of a pipeline; or the `model`. `since` is in
     seconds since the epoch by Redis; `trouble` is what blocks it, such as errors of the model. `is_overdue`:
@@ -47,17 +47,17 @@ class Pending(Record, frozen=True, kw_only=True, omit_defaults=True):
 
 def what_pends(
     process: ProcessRecord, open_calls: Sequence[ConversationEntry], last_at: float | None, now: float
-) -> Pending | None:
+) -> ProcessWait | None:
     """Return what a process waits for: None if it has ended, or if a client program runs it. `open_calls` are
     the calls of its last answer without results, `last_at` is the time of its last record."""
     if process.state in ENDED or process.state == "open":
         return None
     if process.state == "ready":
-        return Pending(kind="worker", since=last_at or process.started_at)
+        return ProcessWait(kind="worker", since=last_at or process.started_at)
     if process.state == "waiting":
-        return Pending(kind="processes", since=last_at, processes=process.waiting_for)
+        return ProcessWait(kind="processes", since=last_at, processes=process.waiting_for)
     lease = process.lease_until
-    return Pending(
+    return ProcessWait(
         kind="commands" if process.kind == "pipeline" else "tool" if open_calls else "model",
         since=last_at or process.started_at,
         tools=tuple(each.tool for each in open_calls),

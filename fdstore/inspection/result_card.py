@@ -47,7 +47,7 @@ LABELS = {
     "calls": "calls",
     "seconds": "seconds of its own",
 }
-"""What a card calls the attributes of an element that it shows."""
+"""The names that a card gives to the attributes of an element."""
 
 IN_WORDS = {"fd_error": set(LABELS), "process_result": {"state", "exit_code"}, "fd_list": {"total"}}
 """Attributes that are in the words of an element already."""

@@ -6,17 +6,17 @@ A page is a function that returns its data, and a template that shows them:
     fdstore/web/workers.py                       fdstore/web/templates/workers.html
 
         class Workers(Record): ...                   {% extends "base.html" %}
-        async def load(view: View) -> Workers:       {% block content %}
-            return await view.store.run(...)         {{ page.workers }}
+        async def load(request: PageRequest):        {% block content %}
+            return await request.store.run(...)      {{ page.workers }}
         PAGES = [                                    {% endblock %}
-            Page("/workers", "workers.html", load, live_s=2.0)
+            WebPage("/workers", "workers.html", load, live_s=2.0)
         ]
 
 `app` lists the modules with pages. Each page is served three times: as HTML, as JSON (`/workers.json`:
 the same data, encoded by msgspec), and, with `live_s`, as events (`/workers.live`), which
-`static/live.js` merges into the page that is shown. `View` has the store, the arguments of the path and
-the query. A function raises the errors of the library; `app` shows them with a fitting status. A module
-may also have `ROUTES` for Starlette.
+`static/live.js` merges into the page that is shown. `PageRequest` has the store, the arguments of the
+path and the query. A function raises the errors of the library; `app` shows them with a fitting status. A
+module may also have `ROUTES`.
 
 Rules. The URL is the state of a page: forms use GET, and all pages work without JavaScript. All texts
 are hostile: templates escape them and show control characters (`rendering`); nothing is marked as safe

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import mimetypes
-from collections.abc import Awaitable, Callable
+from urllib.parse import parse_qsl
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -18,14 +18,12 @@ from fdstore.web.guard import Guard
 from fdstore.web.inspector import Inspector
 from fdstore.web.live import changes, seen, stream
 from fdstore.web.login import LOGIN_PATH, Login, leave, own_path
-from fdstore.web.page import Page, SeeOther, View, form_fields
+from fdstore.web.page import PageRequest, SeeOther, WebPage, route
 from fdstore.web.rendering import STATIC, render
 from fdstore.web.responses import Problem, as_html, as_json, context, html, problem_of, problem_page
 
 MODULES = (trees, tree, run_download, compare, process, descriptor, diff, kill, workers, health)
 """The modules with pages (`PAGES`), and with other routes (`ROUTES`)."""
-
-Endpoint = Callable[[Request], Awaitable[Response]]
 
 FOR_EVER = {"Cache-Control": "public, max-age=31536000, immutable"}
 
@@ -58,37 +56,29 @@ def make_app(inspector: Inspector) -> ASGIApp:
     return Guard(app, options.hosts, login)
 
 
-def view_of(request: Request) -> View:
-    """Return the view of a request, for routes of modules."""
-    return View(request, request.app.state.inspector)
+def _routes_of(page: WebPage) -> list[BaseRoute]:
+    async def show_html(request: PageRequest) -> Response:
+        data = await page.data(request)
+        await request.inspector.look_at_health()
+        return as_html(request, page, data, seen(data))
 
+    async def show_json(request: PageRequest) -> Response:
+        return as_json(await page.data(request))
 
-def _routes_of(page: Page) -> list[BaseRoute]:
-    async def show_html(request: Request) -> Response:
-        view = view_of(request)
-        data = await page.data(view)
-        await view.inspector.look_at_health()
-        return as_html(view, page, data, seen(data))
-
-    async def show_json(request: Request) -> Response:
-        view = view_of(request)
-        return as_json(await page.data(view))
-
-    async def show_live(request: Request) -> Response:
-        view = view_of(request)
-        return stream(view.inspector, changes(page, view))
+    async def show_live(request: PageRequest) -> Response:
+        return stream(request.inspector, changes(page, request))
 
     # the twins first: `{id}` would match `triage.json`
     return [
-        Route(f"{page.base}.json", show_json),
-        *([Route(f"{page.base}.live", show_live)] if page.live_s else []),
-        Route(page.path, show_html),
+        route(f"{page.base}.json", show_json),
+        *([route(f"{page.base}.live", show_live)] if page.live_s else []),
+        route(page.path, show_html),
     ]
 
 
 async def _library_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, FDStoreError)
-    return problem_page(view_of(request), problem_of(error), as_data=request.url.path.endswith(".json"))
+    return _problem_page(request, problem_of(error))
 
 
 async def _see_other(request: Request, error: Exception) -> Response:
@@ -101,10 +91,13 @@ async def _http_error(request: Request, error: Exception) -> Response:
     titles = {404: "Not found", 405: "Not possible"}
     messages = {404: "This address has no page.", 405: "This page is read-only."}
     status = error.status_code
-    problem = Problem(
-        status, titles.get(status, "Problem"), "not_found", messages.get(status, str(error.detail))
-    )
-    return problem_page(view_of(request), problem, as_data=request.url.path.endswith(".json"))
+    message = messages.get(status, str(error.detail))
+    return _problem_page(request, Problem(status, titles.get(status, "Problem"), "not_found", message))
+
+
+def _problem_page(request: Request, problem: Problem) -> Response:
+    as_data = request.url.path.endswith(".json")
+    return problem_page(PageRequest(request), problem, as_data=as_data)
 
 
 async def _static(request: Request) -> Response:
@@ -120,22 +113,20 @@ async def _favicon(request: Request) -> Response:
 
 
 def _login_routes(login: Login) -> list[BaseRoute]:
-    async def form(request: Request) -> Response:
-        view = view_of(request)
-        refused = False
-        if request.method == "POST":
-            fields = await form_fields(request)
-            token, path = fields.get("token", ""), fields.get("next", "")
-            if login.is_token(token.strip()):
-                return login.enter(request, path)
+    async def form(request: PageRequest) -> Response:
+        http, refused = request.http, False
+        path = http.query_params.get("next", "/")
+        if http.method == "POST":
+            fields = dict(parse_qsl((await http.body()).decode("utf-8", "replace"), max_num_fields=20))
+            path = fields.get("next", "")
+            if login.is_token(fields.get("token", "").strip()):
+                return login.enter(http, path)
             refused = True
-        else:
-            path = request.query_params.get("next", "/")
-        values = {**context(view, None, None), "next": own_path(path), "refused": refused}
-        status = 401 if refused else 200
-        return html(render(view.inspector.templates, "login.html", seen="", **values), status)
+        values = {**context(request, None, None), "next": own_path(path), "refused": refused}
+        text = render(request.inspector.templates, "login.html", seen="", **values)
+        return html(text, 401 if refused else 200)
 
-    async def out(request: Request) -> Response:
+    async def out(request: PageRequest) -> Response:
         return leave()
 
-    return [Route(LOGIN_PATH, form, methods=["GET", "POST"]), Route("/logout", out, methods=["POST"])]
+    return [route(LOGIN_PATH, form, ["GET", "POST"]), route("/logout", out, ["POST"])]

@@ -11,7 +11,7 @@ from fdstore.inspection.steps import Step
 from fdstore.records import Record
 from fdstore.store.clock import redis_now
 from fdstore.store.views.overview import recent_names_at
-from fdstore.web.page import Page, View
+from fdstore.web.page import ROWS, PageRequest, WebPage
 from fdstore.web.run_comparison import (
     FactPair,
     ProcessPair,
@@ -25,9 +25,6 @@ from fdstore.web.run_comparison import (
 )
 from fdstore.web.whole_tree import whole_tree
 from fdstore.wire.operation import Operation
-
-ROWS = 200
-"""Processes on one page."""
 
 MAX_STEPS = 300
 """Steps of each root that are aligned: the first ones."""
@@ -87,18 +84,18 @@ def _steps(prefix: str, root: str) -> Operation[tuple[list[Step], bool]]:
         start = page.next
 
 
-async def load(view: View) -> ComparePage:
+async def load(request: PageRequest) -> ComparePage:
     """Load the comparison of the trees `a` and `b`. Raises `NotFound`, `InvalidArgument`, `DamagedRecord`."""
-    store, prefix = view.store, view.prefix
-    a, b = view.query("a"), view.query("b")
-    start = view.number("from", 0, most=1_000_000)
-    compared = await _compare(view, a, b, start) if a and b else None
+    store, prefix = request.store, request.prefix
+    a, b = request.query("a"), request.query("b")
+    start = request.number("from", 0, most=1_000_000)
+    compared = await _compare(request, a, b, start) if a and b else None
     others, now_s = await store.run(recent_names_at(prefix, OTHERS))
     return ComparePage(a=a, b=b, others=tuple(others), compared=compared, now_s=now_s)
 
 
-async def _compare(view: View, a: str, b: str, start: int) -> Compared:
-    store, prefix = view.store, view.prefix
+async def _compare(request: PageRequest, a: str, b: str, start: int) -> Compared:
+    store, prefix = request.store, request.prefix
     one, other = await store.run(whole_tree(prefix, a)), await store.run(whole_tree(prefix, b))
     now_s = await store.run(redis_now())
     facts = facts_of(one, now_s), facts_of(other, now_s)
@@ -122,4 +119,4 @@ async def _compare(view: View, a: str, b: str, start: int) -> Compared:
     )
 
 
-PAGES = [Page("/compare", "compare.html", load, timeout_s=10.0)]
+PAGES = [WebPage("/compare", "compare.html", load, timeout_s=10.0)]

@@ -1,4 +1,4 @@
-"""What descriptors kept out of the context of agents, turn by turn: from the entries of their journals. Pure.
+"""Tokens that descriptors kept out of the context of agents, turn by turn, from entries of journals. Pure.
 
 Each turn sends the whole conversation again. `sent` is what the provider has counted for it; `without` is
 what it would have been if every text that was stored stood in the conversation: plus what stored texts have
@@ -45,7 +45,7 @@ class Point(Record, frozen=True):
 
 
 class SavedCurve(Record, frozen=True, kw_only=True):
-    """What some processes have sent in all their `turns`, by turn, beside what they would have sent without
+    """The tokens that some processes have `sent` in all their `turns`, and would have sent `without`
     descriptors. `kept`, `cleared` and `read` are the tokens that were kept out of their contexts, taken out
     later, and read back; `most` is the largest turn without descriptors."""
 
@@ -70,7 +70,7 @@ class SavedCurve(Record, frozen=True, kw_only=True):
 
     @property
     def is_beyond_contexts(self) -> bool:
-        """Whether a turn would not have fitted into the context of any model."""
+        """True if a turn would not have fitted into the context of any model."""
         return self.most > LARGEST_CONTEXT
 
 

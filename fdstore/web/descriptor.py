@@ -14,117 +14,151 @@ JavaScript the page shows one stored page with links to the others, and forms to
 
 from __future__ import annotations
 
-from starlette.requests import Request
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+
 from starlette.responses import Response
 from starlette.routing import Route
 
-from fdstore.errors import InvalidArgument
+from fdstore.errors import FDStoreError, InvalidArgument, StoreUnavailable
+from fdstore.records import Descriptor
 from fdstore.store.contents.page_windows import Side
+from fdstore.store.streams.completion import wait_for_change
 from fdstore.store.views.descriptor_facts import content_of
-from fdstore.web.descriptor_data import Reader
-from fdstore.web.descriptor_download import download, picture
+from fdstore.web.descriptor_data import ContentPart, Reader
+from fdstore.web.descriptor_download import send_file
 from fdstore.web.descriptor_drawn import draw_part, draw_step, rest_of_page
-from fdstore.web.descriptor_follow import follow
 from fdstore.web.descriptor_page import DescriptorPage, Look
-from fdstore.web.descriptor_query import MAX_HITS, parse_go, parse_query
-from fdstore.web.descriptor_url import fd_of
-from fdstore.web.live import stream
-from fdstore.web.page import Page, View
+from fdstore.web.descriptor_query import MAX_HITS, PageQuery, Position, parse_go, parse_query
+from fdstore.web.inspector import Inspector
+from fdstore.web.links import fd_of
+from fdstore.web.live import event, pause, stream, unless_stopping
+from fdstore.web.page import PageRequest, WebPage, route
 from fdstore.web.responses import as_json
 
 PATH = "/process/{id}/fd/{fd}"
+
+REST_S = 0.1
+"""The least time between two events of a follower."""
+
+TRY_AGAIN_S = 1.0
+"""The time between two attempts while Redis is away."""
+
+WAIT_S = 5.0
+"""The time of one wait in Redis; then a comment is sent, so that a browser that left is noticed."""
+
 SIDES: dict[str, Side] = {"after": "after", "before": "before", "around": "around"}
 
 
-async def load(view: View) -> DescriptorPage:
+async def load(request: PageRequest) -> DescriptorPage:
     """Load the page of a request."""
-    return await (await _reader(view)).page(parse_query(view.request.query_params))
+    return await (await _reader(request)).page(parse_query(request.http.query_params))
 
 
-def _view(request: Request) -> View:
-    return View(request, request.app.state.inspector)
+async def _reader(request: PageRequest) -> Reader:
+    fd = fd_of(request.argument("fd"), request.query("key"))
+    return await Reader.open(request.store, request.argument("id"), fd)
 
 
-async def _reader(view: View) -> Reader:
-    fd = fd_of(view.argument("fd"), view.query("key"))
-    return await Reader.open(view.store, view.argument("id"), fd)
+async def _window(request: PageRequest) -> Response:
+    query, reader = parse_query(request.http.query_params), await _reader(request)
+    now, _ = await reader.store.run(content_of(reader.handle, reader.fd))
+    position, is_hex = query.position, query.hex or now.kind == "bytes"
+    if query.go:
+        position = parse_go(query.go, now, is_hex=is_hex)
+    side = SIDES[request.choice("side", (*SIDES,), "after")]
+    shown = await reader.part(position, is_hex=is_hex, side=side)
+    if query.more:
+        shown = rest_of_page(shown)
+    look = Look.of(reader.process, reader.fd, query, shown.descriptor)
+    return as_json(draw_part(request.inspector.templates, look, shown))
 
 
-async def _window(request: Request) -> Response:
-    view = _view(request)
-
-    async def read() -> object:
-        query, reader = parse_query(request.query_params), await _reader(view)
-        now, _ = await reader.store.run(content_of(reader.handle, reader.fd))
-        position, is_hex = query.position, query.hex or now.kind == "bytes"
-        if query.go:
-            position = parse_go(query.go, now, is_hex=is_hex)
-        side = SIDES[view.choice("side", (*SIDES,), "after")]
-        shown = await reader.part(position, is_hex=is_hex, side=side)
-        if query.more:
-            shown = rest_of_page(shown)
-        look = Look.of(reader.process, reader.fd, query, shown.descriptor)
-        return draw_part(view.inspector.templates, look, shown)
-
-    return as_json(await view.inspector.within(5.0, read))
+async def _search(request: PageRequest) -> Response:
+    query, limit = parse_query(request.http.query_params), request.number("limit", MAX_HITS, 1, MAX_HITS)
+    if query.search is None:
+        raise InvalidArgument("q", "a text to search for is needed")
+    reader = await _reader(request)
+    now, _ = await reader.store.run(content_of(reader.handle, reader.fd))
+    look = Look.of(reader.process, reader.fd, query, now)
+    return as_json(draw_step(request.inspector.templates, look, await reader.step(query.search, limit)))
 
 
-async def _search(request: Request) -> Response:
-    view = _view(request)
-
-    async def step() -> object:
-        query, limit = parse_query(request.query_params), view.number("limit", MAX_HITS, 1, MAX_HITS)
-        if query.search is None:
-            raise InvalidArgument("q", "a text to search for is needed")
-        reader = await _reader(view)
-        now, _ = await reader.store.run(content_of(reader.handle, reader.fd))
-        look = Look.of(reader.process, reader.fd, query, now)
-        return draw_step(view.inspector.templates, look, await reader.step(query.search, limit))
-
-    return as_json(await view.inspector.within(10.0, step))
+async def _reading(request: PageRequest) -> Response:
+    reader = await _reader(request)
+    now, _ = await reader.store.run(content_of(reader.handle, reader.fd))
+    return as_json(await reader.reading(now))
 
 
-async def _reading(request: Request) -> Response:
-    view = _view(request)
+async def follow(inspector: Inspector, reader: Reader, query: PageQuery) -> AsyncIterator[bytes]:
+    """Yield `part` events with the end of the stream, shown as `query` says, whenever it has changed,
+    `outage` while Redis is away; after its end `end`, for another error `gone`."""
+    seen: Descriptor | None = None
+    yield b"retry: 1000\n\n"
+    while not inspector.stopping.is_set():
+        try:
+            change = reader.store.run(wait_for_change(reader.handle, reader.fd, seen, WAIT_S))
+            found = await unless_stopping(inspector, change)
+            if found is None:
+                return
+            if found == seen:
+                yield b": still here\n\n"
+                continue
+            began = time.monotonic()
+            part = await _end_of(reader, found)
+            look = Look.of(reader.process, reader.fd, query, part.descriptor)
+            drawn = draw_part(inspector.templates, look, part)
+        except StoreUnavailable as error:
+            yield event("outage", str(error))
+            seen = None
+            await pause(inspector, TRY_AGAIN_S)
+            continue
+        except FDStoreError as error:
+            yield event("gone", str(error))
+            return
+        seen = found
+        yield event("part", drawn)
+        if found.state != "open":
+            yield event("end", found)
+            return
+        await pause(inspector, max(0.0, REST_S - (time.monotonic() - began)))
 
-    async def read() -> object:
-        reader = await _reader(view)
-        now, _ = await reader.store.run(content_of(reader.handle, reader.fd))
-        return await reader.reading(now)
 
-    return as_json(await view.inspector.within(10.0, read))
-
-
-async def _follow(request: Request) -> Response:
-    view = _view(request)
-    reader = await view.inspector.within(5.0, lambda: _reader(view))
-    return stream(view.inspector, follow(view.inspector, reader, parse_query(request.query_params)))
+async def _end_of(reader: Reader, descriptor: Descriptor) -> ContentPart:
+    """Return the last pages of a content."""
+    if descriptor.kind == "bytes":
+        return await reader.part(
+            Position("offset", max(0, descriptor.bytes - 1), descriptor.bytes), is_hex=True, side="before"
+        )
+    return await reader.part(Position("page", descriptor.pages, descriptor.pages), side="before")
 
 
-async def _download(request: Request) -> Response:
-    view = _view(request)
-    return await _send(view, as_picture=False)
+async def _follow(request: PageRequest) -> Response:
+    events = follow(request.inspector, await _reader(request), parse_query(request.http.query_params))
+    return stream(request.inspector, events)
 
 
-async def _picture(request: Request) -> Response:
-    view = _view(request)
-    return await _send(view, as_picture=True)
+async def _download(request: PageRequest) -> Response:
+    return await send_file(request.http, await _reader(request), as_picture=False)
 
 
-async def _send(view: View, *, as_picture: bool) -> Response:
-    async def begin() -> Response:
-        return await (picture if as_picture else download)(view.request, await _reader(view))
-
-    found: Response = await view.inspector.within(10.0, begin)
-    return found
+async def _picture(request: PageRequest) -> Response:
+    return await send_file(request.http, await _reader(request), as_picture=True)
 
 
-PAGES = [Page(PATH, "descriptor.html", load)]
+def _route(part: str, seconds: float, respond: Callable[[PageRequest], Awaitable[Response]]) -> Route:
+    """Return the route of a part of the page, whose response is given up after `seconds`."""
+    return route(
+        f"{PATH}/{part}", lambda request: request.inspector.within(seconds, lambda: respond(request))
+    )
+
+
+PAGES = [WebPage(PATH, "descriptor.html", load)]
 ROUTES = [
-    Route(f"{PATH}/window.json", _window),
-    Route(f"{PATH}/search.json", _search),
-    Route(f"{PATH}/reading.json", _reading),
-    Route(f"{PATH}/follow.live", _follow),
-    Route(f"{PATH}/download", _download),
-    Route(f"{PATH}/picture", _picture),
+    _route("window.json", 5.0, _window),
+    _route("search.json", 10.0, _search),
+    _route("reading.json", 10.0, _reading),
+    _route("follow.live", 5.0, _follow),
+    _route("download", 10.0, _download),
+    _route("picture", 10.0, _picture),
 ]

@@ -6,26 +6,48 @@ of the content.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from contextlib import suppress
+
 import msgspec
 
 from fdstore.client._async.store import Store
-from fdstore.errors import InvalidArgument
+from fdstore.errors import InvalidArgument, NotFound, PositionOutOfRange, StoreLostData
+from fdstore.inspection.conversation import conversation
+from fdstore.inspection.entries import ConversationEntry
 from fdstore.records import Descriptor, Record
+from fdstore.result_facts import Interval
+from fdstore.results.coverage import ReadParts, count_in, coverage, merge
 from fdstore.store.contents.byte_reading import read_bytes
+from fdstore.store.contents.locating import pages_of_chars
 from fdstore.store.contents.page_windows import PageText, PageWindow, Side, read_window
 from fdstore.store.contents.search_steps import SearchStep, search_step
+from fdstore.store.keys import AT_ONCE
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes.processes import open_child
 from fdstore.store.views.descriptor_facts import DescriptorFacts, descriptor_facts
 from fdstore.store.views.process_window import descriptor_names
 from fdstore.text.selection import Part
-from fdstore.web.descriptor_page import HEX_BLOCKS, DescriptorPage, HexPart, Search, Sibling, TextPart
+from fdstore.web.descriptor_page import (
+    HEX_BLOCKS,
+    DescriptorPage,
+    HexPart,
+    JournalCall,
+    Reading,
+    Search,
+    Sibling,
+    TextPart,
+)
 from fdstore.web.descriptor_query import MAX_HITS, PageQuery, Position, SearchQuery, parse_go
-from fdstore.web.descriptor_reading import Reading, reading
-from fdstore.web.hex_rows import BLOCK_BYTES
+from fdstore.web.descriptor_rows import BLOCK_BYTES
+from fdstore.wire.operation import Operation
+
+MAX_RECORDS = 2000
+MAX_PARTS = 100
+"""Parts read by characters that are located; more count as not read."""
 
 
-class ShownPart(Record, frozen=True, kw_only=True):
+class ContentPart(Record, frozen=True, kw_only=True):
     """A part of a content, for scripts that scroll: as in `DescriptorPage`."""
 
     descriptor: Descriptor
@@ -35,7 +57,7 @@ class ShownPart(Record, frozen=True, kw_only=True):
 
 
 class Reader:
-    """One request's view of a descriptor."""
+    """Loads what one request needs of a descriptor."""
 
     def __init__(self, store: Store, handle: ProcessHandle, fd: str) -> None:
         self.store = store
@@ -86,7 +108,7 @@ class Reader:
 
     async def part(
         self, position: Position | None, *, is_hex: bool = False, side: Side | None = None
-    ) -> ShownPart:
+    ) -> ContentPart:
         """Return the part at a position, page 1 for None: one page, or with `side` a window. Raises as
         `page`."""
         if is_hex:
@@ -98,17 +120,17 @@ class Reader:
         window = await self.store.run(read_window(self.handle, self.fd, part, side or "after"))
         pages = window.pages if side else _one(window)
         text = TextPart(page=window.page, line=window.line, char=window.char, pages=pages)
-        return ShownPart(descriptor=window.descriptor, position=position, text=text)
+        return ContentPart(descriptor=window.descriptor, position=position, text=text)
 
-    async def _bytes(self, position: Position | None, side: Side) -> ShownPart:
+    async def _bytes(self, position: Position | None, side: Side) -> ContentPart:
         if position is not None and position.unit != "offset":
             raise InvalidArgument(position.unit, "bytes have offsets, not pages, lines or characters")
         at = position.first if position else 0
         first = max(0, at // BLOCK_BYTES - {"after": 0, "around": 1, "before": HEX_BLOCKS - 1}[side])
         length = HEX_BLOCKS * BLOCK_BYTES
-        view, data = await self.store.run(read_bytes(self.handle, self.fd, first * BLOCK_BYTES, length))
+        info, data = await self.store.run(read_bytes(self.handle, self.fd, first * BLOCK_BYTES, length))
         shown = HexPart(offset=first * BLOCK_BYTES, at=at, hex=data.hex())
-        return ShownPart(descriptor=view.descriptor, position=position, bytes=shown)
+        return ContentPart(descriptor=info.descriptor, position=position, bytes=shown)
 
     async def reading(self, descriptor: Descriptor) -> Reading:
         """Return what the agent of the process has read. Raises `NotFound`, `DamagedRecord`."""
@@ -132,16 +154,14 @@ class Reader:
         return tuple(name for name in names if name != self.fd)
 
     async def _first_hits(self, query: SearchQuery, descriptor: Descriptor) -> Search:
-        asked = Search.of(query)
+        found = Search.of(query)
         if descriptor.kind == "bytes":
-            return msgspec.structs.replace(asked, problem="these are bytes; only text can be searched")
+            return msgspec.structs.replace(found, problem="these are bytes; only text can be searched")
         try:
             step = await self.step(query)
         except InvalidArgument as error:
-            return msgspec.structs.replace(asked, problem=str(error))
-        return msgspec.structs.replace(
-            asked, hits=step.hits, next_char=step.next_char, searched=step.searched, total=step.total
-        )
+            return msgspec.structs.replace(found, problem=str(error))
+        return msgspec.structs.replace(found, **msgspec.structs.asdict(step))
 
 
 def _one(window: PageWindow) -> tuple[PageText, ...]:
@@ -161,3 +181,46 @@ def _siblings(facts: DescriptorFacts) -> tuple[str | None, tuple[Sibling, ...]]:
     named = dict(zip(producer.outputs, roles, strict=False))
     of = producer.parent or producer.id
     return named[own], tuple(Sibling(role=role, process=of, fd=fd) for fd, role in named.items() if fd != own)
+
+
+def reading(handle: ProcessHandle, descriptor: Descriptor) -> Operation[Reading]:
+    """Return what the agent of a process has read of a descriptor. Some round trips for each 25 records.
+    Raises `NotFound`, `DamagedRecord`."""
+    entries: list[ConversationEntry] = []
+    prefix, start, examined, length = handle.keys.tree.prefix, -MAX_RECORDS, 0, 0
+    while examined < MAX_RECORDS:
+        found = yield from conversation(prefix, handle.id, start, AT_ONCE, max_chars=0)
+        entries += [each for each in found.entries if each.kind == "result" and not each.is_error]
+        examined, length = examined + found.next - found.start, found.length
+        if found.next >= length or found.next <= max(start, 0):
+            break
+        start = found.next
+    parts = coverage(each.facts for each in entries).get(descriptor.fd, ReadParts())
+    pages = yield from _pages(handle, descriptor, parts)
+    return Reading(
+        pages=pages,
+        count=count_in(pages, descriptor.pages),
+        total=descriptor.pages,
+        made_by=_made_by(entries, descriptor.fd),
+        examined=examined,
+        length=length,
+    )
+
+
+def _made_by(entries: Iterable[ConversationEntry], fd: str) -> JournalCall | None:
+    """Return the first call whose result was stored as this descriptor."""
+    for each in entries:
+        if any(stored.fd == fd for stored in each.facts.stored):
+            return JournalCall(tool=each.tool, position=each.position)
+    return None
+
+
+def _pages(
+    handle: ProcessHandle, descriptor: Descriptor, parts: ReadParts
+) -> Operation[tuple[Interval, ...]]:
+    pages = parts.pages
+    if descriptor.kind == "text":
+        for first, last in parts.chars[:MAX_PARTS]:
+            with suppress(NotFound, PositionOutOfRange, StoreLostData):  # closed or damaged meanwhile
+                pages = merge((*pages, (yield from pages_of_chars(handle, descriptor.fd, first, last))))
+    return tuple((first, min(last, descriptor.pages)) for first, last in pages if first <= descriptor.pages)

@@ -7,14 +7,13 @@ What a content says of itself is not trusted. Text is sent as text/plain, everyt
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from fdstore.store.contents.byte_reading import ByteSource
 from fdstore.store.views.descriptor_facts import content_of
-from fdstore.text.media_types import BYTES_TYPE, IMAGE_TYPES, PDF_TYPE, SIGNATURE_BYTES, type_of_bytes
+from fdstore.text.media_types import BYTES_TYPE, PDF_TYPE, SIGNATURE_BYTES, type_of_bytes
 from fdstore.web.byte_ranges import ByteRange, Unsatisfiable, disposition, file_name, parse_range
 from fdstore.web.descriptor_data import Reader
 
@@ -36,56 +35,41 @@ EXTENSIONS = {
 }
 
 
-class Sending(NamedTuple):
-    """The download of a content: its size, the value that changes with the content, and the headers."""
-
-    size: int
-    tag: str
-    headers: dict[str, str]
-
-
-async def download(request: Request, reader: Reader) -> Response:
-    """Return the whole content, or the range that is asked for, as a file to be saved. A stream is sent up
-    to its present end."""
-    descriptor, tag = await reader.store.run(content_of(reader.handle, reader.fd))
-    kind = "text/plain; charset=utf-8" if descriptor.kind == "text" else BYTES_TYPE
-    extension = ".txt" if descriptor.kind == "text" else EXTENSIONS.get(descriptor.media_type, ".bin")
+async def send_file(request: Request, reader: Reader, *, as_picture: bool) -> Response:
+    """Return the whole content, or the range that is asked for: as a file to be saved, a stream up to its
+    present end; or as a picture or a PDF to be shown, and 415 for anything else, whatever its media type
+    says."""
+    descriptor, version = await reader.store.run(content_of(reader.handle, reader.fd))
+    is_text, size = descriptor.kind == "text", descriptor.bytes
+    kind = "text/plain; charset=utf-8" if is_text else BYTES_TYPE
+    extension = ".txt" if is_text else EXTENSIONS.get(descriptor.media_type, ".bin")
+    if as_picture:
+        source = ByteSource(reader.handle, reader.fd)
+        found = type_of_bytes(b"" if is_text else await reader.store.run(source.read(0, SIGNATURE_BYTES)))
+        if found not in EXTENSIONS:
+            return PlainTextResponse("This is no picture that is shown here; download it.\n", 415)
+        kind, extension = found, EXTENSIONS[found]
     name = file_name(reader.handle.id, reader.fd, descriptor.source, extension)
-    headers = {**SAFE, "Content-Type": kind, "Content-Disposition": disposition("attachment", name)}
-    return _send(request, reader, Sending(descriptor.bytes, tag, headers))
-
-
-async def picture(request: Request, reader: Reader) -> Response:
-    """Return a picture or a PDF to be shown; 415 for anything else, whatever its media type says."""
-    descriptor, tag = await reader.store.run(content_of(reader.handle, reader.fd))
-    source = ByteSource(reader.handle, reader.fd)
-    head = await reader.store.run(source.read(0, SIGNATURE_BYTES)) if descriptor.kind == "bytes" else b""
-    kind = type_of_bytes(head)
-    if kind not in (*IMAGE_TYPES, PDF_TYPE):
-        return PlainTextResponse("This is no picture that is shown here; download it.\n", 415)
-    name = file_name(reader.handle.id, reader.fd, descriptor.source, EXTENSIONS[kind])
-    headers = {**SAFE, "Content-Type": kind, "Content-Disposition": disposition("inline", name)}
-    return _send(request, reader, Sending(descriptor.bytes, tag, headers))
-
-
-def _send(request: Request, reader: Reader, sending: Sending) -> Response:
-    tag = f'"{sending.tag}-{sending.size}"'
-    headers = {**sending.headers, "ETag": tag}
+    tag = f'"{version}-{size}"'
+    headers = {
+        **SAFE,
+        "Content-Type": kind,
+        "Content-Disposition": disposition("inline" if as_picture else "attachment", name),
+        "ETag": tag,
+    }
     if request.headers.get("if-none-match") == tag:
         return Response(status_code=304, headers=headers)
-    wanted = request.headers.get("range")
-    if request.headers.get("if-range", tag) != tag:
-        wanted = None
+    wanted = request.headers.get("range") if request.headers.get("if-range", tag) == tag else None
     try:
-        part = parse_range(wanted, sending.size)
+        part = parse_range(wanted, size)
     except Unsatisfiable:
         return PlainTextResponse(
-            "No byte of it is in this range.\n", 416, {**SAFE, "Content-Range": f"bytes */{sending.size}"}
+            "No byte of it is in this range.\n", 416, {**SAFE, "Content-Range": f"bytes */{size}"}
         )
-    sent = part or ByteRange(0, sending.size - 1)
+    sent = part or ByteRange(0, size - 1)
     headers["Content-Length"] = str(sent.last - sent.first + 1)
     if part:
-        headers["Content-Range"] = f"bytes {part.first}-{part.last}/{sending.size}"
+        headers["Content-Range"] = f"bytes {part.first}-{part.last}/{size}"
     status = 206 if part else 200
     if request.method == "HEAD":
         return Response(status_code=status, headers=headers)

@@ -11,77 +11,40 @@ from typing import Any
 import msgspec
 from jinja2 import Environment
 
-from fdstore.records import Descriptor, Record
 from fdstore.store.contents.page_windows import PageText
 from fdstore.store.contents.search_steps import SearchStep
-from fdstore.web.descriptor_data import ShownPart
+from fdstore.web.descriptor_data import ContentPart
 from fdstore.web.descriptor_page import Look, TextPart
-from fdstore.web.descriptor_query import Position
 
 
-class DrawnPage(Record, frozen=True):
-    """A page of a text, or a block of bytes: its number and its rows."""
-
-    page: int
-    html: str
-
-
-class DrawnPart(Record, frozen=True, kw_only=True):
-    """A part of a content. `page`, `line` and `at` (an offset) are where it was asked for."""
-
-    descriptor: Descriptor
-    position: Position | None
-    items: list[DrawnPage]
-    page: int | None = None
-    line: int | None = None
-    at: int | None = None
-
-
-class DrawnHit(Record, frozen=True, kw_only=True):
-    """A hit, as in `Hit`, and its item of the list."""
-
-    line: int
-    chars: str
-    line_start: int
-    html: str
-
-
-class DrawnStep(Record, frozen=True, kw_only=True):
-    """A step of a search, as in `SearchStep`."""
-
-    hits: list[DrawnHit]
-    next_char: int | None
-    searched: int
-    total: int
-
-
-def draw_part(templates: Environment, look: Look, shown: ShownPart) -> DrawnPart:
-    """Return a part with its rows as HTML."""
+def draw_part(templates: Environment, look: Look, shown: ContentPart) -> dict[str, Any]:
+    """Return a part for a script: its `items`, each a `page` of a text, or a block of bytes, and its rows as
+    `html`; `page` and `line`, or `at` (an offset), are where it was asked for."""
     rows = _macros(templates)
+    found: dict[str, Any] = {"descriptor": shown.descriptor, "position": shown.position}
+    found |= {"page": None, "line": None, "at": None}
     if shown.bytes is not None:
-        items = [DrawnPage(block.page, str(rows.bytes(look, block))) for block in shown.bytes.blocks]
-        return DrawnPart(descriptor=shown.descriptor, position=shown.position, items=items, at=shown.bytes.at)
-    text = shown.text or TextPart(page=1, line=1, char=1, pages=())
-    return DrawnPart(
-        descriptor=shown.descriptor,
-        position=shown.position,
-        items=[DrawnPage(page.page, str(rows.text(look, page))) for page in text.pages],
-        page=text.page,
-        line=text.line,
-    )
+        items = [(block.page, rows.bytes(look, block)) for block in shown.bytes.blocks]
+        found["at"] = shown.bytes.at
+    else:
+        text = shown.text or TextPart(page=1, line=1, char=1, pages=())
+        items = [(page.page, rows.text(look, page)) for page in text.pages]
+        found |= {"page": text.page, "line": text.line}
+    return found | {"items": [{"page": page, "html": str(html)} for page, html in items]}
 
 
-def draw_step(templates: Environment, look: Look, step: SearchStep) -> DrawnStep:
-    """Return the hits of a step as items of a list."""
+def draw_step(templates: Environment, look: Look, step: SearchStep) -> dict[str, Any]:
+    """Return a step of a search for a script, as in `SearchStep`: its hits have their items of the list as
+    `html`."""
     rows = _macros(templates)
     hits = [
-        DrawnHit(line=hit.line, chars=hit.chars, line_start=hit.line_start, html=str(rows.hit(look, hit)))
+        {"line": hit.line, "chars": hit.chars, "line_start": hit.line_start, "html": str(rows.hit(look, hit))}
         for hit in step.hits
     ]
-    return DrawnStep(hits=hits, next_char=step.next_char, searched=step.searched, total=step.total)
+    return msgspec.structs.asdict(step) | {"hits": hits}
 
 
-def rest_of_page(shown: ShownPart) -> ShownPart:
+def rest_of_page(shown: ContentPart) -> ContentPart:
     """Return what follows the position on its page: more of a page that is larger than a window."""
     text = shown.text
     if text is None:

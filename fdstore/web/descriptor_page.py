@@ -11,14 +11,13 @@ import msgspec
 from markupsafe import Markup, escape
 
 from fdstore.records import ContextLine, Descriptor, Hit, ProcessRecord, Record
+from fdstore.result_facts import Interval
 from fdstore.store.contents.page_windows import PageText
 from fdstore.store.views.usage import Holder
 from fdstore.text.media_types import IMAGE_TYPES, PDF_TYPE
 from fdstore.web.descriptor_query import PageQuery, Position, SearchQuery, marked
-from fdstore.web.descriptor_reading import Reading
-from fdstore.web.descriptor_rows import Row, Segment, rows_of, segments_of
-from fdstore.web.descriptor_url import descriptor_url
-from fdstore.web.hex_rows import BLOCK_BYTES, HexRow, hex_rows
+from fdstore.web.descriptor_rows import BLOCK_BYTES, HexRow, Segment, TextRow, hex_rows, rows_of, segments_of
+from fdstore.web.links import descriptor_url
 
 HEX_BLOCKS = 4
 """Blocks of a hex dump that one request returns."""
@@ -60,14 +59,9 @@ class HexPart(Record, frozen=True, kw_only=True):
         ]
 
 
-class Search(Record, frozen=True, kw_only=True):
+class Search(SearchQuery, frozen=True, kw_only=True):
     """A search and the hits of its first step; `problem` says why there is none."""
 
-    q: str
-    regex: bool
-    case: bool
-    context: int
-    start: int
     hits: tuple[Hit, ...] = ()
     next_char: int | None = None
     searched: int = 0
@@ -77,7 +71,27 @@ class Search(Record, frozen=True, kw_only=True):
     @classmethod
     def of(cls, query: SearchQuery) -> Search:
         """Return a search that has not begun."""
-        return cls(q=query.q, regex=query.regex, case=query.case, context=query.context, start=query.start)
+        return cls(**msgspec.structs.asdict(query))
+
+
+class JournalCall(Record, frozen=True, kw_only=True):
+    """A tool call, by the position of its result in the journal."""
+
+    tool: str
+    position: int
+
+
+class Reading(Record, frozen=True, kw_only=True):
+    """The pages of a text that an agent has read, as sorted intervals, and their number; the call whose
+    result was stored as this descriptor. `examined` of `length` journal records were looked at; 0 records:
+    the process has no conversation."""
+
+    pages: tuple[Interval, ...] = ()
+    count: int = 0
+    total: int = 0
+    made_by: JournalCall | None = None
+    examined: int = 0
+    length: int = 0
 
 
 class Sibling(Record, frozen=True, kw_only=True):
@@ -93,7 +107,7 @@ class Sibling(Record, frozen=True, kw_only=True):
 
 
 class Look(Record, frozen=True, kw_only=True):
-    """How a part of a descriptor is shown: what its rows and their links need. `position` is marked."""
+    """The look of a part of a descriptor: all that its rows and their links need. `position` is marked."""
 
     process: str
     fd: str
@@ -164,7 +178,7 @@ class Look(Record, frozen=True, kw_only=True):
 
     # --- what is shown
 
-    def rows(self, page: PageText) -> list[Row]:
+    def rows(self, page: PageText) -> list[TextRow]:
         """Return the rows of a page, with what was asked for marked."""
         asked = self.position
         range_ = (asked.first, asked.last) if asked else None
@@ -214,10 +228,6 @@ class DescriptorPage(Look, frozen=True, kw_only=True):
     reading: Reading | None = None
     others: tuple[str, ...] = ()
     now_s: float
-
-    @property
-    def tree(self) -> str:
-        return self.process.partition(".")[0]
 
     @property
     def picture(self) -> str | None:

@@ -89,7 +89,7 @@ def parse_query(values: Mapping[str, str]) -> PageQuery:
     return PageQuery(
         position=_position(named[0], values[named[0]]) if named else None,
         go=values.get("go", "").strip() or None,
-        search=parse_search(values),
+        search=_search(values),
         wrap=_is_on(values, "wrap", default=True),
         raw=_is_on(values, "raw"),
         hex=values.get("view") == "hex",
@@ -109,14 +109,26 @@ def _position(name: str, value: str) -> Position:
     found = _RANGE.fullmatch(value.strip())
     if found is None:
         raise InvalidArgument(name, f"{quoted(value)} is not a position; write {name}=120 or {name}=120-130")
-    return check_position(name, unit, int(found[1]), int(found[2] or found[1]))
-
-
-def check_position(name: str, unit: Unit, first: int, last: int) -> Position:
-    """Return a valid position. Raises `InvalidArgument`."""
+    first, last = int(found[1]), int(found[2] or found[1])
     if not (0 if unit == "offset" else 1) <= first <= last <= MAX_INTEGER:
         raise InvalidArgument(name, f"{first}-{last} is not a range; positions run upwards from 1")
     return Position(unit, first, last)
+
+
+def _search(values: Mapping[str, str]) -> SearchQuery | None:
+    if not values.get("q"):
+        return None
+    context, start = values.get("context", "0") or "0", values.get("from", "1") or "1"
+    for name, value in (("context", context), ("from", start)):
+        if not re.fullmatch("[0-9]{1,16}", value):
+            raise InvalidArgument(name, f"a whole number is needed, not {quoted(value)}")
+    return SearchQuery(
+        q=values["q"],
+        regex=_is_on(values, "re"),
+        case=_is_on(values, "case"),
+        context=min(int(context), MAX_CONTEXT),
+        start=max(1, min(int(start), MAX_INTEGER)),
+    )
 
 
 def parse_go(text: str, descriptor: Descriptor, *, is_hex: bool = False) -> Position:
@@ -168,20 +180,3 @@ def _number(text: str) -> int:
     if text.startswith("0x"):
         return int(text, 16)
     return min(int(re.sub("[,_ ]", "", text)), MAX_INTEGER)
-
-
-def parse_search(values: Mapping[str, str]) -> SearchQuery | None:
-    """Return the search of a query, or None. Raises `InvalidArgument`."""
-    if not values.get("q"):
-        return None
-    context, start = values.get("context", "0") or "0", values.get("from", "1") or "1"
-    for name, value in (("context", context), ("from", start)):
-        if not re.fullmatch("[0-9]{1,16}", value):
-            raise InvalidArgument(name, f"a whole number is needed, not {quoted(value)}")
-    return SearchQuery(
-        q=values["q"],
-        regex=_is_on(values, "re"),
-        case=_is_on(values, "case"),
-        context=min(int(context), MAX_CONTEXT),
-        start=max(1, min(int(start), MAX_INTEGER)),
-    )

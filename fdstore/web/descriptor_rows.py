@@ -39,7 +39,7 @@ class Segment(Record, frozen=True):
         return Markup(str(escape(self.text)).replace("\r", "&#13;"))
 
 
-class Row(Record, frozen=True):
+class TextRow(Record, frozen=True):
     """One line of a page. `number` is None for the rest of a line that began on an earlier page. `on`: it is
     among the lines that were asked for."""
 
@@ -58,7 +58,7 @@ def rows_of(
     lines: tuple[int, int] | None = None,
     chars: tuple[int, int] | None = None,
     raw: bool = False,
-) -> list[Row]:
+) -> list[TextRow]:
     r"""Return the rows of a part of a text that begins at these 1-based positions. `lines` and `chars` are
     the ranges to mark. With `raw`, characters stay as they are.
 
@@ -73,7 +73,7 @@ def rows_of(
         line = first_line + i
         on = lines is not None and lines[0] <= line <= lines[1]
         found = tuple(_marked(piece, char, chars, raw=raw))
-        rows.append(Row(None if continued and i == 0 else line, line, found, on))
+        rows.append(TextRow(None if continued and i == 0 else line, line, found, on))
         char += len(piece) + 1
     return rows
 
@@ -131,3 +131,37 @@ def visible_text(text: str) -> str:
     'aLFbU+202E'
     """
     return "".join(map(visible, text))
+
+
+ROW_BYTES = 16
+
+BLOCK_BYTES = 4096
+"""Bytes of one block of a dump: what a page is of a text."""
+
+
+class HexRow(Record, frozen=True):
+    """One row: the offset of its first byte, the bytes in hexadecimal, and as characters."""
+
+    offset: int
+    hex: str
+    ascii: str
+
+
+def hex_rows(data: bytes, offset: int = 0) -> list[HexRow]:
+    """Return the rows of `data`, whose first byte has this offset.
+
+    >>> hex_rows(b"one\\n", 32)
+    [HexRow(offset=32, hex='6f 6e 65 0a  ', ascii='one.')]
+    """
+    return [
+        HexRow(offset + i, _pairs(data[i : i + ROW_BYTES]), _printable(data[i : i + ROW_BYTES]))
+        for i in range(0, len(data), ROW_BYTES)
+    ]
+
+
+def _pairs(row: bytes) -> str:
+    return f"{row[:8].hex(' ')}  {row[8:].hex(' ')}"
+
+
+def _printable(data: bytes) -> str:
+    return "".join(chr(byte) if 0x20 <= byte < 0x7F else "." for byte in data)

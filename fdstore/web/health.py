@@ -11,13 +11,13 @@ from fdstore.store.trees.ceilings import written
 from fdstore.store.views.health import beside, health_facts
 from fdstore.store.views.health_rule import judge
 from fdstore.store.views.workers_now import WorkersNow
-from fdstore.web.page import Page, View
+from fdstore.web.page import PageRequest, WebPage
 from fdstore.web.workers import load as load_workers
 from fdstore.wire.server_info import software, software_version
 from fdstore.wire.store_url import parse_store_url
 
 
-class Server(Record, frozen=True, kw_only=True):
+class ServerFacts(Record, frozen=True, kw_only=True):
     """One server that holds content, in the words of its INFO; `error` says why it does not answer."""
 
     address: str
@@ -33,28 +33,28 @@ class Server(Record, frozen=True, kw_only=True):
     commands_per_s: int = 0
 
 
-class Health(Record, frozen=True, kw_only=True):
+class HealthPage(Record, frozen=True, kw_only=True):
     """The findings, problems first, and the servers. `problems` and `notes` count the findings."""
 
     kind: str
     findings: list[Finding]
     problems: int
     notes: int
-    servers: list[Server]
+    servers: list[ServerFacts]
     ceilings: dict[str, str]
     workers: WorkersNow
     now_s: float
 
 
-async def load(view: View) -> Health:
+async def load(request: PageRequest) -> HealthPage:
     """Examine the servers of the store."""
-    store, place = view.store, parse_store_url(view.store.url)
-    workers = await load_workers(view)
+    store, place = request.store, parse_store_url(request.store.url)
+    workers = await load_workers(request)
     examined = await store.run(examine(place))
     judged = judge(await store.run(health_facts(store.prefix, workers)))
     findings = sorted([*examined, *beside(judged, examined)], key=lambda each: (each.ok, not each.note))
     found = await store.run(primaries("server", "memory", "clients", "stats"))
-    return Health(
+    return HealthPage(
         kind=place.kind,
         findings=findings,
         problems=sum(not each.ok for each in findings),
@@ -66,15 +66,15 @@ async def load(view: View) -> Health:
     )
 
 
-def _server(address: str, info: dict[str, str], error: Exception | None) -> Server:
+def _server(address: str, info: dict[str, str], error: Exception | None) -> ServerFacts:
     def number(name: str) -> int:
         value = info.get(name, "0")
         return int(value) if value.isdecimal() and len(value) < 17 else 0
 
     if error is not None:
-        return Server(address=address, error=str(error))
+        return ServerFacts(address=address, error=str(error))
     ratio = info.get("mem_fragmentation_ratio", "0")
-    return Server(
+    return ServerFacts(
         address=address,
         software=software(info),
         version=software_version(info),
@@ -88,4 +88,4 @@ def _server(address: str, info: dict[str, str], error: Exception | None) -> Serv
     )
 
 
-PAGES = [Page("/health", "health.html", load, live_s=5.0)]
+PAGES = [WebPage("/health", "health.html", load, live_s=5.0)]

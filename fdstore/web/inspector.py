@@ -24,10 +24,10 @@ from fdstore.web.rendering import page_templates
 T = TypeVar("T")
 
 PATIENCE_S = 1.0
-"""How long a read of the store waits for Redis."""
+"""The time that a read of the store waits for Redis."""
 
 HEALTH_S = 1.0
-"""How long the findings about the health of the store are shown again. All pages have them."""
+"""The time for which findings about the health of the store are shown again. All pages have them."""
 
 MAX_LIVE = 64
 """Pages that browsers may show live at the same time."""

@@ -9,9 +9,7 @@ import asyncio
 from contextlib import suppress
 from urllib.parse import quote
 
-from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
-from starlette.routing import Route
 
 from fdstore.errors import FDStoreError, InvalidArgument, MissingExtra
 from fdstore.lifecycle import ENDED
@@ -20,12 +18,20 @@ from fdstore.store.clock import redis_now
 from fdstore.store.processes import processes
 from fdstore.store.processes.process_records import record
 from fdstore.web.inspector import Inspector
-from fdstore.web.page import Page, View
-from fdstore.web.refusals import KillRefused
+from fdstore.web.page import PageRequest, WebPage, route
 from fdstore.web.responses import as_json, problem_of, problem_page
 
 
-class Kill(Record, frozen=True, kw_only=True):
+class KillRefused(FDStoreError):
+    """The inspector was started without the permission to cancel processes."""
+
+    type = "permission_error"
+
+    def __str__(self) -> str:
+        return "this inspector only reads; start it with --allow kill to cancel processes"
+
+
+class KillPage(Record, frozen=True, kw_only=True):
     """The process that would be cancelled; `descendants`: it has created some, which are cancelled
     too."""
 
@@ -35,13 +41,13 @@ class Kill(Record, frozen=True, kw_only=True):
     now_s: float
 
 
-async def load(view: View) -> Kill:
+async def load(request: PageRequest) -> KillPage:
     """Load what is asked about. Raises `KillRefused`, `NotFound`."""
-    if not view.inspector.options.may_kill:
+    if not request.inspector.options.may_kill:
         raise KillRefused()
-    store = view.store
-    found = await store.run(record(store.prefix, view.argument("id")))
-    return Kill(
+    store = request.store
+    found = await store.run(record(store.prefix, request.argument("id")))
+    return KillPage(
         process=found,
         descendants=found.next_child - 1,
         has_ended=found.state in ENDED,
@@ -49,18 +55,17 @@ async def load(view: View) -> Kill:
     )
 
 
-async def kill(request: Request) -> Response:
+async def kill(request: PageRequest) -> Response:
     """Cancel a process with its descendants, and show it."""
-    inspector: Inspector = request.app.state.inspector
-    view = View(request, inspector)
-    wants_json = "application/json" in request.headers.get("accept", "")
+    inspector = request.inspector
+    wants_json = "application/json" in request.http.headers.get("accept", "")
     try:
         if not inspector.options.may_kill or inspector.connect_to_kill is None:
             raise KillRefused()
-        process = view.argument("id")
+        process = request.argument("id")
         cancelled = await inspector.within(10.0, lambda: _cancel(inspector, process))
     except FDStoreError as error:
-        return problem_page(view, problem_of(error), as_data=wants_json)
+        return problem_page(request, problem_of(error), as_data=wants_json)
     if wants_json:
         return as_json({"process": process, "cancelled": cancelled})
     return RedirectResponse(f"/process/{quote(process, safe='')}", 303)
@@ -85,5 +90,5 @@ def _wake(inspector: Inspector, woken: tuple[str, ...]) -> None:
         wake(process)
 
 
-PAGES = [Page("/process/{id}/kill", "kill.html", load)]
-ROUTES = [Route("/process/{id}/kill", kill, methods=["POST"])]
+PAGES = [WebPage("/process/{id}/kill", "kill.html", load)]
+ROUTES = [route("/process/{id}/kill", kill, ["POST"])]

@@ -20,8 +20,8 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from fdstore.errors import FDStoreError, StoreUnavailable
 from fdstore.web.inspector import MAX_LIVE, Inspector
-from fdstore.web.page import Page, View
-from fdstore.web.rendering import render
+from fdstore.web.page import PageRequest, WebPage
+from fdstore.web.rendering import encode, render
 from fdstore.web.responses import context, strip
 
 T = TypeVar("T")
@@ -44,14 +44,12 @@ def seen(data: Any) -> str:
 
 
 _AGES = re.compile(r' data-now="[^"]*"|data-(?:at|from)="[^"]*">[^<]*')
-"""What the browser keeps current by itself."""
+"""Texts that the browser keeps current by itself."""
 
 
 def drawn(html: str) -> bytes:
     """Return a digest of the content of a page without the ages in it."""
-    return hashlib.sha256(
-        _AGES.sub("", html.partition("<main")[2]).encode("utf-8", "backslashreplace")
-    ).digest()
+    return hashlib.sha256(encode(_AGES.sub("", html.partition("<main")[2]))).digest()
 
 
 def event(name: str, data: object) -> bytes:
@@ -76,18 +74,18 @@ def stream(inspector: Inspector, events: AsyncIterator[bytes]) -> Response:
     return StreamingResponse(counted(), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
 
-async def changes(page: Page, view: View) -> AsyncIterator[bytes]:
+async def changes(page: WebPage, request: PageRequest) -> AsyncIterator[bytes]:
     """Yield the page whenever its data differ from what the browser shows (`seen`), and when time alone has
     changed its look; the strip of the store's health whenever that differs (`strip`), and `outage` when Redis
     is away."""
-    inspector, shown, strip_shown = view.inspector, view.query("seen"), view.query("strip")
+    inspector, shown, strip_shown = request.inspector, request.query("seen"), request.query("strip")
     is_away, beat_at = False, time.monotonic() + BEAT_S
     look, again_at = None, 0.0
     yield b"retry: 1000\n\n"
     while not inspector.stopping.is_set():
         began = time.monotonic()
         try:
-            data = await page.data(view)
+            data = await page.data(request)
         except StoreUnavailable as error:
             if not is_away:
                 yield event("outage", str(error))
@@ -98,7 +96,9 @@ async def changes(page: Page, view: View) -> AsyncIterator[bytes]:
         else:
             now_seen = seen(data)
             if is_away or now_seen != shown or time.monotonic() > again_at:
-                html = render(inspector.templates, page.template, seen=now_seen, **context(view, page, data))
+                html = render(
+                    inspector.templates, page.template, seen=now_seen, **context(request, page, data)
+                )
                 look_now = drawn(html)
                 if is_away or now_seen != shown or look not in (None, look_now):
                     yield event("page", {"seen": now_seen, "html": html})

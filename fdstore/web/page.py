@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
-from urllib.parse import parse_qsl
 
 import msgspec
 from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from fdstore.client._async.store import Store
 from fdstore.errors import InvalidArgument, quoted
@@ -16,21 +17,24 @@ from fdstore.web.inspector import Inspector
 
 MAX_QUERY_CHARS = 1024
 
+ROWS = 200
+"""Rows of a table on one page: trees, or processes of a tree."""
+
 
 class SeeOther(Exception):
-    """What was asked for has a page of its own, at `url`."""
+    """The page that was asked for is at `url`."""
 
     def __init__(self, url: str) -> None:
         super().__init__(url)
         self.url = url
 
 
-class View:
-    """A request for a page: the store, the arguments in the path and the query."""
+class PageRequest:
+    """A request for a page: the store, the arguments in the path and the query. `http` is Starlette's."""
 
-    def __init__(self, request: Request, inspector: Inspector) -> None:
-        self.request = request
-        self.inspector = inspector
+    def __init__(self, http: Request) -> None:
+        self.http = http
+        self.inspector: Inspector = http.app.state.inspector
 
     @property
     def store(self) -> Store:
@@ -43,12 +47,12 @@ class View:
 
     def argument(self, name: str) -> str:
         """Return a part of the path."""
-        return str(self.request.path_params[name])
+        return str(self.http.path_params[name])
 
     def query(self, name: str, default: str = "") -> str:
         """Return an argument of the query without blanks around it. Raises `InvalidArgument` if it is
         long."""
-        value = self.request.query_params.get(name, default).strip()
+        value = self.http.query_params.get(name, default).strip()
         if len(value) > MAX_QUERY_CHARS:
             raise InvalidArgument(name, f"it has more than {MAX_QUERY_CHARS} characters")
         return value
@@ -70,20 +74,20 @@ class View:
         return int(value)
 
 
-class Page(msgspec.Struct, frozen=True):
+class WebPage(msgspec.Struct, frozen=True):
     """A page at `path` (Starlette's form). With `live_s`, a browser that shows it is sent it again when
     its data change; they are loaded every `live_s` seconds, and less often if that takes long.
     `timeout_s` is how long loading may take."""
 
     path: str
     template: str
-    load: Callable[[View], Awaitable[Any]]
+    load: Callable[[PageRequest], Awaitable[Any]]
     live_s: float | None = None
     timeout_s: float = 5.0
 
-    async def data(self, view: View) -> Any:
+    async def data(self, request: PageRequest) -> Any:
         """Return its data. Raises `StoreUnavailable` soon, and what `load` raises."""
-        return await view.inspector.within(self.timeout_s, lambda: self.load(view))
+        return await request.inspector.within(self.timeout_s, lambda: self.load(request))
 
     @property
     def base(self) -> str:
@@ -91,7 +95,12 @@ class Page(msgspec.Struct, frozen=True):
         return "/index" if self.path == "/" else self.path
 
 
-async def form_fields(request: Request) -> dict[str, str]:
-    """Return the fields of a form that was sent with POST."""
-    body = (await request.body()).decode("utf-8", "replace")
-    return dict(parse_qsl(body, max_num_fields=20))
+def route(
+    path: str, respond: Callable[[PageRequest], Awaitable[Response]], methods: Sequence[str] = ("GET",)
+) -> Route:
+    """Return a route of Starlette to a function that takes a `PageRequest`."""
+
+    async def endpoint(http: Request) -> Response:
+        return await respond(PageRequest(http))
+
+    return Route(path, endpoint, methods=methods)

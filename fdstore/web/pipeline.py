@@ -27,7 +27,7 @@ class Port(Record, frozen=True, kw_only=True):
     writer: str | None = None
 
 
-class Stage(Record, frozen=True, kw_only=True):
+class GraphStage(Record, frozen=True, kw_only=True):
     """A command; its exit code once all have ended; where its output is kept too."""
 
     number: int
@@ -36,17 +36,17 @@ class Stage(Record, frozen=True, kw_only=True):
     tee: Port | None = None
 
 
-class Pipeline(Record, frozen=True, kw_only=True):
+class PipelineGraph(Record, frozen=True, kw_only=True):
     """The graph. `holder` is the process whose descriptors the ports are."""
 
     holder: str
     input: Port | None
-    stages: list[Stage]
+    stages: list[GraphStage]
     output: Port | None
     stderr: Port | None
 
 
-def pipeline_of(prefix: str, page: ConversationPage) -> Operation[Pipeline | None]:
+def pipeline_of(prefix: str, page: ConversationPage) -> Operation[PipelineGraph | None]:
     """Return the graph of a pipeline; None if its task cannot be read. Two round trips."""
     process = page.process
     holder = process.parent or process.id.rpartition(".")[0]
@@ -69,7 +69,7 @@ def pipeline_of(prefix: str, page: ConversationPage) -> Operation[Pipeline | Non
     codes = page.codes.split(",") if page.codes else []
     tee_of = dict(zip(task.tee, tees, strict=False))
     stages = [
-        Stage(
+        GraphStage(
             number=number,
             command=shlex.join(argv)[:MAX_COMMAND_CHARS],
             exit_code=_code(codes[number - 1]) if number <= len(codes) else None,
@@ -77,7 +77,7 @@ def pipeline_of(prefix: str, page: ConversationPage) -> Operation[Pipeline | Non
         )
         for number, argv in enumerate(task.commands, 1)
     ]
-    return Pipeline(
+    return PipelineGraph(
         holder=holder, input=port(page.input), stages=stages, output=port(output), stderr=port(stderr)
     )
 

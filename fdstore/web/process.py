@@ -2,38 +2,32 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from fdstore.errors import InvalidArgument, NotFound, quoted
-from fdstore.inspection import ask_entries
-from fdstore.inspection.conversation import ConversationPage, conversation
-from fdstore.inspection.earlier_calls import find_calls
+from fdstore.inspection.ask_entries import read_call
+from fdstore.inspection.conversation import ConversationPage, conversation, find_calls
 from fdstore.inspection.entries import ConversationEntry
-from fdstore.inspection.pending import Pending
+from fdstore.inspection.pending import ProcessWait
 from fdstore.inspection.steps import Step, StepOrFold, fold, make_steps
 from fdstore.records import ProcessRecord, Record
 from fdstore.runtime.eligibility import explained
 from fdstore.store.clock import redis_now
 from fdstore.store.keys import process_keys
-from fdstore.store.processes import asks, process_records
+from fdstore.store.processes import process_records
 from fdstore.store.views.process_window import Children, DescriptorWindow, children_of, descriptor_window
-from fdstore.web.page import Page, View
+from fdstore.web.page import PageRequest, WebPage
 from fdstore.web.pane import choose, position_in
-from fdstore.web.pipeline import Pipeline, pipeline_of
+from fdstore.web.pipeline import PipelineGraph, pipeline_of
+from fdstore.web.rendering import MAX_CHARS
 from fdstore.web.saved import SavedHere, read_saved
 
 RECORDS = 60
 """Journal records on one page."""
-
-MAX_CHARS = 12_000
-"""Characters of one text that are in the page; the rest is on the page of its record."""
 
 ASKS = 50
 """Asks on one page."""
 
 WHOLE_CHARS = 1_000_000
 """Characters of one text on the page of its record."""
-
 
 MAX_POSITION = 1_000_000_000
 
@@ -53,8 +47,8 @@ class ProcessPage(Record, frozen=True, kw_only=True):
     later: int | None
     entries: tuple[ConversationEntry, ...]
     earlier_calls: dict[str, ConversationEntry]
-    pending: Pending | None
-    pipeline: Pipeline | None
+    pending: ProcessWait | None
+    pipeline: PipelineGraph | None
     descriptors: DescriptorWindow
     children: Children
     at: str
@@ -80,17 +74,17 @@ class ProcessPage(Record, frozen=True, kw_only=True):
         return choose(self.all_steps, self.at, is_failed=self.process.state == "failed")
 
 
-def wants_raw(view: View) -> bool:
+def wants_raw(request: PageRequest) -> bool:
     """Return whether results are shown as they were sent to the model (`raw=1`). Raises `InvalidArgument`."""
-    return view.choice("raw", ("1",)) == "1"
+    return request.choice("raw", ("1",)) == "1"
 
 
-async def load(view: View) -> ProcessPage:
+async def load(request: PageRequest) -> ProcessPage:
     """Load the page of a process. Raises `NotFound`, `DamagedRecord`, `InvalidArgument`."""
-    store, process = view.store, view.argument("id")
-    page = await load_records(view, process)
+    store, process = request.store, request.argument("id")
+    page = await load_records(request, process)
     steps = make_steps(page.entries)
-    at, is_failed = view.query("at"), page.process.state == "failed"
+    at, is_failed = request.query("at"), page.process.state == "failed"
     chosen = choose(steps, at, is_failed=is_failed)
     if chosen is None and at and position_in(at) != page.length:
         raise NotFound(f"step {at} of these records of process {process}")
@@ -98,8 +92,8 @@ async def load(view: View) -> ProcessPage:
         chosen = choose(steps, "", is_failed=is_failed)
     [process_now] = await store.run(explained(store.prefix, [page.process]))
     keys = process_keys(store.prefix, process)
-    before = view.number("fds_before", 0)
-    tracks = await store.run(view.inspector.tracks.read(store.prefix, [process_now]))
+    before = request.number("fds_before", 0)
+    tracks = await store.run(request.inspector.tracks.read(store.prefix, [process_now]))
     alone = {step.entry.call for step in steps if step.entry.kind == "result"} - {""}
     calls = find_calls(store.prefix, process, alone, page.start, RECORDS, max_chars=MAX_CHARS)
     return ProcessPage(
@@ -119,24 +113,24 @@ async def load(view: View) -> ProcessPage:
         children=await store.run(children_of(keys, page.process.next_child)),
         at="" if chosen is None else chosen.key,
         errors=sum(each.is_error for each in steps),
-        errors_only=view.choice("errors", ("1",)) == "1",
-        raw=wants_raw(view),
+        errors_only=request.choice("errors", ("1",)) == "1",
+        raw=wants_raw(request),
         saved=await store.run(read_saved(store.prefix, [process_now], tracks)),
         now_s=page.now,
     )
 
 
-async def load_records(view: View, process: str) -> ConversationPage:
+async def load_records(request: PageRequest, process: str) -> ConversationPage:
     """Load the records from `from` on, or else the last ones, or those around the step `at` if it is before
     them. Raises `NotFound`, `DamagedRecord`, `InvalidArgument`."""
-    store = view.store
+    store = request.store
 
     async def records(start: int) -> ConversationPage:
         return await store.run(conversation(store.prefix, process, start, RECORDS, max_chars=MAX_CHARS))
 
-    position = position_in(view.query("at"))
-    page = await records(view.number("from", -RECORDS, most=MAX_POSITION))
-    if position is None or position >= page.start or view.query("from"):
+    position = position_in(request.query("at"))
+    page = await records(request.number("from", -RECORDS, most=MAX_POSITION))
+    if position is None or position >= page.start or request.query("from"):
         return page
     return await records(max(0, position - RECORDS // 2))
 
@@ -152,10 +146,10 @@ class RecordPage(Record, frozen=True, kw_only=True):
     now_s: float
 
 
-async def load_record(view: View) -> RecordPage:
+async def load_record(request: PageRequest) -> RecordPage:
     """Load one record. Raises `NotFound`."""
-    store, process = view.store, view.argument("id")
-    position = int(view.argument("position"))
+    store, process = request.store, request.argument("id")
+    position = int(request.argument("position"))
     if position > MAX_POSITION:
         raise InvalidArgument("record", f"there are no more than {MAX_POSITION}")
     page: ConversationPage = await store.run(
@@ -169,7 +163,7 @@ async def load_record(view: View) -> RecordPage:
         position=position,
         length=page.length,
         entries=entries,
-        raw=wants_raw(view),
+        raw=wants_raw(request),
         now_s=page.now,
     )
 
@@ -188,31 +182,28 @@ class AsksPage(Record, frozen=True, kw_only=True):
     now_s: float
 
 
-async def load_asks(view: View) -> AsksPage:
+async def load_asks(request: PageRequest) -> AsksPage:
     """Load the asks of the call `call` from `from` on. Raises `NotFound`, `DamagedRecord`."""
-    store, process, call = view.store, view.argument("id"), view.query("call")
-    start = view.number("from", 0, most=MAX_POSITION)
+    store, process, call = request.store, request.argument("id"), request.query("call")
+    start = request.number("from", 0, most=MAX_POSITION)
     record = await store.run(process_records.record(store.prefix, process))
-    found = await store.run(asks.list_asks(store.prefix, process))
-    which = [each for each in found if each[0] == call]
-    if not which:
+    entries, total = await store.run(read_call(store.prefix, process, call, start, ASKS, MAX_CHARS))
+    if not total:
         raise NotFound(f"an ask of call {quoted(call)} of process {process}")
-    shown = which[start : start + ASKS]
-    entries = await store.run(ask_entries.read_entries(store.prefix, process, shown, MAX_CHARS))
     return AsksPage(
         process=record,
         call=call,
-        total=len(which),
+        total=total,
         start=start,
         earlier=max(0, start - ASKS) if start else None,
-        later=start + ASKS if start + ASKS < len(which) else None,
-        entries=tuple(msgspec.structs.replace(entry, part=entry.number) for entry in entries),
+        later=start + ASKS if start + ASKS < total else None,
+        entries=tuple(entries),
         now_s=await store.run(redis_now()),
     )
 
 
 PAGES = [
-    Page("/process/{id}", "process.html", load, live_s=0.5),
-    Page("/process/{id}/asks", "asks.html", load_asks, live_s=1.0),
-    Page("/process/{id}/record/{position:int}", "record.html", load_record),
+    WebPage("/process/{id}", "process.html", load, live_s=0.5),
+    WebPage("/process/{id}/asks", "asks.html", load_asks, live_s=1.0),
+    WebPage("/process/{id}/record/{position:int}", "record.html", load_record),
 ]

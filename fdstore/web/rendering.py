@@ -8,8 +8,8 @@ so no template can forget it; Jinja then escapes the result for HTML.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -20,6 +20,7 @@ import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from fdstore.errors import InvalidArgument
 from fdstore.inspection.result_card import make_cards
 from fdstore.lifecycle import ENDED
 from fdstore.text.layout import show_controls
@@ -33,11 +34,14 @@ from fdstore.text.quantities import (
     moment,
     precise_duration,
 )
+from fdstore.text.selection import fd_id
 from fdstore.web.context_growth import line_of
-from fdstore.web.descriptor_url import fd_path
 from fdstore.web.links import LINKS
 from fdstore.web.pane import axis_of_steps, box_of, hint_of, in_rows, moves_from, title_of
 from fdstore.web.timeline import axis_of
+
+MAX_CHARS = 12_000
+"""Characters of one text of a conversation that a page has."""
 
 FOLDER = Path(__file__).parent
 STATIC = FOLDER / "static"
@@ -75,7 +79,6 @@ def page_templates() -> Environment:
         "number": format_number,
         "short": short_number,
         "segment": lambda text: quote(text, safe=""),
-        "fd_path": fd_path,
         "fd_of": fd_of,
         "clip": clip,
         "cards": make_cards,
@@ -85,8 +88,11 @@ def page_templates() -> Environment:
         "uptime": duration,
         "one_line": lambda text: show_controls(text, keep=""),
     }
-    environment.globals |= {"count": format_count, "asset": asset, "ENDED": ENDED, "links": LINKS}
     environment.globals |= {
+        "count": format_count,
+        "asset": asset,
+        "ENDED": ENDED,
+        "links": LINKS,
         "axis_of": axis_of,
         "line_of": line_of,
         "axis_of_steps": axis_of_steps,
@@ -97,17 +103,16 @@ def page_templates() -> Environment:
     return environment
 
 
-_FD = re.compile(r"(?:fd:[1-9][0-9]{0,15}|ref:[A-Za-z0-9_.-]{1,64})(?=\Z|#)")
-
-
 def fd_of(text: str) -> str:
     """Return the descriptor that an argument of a tool names, without its selector; "" if it names none.
 
     >>> fd_of("fd:3#L1-9"), fd_of("ref:plan"), fd_of("see fd:3")
     ('fd:3', 'ref:plan', '')
     """
-    found = _FD.match(text)
-    return found[0] if found else ""
+    fd = text.partition("#")[0]
+    with suppress(InvalidArgument):
+        return fd_id(fd) if fd.startswith(("fd:", "ref:")) else ""
+    return ""
 
 
 CLIP_CHARS, CLIP_LINES = 700, 12
@@ -172,6 +177,11 @@ def asset(name: str) -> str:
     """Return the URL of a static file; it changes with the file, so browsers may keep it."""
     digest = hashlib.sha256((STATIC / name).read_bytes()).hexdigest()[:12]
     return f"/static/{name}?{digest}"
+
+
+def encode(html: str) -> bytes:
+    """Return HTML as UTF-8; lone surrogates, which damaged records may hold, have none."""
+    return html.encode("utf-8", "backslashreplace")
 
 
 def render(environment: Environment, template: str, **values: Any) -> str:

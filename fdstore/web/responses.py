@@ -13,8 +13,8 @@ from starlette.responses import Response
 from fdstore.errors import FDStoreError, NewerFormat, OlderFormat, StoreUnavailable
 from fdstore.store.doctor.safety import Finding
 from fdstore.store.views.health_rule import level_of
-from fdstore.web.page import Page, View
-from fdstore.web.rendering import render
+from fdstore.web.page import PageRequest, WebPage
+from fdstore.web.rendering import encode, render
 
 STATUS = {
     "not_found": 404,
@@ -61,24 +61,24 @@ def problem_of(error: FDStoreError) -> Problem:
     return Problem(status, title, error.type, str(error))
 
 
-def context(view: View, page: Page | None, data: Any) -> dict[str, Any]:
+def context(request: PageRequest, page: WebPage | None, data: Any) -> dict[str, Any]:
     """Return what a template can use: its data as `page`, and the frame around it."""
-    request, options = view.request, view.inspector.options
-    path, query = request.url.path, request.url.query
-    shown = {name: value for name, value in request.query_params.items() if name not in OF_STREAMS}
+    http, options = request.http, request.inspector.options
+    path, query = http.url.path, http.url.query
+    shown = {name: value for name, value in http.query_params.items() if name not in OF_STREAMS}
     base = "/index" if path == "/" else path
     # what is shown goes into an attribute: quoted, so that it is the same URL
     quoted_base = quote(base, safe="/:@!$&'()*+,;=~")
     tail = f"?{query}" if query else ""
     return {
         "page": data,
-        **strip(view.inspector.health if page else None),
+        **strip(request.inspector.health if page else None),
         "path": path,
         "link": lambda **changes: changed_query(shown, changes),
         "json_url": f"{quoted_base}.json{tail}" if page else None,
         "live_url": f"{quoted_base}.live{tail}" if page and page.live_s else None,
-        "where": view.store.where,
-        "prefix": view.prefix,
+        "where": request.store.where,
+        "prefix": request.prefix,
         "may_kill": options.may_kill,
         "has_token": options.token is not None,
     }
@@ -104,9 +104,9 @@ def changed_query(query: Mapping[str, str], changes: Mapping[str, object]) -> st
     return "?" + urlencode(changed)
 
 
-def as_html(view: View, page: Page, data: Any, seen: str) -> Response:
+def as_html(request: PageRequest, page: WebPage, data: Any, seen: str) -> Response:
     """Return a page."""
-    return html(render(view.inspector.templates, page.template, seen=seen, **context(view, page, data)))
+    return html(render(request.inspector.templates, page.template, seen=seen, **context(request, page, data)))
 
 
 def as_json(data: Any, status: int = 200) -> Response:
@@ -116,14 +116,13 @@ def as_json(data: Any, status: int = 200) -> Response:
 
 
 def html(text: str, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    # lone surrogates, which damaged records may hold, have no UTF-8
-    return Response(text.encode("utf-8", "backslashreplace"), status, headers, media_type="text/html")
+    return Response(encode(text), status, headers, media_type="text/html")
 
 
-def problem_page(view: View, problem: Problem, *, as_data: bool = False) -> Response:
+def problem_page(request: PageRequest, problem: Problem, *, as_data: bool = False) -> Response:
     """Return the page of a problem; that of an outage loads itself again."""
     if as_data:
         return as_json({"error": {"type": problem.type, "message": problem.message}}, problem.status)
     headers = {"Refresh": str(TRY_AGAIN_S)} if problem.type == "store_unavailable" else None
-    text = render(view.inspector.templates, "problem.html", seen="", **context(view, None, problem))
+    text = render(request.inspector.templates, "problem.html", seen="", **context(request, None, problem))
     return html(text, problem.status, headers)

@@ -18,7 +18,7 @@ from fdstore.inspection.entries import ConversationEntry
 from fdstore.inspection.steps import Step, make_steps
 from fdstore.records import ProcessRecord, Record, TokenUsage
 from fdstore.text.quantities import format_costs, format_size, precise_duration
-from fdstore.web.whole_tree import WholeTree, states_of
+from fdstore.web.whole_tree import WholeTree
 
 Unit = Literal["", "s", "bytes"]
 
@@ -27,7 +27,7 @@ LEAST_S, LEAST_SHARE = 0.5, 0.1
 
 
 class RunFacts(Record, frozen=True, kw_only=True):
-    """What is compared of a run as a whole. `duration_s` is that of its root: until `now_s` if it has not
+    """Facts of a run that are compared. `duration_s` is that of its root: until `now_s` if it has not
     ended, None if it has not started. `states` are of all its processes that were read."""
 
     tree: str
@@ -48,7 +48,7 @@ class RunFacts(Record, frozen=True, kw_only=True):
 
 def facts_of(whole: WholeTree, now_s: float) -> RunFacts:
     """Return the facts of a run."""
-    root, states = whole.root, states_of(whole.processes)
+    root, states = whole.root, whole.states
     return RunFacts(
         tree=whole.tree.id,
         state=root.state if root else "unreadable",
@@ -56,7 +56,7 @@ def facts_of(whole: WholeTree, now_s: float) -> RunFacts:
         program=(root.program or "") if root else "",
         started_at=root.started_at if root else None,
         duration_s=None if root is None else duration_of(root, now_s),
-        tokens=sum(whole.processes, start=TokenUsage()),
+        tokens=whole.tokens,
         cost=format_costs(whole.processes),
         processes=whole.total,
         failed=states.get("failed", 0),
@@ -129,7 +129,7 @@ def more_or_less(a: float, b: float, unit: Unit = "") -> str:
 
 
 class ProcessFacts(Record, frozen=True, kw_only=True):
-    """What is compared of a process."""
+    """Facts of a process that are compared."""
 
     id: str
     state: str

@@ -15,13 +15,11 @@ from fdstore.records import Descriptor, ProcessRecord, Record, TokenUsage, Unrea
 from fdstore.result_facts import NO_FACTS
 from fdstore.text.redaction import MARK, Redactor
 from fdstore.text.tokens import estimate_tokens
+from fdstore.web.rendering import MAX_CHARS
 from fdstore.web.run_links import RunLinks
 from fdstore.web.saved import SavedHere
 from fdstore.web.timeline import Timeline
 from fdstore.web.timeline_spans import MAX_LABEL_CHARS
-
-MAX_CHARS = 12_000
-"""Characters of one text of a conversation that the page has."""
 
 PREVIEW_LINES, PREVIEW_CHARS = 12, 1_500
 """Lines and characters of a content that the page has."""
@@ -101,12 +99,6 @@ class RunTexts:
     def line(self, text: str) -> str:
         """Return the first line of a text."""
         return self._redactor.cut(text.strip().partition("\n")[0], TITLE_CHARS)[0]
-
-    def text(self, text: str) -> str:
-        return self._redactor.text(text)
-
-    def damage(self, found: tuple[Unreadable, ...]) -> tuple[Unreadable, ...]:
-        return self._redactor.record(found)
 
     def entry(self, process: str, entry: ConversationEntry) -> ConversationEntry:
         """Return an entry of a process, whose texts were not cut if any are to be redacted."""

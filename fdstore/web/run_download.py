@@ -4,39 +4,37 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
-from starlette.routing import Route
 
 from fdstore.web.byte_ranges import disposition
 from fdstore.web.inspector import MAX_EXPORTS, Inspector
-from fdstore.web.page import Page, View
-from fdstore.web.run_export import CSP, RunExport, encode
+from fdstore.web.page import PageRequest, WebPage, route
+from fdstore.web.rendering import encode
+from fdstore.web.run_export import CSP, RunExport
 
 
-async def download(request: Request) -> Response:
+async def download(request: PageRequest) -> Response:
     """Return the page of a run as a file. A failure after its beginning ends the connection, so that a part
     of it is not taken for the whole."""
-    view = View(request, request.app.state.inspector)
-    inspector, name = view.inspector, view.argument("name")
+    inspector, name = request.inspector, request.argument("name")
     if inspector.exports >= MAX_EXPORTS:
         return PlainTextResponse("Too many runs are exported at once; try again soon.\n", 503)
-    run = RunExport(view.prefix, name)
+    run = RunExport(request.prefix, name)
     steps = run.prepare()
-    await inspector.within(10.0, lambda: view.store.run(next(steps)))
+    await inspector.within(10.0, lambda: request.store.run(next(steps)))
     headers = {
         "Content-Security-Policy": f"sandbox; {CSP}",
         "Content-Disposition": disposition("attachment", f"{name}.html"),
     }
-    if request.method == "HEAD":
+    if request.http.method == "HEAD":
         return Response(headers=headers, media_type="text/html")
 
     async def pieces() -> AsyncIterator[bytes]:
         for step in steps:
-            await view.store.run(step)
+            await request.store.run(step)
         yield encode(run.head())
         for piece in run.body():
-            yield encode(await view.store.run(piece))
+            yield encode(await request.store.run(piece))
 
     return StreamingResponse(_counted(inspector, pieces()), headers=headers, media_type="text/html")
 
@@ -50,5 +48,5 @@ async def _counted(inspector: Inspector, pieces: AsyncIterator[bytes]) -> AsyncI
         inspector.exports -= 1
 
 
-PAGES: list[Page] = []
-ROUTES = [Route("/tree/{name}/export.html", download)]
+PAGES: list[WebPage] = []
+ROUTES = [route("/tree/{name}/export.html", download)]

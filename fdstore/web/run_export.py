@@ -27,26 +27,25 @@ from markupsafe import Markup
 
 import fdstore
 from fdstore.errors import DamagedRecord, FDStoreError, NotFound
-from fdstore.inspection import ask_entries
+from fdstore.inspection.ask_entries import ASKS_AT_ONCE, read_call
 from fdstore.inspection.conversation import conversation
 from fdstore.inspection.entries import ConversationEntry
-from fdstore.records import Descriptor, ProcessRecord, TokenUsage, TreeLimits, Unreadable
+from fdstore.records import Descriptor, ProcessRecord, TreeLimits, Unreadable
 from fdstore.store.clock import redis_now
 from fdstore.store.contents.byte_reading import read_bytes
 from fdstore.store.contents.descriptors import listing
 from fdstore.store.keys import process_keys
 from fdstore.store.process_handle import ProcessHandle
-from fdstore.store.processes import asks
 from fdstore.store.record_format import unreadable
 from fdstore.text.quantities import format_costs
 from fdstore.text.redaction import Redactor
 from fdstore.web.journal_tracks import JournalTracks
-from fdstore.web.rendering import STATIC, page_templates
-from fdstore.web.run_data import MAX_CHARS, PREVIEW_CHARS, PREVIEW_LINES, RunHead, RunTexts
+from fdstore.web.rendering import MAX_CHARS, STATIC, page_templates
+from fdstore.web.run_data import PREVIEW_CHARS, PREVIEW_LINES, RunHead, RunTexts
 from fdstore.web.run_links import RunLinks
 from fdstore.web.saved import read_saved
 from fdstore.web.timeline import make_timeline, with_rows
-from fdstore.web.whole_tree import WholeTree, states_of, whole_tree
+from fdstore.web.whole_tree import WholeTree, whole_tree
 from fdstore.wire.operation import Operation
 
 RECORDS = 100
@@ -84,7 +83,7 @@ class RunExport:
 
     @property
     def process_count(self) -> int:
-        """How many processes are in the page."""
+        """The number of processes in the page."""
         return len(self._whole.processes)
 
     def prepare(self) -> Iterator[Operation[None]]:
@@ -129,14 +128,14 @@ class RunExport:
             root=next((each for each in processes if each.id == self.links.name(self._tree)), None),
             processes=processes,
             total=whole.total,
-            states=states_of(whole.processes),
-            tokens=sum(whole.processes, start=TokenUsage()),
-            cost=self.texts.text(format_costs(whole.processes)),
+            states=whole.states,
+            tokens=whole.tokens,
+            cost=self.redactor.text(format_costs(whole.processes)),
             bytes=whole.tree.bytes,
             contents=whole.tree.fds,
             created_at=whole.tree.created_at,
             used_at=whole.tree.used_at,
-            unreadable=self.texts.damage(whole.tree.unreadable),
+            unreadable=self.redactor.record(whole.tree.unreadable),
             timeline=None,
             saved=None,
             version=fdstore.__version__,
@@ -177,7 +176,7 @@ class _Section:
         self._handle = ProcessHandle(process_keys(run.prefix, process.id), TreeLimits())
         self._held: list[Descriptor] = []
         self._next: int | None = 0
-        """Where the next piece of the conversation begins; None after its end."""
+        """The position at which the next piece of the conversation begins; None after its end."""
         self._day = ""
 
     def pieces(self) -> Iterator[Operation[str]]:
@@ -200,7 +199,7 @@ class _Section:
         except DamagedRecord as error:
             problems = (unreadable(error),)
         self._run.links.hold(self._shown.id, [self._run.texts.fd(each.fd) for each in self._held])
-        problems = self._run.texts.damage(problems)
+        problems = self._run.redactor.record(problems)
         return str(self._run.parts.begin(self._shown, len(self._held), problems))
 
     def _conversation(self, start: int) -> Operation[str]:
@@ -210,26 +209,25 @@ class _Section:
             page = yield from conversation(run.prefix, self._process.id, start, RECORDS, max_chars=most)
         except (NotFound, DamagedRecord) as error:
             self._next = None
-            return str(run.parts.problem(run.texts.text(str(error))))
+            return str(run.parts.problem(run.redactor.text(str(error))))
         self._next = None if page.is_last or page.next <= start else page.next
-        pending = "" if page.pending is None else run.texts.text(str(page.pending))
+        pending = "" if page.pending is None else run.redactor.text(str(page.pending))
         return self._entries(page.entries, pending, page.length)
 
     def _asks(self, start: int) -> Operation[str]:
         """Return some questions of a call, and their answers."""
-        run, parent, most = self._run, self._process.parent or "", ask_entries.ASKS_AT_ONCE
+        run, process = self._run, self._process
         self._next = None
         try:
-            found = yield from asks.list_asks(run.prefix, parent)
-            which = [each for each in found if each[0] == self._process.call]
-            some = which[start : start + most]
             chars = UNCUT if run.redactor else MAX_CHARS
-            entries = yield from ask_entries.read_entries(run.prefix, parent, some, chars)
+            entries, total = yield from read_call(
+                run.prefix, process.parent or "", process.call or "", start, ASKS_AT_ONCE, chars
+            )
         except (NotFound, DamagedRecord) as error:
-            return str(run.parts.problem(run.texts.text(str(error))))
-        if start + most < len(which):
-            self._next = start + most
-        return self._entries([msgspec.structs.replace(each, part=each.number) for each in entries], "", 0)
+            return str(run.parts.problem(run.redactor.text(str(error))))
+        if start + ASKS_AT_ONCE < total:
+            self._next = start + ASKS_AT_ONCE
+        return self._entries(entries, "", 0)
 
     def _entries(self, entries: Sequence[ConversationEntry], pending: str, length: int) -> str:
         shown = [self._run.texts.entry(self._process.id, each) for each in entries]
@@ -248,7 +246,7 @@ class _Section:
                 try:
                     _, data = yield from read_bytes(self._handle, each.fd, 0, most)
                 except FDStoreError as error:
-                    problem = run.texts.text(str(error))
+                    problem = run.redactor.text(str(error))
             found = run.texts.descriptor(each, data)
             shown.append(msgspec.structs.replace(found, left_out=problem) if problem else found)
         return str(run.parts.descriptors(self._shown.id, shown, start == 0))
@@ -259,11 +257,6 @@ def run_templates(links: RunLinks) -> Environment:
     environment = page_templates().overlay()
     environment.globals = {**page_templates().globals, "links": links}
     return environment
-
-
-def encode(html: str) -> bytes:
-    """Return a piece of the page as UTF-8; lone surrogates have none."""
-    return html.encode("utf-8", "backslashreplace")
 
 
 @cache

@@ -1,4 +1,4 @@
-"""What was kept out of the context of models, for the pages of a tree and of a process.
+"""Tokens that were kept out of the context of models, for the pages of a tree and of a process.
 
 Agents are counted from their journals, turn by turn. Doors and loops of users have no journal, and count as
 they go (`store.processes.savings`).
@@ -17,7 +17,7 @@ from fdstore.wire.operation import Operation
 
 
 class Metered(Record, frozen=True, kw_only=True):
-    """What programs that run no agent of fdstore have counted: `outputs` that were stored, the tokens that
+    """Counts of programs that run no agent of fdstore: `outputs` that were stored, the tokens that
     these kept out, and those that were read back. Tokens are estimates."""
 
     outputs: int
@@ -26,7 +26,7 @@ class Metered(Record, frozen=True, kw_only=True):
 
 
 class SavedHere(Record, frozen=True, kw_only=True):
-    """What was kept out by the agents among some `processes`, and by the others. Of `unread` records of the
+    """Tokens kept out by the agents among some `processes`, and by the others. Of `unread` records of the
     journals nothing is known yet."""
 
     processes: int
@@ -52,5 +52,5 @@ def read_saved(
         processes=len(processes),
         curve=saved_curve(each.growth for each in shown),
         metered=metered if rows else None,
-        unread=sum(each.length - each.next for each in shown),
+        unread=sum(each.unread for each in shown),
     )

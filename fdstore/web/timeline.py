@@ -14,7 +14,7 @@ import msgspec
 
 from fdstore.lifecycle import ENDED
 from fdstore.records import ProcessRecord, Record
-from fdstore.web.timeline_spans import Span, SpanKind, Track
+from fdstore.web.timeline_spans import SpanKind, TimelineSpan, Track
 
 MAX_ROWS = 60
 
@@ -22,32 +22,17 @@ LAYERS: tuple[SpanKind, ...] = ("unread", "processes", "queue", "answer", "call"
 """The kinds of spans in the order in which they are drawn."""
 
 STEPS_S = (
-    0.001,
-    0.01,
-    0.1,
-    0.5,
-    1,
-    2,
-    5,
-    10,
-    30,
-    60,
-    120,
-    300,
-    600,
-    1800,
-    3600,
-    7200,
-    21_600,
-    43_200,
-    86_400,
+    *(0.001, 0.01, 0.1, 0.5),
+    *(1, 2, 5, 10, 30),
+    *(60, 120, 300, 600, 1800),
+    *(3600, 7200, 21_600, 43_200, 86_400),
 )
 """Possible distances of marks on the time axis; beyond them, multiples of the last."""
 
 MAX_TICKS = 8
 
 
-class Row(Record, frozen=True, kw_only=True):
+class TimelineRow(Record, frozen=True, kw_only=True):
     """One process; `until` is None while it has not ended."""
 
     process: str
@@ -55,10 +40,10 @@ class Row(Record, frozen=True, kw_only=True):
     program: str | None = None
     at: float
     until: float | None
-    spans: tuple[Span, ...] = ()
+    spans: tuple[TimelineSpan, ...] = ()
 
     @property
-    def bars(self) -> list[tuple[str, Span]]:
+    def bars(self) -> list[tuple[str, TimelineSpan]]:
         """The spans in the order in which they are drawn: what must be seen is last. Each has a name that
         stays when others are added."""
         drawn = sorted(self.spans, key=lambda each: (each.is_error, LAYERS.index(each.kind), each.at))
@@ -71,7 +56,7 @@ class Row(Record, frozen=True, kw_only=True):
 
     @property
     def now(self) -> str:
-        """What the process does now, in words."""
+        """The present work of the process, in words."""
         return "; ".join(each.text for each in self.spans if each.until is None)
 
     def sums(self, now_s: float) -> dict[str, Sum]:
@@ -89,7 +74,7 @@ class Sum(msgspec.Struct, frozen=True):
     seconds: float
 
 
-def _sum(spans: Sequence[Span], now_s: float) -> Sum:
+def _sum(spans: Sequence[TimelineSpan], now_s: float) -> Sum:
     return Sum(
         count=sum(each.count for each in spans),
         seconds=sum((now_s if each.until is None else each.until) - each.at for each in spans),
@@ -100,7 +85,7 @@ class Timeline(Record, frozen=True, kw_only=True):
     """The rows, how many processes have none since they are too many, and how many records of the others are
     not read yet."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[TimelineRow, ...]
     left_out: int = 0
     unread: int = 0
 
@@ -125,7 +110,7 @@ def make_timeline(processes: Sequence[ProcessRecord], tracks: Mapping[str, Track
     if not started:
         return None
     rows = tuple(
-        Row(
+        TimelineRow(
             process=process.id,
             state=process.state,
             program=process.program,
@@ -135,7 +120,7 @@ def make_timeline(processes: Sequence[ProcessRecord], tracks: Mapping[str, Track
         )
         for process in started
     )
-    unread = sum(each.length - each.next for each in tracks.values())
+    unread = sum(each.unread for each in tracks.values())
     return Timeline(rows=rows, left_out=len(processes) - len(rows), unread=unread)
 
 

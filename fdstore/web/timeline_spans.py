@@ -51,7 +51,7 @@ PLURALS: dict[SpanKind, str] = {
 }
 
 
-class Span(Record, frozen=True, kw_only=True):
+class TimelineSpan(Record, frozen=True, kw_only=True):
     """Something that a process did from `at` to `until` (None: it does so now), or `count` such things with
     nothing else of their kind between them. `position` is that of the (first) record that says so."""
 
@@ -67,7 +67,7 @@ class Span(Record, frozen=True, kw_only=True):
     def text(self) -> str:
         """The span in words.
 
-        >>> Span(kind="call", label="read_fd", at=0.0, until=1.0, position=1, count=12).text
+        >>> TimelineSpan(kind="call", label="read_fd", at=0.0, until=1.0, position=1, count=12).text
         '12 calls of read_fd'
         """
         if self.kind == "unread":
@@ -80,15 +80,15 @@ class Span(Record, frozen=True, kw_only=True):
         return f"{self.count} {failed}{PLURALS[self.kind]}{of}"
 
 
-def merge(spans: Sequence[Span], most: int = MAX_SPANS) -> list[Span]:
+def merge(spans: Sequence[TimelineSpan], most: int = MAX_SPANS) -> list[TimelineSpan]:
     """Return these spans by time, so that there are at most `most` of them if there are not more kinds. Those
     in progress, and failed and other ones, are not merged with each other.
 
-    >>> calls = [Span(kind="call", label="put", at=at, until=at + 1, position=at) for at in (0, 2, 9)]
+    >>> calls = [TimelineSpan(kind="call", label="put", at=at, until=at + 1, position=at) for at in (0, 2, 9)]
     >>> [(span.text, span.at, span.until) for span in merge(calls, 2)]
     [('2 calls of put', 0, 3), ('put', 9, 10)]
     """
-    alike: dict[tuple[SpanKind, bool, bool], list[Span]] = {}
+    alike: dict[tuple[SpanKind, bool, bool], list[TimelineSpan]] = {}
     for span in sorted(spans, key=lambda each: each.at):
         alike.setdefault((span.kind, span.is_error, span.until is None), []).append(span)
     gaps = [
@@ -108,7 +108,7 @@ def merge(spans: Sequence[Span], most: int = MAX_SPANS) -> list[Span]:
     return sorted(found, key=lambda each: each.at)
 
 
-def _join(spans: Sequence[Span]) -> Span:
+def _join(spans: Sequence[TimelineSpan]) -> TimelineSpan:
     first = spans[0]
     if len(spans) == 1:
         return first
@@ -130,14 +130,19 @@ class Track:
         self.next = 0
         self.length = 0
         self.ready_at: float | None = None
-        """When it last became ready; `claimed_at`: when it was last claimed."""
+        """The time when it last became ready; `claimed_at`: when it was last claimed."""
         self.claimed_at: float | None = None
         self.growth = ContextGrowth()
         self._builder = EntryBuilder(0, process.started_at, estimate_tokens)
         self._attempt_at = 0.0
         self._losses = 0
         self._last_at: float | None = None
-        self._spans: list[Span] = []
+        self._spans: list[TimelineSpan] = []
+
+    @property
+    def unread(self) -> int:
+        """The number of records that were not added yet."""
+        return self.length - self.next
 
     def add(self, records: Sequence[bytes]) -> None:
         """Add the next records."""
@@ -148,11 +153,11 @@ class Track:
         if len(self._spans) > MAX_KEPT:
             self._spans = merge(self._spans, MAX_KEPT // 2)
 
-    def spans(self, process: ProcessRecord) -> tuple[Span, ...]:
+    def spans(self, process: ProcessRecord) -> tuple[TimelineSpan, ...]:
         """Return the spans of a process that is in this state."""
         return tuple(merge([*self._spans, *self._now(process)]))
 
-    def _spans_of(self, entry: ConversationEntry) -> Iterable[Span]:
+    def _spans_of(self, entry: ConversationEntry) -> Iterable[TimelineSpan]:
         at = entry.at
         if at is None:
             return
@@ -172,7 +177,7 @@ class Track:
                 yield self._span(entry, "retry", "the model failed", at, at)
         self._last_at = at
 
-    def _wait_before(self, entry: ConversationEntry, at: float) -> Iterable[Span]:
+    def _wait_before(self, entry: ConversationEntry, at: float) -> Iterable[TimelineSpan]:
         """Yield the wait that an attempt ended."""
         began = self._last_at if self._last_at is not None else self.began_at
         if began is None or began >= at:
@@ -184,8 +189,8 @@ class Track:
 
     def _span(
         self, entry: ConversationEntry, kind: SpanKind, label: str, at: float, until: float | None
-    ) -> Span:
-        return Span(
+    ) -> TimelineSpan:
+        return TimelineSpan(
             kind=kind,
             label=label[:MAX_LABEL_CHARS],
             at=at,
@@ -194,27 +199,29 @@ class Track:
             is_error=entry.is_error,
         )
 
-    def _now(self, process: ProcessRecord) -> Iterable[Span]:
+    def _now(self, process: ProcessRecord) -> Iterable[TimelineSpan]:
         """Yield what a process does now, and what it did since its last record."""
         last_at = self._last_at if self._last_at is not None else self.began_at
         if last_at is None:
             return
-        if self.next < self.length:
-            yield Span(
+        if self.unread:
+            yield TimelineSpan(
                 kind="unread",
                 label="not read yet",
                 at=last_at,
                 until=process.ended_at if process.state in ENDED else None,
                 position=self.next,
-                count=self.length - self.next,
+                count=self.unread,
             )
             return
         if process.state == "open":  # a program runs it; its calls are not recorded
             return
 
-        def now(kind: SpanKind, label: str, at: float, until: float | None = None, **more: bool) -> Span:
+        def now(
+            kind: SpanKind, label: str, at: float, until: float | None = None, **more: bool
+        ) -> TimelineSpan:
             label = label[:MAX_LABEL_CHARS]
-            return Span(kind=kind, label=label, at=at, until=until, position=self.next, **more)
+            return TimelineSpan(kind=kind, label=label, at=at, until=until, position=self.next, **more)
 
         is_claimed = (self.claimed_at or 0.0) > max(self._attempt_at, last_at) + ROUNDING_S
         if process.state == "ready" or is_claimed or (process.state in ENDED and self._is_unclaimed(process)):

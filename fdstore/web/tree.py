@@ -12,14 +12,11 @@ from fdstore.store.trees.limit_usage import LimitStatus, limits_of_tree
 from fdstore.store.views.overview import recent_names_at
 from fdstore.text.quantities import format_costs
 from fdstore.web.compare import OTHERS
-from fdstore.web.page import Page, View
+from fdstore.web.page import ROWS, PageRequest, WebPage
 from fdstore.web.saved import SavedHere, read_saved
 from fdstore.web.timeline import Timeline, make_timeline, with_rows
-from fdstore.web.whole_tree import WholeTree, order, states_of, whole_tree
+from fdstore.web.whole_tree import WholeTree, order, whole_tree
 from fdstore.wire.operation import Operation
-
-ROWS = 200
-"""Processes on one page."""
 
 
 class TreePage(Record, frozen=True, kw_only=True):
@@ -55,26 +52,26 @@ def _rows(prefix: str, whole: WholeTree, start: int) -> Operation[list[ProcessRe
     return (yield from explained(prefix, rows))
 
 
-async def load(view: View) -> TreePage:
+async def load(request: PageRequest) -> TreePage:
     """Load a part of a tree. Raises `NotFound`, `NewerFormat`, `DamagedRecord`."""
-    store, name = view.store, view.argument("name")
-    start = view.number("from", 0, most=1_000_000)
+    store, name = request.store, request.argument("name")
+    start = request.number("from", 0, most=1_000_000)
     whole = await store.run(whole_tree(store.prefix, name))
     processes = await store.run(_rows(store.prefix, whole, start))
     in_rows = with_rows(processes)
-    tracks = await store.run(view.inspector.tracks.read(store.prefix, in_rows))
+    tracks = await store.run(request.inspector.tracks.read(store.prefix, in_rows))
     following = start + ROWS
     others, now_s = await store.run(recent_names_at(store.prefix, OTHERS))
     return TreePage(
         tree=msgspec.structs.replace(whole.tree, members=()),
-        root=next((each for each in whole.processes if each.id == name), None),
+        root=whole.root,
         processes=processes,
         start=start,
         next=following if following < whole.total else None,
         total=whole.total,
         summed=len(whole.processes),
-        states=states_of(whole.processes),
-        tokens=sum(whole.processes, start=TokenUsage()),
+        states=whole.states,
+        tokens=whole.tokens,
         cost=format_costs(whole.processes),
         limits=limits_of_tree(whole.tree),
         timeline=make_timeline(processes, tracks),
@@ -84,4 +81,4 @@ async def load(view: View) -> TreePage:
     )
 
 
-PAGES = [Page("/tree/{name}", "tree.html", load, live_s=1.0)]
+PAGES = [WebPage("/tree/{name}", "tree.html", load, live_s=1.0)]

@@ -13,15 +13,14 @@ from fdstore.errors import FDStoreError
 from fdstore.lifecycle import BUSY, PROCESS_MOVES
 from fdstore.records import Record, Unreadable
 from fdstore.settings import OWN_PREFIXES
+from fdstore.store.addresses import MODES, Address
 from fdstore.store.clock import redis_now
-from fdstore.store.views.finding import matcher
+from fdstore.store.views.finding import is_glob, matcher
 from fdstore.store.views.overview import TreeSummary, recent_names, summaries
-from fdstore.store.views.word_search import WordMatch
-from fdstore.web.page import Page, View
-from fdstore.web.run_search import found_by_words, go_to_exact
-
-ROWS = 200
-"""Trees on one page."""
+from fdstore.store.views.word_search import WordMatch, exact, search
+from fdstore.text.quantities import DAY_S, HOUR_S
+from fdstore.web.links import descriptor_url
+from fdstore.web.page import ROWS, PageRequest, SeeOther, WebPage
 
 EXAMINED = 500
 """Trees that one request reads, to filter or to sort them."""
@@ -29,13 +28,15 @@ EXAMINED = 500
 AT_ONCE = 50
 """Trees read by one pair of requests, so that other requests have their turn."""
 
+SHOWN_PLACES = 3
+"""Places where the words of a search are found, of one tree."""
+
 STATES = ("busy", *PROCESS_MOVES)
 URGENCY = ("failed", "unreadable", "running", "waiting", "ready", "open", "cancelled", "exited")
 """The states in the order in which people should look at them."""
 
-DAY_S = 86_400.0
-RANGES = {"1h": 3600.0, "1d": DAY_S, "7d": 7 * DAY_S, "30d": 30 * DAY_S}
-"""How long ago trees were used at most, in seconds."""
+RANGES = {"1h": HOUR_S, "1d": DAY_S, "7d": 7 * DAY_S, "30d": 30 * DAY_S}
+"""The ages of the last use of trees that can be asked for, in seconds."""
 
 _Key = Callable[[TreeSummary, float], Any]
 _KEYS: dict[str, _Key] = {
@@ -103,23 +104,60 @@ async def _elsewhere(store: Store) -> dict[str, int]:
     return {prefix: count for prefix, count in found.items() if count}
 
 
-async def load(view: View) -> Trees:
+async def _found_by_words(
+    request: PageRequest, query: str, damaged: list[Unreadable]
+) -> dict[str, list[WordMatch]]:
+    """Return where the words of a query are found, by tree: at most `SHOWN_PLACES` of each. A pattern such as
+    `build-*` is for names alone."""
+    found: dict[str, list[WordMatch]] = {}
+    if query and not is_glob(query):
+        for each in await request.store.run(search(request.prefix, query, damaged=damaged)):
+            of_tree = found.setdefault(each.process.partition(".")[0], [])
+            if len(of_tree) < SHOWN_PLACES:
+                of_tree.append(each)
+    return found
+
+
+async def _go_to_exact(request: PageRequest, query: str, names: list[str]) -> None:
+    """Raise `SeeOther` if the query is the URL of a content or a process, or the id of a process. The name of
+    a tree leads to its page if no other tree is among the `names` that are found."""
+    if request.http.url.path != "/" or not query:  # the twins of the page are for programs
+        return
+    named = await request.store.run(exact(request.prefix, query))
+    if isinstance(named, Address):
+        raise SeeOther(_content_url(named))
+    if named is not None and "." in named:
+        raise SeeOther(f"/process/{named}")
+    if named is not None and names in ([], [named]):
+        raise SeeOther(f"/tree/{named}")
+
+
+def _content_url(address: Address) -> str:
+    if (part := address.part) is None:
+        return descriptor_url(address.process, address.fd)
+    [name] = (name for name, mode in MODES.items() if mode == part.mode)
+    last = part.start + part.count - 1
+    place = f"{part.start}-{last}" if part.count > 1 else f"{part.start}"
+    return descriptor_url(address.process, address.fd, "", **{name: place})
+
+
+async def load(request: PageRequest) -> Trees:
     """Load the trees of a request: `q` is a part of their names, a pattern, or words of their runs. Raises
     `SeeOther`."""
-    search, sort = view.query("q"), view.choice("sort", SORTS, "used")
-    order = view.choice("order", ("asc", "desc"), "asc" if sort in ASCENDING else "desc")
-    within = view.choice("within", tuple(RANGES))
-    start = view.number("from", 0)
-    store, damaged = view.store, list[Unreadable]()
+    search, sort = request.query("q"), request.choice("sort", SORTS, "used")
+    order = request.choice("order", ("asc", "desc"), "asc" if sort in ASCENDING else "desc")
+    within = request.choice("within", tuple(RANGES))
+    start = request.number("from", 0)
+    store, damaged = request.store, list[Unreadable]()
     now_s = await store.run(redis_now())
     chosen = _Filter(
-        view.choice("state", STATES), view.query("program"), now_s - RANGES[within] if within else 0.0
+        request.choice("state", STATES), request.query("program"), now_s - RANGES[within] if within else 0.0
     )
     known = await store.run(recent_names(store.prefix))
     matches = matcher(search)
-    words = await found_by_words(view, search, damaged)
+    words = await _found_by_words(request, search, damaged)
     names = [name for name in known.names if matches(name) or name in words] if search else known.names
-    await go_to_exact(view, search, names)
+    await _go_to_exact(request, search, names)
     if sort == "name":
         names = sorted(names, reverse=order == "desc")
     elif sort == "used" and order == "asc":
@@ -171,4 +209,4 @@ async def load(view: View) -> Trees:
     )
 
 
-PAGES = [Page("/", "trees.html", load, live_s=1.0)]
+PAGES = [WebPage("/", "trees.html", load, live_s=1.0)]

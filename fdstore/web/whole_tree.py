@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 
 import msgspec
 
-from fdstore.records import ProcessRecord, TreeRecord
+from fdstore.records import ProcessRecord, TokenUsage, TreeRecord
 from fdstore.store.keys import TreeKeys
 from fdstore.store.processes.asks import fold_lanes
 from fdstore.store.processes.process_records import tree_record
@@ -33,6 +32,15 @@ class WholeTree(msgspec.Struct, frozen=True):
     def root(self) -> ProcessRecord | None:
         return next((each for each in self.processes if each.id == self.tree.id), None)
 
+    @property
+    def states(self) -> dict[str, int]:
+        """The number of processes in each state."""
+        return dict(Counter(each.state for each in self.processes))
+
+    @property
+    def tokens(self) -> TokenUsage:
+        return sum(self.processes, start=TokenUsage())
+
 
 def whole_tree(prefix: str, name: str) -> Operation[WholeTree]:
     """Return a tree with its processes; the lanes of a call are one. Raises `NotFound`, `NewerFormat`,
@@ -41,8 +49,3 @@ def whole_tree(prefix: str, name: str) -> Operation[WholeTree]:
     folded = yield from fold_lanes(prefix, sorted(tree.members, key=order))
     [total] = yield [("ZCARD", TreeKeys(prefix, name).processes)]
     return WholeTree(tree, folded, len(folded) if total <= MAX_SUMMED else total)
-
-
-def states_of(processes: Iterable[ProcessRecord]) -> dict[str, int]:
-    """Return how many of these processes are in each state."""
-    return dict(Counter(each.state for each in processes))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from fdstore import settings
 from fdstore.store.views.workers_now import WorkersNow, workers_now
-from fdstore.web.page import Page, View
+from fdstore.web.page import PageRequest, WebPage
 
 
-async def load(view: View) -> WorkersNow:
+async def load(request: PageRequest) -> WorkersNow:
     """Load the workers of the store."""
-    store = view.store
+    store = request.store
     has_queue = settings.read().broker_url is None and "+cluster:" not in store.url
     return await store.run(workers_now(store.prefix, has_queue=has_queue))
 
 
-PAGES = [Page("/workers", "workers.html", load, live_s=1.0)]
+PAGES = [WebPage("/workers", "workers.html", load, live_s=1.0)]

@@ -6,29 +6,32 @@ must have logged no error and no warning, asked for nothing that failed, and run
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
-import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
-import fdstore
-import fdstore.aio
+from fdstore.agent.conversation import Result, Start
 from fdstore.client import Process, Store
-from fdstore.client._async.store import connect_unsafe
-from fdstore.http_server import HttpServer, listen, origin_of
-from fdstore.store.processes import pipelines, processes
-from fdstore.tools.process_task import PipeTask, encode_task
-from fdstore.web.app import make_app
-from fdstore.web.inspector import Inspector, Options
-from tests.on_redis.web.journals import SHORT, answer, ask_about_parts, converse
+from fdstore.elements import render
+from fdstore.errors import NotFound
+from fdstore.store.processes import processes
+from tests.on_redis.web.inspected import Served
+from tests.on_redis.web.journals import SHORT, answer, ask_about_parts, converse, failed_child, pipe, spawns
+from tests.unit.rendering import descriptor, make_slice
+
+OpenPage = Callable[..., Page]
+Serve = Callable[..., Served]
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 WAIT_MS = 15_000
+
+MISSING = render.fd_error(NotFound("fd:9", ("fd:1",)), "fd:9")
+STORED = render.fd_result(descriptor("fd:3"), make_slice("one\n" * 30), None, "Stored.", 700)
 
 PATHS = (
     "/",
@@ -68,52 +71,15 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         running.close()
 
 
-class Served:
-    """An inspector that runs in a thread until `close`; `url` has no path."""
-
-    def __init__(self, redis_url: str, **options: Any) -> None:
-        self.url = ""
-        self._ready = threading.Event()
-        self._stop: Callable[[], None] = lambda: None
-        self._thread = threading.Thread(
-            target=lambda: asyncio.run(self._serve(redis_url, Options(**options)))
-        )
-        self._thread.start()
-        assert self._ready.wait(30), "the inspector did not start"
-
-    async def _serve(self, redis_url: str, options: Options) -> None:
-        async with await fdstore.aio.connect(redis_url, looking=True) as store:
-            inspector = Inspector(store, options, lambda: connect_unsafe(redis_url, None, looking=False))
-            with listen("127.0.0.1", 0) as listening:
-                server = HttpServer(make_app(inspector), inspector.stopping)
-                loop = asyncio.get_running_loop()
-                self._stop = lambda: loop.call_soon_threadsafe(setattr, server, "should_exit", True)
-                self.url = origin_of(listening)
-                self._ready.set()
-                await server.serve(sockets=[listening])
-
-    def close(self) -> None:
-        self._stop()
-        self._thread.join(30)
-        assert not self._thread.is_alive()
-
-
 @pytest.fixture
-def serve(redis_url: str) -> Iterator[Callable[..., Served]]:
+def serve(redis_url: str) -> Iterator[Serve]:
     """Return a function that starts an inspector with options of `Options`."""
-    running: list[Served] = []
-
-    def start(**options: Any) -> Served:
-        running.append(Served(redis_url, **options))
-        return running[-1]
-
-    yield start
-    for each in running:
-        each.close()
+    with ExitStack() as running:
+        yield lambda **options: running.enter_context(Served(redis_url, **options))
 
 
 @pytest.fixture
-def inspector(serve: Callable[..., Served]) -> str:
+def inspector(serve: Serve) -> str:
     """The URL of an inspector that only reads."""
     return serve().url
 
@@ -132,7 +98,7 @@ def watch(page: Page, problems: list[str]) -> None:
 
 
 @pytest.fixture
-def open_page(browser: Browser, inspector: str, problems: list[str]) -> Iterator[Callable[..., Page]]:
+def open_page(browser: Browser, inspector: str, problems: list[str]) -> Iterator[OpenPage]:
     """Return a function that opens a path, with options of a browser context such as `color_scheme`."""
     contexts: list[BrowserContext] = []
 
@@ -156,12 +122,31 @@ def triage(store: Store) -> Process:
     """A tree with a conversation, a pipeline, a failed child and long names."""
     proc = store.process("triage")
     proc.create("a log\n" * 1000, source="grep -rn " + "very-long-word" * 13)
-    task = PipeTask(commands=[["grep", "-n", "x" * 300], ["sort"]], page_size=4000, tee=[1])
-    store.run(pipelines.start(proc.handle, encode_task(task), title="grep | sort", in_fd="fd:1", tees=(1,)))
-    failed = store.run(processes.create_child(proc.handle, None, state="ready"))
-    store.run(processes.end(failed, "failed", exit_code=1, reason="max_turns: " + "many answers " * 30))
+    pipe(proc, f"grep -n {'x' * 300}", "sort", in_fd="fd:1", tee=(1,))
+    failed_child(proc, "max_turns: " + "many answers " * 30, exit_code=1)
     converse(proc, *SHORT, answer("word " * 4000), answer("x" * 10_000))
     store.process("a" * 48)
     ask_about_parts(proc.child(share=["fd:1"]), 60)
     converse(store.process("again"), *SHORT[:3], answer("word " * 4000, ("t7", "put", {"text": "x" * 5000})))
     return proc
+
+
+@pytest.fixture
+def failed(store: Store) -> Process:
+    """An agent that failed, below one that goes on: forty spawns, of which two failed, and a missing text."""
+    root = store.process("nightly")
+    for number in range(3):
+        store.process(f"other-{number}")
+    agent = root.child()
+    converse(
+        agent,
+        Start(system="", content="What broke the build?"),
+        answer(
+            "I look.", ("t1", "read_fd", {"fd": "fd:9"}), ("t2", "bash", {"command": "make " + "x" * 300})
+        ),
+        Result(call="t1", content=MISSING.text, facts=MISSING.facts, is_error=True),
+        Result(call="t2", content=STORED.text, facts=STORED.facts),
+        *spawns(40, failed=(7, 30)),
+    )
+    store.run(processes.end(agent.handle, "failed", exit_code=1, reason="max_turns: too many answers"))
+    return agent

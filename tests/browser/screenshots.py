@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,12 +29,13 @@ from fdstore.result_facts import ResultFacts, ShownPart
 from fdstore.runtime.run_process import run_process
 from fdstore.store.clock import redis_now
 from fdstore.store.keys import process_keys
-from fdstore.store.processes import journal, leases, pipelines, processes
+from fdstore.store.processes import journal, leases, processes
 from fdstore.store.views import worker_registry
 from fdstore.store.views.worker_registry import WorkerLoad
 from fdstore.testing import Request, ScriptedModel, call, fail, say, turn
-from fdstore.tools.process_task import PipeTask, SpawnTask, encode_task
-from tests.browser.conftest import Served, find_browser
+from tests.browser.conftest import find_browser
+from tests.on_redis.web.inspected import Served
+from tests.on_redis.web.journals import pipe, ready_child
 
 LIGHT: dict[str, Any] = {"viewport": {"width": 1180, "height": 760}, "color_scheme": "light"}
 DARK = LIGHT | {"color_scheme": "dark"}
@@ -142,21 +144,10 @@ def fill(store: Store) -> dict[str, str]:
     large = proc.create("".join(map(log_line, range(1, 300_001))), source="ci/build.log")
     reader = proc.child(share=[large.fd])
     store.run(journal.append(reader.handle, 0, [*map(encode_entry, conversation(large))]))
-    task = PipeTask(
-        commands=[["grep", "-n", "ERROR"], ["cut", "-d:", "-f1-2"], ["sort", "-u"]], page_size=4000, tee=[1]
-    )
-    made = store.run(
-        pipelines.start(
-            proc.handle, encode_task(task), title="grep -n ERROR | cut | sort", in_fd="fd:1", tees=(1,)
-        )
-    )
+    made = pipe(proc, "grep -n ERROR", "cut -d: -f1-2", "sort -u", in_fd="fd:1", tee=(1,))
     attempt = store.run(leases.claim(process_keys(store.prefix, made.process), "build-2:4120", 600))
     assert attempt is not None
-    child = store.run(
-        processes.create_child(
-            proc.handle, [], state="ready", brief=encode_task(SpawnTask(query="Find the first error."))
-        )
-    )
+    child = ready_child(proc, "Find the first error.")
     store.run(leases.claim(process_keys(store.prefix, child.id), "build-1:2210", 600))
     run_agents(store)
     triage = next(tree.id for tree in store.trees() if tree.id.startswith("triage-"))
@@ -217,10 +208,11 @@ def main(folder: Path) -> None:
         subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL, timeout=120)
         with fdstore.connect(server.url) as store:
             paths = fill(store)
-        served = Served(server.url)
-        browser = playwright.chromium.launch(executable_path=find_browser())
-        shoot = partial(take, browser, served.url, folder)
-        try:
+        with (
+            Served(server.url) as served,
+            closing(playwright.chromium.launch(executable_path=find_browser())) as browser,
+        ):
+            shoot = partial(take, browser, served.url, folder)
             shoot("strip", "/", LOW)
             with fdstore.connect(server.url) as store:
                 register_workers(store)
@@ -230,9 +222,6 @@ def main(folder: Path) -> None:
             shoot("phone", paths["trees"], PHONE)
             shoot("saved", "/tree/survey", LIGHT, part="section.saved")
             shoot("export", "/tree/release/export.html", LIGHT)
-        finally:
-            browser.close()
-            served.close()
     for each in sorted(folder.glob("*.png")):
         print(each, f"{each.stat().st_size / 1000:.0f} kB")
 

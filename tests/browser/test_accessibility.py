@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from fdstore.client import Process, Store
 from fdstore.store.clock import redis_now
 from fdstore.store.views import worker_registry
 from fdstore.store.views.worker_registry import WorkerLoad
-from tests.browser.conftest import PATHS, Served, watch
+from tests.browser.conftest import PATHS, OpenPage, Serve, watch
 from tests.browser.descriptors.shown import HOSTILE
 from tests.on_redis.web.journals import SPARED, converse
 from tests.on_redis.web.test_descriptor_download import png
@@ -43,15 +42,17 @@ def check(page: Page) -> list[str]:
 
 
 @looks
-def test_no_page_breaks_a_rule(
+def test_no_page_breaks_a_rule_or_is_wider_than_the_screen(
     browser: Browser,
-    serve: Callable[..., Served],
+    serve: Serve,
     triage: Process,
+    failed: Process,
     store: Store,
     problems: list[str],
     look: dict[str, Any],
 ) -> None:
-    paths = [*PATHS, *more_pages(triage, store)]
+    pane = ("", "?at=2-2", "?at=2-0", "?at=46-0&raw=1", "?errors=1", "?at=5-8", "?from=0&at=0-0")
+    paths = [*PATHS, *more_pages(triage, store), *(f"/process/{failed.id}{query}" for query in pane)]
     page = browser.new_page(base_url=serve(may_kill=True).url, reduced_motion="reduce", **look)
     watch(page, problems)
 
@@ -59,10 +60,11 @@ def test_no_page_breaks_a_rule(
     for path in paths:
         page.goto(path)
         expect(page.locator("h1")).to_be_visible()
-        for summary in page.locator("details > summary").all():
+        for summary in page.locator("details:not([open]) > summary").all():
             if summary.is_visible():
                 summary.click()
         found += check(page)
+        assert page.evaluate("document.documentElement.scrollWidth") <= look["viewport"]["width"], path
     page.close()
 
     assert not found, "\n".join(found)
@@ -77,6 +79,9 @@ def more_pages(triage: Process, store: Store) -> list[str]:
     empty = triage.create("")
     spared = triage.child()
     converse(spared, *SPARED)
+    notes = store.process("notes")
+    notes.create("one\n" * 30, source="grep -rn " + "very-long-word" * 13)
+    notes.put("plan/" + "x" * 90, "two")
     now_s = store.run(redis_now())
     load = WorkerLoad(slots=2, busy=2, lost=1, runs=("triage.2",))
     store.run(worker_registry.register_worker(store.prefix, "build-1:2210", 60.0, now_s, load=load))
@@ -91,13 +96,14 @@ def more_pages(triage: Process, store: Store) -> list[str]:
         *(f"{fds}/{each.fd.removeprefix('fd:')}" for each in (picture, data, empty)),
         "/process/triage.2/kill",
         f"/process/{spared.id}",
+        "/process/notes",
         "/?q=blob",
     ]
 
 
 @looks
 def test_no_page_without_content_breaks_a_rule(
-    browser: Browser, serve: Callable[..., Served], redis_url: str, look: dict[str, Any]
+    browser: Browser, serve: Serve, redis_url: str, look: dict[str, Any]
 ) -> None:
     inspector = serve()
     page = browser.new_page(base_url=inspector.url, **look)
@@ -119,7 +125,7 @@ def test_no_page_without_content_breaks_a_rule(
     assert not found, "\n".join(found)
 
 
-def test_tab_goes_past_the_numbers_of_lines(open_page: Callable[..., Page], triage: Process) -> None:
+def test_tab_goes_past_the_numbers_of_lines(open_page: OpenPage, triage: Process) -> None:
     page = open_page("/process/triage/fd/1")
     expect(page.locator(".row a.no").nth(20)).to_be_visible()
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 
 from fdstore.client import Store
 from fdstore.local.redis_server import PrivateServer
 from fdstore.store.clock import redis_now
 from fdstore.store.views import worker_registry
-from tests.browser.conftest import Served, watch
+from tests.browser.conftest import OpenPage, Serve, watch
 from tests.on_redis.web.journals import SHORT, answer, converse
 
-OpenPage = Callable[..., Page]
 TOKEN = "a-token-of-24-characters"
 
 
@@ -106,7 +104,7 @@ def test_an_outage_is_shown_and_ends_by_itself(
 
 
 def test_a_process_is_killed_by_two_clicks(
-    browser: Browser, serve: Callable[..., Served], store: Store, problems: list[str]
+    browser: Browser, serve: Serve, store: Store, problems: list[str]
 ) -> None:
     proc = store.process("triage")
     proc.child()
@@ -125,7 +123,7 @@ def test_a_process_is_killed_by_two_clicks(
 
 
 def test_a_browser_logs_in_once_and_out(
-    browser: Browser, serve: Callable[..., Served], store: Store, problems: list[str]
+    browser: Browser, serve: Serve, store: Store, problems: list[str]
 ) -> None:
     store.process("triage")
     page = browser.new_page(base_url=serve(token=TOKEN).url)

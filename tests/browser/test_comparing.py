@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from fdstore.client import Process
+from tests.browser.conftest import OpenPage
 from tests.browser.descriptors.shown import HOSTILE
-
-PHONE = {"viewport": {"width": 390, "height": 900}}
-
-OpenPage = Callable[..., Page]
 
 
 @pytest.fixture
@@ -37,13 +32,6 @@ def test_a_text_is_compared_with_another_one_and_a_line_is_opened(
     added.locator("a.no").click()
     expect(page.locator(f"#L{line}")).to_be_in_viewport()
     expect(page.locator(".row.on")).to_have_count(1)
-
-
-def test_a_diff_fits_a_phone(open_page: OpenPage, texts: Process) -> None:
-    page = open_page(f"/process/triage/diff?a=fd:1&b={texts.list()[-1].fd}", **PHONE)
-
-    expect(page.locator("table.diff tr.added").first).to_be_visible()
-    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["viewport"]["width"]
 
 
 def test_a_run_is_compared_with_another_one(open_page: OpenPage, triage: Process) -> None:

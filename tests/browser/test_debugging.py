@@ -3,55 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any
 
-import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from fdstore.agent.conversation import Result, Start
+from fdstore.agent.conversation import Result
 from fdstore.client import Process, Store
 from fdstore.elements import render
-from fdstore.errors import NotFound
 from fdstore.store.processes import processes
-from tests.browser.test_accessibility import check, looks
+from tests.browser.conftest import OpenPage
 from tests.on_redis.web.journals import SHORT, answer, converse
-from tests.unit.rendering import descriptor, make_slice
 
-OpenPage = Callable[..., Page]
-
-MISSING = render.fd_error(NotFound("fd:9", ("fd:1",)), "fd:9")
-STORED = render.fd_result(descriptor("fd:3"), make_slice("one\n" * 30), None, "Stored.", 700)
 CAUSE = "fd:9 does not exist; there are: fd:1"
 MOST_CLICKS = 4
-
-
-@pytest.fixture
-def failed(store: Store) -> Process:
-    """An agent that failed, below one that goes on: forty spawns, of which two failed, and a missing text."""
-    root = store.process("nightly")
-    for number in range(3):
-        store.process(f"other-{number}")
-    agent = root.child()
-    spawns = [
-        (f"s{n}", "spawn_agent", {"program_name": "summarizer", "query": f"part {n}"}) for n in range(40)
-    ]
-    converse(
-        agent,
-        Start(system="", content="What broke the build?"),
-        answer(
-            "I look.", ("t1", "read_fd", {"fd": "fd:9"}), ("t2", "bash", {"command": "make " + "x" * 300})
-        ),
-        Result(call="t1", content=MISSING.text, facts=MISSING.facts, is_error=True),
-        Result(call="t2", content=STORED.text, facts=STORED.facts),
-        answer("I ask for help.", *spawns),
-        *(
-            Result(call=f"s{n}", content=f"{'no ' if n in (7, 30) else ''}summary {n}", is_error=n in (7, 30))
-            for n in range(40)
-        ),
-    )
-    store.run(processes.end(agent.handle, "failed", exit_code=1, reason="max_turns: too many answers"))
-    return agent
 
 
 def detail(page: Page) -> Locator:
@@ -198,36 +161,3 @@ def test_a_bar_of_the_timeline_leads_into_a_fold(open_page: OpenPage, failed: Pr
 
     expect(page.locator("#e5-3")).to_be_in_viewport()
     expect(page.locator("#e5-3")).to_contain_text("part 2")
-
-
-@looks
-def test_the_pane_breaks_no_rule_and_is_no_wider_than_the_screen(
-    open_page: OpenPage, failed: Process, look: dict[str, Any]
-) -> None:
-    page = open_page(f"/process/{failed.id}", reduced_motion="reduce", **look)
-    found: list[str] = []
-    for query in ("", "?at=2-2", "?at=2-0", "?at=46-0&raw=1", "?errors=1", "?at=5-8", "?from=0&at=0-0"):
-        page.goto(f"/process/{failed.id}{query}")
-        for summary in page.locator("details:not([open]) > summary").all():
-            if summary.is_visible():
-                summary.click()
-        found += check(page)
-        assert page.evaluate("document.documentElement.scrollWidth") <= look["viewport"]["width"], query
-
-    assert not found, "\n".join(found)
-
-
-@looks
-def test_the_descriptors_of_a_client_are_its_main_table(
-    open_page: OpenPage, store: Store, look: dict[str, Any]
-) -> None:
-    proc = store.process("notes")
-    proc.create("one\n" * 30, source="grep -rn " + "very-long-word" * 13)
-    proc.put("plan/" + "x" * 90, "two")
-    proc.create(bytes(range(256)), source="blob.bin")
-    page = open_page("/process/notes", **look)
-
-    expect(page.locator(".wide tbody tr")).to_have_count(3)
-    expect(page.locator("#pane")).to_have_count(0)
-    assert page.evaluate("document.documentElement.scrollWidth") <= look["viewport"]["width"]
-    assert check(page) == []

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from fdstore.client import Store
 from fdstore.store.processes import processes
-from fdstore.tools.process_task import SpawnTask, encode_task
-from tests.on_redis.web.journals import SHORT, converse
-
-OpenPage = Callable[..., Page]
-
-TASK = encode_task(SpawnTask(query="Find the first error."))
+from tests.browser.conftest import OpenPage
+from tests.on_redis.web.journals import SHORT, converse, failed_child, ready_child
 
 
 def make_trees(store: Store) -> None:
@@ -80,10 +75,8 @@ def test_headings_sort_and_say_how(open_page: OpenPage, store: Store) -> None:
 def test_the_list_is_as_wide_as_the_window(open_page: OpenPage, store: Store) -> None:
     make_trees(store)
     for number in range(3):
-        store.run(processes.create_child(store.process("notes").handle, [], state="ready"))
-        store.run(
-            processes.end(store.process("notes").child().handle, "failed", reason=f"{number} too long " * 9)
-        )
+        ready_child(store.process("notes"))
+        failed_child(store.process("notes"), f"{number} too long " * 9)
     page = open_page("/")
     for width in (760, 1024, 1180, 1440):
         page.set_viewport_size({"width": width, "height": 760})
@@ -104,7 +97,7 @@ def test_a_bar_leads_to_its_step(open_page: OpenPage, store: Store) -> None:
 
 
 def test_a_bar_of_what_is_in_progress_leads_to_its_process(open_page: OpenPage, store: Store) -> None:
-    child = store.run(processes.create_child(store.process("triage").handle, [], state="ready", brief=TASK))
+    child = ready_child(store.process("triage"))
     page = open_page("/tree/triage")
 
     page.get_by_role("link", name=f"{child.id}: waits for a worker").click()

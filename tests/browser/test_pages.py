@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from fdstore.client import Process, Store
-from fdstore.store.processes import processes
-from tests.browser.conftest import PATHS
-from tests.on_redis.web.journals import answer, converse
-
-OpenPage = Callable[..., Page]
+from tests.browser.conftest import PATHS, OpenPage
+from tests.on_redis.web.journals import answer, converse, failed_child
 
 HOSTILE = (
     '</textarea></title><script>window.hacked = 1; alert(1)</script><img src="x" onerror="alert(2)">'
     '<svg onload="alert(3)"><a href="javascript:alert(4)">x</a>\x1b[31m\u202e"\' {{ 7 * 7 }}'
 )
-
-PHONE = {"viewport": {"width": 360, "height": 740}}
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -34,35 +28,12 @@ def test_every_page_opens_without_complaints(open_page: OpenPage, triage: Proces
         assert page.evaluate("document.querySelectorAll('[style], style, script:not([src])').length") == 0
 
 
-def test_no_page_is_wider_than_a_phone(open_page: OpenPage, triage: Process) -> None:
-    page = open_page("/", **PHONE)
-    for path in PATHS:
-        page.goto(path)
-
-        width = page.evaluate("document.documentElement.scrollWidth")
-        assert width <= PHONE["viewport"]["width"], (path, width)
-
-
-def test_every_field_and_button_has_a_name(open_page: OpenPage, triage: Process) -> None:
-    page = open_page("/")
-    for path in PATHS:
-        page.goto(path)
-
-        nameless = page.evaluate(
-            "[...document.querySelectorAll('input:not([type=hidden]), select, button, a')].filter(each =>"
-            " !(each.labels?.length || each.ariaLabel || each.textContent.trim()))"
-            ".map(each => each.outerHTML)"
-        )
-        assert nameless == [], path
-
-
 def test_hostile_texts_never_run(open_page: OpenPage, triage: Process, store: Store) -> None:
     triage.create("x", source=HOSTILE[:200])
     triage.put("\u202ea<b>'\"&.txt", "y")
     calls = ("t9", HOSTILE, {HOSTILE: HOSTILE, "list": [HOSTILE], "fd": "fd:1"})
     converse(triage, answer(HOSTILE, calls))
-    child = store.run(processes.create_child(triage.handle, None, state="ready"))
-    store.run(processes.end(child, "failed", reason=HOSTILE))
+    child = failed_child(triage, HOSTILE)
 
     page = open_page("/")
     for path in (*PATHS, "/process/triage/record/9", f"/process/{child.id}"):
@@ -116,21 +87,22 @@ def test_the_timeline_is_one_tab_stop_and_the_arrow_keys_go_from_bar_to_bar(
 ) -> None:
     page = open_page("/tree/triage")
 
+    def focused() -> str:
+        return str(page.evaluate("document.activeElement.getAttribute('aria-label')"))
+
+    def press(key: str) -> str:
+        page.keyboard.press(key)
+        return focused()
+
     assert page.locator("svg.bars a[tabindex='0']").count() == 1
     assert page.locator("svg.bars a").count() > 3
     page.locator("svg.bars a[tabindex='0']").focus()
-    first = page.evaluate("document.activeElement.getAttribute('aria-label')")
-    page.keyboard.press("ArrowRight")
-    second = page.evaluate("document.activeElement.getAttribute('aria-label')")
-    page.keyboard.press("ArrowDown")
-    below = page.evaluate("document.activeElement.getAttribute('aria-label')")
-    page.keyboard.press("ArrowUp")
+    first = focused()
+    second, below, above = map(press, ("ArrowRight", "ArrowDown", "ArrowUp"))
 
     assert len({first, second, below}) == 3
-    assert first.startswith("triage: ")
-    assert second.startswith("triage: ")
+    assert all(each.startswith("triage: ") for each in (first, second, above))
     assert below.startswith("triage.")
-    assert page.evaluate("document.activeElement.getAttribute('aria-label')").startswith("triage: ")
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.closest('svg')") is None
     page.keyboard.press("Enter")

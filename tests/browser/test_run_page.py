@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page, Request, expect
 
 from fdstore.client import Process, Store
-from tests.browser.conftest import watch
+from tests.browser.conftest import OpenPage, watch
 from tests.browser.descriptors.shown import HOSTILE
 from tests.browser.test_accessibility import check, looks
 from tests.on_redis.web.run_page import export
@@ -26,7 +26,7 @@ def file(triage: Process, store: Store, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def open_file(browser: Browser, problems: list[str]) -> Iterator[Callable[..., Page]]:
+def open_file(browser: Browser, problems: list[str]) -> Iterator[OpenPage]:
     """Return a function that opens a file without a network; all that it asks for is a problem."""
     pages: list[Page] = []
 
@@ -50,7 +50,7 @@ def open_file(browser: Browser, problems: list[str]) -> Iterator[Callable[..., P
 
 @looks
 def test_the_file_opens_breaks_no_rule_and_does_not_scroll_sideways(
-    open_file: Callable[..., Page], file: Path, look: dict[str, Any]
+    open_file: OpenPage, file: Path, look: dict[str, Any]
 ) -> None:
     page = open_file(file, **look)
 
@@ -64,7 +64,7 @@ def test_the_file_opens_breaks_no_rule_and_does_not_scroll_sideways(
 
 
 def test_links_lead_to_processes_records_and_descriptors_of_the_same_file(
-    open_file: Callable[..., Page], file: Path
+    open_file: OpenPage, file: Path
 ) -> None:
     page = open_file(file)
 
@@ -76,19 +76,3 @@ def test_links_lead_to_processes_records_and_descriptors_of_the_same_file(
     expect(page.locator("#d-triage-1")).to_contain_text("a log")
 
     assert page.url == f"{file.as_uri()}#d-triage-1"
-
-
-def test_a_record_is_opened_by_its_anchor(open_file: Callable[..., Page], file: Path) -> None:
-    page = open_file(file, "#e-triage-3")
-
-    expect(page.locator("#e-triage-3")).to_be_in_viewport()
-
-
-def test_the_inspector_offers_the_file(open_page: Callable[..., Page], file: Path) -> None:
-    page = open_page("/tree/triage")
-
-    with page.expect_download() as download:
-        page.get_by_role("link", name="Export this run").click()
-
-    assert download.value.suggested_filename == "triage.html"
-    assert Path(download.value.path()).read_text("utf-8").endswith("</html>\n")

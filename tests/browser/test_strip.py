@@ -6,18 +6,17 @@ from __future__ import annotations
 import os
 import re
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import redis
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, expect
 
 from fdstore.client import Store
-from fdstore.store.processes import processes
+from tests.browser.conftest import OpenPage
+from tests.on_redis.web.journals import ready_child
 from tests.worker_process import WorkerProcess, running_worker
-
-OpenPage = Callable[..., Page]
 
 SEEN_MS = 60_000
 """A heartbeat counts for ten seconds, and this machine may be busy."""
@@ -48,7 +47,7 @@ def shows_problem(strip: Locator, words: str) -> None:
 def test_a_queue_without_a_worker(strip: Locator, store: Store) -> None:
     expect(strip).to_have_class("warn")
 
-    store.run(processes.create_child(store.process("other").handle, None, state="ready"))
+    ready_child(store.process("other"))
 
     shows_problem(strip, "none is alive, and 1 process waits for one")
     expect(strip).to_contain_text("fdstore worker")

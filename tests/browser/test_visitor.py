@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from fdstore.client import Process, Store
 from fdstore.store.processes import processes
 from fdstore.tools.process_task import SpawnTask, encode_task, title_of
+from tests.browser.conftest import OpenPage
 from tests.on_redis.web.journals import SPARED, converse
-
-OpenPage = Callable[..., Page]
 
 TASK = SpawnTask(query="Which service became slower, and why?\nLook at all logs.")
 CLIPBOARD = ["clipboard-read", "clipboard-write"]

@@ -1,6 +1,6 @@
 // Keys of the pane of a process page: j and k go to the next and the previous step, e and E to the next and the
 // previous error. Each takes the link of a row, so it shows what a click shows, but the history of the browser has
-// one entry for all. Uses `mergeChildren` of live.js.
+// one entry for all. Uses live.js.
 "use strict";
 
 const STEP_KEYS = { j: [1, false], k: [-1, false], e: [1, true], E: [-1, true] };
@@ -50,16 +50,8 @@ async function goTo(row) {
     location.replace(row.href);
     return;
   }
-  const next = new DOMParser().parseFromString(text, "text/html");
-  const made = next.getElementById("main");
   aim = null;
-  history.replaceState(null, "", row.href);
-  const shown = document.getElementById("main");
-  mergeChildren(shown, made);
-  Object.assign(shown.dataset, made.dataset);
-  document.getElementById("json").href = next.getElementById("json").getAttribute("href");
-  shown.dispatchEvent(new CustomEvent("updated", { bubbles: true }));
-  shown.dispatchEvent(new CustomEvent("moved"));
+  showPage(text, row.href);
   document.getElementById("detail").scrollIntoView({ block: "nearest" });
 }
 

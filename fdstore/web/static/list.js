@@ -14,18 +14,8 @@ function filterAtOnce(form) {
     const text = await answer.text();
     if (number !== asked) return; // another filter was chosen since
     if (answer.redirected) return; // what is typed is an id: Enter leads to its page
-    const next = new DOMParser().parseFromString(text, "text/html");
-    const made = next.getElementById("main");
-    if (!answer.ok || !made) {
-      location.assign(url);
-      return;
-    }
-    mergeChildren(main, made);
-    for (const name of ["live", "seen", "now"]) main.dataset[name] = made.dataset[name];
-    document.getElementById("json").href = next.getElementById("json").getAttribute("href");
-    history.replaceState(null, "", url);
-    main.dispatchEvent(new CustomEvent("updated", { bubbles: true }));
-    main.dispatchEvent(new CustomEvent("moved"));
+    if (answer.ok) showPage(text, url);
+    else location.assign(url);
   };
   // the field that has the focus is not brought up to date, so nothing that is typed meanwhile is lost
   const later = (milliseconds) => {

@@ -95,6 +95,18 @@ function localTimes(main) {
   }
 }
 
+// Shows a whole page that the server rendered, `text`, in place of this one, under its own URL.
+function showPage(text, url) {
+  const next = new DOMParser().parseFromString(text, "text/html");
+  const made = next.getElementById("main");
+  history.replaceState(null, "", url);
+  mergeChildren(main, made);
+  Object.assign(main.dataset, made.dataset);
+  document.getElementById("json").href = next.getElementById("json").getAttribute("href");
+  main.dispatchEvent(new CustomEvent("updated", { bubbles: true }));
+  main.dispatchEvent(new CustomEvent("moved"));
+}
+
 function atEnd() {
   const root = document.documentElement;
   return root.scrollHeight > root.clientHeight && root.scrollTop + root.clientHeight > root.scrollHeight - 40;

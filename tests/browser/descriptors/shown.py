@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 from playwright.sync_api import Page
@@ -21,8 +20,6 @@ HOSTILE = (
     "&lt;b&gt; &amp; 'quotes\" {{ 7*7 }}\n"
     "javascript:alert(1) \U0001f600 end\n"
 )
-
-NewPage = Callable[..., Page]
 
 
 class Inspected(NamedTuple):

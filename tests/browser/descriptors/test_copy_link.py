@@ -6,7 +6,8 @@ import re
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.descriptors.shown import Inspected, NewPage
+from tests.browser.conftest import OpenPage
+from tests.browser.descriptors.shown import Inspected
 
 CLIPBOARD = ["clipboard-read", "clipboard-write"]
 
@@ -15,8 +16,10 @@ def copied(page: Page) -> str:
     return str(page.evaluate("navigator.clipboard.readText()"))
 
 
-def test_the_link_to_a_marked_line_is_copied_and_opens_there(new_page: NewPage, inspected: Inspected) -> None:
-    page = new_page(inspected.fd("1"), permissions=CLIPBOARD)
+def test_the_link_to_a_marked_line_is_copied_and_opens_there(
+    open_page: OpenPage, inspected: Inspected
+) -> None:
+    page = open_page(inspected.fd("1"), permissions=CLIPBOARD)
 
     page.locator("#L7 a.no").click()
     page.get_by_role("button", name="Copy link").click()
@@ -27,14 +30,14 @@ def test_the_link_to_a_marked_line_is_copied_and_opens_there(new_page: NewPage, 
     page.locator("#reader .text").focus()
     page.keyboard.press("y")
     expect(page.locator("#told")).to_have_text("The link to lines 7-9 is copied")
-    again = new_page(copied(page))
+    again = open_page(copied(page))
     expect(again.locator(".row.on")).to_have_count(3)
 
 
 def test_without_a_mark_the_link_is_to_the_first_line_that_is_seen(
-    new_page: NewPage, inspected: Inspected
+    open_page: OpenPage, inspected: Inspected
 ) -> None:
-    page = new_page(inspected.fd("1?page=90"), permissions=CLIPBOARD)
+    page = open_page(inspected.fd("1?page=90"), permissions=CLIPBOARD)
     expect(page.locator(".row a.no").nth(3)).to_be_visible()
 
     page.get_by_role("button", name="Copy link").click()
@@ -42,14 +45,14 @@ def test_without_a_mark_the_link_is_to_the_first_line_that_is_seen(
     expect(page.locator("#told")).to_have_text(re.compile(r"The link to line \d+ is copied"))
     line = re.search(r"lines=(\d+)#L\1$", copied(page))
     assert line
-    again = new_page(copied(page))
+    again = open_page(copied(page))
     expect(again.locator(f"#L{line[1]}")).to_be_in_viewport()
 
 
 def test_without_a_clipboard_the_page_copies_a_field_or_says_the_link(
-    new_page: NewPage, inspected: Inspected
+    open_page: OpenPage, inspected: Inspected
 ) -> None:
-    page = new_page(inspected.fd("3?offset=64"))
+    page = open_page(inspected.fd("3?offset=64"))
     page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
 
     page.get_by_role("button", name="Copy link").click()

@@ -6,13 +6,14 @@ import re
 
 from playwright.sync_api import Route, expect
 
-from tests.browser.descriptors.shown import BIG_LINES, HOSTILE, Inspected, NewPage, check_text, first_line
+from tests.browser.conftest import OpenPage
+from tests.browser.descriptors.shown import BIG_LINES, HOSTILE, Inspected, check_text, first_line
 
 
 def test_the_end_of_a_large_text_is_reached_and_scrolling_back_loads_what_is_before(
-    new_page: NewPage, inspected: Inspected
+    open_page: OpenPage, inspected: Inspected
 ) -> None:
-    page = new_page(inspected.fd("1"))
+    page = open_page(inspected.fd("1"))
     expect(page.locator("#L1")).to_be_visible()
 
     page.keyboard.press("G")
@@ -34,8 +35,10 @@ def test_the_end_of_a_large_text_is_reached_and_scrolling_back_loads_what_is_bef
     assert 600 < first_line(page) < 3000
 
 
-def test_a_jump_to_a_line_shows_it_and_its_url_can_be_shared(new_page: NewPage, inspected: Inspected) -> None:
-    page = new_page(inspected.fd("1"))
+def test_a_jump_to_a_line_shows_it_and_its_url_can_be_shared(
+    open_page: OpenPage, inspected: Inspected
+) -> None:
+    page = open_page(inspected.fd("1"))
     requests: list[str] = []
     page.on("request", lambda request: requests.append(request.url))
 
@@ -48,18 +51,18 @@ def test_a_jump_to_a_line_shows_it_and_its_url_can_be_shared(new_page: NewPage, 
     expect(page.locator(".row.on")).to_have_count(3)
     expect(page).to_have_url(re.compile(r"\?lines=345678-345680$"))
     check_text(page)
-    again = new_page(page.url)
+    again = open_page(page.url)
     expect(again.locator("#L345678")).to_be_in_viewport()
     expect(again.locator(".row.on")).to_have_count(3)
     page.go_back()
     expect(page.locator("#L1")).to_be_in_viewport()
-    by_hash = new_page(inspected.fd("1#L123456"))
+    by_hash = open_page(inspected.fd("1#L123456"))
     expect(by_hash.locator("#L123456")).to_be_in_viewport()
     expect(by_hash.locator("#L123456")).to_have_class(re.compile("on"))
 
 
-def test_the_rail_goes_anywhere(new_page: NewPage, inspected: Inspected) -> None:
-    page = new_page(inspected.fd("1"))
+def test_the_rail_goes_anywhere(open_page: OpenPage, inspected: Inspected) -> None:
+    page = open_page(inspected.fd("1"))
     rail = page.locator(".rail").bounding_box()
     assert rail is not None
 
@@ -75,9 +78,9 @@ def test_the_rail_goes_anywhere(new_page: NewPage, inspected: Inspected) -> None
 
 
 def test_a_search_runs_in_steps_over_the_whole_text_and_its_hits_are_links(
-    new_page: NewPage, inspected: Inspected
+    open_page: OpenPage, inspected: Inspected
 ) -> None:
-    page = new_page(inspected.fd("1"))
+    page = open_page(inspected.fd("1"))
 
     page.keyboard.press("/")
     page.keyboard.type("ERROR")
@@ -93,16 +96,16 @@ def test_a_search_runs_in_steps_over_the_whole_text_and_its_hits_are_links(
     expect(page.locator("#L500000 mark")).to_be_in_viewport()
     page.locator(".hits li").nth(3).click()
     expect(page.locator("#L200000 mark")).to_be_in_viewport()
-    shared = new_page(page.url)
+    shared = open_page(page.url)
     expect(shared.locator("#L200000 mark")).to_be_in_viewport()
     expect(shared.locator(".hits .summary")).to_have_text("10 lines")
     page.locator(".hits .close").click()
     expect(page.locator("#hits")).to_be_hidden()
 
 
-def test_of_two_jumps_the_later_one_stays(new_page: NewPage, inspected: Inspected) -> None:
+def test_of_two_jumps_the_later_one_stays(open_page: OpenPage, inspected: Inspected) -> None:
     """Regression test: the text of the earlier jump, if it came later, replaced that of the later one."""
-    page = new_page(inspected.fd("1?q=ERROR"))
+    page = open_page(inspected.fd("1?q=ERROR"))
     expect(page.locator("#L50000 mark")).to_be_in_viewport()
     expect(page.locator(".hits .summary")).to_have_text("10 lines")
     held: list[Route] = []
@@ -119,15 +122,16 @@ def test_of_two_jumps_the_later_one_stays(new_page: NewPage, inspected: Inspecte
 
 
 def test_a_jump_that_is_answered_late_does_not_replace_the_start_of_the_text(
-    new_page: NewPage, inspected: Inspected
+    open_page: OpenPage, inspected: Inspected
 ) -> None:
-    page = new_page(inspected.fd("1"))
+    page = open_page(inspected.fd("1"))
     expect(page.locator("#L1")).to_be_visible()
     held: list[Route] = []
     page.route("**/window.json?*go=*", lambda route: held.append(route))
 
     page.locator("#go").fill("345678")
-    page.keyboard.press("Enter")
+    with page.expect_request("**/window.json?*go=*"):
+        page.keyboard.press("Enter")
     page.locator("#reader .text").focus()
     page.keyboard.press("g")
     with page.expect_response("**/window.json?*go=*"):
@@ -138,9 +142,9 @@ def test_a_jump_that_is_answered_late_does_not_replace_the_start_of_the_text(
     assert page.url == inspected.fd("1")
 
 
-def test_going_back_keeps_the_url_while_its_text_is_loaded(new_page: NewPage, inspected: Inspected) -> None:
+def test_going_back_keeps_the_url_while_its_text_is_loaded(open_page: OpenPage, inspected: Inspected) -> None:
     """Regression test: the URL became that of the page that was still shown, and stayed so."""
-    page = new_page(inspected.fd("1?lines=200000"))
+    page = open_page(inspected.fd("1?lines=200000"))
     expect(page.locator("#L200000")).to_be_in_viewport()
     page.locator("#go").fill("345678")
     page.keyboard.press("Enter")
@@ -158,8 +162,8 @@ def test_going_back_keeps_the_url_while_its_text_is_loaded(new_page: NewPage, in
     assert page.url.endswith("?lines=200000")
 
 
-def test_the_link_to_the_data_is_of_what_is_shown(new_page: NewPage, inspected: Inspected) -> None:
-    page = new_page(inspected.fd("1"))
+def test_the_link_to_the_data_is_of_what_is_shown(open_page: OpenPage, inspected: Inspected) -> None:
+    page = open_page(inspected.fd("1"))
 
     page.locator("#go").fill("345678")
     page.keyboard.press("Enter")
@@ -174,10 +178,10 @@ def test_the_link_to_the_data_is_of_what_is_shown(new_page: NewPage, inspected: 
 
 
 def test_a_picture_that_cannot_be_drawn_is_explained_in_words(
-    new_page: NewPage, inspected: Inspected
+    open_page: OpenPage, inspected: Inspected
 ) -> None:
     cut = inspected.process.create(b"\x89PNG\r\n\x1a\n" + b"and no more", media_type="image/png")
-    page = new_page(inspected.fd(cut.fd.removeprefix("fd:")))
+    page = open_page(inspected.fd(cut.fd.removeprefix("fd:")))
 
     expect(page.locator(".picture")).to_contain_text("no picture that can be shown")
     expect(page.locator(".picture img")).to_have_count(0)
@@ -185,9 +189,9 @@ def test_a_picture_that_cannot_be_drawn_is_explained_in_words(
 
 
 def test_many_hits_come_a_number_at_a_time_and_a_search_can_be_cancelled(
-    new_page: NewPage, inspected: Inspected
+    open_page: OpenPage, inspected: Inspected
 ) -> None:
-    page = new_page(inspected.fd("1?q=build"))
+    page = open_page(inspected.fd("1?q=build"))
     expect(page.locator(".hits .summary")).to_contain_text("50 lines so far")
     page.locator(".hits .more").click()
     expect(page.locator(".hits li")).to_have_count(100)
@@ -202,8 +206,8 @@ def test_many_hits_come_a_number_at_a_time_and_a_search_can_be_cancelled(
     held[0].abort()
 
 
-def test_hostile_content_is_shown_and_never_runs(new_page: NewPage, inspected: Inspected) -> None:
-    page = new_page(inspected.fd("2?q=script|evil&re=1"))
+def test_hostile_content_is_shown_and_never_runs(open_page: OpenPage, inspected: Inspected) -> None:
+    page = open_page(inspected.fd("2?q=script|evil&re=1"))
     expect(page.locator(".hits li")).to_have_count(3)
     by_server = page.locator(".text").inner_html()
 
@@ -230,8 +234,10 @@ def test_hostile_content_is_shown_and_never_runs(new_page: NewPage, inspected: I
     assert by_server.count("<i ") == first.count("<i ") >= 5
 
 
-def test_a_line_of_megabytes_is_shown_in_pieces_and_searched(new_page: NewPage, inspected: Inspected) -> None:
-    page = new_page(inspected.fd("4"))
+def test_a_line_of_megabytes_is_shown_in_pieces_and_searched(
+    open_page: OpenPage, inspected: Inspected
+) -> None:
+    page = open_page(inspected.fd("4"))
     expect(page.locator(".row").first).to_be_visible()
     assert page.evaluate("document.querySelector('.text').textContent.length") < 200_000
 
@@ -243,15 +249,15 @@ def test_a_line_of_megabytes_is_shown_in_pieces_and_searched(new_page: NewPage, 
     # once the text rests, the URL still names what was found
     page.evaluate("new Promise((resolve) => setTimeout(resolve, 500))")
     expect(page).to_have_url(re.compile("chars=2000001-2000006"))
-    shared = new_page(page.url)
+    shared = open_page(page.url)
     expect(shared.locator(".row mark")).to_be_in_viewport()
     page.keyboard.press("w")
     expect(page.locator(".text")).not_to_have_class(re.compile("wrap"))
     expect(page).to_have_url(re.compile("wrap=0"))
 
 
-def test_bytes_are_scrolled_as_a_dump(new_page: NewPage, inspected: Inspected) -> None:
-    page = new_page(inspected.fd("3"))
+def test_bytes_are_scrolled_as_a_dump(open_page: OpenPage, inspected: Inspected) -> None:
+    page = open_page(inspected.fd("3"))
 
     page.locator("#go").fill("0x10000")
     page.keyboard.press("Enter")

@@ -6,15 +6,16 @@ import re
 
 from playwright.sync_api import expect
 
-from tests.browser.descriptors.shown import Inspected, NewPage
+from tests.browser.conftest import OpenPage
+from tests.browser.descriptors.shown import Inspected
 from tests.waiting import wait_until
 
 
-def test_a_stream_is_followed_until_its_end(new_page: NewPage, inspected: Inspected) -> None:
+def test_a_stream_is_followed_until_its_end(open_page: OpenPage, inspected: Inspected) -> None:
     writer = inspected.process.open_stream(source="live")
     writer.write("first\n")
     writer.flush()
-    page = new_page(inspected.fd(writer.fd[3:]))
+    page = open_page(inspected.fd(writer.fd[3:]))
     expect(page.locator("#follow")).to_have_attribute("aria-pressed", "true")
 
     for number in range(2, 400):
@@ -39,10 +40,10 @@ def test_a_stream_is_followed_until_its_end(new_page: NewPage, inspected: Inspec
 
 
 def test_a_fast_stream_keeps_the_window_at_its_end_and_the_document_small(
-    new_page: NewPage, inspected: Inspected
+    open_page: OpenPage, inspected: Inspected
 ) -> None:
     writer = inspected.process.open_stream(source="fast")
-    page = new_page(inspected.fd(writer.fd[3:]))
+    page = open_page(inspected.fd(writer.fd[3:]))
     expect(page.locator("#follow")).to_have_attribute("aria-pressed", "true")
 
     for number in range(1, 40_001):
@@ -54,7 +55,7 @@ def test_a_fast_stream_keeps_the_window_at_its_end_and_the_document_small(
     writer.end()
 
 
-def test_a_follower_ends_when_its_page_is_closed(new_page: NewPage, inspected: Inspected) -> None:
+def test_a_follower_ends_when_its_page_is_closed(open_page: OpenPage, inspected: Inspected) -> None:
     def waiting() -> int:
         import redis
 
@@ -63,7 +64,7 @@ def test_a_follower_ends_when_its_page_is_closed(new_page: NewPage, inspected: I
 
     wait_until(lambda: waiting() == 0, what="the end of other followers")
     writer = inspected.process.open_stream(source="left")
-    page = new_page(inspected.fd(writer.fd[3:]))
+    page = open_page(inspected.fd(writer.fd[3:]))
     wait_until(lambda: waiting() == 1, what="the follower")
 
     page.close()
@@ -73,9 +74,9 @@ def test_a_follower_ends_when_its_page_is_closed(new_page: NewPage, inspected: I
 
 
 def test_without_javascript_there_are_pages_jumps_and_searches(
-    new_page: NewPage, inspected: Inspected
+    open_page: OpenPage, inspected: Inspected
 ) -> None:
-    page = new_page(inspected.fd("1"), java_script_enabled=False)
+    page = open_page(inspected.fd("1"), java_script_enabled=False)
 
     page.get_by_role("link", name="Next").click()
     expect(page.locator(".row").first).to_be_visible()
@@ -90,13 +91,3 @@ def test_without_javascript_there_are_pages_jumps_and_searches(
     expect(page.locator("#L50000 mark")).to_have_text("ERROR")
     page.locator("#wrap").click()
     expect(page.locator(".text")).not_to_have_class(re.compile("wrap"))
-
-
-def test_a_download_is_a_file(new_page: NewPage, inspected: Inspected) -> None:
-    page = new_page(inspected.fd("1"))
-
-    with page.expect_download() as started:
-        page.get_by_role("link", name="Download").click()
-
-    assert started.value.suggested_filename == "build.log"
-    assert started.value.path().stat().st_size == inspected.process.stat("fd:1").bytes

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 from fdstore.agent.conversation import Assistant, Cleared, Entry, Note, Result, Start, encode_entry
 from fdstore.client import Process
 from fdstore.result_facts import ProcessSummary, ResultFacts, ShownPart, StoredContent
-from fdstore.store.processes import asks, journal, processes
+from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.processes import asks, journal, pipelines, processes
 from fdstore.store.processes.asks import Ask, AskPart, AskSettings
-from fdstore.tools.process_task import SpawnTask
+from fdstore.store.processes.pipelines import PipeFds
+from fdstore.tools.process_task import PipeTask, SpawnTask, encode_task
 
 
 def answer(text: str, *calls: tuple[str, str, Any], **more: Any) -> Assistant:
@@ -65,6 +68,37 @@ SPARED = (
     answer("It waits for a disk."),
 )
 """A conversation that a descriptor keeps short, and that has a child."""
+
+
+def spawns(count: int, failed: tuple[int, ...] = ()) -> list[Entry]:
+    """An answer that calls `count` agents, and their results, the last one first."""
+    calls = [
+        (f"s{n}", "spawn_agent", {"program_name": "summarizer", "query": f"part {n}"}) for n in range(count)
+    ]
+    results = [
+        Result(call=f"s{n}", content=f"{'no ' if n in failed else ''}summary {n}", is_error=n in failed)
+        for n in reversed(range(count))
+    ]
+    return [answer("I ask for help.", *calls), *results]
+
+
+def ready_child(proc: Process, task: str = "Which?") -> ProcessHandle:
+    """Create a child that waits for a worker."""
+    brief = encode_task(SpawnTask(query=task))
+    return proc.store.run(processes.create_child(proc.handle, None, state="ready", brief=brief))
+
+
+def failed_child(proc: Process, reason: str, exit_code: int | None = None) -> ProcessHandle:
+    child = ready_child(proc)
+    proc.store.run(processes.end(child, "failed", exit_code=exit_code, reason=reason))
+    return child
+
+
+def pipe(proc: Process, *commands: str, in_fd: str, tee: tuple[int, ...] = ()) -> PipeFds:
+    """Start a pipeline, which no worker runs."""
+    task = PipeTask(commands=[*map(shlex.split, commands)], page_size=4000, tee=[*tee])
+    start = pipelines.start(proc.handle, encode_task(task), title=" | ".join(commands), in_fd=in_fd, tees=tee)
+    return proc.store.run(start)
 
 
 def ask_about_parts(proc: Process, count: int) -> None:

@@ -1,4 +1,4 @@
-"""An exported run as a reader of its HTML sees it."""
+"""Pages as a reader of their HTML sees them, and those of exported runs."""
 
 from __future__ import annotations
 
@@ -51,3 +51,8 @@ class Read(HTMLParser):
     @property
     def text(self) -> str:
         return "".join(self.texts)
+
+    @property
+    def words(self) -> str:
+        """The texts with a blank between all words."""
+        return " ".join(" ".join(self.texts).split())

@@ -5,20 +5,20 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx2
 import msgspec
 import pytest
 
+import fdstore
 import fdstore.aio
 from fdstore.client import Process, Store
-from fdstore.http_server import HttpServer, listen, origin_of
 from fdstore.local.redis_server import PrivateServer
 from fdstore.web.app import make_app
 from fdstore.web.inspector import Inspector, Options
-from tests.on_redis.web.inspected import ORIGIN, inspect
+from tests.on_redis.web.inspected import ORIGIN, Get, Served
 from tests.on_redis.web.journals import SHORT, answer, converse
 from tests.outages import advance
 from tests.round_trips import Tally
@@ -58,22 +58,16 @@ def grow(proc: Process) -> None:
     converse(proc, *(answer(f"turn {number}: " + "x" * 500) for number in range(2000)))
 
 
-def cost(redis_url: str, path: str) -> tuple[int, int, int]:
+def cost(get: Get, path: str) -> tuple[int, int, int]:
     tally = Tally()
-
-    async def visit(client: httpx2.AsyncClient) -> None:
-        assert (await client.get(path)).status_code == 200
-
-    inspect(redis_url, visit, tally=tally)
+    assert get(path, tally=tally).status_code == 200
     return tally.round_trips, tally.commands, tally.reply_bytes
 
 
-def test_the_cost_of_each_page_is_bounded_and_does_not_grow_with_the_store(
-    redis_url: str, large: Process
-) -> None:
-    before = {path: cost(redis_url, path) for path in COSTS}
+def test_the_cost_of_each_page_is_bounded_and_does_not_grow_with_the_store(get: Get, large: Process) -> None:
+    before = {path: cost(get, path) for path in COSTS}
     grow(large)
-    after = {path: cost(redis_url, path) for path in COSTS}
+    after = {path: cost(get, path) for path in COSTS}
 
     for path, most in COSTS.items():
         if not path.partition("?")[0].endswith(".json"):
@@ -87,12 +81,12 @@ def test_the_cost_of_each_page_is_bounded_and_does_not_grow_with_the_store(
 
 
 def test_no_page_sends_a_command_that_scans_or_writes(
-    redis_url: str, large: Process, execute: Callable[..., Any]
+    get: Get, large: Process, execute: Callable[..., Any]
 ) -> None:
     execute("CONFIG", "RESETSTAT")
 
     for path in COSTS:
-        cost(redis_url, path)
+        cost(get, path)
 
     used = {line.split(":")[0] for line in execute("INFO", "commandstats").decode().split() if ":" in line}
     scans = {"keys", "scan", "sscan", "hscan", "zscan", "smembers", "hkeys"}
@@ -100,10 +94,10 @@ def test_no_page_sends_a_command_that_scans_or_writes(
     assert not used & {f"cmdstat_{name}" for name in scans | writes}
 
 
-async def events(lines: AsyncIterator[str]) -> AsyncIterator[tuple[str, Any]]:
+def events(lines: Iterator[str]) -> Iterator[tuple[str, Any]]:
     """Yield the name and the data of each event but those of the strip, which comes whenever it differs."""
     name = ""
-    async for line in lines:
+    for line in lines:
         if line.startswith("event: "):
             name = line[7:]
         elif line.startswith("data: ") and name != "strip":
@@ -140,41 +134,25 @@ def own_redis() -> Iterator[PrivateServer]:
 
 
 def test_a_page_that_is_shown_follows_changes_and_an_outage(own_redis: PrivateServer) -> None:
-    async def main() -> None:
-        async with await fdstore.aio.connect(own_redis.url, looking=True) as looking:
-            inspector = Inspector(looking, Options())
-            with listen("127.0.0.1", 0) as listening:
-                server = HttpServer(make_app(inspector), inspector.stopping)
-                serving = asyncio.create_task(server.serve(sockets=[listening]))
-                try:
-                    async with (
-                        asyncio.timeout(60),
-                        httpx2.AsyncClient(base_url=origin_of(listening)) as client,
-                    ):
-                        await follow(client)
-                finally:
-                    server.should_exit = True
-                    await serving
-            assert inspector.live == 0
-
-    async def follow(client: httpx2.AsyncClient) -> None:
-        async with client.stream("GET", "/index.live", timeout=None) as response:
-            found = events(response.aiter_lines())
-            name, data = await anext(found)
-            assert (name, "Nothing is stored yet" in data["html"]) == ("page", True)
-            async with await fdstore.aio.connect(own_redis.url) as store:
-                await store.process("another")
-            name, data = await anext(found)
-            assert (name, 'id="tree-another"' in data["html"]) == ("page", True)
-            await asyncio.to_thread(own_redis.stop)
-            name, data = await anext(found)
-            assert (name, "Redis" in data) == ("outage", True)
-            away = await client.get("/", timeout=PATIENCE_S)
-            assert (away.status_code, away.headers["refresh"]) == (503, "2")
-            assert "tries again" in away.text
-            await asyncio.to_thread(own_redis.start)
-            name, _ = await anext(found)
-            assert name == "page"
-            assert (await client.get("/")).status_code == 200
-
-    asyncio.run(main())
+    with (
+        Served(own_redis.url) as served,
+        httpx2.Client(base_url=served.url, timeout=PATIENCE_S) as client,
+        client.stream("GET", "/index.live") as response,
+    ):
+        found = events(response.iter_lines())
+        name, data = next(found)
+        assert (name, "Nothing is stored yet" in data["html"]) == ("page", True)
+        with fdstore.connect(own_redis.url) as store:
+            store.process("another")
+        name, data = next(found)
+        assert (name, 'id="tree-another"' in data["html"]) == ("page", True)
+        own_redis.stop()
+        name, data = next(found)
+        assert (name, "Redis" in data) == ("outage", True)
+        away = client.get("/")
+        assert (away.status_code, away.headers["refresh"]) == (503, "2")
+        assert "tries again" in away.text
+        own_redis.start()
+        assert next(found)[0] == "page"
+        assert client.get("/").status_code == 200
+    assert served.inspector.live == 0

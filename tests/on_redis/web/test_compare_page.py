@@ -8,12 +8,9 @@ import pytest
 
 from fdstore.agent.conversation import Result
 from fdstore.client import Store
-from fdstore.store.processes import processes
 from fdstore.web import compare
-from tests.on_redis.web.inspected import get
-from tests.on_redis.web.journals import SHORT, answer, converse
-
-HOSTILE = "</td><script>alert(1)</script>\x1b[31m"
+from tests.on_redis.web.inspected import Get, walk
+from tests.on_redis.web.journals import SHORT, answer, converse, failed_child
 
 
 @pytest.fixture
@@ -27,15 +24,14 @@ def two_runs(store: Store) -> None:
     converse(
         tuesday,
         *SHORT[:3],
-        Result(call="t2", content=HOSTILE),
-        answer(HOSTILE, ("t5", "put", {"x": HOSTILE})),
+        Result(call="t2", content="a hit"),
+        answer("I store it.", ("t5", "put", {"x": "a hit"})),
     )
-    failed = store.run(processes.create_child(tuesday.handle, None, state="ready"))
-    store.run(processes.end(failed, "failed", reason=HOSTILE))
+    failed_child(tuesday, "<b>")
 
 
-def test_two_runs_are_compared_by_facts_processes_and_steps(redis_url: str, two_runs: None) -> None:
-    page, twin = get(redis_url, "/compare?a=monday&b=tuesday", "/compare.json?a=monday&b=tuesday")
+def test_two_runs_are_compared_by_facts_processes_and_steps(get: Get, two_runs: None) -> None:
+    page, twin = get("/compare?a=monday&b=tuesday", "/compare.json?a=monday&b=tuesday")
 
     found = twin.json()["compared"]
     facts = {each["name"]: each["difference"] for each in found["facts"]}
@@ -51,14 +47,11 @@ def test_two_runs_are_compared_by_facts_processes_and_steps(redis_url: str, two_
     assert said == [["", ""], ["it did not fail", "other words", "only in tuesday"]]
     assert page.status_code == 200
     assert "2 equal steps" in page.text
-    assert "<script>alert" not in page.text
     assert 'href="/process/tuesday.2"' in page.text
 
 
-def test_the_page_of_a_tree_offers_the_comparison_with_the_trees_used_last(
-    redis_url: str, two_runs: None
-) -> None:
-    page, twin = get(redis_url, "/tree/monday", "/tree/monday.json")
+def test_the_page_of_a_tree_offers_the_comparison_with_the_trees_used_last(get: Get, two_runs: None) -> None:
+    page, twin = get("/tree/monday", "/tree/monday.json")
 
     assert twin.json()["others"] == ["monday", "tuesday"]
     assert '<option value="tuesday">' in page.text
@@ -66,29 +59,15 @@ def test_the_page_of_a_tree_offers_the_comparison_with_the_trees_used_last(
     assert 'action="/compare"' in page.text
 
 
-def test_without_two_names_there_is_a_form(redis_url: str, two_runs: None) -> None:
-    empty, half = get(redis_url, "/compare", "/compare?a=monday")
+def test_without_two_names_there_is_a_form(get: Get, two_runs: None) -> None:
+    empty, half = get("/compare", "/compare?a=monday")
 
     assert (empty.status_code, half.status_code) == (200, 200)
     assert "Compare two runs" in empty.text
     assert 'name="a" value="monday"' in half.text
 
 
-def test_a_run_that_does_not_exist_is_a_typed_error(redis_url: str, two_runs: None) -> None:
-    missing, wrong, twin = get(
-        redis_url,
-        "/compare?a=monday&b=absent",
-        "/compare?a=monday&b=<b>",
-        "/compare.json?a=absent&b=monday",
-    )
-
-    assert (missing.status_code, wrong.status_code, twin.status_code) == (404, 400, 404)
-    assert "tree absent" in missing.text
-    assert "<b>" not in wrong.text.partition("<main")[2].replace("<b class", "")
-    assert twin.json()["error"]["type"] == "not_found"
-
-
-def test_large_runs_are_compared_in_part(redis_url: str, store: Store, monkeypatch: Any) -> None:
+def test_large_runs_are_compared_in_part(get: Get, store: Store, monkeypatch: Any) -> None:
     monkeypatch.setattr(compare, "ROWS", 2)
     monkeypatch.setattr(compare, "MAX_STEPS", 3)
     for name in ("monday", "tuesday"):
@@ -97,12 +76,9 @@ def test_large_runs_are_compared_in_part(redis_url: str, store: Store, monkeypat
             run.child()
         converse(run, *SHORT[:1], *(answer(f"{number}") for number in range(9)))
 
-    found, path = [], "/compare.json?a=monday&b=tuesday"
-    while path:
-        page = get(redis_url, path).json()["compared"]
-        found += [each["path"] for each in page["processes"]]
-        path = "" if page["next"] is None else f"/compare.json?a=monday&b=tuesday&from={page['next']}"
+    pages = list(walk(get, "/compare.json?a=monday&b=tuesday"))
 
+    found = [each["path"] for page in pages for each in page["processes"]]
     assert found == ["", ".1", ".2", ".3", ".4"]
-    assert page["is_cut"]
-    assert [len(block["pairs"]) for block in page["steps"]] == [3]
+    assert all(page["is_cut"] for page in pages)
+    assert [len(block["pairs"]) for block in pages[0]["steps"]] == [3]

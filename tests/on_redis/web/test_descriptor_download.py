@@ -9,7 +9,7 @@ import pytest
 
 from fdstore.client import Process
 from fdstore.web import descriptor_download
-from tests.on_redis.web.inspected import get
+from tests.on_redis.web.inspected import Get
 
 FD = "/process/triage/fd/"
 
@@ -23,16 +23,14 @@ def png() -> bytes:
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
 
 
-def test_a_download_is_the_exact_content(
-    redis_url: str, proc: Process, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_download_is_the_exact_content(get: Get, proc: Process, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(descriptor_download, "PIECE_BYTES", 1000)
     text = "häß\r\n\x00\u202e" * 900
     proc.create(text, source="logs/build.log")
     proc.create(bytes(range(256)) * 300)
     proc.create("")
 
-    as_text, as_bytes, empty = (get(redis_url, f"{FD}{n}/download") for n in (1, 2, 3))
+    as_text, as_bytes, empty = (get(f"{FD}{n}/download") for n in (1, 2, 3))
 
     assert as_text.content == text.encode()
     assert as_text.headers["content-type"] == "text/plain; charset=utf-8"
@@ -43,10 +41,10 @@ def test_a_download_is_the_exact_content(
     assert empty.content == b""
 
 
-def test_the_name_of_a_download_is_whole_and_has_a_form_in_ascii(redis_url: str, proc: Process) -> None:
+def test_the_name_of_a_download_is_whole_and_has_a_form_in_ascii(get: Get, proc: Process) -> None:
     proc.put('notes/größe "2".md', "text")
 
-    sent = get(redis_url, f"{FD}name/download?key=notes/größe%20%222%22.md")
+    sent = get(f"{FD}name/download?key=notes/größe%20%222%22.md")
 
     plain, whole = 'filename="gr__e _2_.md"', "filename*=UTF-8''gr%C3%B6%C3%9Fe%20%222%22.md"
     assert sent.headers["content-disposition"] == f"attachment; {plain}; {whole}"
@@ -57,29 +55,27 @@ def test_the_name_of_a_download_is_whole_and_has_a_form_in_ascii(redis_url: str,
     [("bytes=0-9", 206, 0, 10), ("bytes=70000-", 206, 70_000, 76_800), ("bytes=-5", 206, 76_795, 76_800),
      ("bytes=0-1,5-6", 200, 0, 76_800), ("bytes=x", 200, 0, 76_800)],
 )  # fmt: skip
-def test_ranges(redis_url: str, proc: Process, header: str, status: int, first: int, last: int) -> None:
+def test_ranges(get: Get, proc: Process, header: str, status: int, first: int, last: int) -> None:
     data = bytes(range(256)) * 300
     proc.create(data)
 
-    found = get(redis_url, f"{FD}1/download", headers={"Range": header})
+    found = get(f"{FD}1/download", headers={"Range": header})
 
     assert (found.status_code, found.content) == (status, data[first:last])
     if status == 206:
         assert found.headers["content-range"] == f"bytes {first}-{last - 1}/{len(data)}"
 
 
-def test_a_range_past_the_end_is_416_and_a_changed_content_is_sent_whole(
-    redis_url: str, proc: Process
-) -> None:
+def test_a_range_past_the_end_is_416_and_a_changed_content_is_sent_whole(get: Get, proc: Process) -> None:
     proc.put("a.txt", "one")
     path = f"{FD}name/download?key=a.txt"
-    tag = get(redis_url, path).headers["etag"]
+    tag = get(path).headers["etag"]
 
-    past = get(redis_url, path, headers={"Range": "bytes=9-"})
-    same = get(redis_url, path, headers={"Range": "bytes=1-", "If-Range": tag})
-    known = get(redis_url, path, headers={"If-None-Match": tag})
+    past = get(path, headers={"Range": "bytes=9-"})
+    same = get(path, headers={"Range": "bytes=1-", "If-Range": tag})
+    known = get(path, headers={"If-None-Match": tag})
     proc.put("a.txt", "two")
-    changed = get(redis_url, path, headers={"Range": "bytes=1-", "If-Range": tag})
+    changed = get(path, headers={"Range": "bytes=1-", "If-Range": tag})
 
     assert (past.status_code, past.headers["content-range"]) == (416, "bytes */3")
     assert (same.status_code, same.content) == (206, b"ne")
@@ -87,7 +83,7 @@ def test_a_range_past_the_end_is_416_and_a_changed_content_is_sent_whole(
     assert (changed.status_code, changed.content) == (200, b"two")
 
 
-def test_only_pictures_and_pdfs_are_shown_by_what_they_are(redis_url: str, proc: Process) -> None:
+def test_only_pictures_and_pdfs_are_shown_by_what_they_are(get: Get, proc: Process) -> None:
     svg = b"<svg xmlns='http://www.w3.org/2000/svg' onload='alert(1)'/>"
     proc.create(png(), media_type="image/png")
     proc.create(b"%PDF-1.4 ...", media_type="application/pdf")
@@ -95,8 +91,8 @@ def test_only_pictures_and_pdfs_are_shown_by_what_they_are(redis_url: str, proc:
     proc.create("<script>alert(1)</script>", media_type="text/html")
     proc.create(png(), media_type="text/html")
 
-    shown = [get(redis_url, f"{FD}{number}/picture") for number in range(1, 6)]
-    files = [get(redis_url, f"{FD}{number}/download") for number in range(1, 6)]
+    shown = [get(f"{FD}{number}/picture") for number in range(1, 6)]
+    files = [get(f"{FD}{number}/download") for number in range(1, 6)]
 
     assert [(each.status_code, each.headers["content-type"]) for each in shown] == [
         (200, "image/png"), (200, "application/pdf"), (415, "text/plain; charset=utf-8"),
@@ -110,11 +106,11 @@ def test_only_pictures_and_pdfs_are_shown_by_what_they_are(redis_url: str, proc:
     assert all(each.headers["content-disposition"].startswith("attachment") for each in files)
 
 
-def test_a_picture_is_in_the_page_and_an_svg_is_text(redis_url: str, proc: Process) -> None:
+def test_a_picture_is_in_the_page_and_an_svg_is_text(get: Get, proc: Process) -> None:
     proc.create(png(), media_type="image/png", source="chart.png")
     proc.create("<svg onload=alert(1)></svg>", media_type="image/svg+xml")
 
-    picture, svg = get(redis_url, f"{FD}1", f"{FD}2")
+    picture, svg = get(f"{FD}1", f"{FD}2")
 
     assert f'<img src="{FD}1/picture"' in picture.text
     assert "<img" not in svg.text

@@ -11,8 +11,8 @@ import msgspec
 
 import fdstore.aio
 from fdstore.aio import StreamWriter
+from fdstore.web.descriptor import follow
 from fdstore.web.descriptor_data import Reader
-from fdstore.web.descriptor_follow import follow
 from fdstore.web.descriptor_query import PageQuery
 from fdstore.web.inspector import Inspector, Options
 

@@ -10,10 +10,8 @@ import pytest
 from fdstore.agent.conversation import Result, Start
 from fdstore.client import Process, Store
 from fdstore.result_facts import ResultFacts, ShownPart, StoredContent
-from fdstore.store.processes import pipelines
-from fdstore.tools.process_task import PipeTask, encode_task
-from tests.on_redis.web.inspected import get
-from tests.on_redis.web.journals import answer, converse
+from tests.on_redis.web.inspected import Get
+from tests.on_redis.web.journals import answer, converse, pipe
 
 LINES = "".join(f"line {number} of the log\n" for number in range(1, 1001))
 FD = "/process/triage/fd/"
@@ -31,8 +29,8 @@ def rows(text: str) -> list[str]:
     return [re.sub("<[^>]+>", "", row) for row in shown]
 
 
-def test_a_page_shows_one_stored_page_and_links_to_its_neighbours(redis_url: str, log: Process) -> None:
-    first, second, last = get(redis_url, f"{FD}1", f"{FD}1?page=2", f"{FD}1?go=end")
+def test_a_page_shows_one_stored_page_and_links_to_its_neighbours(get: Get, log: Process) -> None:
+    first, second, last = get(f"{FD}1", f"{FD}1?page=2", f"{FD}1?go=end")
 
     stored = [log.read("fd:1", start=n).text.splitlines() for n in (1, 2, log.stat("fd:1").pages)]
     assert [rows(page.text) for page in (first, second, last)] == stored
@@ -42,8 +40,8 @@ def test_a_page_shows_one_stored_page_and_links_to_its_neighbours(redis_url: str
     assert 'rel="next"' not in last.text
 
 
-def test_the_twin_has_the_text_with_places(redis_url: str, log: Process) -> None:
-    twin = get(redis_url, f"{FD}1.json?lines=500-502").json()
+def test_the_twin_has_the_text_with_places(get: Get, log: Process) -> None:
+    twin = get(f"{FD}1.json?lines=500-502").json()
 
     [page] = twin["text"]["pages"]
     stored = log.read("fd:1", start=page["page"])
@@ -57,69 +55,29 @@ def test_the_twin_has_the_text_with_places(redis_url: str, log: Process) -> None
     assert twin["position"] == {"unit": "line", "first": 500, "last": 502}
 
 
-def test_asked_lines_and_characters_are_marked(redis_url: str, log: Process) -> None:
+def test_asked_lines_and_characters_are_marked(get: Get, log: Process) -> None:
     at = LINES.index("500 of") + 1
-    lines, chars = get(redis_url, f"{FD}1?lines=500-501", f"{FD}1?chars={at}-{at + 2}")
+    lines, chars = get(f"{FD}1?lines=500-501", f"{FD}1?chars={at}-{at + 2}")
 
     assert re.findall(r'class="row on"[^>]*id="L(\d+)"', lines.text) == ["500", "501"]
     assert re.findall(r'<mark class="mark">(.*?)</mark>', chars.text) == ["500"]
 
 
-@pytest.mark.parametrize(
-    ("path", "status", "words"),
-    [
-        ("1?page=999", 400, "there is no page 999"),
-        ("1?lines=5000", 400, "5000"),
-        ("1?lines=x", 400, "is not a position"),
-        ("9", 404, "fd:9"),
-        ("name?key=none", 404, "none"),
-        ("x", 400, "names no descriptor"),
-        ("1?offset=5", 400, "view=hex"),
-    ],
-)
-def test_what_is_not_there_is_explained(
-    redis_url: str, log: Process, path: str, status: int, words: str
-) -> None:
-    page, twin = get(redis_url, FD + path, FD + re.sub(r"(\?|$)", r".json\1", path, count=1))
-
-    assert (page.status_code, twin.status_code) == (status, status)
-    assert words in page.text
-    assert words in twin.json()["error"]["message"]
-
-
-def test_hostile_text_source_and_name_are_escaped(redis_url: str, proc: Process) -> None:
-    hostile = "<script>alert(1)</script></textarea><svg onload=alert(1)>\x1b[31m\u202e&amp;\n"
-    proc.create(hostile, source="<img src=x onerror=alert(1)>")
-    proc.put('"><script>x', hostile)
-
-    by_number, by_name = get(redis_url, f"{FD}1?q=alert", f'{FD}name?key="><script>x&q=<script>')
-
-    for page in (by_number, by_name):
-        assert page.status_code == 200
-        assert "<svg onload" not in page.text
-        assert "<script>" not in page.text
-        assert "<img" not in page.text
-        assert "\x1b" not in page.text
-        assert "\u202e" not in page.text
-        assert "ESC[31m" in page.text
-        assert "U+202E" in page.text
-
-
-def test_names_with_slashes_and_endings_of_twins_have_pages(redis_url: str, proc: Process) -> None:
+def test_names_with_slashes_and_endings_of_twins_have_pages(get: Get, proc: Process) -> None:
     for name in ("notes/plan.md", "a.json", "b/x.live"):
         proc.put(name, f"this is {name}\n")
 
     for name in ("notes/plan.md", "a.json", "b/x.live"):
-        page, twin = get(redis_url, f"{FD}name?key={name}", f"{FD}name.json?key={name}")
+        page, twin = get(f"{FD}name?key={name}", f"{FD}name.json?key={name}")
         assert rows(page.text) == [f"this is {name}"]
         assert twin.json()["fd"] == f"name:{name}"
         assert f"name/download?key={name.replace('/', '%2F')}" in page.text
 
 
-def test_bytes_are_a_hex_dump(redis_url: str, proc: Process) -> None:
+def test_bytes_are_a_hex_dump(get: Get, proc: Process) -> None:
     proc.create(bytes(range(256)) * 400)
 
-    page, later, twin = get(redis_url, f"{FD}1", f"{FD}1?offset=20000", f"{FD}1.json?offset=20000")
+    page, later, twin = get(f"{FD}1", f"{FD}1?offset=20000", f"{FD}1.json?offset=20000")
 
     assert "00 01 02 03 04 05 06 07  08 09 0a 0b 0c 0d 0e 0f" in page.text
     assert re.findall(r'class="row on" id="O(\d+)"', later.text) == ["20000"]
@@ -127,27 +85,27 @@ def test_bytes_are_a_hex_dump(redis_url: str, proc: Process) -> None:
     assert bytes.fromhex(shown["hex"]) == proc.read_bytes("fd:1", shown["offset"], len(shown["hex"]) // 2)
 
 
-def test_text_has_a_hex_dump_too(redis_url: str, proc: Process) -> None:
+def test_text_has_a_hex_dump_too(get: Get, proc: Process) -> None:
     proc.create("häh?\n" * 10_000)
 
-    twin = get(redis_url, f"{FD}1.json?view=hex&offset=5001").json()
+    twin = get(f"{FD}1.json?view=hex&offset=5001").json()
 
     shown = twin["bytes"]
     assert shown["offset"] == 4096
     assert bytes.fromhex(shown["hex"]) == ("häh?\n" * 10_000).encode()[4096 : 4096 + 4 * 4096]
 
 
-def test_an_empty_content_says_so(redis_url: str, proc: Process) -> None:
+def test_an_empty_content_says_so(get: Get, proc: Process) -> None:
     proc.create("")
 
-    assert "This content is empty" in get(redis_url, f"{FD}1").text
+    assert "This content is empty" in get(f"{FD}1").text
 
 
-def test_who_made_and_who_holds_a_content_is_linked(redis_url: str, store: Store, log: Process) -> None:
+def test_who_made_and_who_holds_a_content_is_linked(get: Get, store: Store, log: Process) -> None:
     part = log.extract("fd:1", mode="line", start=10, count=2)
     child = log.child(share=[part.fd])
 
-    page, twin = get(redis_url, f"/process/{child.id}/fd/2", f"/process/{child.id}/fd/2.json")
+    page, twin = get(f"/process/{child.id}/fd/2", f"/process/{child.id}/fd/2.json")
 
     data = twin.json()
     assert data["producer"]["id"] == "triage"
@@ -160,9 +118,7 @@ def test_who_made_and_who_holds_a_content_is_linked(redis_url: str, store: Store
     assert "Shared with" in page.text
 
 
-def test_the_work_of_a_request_does_not_grow_with_the_content(
-    redis_url: str, proc: Process, execute: Any
-) -> None:
+def test_the_work_of_a_request_does_not_grow_with_the_content(get: Get, proc: Process, execute: Any) -> None:
     proc.create("a line of thirty characters...\n" * 300)
     proc.create("a line of thirty characters...\n" * 130_000)  # 4 MB
     proc.create("one line" * 130_000)
@@ -171,7 +127,7 @@ def test_the_work_of_a_request_does_not_grow_with_the_content(
 
     def cost(path: str) -> tuple[int, int]:
         before = execute("INFO", "stats")
-        assert get(redis_url, path).status_code == 200
+        assert get(path).status_code == 200
         counts = [
             [int(found) for found in re.findall(rb"(?:commands_processed|output_bytes):(\d+)", info)]
             for info in (before, execute("INFO", "stats"))
@@ -193,7 +149,7 @@ def shown(**part: Any) -> ResultFacts:
     return ResultFacts(shown=(ShownPart(fd="fd:1", **part),))
 
 
-def test_what_its_agent_has_read_and_the_call_that_made_it_are_known(redis_url: str, log: Process) -> None:
+def test_what_its_agent_has_read_and_the_call_that_made_it_are_known(get: Get, log: Process) -> None:
     made = log.create("".join(f"row {n}\n" for n in range(2000)))
     at = LINES.index("line 500 ") + 1
     converse(
@@ -206,10 +162,10 @@ def test_what_its_agent_has_read_and_the_call_that_made_it_are_known(redis_url: 
     )
 
     page, twin, mine, later = get(
-        redis_url, f"{FD}1?reading=1", f"{FD}1/reading.json", f"{FD}2/reading.json", f"{FD}1.json"
+        f"{FD}1?reading=1", f"{FD}1/reading.json", f"{FD}2/reading.json", f"{FD}1.json"
     )
 
-    third = int(get(redis_url, f"{FD}1.json?lines=500").json()["text"]["page"])
+    third = int(get(f"{FD}1.json?lines=500").json()["text"]["page"])
     read = twin.json()
     assert read["pages"] == [[2, third]] if third == 3 else [[2, 2], [third, third]]
     assert (read["count"], read["total"]) == (2, log.stat("fd:1").pages)
@@ -218,12 +174,11 @@ def test_what_its_agent_has_read_and_the_call_that_made_it_are_known(redis_url: 
     assert later.json()["reading"] is None
 
 
-def test_the_streams_of_a_pipeline_lead_to_each_other(redis_url: str, log: Process) -> None:
-    task = PipeTask(commands=[["sort"], ["uniq"]], page_size=4000, tee=[])
-    started = log.store.run(pipelines.start(log.handle, encode_task(task), title="sort | uniq", in_fd="fd:1"))
+def test_the_streams_of_a_pipeline_lead_to_each_other(get: Get, log: Process) -> None:
+    started = pipe(log, "sort", "uniq", in_fd="fd:1")
     output, errors = log.store.processes()[-1].outputs
 
-    page, twin = get(redis_url, f"{FD}{output[3:]}", f"{FD}{errors[3:]}.json")
+    page, twin = get(f"{FD}{output[3:]}", f"{FD}{errors[3:]}.json")
 
     assert f'the output of <a class="id" href="/process/{started.process}"' in page.text
     assert f'href="{FD}{errors[3:]}">{errors}</a>' in page.text

@@ -9,36 +9,40 @@ import pytest
 
 from fdstore.client import Process
 from fdstore.web.app import MODULES
-from tests.on_redis.web.inspected import ORIGIN, get, inspect
+from tests.on_redis.web.inspected import ORIGIN, Get, Inspect
 
 TOKEN = "a-token-of-24-characters"
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:8000", "", "127.0.0.1.evil.example"])
-def test_a_request_for_another_host_is_refused(redis_url: str, host: str) -> None:
-    assert get(redis_url, "/", headers={"Host": host}).status_code == 403
+def test_a_request_for_another_host_is_refused(get: Get, host: str) -> None:
+    assert get("/", headers={"Host": host}).status_code == 403
 
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:99", "[::1]:8000", "fd.example.org"])
-def test_a_request_for_an_allowed_host_is_served(redis_url: str, host: str) -> None:
+def test_a_request_for_an_allowed_host_is_served(get: Get, host: str) -> None:
     names = ("localhost", "[::1]", "fd.example.org")
 
-    assert get(redis_url, "/", headers={"Host": host}, hosts=names).status_code == 200
+    assert get("/", headers={"Host": host}, hosts=names).status_code == 200
+
+
+def log_in(inspect: Inspect, data: dict[str, str], origin: str | None = ORIGIN) -> httpx2.Response:
+    """Return the response to a form of the login."""
+    headers = {} if origin is None else {"Origin": origin}
+    found: httpx2.Response = inspect(
+        lambda client: client.post("/login", data=data, headers=headers), token=TOKEN
+    )
+    return found
 
 
 @pytest.mark.parametrize("origin", [None, "null", "http://evil.example", "http://127.0.0.1:9999", "http://["])
-def test_a_change_from_another_page_is_refused(redis_url: str, origin: str | None) -> None:
-    async def visit(client: httpx2.AsyncClient) -> int:
-        headers = {} if origin is None else {"Origin": origin}
-        data = {"token": TOKEN}
-        return (await client.post("/login", data=data, headers=headers)).status_code
-
-    assert inspect(redis_url, visit, token=TOKEN) == 403
+def test_a_change_from_another_page_is_refused(inspect: Inspect, origin: str | None) -> None:
+    assert log_in(inspect, {"token": TOKEN}, origin).status_code == 403
 
 
 @pytest.mark.parametrize("path", ["/", "/index.json", "/no/such/page", "/tree/none", "/static/app.css"])
-def test_every_response_has_the_headers_that_confine_a_page(redis_url: str, path: str) -> None:
-    headers = get(redis_url, path).headers
+def test_every_response_has_the_headers_that_confine_a_page(get: Get, path: str) -> None:
+    headers = get(path).headers
 
     assert "default-src 'self'" in headers["Content-Security-Policy"]
     assert "unsafe" not in headers["Content-Security-Policy"]
@@ -48,10 +52,10 @@ def test_every_response_has_the_headers_that_confine_a_page(redis_url: str, path
 
 
 def test_without_the_token_a_browser_is_led_to_the_login_and_a_program_is_refused(
-    redis_url: str, proc: Process
+    get: Get, proc: Process
 ) -> None:
     page, data, live, style, wrong = get(
-        redis_url, "/?q=tri", "/index.json", "/index.live", "/static/app.css", "/%2e%2e/static/", token=TOKEN
+        "/?q=tri", "/index.json", "/index.live", "/static/app.css", "/%2e%2e/static/", token=TOKEN
     )
 
     assert page.status_code == 303
@@ -60,14 +64,14 @@ def test_without_the_token_a_browser_is_led_to_the_login_and_a_program_is_refuse
     assert "triage" not in page.text + data.text
 
 
-def test_a_program_sends_the_token_in_a_header(redis_url: str) -> None:
+def test_a_program_sends_the_token_in_a_header(get: Get) -> None:
     right, wrong = {"Authorization": f"Bearer {TOKEN}"}, {"Authorization": f"Bearer {TOKEN}x"}
 
-    assert get(redis_url, "/index.json", headers=right, token=TOKEN).status_code == 200
-    assert get(redis_url, "/index.json", headers=wrong, token=TOKEN).status_code == 401
+    assert get("/index.json", headers=right, token=TOKEN).status_code == 200
+    assert get("/index.json", headers=wrong, token=TOKEN).status_code == 401
 
 
-def test_the_login_page_sets_a_cookie_that_is_not_the_token(redis_url: str) -> None:
+def test_the_login_page_sets_a_cookie_that_is_not_the_token(inspect: Inspect) -> None:
     async def visit(client: httpx2.AsyncClient) -> list[httpx2.Response]:
         headers = {"Origin": ORIGIN}
         wrong = await client.post("/login", data={"token": "x" * 24}, headers=headers)
@@ -80,7 +84,7 @@ def test_the_login_page_sets_a_cookie_that_is_not_the_token(redis_url: str) -> N
             await client.get("/"),
         ]
 
-    wrong, right, inside, out, outside = inspect(redis_url, visit, token=TOKEN)
+    wrong, right, inside, out, outside = inspect(visit, token=TOKEN)
 
     assert (wrong.status_code, "set-cookie" in wrong.headers) == (401, False)
     assert (right.status_code, right.headers["location"]) == (303, "/?q=tri")
@@ -91,28 +95,19 @@ def test_the_login_page_sets_a_cookie_that_is_not_the_token(redis_url: str) -> N
     assert [inside.status_code, out.status_code, outside.status_code] == [200, 303, 303]
 
 
-def test_the_login_leads_to_no_other_server(redis_url: str) -> None:
-    async def visit(client: httpx2.AsyncClient) -> list[str]:
-        found = []
-        for path in ("//evil.example", "https://evil.example", "/\\evil.example", "/\r\nSet-Cookie: a=b"):
-            data = {"token": TOKEN, "next": path}
-            response = await client.post("/login", data=data, headers={"Origin": ORIGIN})
-            found.append(response.headers["location"])
-        return found
-
-    assert inspect(redis_url, visit, token=TOKEN) == ["/"] * 4
+@pytest.mark.parametrize(
+    "path", ["//evil.example", "https://evil.example", "/\\evil.example", "/\r\nSet-Cookie: a=b"]
+)
+def test_the_login_leads_to_no_other_server(inspect: Inspect, path: str) -> None:
+    assert log_in(inspect, {"token": TOKEN, "next": path}).headers["location"] == "/"
 
 
-def test_a_body_that_is_too_long_is_refused(redis_url: str) -> None:
-    async def visit(client: httpx2.AsyncClient) -> int:
-        data = {"token": "x" * 100_000}
-        return (await client.post("/login", data=data, headers={"Origin": ORIGIN})).status_code
-
-    assert inspect(redis_url, visit, token=TOKEN) == 413
+def test_a_body_that_is_too_long_is_refused(inspect: Inspect) -> None:
+    assert log_in(inspect, {"token": "x" * 100_000}).status_code == 413
 
 
 @pytest.mark.parametrize("query", ["{}", "{0}={1}", "q={x.y}", "a=}&b={", "%7B0%7D"])
-def test_braces_in_a_query_are_text(redis_url: str, proc: Process, query: str) -> None:
+def test_braces_in_a_query_are_text(get: Get, proc: Process, query: str) -> None:
     proc.create("text\n")
     pages = [page.path for module in MODULES for page in module.PAGES]
     paths = [
@@ -120,7 +115,7 @@ def test_braces_in_a_query_are_text(redis_url: str, proc: Process, query: str) -
         for path in pages
     ]
 
-    answers = get(redis_url, *(f"{path}?{query}" for path in [*paths, "/no/such/page"]))
+    answers = get(*(f"{path}?{query}" for path in [*paths, "/no/such/page"]))
 
     assert all(answer.status_code < 500 for answer in answers)
     [workers] = [answer for path, answer in zip(paths, answers, strict=False) if path == "/workers"]

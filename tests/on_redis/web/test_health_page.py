@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
+import httpx2
 
-from starlette.requests import Request
-
-import fdstore.aio
 from fdstore.client import Process, Store
-from fdstore.store.processes import processes
 from fdstore.store.processes.leases import SWEEP_EVERY_S
 from fdstore.store.views.worker_registry import HEARTBEAT_S
 from fdstore.web import trees
-from fdstore.web.inspector import HEALTH_S, Inspector, Options
-from fdstore.web.live import changes
-from fdstore.web.page import View
-from tests.on_redis.web.inspected import get
+from fdstore.web.inspector import HEALTH_S
+from tests.on_redis.web.inspected import Get, Served
+from tests.on_redis.web.journals import ready_child
 from tests.waiting import PATIENCE_S
 
 
-def test_health_shows_the_findings_of_doctor_and_the_memory(
-    redis_url: str, proc: Process, store: Store
-) -> None:
-    store.run(processes.create_child(proc.handle, None, state="ready"))
+def test_health_shows_the_findings_of_doctor_and_the_memory(get: Get, proc: Process, store: Store) -> None:
+    ready_child(proc)
 
-    page, twin = get(redis_url, "/health", "/health.json")
+    page, twin = get("/health", "/health.json")
 
     findings = {each["subject"]: each for each in twin.json()["findings"]}
     assert not findings["workers"]["ok"]
@@ -38,21 +31,15 @@ def test_health_shows_the_findings_of_doctor_and_the_memory(
 def test_a_page_that_is_shown_gets_the_strip_when_the_health_changes(
     redis_url: str, proc: Process, store: Store
 ) -> None:
-    store.run(processes.create_child(proc.handle, None, state="ready"))
+    ready_child(proc)
 
-    async def first_strip() -> bytes:
-        async with (
-            asyncio.timeout(PATIENCE_S),
-            await fdstore.aio.connect(redis_url, looking=True) as looking,
-        ):
-            scope = {"type": "http", "path": "/", "query_string": b"strip=another", "headers": []}
-            view = View(Request(scope), Inspector(looking, Options()))
-            async for event in changes(trees.PAGES[0], view):
-                if event.startswith(b"event: strip"):
-                    return event
-        raise AssertionError("the stream ended")
-
-    strip = asyncio.run(first_strip()).decode()
+    with (
+        Served(redis_url) as served,
+        httpx2.stream("GET", f"{served.url}/index.live?strip=another", timeout=PATIENCE_S) as response,
+    ):
+        lines = response.iter_lines()
+        assert "event: strip" in lines
+        strip = next(lines)
 
     assert 'id=\\"strip\\" class=\\"bad\\"' in strip
     assert "1 process waits for one" in strip

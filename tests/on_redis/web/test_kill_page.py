@@ -5,22 +5,22 @@ from __future__ import annotations
 import httpx2
 
 from fdstore.client import Process
-from tests.on_redis.web.inspected import ORIGIN, get, inspect
+from tests.on_redis.web.inspected import ORIGIN, Get, Inspect
 
 
-def test_nothing_can_be_killed_without_permission(redis_url: str, proc: Process) -> None:
+def test_nothing_can_be_killed_without_permission(get: Get, inspect: Inspect, proc: Process) -> None:
     async def visit(client: httpx2.AsyncClient) -> list[int]:
         asked = await client.get("/process/triage/kill")
         done = await client.post("/process/triage/kill", headers={"Origin": ORIGIN}, data={"x": "1"})
         return [asked.status_code, done.status_code]
 
-    assert inspect(redis_url, visit) == [403, 403]
+    assert inspect(visit) == [403, 403]
     assert proc.store.processes()[0].state == "open"
-    assert "Kill" not in get(redis_url, "/process/triage").text
+    assert "Kill" not in get("/process/triage").text
 
 
 def test_a_kill_needs_a_request_of_our_own_page_and_then_cancels_all_below(
-    redis_url: str, proc: Process
+    inspect: Inspect, proc: Process
 ) -> None:
     proc.child()
 
@@ -34,7 +34,7 @@ def test_a_kill_needs_a_request_of_our_own_page_and_then_cancels_all_below(
             await client.post(path, data={"x": "1"}, headers={"Origin": ORIGIN}),
         ]
 
-    asked, *refused, missing, done = inspect(redis_url, visit, may_kill=True)
+    asked, *refused, missing, done = inspect(visit, may_kill=True)
 
     assert "Kill it" in asked.text
     assert [each.status_code for each in refused] == [403, 403]

@@ -14,34 +14,13 @@ from fdstore.errors import InvalidArgument, NotFound
 from fdstore.lifecycle import ENDED
 from fdstore.records import TokenUsage
 from fdstore.store.processes import journal, processes
-from fdstore.web.run_data import MAX_CHARS
+from fdstore.web.rendering import MAX_CHARS
 from fdstore.web.run_export import CSP
-from tests.on_redis.web.inspected import get, inspect
-from tests.on_redis.web.journals import SHORT, answer, ask_about_parts, converse
+from tests.on_redis.web.inspected import Get, Inspect
+from tests.on_redis.web.journals import SHORT, answer, converse, failed_child, ready_child
 from tests.on_redis.web.run_page import Read, export, pieces
 
-HOSTILE = "</style><script>alert(1)</script><img src=x onerror=alert(2)>\x1b[31m\u202e\" ' &lt;"
 SECRET = "sk-4f9a77be"
-
-
-@pytest.fixture
-def hostile(proc: Process, store: Store) -> Process:
-    """A run with a text that attacks in each of its fields."""
-    proc.create(HOSTILE * 3, source=HOSTILE)
-    proc.put("notes/<b>.md", HOSTILE)
-    proc.create(b"\x00\xff" * 20)
-    call = ("t1", "tool<i>", {"fd": "fd:1#L1", HOSTILE: HOSTILE, "nested": {"<u>": [HOSTILE]}})
-    converse(
-        proc,
-        Start(system=HOSTILE, content=HOSTILE),
-        answer(HOSTILE, call, ("t2", "x", HOSTILE)),
-        Result(call="t1", content=HOSTILE, is_error=True),
-        *SHORT[1:],
-    )
-    failed = store.run(processes.create_child(proc.handle, None, state="ready"))
-    store.run(processes.end(failed, "failed", exit_code=3, reason=HOSTILE))
-    ask_about_parts(proc.child(share=["fd:1"]), 60)
-    return proc
 
 
 def test_the_page_needs_nothing_else_and_its_links_lead_within_it(store: Store, hostile: Process) -> None:
@@ -71,7 +50,7 @@ def test_the_page_has_the_head_each_process_and_what_it_holds(store: Store, host
         "no such host",
     ):
         assert text in page.text
-    assert "name:notes/<b>.md" in page.text
+    assert "name:notes/<script>.md" in page.text
     assert "40 bytes" in page.text
     assert "Ask 59" in page.text
     assert "#d-triage-1" in page.links
@@ -108,8 +87,8 @@ def test_pieces_stay_small_however_large_a_run_is(store: Store, proc: Process) -
 def test_a_run_that_has_ended_says_how_long_it_took_and_what_it_cost(store: Store, execute: Any) -> None:
     root = store.process("build")
     usage = TokenUsage(input_tokens=70_000, output_tokens=10)
-    child = store.run(processes.create_child(root.handle, None, state="ready"))
-    store.run(journal.append(child, 0, ['{"kind":"note","text":"."}'], usage=usage))
+    child = ready_child(root)
+    store.run(journal.append(child, 1, ['{"kind":"note","text":"."}'], usage=usage))
     execute("HSET", child.keys.record, "price", '{"input":3.0,"output":15.0,"currency":"USD"}')
     store.run(processes.end(child, "exited"))
     root.end()
@@ -132,9 +111,8 @@ def test_what_patterns_match_is_nowhere_in_the_page(store: Store, proc: Process,
         Result(call="t1", content=f'{{"key": "\\u0073{SECRET[1:]}"}}'),
         answer("x" * (MAX_CHARS - 5) + SECRET),
     )
-    failed = store.run(processes.create_child(proc.handle, None, state="ready"))
+    failed = failed_child(proc, f"401 for {SECRET}")
     execute("HSET", failed.keys.record, "program", f"deploy-{SECRET}")
-    store.run(processes.end(failed, "failed", reason=f"401 for {SECRET}"))
 
     html = export(store, "triage", "sk-[0-9a-f]{8}", "(?i)TASK WITH")
 
@@ -183,12 +161,8 @@ def test_a_damaged_journal_is_named_and_the_rest_is_there(store: Store, proc: Pr
     assert "A missing comma did." in page.text
 
 
-def test_the_inspector_streams_the_same_page_as_a_file(
-    redis_url: str, store: Store, hostile: Process
-) -> None:
-    found, missing, page = get(
-        redis_url, "/tree/triage/export.html", "/tree/absent/export.html", "/tree/triage"
-    )
+def test_the_inspector_streams_the_same_page_as_a_file(get: Get, store: Store, hostile: Process) -> None:
+    found, missing, page = get("/tree/triage/export.html", "/tree/absent/export.html", "/tree/triage")
 
     assert found.status_code == 200
     assert found.headers["content-disposition"].startswith('attachment; filename="triage.html"')
@@ -204,9 +178,9 @@ def test_the_inspector_streams_the_same_page_as_a_file(
     assert 'href="/tree/triage/export.html" download' in page.text
 
 
-def test_only_some_runs_are_exported_at_once(redis_url: str, proc: Process, monkeypatch: Any) -> None:
+def test_only_some_runs_are_exported_at_once(inspect: Inspect, proc: Process, monkeypatch: Any) -> None:
     async def visit(client: httpx2.AsyncClient) -> list[int]:
         monkeypatch.setattr("fdstore.web.run_download.MAX_EXPORTS", 0)
         return [(await client.get("/tree/triage/export.html")).status_code]
 
-    assert inspect(redis_url, visit) == [503]
+    assert inspect(visit) == [503]

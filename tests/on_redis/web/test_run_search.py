@@ -8,8 +8,8 @@ import pytest
 
 from fdstore.client import Process, Store
 from fdstore.store.processes import processes
-from fdstore.tools.process_task import SpawnTask, encode_task
-from tests.on_redis.web.inspected import get, inspect
+from tests.on_redis.web.inspected import Get
+from tests.on_redis.web.journals import ready_child
 from tests.round_trips import Tally
 
 
@@ -19,14 +19,13 @@ def build(store: Store) -> Process:
     store.process("notes").create("a\nb\nc\n", source="refunds.csv")
     build = store.process("build")
     build.put("plan & <b>.md", "text", source="Editor")
-    brief = encode_task(SpawnTask(query="Count the refunds"))
-    child = store.run(processes.create_child(build.handle, [], brief=brief))
+    child = ready_child(build, "Count the refunds")
     store.run(processes.end(child, "failed", exit_code=None, reason="<script>alert(1)</script> overflow"))
     return build
 
 
-def test_trees_found_by_words_say_where_and_link_there(redis_url: str, build: Process) -> None:
-    page, twin = get(redis_url, "/?q=refunds&sort=name", "/index.json?q=refunds&sort=name")
+def test_trees_found_by_words_say_where_and_link_there(get: Get, build: Process) -> None:
+    page, twin = get("/?q=refunds&sort=name", "/index.json?q=refunds&sort=name")
 
     data = twin.json()
     assert [each["tree"] for each in data["trees"]] == ["build", "notes"]
@@ -34,18 +33,12 @@ def test_trees_found_by_words_say_where_and_link_there(redis_url: str, build: Pr
     assert [(each["process"], each["found_in"]) for each in data["words"]["build"]] == [("build.1", "task")]
     assert '<a href="/process/build.1">task of build.1</a>' in page.text
     assert '<a href="/process/notes/fd/1">source of notes fd:1</a>' in page.text
-    assert get(redis_url, "/index.json?q=refunds&state=failed").json()["words"].keys() == {"build"}
+    assert get("/index.json?q=refunds&state=failed").json()["words"].keys() == {"build"}
 
 
-def test_trees_are_still_found_by_their_names_and_patterns(redis_url: str, build: Process) -> None:
-    for query in ("otes", "n*"):
-        page = get(redis_url, f"/index.json?q={query}").json()
-        assert ([each["tree"] for each in page["trees"]], page["words"]) == (["notes"], {})
-
-
-def test_a_name_of_a_text_is_shown_and_linked_harmlessly(redis_url: str, build: Process) -> None:
-    page = get(redis_url, "/?q=editor").text
-    failed = get(redis_url, "/?q=alert+overflow").text
+def test_a_name_of_a_text_is_shown_and_linked_harmlessly(get: Get, build: Process) -> None:
+    page = get("/?q=editor").text
+    failed = get("/?q=alert+overflow").text
 
     assert "source of build name:plan &amp; &lt;b&gt;.md" in page
     assert 'href="/process/build/fd/name?key=plan+%26+%3Cb%3E.md"' in page
@@ -64,19 +57,19 @@ def test_a_name_of_a_text_is_shown_and_linked_harmlessly(redis_url: str, build: 
         ("fdstore://notes/fd:1?page=1", "/process/notes/fd/1?page=1"),
     ],
 )
-def test_an_id_or_a_url_leads_to_its_page(redis_url: str, build: Process, query: str, url: str) -> None:
+def test_an_id_or_a_url_leads_to_its_page(get: Get, build: Process, query: str, url: str) -> None:
     page, twin, there = get(
-        redis_url, "/?q=" + query.replace("?", "%3F"), f"/index.json?q={query.replace('?', '%3F')}", url
+        "/?q=" + query.replace("?", "%3F"), f"/index.json?q={query.replace('?', '%3F')}", url
     )
 
     assert (page.status_code, page.headers["location"]) == (303, url)
     assert twin.status_code == there.status_code == 200
 
 
-def test_the_name_of_a_tree_hides_no_other_tree(redis_url: str, build: Process, store: Store) -> None:
+def test_the_name_of_a_tree_hides_no_other_tree(get: Get, build: Process, store: Store) -> None:
     store.process("build-2")
 
-    page = get(redis_url, "/?q=build")
+    page = get("/?q=build")
 
     assert page.status_code == 200
     assert 'href="/tree/build"' in page.text
@@ -87,23 +80,23 @@ def test_the_name_of_a_tree_hides_no_other_tree(redis_url: str, build: Process, 
     "query",
     ["build.9", "fdstore://build/fd:99", "fdstore://x y", "fdstore://", "%00%ff", "%ED%A0%80", "%3Ci%3E"],
 )
-def test_what_names_nothing_is_searched(redis_url: str, build: Process, query: str) -> None:
-    page = get(redis_url, f"/?q={query}")
+def test_what_names_nothing_is_searched(get: Get, build: Process, query: str) -> None:
+    page = get(f"/?q={query}")
 
     assert page.status_code == 200
     assert "No tree matches" in page.text
     assert "<i>" not in page.text
 
 
-def test_every_page_has_the_search(redis_url: str, build: Process) -> None:
-    for page in get(redis_url, "/tree/build", "/process/build", "/workers", "/health"):
+def test_every_page_has_the_search(get: Get, build: Process) -> None:
+    for page in get("/tree/build", "/process/build", "/workers", "/health"):
         assert 'role="search" action="/"' in page.text
 
 
-def test_damaged_words_are_named_and_hide_nothing(redis_url: str, build: Process, execute: Any) -> None:
+def test_damaged_words_are_named_and_hide_nothing(get: Get, build: Process, execute: Any) -> None:
     execute("SET", "fdstore:{notes}:search:words", "x")
 
-    page = get(redis_url, "/index.json?q=refunds").json()
+    page = get("/index.json?q=refunds").json()
 
     assert [each["tree"] for each in page["trees"]] == ["build"]
     assert "notes" in str(page["unreadable"])
@@ -111,17 +104,12 @@ def test_damaged_words_are_named_and_hide_nothing(redis_url: str, build: Process
 
 
 def test_a_search_costs_a_round_trip_for_fifty_trees_and_one_for_what_it_finds(
-    redis_url: str, build: Process
+    get: Get, build: Process
 ) -> None:
     costs = []
     for query, shown in (("*", 2), ("no-such-words", 0), ("csv", 1)):
         tally = Tally()
-
-        async def visit(client: Any, query: str = query) -> Any:
-            return await client.get(f"/index.json?q={query}")
-
-        page = inspect(redis_url, visit, tally=tally)
-        assert len(page.json()["trees"]) == shown
+        assert len(get(f"/index.json?q={query}", tally=tally).json()["trees"]) == shown
         costs.append(tally.round_trips)
 
     by_name, in_vain, found = costs

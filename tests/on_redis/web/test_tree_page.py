@@ -20,18 +20,18 @@ from fdstore.store.processes import journal, leases, processes
 from fdstore.store.processes.asks import Ask, AskPart, AskSettings, start
 from fdstore.web import journal_tracks
 from fdstore.wire.operation import Operation
-from tests.on_redis.web.inspected import get, inspect
-from tests.on_redis.web.journals import SHORT, answer, converse
+from tests.on_redis.web.inspected import Get, Inspect, walk
+from tests.on_redis.web.journals import SHORT, answer, converse, ready_child
 from tests.round_trips import Tally
 
 
-def test_a_tree_shows_processes_in_order_with_limits_and_a_timeline(redis_url: str, proc: Process) -> None:
+def test_a_tree_shows_processes_in_order_with_limits_and_a_timeline(get: Get, proc: Process) -> None:
     proc.create("x" * 100)
     for _ in range(10):
         proc.child()
     converse(proc, *SHORT)
 
-    page, twin = get(redis_url, "/tree/triage", "/tree/triage.json")
+    page, twin = get("/tree/triage", "/tree/triage.json")
 
     ids = [each["id"] for each in twin.json()["processes"]]
     assert ids == ["triage", *(f"triage.{number}" for number in range(1, 11))]
@@ -43,17 +43,14 @@ def test_a_tree_shows_processes_in_order_with_limits_and_a_timeline(redis_url: s
     assert 'style="' not in page.text
 
 
-def test_a_large_tree_is_shown_by_windows(redis_url: str, proc: Process, monkeypatch: Any) -> None:
+def test_a_large_tree_is_shown_by_windows(get: Get, proc: Process, monkeypatch: Any) -> None:
     monkeypatch.setattr("fdstore.web.tree.ROWS", 2)
     for _ in range(4):
         proc.child()
 
-    found, path = [], "/tree/triage.json"
-    while path:
-        page = get(redis_url, path).json()
-        found.append([each["id"] for each in page["processes"]])
-        path = "" if page["next"] is None else f"/tree/triage.json?from={page['next']}"
+    pages = walk(get, "/tree/triage.json")
 
+    found = [[each["id"] for each in page["processes"]] for page in pages]
     assert found == [["triage", "triage.1"], ["triage.2", "triage.3"], ["triage.4"]]
 
 
@@ -85,9 +82,9 @@ def thousand(store: Store, execute: Callable[..., Any]) -> Process:
 
 
 def test_the_sums_of_a_tree_of_a_thousand_processes_are_those_of_ps_and_du(
-    redis_url: str, thousand: Process
+    redis_url: str, get: Get, thousand: Process
 ) -> None:
-    first, last = get(redis_url, "/tree/triage.json", "/tree/triage.json?from=900")
+    first, last = get("/tree/triage.json", "/tree/triage.json?from=900")
     listed = documents(redis_url, "ps", "triage")
     used = documents(redis_url, "du", "triage")[0]
 
@@ -104,25 +101,21 @@ def test_the_sums_of_a_tree_of_a_thousand_processes_are_those_of_ps_and_du(
     assert limits["tree_depth"] == 2
 
 
-def test_all_processes_of_a_large_tree_are_on_its_pages_once(redis_url: str, thousand: Process) -> None:
-    found, path = list[str](), "/tree/triage.json"
-    while path:
-        page = get(redis_url, path).json()
-        found += [each["id"] for each in page["processes"]]
-        path = "" if page["next"] is None else f"/tree/triage.json?from={page['next']}"
+def test_all_processes_of_a_large_tree_are_on_its_pages_once(get: Get, thousand: Process) -> None:
+    found = [each["id"] for page in walk(get, "/tree/triage.json") for each in page["processes"]]
 
     assert found == ["triage", *(f"triage.{number}" for number in range(1, 1001))]
 
 
 def test_a_tree_with_more_processes_than_are_summed_says_so(
-    redis_url: str, proc: Process, monkeypatch: Any
+    get: Get, proc: Process, monkeypatch: Any
 ) -> None:
     monkeypatch.setattr("fdstore.web.whole_tree.MAX_SUMMED", 3)
     monkeypatch.setattr("fdstore.web.tree.ROWS", 2)
     for _ in range(4):
         proc.child()
 
-    page, last = get(redis_url, "/tree/triage", "/tree/triage.json?from=4")
+    page, last = get("/tree/triage", "/tree/triage.json?from=4")
 
     assert "states and tokens of the first 3" in page.text
     assert [each["id"] for each in last.json()["processes"]] == ["triage.4"]
@@ -135,11 +128,11 @@ def calls_of(timeline: dict[str, Any], process: str = "triage") -> int:
     return sum(span["count"] for span in row["spans"] if span["kind"] == "call")
 
 
-def test_the_timeline_has_every_call_of_a_long_journal(redis_url: str, proc: Process) -> None:
+def test_the_timeline_has_every_call_of_a_long_journal(get: Get, proc: Process) -> None:
     for _ in range(41):
         converse(proc, *SHORT[:4])
 
-    twin = get(redis_url, "/tree/triage.json").json()
+    twin = get("/tree/triage.json").json()
 
     assert calls_of(twin["timeline"]) == 82
     [row] = twin["timeline"]["rows"]
@@ -147,7 +140,7 @@ def test_the_timeline_has_every_call_of_a_long_journal(redis_url: str, proc: Pro
 
 
 def test_what_one_view_does_not_read_the_next_ones_do(
-    redis_url: str, proc: Process, monkeypatch: Any
+    inspect: Inspect, proc: Process, monkeypatch: Any
 ) -> None:
     monkeypatch.setattr(journal_tracks, "MAX_WINDOW_BYTES", 10_000)
     monkeypatch.setattr(journal_tracks, "FIRST_RECORDS", 20)
@@ -161,7 +154,7 @@ def test_what_one_view_does_not_read_the_next_ones_do(
             found.append((await client.get("/tree/triage.json")).json()["timeline"])
         return found
 
-    page, *timelines = inspect(redis_url, visit)
+    page, *timelines = inspect(visit)
 
     assert "records are not read yet" in page
     assert "records not read yet" in page
@@ -170,7 +163,7 @@ def test_what_one_view_does_not_read_the_next_ones_do(
     assert calls_of(timelines[-1]) == 82
 
 
-def test_a_tree_that_is_shown_again_costs_only_what_was_added(redis_url: str, proc: Process) -> None:
+def test_a_tree_that_is_shown_again_costs_only_what_was_added(inspect: Inspect, proc: Process) -> None:
     converse(proc, *SHORT, *(answer("x" * 500) for _ in range(500)))
     tally = Tally()
 
@@ -180,11 +173,11 @@ def test_a_tree_that_is_shown_again_costs_only_what_was_added(redis_url: str, pr
         assert calls_of((await client.get("/tree/triage.json")).json()["timeline"]) == 2
         return tally.reply_bytes - before
 
-    assert inspect(redis_url, visit, tally=tally) < 5_000
+    assert inspect(visit, tally=tally) < 5_000
 
 
 def test_a_tree_that_has_the_name_of_a_removed_one_has_its_own_timeline(
-    redis_url: str, proc: Process
+    inspect: Inspect, proc: Process
 ) -> None:
     converse(proc, *SHORT, end="exited")
 
@@ -194,7 +187,7 @@ def test_a_tree_that_has_the_name_of_a_removed_one_has_its_own_timeline(
         proc.store.process("triage")
         return [before, calls_of((await client.get("/tree/triage.json")).json()["timeline"])]
 
-    assert inspect(redis_url, visit) == [2, 0]
+    assert inspect(visit) == [2, 0]
 
 
 def begun_earlier(keys: ProcessKeys) -> Operation[None]:
@@ -203,16 +196,15 @@ def begun_earlier(keys: ProcessKeys) -> Operation[None]:
 
 
 def test_the_queue_is_hatched_a_failed_call_red_and_a_running_one_in_progress(
-    redis_url: str, store: Store, proc: Process
+    get: Get, store: Store, proc: Process
 ) -> None:
-    child = store.run(processes.create_child(proc.handle, None, state="ready"))
-    waiting = store.run(processes.create_child(proc.handle, None, state="ready"))
+    child, waiting = ready_child(proc), ready_child(proc)
     store.run(begun_earlier(child.keys))
     attempt = store.run(leases.claim(child.keys, "build-1:22", 600))
     assert attempt is not None
     converse(proc, *SHORT)
 
-    page, twin = get(redis_url, "/tree/triage", "/tree/triage.json")
+    page, twin = get("/tree/triage", "/tree/triage.json")
 
     rows = {row["process"]: row["spans"] for row in twin.json()["timeline"]["rows"]}
     assert [(span["kind"], span["until"]) for span in rows[waiting.id]] == [("queue", None)]

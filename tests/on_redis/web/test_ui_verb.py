@@ -9,7 +9,8 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -51,16 +52,29 @@ def test_a_token_that_others_could_guess_or_read_is_refused(tmp_path: Path, text
     assert CliRunner().invoke(cli, ["ui", "--token-file", str(file)]).exit_code == 2
 
 
+@contextmanager
+def serving(redis_url: str, *options: str, **environ: str) -> Iterator[tuple[Child, dict[str, Any]]]:
+    """Run `fdstore ui`. Yields the process, and what it announced."""
+    command = [sys.executable, "-P", "-m", "fdstore", "ui", "--url", redis_url, "--json", *options]
+    env = {**os.environ, **environ}
+    with Child(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env) as server:
+        yield server, json.loads(server.stdout.readline())
+
+
+def interrupt(server: Child) -> tuple[int, bytes]:
+    """Send a Ctrl-C. Returns the exit code, and what was written to standard error."""
+    server.send_signal(signal.SIGINT)
+    _, err = server.communicate(timeout=PATIENCE_S)
+    return server.returncode, err
+
+
 def test_the_inspector_serves_until_it_is_interrupted(redis_url: str) -> None:
-    command = [sys.executable, "-P", "-m", "fdstore", "ui", "--url", redis_url, "--json"]
-    with Child(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as server:
-        announced = json.loads(server.stdout.readline())
+    with serving(redis_url) as (server, announced):
         with urlopen(announced["url"], timeout=PATIENCE_S) as page:
             text = page.read().decode()
         with urlopen(announced["url"] + "index.live", timeout=PATIENCE_S) as live:
             assert live.readline()
-            server.send_signal(signal.SIGINT)
-            assert server.wait(PATIENCE_S) == 130
+            assert interrupt(server)[0] == 130
 
     assert announced["kill"] is False
     assert "token" not in announced
@@ -72,14 +86,10 @@ def test_the_inspector_serves_until_it_is_interrupted(redis_url: str) -> None:
 def test_the_printed_address_of_all_interfaces_is_one_that_is_served(
     redis_url: str, host: str, name: str
 ) -> None:
-    listen = ["--host", host, "--allow-host", name, "--token"]
-    command = [sys.executable, "-P", "-m", "fdstore", "ui", "--url", redis_url, "--json", *listen]
-    with Child(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as server:
-        announced = json.loads(server.stdout.readline())
+    with serving(redis_url, "--host", host, "--allow-host", name, "--token") as (server, announced):
         with urlopen(announced["url"], timeout=PATIENCE_S) as page:
             text = page.read().decode()
-        server.send_signal(signal.SIGINT)
-        server.wait(PATIENCE_S)
+        interrupt(server)
 
     assert urlsplit(announced["url"]).netloc.rpartition(":")[0] == name
     assert "<h1>Log in</h1>" in text
@@ -88,37 +98,29 @@ def test_the_printed_address_of_all_interfaces_is_one_that_is_served(
 def test_ctrl_c_under_a_followed_stream_ends_it_without_a_word(
     redis_url: str, store: Store, execute: Callable[..., Any]
 ) -> None:
-    command = [sys.executable, "-P", "-m", "fdstore", "ui", "--url", redis_url, "--json"]
     with store.process("triage").open_stream("build") as out:
         out.write("line 1\n")
         out.flush()
-        with Child(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as server:
-            url = json.loads(server.stdout.readline())["url"]
-            with urlopen(url + "process/triage/fd/1/follow.live", timeout=PATIENCE_S) as followed:
+        with serving(redis_url) as (server, announced):
+            url = announced["url"] + "process/triage/fd/1/follow.live"
+            with urlopen(url, timeout=PATIENCE_S) as followed:
                 assert any(line.startswith(b"event: part") for line in followed)
                 # the next wait in Redis lasts for seconds
                 wait_until(lambda: b"blocked_clients:0" not in execute("INFO", "clients"))
-                server.send_signal(signal.SIGINT)
-                _, err = server.communicate(timeout=PATIENCE_S)
-
-    assert (server.returncode, err) == (130, b"")
+                assert interrupt(server) == (130, b"")
 
 
 def test_a_second_ctrl_c_ends_it_without_a_traceback(redis_url: str, store: Store) -> None:
-    command = [sys.executable, "-P", "-m", "fdstore", "ui", "--url", redis_url, "--json"]
     store.process("triage").create("x" * 60_000_000)
-    with Child(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as server:
-        port = urlsplit(json.loads(server.stdout.readline())["url"]).port
+    with serving(redis_url) as (server, announced):
+        port = urlsplit(announced["url"]).port
         with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as client:
             # a download that nobody reads holds the end of the server up
             client.sendall(b"GET /process/triage/fd/1/download HTTP/1.1\r\nHost: localhost\r\n\r\n")
             assert client.recv(100).startswith(b"HTTP/1.1 200")
             server.send_signal(signal.SIGINT)
             wait_until(lambda: not accepts(port))
-            server.send_signal(signal.SIGINT)
-            _, err = server.communicate(timeout=PATIENCE_S)
-
-    assert (server.returncode, err) == (130, b"")
+            assert interrupt(server) == (130, b"")
 
 
 def accepts(port: int | None) -> bool:
@@ -134,12 +136,8 @@ def test_the_page_opens_in_the_browser_of_the_machine(redis_url: str, tmp_path: 
     browser, opened = tmp_path / "browser", tmp_path / "opened"
     browser.write_text(f'#!/bin/sh\necho "$1" > {opened}.new && mv {opened}.new {opened}\n')
     browser.chmod(0o755)
-    command = [sys.executable, "-P", "-m", "fdstore", "ui", "--open", "--url", redis_url, "--json"]
-    environ = {**os.environ, "BROWSER": f"{browser} %s"}
-    with Child(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environ) as server:
-        announced = json.loads(server.stdout.readline())
+    with serving(redis_url, "--open", BROWSER=f"{browser} %s") as (server, announced):
         wait_until(opened.exists)
-        server.send_signal(signal.SIGINT)
-        server.wait(PATIENCE_S)
+        interrupt(server)
 
     assert opened.read_text() == announced["url"] + "\n"

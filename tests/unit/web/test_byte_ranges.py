@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fdstore.web.byte_ranges import Unsatisfiable, disposition, file_name, parse_range
-from fdstore.web.hex_rows import hex_rows
+from fdstore.web.descriptor_rows import hex_rows
 
 
 @pytest.mark.parametrize(

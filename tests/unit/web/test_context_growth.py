@@ -42,7 +42,6 @@ def growth(*entries: ConversationEntry) -> ContextGrowth:
 def test_a_stored_text_is_not_sent_in_every_later_turn() -> None:
     curve = saved_curve([growth(answer(500), result("a", 100, stored=9000), answer(700), answer(800))])
 
-    assert curve is not None
     assert [(each.turn, each.sent, each.without) for each in curve.points] == [
         (1, 500, 500), (2, 1200, 500 + 9600), (3, 2000, 500 + 9600 + 9700),
     ]  # fmt: skip
@@ -54,7 +53,6 @@ def test_what_is_read_back_counts_against_it() -> None:
     failed = result("c", 50, tool="read_fd", is_error=True)
     curve = saved_curve([growth(result("a", 100, stored=900), page, failed, answer(2000))])
 
-    assert curve is not None
     assert (curve.kept, curve.read, curve.without) == (800, 1000, 1800)
     assert (curve.saved, curve.percent) == (-200, "-11")
 
@@ -63,7 +61,6 @@ def test_a_cleared_result_is_not_sent_from_then_on() -> None:
     cleared = ConversationEntry(position=0, kind="cleared", calls=("a", "unknown"), tokens=10)
     curve = saved_curve([growth(result("a", 700), answer(900), cleared, answer(300), cleared, answer(300))])
 
-    assert curve is not None
     assert (curve.cleared, curve.sent, curve.without) == (690, 1500, 900 + 990 + 990)
 
 
@@ -89,8 +86,6 @@ def test_a_curve_has_few_points_and_the_sums_of_all_turns(turns: list[tuple[int,
         saved_curve([growth(*entries[:half]), growth(*entries[half:])]),
     )
 
-    assert alone is not None
-    assert parted is not None
     assert alone.turns == parted.turns == len(turns)
     assert alone.sent == parted.sent == sum(sent for sent, _ in turns)
     assert alone.kept == parted.kept == sum(stored for _, stored in turns)
@@ -109,7 +104,6 @@ def test_a_conversation_of_any_length_keeps_a_bounded_number_of_turns() -> None:
 def test_the_lines_begin_at_zero_and_the_higher_one_ends_at_the_top() -> None:
     curve = saved_curve([growth(answer(100), result("a", 0, stored=300), answer(100))])
 
-    assert curve is not None
     line = line_of(curve)
     assert line.sent.split() == ["0.0,100.00", "500.0,80.00", "1000.0,60.00"]
     assert line.without.split() == ["0.0,100.00", "500.0,80.00", "1000.0,0.00"]
@@ -120,6 +114,5 @@ def test_the_lines_begin_at_zero_and_the_higher_one_ends_at_the_top() -> None:
 def test_a_model_that_counts_no_tokens_has_a_flat_curve(sent: int) -> None:
     curve = saved_curve([growth(answer(sent))])
 
-    assert curve is not None
     assert curve.percent == "0"
     assert line_of(curve).sent.split()[0] == "0.0,100.00"

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fdstore.text.layout import show_controls
-from fdstore.web.descriptor_rows import Row, rows_of, segments_of, visible_text
+from fdstore.web.descriptor_rows import TextRow, rows_of, segments_of, visible_text
 
 
 def parts(text: str, **options: object) -> list[tuple[str, str]]:
@@ -67,5 +67,5 @@ def test_marked_segments_are_the_range(text: str, first: int, count: int) -> Non
     assert "".join(map(marked, rows)) == wanted
 
 
-def marked(row: Row) -> str:
+def marked(row: TextRow) -> str:
     return "".join(each.text for each in row.segments if "mark" in each.kind)

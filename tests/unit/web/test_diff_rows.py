@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import difflib
-import doctest
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fdstore.web import diff_rows
-from fdstore.web.diff_rows import MAX_LINE_CHARS, DiffRow, DiffRows
+from fdstore.web.diff import MAX_LINE_CHARS, DiffRow, DiffRows
 
 LINES = st.lists(st.sampled_from(["a", "bé", "-- x", "@@ -1 +1 @@", "\\ No", "", "漢 +"]), max_size=12)
 
@@ -78,7 +76,3 @@ def test_what_a_screen_would_hide_is_visible():
     [_, row] = rows_of(b"--- a\n+++ b\n@@ -1 +1 @@\n-\x1b[31m<b>\n")
 
     assert [each.kind for each in row.segments] == ["ansi", ""]
-
-
-def test_the_examples_in_the_documentation_hold():
-    assert doctest.testmod(diff_rows) == (0, doctest.testmod(diff_rows).attempted)

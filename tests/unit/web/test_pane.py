@@ -132,10 +132,8 @@ def test_a_hint_is_short_whatever_the_arguments(arguments: Any) -> None:
 def test_the_axis_goes_from_the_first_begin_to_the_last_end() -> None:
     axis = axis_of_steps(STEPS, now_s=99.0)
 
-    assert axis is not None
     assert (axis.at, axis.length_s) == (9.0, 5.0)
     box = box_of(STEPS[2], axis, now_s=99.0)
-    assert box is not None
     assert (box.x, box.width) == ("60.00%", "40.00%")
     assert box_of(STEPS[0], axis, now_s=99.0) is None
     assert axis_of_steps(STEPS[:1], now_s=99.0) is None

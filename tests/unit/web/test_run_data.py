@@ -10,12 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fdstore.inspection.entries import ConversationEntry
-from fdstore.records import Descriptor, ProcessRecord
+from fdstore.records import ProcessRecord
 from fdstore.text.redaction import MARK, Redactor
-from fdstore.web.run_data import MAX_CHARS, PREVIEW_CHARS, PREVIEW_LINES, RunTexts
+from fdstore.web.rendering import MAX_CHARS
+from fdstore.web.run_data import PREVIEW_CHARS, PREVIEW_LINES, RunTexts
 from fdstore.web.run_links import RunLinks
-from fdstore.web.timeline import Timeline, make_timeline
-from fdstore.web.timeline_spans import Span, Track
+from fdstore.web.timeline import make_timeline
+from fdstore.web.timeline_spans import TimelineSpan, Track
 from tests.unit.rendering import descriptor
 from tests.unit.text.test_redaction import left, letters, patterns, values
 
@@ -74,56 +75,39 @@ processes = st.builds(
     worker=letters,
 )
 descriptors = st.builds(
-    Descriptor,
-    fd=letters.map("name:{}".format),
-    state=st.just("sealed"),
+    descriptor,
+    letters.map("name:{}".format),
     chars=st.just(100),
     bytes=st.just(100),
-    lines=st.just(3),
-    pages=st.just(1),
-    page_size=st.just(100),
     source=letters,
-    created_at=st.just(1.0),
-    producer=st.just("triage"),
     reason=letters,
     media_type=letters,
 )
 
 
-@given(entries, patterns)
-def test_no_text_of_an_entry_has_a_match(entry, given):
-    assert leaks(texts(given).entry("triage", entry), given) == []
+@given(entries, processes, descriptors, letters, patterns)
+def test_no_text_of_a_record_has_a_match(entry, process, descriptor, text, given):
+    shown = texts(given)
 
-
-@given(processes, patterns)
-def test_no_text_of_a_process_has_a_match(process, given):
-    assert leaks(texts(given).process(process), given) == []
-
-
-@given(descriptors, letters, patterns)
-def test_no_text_of_a_descriptor_and_its_preview_has_a_match(descriptor, text, given):
-    data = text.replace("\ud800", "").encode()
-
-    shown = texts(given).descriptor(descriptor, data)
-
-    assert leaks(shown, given) == []
+    assert leaks(shown.entry("triage", entry), given) == []
+    assert leaks(shown.process(process), given) == []
+    assert leaks(shown.descriptor(descriptor, text.replace("\ud800", "").encode()), given) == []
 
 
 @given(letters, letters, patterns)
 def test_no_text_of_the_timeline_has_a_match(program, label, given):
     process = msgspec.structs.replace(ROOT, program=program)
     track = Track(process)
-    track._spans = [Span(kind="call", label=label, at=1.0, until=1.5, position=1)]
+    track._spans = [TimelineSpan(kind="call", label=label, at=1.0, until=1.5, position=1)]
 
-    shown = texts(given).timeline(make_timeline([process], {"triage": track}))
+    [row] = texts(given).timeline(make_timeline([process], {"triage": track})).rows
 
-    assert isinstance(shown, Timeline)
-    assert [each for row in shown.rows for each in leaks([row.program, row.spans], given)] == []
+    assert leaks([row.program, row.spans], given) == []
 
 
 def test_a_secret_at_the_end_of_what_is_read_of_a_content_is_not_shown_in_part():
     data = b"first\nkey: sk-abcdefgh"
-    held = descriptor(chars=200, bytes=200, lines=5, pages=1, page_size=100, source="")
+    held = descriptor(chars=200, bytes=200)
 
     shown = texts(["sk-[a-z]{20}"]).descriptor(held, data)
     whole = texts([]).descriptor(held, data)
@@ -138,14 +122,12 @@ def test_a_secret_at_the_end_of_what_is_read_of_a_content_is_not_shown_in_part()
 
 
 def test_a_preview_is_a_few_lines_of_a_bounded_length():
-    facts = {"state": "sealed", "pages": 1, "page_size": 100, "source": "", "created_at": 1.0}
-    many = Descriptor(fd="fd:1", chars=200, bytes=200, lines=100, producer="triage", **facts)
-    long = Descriptor(fd="fd:2", chars=9000, bytes=9000, lines=1, producer="triage", **facts)
+    many = texts([]).descriptor(descriptor(chars=200, bytes=200), b"a\n" * 100)
+    long = texts([]).descriptor(descriptor(chars=9000, bytes=9000), b"x" * 9000)
 
-    shown = [texts([]).descriptor(many, b"a\n" * 100), texts([]).descriptor(long, b"x" * 9000)]
-
-    assert [shown[0].preview.count("\n") + 1, len(shown[1].preview)] == [PREVIEW_LINES, PREVIEW_CHARS]
-    assert all(each.is_cut for each in shown)
+    assert (many.preview.count("\n") + 1, len(long.preview)) == (PREVIEW_LINES, PREVIEW_CHARS)
+    assert many.is_cut
+    assert long.is_cut
 
 
 def test_names_that_were_cut_before_they_could_be_redacted_are_not_shown():

@@ -11,8 +11,8 @@ from fdstore.agent.conversation import Assistant, Result, encode_entry
 from fdstore.agent.record_facts import AttemptFacts, RecordFacts, add_facts
 from fdstore.records import ProcessRecord
 from fdstore.tools.process_task import SpawnTask
-from fdstore.web.timeline import Row
-from fdstore.web.timeline_spans import MAX_KEPT, MAX_SPANS, Span, Track, merge
+from fdstore.web.timeline import TimelineRow
+from fdstore.web.timeline_spans import MAX_KEPT, MAX_SPANS, TimelineSpan, Track, merge
 
 TASK = encode_entry(SpawnTask(query="Why?")).encode()
 
@@ -158,8 +158,10 @@ def test_records_that_are_not_read_yet_are_a_span_of_their_own() -> None:
 
 
 def test_neighbours_are_merged_into_one_that_has_their_count() -> None:
-    calls = [Span(kind="call", label="read_fd", at=at, until=at + 0.5, position=at) for at in range(12)]
-    later = Span(kind="call", label="put", at=100, until=101, position=100)
+    calls = [
+        TimelineSpan(kind="call", label="read_fd", at=at, until=at + 0.5, position=at) for at in range(12)
+    ]
+    later = TimelineSpan(kind="call", label="put", at=100, until=101, position=100)
 
     assert [each.text for each in merge([*calls, later], 2)] == ["12 calls of read_fd", "put"]
     assert [each.text for each in merge([*calls, later], 1)] == ["13 calls"]
@@ -167,7 +169,7 @@ def test_neighbours_are_merged_into_one_that_has_their_count() -> None:
 
 def test_a_failed_call_stays_apart_from_the_others() -> None:
     calls = [
-        Span(kind="call", label="get", at=at, until=at + 0.5, position=at, is_error=at == 5)
+        TimelineSpan(kind="call", label="get", at=at, until=at + 0.5, position=at, is_error=at == 5)
         for at in range(12)
     ]
 
@@ -178,14 +180,16 @@ KINDS = st.sampled_from(["answer", "call", "queue", "processes", "retry"])
 
 
 @st.composite
-def some_spans(draw: st.DrawFn) -> Span:
+def some_spans(draw: st.DrawFn) -> TimelineSpan:
     at = draw(st.floats(0, 1000))
     until = draw(st.one_of(st.none(), st.floats(0, 100).map(lambda took: at + took)))
-    return Span(kind=draw(KINDS), label="x", at=at, until=until, position=0, is_error=draw(st.booleans()))
+    return TimelineSpan(
+        kind=draw(KINDS), label="x", at=at, until=until, position=0, is_error=draw(st.booleans())
+    )
 
 
 @given(st.lists(some_spans(), max_size=60), st.integers(1, 30))
-def test_merging_leaves_nothing_out_and_keeps_its_bound(found: list[Span], most: int) -> None:
+def test_merging_leaves_nothing_out_and_keeps_its_bound(found: list[TimelineSpan], most: int) -> None:
     merged = merge(found, most)
 
     open_ones = sum(each.until is None for each in found)
@@ -210,7 +214,7 @@ def test_a_journal_of_any_length_has_few_spans_that_count_all_its_calls(count: i
 
     found = track.spans(now)
 
-    row = Row(process="triage.1", state="exited", at=100.0, until=1e6, spans=found)
+    row = TimelineRow(process="triage.1", state="exited", at=100.0, until=1e6, spans=found)
     assert len(found) <= MAX_SPANS < MAX_KEPT
     sums = row.sums(1e6)
     assert (sums["call"].count, sums["failed"].count, sums["answer"].count) == (count, 1, count)
