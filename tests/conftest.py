@@ -79,8 +79,9 @@ atexit.register(gc.unfreeze)
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run a test that is a coroutine function in an event loop of its own."""
-    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+    """Run a test that is a coroutine function in an event loop of its own, unless a plugin is to run it."""
+    is_of_a_plugin = any(pyfuncitem.get_closest_marker(name) for name in ("anyio", "asyncio"))
+    if is_of_a_plugin or not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
     fixtures = {name: pyfuncitem.funcargs[name] for name in inspect.signature(pyfuncitem.obj).parameters}
     asyncio.run(pyfuncitem.obj(**fixtures))

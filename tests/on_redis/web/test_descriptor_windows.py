@@ -11,7 +11,7 @@ import pytest
 from fdstore.client import Process
 from fdstore.records import Mode
 from fdstore.store.contents import page_windows, search_steps
-from fdstore.store.contents.page_windows import PageText, Side, Window, read_window
+from fdstore.store.contents.page_windows import PageText, PageWindow, Side, read_window
 from fdstore.store.contents.search_steps import search_step
 from fdstore.text.selection import Part
 from tests.on_redis.web.inspected import Get
@@ -25,7 +25,7 @@ def some_text(seed: int, count: int = 300) -> str:
     return "".join(chosen.choice(words) + chosen.choice(("\n", "\n", "\n", "")) for _ in range(count))
 
 
-def window(proc: Process, mode: Mode, number: int, side: Side = "after") -> Window:
+def window(proc: Process, mode: Mode, number: int, side: Side = "after") -> PageWindow:
     return proc.store.run(read_window(proc.handle, "fd:1", Part(mode, number, 1), side))
 
 
