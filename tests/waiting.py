@@ -17,7 +17,8 @@ from __future__ import annotations
 import functools
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 LOOK_EVERY_S = 0.02
 PATIENCE_S = 240.0
@@ -46,6 +47,14 @@ def stretched(seconds: float) -> float:
     """Return a time that suits a machine that runs these tests alone, and on a busier one up to ten times as
     much."""
     return seconds * min(max(slowness() / USUAL_SLOWNESS, 1.0), 10.0)
+
+
+@contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """Fail if the block takes longer, on a quiet machine."""
+    began = time.monotonic()
+    yield
+    assert time.monotonic() - began < stretched(seconds)
 
 
 def wait_until(happened: Callable[[], object], seconds: float = PATIENCE_S, what: str = "it") -> None:
