@@ -53,6 +53,14 @@ def stretched(seconds: float) -> float:
     return seconds * min(max(slowness() / USUAL_SLOWNESS, 1.0), 10.0)
 
 
+@contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """Fail if the block takes longer, on a quiet machine."""
+    began = time.monotonic()
+    yield
+    assert time.monotonic() - began < stretched(seconds)
+
+
 def wait_until(happened: Callable[[], object], seconds: float = PATIENCE_S, what: str = "it") -> None:
     """Return when `happened()` is true; fail if it is still false after `seconds`."""
     until = time.monotonic() + seconds

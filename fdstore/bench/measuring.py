@@ -164,12 +164,6 @@ def slower(case: str, bar: Bar, rounds: Rounds) -> BenchRow:
     return row(case, bar, rounds.value(lambda a, b: a / b), format_duration(ours), format_duration(theirs))
 
 
-def share_of_speed(case: str, bar: Bar, rounds: Rounds, size_bytes: int) -> BenchRow:
-    """Return the throughput of the first thing in percent of that of the second."""
-    ours, theirs = (f"{size_bytes / median / 1e6:.0f} MB/s" for median in rounds.medians)
-    return row(case, bar, rounds.value(lambda a, b: 100 * b / a), ours, theirs)
-
-
 def format_duration(seconds: float) -> str:
     """Format a time for people.
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 import redis
 
-from fdstore.bench.measuring import Bar, BenchRow, Lap, at_most, row, share_of_speed, slower, take_turns
+from fdstore.bench.measuring import Bar, BenchRow, Lap, at_most, row, slower, take_turns
 from fdstore.client import Process, Store, connect
 from fdstore.local.redis_server import PrivateServer
 from fdstore.records import TreeLimits
@@ -68,7 +68,8 @@ class BenchStage:
     def compare_speed(self, case: str, bar: Bar, ours: Lap, theirs: Lap, size_bytes: int) -> BenchRow:
         """Measure our throughput in percent of theirs, by long laps that move so many bytes."""
         rounds = take_turns([ours, theirs], self.budget_s, at_once=1)
-        return share_of_speed(case, bar, rounds, size_bytes)
+        speeds = (f"{size_bytes / median / 1e6:.0f} MB/s" for median in rounds.medians)
+        return row(case, bar, rounds.value(lambda a, b: 100 * b / a), *speeds)
 
     def round_trips(self, case: str, most: int, *works: Callable[[], object]) -> BenchRow:
         """Count the round trips of the work that has most."""

@@ -1,4 +1,4 @@
-"""A TCP proxy in front of Redis that delays and loses replies, cuts connections and falls silent.
+"""A proxy in front of Redis that delays and loses replies, cuts connections, falls silent and moves on.
 
     client --- commands --> proxy --> server
                             proxy <-- server
@@ -64,6 +64,8 @@ class _ProxyConnection:
     def __init__(self, client: asyncio.StreamWriter, server: asyncio.StreamWriter) -> None:
         self.client = client
         self.server = server
+        self.is_doomed = False
+        """Whether its next reply is lost."""
 
     def cut(self) -> None:
         for end in (self.client, self.server):
@@ -71,23 +73,25 @@ class _ProxyConnection:
 
 
 class Proxy:
-    """A proxy for the server at `url` (redis://HOST:PORT); clients connect to `self.url`.
+    """A proxy for the server at `url` (redis://HOST:PORT or unix://PATH); clients connect to `self.url`.
 
-    lose_every(n)    the reply of every n-th command from now on is lost (0: of none)
-    delay(seconds)   every reply comes so much later
-    cut()            all connections break now
-    silence(True)    connections stay, and nothing passes
+    lose_every(n)         the reply of every n-th command from now on is lost (0: of none)
+    lose(times, marker)   the replies to the next requests that contain the marker are lost
+    delay(seconds)        every reply comes so much later
+    cut()                 all connections break now
+    silence(True)         connections stay, and nothing passes
+    lead_to(url)          later connections lead to another server
 
     `note` is called for each fault.
     """
 
-    def __init__(self, url: str, note: Callable[[str], None]) -> None:
-        parts = urlsplit(url)
-        self._server_at = (parts.hostname or "127.0.0.1", parts.port or 6379)
+    def __init__(self, url: str, note: Callable[[str], None] = lambda fault: None) -> None:
+        self.lead_to(url)
         self._note = note
         self._loop = LoopThread("proxy")
         self._passages: set[_ProxyConnection] = set()
-        self._every = self._answered = 0
+        self._every = self._answered = self._left = 0
+        self._marker = b""
         self._delay_s = 0.0
         self._open = asyncio.Event()
         self._open.set()
@@ -99,6 +103,12 @@ class Proxy:
 
     def lose_every(self, n: int) -> None:
         self._every, self._answered = n, 0
+
+    def lose(self, times: int, marker: bytes = b"EVAL") -> None:
+        self._marker, self._left = marker, times
+
+    def lead_to(self, url: str) -> None:
+        self._server_at = urlsplit(url)
 
     def delay(self, seconds: float) -> None:
         self._delay_s = seconds
@@ -128,7 +138,11 @@ class Proxy:
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            from_server, to_server = await asyncio.open_connection(*self._server_at)
+            if self._server_at.scheme == "unix":
+                from_server, to_server = await asyncio.open_unix_connection(self._server_at.path)
+            else:
+                at = self._server_at.hostname, self._server_at.port
+                from_server, to_server = await asyncio.open_connection(*at)
         except OSError:
             writer.transport.abort()
             return
@@ -141,6 +155,7 @@ class Proxy:
         try:
             while data := await client.read(CHUNK_BYTES):
                 await self._open.wait()
+                connection.is_doomed = connection.is_doomed or (self._left > 0 and self._marker in data)
                 connection.server.write(data)
                 await connection.server.drain()
         except OSError:
@@ -154,12 +169,15 @@ class Proxy:
         try:
             while data := await server.read(CHUNK_BYTES):
                 await self._open.wait()
+                if connection.is_doomed:
+                    self._left -= 1
+                    self._count_lost()
+                    return
                 held += data
                 while (end := _end(held, 0)) is not None:
                     self._answered += 1
                     if self._every and self._answered % self._every == 0:
-                        self.lost += 1
-                        self._note("reply lost")
+                        self._count_lost()
                         return
                     if self._delay_s:
                         await asyncio.sleep(self._delay_s)
@@ -171,6 +189,10 @@ class Proxy:
         finally:
             await _drain(connection.client)
             connection.cut()
+
+    def _count_lost(self) -> None:
+        self.lost += 1
+        self._note("reply lost")
 
     def close(self) -> None:
         """Close all connections and stop listening."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from fdstore import FDConfig, Toolset
@@ -9,12 +11,21 @@ from fdstore.client import Process, Store
 from fdstore.results.context import Context
 from fdstore.results.tool_outcome import Started
 from fdstore.tools.toolbox import Toolbox
+from fdstore.toolset.build import context_for, linked_programs
 from tests.elements import Element, only
 
 TEXT_TOOLS = ["read_fd", "search_fd", "list_fds", "write_fd", "put_fd", "fd_to_file", "close_fd"]
 PROCESS_TOOLS = ["spawn", "pipe", "wait", "kill"]
 SMALL = FDConfig(max_direct_output_chars=20, default_page_size=10, max_input_chars=20, max_expand_chars=50)
 LINES = "".join(f"line {number}\n" for number in range(1, 101))
+
+
+def context_of(
+    proc: Process, enabled: Sequence[str], *, programs: Mapping[str, Path] = {}, **options: Any
+) -> Context:
+    """Return the context of a process whose wake-ups go nowhere."""
+    options = {"config": None, "linked": linked_programs(programs), **options}
+    return context_for(proc.handle, "fdstore", enabled=enabled, wake=lambda process: None, **options)
 
 
 def echo(text: str) -> str:

@@ -9,8 +9,7 @@ import pytest
 from fdstore import Toolset
 from fdstore.client import Process
 from fdstore.results.context import Context
-from fdstore.toolset.build import context_for, linked_programs
-from tests.on_redis.conformance.calling import TEXT_TOOLS
+from tests.on_redis.conformance.calling import TEXT_TOOLS, context_of
 
 
 @pytest.fixture
@@ -37,13 +36,5 @@ def spawning(proc: Process, programs: dict[str, Path]) -> Toolset:
 
 @pytest.fixture
 def context(proc: Process, programs: dict[str, Path], tmp_path: Path) -> Context:
-    """The context of `spawning`; its wake-ups go nowhere."""
-    return context_for(
-        proc.handle,
-        "fdstore",
-        enabled=["read_fd", "spawn"],
-        config=None,
-        linked=linked_programs(programs),
-        preload_root=tmp_path,
-        wake=lambda process: None,
-    )
+    """The context of `spawning`."""
+    return context_of(proc, ["read_fd", "spawn"], programs=programs, preload_root=tmp_path)

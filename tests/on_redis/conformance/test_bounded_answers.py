@@ -13,9 +13,8 @@ from fdstore.results.fd_results import render_fd
 from fdstore.results.tool_outcome import Started
 from fdstore.store.processes import processes
 from fdstore.tools.toolbox import Toolbox
-from fdstore.toolset.build import context_for, linked_programs
 from tests.elements import only
-from tests.on_redis.conformance.calling import PROCESS_TOOLS, TEXT_TOOLS
+from tests.on_redis.conformance.calling import PROCESS_TOOLS, TEXT_TOOLS, context_of
 
 MAX_READ_CHARS = 20_000
 FRAME_CHARS = 9000
@@ -48,18 +47,11 @@ def toolbox(crowded: Process, tmp_path: Path) -> Toolbox:
     for name in ("adder", *("y" * 40 + str(number) for number in range(50))):
         (tmp_path / f"{name}.toml").write_text('[model]\nname = "any"\n')
     programs = {path.stem: path for path in sorted(tmp_path.glob("*.toml"))}
-    context = context_for(
-        crowded.handle,
-        "fdstore",
-        enabled=[*TEXT_TOOLS, *PROCESS_TOOLS],
-        config=CONFIG,
-        linked=linked_programs(programs),
-        export_root=tmp_path,
-        preload_root=tmp_path,
-        wake=lambda process: None,
-        commands=("grep",),
+    roots = {"export_root": tmp_path, "preload_root": tmp_path}
+    enabled = [*TEXT_TOOLS, *PROCESS_TOOLS]
+    return Toolbox(
+        context_of(crowded, enabled, programs=programs, config=CONFIG, commands=("grep",), **roots)
     )
-    return Toolbox(context)
 
 
 CALLS: list[tuple[str, dict[str, Any]]] = [

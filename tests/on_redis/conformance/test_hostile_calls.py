@@ -17,9 +17,9 @@ from fdstore.client import Store
 from fdstore.results.tool_outcome import Started, ToolResult
 from fdstore.results.wrapping import store_references
 from fdstore.tools.toolbox import Toolbox
-from fdstore.toolset.build import context_for, linked_programs
+from fdstore.toolset.build import linked_programs
 from tests.elements import elements
-from tests.on_redis.conformance.calling import PROCESS_TOOLS, TEXT_TOOLS
+from tests.on_redis.conformance.calling import PROCESS_TOOLS, TEXT_TOOLS, context_of
 from tests.on_redis.conformance.hostile_values import FIELDS, anything, arguments_of
 from tests.properties import examples
 from tests.servers import values_in
@@ -57,17 +57,9 @@ class HostileCaller:
         self._client.flushall()
         proc = self.store.process("triage")
         config = FDConfig(max_direct_output_chars=200, default_page_size=40, max_read_chars=3000)
-        context = context_for(
-            proc.handle,
-            "fdstore",
-            enabled=[*TEXT_TOOLS, *PROCESS_TOOLS, "diff_fd"],
-            config=config,
-            linked=self._linked,
-            export_root=self._root,
-            preload_root=self._root,
-            wake=lambda process: None,
-            commands=("grep", "sort"),
-        )
+        roots = {"export_root": self._root, "preload_root": self._root}
+        enabled, commands = [*TEXT_TOOLS, *PROCESS_TOOLS, "diff_fd"], ("grep", "sort")
+        context = context_of(proc, enabled, config=config, linked=self._linked, commands=commands, **roots)
         self._toolbox = Toolbox(context, [pick])
         proc.create("".join(f"line {number}\n" for number in range(1, 30)), page_size=40)
         proc.create("</fd_content>\0ERROR \N{GRINNING FACE}\r\n" * 9, page_size=7)

@@ -21,9 +21,8 @@ from fdstore.results.context import Context
 from fdstore.results.tool_outcome import Started
 from fdstore.tools.process_task import SpawnTask
 from fdstore.tools.toolbox import Toolbox
-from fdstore.toolset.build import context_for
 from tests.elements import elements, only
-from tests.on_redis.conformance.calling import LINES, schema_of, show_element, started
+from tests.on_redis.conformance.calling import LINES, context_of, schema_of, show_element, started
 
 
 def test_the_description_of_spawn_lists_the_linked_programs(spawning: Toolset) -> None:
@@ -166,16 +165,7 @@ def test_small_preloads_are_shown_whole_and_large_ones_by_head_and_tail(
         store, context, program_name="reader", query="read", additional_preload_fds=["fd:2", "fd:1"]
     )
     bundle = load(programs["reader"])
-    toolbox = Toolbox(
-        context_for(
-            child.handle,
-            "fdstore",
-            enabled=["read_fd"],
-            config=None,
-            linked={},
-            wake=lambda process: None,
-        )
-    )
+    toolbox = Toolbox(context_of(child, ["read_fd"]))
 
     brief = SpawnTask(query="read", preload=["fd:2", "fd:1", "fd:3"])
     start = store.run(first_messages(toolbox, bundle.programs[bundle.root], brief))

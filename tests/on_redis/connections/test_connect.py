@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from fdstore.errors import (
     UnsafeStore,
 )
 from fdstore.local.redis_server import PrivateServer
-from tests.waiting import stretched
+from tests.waiting import within
 
 
 def connects(url: str | None = None, prefix: str | None = None) -> Store:
@@ -55,12 +54,9 @@ def closed_port() -> int:
 
 @BOTH
 def test_an_absent_server_is_an_immediate_clear_error(connect: Any, closed_port: int) -> None:
-    started = time.monotonic()
-
-    with pytest.raises(StoreUnavailable, match="FDSTORE_URL") as caught:
+    with within(2), pytest.raises(StoreUnavailable, match="FDSTORE_URL") as caught:
         connect(f"redis://:hidden@127.0.0.1:{closed_port}/0")
 
-    assert time.monotonic() - started < stretched(2)
     assert f"127.0.0.1:{closed_port}" in str(caught.value)
     assert "hidden" not in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
@@ -68,12 +64,8 @@ def test_an_absent_server_is_an_immediate_clear_error(connect: Any, closed_port:
 
 @BOTH
 def test_an_absent_socket_is_an_immediate_error(connect: Any, tmp_path: Path) -> None:
-    started = time.monotonic()
-
-    with pytest.raises(StoreUnavailable, match=r"no\.sock"):
+    with within(2), pytest.raises(StoreUnavailable, match=r"no\.sock"):
         connect(f"unix://{tmp_path}/no.sock")
-
-    assert time.monotonic() - started < stretched(2)
 
 
 @BOTH
@@ -209,12 +201,9 @@ def test_a_server_with_a_password_is_reached_by_tcp(by_tcp: PrivateServer) -> No
 def test_a_wrong_password_is_an_immediate_error_without_retries(
     connect: Any, by_tcp: PrivateServer, user: str
 ) -> None:
-    started = time.monotonic()
-
-    with pytest.raises(StoreRefused, match=r"(?i)auth|password") as caught:
+    with within(2), pytest.raises(StoreRefused, match=r"(?i)auth|password") as caught:
         connect(by_tcp.url.replace("redis://", f"redis://{user}"))
 
-    assert time.monotonic() - started < stretched(2)
     assert "wrong" not in str(caught.value).replace("WRONGPASS", "")
 
 

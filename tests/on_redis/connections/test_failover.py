@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -15,7 +14,7 @@ import fdstore
 import fdstore.aio
 from fdstore.errors import StoreReadOnly
 from fdstore.local.redis_server import PrivateServer
-from tests.on_redis.cutting_proxy import Proxy
+from tests.chaos.proxy import Proxy
 from tests.waiting import wait_until
 
 
@@ -52,7 +51,7 @@ class Pair(NamedTuple):
 
 
 @pytest.fixture
-def pair(tmp_path: Path) -> Iterator[Pair]:
+def pair() -> Iterator[Pair]:
     with (
         PrivateServer({"repl-diskless-sync-delay": "0"}) as first,
         PrivateServer() as second,
@@ -61,9 +60,8 @@ def pair(tmp_path: Path) -> Iterator[Pair]:
     ):
         replicate(replica, port_of(primary))
         wait_until(lambda: replica.info("replication")["master_link_status"] == "up")
-        address = Proxy(first.url, tmp_path)
-        yield Pair(address, primary, replica, second)
-        address.close()
+        with Proxy(first.url) as address:
+            yield Pair(address, primary, replica, second)
 
 
 def test_the_next_write_goes_to_the_new_primary(pair: Pair) -> None:

@@ -15,7 +15,7 @@ from fdstore.errors import FDStoreError, Fenced, StoreUnavailable, UnknownOutcom
 from fdstore.store.contents import contents
 from fdstore.wire import retry
 from fdstore.wire.operation import Disk, Operation, Receive, Send
-from tests.on_redis.cutting_proxy import Proxy
+from tests.chaos.proxy import Proxy
 from tests.round_trips import Tally, tallied
 
 LONG = "".join(f"{n}\n" for n in range(700_000))
@@ -23,10 +23,9 @@ PIECES = ["".join(f"{word} {n}\n" for n in range(60_000)) for word in ("one", "t
 
 
 @pytest.fixture
-def proxy(redis_url: str, tmp_path: Path) -> Iterator[Proxy]:
-    made = Proxy(redis_url, tmp_path)
-    yield made
-    made.close()
+def proxy(redis_url: str) -> Iterator[Proxy]:
+    with Proxy(redis_url) as made:
+        yield made
 
 
 @pytest.fixture
@@ -118,7 +117,7 @@ def echoes(proxy: Proxy) -> Operation[list[bytes]]:
     yield Send([("ECHO", "a")], "lane")
     [first] = yield Receive("lane")
     yield Send([("ECHO", "b")], "lane")
-    yield Disk(proxy.hang_up)
+    yield Disk(proxy.cut)
     for word in "cde":
         yield Send([("ECHO", word)], "lane")
     replies = [first]

@@ -37,6 +37,7 @@ class Colour:
 
     def __init__(self, loop: LoopThread | None) -> None:
         self._loop = loop
+        self.stores: list[Any] = []
         self.connector: Any = Connector if loop is None else AsyncConnector
 
     def do(self, call: Callable[[], Any]) -> Any:
@@ -62,13 +63,16 @@ class Colour:
 
     def connect(self, url: str, **options: Any) -> Any:
         opening = fdstore.connect if self._loop is None else fdstore.aio.connect
-        return self.do(lambda: opening(url, **options))
+        self.stores.append(self.do(lambda: opening(url, **options)))
+        return self.stores[-1]
 
     def store(self, url: str, patience: float = SOON) -> Any:
         """Return a store that was never connected."""
         if self._loop is None:
-            return Store(make_runner(url, patience), "fdstore", url)
-        return AsyncStore(make_async_runner(url, patience), "fdstore", url)
+            self.stores.append(Store(make_runner(url, patience), "fdstore", url))
+        else:
+            self.stores.append(AsyncStore(make_async_runner(url, patience), "fdstore", url))
+        return self.stores[-1]
 
 
 @pytest.fixture(params=["blocking", "asyncio"])
@@ -78,7 +82,10 @@ def colour(request: pytest.FixtureRequest) -> Iterator[Colour]:
         if request.param == "asyncio":
             loop = LoopThread("patience")
             stack.callback(loop.close)
-        yield Colour(loop)
+        made = Colour(loop)
+        yield made
+        for store in made.stores:
+            made.do(store.close)
 
 
 @pytest.fixture(autouse=True)
@@ -135,7 +142,6 @@ def test_each_kind_of_store_is_given_up_and_then_left_alone(
 
     assert "it is tried again in" in later.problem
     assert silent.connections == tried
-    colour.do(store.close)
 
 
 def test_a_server_that_is_loading_for_ever_is_given_up(colour: Colour) -> None:
@@ -149,7 +155,6 @@ def test_a_server_that_is_loading_for_ever_is_given_up(colour: Colour) -> None:
         assert "loading" in first.problem
         assert "it is tried again in" in later.problem
         assert loading.connections == tried
-        colour.do(store.close)
 
 
 def test_a_host_that_drops_packets_is_given_up(colour: Colour) -> None:
@@ -164,7 +169,6 @@ def test_a_host_that_drops_packets_is_given_up(colour: Colour) -> None:
 
         assert "within 0.2 s" in error_of(colour, store.trees).problem
         assert "it is tried again in" in error_of(colour, store.trees).problem
-        colour.do(store.close)
 
 
 def test_one_call_of_many_tries_a_store_again(colour: Colour, silent: SilentServer) -> None:
@@ -176,7 +180,6 @@ def test_one_call_of_many_tries_a_store_again(colour: Colour, silent: SilentServ
 
     assert silent.connections == 2
     assert sum("no reply in time" in problem for problem in problems) == 1
-    colour.do(store.close)
 
 
 def test_a_stopped_server_costs_one_call_its_patience_and_the_next_ones_nothing(
@@ -194,7 +197,6 @@ def test_a_stopped_server_costs_one_call_its_patience_and_the_next_ones_nothing(
     advance(store, 1.5)
     assert [d.chars for d in colour.do(proc.list)] in ([], [len("may be stored")])
     assert colour.do(lambda: proc.create("afterwards")).fd
-    colour.do(store.close)
 
 
 def test_a_page_that_costs_one_request_is_given_up_too(colour: Colour, own_redis: PrivateServer) -> None:
@@ -212,7 +214,6 @@ def test_a_page_that_costs_one_request_is_given_up_too(colour: Colour, own_redis
     advance(store, 1.5)
 
     assert colour.do(page).text == text
-    colour.do(store.close)
 
 
 def test_a_killed_server_is_used_again_once_it_is_back(colour: Colour, own_redis: PrivateServer) -> None:
@@ -235,7 +236,6 @@ def test_a_killed_server_is_used_again_once_it_is_back(colour: Colour, own_redis
     own_redis.kill()
     error_of(colour, store.trees)
     assert re.search(r"tried again in (1\.0|0\.\d) s", error_of(colour, store.trees).problem)
-    colour.do(store.close)
 
 
 def test_a_long_upload_ends_when_the_server_stops(colour: Colour, own_redis: PrivateServer) -> None:
@@ -254,7 +254,6 @@ def test_a_long_upload_ends_when_the_server_stops(colour: Colour, own_redis: Pri
         [ended] = colour.together(1, lambda: proc.ingest(Source(), "up"))
 
     assert isinstance(ended, (StoreUnavailable, UnknownOutcome))
-    colour.do(store.close)
 
 
 def test_a_plain_client_tries_every_time(colour: Colour) -> None:
