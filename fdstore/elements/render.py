@@ -25,7 +25,8 @@ from fdstore.elements.build import Attribute, Rendered, element, escape_attribut
 from fdstore.errors import FDStoreError, quoted
 from fdstore.records import Comparison, Descriptor, Export, Mode, ProcessRecord, Record, Slice
 from fdstore.result_facts import ResultFacts
-from fdstore.text.layout import characters, matching, show_controls
+from fdstore.text.layout import show_controls
+from fdstore.text.quantities import format_count
 
 if TYPE_CHECKING:
     from fdstore.text.previews import Preview
@@ -175,8 +176,10 @@ def fd_extraction(
     searched."""
     what = "a copy of all of" if position else "a part of"
     if mode == "search":
-        what = "the hits of a search in" if matches is None else f"the {matching(matches)} of a search in"
+        hits = "hits" if matches is None else format_count(matches, "match", "matches")
+        what = f"the {hits} of a search in"
     kind: Literal["part", "all", "hits"] = "hits" if mode == "search" else "all" if position else "part"
+    size = format_count(new.chars, "character")
     offer = f' Read it with read_fd(fd="{new.fd}").' if "read_fd" in tools else ""
     return element(
         "fd_extraction",
@@ -189,7 +192,7 @@ def fd_extraction(
             ("position", position),
             ("content_size", new.chars),
         ],
-        children=[_message(f"{new.fd} holds {what} {source_fd} ({characters(new.chars)}).{offer}")],
+        children=[_message(f"{new.fd} holds {what} {source_fd} ({size}).{offer}")],
         facts=result_facts.of_extraction(source_fd, new, kind),
     )
 
@@ -236,7 +239,7 @@ def fd_file_result(export: Export, create: bool, exist_ok: bool) -> Rendered:
     """Render a finished export with its options."""
     done = "written" if export.mode == "write" else "appended"
     is_text = export.kind == "text"
-    size = f" ({characters(export.char_count)})" if is_text else ""
+    size = f" ({format_count(export.char_count, 'character')})" if is_text else ""
     said = f"{export.fd}{size} was {done} to {quoted(export.file_path, 200)}."
     return element(
         "fd_file_result",

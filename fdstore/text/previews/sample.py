@@ -188,15 +188,6 @@ def excerpt(line: str, limit: int = LINE_CHARS) -> str:
     return f"{show_controls(line[:limit], keep=chr(9))}... ({len(line) - limit} characters more)"
 
 
-def counted(count: int, noun: str) -> str:
-    """Return a number of things in words.
-
-    >>> counted(1, "file"), counted(2, "file")
-    ('1 file', '2 files')
-    """
-    return f"{count} {noun}{'' if count == 1 else 's'}"
-
-
 def part_of(of: str) -> str:
     """Return what follows a count of a part of a text, to say of which.
 
