@@ -24,7 +24,7 @@ from fdstore import result_facts
 from fdstore.elements.build import Attribute, Rendered, element, escape_attribute
 from fdstore.errors import FDStoreError, quoted
 from fdstore.records import Comparison, Descriptor, Export, Mode, ProcessRecord, Record, Slice
-from fdstore.result_facts import ResultFacts
+from fdstore.result_facts import ExtractionKind, ResultFacts
 from fdstore.text.layout import show_controls
 from fdstore.text.quantities import format_count
 
@@ -175,10 +175,9 @@ def fd_extraction(
     mode "search" it holds the matching lines, `matches` in number, and `start` and `count` are the lines
     searched."""
     what = "a copy of all of" if position else "a part of"
-    if mode == "search":
-        hits = "hits" if matches is None else format_count(matches, "match", "matches")
-        what = f"the {hits} of a search in"
-    kind: Literal["part", "all", "hits"] = "hits" if mode == "search" else "all" if position else "part"
+    kind: ExtractionKind = "all" if position else "part"
+    if matches is not None:
+        what, kind = f"the {format_count(matches, 'match', 'matches')} of a search in", "hits"
     size = format_count(new.chars, "character")
     offer = f' Read it with read_fd(fd="{new.fd}").' if "read_fd" in tools else ""
     return element(
