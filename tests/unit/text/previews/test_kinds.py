@@ -55,15 +55,6 @@ def test_the_counts_of_json_that_is_cut_are_of_the_part_that_is_named() -> None:
     assert found.text.startswith("the text goes on")
 
 
-def test_all_items_of_a_long_array_are_counted() -> None:
-    items = [{"id": number, "name": f"name {number}", "note": "x" * 100} for number in range(731)]
-
-    found = describe(json.dumps(items))
-
-    assert found.of == "all"
-    assert found.text.startswith("array of 731\n  its 731 items: 731 objects\n    id: 731 integers, e.g. 0")
-
-
 def test_items_that_were_not_decoded_are_counted_and_the_shape_says_how_many_were() -> None:
     rows = [{"id": number, "tags": ["a"] * (number % 3)} for number in range(30_000)]
 
