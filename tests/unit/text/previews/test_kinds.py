@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fdstore.text.previews import Preview, preview_of, sample_text
+from fdstore.text.previews import KINDS, Preview, preview_of, sample_text
 from tests.thorough import thorough
 from tests.unit.text.previews import examples
 from tests.unit.text.previews.examples import EXAMPLES, PLAIN
@@ -36,6 +36,21 @@ def test_each_kind_is_recognised(kind: str) -> None:
     assert found.of == "all"
     for line in lines:
         assert line in found.text.split("\n")
+
+
+pieces = st.sampled_from([text.splitlines(keepends=True) for text, _ in EXAMPLES.values()])
+Parts = list[tuple[list[str], int, int]]
+
+
+@given(st.lists(st.tuples(pieces, st.integers(0, 9), st.sampled_from([1, 4, 200, 20_000])), max_size=4))
+def test_no_kind_is_passed_over_that_would_recognise_the_text(parts: Parts) -> None:
+    text = "".join("".join(lines[start:] or lines) * times for lines, start, times in parts)[:400_000]
+    sample = sample_text(text)
+
+    first = next((found for describe, _ in KINDS if (found := describe(sample))), None)
+
+    found = preview_of(sample, 4000)
+    assert (found and found.kind) == (first and first.kind)
 
 
 @pytest.mark.parametrize("name", PLAIN)
