@@ -24,8 +24,9 @@ from fdstore import result_facts
 from fdstore.elements.build import Attribute, Rendered, element, escape_attribute
 from fdstore.errors import FDStoreError, quoted
 from fdstore.records import Comparison, Descriptor, Export, Mode, ProcessRecord, Record, Slice
-from fdstore.result_facts import ResultFacts
-from fdstore.text.layout import characters, matching, show_controls
+from fdstore.result_facts import ExtractionKind, ResultFacts
+from fdstore.text.layout import show_controls
+from fdstore.text.quantities import format_count
 
 if TYPE_CHECKING:
     from fdstore.text.previews import Preview
@@ -174,9 +175,10 @@ def fd_extraction(
     mode "search" it holds the matching lines, `matches` in number, and `start` and `count` are the lines
     searched."""
     what = "a copy of all of" if position else "a part of"
-    if mode == "search":
-        what = "the hits of a search in" if matches is None else f"the {matching(matches)} of a search in"
-    kind: Literal["part", "all", "hits"] = "hits" if mode == "search" else "all" if position else "part"
+    kind: ExtractionKind = "all" if position else "part"
+    if matches is not None:
+        what, kind = f"the {format_count(matches, 'match', 'matches')} of a search in", "hits"
+    size = format_count(new.chars, "character")
     offer = f' Read it with read_fd(fd="{new.fd}").' if "read_fd" in tools else ""
     return element(
         "fd_extraction",
@@ -189,7 +191,7 @@ def fd_extraction(
             ("position", position),
             ("content_size", new.chars),
         ],
-        children=[_message(f"{new.fd} holds {what} {source_fd} ({characters(new.chars)}).{offer}")],
+        children=[_message(f"{new.fd} holds {what} {source_fd} ({size}).{offer}")],
         facts=result_facts.of_extraction(source_fd, new, kind),
     )
 
@@ -236,7 +238,7 @@ def fd_file_result(export: Export, create: bool, exist_ok: bool) -> Rendered:
     """Render a finished export with its options."""
     done = "written" if export.mode == "write" else "appended"
     is_text = export.kind == "text"
-    size = f" ({characters(export.char_count)})" if is_text else ""
+    size = f" ({format_count(export.char_count, 'character')})" if is_text else ""
     said = f"{export.fd}{size} was {done} to {quoted(export.file_path, 200)}."
     return element(
         "fd_file_result",

@@ -1,9 +1,8 @@
 """Configuration of an agent's descriptors: `[file_descriptor]` of a program file.
 
 `FDSection` is what a program file can say. `FDConfig`, which adds what only Python can, serves
-`Toolset(config=...)` and the program stored with a process. Both validate themselves on construction. What
-came after the first stored programs is not stored where it is not used, so that these keep their digests, and
-older workers run them.
+`Toolset(config=...)` and the program stored with a process. Both validate themselves on construction. A
+setting that is UNSET is not stored.
 """
 
 from __future__ import annotations

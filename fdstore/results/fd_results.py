@@ -20,7 +20,7 @@ from fdstore.records import Descriptor, Slice
 from fdstore.results.context import Context
 from fdstore.results.tool_policy import PreviewMode, ToolPolicy
 from fdstore.store.contents import descriptors, reading
-from fdstore.text.layout import TAIL_CHARS, tail_of
+from fdstore.text.layout import tail_of
 from fdstore.text.paging import count_lines
 from fdstore.text.selection import Part
 from fdstore.text.tokens import estimate_by_parts, spread_parts
@@ -31,6 +31,9 @@ KIND_CHARS = 2400
 
 END_CHARS = 4000
 """The characters at the end of a stored text that are read to find its kind."""
+
+TAIL_CHARS = 400
+"""The characters of the end that are shown after the first page."""
 
 ONLY_TAIL_CHARS = 2000
 """The characters of the end that are shown where nothing else is."""

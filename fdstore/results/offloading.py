@@ -10,7 +10,7 @@ Messages API.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -86,20 +86,13 @@ def offload(
             # an element of ours, which is not escaped
             return Offloaded(output, None, is_error, rendered.facts)
     blocks = content_blocks(output)
-    parts = (
-        [_part(context, output, source)]
-        if blocks is None
-        else [_part(context, block, source) for block in blocks]
-    )
+    parts = [_part(context, each, source) for each in (blocks or [output])]
+    slot = call_id and f"{call_id}/offload"
     if blocks is not None:
-        stored = yield from _wrap_blocks(context, blocks, parts, source, call_id and f"{call_id}/offload", fd)
+        stored = yield from _wrap_blocks(context, blocks, parts, source, slot, fd)
         content, facts = _shown(blocks, parts, stored)
         return Offloaded(content, stored.descriptor, is_error, facts)
-    if call_id is None or not any(_is_stored(context, part, source) for part in parts):
-        stored = yield from _wrap_each(context, parts, source, None, fd)
-    else:
-        identity = [_identity(part) for part in parts]
-        stored = yield from _wrap_once(context, parts, source, f"{call_id}/offload", fd, identity)
+    stored = yield from _wrap_once(context, parts, source, slot, fd, lambda: [*map(_identity, parts)])
     [text] = stored.shown
     return Offloaded(text or "", stored.descriptor, is_error, stored.facts.get(0, NO_FACTS))
 
@@ -142,11 +135,10 @@ def offload_parts(
             found.append(None)
     texts = [part if isinstance(part, str) else None for part in found]
     joined = _joined(context, texts, source) if join_short else []
-    if call_id is None or not (joined or any(_is_stored(context, part, source) for part in found)):
-        stored = yield from _wrap_each(context, found, source, None, "", joined)
-    else:
-        identity = {"parts": [_identity(part) for part in found]}
-        stored = yield from _wrap_once(context, found, source, f"{call_id}/offload", "", identity, joined)
+    slot = call_id and f"{call_id}/offload"
+    stored = yield from _wrap_once(
+        context, found, source, slot, "", lambda: {"parts": [*map(_identity, found)]}, joined
+    )
     facts = [in_block(facts, number) for number, facts in stored.facts.items()]
     return Offloaded(stored.shown, stored.descriptor, facts=join_facts(NO_FACTS, *facts))
 
@@ -255,24 +247,29 @@ def _wrap_blocks(
     fd: str,
 ) -> Operation[_Stored]:
     """Wrap the parts that the blocks of an output hold, under a `call_id` once."""
+
+    def identity() -> object:
+        pairs = zip(parts, blocks, strict=True)
+        return {"blocks": [block if part is None else _identity(part) for part, block in pairs]}
+
     joined = _joined(context, _texts_of(blocks, parts), source)
-    if call_id is None or not (joined or any(_is_stored(context, part, source) for part in parts)):
-        return (yield from _wrap_each(context, parts, source, None, fd, joined))
-    shapes = [block if part is None else _identity(part) for part, block in zip(parts, blocks, strict=True)]
-    return (yield from _wrap_once(context, parts, source, call_id, fd, {"blocks": shapes}, joined))
+    return (yield from _wrap_once(context, parts, source, call_id, fd, identity, joined))
 
 
 def _wrap_once(
     context: Context,
     parts: Sequence[_Part],
     source: str,
-    call_id: str,
+    call_id: str | None,
     fd: str,
-    identity: object,
+    identity: Callable[[], object],
     joined: Sequence[tuple[int, ...]] = (),
 ) -> Operation[_Stored]:
-    """Wrap the parts of a call, or return what its first run stored."""
-    request = tool_calls.request_of("offload", [source, fd, identity])
+    """Wrap the parts of a call. If one is stored under a `call_id`, return what its first run stored;
+    `identity` returns what must be the same then."""
+    if call_id is None or not (joined or any(_is_stored(context, part, source) for part in parts)):
+        return (yield from _wrap_each(context, parts, source, None, fd, joined))
+    request = tool_calls.request_of("offload", [source, fd, identity()])
     before = yield from tool_calls.identify(context.handle, call_id, request)
     if before is not None:
         with decoding(f"the calls of process {context.handle.id}"):

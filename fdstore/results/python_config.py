@@ -163,12 +163,4 @@ class AskConfig(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def settings(self) -> AskSettings:
         """Return what a worker needs to know."""
-        return AskSettings(
-            model=self.model,
-            max_tokens=self.max_tokens,
-            system=self.system,
-            parameters=self.parameters,
-            at_once=self.at_once,
-            max_chars=self.max_chars,
-            price=self.price,
-        )
+        return AskSettings(**msgspec.structs.asdict(self))

@@ -81,16 +81,13 @@ class ToolPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         if self.inline == "always":
             for name in ("preview", "preview_chars"):
                 if getattr(self, name) is not UNSET:
-                    problem = (
-                        'has no effect with inline = "always", which stores nothing; leave one of them out'
-                    )
-                    raise InvalidArgument(where + name, problem)
+                    problem = 'has no effect with inline = "always", which stores nothing'
+                    raise InvalidArgument(where + name, f"{problem}; leave one of them out")
 
     def under(self, configured: ToolPolicy) -> ToolPolicy:
         """Return the policy of a function under that of the configuration. What decides whether a result is
         stored is taken together from one of them, since values of both might contradict each other."""
-        mine = {name: getattr(self, name) for name in self.__struct_fields__}
-        its = {name: getattr(configured, name) for name in self.__struct_fields__}
+        mine, its = msgspec.structs.asdict(self), msgspec.structs.asdict(configured)
         if any(its[name] is not UNSET for name in ("inline", *_THRESHOLDS)):
             mine |= dict.fromkeys(("inline", *_THRESHOLDS), UNSET)
         if its["inline"] == "always":

@@ -26,7 +26,7 @@ from fdstore.store.contents import contents
 from fdstore.store.processes import savings, tool_calls
 from fdstore.telemetry.counts import count
 from fdstore.text.layout import reindent_json
-from fdstore.text.ref_tags import last_of_each, references
+from fdstore.text.ref_tags import references
 from fdstore.text.tokens import estimate_tokens
 from fdstore.wire.operation import Operation
 
@@ -278,7 +278,7 @@ def reference_passages(context: Context, text: str) -> dict[str, str]:
     """Return the reference passages of an answer by name; empty if references are disabled."""
     if not (context.fds_on and context.config.enable_references):
         return {}
-    return last_of_each(references(text))
+    return dict(references(text))  # the last of a name counts
 
 
 def store_passage(context: Context, name: str, passage: str, call_id: str | None = None) -> Operation[str]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
 from fdstore.errors import InvalidArgument, UnknownProgram, quoted
@@ -152,12 +152,7 @@ def pipeline_exit_code(codes: Sequence[int], *, is_unread: bool = False) -> int:
     >>> pipeline_exit_code((0, 141)), pipeline_exit_code((0, 141), is_unread=True)
     (141, 0)
     """
-    last = len(codes) - 1
-    for position in range(last, -1, -1):
-        # all stages to the right have succeeded, the reader among them
-        if codes[position] and not (codes[position] == SIGPIPE_CODE and (position < last or is_unread)):
-            return codes[position]
-    return 0
+    return next(_failures(codes, is_unread), 0)
 
 
 def fatal_signal(codes: Sequence[int], *, is_unread: bool = False) -> int | None:
@@ -170,10 +165,14 @@ def fatal_signal(codes: Sequence[int], *, is_unread: bool = False) -> int | None
     >>> fatal_signal((137, 0)), fatal_signal((141, 0)), fatal_signal((1, 0))
     (9, None, None)
     """
+    signals = (code - 128 for code in _failures(codes, is_unread) if 128 < code <= 128 + LAST_SIGNAL)
+    return next(signals, None)
+
+
+def _failures(codes: Sequence[int], is_unread: bool) -> Iterator[int]:
+    """Yield the exit codes of the stages that failed, the rightmost first."""
     last = len(codes) - 1
     for position in range(last, -1, -1):
-        code = codes[position]
-        closed = code == SIGPIPE_CODE and (position < last or is_unread)
-        if 128 < code <= 128 + LAST_SIGNAL and not closed:
-            return code - 128
-    return None
+        has_closed_reader = codes[position] == SIGPIPE_CODE and (position < last or is_unread)
+        if codes[position] and not has_closed_reader:
+            yield codes[position]

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections import deque
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from fdstore.records import ContextLine, Hit
 from fdstore.text.pattern import Data, LineMatch
 from fdstore.text.search import near
@@ -37,11 +39,9 @@ class Excerpt(NamedTuple):
 
 
 class _Draft(NamedTuple):
-    line: int
-    line_start: int
-    excerpt: Excerpt
-    chars: str
-    before: tuple[ContextLine, ...]
+    """A hit, and the lines after it so far."""
+
+    hit: Hit
     after: list[ContextLine]
 
 
@@ -62,19 +62,7 @@ class HitCollector:
     @property
     def hits(self) -> tuple[Hit, ...]:
         """The hits so far."""
-        return tuple(
-            Hit(
-                line=draft.line,
-                text=draft.excerpt.text,
-                chars=draft.chars,
-                column=draft.excerpt.column,
-                line_start=draft.line_start,
-                left_out=draft.excerpt.left_out,
-                before=draft.before,
-                after=tuple(draft.after),
-            )
-            for draft in self._drafts
-        )
+        return tuple(replace(hit, after=tuple(after)) if after else hit for hit, after in self._drafts)
 
     @property
     def full(self) -> bool:
@@ -102,8 +90,16 @@ class HitCollector:
         part = excerpt(data, found)
         first = self.next_char + part.left_out[0] + part.column - 1
         last = first + count_chars(data, found.start, found.end) - 1
-        chars = f"{first}-{last}" if last >= first else "0-0"
-        draft = _Draft(line, self.next_char, part, chars, before, [])
+        hit = Hit(
+            line=line,
+            text=part.text,
+            chars=f"{first}-{last}" if last >= first else "0-0",
+            column=part.column,
+            line_start=self.next_char,
+            left_out=part.left_out,
+            before=before,
+        )
+        draft = _Draft(hit, [])
         self._drafts.append(draft)
         if self._context:
             self._unfinished.append(draft)

@@ -16,8 +16,6 @@ import re
 MAX_NESTING = 1000
 """JSON nested deeper than this is not re-indented."""
 
-TAIL_CHARS = 400
-
 FIRST_LINE_CHARS = 160
 
 # C0, DEL, C1; line and paragraph separators; bidirectional controls; surrogates; the two code points that XML
@@ -57,7 +55,7 @@ def show_controls_in_json(text: str) -> str:
     return _HIDDEN.sub(lambda hit: f"\\u{ord(hit[0]):04x}", text)
 
 
-def tail_of(text_end: str, max_chars: int = TAIL_CHARS) -> str:
+def tail_of(text_end: str, max_chars: int) -> str:
     r"""Return at most the last `max_chars` characters of `text_end`, beginning with a whole line.
 
     A text that fits is returned whole. A first line that is cut is dropped, unless the tail would then be
@@ -163,17 +161,3 @@ def reindent_json(text: str, indent: int = 2) -> str | None:
             whole = first in "]}" and _END.match(text, position)
             return "".join([*done, *pieces]) if whole else None
     return None
-
-
-def matching(count: int) -> str:
-    """Return a number of matches in words.
-
-    >>> matching(1), characters(2)
-    ('1 match', '2 characters')
-    """
-    return "1 match" if count == 1 else f"{count} matches"
-
-
-def characters(count: int) -> str:
-    """Return a number of characters in words."""
-    return "1 character" if count == 1 else f"{count} characters"

@@ -191,17 +191,16 @@ class Redactor:
         """Return quickly whether a text may have a match, for the most texts, which have none."""
         if not self._patterns or not text:
             return False
-        for view in _views(text):
-            data = f"{view.text}\n".encode()
-            if any(pattern.next(data, 0, len(data)) for pattern in self._patterns):
-                return True
-        return False
+        return any(map(self._matches_lines, _views(text)))
+
+    def _matches_lines(self, view: _View) -> bool:
+        data = f"{view.text}\n".encode()
+        return any(pattern.next(data, 0, len(data)) for pattern in self._patterns)
 
     def _stands_in(self, text: str) -> bool:
         """Return whether a text has a match as it stands, with its JSON escapes."""
         view = next(_views(text))
-        data = f"{view.text}\n".encode()
-        if not any(pattern.next(data, 0, len(data)) for pattern in self._patterns):
+        if not self._matches_lines(view):
             return False
         for line in view.text.split("\n"):
             marked = _Marked.of(line, _given_marks(line))

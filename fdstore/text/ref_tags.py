@@ -17,7 +17,6 @@ Both scanners read each character a bounded number of times.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 from fdstore.records import Record
 
@@ -34,13 +33,6 @@ _PLACEHOLDER = re.compile(
 )
 
 
-class Reference(Record, frozen=True, kw_only=True):
-    """A passage that a model named: `content` is the exact text between the tags."""
-
-    name: str
-    content: str
-
-
 class Placeholder(Record, frozen=True, kw_only=True):
     """`text[start:end]` stands for the content of `selector`: `fd:3`, `fd:3#L10-20`, `ref:plan`.
 
@@ -53,11 +45,11 @@ class Placeholder(Record, frozen=True, kw_only=True):
     selector: str
 
 
-def references(text: str) -> list[Reference]:
-    """Return the named passages of `text`, in the order of their opening tags.
+def references(text: str) -> list[tuple[str, str]]:
+    """Return the name and the exact content of each named passage, in the order of their opening tags.
 
-    >>> [r.name for r in references('<ref id="plan">1. <ref id="first">dig</ref></ref>')]
-    ['plan', 'first']
+    >>> references('<ref id="plan">1. <ref id="first">dig</ref></ref>')
+    [('plan', '1. <ref id="first">dig</ref>'), ('first', 'dig')]
     """
     found: list[tuple[int, str, int, int]] = []
     still_open: list[tuple[str | None, int, int]] = []
@@ -72,20 +64,15 @@ def references(text: str) -> list[Reference]:
             still_open.append((_name_of(tag[0]), tag.start(), tag.end()))
 
     found.sort()
-    kept: list[Reference] = []
+    kept: list[tuple[str, str]] = []
     outer_ends: list[int] = []  # where the passages around this one end, outermost first
     for _, name, begin, end in found:
         while outer_ends and outer_ends[-1] < begin:
             outer_ends.pop()
         outer_ends.append(end)
         if len(outer_ends) <= MAX_NESTING:
-            kept.append(Reference(name=name, content=text[begin:end]))
+            kept.append((name, text[begin:end]))
     return kept
-
-
-def last_of_each(found: Iterable[Reference]) -> dict[str, str]:
-    """Return a dict of name to content; of passages with the same name, the last to open wins."""
-    return {reference.name: reference.content for reference in found}
 
 
 def placeholders(text: str) -> list[Placeholder]:

@@ -1,10 +1,13 @@
 r"""Join surrogate pairs, in which JSON escapes characters beyond 16 bits: a high and a low surrogate.
 
 If a text arrives in several pieces of JSON, the two may be in different pieces. A lone surrogate is not text:
-UTF-8 cannot represent it.
+UTF-8 cannot represent it, and strict decoders refuse its escape. JavaScript, which cuts texts between 16-bit
+units, writes `"\ud83d"` for half of a character.
 """
 
 from __future__ import annotations
+
+import re
 
 
 def join_surrogates(text: str) -> str:
@@ -39,3 +42,36 @@ class SurrogateText:
         """End the text. Return a pending high surrogate, or ""."""
         rest, self.rest = self.rest, ""
         return rest
+
+
+_UTF16_ESCAPE = re.compile(rb"\\(?:u([0-9a-fA-F]{4})|.)", re.DOTALL)
+
+
+def show_lone_surrogates(message: bytes) -> bytes:
+    r"""Return JSON text with each escape of a lone surrogate shown as the text `\udXXX`.
+
+    >>> show_lone_surrogates(rb'["\ud83d", "\ud83d\ude00"]')
+    b'["\\\\ud83d", "\\ud83d\\ude00"]'
+    """
+    pieces: list[bytes] = []
+    end = 0
+    high: re.Match[bytes] | None = None
+    lone: list[int] = []
+    for found in _UTF16_ESCAPE.finditer(message):
+        unit = int(found[1], 16) if found[1] else 0
+        if high is not None:
+            if 0xDC00 <= unit <= 0xDFFF and found.start() == high.end():
+                high = None
+                continue
+            lone.append(high.start())
+            high = None
+        if 0xD800 <= unit <= 0xDBFF:
+            high = found
+        elif 0xDC00 <= unit <= 0xDFFF:
+            lone.append(found.start())
+    if high is not None:
+        lone.append(high.start())
+    for start in lone:
+        pieces += [message[end:start], b"\\"]
+        end = start
+    return b"".join([*pieces, message[end:]])

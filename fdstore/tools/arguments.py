@@ -173,7 +173,7 @@ def convert(arguments: type, values: object) -> Any:
         return converted
     except msgspec.ValidationError as error:
         message, _, path = str(error).partition(" - at `$")
-        name = path.strip("`.")[:_PROBLEM_CHARS]
+        name = path.strip("`.")[:PROBLEM_CHARS]
         raise InvalidArgument(name, _problem(message, arguments, name)) from error
     except RecursionError as error:
         raise InvalidArgument("", "the arguments are nested too deep") from error
@@ -221,7 +221,8 @@ def _whole(value: object) -> object:
     return value
 
 
-_PROBLEM_CHARS = 300
+PROBLEM_CHARS = 300
+"""The most characters that are shown of the message of another library."""
 
 
 def _problem(message: str, arguments: type, name: str) -> str:
@@ -229,7 +230,7 @@ def _problem(message: str, arguments: type, name: str) -> str:
     if message.startswith("Invalid "):
         choices = schema_of(arguments)["properties"].get(name, {}).get("enum")
         return f"must be one of: {', '.join(map(str, choices))}" if choices else "is not a value it takes"
-    return show_controls(message.removeprefix("Object ")[:_PROBLEM_CHARS], keep="")
+    return show_controls(message.removeprefix("Object ")[:PROBLEM_CHARS], keep="")
 
 
 def check_message(name: str, text: str) -> str:

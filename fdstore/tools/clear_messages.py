@@ -18,10 +18,9 @@ from fdstore.results.content_blocks import field
 from fdstore.results.wrapping import block_text
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.text.tokens import calibration
+from fdstore.tools.catalogue import READING_TOOLS
 from fdstore.tools.clearing import ClearingConfig, ShownResult, estimated_tokens, find_clearable
 from fdstore.wire.operation import Operation
-
-_READERS = frozenset({"read_fd", "search_fd", "list_fds"})
 
 COUNTS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 
@@ -69,7 +68,7 @@ def _facts_of(tool: str, content: Any) -> ResultFacts:
     """Return the facts of a result."""
     blocks = content if isinstance(content, list) else [content]
     parts = [read_facts(block_text(block) or "") for block in blocks]
-    if tool in _READERS and parts and parts[0].repeatable_fds is not None:
+    if tool in READING_TOOLS and parts and parts[0].repeatable_fds is not None:
         return parts[0]
     stored = (in_block(part, block).stored for block, part in enumerate(parts))
     return ResultFacts(stored=tuple(each for some in stored for each in some))

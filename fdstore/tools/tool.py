@@ -46,6 +46,11 @@ def never(_: Any) -> bool:
     return False
 
 
+def extracts(arguments: Any) -> bool:
+    """Return whether a call of a reading tool stores what it reads, instead of showing it."""
+    return bool(arguments.extract_to_new_fd)
+
+
 def say_nothing(_: Context) -> str:
     return ""
 

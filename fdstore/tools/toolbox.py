@@ -298,8 +298,7 @@ class Toolbox:
             with decoding(f"the calls of process {handle.id}"):
                 return msgspec.json.decode(known, type=FunctionOutcome)
         values = tool.convert(arguments)
-        if not tool.repeatable and not (yield from tool_calls.begin(handle, call_id)):
-            raise CallInterrupted(f"this call of {tool.name}")
+        yield from self._begin(tool, call_id)
 
         def run() -> FunctionOutcome:
             with self.context.user_code():
@@ -313,6 +312,14 @@ class Toolbox:
         yield from tool_calls.store_result(handle, call_id, msgspec.json.encode(outcome).decode("utf-8"))
         return outcome
 
+    def _begin(self, tool: PythonTool, call_id: str | None) -> Operation[None]:
+        """Note that a call which must not run twice has begun; last before the function runs, so that refused
+        arguments do not count as a started call. Raises `CallInterrupted` if it had begun before."""
+        if call_id is None or tool.repeatable:
+            return
+        if not (yield from tool_calls.begin(self.context.handle, call_id)):
+            raise CallInterrupted(f"this call of {tool.name}")
+
     def _run_python(self, tool: PythonTool, arguments: object, call_id: str | None) -> Operation[ToolResult]:
         context, expanded = self.context, NO_FACTS
         if context.fds_on:
@@ -320,13 +327,7 @@ class Toolbox:
                 context.handle, arguments, context.config.max_expand_chars
             )
         values = tool.convert(arguments)
-        # last before the function runs, so that refused arguments do not count as a started call
-        if (
-            call_id is not None
-            and not tool.repeatable
-            and not (yield from tool_calls.begin(context.handle, call_id))
-        ):
-            raise CallInterrupted(f"this call of {tool.name}")
+        yield from self._begin(tool, call_id)
 
         def run() -> tuple[Any, bool]:
             with context.user_code():

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, BinaryIO, TypeAlias, cast
 
 import msgspec
 
-from fdstore.text.json_surrogates import show_lone_surrogates
 from fdstore.text.layout import MAX_NESTING
+from fdstore.text.surrogates import show_lone_surrogates
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

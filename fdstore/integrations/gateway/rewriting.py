@@ -30,8 +30,8 @@ from fdstore.integrations.gateway.json_parts import (
 from fdstore.integrations.gateway.long_values import Buffer, Message
 from fdstore.integrations.gateway.tool_list import ToolOffer, rename, tool_names, with_our_tools
 from fdstore.integrations.gateway.tool_results import ResultPlan, plan_result
-from fdstore.text.json_surrogates import show_lone_surrogates
 from fdstore.text.ref_tags import placeholders
+from fdstore.text.surrogates import show_lone_surrogates
 
 log = logging.getLogger("fdstore.gateway")
 

@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from fdstore.text.json_surrogates import show_lone_surrogates
 from fdstore.text.layout import reindent_json
+from fdstore.text.surrogates import show_lone_surrogates
 
 Event: TypeAlias = dict[str, Any]
 """A hook event, decoded from JSON and not trusted."""

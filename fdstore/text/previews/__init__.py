@@ -4,11 +4,10 @@ definitions.
     text, or its two ends  ->  Sample  ->  the first kind that recognises it  ->  Preview
 
 `KINDS` is the table of kinds, in the order in which they are tried. A kind is a function of a `Sample` that
-returns an `Outline`, or None if the text is not of this kind: then the model sees head and tail. RE2 finds in
-one pass which of them may be asked. What an
-outline states is counted, and `of` says what part of the text was looked at, if not all of it. Every line
-that shows a part of the text begins with its number or says what it is, and control characters in it are
-visible: so no text can pose as a statement about it.
+returns an `Outline`, or None if the text is not of this kind: then the model sees head and tail. One pass of
+RE2 finds which kinds need not be tried. What an outline states is counted, and `of` says what part of the
+text was looked at, if not all of it. Every line that shows a part of the text begins with its number or says
+what it is, and control characters in it are visible: so no text can pose as a statement about it.
 """
 
 from __future__ import annotations

@@ -14,13 +14,13 @@ from fdstore.text.previews.sample import (
     SHOWN_TAIL_CHARS,
     Outline,
     Sample,
-    counted,
     excerpt,
     first_and_last,
     first_lines,
     numbered_excerpt,
     part_of,
 )
+from fdstore.text.quantities import format_count
 
 MIN_REPORTS = 2
 SHOWN = 12
@@ -76,10 +76,10 @@ def _outline(sample: Sample, min_reports: int) -> Outline | None:
     warnings = [report for report in reports if not report.is_error]
     files = {report.file for report in reports}
     of = found.range_in(sample.total_lines)
-    numbers = f"{counted(len(errors), 'error')} and {counted(len(warnings), 'warning')}"
+    numbers = f"{format_count(len(errors), 'error')} and {format_count(len(warnings), 'warning')}"
     lines = [
         *(first_lines(sample) if len(reports) < MIN_REPORTS else ()),
-        f"lines that report {numbers} in {counted(len(files), 'file')}{part_of(of)}",
+        f"lines that report {numbers} in {format_count(len(files), 'file')}{part_of(of)}",
         *(first_and_last(errors, SHOWN, "errors") if errors else first_and_last(warnings, SHOWN, "warnings")),
     ]
     return Outline(kind="compiler errors", of=of, lines=lines, tail_chars=SHOWN_TAIL_CHARS)

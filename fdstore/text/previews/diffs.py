@@ -1,7 +1,7 @@
 """Diffs: the files, and how many lines each adds and removes.
 
 Lines are counted by the numbers in the heading of each hunk, so a removed line that begins with `-- ` is not
-the heading of a file. What stands between hunks is not counted, such as the message of the next commit.
+the heading of a file. What stands between hunks is not such as the message of the next commit.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fdstore.text.previews.sample import Outline, Sample, counted, excerpt, part_of
+from fdstore.text.previews.sample import Outline, Sample, excerpt, part_of
+from fdstore.text.quantities import format_count
 
 MAX_DIFF_LINES = 4000
 """The most lines that are looked at."""
@@ -51,7 +52,8 @@ def diff(sample: Sample) -> Outline | None:
     everything = len(lines) == sample.total_lines
     of, is_git = sample.range_of_first(len(lines)), lines[files[0].line - 1].startswith(_GIT)
     added, removed = sum(file.added for file in files), sum(file.removed for file in files)
-    shown = [f"{counted(len(files), 'file')}, +{added} -{removed}{part_of(of)}{_in_all(sample, is_git, of)}"]
+    counts = f"{format_count(len(files), 'file')}, +{added} -{removed}"
+    shown = [f"{counts}{part_of(of)}{_in_all(sample, is_git, of)}"]
     if not everything:
         files[-1].note += " so far"
     for file in files:
@@ -67,7 +69,7 @@ def _in_all(sample: Sample, is_git: bool, of: str) -> str:
         return ""
     in_all = f"; the text has {sample.total_lines} lines"
     if sample.whole and is_git:
-        in_all += f" and {counted(sample.head.count(_LF_GIT) + sample.head.startswith(_GIT), 'file')}"
+        in_all += f" and {format_count(sample.head.count(_LF_GIT) + sample.head.startswith(_GIT), 'file')}"
     return in_all
 
 

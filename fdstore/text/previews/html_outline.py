@@ -6,7 +6,8 @@ import re
 from collections import Counter
 from html import unescape
 
-from fdstore.text.previews.sample import Outline, Sample, counted, excerpt, first_and_last, part_of
+from fdstore.text.previews.sample import Outline, Sample, excerpt, first_and_last, part_of
+from fdstore.text.quantities import format_count
 
 _START = re.compile(
     r"\s*+(?:<\?xml[^>]*+>\s*+)?(?:<!--(?:(?!-->).){0,2000}-->\s*+)*+<(?:!doctype html|html[\s>])",
@@ -67,8 +68,8 @@ def html(sample: Sample) -> Outline | None:
     else:
         of = "all"
     lines = [f"title: {excerpt(title)}"] if title else []
-    found = [counted(counts[tag], noun) for tag, noun in _COUNTED.items() if counts[tag]]
-    lines.append(", ".join([counted(len(headings), "heading"), *found]) + part_of(of))
+    found = [format_count(counts[tag], noun) for tag, noun in _COUNTED.items() if counts[tag]]
+    lines.append(", ".join([format_count(len(headings), "heading"), *found]) + part_of(of))
     lines += first_and_last(headings, _SHOWN_HEADINGS, "headings")
     written = [words for line in "".join(text).split("\n") if (words := _words(line))]
     lines.append(f"text: {excerpt(' / '.join(written), _TEXT_CHARS)}")

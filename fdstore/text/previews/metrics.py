@@ -13,11 +13,11 @@ from fdstore.text.previews.sample import (
     JUDGED_LINES,
     Outline,
     Sample,
-    counted,
     excerpt,
     first_and_last,
     part_of,
 )
+from fdstore.text.quantities import format_count
 
 MIN_TYPES = 2
 SHOWN_FAMILIES = 30
@@ -45,11 +45,11 @@ def metrics(sample: Sample) -> Outline | None:
             samples[name if name in declared else _SUFFIX.sub("", name)] += 1
     part = part_of(sample.range_of_lines())
     families = [
-        f"{number}:{excerpt(name)} {kind}, {counted(samples[name], 'sample')}"
+        f"{number}:{excerpt(name)} {kind}, {format_count(samples[name], 'sample')}"
         for name, (number, kind) in declared.items()
     ]
-    heading = f"{len(families)} metric families are declared{part}; {counted(samples.total(), 'sample')}"
+    heading = f"{len(families)} metric families are declared{part}; {format_count(samples.total(), 'sample')}"
     if others := len(samples.keys() - declared.keys()):
-        heading += f", also of {counted(others, 'name')} not declared here"
+        heading += f", also of {format_count(others, 'name')} not declared here"
     lines = [heading, *first_and_last(families, SHOWN_FAMILIES, "families")]
     return Outline(kind="metrics", of=sample.range_of_lines(), lines=lines)

@@ -62,11 +62,11 @@ _ERROR_WORDS = compile_words(
 class Sample:
     """The beginning and the end of a text of `chars` characters and `total_lines` lines.
 
-    head    the beginning; all of the text if `whole`
-    tail    the end, "" if `whole`; its first line counts as cut; it may overlap the head
-    first   the first whole lines, without LF
-    last    the last ones that are not in `first`; the number of the first of them is `last_number`
-    looked_at  the text that has these lines, and a cut one before and after them
+    head       the beginning; all of the text if `whole`
+    tail       the end, "" if `whole`; its first line counts as cut; it may overlap the head
+    first      the first whole lines, without LF
+    last       the last ones that are not in `first`; the number of the first of them is `last_number`
+    looked_at  the text that has these lines, and perhaps parts of others
     """
 
     head: str
@@ -186,15 +186,6 @@ def excerpt(line: str, limit: int = LINE_CHARS) -> str:
     if len(line) <= limit:
         return show_controls(line, keep="\t")
     return f"{show_controls(line[:limit], keep=chr(9))}... ({len(line) - limit} characters more)"
-
-
-def counted(count: int, noun: str) -> str:
-    """Return a number of things in words.
-
-    >>> counted(1, "file"), counted(2, "file")
-    ('1 file', '2 files')
-    """
-    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def part_of(of: str) -> str:

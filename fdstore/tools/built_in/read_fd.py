@@ -16,7 +16,7 @@ from fdstore.store.contents import contents, locating, reading
 from fdstore.store.streams import completion
 from fdstore.text.selection import FIRST_PAGE, Selector, parse_request
 from fdstore.tools.arguments import UNSET, Arguments, Count, Fd, Start, Units, unset_to_none
-from fdstore.tools.tool import Tool
+from fdstore.tools.tool import Tool, extracts
 from fdstore.wire.operation import Operation
 
 MAX_WAIT_S = 60.0
@@ -57,16 +57,8 @@ class ReadFD(Arguments, frozen=True, kw_only=True):
 def parse_selector(arguments: ReadFD) -> Selector:
     """Return the selector of a call. `page=N` is an alias of `start=N`; `start_line` and `end_line` of
     `mode="line"`. Raises `InvalidArgument` for contradicting arguments."""
-    mode, start, count = (
-        unset_to_none(arguments.mode),
-        unset_to_none(arguments.start),
-        unset_to_none(arguments.count),
-    )
-    page, first, last = (
-        unset_to_none(arguments.page),
-        unset_to_none(arguments.start_line),
-        unset_to_none(arguments.end_line),
-    )
+    mode, start, count = map(unset_to_none, (arguments.mode, arguments.start, arguments.count))
+    page, first, last = map(unset_to_none, (arguments.page, arguments.start_line, arguments.end_line))
     if page is not None:
         if start is not None or mode not in (None, "page"):
             raise InvalidArgument("page", "use page alone, or mode and start")
@@ -109,10 +101,6 @@ def describe(context: Context) -> str:
     )
 
 
-def makes(arguments: ReadFD) -> bool:
-    return arguments.extract_to_new_fd
-
-
 def explain(context: Context) -> str:
     return (
         '- the next page: read_fd(fd="fd:1", start=2)\n'
@@ -150,5 +138,5 @@ TOOL = Tool(
     explain=explain,
     offer=offer,
     run=run,
-    makes=makes,
+    makes=extracts,
 )

@@ -17,7 +17,7 @@ from fdstore.store.process_handle import ProcessHandle
 from fdstore.text.search import MAX_CONTEXT, MAX_MATCHES
 from fdstore.text.selection import Part, Selector, parse_request
 from fdstore.tools.arguments import Arguments, Fd
-from fdstore.tools.tool import Tool
+from fdstore.tools.tool import Tool, extracts
 from fdstore.wire.operation import Operation
 
 MARGIN_CHARS = 60
@@ -54,10 +54,6 @@ def run(context: Context, arguments: SearchFD, call_id: str | None) -> Operation
             ignore_case=arguments.ignore_case,
             call_id=call_id,
         )
-        if chosen.part is None:
-            return fd_extraction(
-                chosen.fd, extraction, "search", position="all", matches=result.matches, tools=context.enabled
-            )
         first = yield from _first_line(handle, chosen)
         return fd_extraction(
             chosen.fd,
@@ -65,6 +61,7 @@ def run(context: Context, arguments: SearchFD, call_id: str | None) -> Operation
             "search",
             first,
             result.lines_searched,
+            position="all" if chosen.part is None else None,
             matches=result.matches,
             tools=context.enabled,
         )
@@ -128,10 +125,6 @@ def describe(context: Context) -> str:
     )
 
 
-def makes(arguments: SearchFD) -> bool:
-    return arguments.extract_to_new_fd
-
-
 def explain(context: Context) -> str:
     return '- find lines, as grep -n: search_fd(fd="fd:1", pattern="ERROR", context=2)'
 
@@ -156,5 +149,5 @@ TOOL = Tool(
     explain=explain,
     offer=offer,
     run=run,
-    makes=makes,
+    makes=extracts,
 )

@@ -17,12 +17,10 @@ import msgspec
 from fdstore.errors import FDStoreError, InvalidArgument
 from fdstore.msgspec_types import prepare
 from fdstore.results.tool_errors import describe_error
-from fdstore.tools.arguments import convert, schema_of
+from fdstore.tools.arguments import PROBLEM_CHARS, convert, schema_of
 from fdstore.tools.functions.pydantic_types import Validated, is_field, needs_pydantic, validated
 
 log = logging.getLogger("fdstore.tools")
-
-_PROBLEM_CHARS = 300
 
 
 class Parameters(msgspec.Struct, frozen=True):
@@ -48,7 +46,7 @@ class Parameters(msgspec.Struct, frozen=True):
         # the checks of a dataclass or a model are the user's code
         except Exception as error:
             log.error("the arguments of %s cannot be checked", self.arguments.__name__, exc_info=True)
-            problem = f"the arguments cannot be checked: {describe_error(error)[:_PROBLEM_CHARS]}"
+            problem = f"the arguments cannot be checked: {describe_error(error)[:PROBLEM_CHARS]}"
             raise InvalidArgument("", problem) from error
 
     def _convert(self, values: object) -> dict[str, Any]:

@@ -17,12 +17,11 @@ import msgspec
 from fdstore.errors import InvalidArgument
 from fdstore.msgspec_types import prepare
 from fdstore.text.layout import show_controls
-from fdstore.tools.arguments import LONE_SURROGATE
+from fdstore.tools.arguments import LONE_SURROGATE, PROBLEM_CHARS
 
 _PACKAGES = frozenset({"pydantic", "pydantic_core", "annotated_types"})
 _HOOKS = ("__get_pydantic_core_schema__", "__pydantic_core_schema__")
 """Attributes by which a type says how pydantic validates it; each is enough."""
-_PROBLEM_CHARS = 300
 
 
 class Validated(msgspec.Struct, frozen=True):
@@ -85,9 +84,9 @@ def invalid_argument(error: BaseException, name: str = "") -> InvalidArgument:
     where = name
     for key in first["loc"]:
         where += f"[{key}]" if isinstance(key, int) else f".{key}" if where else str(key)
-    problem = show_controls(first["msg"][:_PROBLEM_CHARS], keep="")
+    problem = show_controls(first["msg"][:PROBLEM_CHARS], keep="")
     more = f" (and {len(others)} more)" if others else ""
-    return InvalidArgument(where[:_PROBLEM_CHARS], problem + more)
+    return InvalidArgument(where[:PROBLEM_CHARS], problem + more)
 
 
 def _is_known_to_msgspec(hint: Any) -> bool:

@@ -1,47 +1,18 @@
-"""Rendered frames are exact: an example of each element."""
+"""What elements say of streams, bytes and hits. Exact examples of each: tests/on_redis/conformance/."""
 
 from __future__ import annotations
 
 import pytest
 
 from fdstore.elements import render, render_search
-from fdstore.elements.render import Tail
 from fdstore.elements.stored_message import stored_message
-from fdstore.errors import InvalidArgument, NotFound
-from fdstore.records import ContextLine, Export, Hit, SearchResult
+from fdstore.records import ContextLine, Hit, SearchResult
 from fdstore.tools.catalogue import offers_of
 from tests.unit.rendering import descriptor, make_slice, parse_frame, process
 
 
 def context_lines(line: int, text: str, left_out: int = 0) -> tuple[ContextLine, ...]:
     return (ContextLine(line=line, text=text, left_out=left_out),)
-
-
-def test_a_page_is_rendered_raw_between_two_line_breaks():
-    shown = render.fd_content(make_slice("if a < b && c > d:\n\tprint('&amp;')\n")).text
-
-    assert shown == (
-        '<fd_content fd="fd:1" page="2" pages="3" continued="false" truncated="true" lines="41-80"'
-        ' total_lines="100" chars="4001-8000">\n'
-        "if a < b && c > d:\n\tprint('&amp;')\n\n"
-        "</fd_content>"
-    )
-
-
-def test_a_complete_content_has_page_all():
-    shown = render.fd_content(make_slice("", page="all")).text
-
-    assert shown.startswith('<fd_content fd="fd:1" page="all" pages="3" ')
-    assert shown.endswith(">\n\n</fd_content>")
-
-
-def test_ranges_of_lines_characters_or_pages_state_the_range_in_place_of_the_page():
-    shown = render.fd_content(make_slice("x", page=None, mode="line", start=41, count=40)).text
-
-    assert shown == (
-        '<fd_content fd="fd:1" pages="3" continued="false" truncated="true" lines="41-80" total_lines="100"'
-        ' chars="4001-8000" mode="line" start="41" count="40">\nx\n</fd_content>'
-    )
 
 
 def test_a_stream_has_its_state_and_when_ended_the_exit_codes_of_its_chain():
@@ -61,22 +32,6 @@ def test_a_broken_stream_gives_its_reason_in_every_part_and_in_the_list():
     assert "fd:1 broken chars=" in listed
     assert ' producer="triage" reason="writer_lost"\n' in listed
     assert listed.count("reason") == 1
-
-
-def test_a_stored_text_is_rendered_with_its_first_page_and_its_tail():
-    d = descriptor(source="web search")
-    first = make_slice("first page\n", page=1, lines="1-40")
-
-    shown = render.fd_result(d, first, Tail(text="the end", lines="499-500"), "Stored.", 12345).text
-
-    assert shown == (
-        '<fd_result fd="fd:1" pages="12" truncated="true" lines="1-40" total_lines="500" total_chars="48000"'
-        ' source="web search" tokens="~12000">\n'
-        "<message>\nStored.\n</message>\n"
-        "<preview>\nfirst page\n\n</preview>\n"
-        '<tail lines="499-500">\nthe end\n</tail>\n'
-        "</fd_result>"
-    )
 
 
 def test_a_text_of_one_page_has_no_tail_and_an_open_one_is_marked_open():
@@ -120,25 +75,6 @@ def test_the_message_of_a_stream_says_whether_more_may_come():
     )
 
 
-def test_an_extraction_names_both_descriptors_without_the_content():
-    shown = render.fd_extraction(
-        "fd:1", descriptor("fd:4", chars=1), "line", 10, 5, tools=frozenset({"read_fd"})
-    ).text
-
-    assert shown == (
-        '<fd_extraction source_fd="fd:1" new_fd="fd:4" mode="line" start="10" count="5" content_size="1">\n'
-        '<message>\nfd:4 holds a part of fd:1 (1 character). Read it with read_fd(fd="fd:4").\n</message>\n'
-        "</fd_extraction>"
-    )
-
-
-def test_an_extraction_of_everything_has_a_position_in_place_of_start_and_count():
-    shown = render.fd_extraction("fd:1", descriptor("fd:4"), "search", position="all").text
-
-    assert ' mode="search" position="all" content_size="48000">\n' in shown
-    assert "\nfd:4 holds the hits of a search in fd:1 (48000 characters).\n" in shown
-
-
 def test_hits_print_like_grep_with_overlapping_context_merged():
     hits = (
         Hit(
@@ -167,23 +103,6 @@ def test_hits_print_like_grep_with_overlapping_context_merged():
     )
 
 
-def test_hits_without_context_have_no_separators():
-    hits = (Hit(line=2, text="x", chars="5-5"), Hit(line=9, text="x", chars="50-50"))
-    result = SearchResult(fd="fd:1", pattern="x", hits=hits, shown=2, matches=2, lines_searched=9)
-
-    assert "\n2:x\n9:x\n" in render_search.fd_search(result).text
-
-
-def test_a_long_line_is_cut_around_the_hit_and_counts_the_omitted_characters():
-    line = "a" * 1000 + "HIT" + "b" * 1000
-    hit = Hit(line=7, text=line, chars="5001-5003", column=1001)
-    result = SearchResult(fd="fd:1", pattern="HIT", hits=(hit,), shown=1, matches=1, lines_searched=7)
-
-    _, [body] = parse_frame(render_search.fd_search(result).text)
-
-    assert body == f"7:[867 characters left out]{'a' * 133}HIT{'b' * 264}[736 characters left out]"
-
-
 def test_characters_omitted_by_the_search_are_counted_as_missing():
     hit = Hit(
         line=7,
@@ -202,49 +121,6 @@ def test_characters_omitted_by_the_search_are_counted_as_missing():
     )
 
 
-def test_a_list_has_one_line_for_each_descriptor_whatever_its_source_contains():
-    ds = [
-        descriptor(),
-        descriptor("ref:plan", source='my\n"notes"', chars=3, lines=1, pages=1, producer="a.1"),
-    ]
-
-    assert render.fd_list(ds, total=9, next=3).text == (
-        '<fd_list count="2" total="9" next="3">\n'
-        'fd:1 sealed chars=48000 lines=500 pages=12 source="tool_result" producer="triage"\n'
-        'ref:plan sealed chars=3 lines=1 pages=1 source="my\\u{a}&quot;notes&quot;" producer="a.1"\n'
-        "</fd_list>"
-    )
-
-
-def test_an_export_states_what_the_file_contains():
-    export = Export(fd="fd:1", file_path="out.txt", mode="append", char_count=5, size_bytes=12)
-
-    assert render.fd_file_result(export, create=True, exist_ok=False).text == (
-        '<fd_file_result fd="fd:1" file_path="out.txt" mode="append" create="true" exist_ok="false"'
-        ' success="true" char_count="5" size_bytes="12">\n'
-        "<message>\nfd:1 (5 characters) was appended to 'out.txt'.\n</message>\n"
-        "</fd_file_result>"
-    )
-
-
-def test_a_write_and_a_close_state_the_new_state():
-    assert render.fd_write("fd:2", 5, 12, "open", "fd:2 takes more.").text == (
-        '<fd_write fd="fd:2" chars="5" total_chars="12" state="open">\n'
-        "<message>\nfd:2 takes more.\n</message>\n</fd_write>"
-    )
-    assert render.fd_close("fd:2").text == (
-        '<fd_close fd="fd:2" success="true">\n'
-        "<message>\nfd:2 is closed and can no longer be read here.\n</message>\n</fd_close>"
-    )
-
-
-def test_a_small_answer_of_a_process_is_its_body():
-    assert render.process_result(process(), "It is the cache.").text == (
-        '<process_result process="triage.1" program="expert" state="exited" exit_code="0">\n'
-        "It is the cache.\n</process_result>"
-    )
-
-
 def test_a_pipeline_names_its_descriptors_and_has_no_body():
     written = ("fd:5", "fd:6", "fd:7", "fd:8")
     record = process(program=None, state="running", exit_code=None, kind="pipeline", outputs=written)
@@ -255,34 +131,11 @@ def test_a_pipeline_names_its_descriptors_and_has_no_body():
     )
 
 
-def test_a_large_answer_stands_inside_as_an_fd_result():
-    inner = render.fd_result(descriptor(), make_slice("p"), Tail(text="t", lines="9-9"), "Stored.", 7)
-
-    shown = render.process_result(
-        process(state="failed", exit_code=1, reason="poison", outputs=("fd:1",)), result=inner
-    ).text
-
-    assert shown == (
-        '<process_result process="triage.1" program="expert" state="failed" exit_code="1" reason="poison"'
-        f' fd="fd:1">\n{inner}\n</process_result>'
-    )
-
-
 def test_a_process_has_one_kind_of_answer():
     inner = render.fd_close("fd:1")
 
     with pytest.raises(TypeError):
         render.process_result(process(), "answer", inner)
-
-
-def test_an_error_has_its_type_and_the_existing_ids():
-    assert render.fd_error(NotFound("fd:7", ("fd:1", "ref:plan")), "fd:7").text == (
-        '<fd_error type="not_found" fd="fd:7">\n'
-        "<message>\nfd:7 does not exist; there are: fd:1, ref:plan\n</message>\n</fd_error>"
-    )
-    assert render.fd_error(InvalidArgument("start", "must be 1 or more")).text.startswith(
-        '<fd_error type="invalid_argument">\n'
-    )
 
 
 @pytest.mark.parametrize(

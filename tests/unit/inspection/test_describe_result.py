@@ -38,7 +38,7 @@ SEARCH = SearchResult(fd="fd:1", pattern="a|b", hits=(), shown=0, matches=12, li
             "fd:2, all of fd:1, 48,000 characters",
         ),
         (
-            render.fd_extraction("fd:1", descriptor("fd:2"), "search", position="all"),
+            render.fd_extraction("fd:1", descriptor("fd:2"), "search", position="all", matches=3),
             "fd:2, hits of a search in fd:1, 48,000 characters",
         ),
         (render_search.fd_search(SEARCH), "fd:1, pattern a|b, matches 12"),

@@ -6,7 +6,7 @@ import io
 import re
 
 import re2
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fdstore.text.grep import GrepPrinter
@@ -16,64 +16,45 @@ from fdstore.text.search import Inverted, Scan
 from tests.unit.text.reference_search import Reference, lines_of, patterns, scanned, texts
 
 
-def grep(pattern: str, text: str, context: int) -> str:
-    """Return the output of `grep -n -C`, computed slowly."""
+def grep(text: str, before: int, after: int, most: int | None, *, invert: bool) -> str:
+    """Return the output of `grep -n` for "a|é", computed slowly: `most` hits and the lines around."""
     lines = lines_of(text)
-    matched = {number for number, line in enumerate(lines, 1) if Reference(pattern).span(line)}
-    shown = {
-        near
-        for number in matched
-        for near in range(number - context, number + context + 1)
-        if 1 <= near <= len(lines)
-    }
+    hits = [number for number, line in enumerate(lines, 1) if bool(re.search("a|é", line)) != invert][:most]
+    shown = {near for hit in hits for near in range(max(1, hit - before), min(len(lines), hit + after) + 1)}
     printed, previous = "", None
     for number in sorted(shown):
-        if context and previous is not None and number > previous + 1:
+        if (before or after) and previous is not None and number > previous + 1:
             printed += "--\n"
-        printed += f"{number}{':' if number in matched else '-'}{lines[number - 1]}\n"
+        printed += f"{number}{':' if number in hits else '-'}{lines[number - 1]}\n"
         previous = number
     return printed
 
 
-@given(text=texts, context=st.integers(0, 4), piece=st.integers(1, 70))
-def test_hits_are_printed_as_grep_does(text: str, context: int, piece: int):
-    printer = GrepPrinter(context, context)
-
-    scanned("a|é", text, HitCollector(1, context), printer, piece=piece)
-
-    assert printer.take().decode() == grep("a|é", text, context)
-    assert printer.take() == b""
-
-
 @given(
     text=texts,
-    before=st.integers(0, 3),
-    after=st.integers(0, 3),
+    before=st.integers(0, 4),
+    after=st.integers(0, 4),
     most=st.integers(1, 4) | st.none(),
     piece=st.integers(1, 70),
     invert=st.booleans(),
 )
-def test_lines_before_and_after_and_a_last_hit_are_those_of_a_search_line_by_line(
+@example(text="a\na\nb\nb\na\nb\n", before=0, after=1, most=2, piece=3, invert=False)
+def test_hits_are_printed_as_grep_does(
     text: str, before: int, after: int, most: int | None, piece: int, invert: bool
 ):
-    lines = lines_of(text)
-    every = [number for number, line in enumerate(lines, 1) if bool(re.search("a|é", line)) != invert]
-    kept = every[:most]
-    around = {near for hit in kept for near in range(max(1, hit - before), min(len(lines), hit + after) + 1)}
     printer = GrepPrinter(before, after, max_matches=most)
     pattern = Pattern("a|é")
-    scan = Scan(Inverted(pattern) if invert else pattern, [printer])
+    scan = Scan(Inverted(pattern) if invert else pattern, [HitCollector(1, after), printer])
 
     data = io.BytesIO(text.encode())
     while part := data.read(piece):
         scan.feed(part)
     scan.finish()
 
-    printed = printer.take().decode()
-    numbers = re.findall(r"(?m)^(\d+)([:-])", printed)
-    assert numbers == [(str(n), ":" if n in kept else "-") for n in sorted(around)]
-    assert scan.matches == len(every)
-    assert scan.lines == len(lines)
+    assert printer.take().decode() == grep(text, before, after, most, invert=invert)
+    assert printer.take() == b""
+    assert scan.matches == grep(text, 0, 0, None, invert=invert).count("\n")
+    assert scan.lines == len(lines_of(text))
 
 
 @given(pattern=patterns, text=texts)

@@ -77,6 +77,7 @@ def test_a_trailing_lf_opens_no_further_line(text: str, lines: int) -> None:
 
 
 @given(before=texts, text=texts, size=page_sizes)
+@example(before="xx\n", text="ab\ncd", size=4)
 def test_the_end_of_a_page_depends_only_on_the_text_after_its_start(
     before: str, text: str, size: int
 ) -> None:
