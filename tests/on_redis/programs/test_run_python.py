@@ -16,7 +16,7 @@ from fdstore.client import Process, Store
 from fdstore.errors import NoWorker
 from fdstore.results.python_config import PythonSection
 from tests.conftest import interpreters_of
-from tests.on_redis.agents.test_crashes import Crashed, CrashingStore
+from tests.on_redis.running_agents import Crashed, CrashingStore
 from tests.thorough import thorough
 from tests.waiting import wait_until
 
