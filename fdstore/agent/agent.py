@@ -24,7 +24,7 @@ from fdstore.agent.conversation import Assistant, Cleared, Note, Result, Start, 
 from fdstore.agent.ends import AwaitedProcesses, Outcome, end_after, reached_limit, store_long_answer
 from fdstore.agent.first_prompt import first_messages
 from fdstore.agent.history import History
-from fdstore.agent.models.base import Model, ModelFailed, Retry
+from fdstore.agent.models.base import Model, ModelFailed, ModelRequest, Retry
 from fdstore.agent.offering import explain_tools, offered_tools
 from fdstore.agent.program_loader import Program
 from fdstore.agent.record_facts import FactCollector, answer_age_s, begin_attempt
@@ -155,18 +155,20 @@ class Agent:
         self._asked_at = time.monotonic()
         try:
             answer = self._model.query(
-                model=self._program.model,
-                system=start.system if start else "",
-                messages=self.conversation.messages(),
-                tools=offered_tools(self._definitions, self.conversation),
-                parameters=self._program.parameters,
-                until_s=self._until_s,
-                pause=self._pause,
-                check=self._check,
-                prompt_cache=self._program.prompt_cache,
-                listener=None if self._answers is None else StreamListener(self._run, self._answers),
-                give_up_s=self._program.give_up_seconds,
-                report=self._note_retry,
+                ModelRequest(
+                    model=self._program.model,
+                    system=start.system if start else "",
+                    messages=self.conversation.messages(),
+                    tools=offered_tools(self._definitions, self.conversation),
+                    parameters=self._program.parameters,
+                    until_s=self._until_s,
+                    pause=self._pause,
+                    check=self._check,
+                    prompt_cache=self._program.prompt_cache,
+                    listener=None if self._answers is None else StreamListener(self._run, self._answers),
+                    give_up_s=self._program.give_up_seconds,
+                    report=self._note_retry,
+                )
             )
         except ModelFailed as error:
             return ProcessEnd("failed", None, str(error))
