@@ -24,7 +24,7 @@ from fdstore.agent.conversation import Assistant, Cleared, Note, Result, Start, 
 from fdstore.agent.ends import AwaitedProcesses, Outcome, end_after, reached_limit, store_long_answer
 from fdstore.agent.first_prompt import first_messages
 from fdstore.agent.history import History
-from fdstore.agent.models.base import Model, ModelFailed, Retry
+from fdstore.agent.models.base import Model, ModelFailed, ModelRequest, Retry
 from fdstore.agent.offering import explain_tools, offered_tools
 from fdstore.agent.program_loader import Program
 from fdstore.agent.record_facts import FactCollector, answer_age_s, begin_attempt
@@ -82,7 +82,7 @@ class Agent:
         """Limits of the tree as of the last journal write; None before the first of this attempt."""
         self._new_calls: set[str] = set()
         """Calls of an answer that this attempt got, which no attempt has begun."""
-        self.birth = history.birth
+        self.task = history.task
         self.conversation = history.conversation()
         self._calibration = Calibration(self.conversation, self._definitions)
         toolbox.context = msgspec.structs.replace(
@@ -103,8 +103,8 @@ class Agent:
 
     def step(self) -> Outcome:
         """Run the next step. Raises `Fenced` when another attempt runs the process."""
-        if self.conversation.start is None and isinstance(self.birth, SpawnTask):
-            self._write(self._run(first_messages(self._toolbox, self._program, self.birth)))
+        if self.conversation.start is None and isinstance(self.task, SpawnTask):
+            self._write(self._run(first_messages(self._toolbox, self._program, self.task)))
             return None
         calls = self.conversation.open_calls()
         if calls:
@@ -155,18 +155,20 @@ class Agent:
         self._asked_at = time.monotonic()
         try:
             answer = self._model.query(
-                model=self._program.model,
-                system=start.system if start else "",
-                messages=self.conversation.messages(),
-                tools=offered_tools(self._definitions, self.conversation),
-                parameters=self._program.parameters,
-                until_s=self._until_s,
-                pause=self._pause,
-                check=self._check,
-                prompt_cache=self._program.prompt_cache,
-                listener=None if self._answers is None else StreamListener(self._run, self._answers),
-                give_up_s=self._program.give_up_seconds,
-                report=self._note_retry,
+                ModelRequest(
+                    model=self._program.model,
+                    system=start.system if start else "",
+                    messages=self.conversation.messages(),
+                    tools=offered_tools(self._definitions, self.conversation),
+                    parameters=self._program.parameters,
+                    until_s=self._until_s,
+                    pause=self._pause,
+                    check=self._check,
+                    prompt_cache=self._program.prompt_cache,
+                    listener=None if self._answers is None else StreamListener(self._run, self._answers),
+                    give_up_s=self._program.give_up_seconds,
+                    report=self._note_retry,
+                )
             )
         except ModelFailed as error:
             return ProcessEnd("failed", None, str(error))
@@ -310,13 +312,13 @@ class Agent:
         answer, else a new one. A process that is not a root and exits with 0 releases its own descriptors.
         """
         fd, answer = "", escape_surrogates(end.answer)
-        if is_long_answer(self.birth, answer, self._toolbox.context.count_tokens):
+        if is_long_answer(self.task, answer, self._toolbox.context.count_tokens):
             if self._answers and self._answers.chars == len(answer):
                 fd = self._answers.fd
             else:
-                size, limit = self._program.file_descriptor.default_page_size, self.birth.answer_limit
+                size, limit = self._program.file_descriptor.default_page_size, self.task.answer_limit
                 fd, answer = self._run(store_long_answer(self._handle, answer, size, limit))
-        if isinstance(self.birth, SpawnTask) and self.birth.hands_back is True:
+        if isinstance(self.task, SpawnTask) and self.task.hands_back is True:
             self._run(processes.hand_back(self._handle))  # first: the end releases its descriptors
         woken: tuple[str, ...] = self._run(
             processes.end(

@@ -18,7 +18,8 @@ from typing import Any
 
 import msgspec
 
-from fdstore.agent.program_file import DEFAULT_MAX_TOKENS, PromptCache, Provider
+from fdstore.agent.models.base import PromptCache
+from fdstore.agent.program_file import DEFAULT_MAX_TOKENS, Provider
 from fdstore.agent.program_limits import Limits
 from fdstore.errors import InvalidProgram, NewerFormat, quoted
 from fdstore.msgspec_types import prepare

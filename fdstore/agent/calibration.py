@@ -22,19 +22,19 @@ class Calibration:
     def __init__(self, conversation: Conversation, definitions: list[dict[str, Any]]) -> None:
         self._conversation = conversation
         self._definitions = definitions
-        self._place = -1
+        self._index = -1
         self._factor = 1.0
 
     def __call__(self) -> float:
         """Return the factor as of the last answer; 1 before the first."""
         entries = self._conversation.entries
-        place = next((i for i in range(len(entries) - 1, -1, -1) if isinstance(entries[i], Assistant)), -1)
-        if place != self._place:
-            self._place, self._factor = place, self._computed(place)
+        index = next((i for i in range(len(entries) - 1, -1, -1) if isinstance(entries[i], Assistant)), -1)
+        if index != self._index:
+            self._index, self._factor = index, self._computed(index)
         return self._factor
 
-    def _computed(self, place: int) -> float:
-        sent, answer = Conversation(self._conversation.entries[:place]), self._conversation.entries[place]
+    def _computed(self, index: int) -> float:
+        sent, answer = Conversation(self._conversation.entries[:index]), self._conversation.entries[index]
         assert isinstance(answer, Assistant)
         start = sent.start
         contents = [message["content"] for message in sent.messages()]

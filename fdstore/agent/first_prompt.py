@@ -25,16 +25,16 @@ MAX_CHARS = 16
 """A text of more characters for each token of the threshold is not read to count its tokens."""
 
 
-def first_messages(toolbox: Toolbox, program: Program, birth: SpawnTask) -> Operation[Start]:
+def first_messages(toolbox: Toolbox, program: Program, task: SpawnTask) -> Operation[Start]:
     """Return the first record of the conversation. Every attempt gets the same one: descriptors created
     here are keyed."""
-    given = yield from wrap_input(toolbox.context, birth.query, "input")
+    given = yield from wrap_input(toolbox.context, task.query, "input")
     held_back = yield from may_hold_back(toolbox, [program.system, given.content])
     parts = [program.system, "" if held_back else toolbox.instructions]
     preloads = NO_FACTS
-    if birth.preload:
+    if task.preload:
         preloaded: list[str] = []
-        for fd in birth.preload:
+        for fd in task.preload:
             shown = yield from _preloaded(toolbox, fd)
             preloaded.append(shown.content)
             preloads = join_facts(preloads, shown.facts)

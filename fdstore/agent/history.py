@@ -28,7 +28,7 @@ NOT_RUN_IN_FORK = "This call belongs to the process that you are a copy of; it i
 class History(msgspec.Struct, frozen=True):
     """The task of a process, the records it inherited, and those of its own journal."""
 
-    birth: Task
+    task: Task
     inherited: list[Entry]
     own: list[Entry]
 
@@ -52,8 +52,8 @@ def read_history(keys: ProcessKeys, records: list[bytes]) -> Operation[History]:
     forks. Raises `DamagedRecord`, and `NewerFormat` if its first record is of an unknown kind."""
     own = _entries(keys.process, records)
     if not (own and isinstance(own[0], ForkTask)):
-        birth = own[0] if own and isinstance(own[0], SpawnTask) else SpawnTask(query="")
-        return History(birth, [], own)
+        task = own[0] if own and isinstance(own[0], SpawnTask) else SpawnTask(query="")
+        return History(task, [], own)
     inherited = yield from _inherited(keys, own[0], frozenset({keys.process}))
     return History(own[0], inherited, own)
 
@@ -66,13 +66,13 @@ def _entries(process: str, records: list[bytes]) -> list[Entry]:
     return entries
 
 
-def _inherited(keys: ProcessKeys, birth: ForkTask, seen: frozenset[str]) -> Operation[list[Entry]]:
+def _inherited(keys: ProcessKeys, task: ForkTask, seen: frozenset[str]) -> Operation[list[Entry]]:
     """Return the records that a copy inherits, with results for the calls that were open at the fork,
     following the chain of forks; `seen` detects a cycle."""
-    other = member_of(keys.tree, birth.of.encode())
+    other = member_of(keys.tree, task.of.encode())
     if other is None or other.process in seen:
         raise DamagedRecord(f"the journal of process {keys.process}", "it is a copy of itself, or of nothing")
-    records = yield from journal.read(keys.tree.prefix, other.process, max(birth.records, 0))
+    records = yield from journal.read(keys.tree.prefix, other.process, max(task.records, 0))
     entries = _entries(other.process, records)
     if not entries:
         raise DamagedRecord(f"the journal of process {other.process}", "it is missing; a copy needs it")
@@ -80,30 +80,30 @@ def _inherited(keys: ProcessKeys, birth: ForkTask, seen: frozenset[str]) -> Oper
     if isinstance(first, ForkTask):
         entries = (yield from _inherited(other, first, seen | {other.process})) + entries
     with decoding(f"the journal of process {keys.process}"):
-        return entries + _results_at_fork(birth, entries)
+        return entries + _results_at_fork(task, entries)
 
 
-def _results_at_fork(birth: ForkTask, entries: list[Entry]) -> list[Entry]:
+def _results_at_fork(task: ForkTask, entries: list[Entry]) -> list[Entry]:
     """Return a result for each call that was open at the fork: for the fork call itself, the copy's task."""
     return [
         Result(
             call=call.id,
-            content=fork_task_text(birth) if birth.call in (call.key, call.id) else NOT_RUN_IN_FORK,
+            content=fork_task_text(task) if task.call in (call.key, call.id) else NOT_RUN_IN_FORK,
         )
         for call in Conversation(entries).open_calls()
     ]
 
 
-def fork_task_text(birth: ForkTask) -> str:
+def fork_task_text(task: ForkTask) -> str:
     """Return the text that gives a copy its task.
 
-    >>> brief = ForkTask(of="triage", records=3, call="c", prompt="Look at page 2.", copy=2, copies=3)
-    >>> fork_task_text(brief).partition(".")[0], fork_task_text(brief).rpartition("\\n")[2]
+    >>> task = ForkTask(of="triage", records=3, call="c", prompt="Look at page 2.", copy=2, copies=3)
+    >>> fork_task_text(task).partition(".")[0], fork_task_text(task).rpartition("\\n")[2]
     ('You are copy 2 of 3', 'Look at page 2.')
     """
-    alone = "" if birth.may_spawn else " Copies have no fork and no spawn."
+    alone = "" if task.may_spawn else " Copies have no fork and no spawn."
     return (
-        f"You are copy {birth.copy} of {birth.copies}. You have the conversation and the stored texts of "
+        f"You are copy {task.copy} of {task.copies}. You have the conversation and the stored texts of "
         f"the process that made this call, as they were then; it waits for your last message.{alone} "
-        f"Your task:\n\n{fd_inline(birth.prompt)}"
+        f"Your task:\n\n{fd_inline(task.prompt)}"
     )

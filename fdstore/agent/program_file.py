@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from fdstore.agent.models.base import PromptCache
 from fdstore.agent.program_checks import (
     BUILT_IN_TOOLS,
     NAME,
@@ -41,7 +42,6 @@ from fdstore.tools.clearing import ClearingConfig
 DEFAULT_MAX_TOKENS = 8192
 
 Provider = Literal["anthropic"]
-PromptCache = bool | Literal["5m", "1h"]
 
 
 class ProgramSection(Section, frozen=True, kw_only=True):

@@ -62,8 +62,8 @@ def load(path: str | Path) -> Bundle:
     programs: dict[str, Program] = {}
     for identity, file in files.items():
         linked = {}
-        for alias, place in file.links.items():
-            target = os.path.realpath(place)
+        for alias, linked_path in file.links.items():
+            target = os.path.realpath(linked_path)
             description = file.link_descriptions[alias]
             if description is None:
                 description = files[target].program.description
@@ -96,17 +96,17 @@ def load_files(
             raise InvalidArgument("path", PATH_RULE)
         unread.append((Path(path), None, None))
     while unread:
-        place, linked_from, named_by = unread.popleft()
-        identity = os.path.realpath(place)
+        path, linked_from, named_by = unread.popleft()
+        identity = os.path.realpath(path)
         if identity in files:
             continue
         try:
-            files[identity] = file = _load_file(program_parser.read(place, named_by))
+            files[identity] = file = _load_file(program_parser.read(path, named_by))
         except (InvalidProgram, TargetMissing) as error:
-            refuse(error, place, linked_from)
+            refuse(error, path, linked_from)
             continue
         for alias, target in file.links.items():
-            unread.append((target, place, f"{place}: linked_programs.{alias}"))
+            unread.append((target, path, f"{path}: linked_programs.{alias}"))
     return files
 
 

@@ -61,7 +61,7 @@ def run_agent(
         store.prefix,
         bundle,
         program,
-        history.birth,
+        history.task,
         wake=attempt.wake,
         permissions=permissions,
         user_code=user_code,
@@ -128,7 +128,7 @@ def make_toolbox(
     prefix: str,
     bundle: Bundle,
     program: Program,
-    birth: Task,
+    task: Task,
     *,
     wake: Callable[[str], None],
     permissions: Permissions,
@@ -142,7 +142,7 @@ def make_toolbox(
     for name in program.tools if export_root is None else ():
         if BUILT_IN[name].needs is EXPORT_ROOT:
             log.warning("%s has no %s: this worker has no export root (--export-root)", handle.id, name)
-    is_leaf = isinstance(birth, ForkTask) and not birth.may_spawn
+    is_leaf = isinstance(task, ForkTask) and not task.may_spawn
     context = Context(
         handle=handle,
         prefix=prefix,

@@ -22,7 +22,7 @@ import msgspec
 
 from fdstore import end_reasons
 from fdstore.agent.conversation import Assistant
-from fdstore.agent.models.base import Listener, Model, ModelFailed
+from fdstore.agent.models.base import Listener, Model, ModelFailed, ModelRequest
 from fdstore.agent.models.observed import ObservedModel
 from fdstore.errors import STORE_FAILURES, FDStoreError, Fenced, QuotaExceeded, TooLarge
 from fdstore.lifecycle import ProcessEnd
@@ -190,16 +190,18 @@ class _Lane:
             self._check()
             settings = self._settings[ask.settings]
             answer = self._model.query(
-                model=settings.model,
-                system=escape_surrogates(settings.system),
-                messages=[{"role": "user", "content": self._content(ask, settings)}],
-                tools=[],
-                parameters={**settings.parameters, "max_tokens": settings.max_tokens},
-                until_s=math.inf,
-                pause=self._pause,
-                check=self._check,
-                listener=listener,
-                give_up_s=settings.give_up_seconds,
+                ModelRequest(
+                    model=settings.model,
+                    system=escape_surrogates(settings.system),
+                    messages=[{"role": "user", "content": self._content(ask, settings)}],
+                    tools=[],
+                    parameters={**settings.parameters, "max_tokens": settings.max_tokens},
+                    until_s=math.inf,
+                    pause=self._pause,
+                    check=self._check,
+                    listener=listener,
+                    give_up_s=settings.give_up_seconds,
+                )
             )
             seconds = round(time.monotonic() - began, 3)
             self._arrived.put(

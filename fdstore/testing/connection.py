@@ -1,4 +1,4 @@
-"""The HTTP server of the scripted model: a loopback listener that sends `Answer`s.
+"""The HTTP server of the scripted model: a loopback listener that sends `HttpAnswer`s.
 
 HTTP/1.1 with keep-alive; streams are chunked, one event per chunk. One thread accepts, and one serves each
 connection. Closing is the hard part: an idle keep-alive connection blocks in a read, so `close` shuts every
@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from fdstore.testing.wire import Answer
+from fdstore.testing.wire import HttpAnswer
 
 BACKLOG = 1024
 """Listen backlog: several hundred agents connect at the same moment."""
@@ -28,7 +28,7 @@ CLOSE_SECONDS = 5.0
 """The time that close() waits for connection threads; a script function that never returns is abandoned."""
 
 
-class Call(msgspec.Struct, frozen=True, kw_only=True):
+class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
     """An HTTP request as received; header names are in lower case."""
 
     method: str
@@ -37,7 +37,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     body: bytes
 
 
-Respond = Callable[[Call], Answer | None]
+Respond = Callable[[HttpRequest], HttpAnswer | None]
 """Return the answer to a request; None drops the connection."""
 
 
@@ -102,7 +102,7 @@ class Connection(BaseHTTPRequestHandler):
     server: Listener
 
     def do_POST(self) -> None:
-        call = Call(
+        call = HttpRequest(
             method=self.command,
             path=urlsplit(self.path).path,
             headers={name.lower(): value for name, value in self.headers.items()},
@@ -116,7 +116,7 @@ class Connection(BaseHTTPRequestHandler):
 
     do_GET = do_PUT = do_PATCH = do_DELETE = do_POST
 
-    def _send(self, answer: Answer) -> None:
+    def _send(self, answer: HttpAnswer) -> None:
         self.send_response(answer.status)
         for name, value in answer.headers.items():
             self.send_header(name, value)

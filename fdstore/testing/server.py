@@ -19,12 +19,12 @@ from typing import Any, Self
 import msgspec
 
 from fdstore.testing import wire
-from fdstore.testing.connection import POLL_SECONDS, Call, Listener
+from fdstore.testing.connection import POLL_SECONDS, HttpRequest, Listener
 from fdstore.testing.replies import Fail, Held, Json, Reply, Slow, Turn
 from fdstore.testing.requests import Request, read_request
 from fdstore.testing.rules import RequestRefused, check_count, check_creation
 from fdstore.testing.script import Script, ScriptPosition, ScriptState
-from fdstore.testing.wire import Answer
+from fdstore.testing.wire import HttpAnswer
 
 API_KEY = "scripted-model-key"
 MAX_REQUEST_BYTES = 32 << 20
@@ -130,7 +130,7 @@ class ScriptedModel:
         self._listener.close()
         return True
 
-    def _respond(self, call: Call) -> Answer | None:
+    def _respond(self, call: HttpRequest) -> HttpAnswer | None:
         request_id = next(self._request_ids)
         try:
             answer = self._answer(call, request_id)
@@ -140,7 +140,7 @@ class ScriptedModel:
             return None
         return msgspec.structs.replace(answer, headers={**answer.headers, "request-id": request_id})
 
-    def _answer(self, call: Call, request_id: str) -> Answer | None:
+    def _answer(self, call: HttpRequest, request_id: str) -> HttpAnswer | None:
         if call.method != "POST" or call.path not in ("/v1/messages", "/v1/messages/count_tokens"):
             return wire.error(404, f"the scripted model has no {call.method} {call.path[:200]}", request_id)
         # x-api-key is sent by curl and the SDK, a bearer token by other clients.
@@ -177,21 +177,20 @@ class ScriptedModel:
         return self._run_script(line, request)
 
     def _run_script(self, line: ScriptPosition, request: Request) -> Reply:
-        failed = _CatchAll()
-        with failed:
+        try:
             return line.reply(request)
-        error = failed.error
-        if isinstance(error, RequestRefused):
-            raise error
-        if error is not None:
+        except RequestRefused:
+            raise
+        # also pytest's outcomes, which are no Exceptions: they must not break the connection
+        except BaseException as error:  # noqa: BLE001
             with self._arrived:
                 self._errors.append(error)
-        message = f"the script raised {type(error).__name__}: {error}"
-        return Fail(status=500, type="api_error", message=message, should_retry=False)
+            message = f"the script raised {type(error).__name__}: {error}"
+            return Fail(status=500, type="api_error", message=message, should_retry=False)
 
     def _make_answer(
         self, reply: Reply, request: Request, input_tokens: int, request_id: str
-    ) -> Answer | None:
+    ) -> HttpAnswer | None:
         if isinstance(reply, Slow):
             if self._closing.wait(reply.seconds):
                 return None
@@ -222,22 +221,6 @@ class ScriptedModel:
             if until.wait(POLL_SECONDS):
                 return True
         return False
-
-
-class _CatchAll:
-    """Context manager that catches and stores any exception. A script function may raise anything, including
-    pytest's outcomes, which are not `Exception`s, and must not break the connection."""
-
-    error: BaseException | None = None
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool:
-        self.error = error
-        return True
 
 
 def _decode(body: bytes) -> Json:

@@ -5,8 +5,8 @@
     message_delta          the stop reason and the tokens
     message_stop
 
-An `Answer` is a value that holds the bytes of a response; only connection.py uses sockets. Deltas split texts
-and JSON arguments at arbitrary characters, as the API does, to catch agents that parse too early.
+An `HttpAnswer` is a value that holds the bytes of a response; only connection.py uses sockets. Deltas split
+texts and JSON arguments at arbitrary characters, as the API does, to catch agents that parse too early.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PIECES = 3
 """Number of deltas for a text or the arguments of a call, if they are long enough."""
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class HttpAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """A response: one JSON body, or the events of a stream. With `dropped` the connection closes after the
     pieces, before the announced end. `hold` is called before piece `hold_at` (from 0) and returns whether to
     continue."""
@@ -54,12 +54,12 @@ def tokens(size: int) -> int:
     return max(1, math.ceil(size / CHARS_PER_TOKEN))
 
 
-def document(value: Json, status: int = 200, headers: dict[str, str] | None = None) -> Answer:
+def document(value: Json, status: int = 200, headers: dict[str, str] | None = None) -> HttpAnswer:
     """Return a JSON answer."""
-    return Answer(status=status, pieces=(msgspec.json.encode(value),), headers=headers or {})
+    return HttpAnswer(status=status, pieces=(msgspec.json.encode(value),), headers=headers or {})
 
 
-def failure(fail: Fail, request_id: str, details: Json | None = None) -> Answer:
+def failure(fail: Fail, request_id: str, details: Json | None = None) -> HttpAnswer:
     """Return an error in the API's format."""
     headers: dict[str, str] = {}
     if fail.retry_after is not None:
@@ -73,7 +73,7 @@ def failure(fail: Fail, request_id: str, details: Json | None = None) -> Answer:
     return document(body, fail.status, headers)
 
 
-def error(status: int, message: str, request_id: str, details: Json | None = None) -> Answer:
+def error(status: int, message: str, request_id: str, details: Json | None = None) -> HttpAnswer:
     """Return an error whose type follows from its status."""
     return failure(Fail(status=status, type=ERROR_TYPES[status], message=message), request_id, details)
 
@@ -105,22 +105,24 @@ def message(turn: Turn, *, id: str, model: str, call_ids: Iterator[str], input_t
     }
 
 
-def whole(finished: Json, *, streamed: bool) -> Answer:
+def whole(finished: Json, *, streamed: bool) -> HttpAnswer:
     """Return an answer with the complete message."""
     if not streamed:
         return document(finished)
-    return Answer(status=200, pieces=tuple(map(_encoded, events(finished))), streamed=True)
+    return HttpAnswer(status=200, pieces=tuple(map(_encoded, events(finished))), streamed=True)
 
 
-def broken(finished: Json, cut: Cut, request_id: str, *, streamed: bool) -> Answer:
+def broken(finished: Json, cut: Cut, request_id: str, *, streamed: bool) -> HttpAnswer:
     """Return an answer that breaks off as `cut` specifies."""
     if not streamed:
         body = msgspec.json.encode(finished)
-        return Answer(status=200, pieces=(body[: len(body) // 2],), dropped=True, length=len(body))
+        return HttpAnswer(status=200, pieces=(body[: len(body) // 2],), dropped=True, length=len(body))
     shown = list(events(finished))[: cut.after_events]
     if cut.error is not None:
         shown.append(error_body(cut.error.type, cut.error.message, request_id))
-    return Answer(status=200, pieces=tuple(map(_encoded, shown)), streamed=True, dropped=cut.error is None)
+    return HttpAnswer(
+        status=200, pieces=tuple(map(_encoded, shown)), streamed=True, dropped=cut.error is None
+    )
 
 
 def events(finished: Json) -> Iterator[Json]:

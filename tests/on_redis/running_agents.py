@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import anthropic
+import pytest
 
 from fdstore.agent.conversation import Result, decode_entry
 from fdstore.agent.launch import launch_root
 from fdstore.agent.models.anthropic import AnthropicModel
 from fdstore.agent.program_loader import Bundle, LinkedProgram, Program
 from fdstore.client import Process, Store
+from fdstore.errors import FDStoreError
 from fdstore.permissions import Permissions
 from fdstore.records import ProcessRecord
 from fdstore.results.config import FDConfig
@@ -21,6 +24,7 @@ from fdstore.runtime.run_process import AttemptOutcome, run_process
 from fdstore.store.keys import ProcessKeys, process_keys
 from fdstore.store.processes import journal, leases, process_records
 from fdstore.testing import Script, ScriptedModel
+from fdstore.wire._sync.runner import Runner
 from fdstore.wire.operation import Operation
 
 SYSTEM = "You are SOLO."
@@ -67,6 +71,46 @@ def tool(name: str) -> str:
     return f"{__name__}:{name}"
 
 
+class Crashed(BaseException):
+    """The crash of the worker process; no code under test may catch it."""
+
+
+class CrashingStore(Store):
+    """A store whose client crashes before its n-th request; calls of the user's functions count as requests.
+
+    All values of n together produce every state that a crash can leave. Requests of the thread that renews
+    the lease are not counted.
+    """
+
+    def __init__(self, url: str, requests: int) -> None:
+        super().__init__(Runner(url), "fdstore", url)
+        self.left = requests
+        self._thread = threading.get_ident()
+
+    def run(self, operation: Operation[Any]) -> Any:
+        if threading.get_ident() != self._thread:
+            return super().run(operation)
+        return super().run(self._counted(operation))
+
+    def _counted(self, operation: Operation[Any]) -> Operation[Any]:
+        try:
+            request = next(operation)
+            while True:
+                if self.left == 0:
+                    raise Crashed
+                self.left -= 1
+                try:
+                    reply = yield request
+                except FDStoreError as error:
+                    request = operation.throw(error)
+                else:
+                    request = operation.send(reply)
+        except StopIteration as done:
+            return done.value
+        finally:
+            operation.close()
+
+
 class Agents:
     """Launches and runs agents of a scripted model in this process."""
 
@@ -101,6 +145,13 @@ class Agents:
             for process in ready:
                 self.attempt(process)
 
+    def crash(self, *requests: int) -> None:
+        """Run attempts at the root that crash before their n-th request, one for each of these numbers."""
+        for number in requests:
+            with pytest.raises(Crashed), CrashingStore(self.store.url, number) as crashing:
+                self.attempt("solo", crashing)
+            self.lose("solo")
+
     def expire(self, process: str) -> None:
         """Make the process due for the sweep immediately."""
         self.store.run(_expire(process_keys("fdstore", process)))
@@ -122,6 +173,10 @@ class Agents:
     def results(self, process: str = "solo") -> list[Result]:
         """Return the tool results, in the order of the last request that contained them."""
         return [e for e in map(decode_entry, self.journal(process)) if isinstance(e, Result)]
+
+
+AgentsOf = Callable[[Script], Agents]
+Play = Callable[..., Agents]
 
 
 class StopAfterClaim:

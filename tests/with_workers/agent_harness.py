@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from fdstore.local.redis_server import PrivateServer
 from fdstore.runtime.queue import Dispatcher
 from fdstore.store.processes import journal, process_records, waiting
 from fdstore.testing import Request, ScriptedModel
-from tests.waiting import wait_until
+from tests.worker_process import WorkerProcess
 
 Replies = Callable[[Request], Any]
 TOOLS = '''
@@ -37,7 +38,7 @@ def own_process() -> str:
 class AgentHarness:
     """A store, a scripted model and program files, for agents that run on workers."""
 
-    def __init__(self, server: PrivateServer, folder: Path) -> None:
+    def __init__(self, server: PrivateServer, folder: Path, start: Callable[..., WorkerProcess]) -> None:
         self.url = server.url
         self.folder = folder
         self.store: Store = fdstore.connect(server.url)
@@ -45,6 +46,7 @@ class AgentHarness:
         self.model = ScriptedModel(
             lambda request: self._parts[request.system.split()[2].rstrip(".")](request)
         )
+        self.start_worker = partial(start, self.url, self.model)
         self._wakes = Dispatcher(server.url)
         self._parts: dict[str, Replies] = {}
         self._seen = 0
@@ -115,8 +117,10 @@ class AgentHarness:
 
 
 @contextmanager
-def open_harness(server: PrivateServer, folder: Path) -> Iterator[AgentHarness]:
-    harness = AgentHarness(server, folder)
+def open_harness(
+    server: PrivateServer, folder: Path, start: Callable[..., WorkerProcess]
+) -> Iterator[AgentHarness]:
+    harness = AgentHarness(server, folder, start)
     try:
         yield harness
     finally:
@@ -129,12 +133,6 @@ def spawner(harness: AgentHarness) -> fdstore.Toolset:
     return fdstore.Toolset(
         proc, enabled=["spawn", "read_fd"], programs={"reader": harness.folder / "reader.toml"}
     )
-
-
-def spawned(harness: AgentHarness) -> str:
-    """Return the message that a custom loop without a worker puts into the queue when it spawns."""
-    wait_until(lambda: harness.redis.llen("fdq:fdstore:queue") == 1)
-    return harness.redis.lindex("fdq:fdstore:queue", 0)
 
 
 SPAWN = {"program_name": "reader", "query": "Read.", "additional_preload_fds": ["fd:1"]}

@@ -187,7 +187,22 @@ def empty_bench(agents_server: PrivateServer, start_agent_worker: StartAgentWork
 
 
 @pytest.fixture
-def harness(agents_server: PrivateServer, tmp_path: Path) -> Iterator[AgentHarness]:
+def harness(
+    agents_server: PrivateServer, tmp_path: Path, start_agent_worker: StartAgentWorker
+) -> Iterator[AgentHarness]:
     """A harness for one test, without a worker."""
-    with open_harness(agents_server, tmp_path) as made:
+    with open_harness(agents_server, tmp_path, start_agent_worker) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def shared_harness(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AgentHarness]:
+    """A harness with one worker that many tests share."""
+    folder = tmp_path_factory.mktemp("crew")
+    with (
+        PrivateServer() as server,
+        agent_workers(folder) as start,
+        open_harness(server, folder, start) as made,
+    ):
+        made.start_worker(concurrency=4)
         yield made

@@ -55,11 +55,9 @@ def proc(harness: AgentHarness) -> Process:
 
 
 @pytest.mark.parametrize("pool", ["threads", *thorough("the other pool", "prefork")])
-def test_asks_are_answered_by_several_workers(
-    harness: AgentHarness, start_agent_worker: StartAgentWorker, proc: Process, pool: str
-) -> None:
+def test_asks_are_answered_by_several_workers(harness: AgentHarness, proc: Process, pool: str) -> None:
     harness.set_script({"ASKED": lambda request: slow(say(f"answer to {question_of(request)}"), 0.05)})
-    workers = [start_agent_worker(harness.url, harness.model, concurrency=1, pool=pool) for _ in range(2)]
+    workers = [harness.start_worker(concurrency=1, pool=pool) for _ in range(2)]
 
     lanes = start(harness, proc)
     for lane in lanes:
@@ -72,7 +70,7 @@ def test_asks_are_answered_by_several_workers(
 
 
 def test_what_was_answered_before_a_worker_was_killed_is_not_asked_again(
-    harness: AgentHarness, start_agent_worker: StartAgentWorker, proc: Process
+    harness: AgentHarness, proc: Process
 ) -> None:
     stored: set[str] = set()
     killed = threading.Event()
@@ -83,7 +81,7 @@ def test_what_was_answered_before_a_worker_was_killed_is_not_asked_again(
         return slow(say(f"answer to {question_of(request)}"), 0.05 if killed.is_set() else 0.3)
 
     harness.set_script({"ASKED": script})
-    victim = start_agent_worker(harness.url, harness.model)
+    victim = harness.start_worker()
     lanes = start(harness, proc)
     wait_until(lambda: answered(harness, proc) >= COUNT // 3)
 
@@ -91,7 +89,7 @@ def test_what_was_answered_before_a_worker_was_killed_is_not_asked_again(
     found = harness.store.run(asks.answers(proc.handle, "call", range(COUNT)))
     stored |= {f"question {number}" for number in found}
     killed.set()
-    start_agent_worker(harness.url, harness.model)
+    harness.start_worker()
     for lane in lanes:
         harness.wait(lane, PATIENCE_S + 2 * leases.LEASE_S)
 
@@ -105,18 +103,16 @@ def test_what_was_answered_before_a_worker_was_killed_is_not_asked_again(
 
 
 @pytest.mark.thorough("a killed worker is tested")
-def test_a_worker_that_is_stopped_hands_its_asks_over(
-    harness: AgentHarness, start_agent_worker: StartAgentWorker, proc: Process
-) -> None:
+def test_a_worker_that_is_stopped_hands_its_asks_over(harness: AgentHarness, proc: Process) -> None:
     harness.set_script({"ASKED": lambda request: slow(say(f"answer to {question_of(request)}"), 0.2)})
-    first = start_agent_worker(harness.url, harness.model)
+    first = harness.start_worker()
     lanes = start(harness, proc)
     wait_until(lambda: answered(harness, proc) >= COUNT // 3)
 
     first.terminate()
     assert first.process.wait(PATIENCE_S) == 0
     assert answered(harness, proc) < COUNT
-    start_agent_worker(harness.url, harness.model)
+    harness.start_worker()
     for lane in lanes:
         harness.wait(lane)
 
@@ -139,7 +135,7 @@ def test_lanes_wait_for_a_worker_with_a_key(
         [lane] = start(harness, proc, 3)
         wait_until(lambda: harness.redis.llen("fdq:fdstore:queue") == 0)
         assert harness.record(lane).attempt == 0
-        start_agent_worker(harness.url, harness.model)
+        harness.start_worker()
         harness.wait(lane)
 
     assert texts(harness, proc, 3) == ["Yes."] * 3

@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from fdstore.local.redis_server import PrivateServer
 from fdstore.testing import Request, call, say, slow
 from tests.elements import elements
 from tests.waiting import PATIENCE_S, wait_until
-from tests.with_workers.agent_harness import AgentHarness, open_harness
-from tests.with_workers.conftest import StartAgentWorker, agent_workers
-
-
-@pytest.fixture(scope="module")
-def shared_harness(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AgentHarness]:
-    """A harness with one worker that the tests share."""
-    folder = tmp_path_factory.mktemp("forks")
-    with PrivateServer() as server, agent_workers(folder) as start, open_harness(server, folder) as made:
-        start(made.url, made.model, concurrency=4)
-        yield made
+from tests.with_workers.agent_harness import AgentHarness
 
 
 def fork_number(request: Request) -> int:
@@ -73,11 +62,9 @@ def test_forks_run_concurrently_and_answer_in_prompt_order(shared_harness: Agent
         assert f"\n{page}\n" in shared_harness.results(f"{root}.{number}")[0].content
 
 
-def test_the_parent_frees_its_worker_slot_while_its_forks_run(
-    harness: AgentHarness, start_agent_worker: StartAgentWorker
-) -> None:
+def test_the_parent_frees_its_worker_slot_while_its_forks_run(harness: AgentHarness) -> None:
     harness.program("root", tools="read_fd fork")
-    start_agent_worker(harness.url, harness.model, concurrency=1)
+    harness.start_worker(concurrency=1)
     seen: list[str] = []
 
     def copy(number: int, request: Request) -> Any:
@@ -92,11 +79,9 @@ def test_the_parent_frees_its_worker_slot_while_its_forks_run(
 
 
 @pytest.mark.thorough("spawned children of a killed worker are tested")
-def test_forks_of_a_killed_worker_are_run_again_and_none_is_created_twice(
-    harness: AgentHarness, start_agent_worker: StartAgentWorker
-) -> None:
+def test_forks_of_a_killed_worker_are_run_again_and_none_is_created_twice(harness: AgentHarness) -> None:
     harness.program("root", tools="read_fd fork")
-    first = start_agent_worker(harness.url, harness.model, concurrency=4)
+    first = harness.start_worker(concurrency=4)
     killed = threading.Event()
 
     def copy(number: int, request: Request) -> Any:
@@ -109,7 +94,7 @@ def test_forks_of_a_killed_worker_are_run_again_and_none_is_created_twice(
     killed.set()
     for number in (1, 2):
         harness.expire_lease(f"{root}.{number}")
-    start_agent_worker(harness.url, harness.model, concurrency=4)
+    harness.start_worker(concurrency=4)
     harness.wait(root)
 
     assert [member.id for member in harness.store.tree(root).members] == [root, f"{root}.1", f"{root}.2"]

@@ -160,15 +160,6 @@ def taken() -> list[bytes]:
     return [json.dumps(each).encode() for each in encoded]
 
 
-def test_a_message_of_the_dispatcher_carries_the_process_id(redis_server: PrivateServer) -> None:
-    dispatcher = Dispatcher(redis_server.url)
-    dispatcher.wake("triage.1.2")
-    dispatcher.close()
-
-    with redis.Redis.from_url(redis_server.url) as client:
-        assert messages.process_of(client.lindex(QUEUE, 0)) == "triage.1.2"
-
-
 def test_a_malformed_message_is_refused_with_one_printable_line() -> None:
     for raw in refused():
         with pytest.raises(messages.ForeignMessage) as reason:

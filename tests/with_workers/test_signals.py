@@ -24,7 +24,7 @@ from fdstore.telemetry.metric_table import COUNTED, GAUGES
 from fdstore.testing import Request, call, say, turn
 from tests.waiting import PATIENCE_S, wait_until
 from tests.with_workers.agent_harness import AgentHarness, open_harness
-from tests.with_workers.conftest import StartAgentWorker, agent_workers
+from tests.with_workers.conftest import agent_workers
 from tests.worker_process import WorkerProcess
 
 SECRET = "hunter2 is my password"
@@ -94,17 +94,17 @@ def observed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Observed]:
     try:
         with (
             PrivateServer() as server,
-            open_harness(server, folder) as harness,
             agent_workers(folder) as start,
+            open_harness(server, folder, start) as harness,
         ):
-            yield run(folder, collector, harness, start)
+            yield run(folder, collector, harness)
     finally:
         for name in collector.environ:
             del os.environ[name]
         collector.close()
 
 
-def run(folder: Path, collector: Collector, harness: AgentHarness, start: StartAgentWorker) -> Observed:
+def run(folder: Path, collector: Collector, harness: AgentHarness) -> Observed:
     harness.program("root", tools="spawn read_fd", links="reader")
     harness.program("reader", tools="read_fd")
     both, has_begun, goes_on = threading.Barrier(2, timeout=PATIENCE_S), threading.Event(), threading.Event()
@@ -121,7 +121,7 @@ def run(folder: Path, collector: Collector, harness: AgentHarness, start: StartA
     spawn = call("spawn", program_name="reader", query=SECRET)
     harness.set_script({"ROOT": [turn(spawn, spawn), say("Done.")], "READER": reader})
     more = ("--metrics-port", "0", "--log-format", "json", "--log-level", "debug")
-    workers = [start(harness.url, harness.model, 1, "threads", *more) for _ in range(2)]
+    workers = [harness.start_worker(1, "threads", *more) for _ in range(2)]
     root = harness.launch(SECRET)
     assert has_begun.wait(PATIENCE_S)
     wait_until(lambda: len(running_children(harness, root)) == 1, what="the end of the other child")

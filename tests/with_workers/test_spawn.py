@@ -4,27 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import fdstore.aio
-from fdstore.local.redis_server import PrivateServer
 from fdstore.testing import Request, call, say, slow, turn
 from tests.waiting import PATIENCE_S
-from tests.with_workers.agent_harness import SPAWN, AgentHarness, open_harness, spawner
-from tests.with_workers.conftest import agent_workers
-
-
-@pytest.fixture(scope="module")
-def shared_harness(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AgentHarness]:
-    """A harness with one worker that many tests share."""
-    folder = tmp_path_factory.mktemp("crew")
-    with PrivateServer() as server, agent_workers(folder) as start, open_harness(server, folder) as made:
-        start(made.url, made.model, concurrency=4)
-        yield made
-
+from tests.with_workers.agent_harness import SPAWN, AgentHarness, spawner
 
 # what travels
 

@@ -13,7 +13,6 @@ from fdstore.agent.answer_stream import RETRY_MARKER
 from fdstore.testing import call, held, say, turn
 from tests.waiting import PATIENCE_S, wait_until
 from tests.with_workers.agent_harness import AgentHarness
-from tests.with_workers.conftest import StartAgentWorker
 
 
 def background(harness: AgentHarness, **more: Any) -> fdstore.Toolset:
@@ -36,14 +35,14 @@ def background(harness: AgentHarness, **more: Any) -> fdstore.Toolset:
 
 
 def test_the_text_of_a_background_child_is_followed_live_and_ends_with_the_child(
-    harness: AgentHarness, start_agent_worker: StartAgentWorker
+    harness: AgentHarness,
 ) -> None:
     release = threading.Event()
     harness.set_script(
         {"SPEAKER": [turn(say("I look."), call("lines", count=3)), held(say("abcdef"), 4, release)]}
     )
     tools = background(harness)
-    start_agent_worker(harness.url, harness.model)
+    harness.start_worker()
     proc = harness.store.process("own-loop")
     heard: list[str] = []
 
@@ -62,31 +61,27 @@ def test_the_text_of_a_background_child_is_followed_live_and_ends_with_the_child
 
 
 @pytest.mark.thorough("other children of a killed worker are tested")
-def test_the_text_of_a_child_continues_on_another_worker_after_a_kill(
-    harness: AgentHarness, start_agent_worker: StartAgentWorker
-) -> None:
+def test_the_text_of_a_child_continues_on_another_worker_after_a_kill(harness: AgentHarness) -> None:
     answers = iter([held(say("abcdef"), 4, threading.Event()), say("Whole.")])
     harness.set_script({"SPEAKER": lambda _: next(answers)})
     background(harness)
-    first = start_agent_worker(harness.url, harness.model)
+    first = harness.start_worker()
     proc = harness.store.process("own-loop")
     wait_until(lambda: proc.read("fd:1", read_all=True).text == "ab")
 
     first.kill()
     harness.expire_lease("own-loop.1")
-    start_agent_worker(harness.url, harness.model)
+    harness.start_worker()
 
     assert "".join(proc.follow("fd:1")) == f"ab{RETRY_MARKER}Whole."
     assert proc.stat("fd:1").state == "sealed"
 
 
-def test_a_pipeline_reads_what_an_agent_is_still_writing(
-    harness: AgentHarness, start_agent_worker: StartAgentWorker
-) -> None:
+def test_a_pipeline_reads_what_an_agent_is_still_writing(harness: AgentHarness) -> None:
     release = threading.Event()
     harness.set_script({"SPEAKER": [held(say("abcdef"), 4, release)]})
     tools = background(harness)
-    start_agent_worker(harness.url, harness.model, 2, "threads", "--unsandboxed-commands")
+    harness.start_worker(2, "threads", "--unsandboxed-commands")
     piped = tools.call("pipe", {"commands": ["tr a-f A-F"], "in_fd": "fd:1"}, "toolu_2").content
     assert 'fd="fd:2"' in piped
     proc = harness.store.process("own-loop")

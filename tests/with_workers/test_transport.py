@@ -27,6 +27,7 @@ from fdstore.runtime.broker_url import broker_url, find_broker
 from fdstore.runtime.queue import Dispatcher, celery_app
 from fdstore_workers import app
 from fdstore_workers.app import make_app
+from fdstore_workers.messages import process_of
 from fdstore_workers.transport import check_methods, quote_url
 from tests.thorough import thorough
 from tests.waiting import PATIENCE_S, stretched, wait_until
@@ -64,6 +65,7 @@ def test_a_message_carries_the_process_id_and_nothing_else(
     [message] = queued_messages(redis_server)
     arguments, keywords, _ = json.loads(json.loads(message)["body"])
     assert (arguments, keywords) == ([process_id], {})
+    assert process_of(message.encode()) == process_id
     assert message.count(process_id) == 1
     assert len(message) - len(process_id) < 1000
 

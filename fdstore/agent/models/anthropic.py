@@ -25,7 +25,7 @@ import msgspec
 
 from fdstore.agent.answer import AnswerBuilder
 from fdstore.agent.conversation import Assistant
-from fdstore.agent.models.base import Listener, ModelFailed, PromptCache, Retry
+from fdstore.agent.models.base import Listener, ModelFailed, ModelRequest, Retry
 from fdstore.agent.models.request_loop import Requests
 from fdstore.records import TokenUsage
 
@@ -87,38 +87,24 @@ class AnthropicModel:
         """End its requests, which then raise `ModelFailed`, and close its connections."""
         self._requests.close(self._client.close)
 
-    def query(
-        self,
-        *,
-        model: str,
-        system: str,
-        messages: list[dict[str, Any]],
-        tools: list[dict[str, Any]],
-        parameters: dict[str, Any],
-        until_s: float,
-        pause: Callable[[float], None],
-        check: Callable[[], None],
-        prompt_cache: PromptCache = False,
-        listener: Listener | None = None,
-        give_up_s: float = 600.0,
-        report: Callable[[Retry], None] | None = None,
-    ) -> Assistant:
+    def query(self, request: ModelRequest) -> Assistant:
         """Implements `Model.query`, with streamed requests."""
-        extra_body = {name: value for name, value in parameters.items() if name != "max_tokens"}
-        request: dict[str, Any] = {
-            "model": model,
-            "max_tokens": parameters.get("max_tokens", 8192),
-            "messages": messages,
-            "extra_body": extra_body,
+        parameters = dict(request.parameters)
+        body: dict[str, Any] = {
+            "model": request.model,
+            "max_tokens": parameters.pop("max_tokens", 8192),
+            "messages": request.messages,
+            "extra_body": parameters,
         }
-        if system:
-            request["system"] = system
-        if tools:
-            request["tools"] = tools
-        if prompt_cache:
+        if request.system:
+            body["system"] = request.system
+        if request.tools:
+            body["tools"] = request.tools
+        if request.prompt_cache:
             # of the whole request: a marker in a message would move, and so change the bytes of the prefix
-            ttl = {} if prompt_cache is True else {"ttl": prompt_cache}
-            request["cache_control"] = {"type": "ephemeral", **ttl}
+            ttl = {} if request.prompt_cache is True else {"ttl": request.prompt_cache}
+            body["cache_control"] = {"type": "ephemeral", **ttl}
+        until_s, give_up_s, listener = request.until_s, request.give_up_s, request.listener
         backoff_s = FIRST_PAUSE_S
         used = TokenUsage()
         unreadable = tries = 0
@@ -132,7 +118,7 @@ class AnthropicModel:
             timeout = httpx2.Timeout(silence_s, connect=min(silence_s, CONNECT_TIMEOUT_S))
             pause_s = backoff_s * random.uniform(0.75, 1.25)
             try:
-                answer = self._stream(request, timeout, last_event, listener, check)
+                answer = self._stream(body, timeout, last_event, listener, request.check)
                 used += answer
                 unreadable += 1
                 is_final = unreadable >= READABLE_TRIES or time.monotonic() + pause_s >= until_s
@@ -159,14 +145,14 @@ class AnthropicModel:
                     raise ModelFailed(reason) from error
             if listener is not None:
                 listener.on_retry()
-            if report is not None:
-                report(Retry(tries, pause_s, reason))
-            pause(pause_s)
+            if request.report is not None:
+                request.report(Retry(tries, pause_s, reason))
+            request.pause(pause_s)
             backoff_s = min(backoff_s * 2, LONGEST_PAUSE_S)
 
     def _stream(
         self,
-        request: dict[str, Any],
+        body: dict[str, Any],
         timeout: httpx2.Timeout,
         last_event: _LastEvent,
         listener: Listener | None,
@@ -174,7 +160,7 @@ class AnthropicModel:
     ) -> Assistant:
         async def ask(pass_on: Callable[[str], None]) -> Assistant:
             builder = AnswerBuilder()
-            stream = await self._client.messages.create(**request, stream=True, timeout=timeout)
+            stream = await self._client.messages.create(**body, stream=True, timeout=timeout)
             async with stream:
                 async for event in stream:
                     last_event.at = time.monotonic()

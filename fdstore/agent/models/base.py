@@ -42,36 +42,42 @@ class ModelFailed(Exception):
         super().__init__(escape_surrogates(text))
 
 
+class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """One request for an answer: what is sent, and how long it is tried.
+
+    prompt_cache  the provider keeps the request for the next one, which begins with the same bytes
+    until_s       the time, of `time.monotonic`, until which it is tried again
+    give_up_s     the seconds for which it is, counted from the last sign of life before the first failure
+    pause         waits between tries
+    check         is called several times a second while an answer is awaited; either may raise to give up,
+                  which ends the request at once
+    report        is called before each pause
+    listener      receives the text as it arrives
+    """
+
+    model: str
+    system: str
+    messages: list[dict[str, Any]]
+    tools: list[dict[str, Any]]
+    parameters: dict[str, Any]
+    prompt_cache: PromptCache = False
+    until_s: float
+    give_up_s: float = 600.0
+    pause: Callable[[float], None]
+    check: Callable[[], None]
+    report: Callable[[Retry], None] | None = None
+    listener: Listener | None = None
+
+
 class Model(Protocol):
     """A client of a model. Safe to share between threads."""
 
     def close(self) -> None:
         """Close its connections."""
 
-    def query(
-        self,
-        *,
-        model: str,
-        system: str,
-        messages: list[dict[str, Any]],
-        tools: list[dict[str, Any]],
-        parameters: dict[str, Any],
-        until_s: float,
-        pause: Callable[[float], None],
-        check: Callable[[], None],
-        prompt_cache: PromptCache = False,
-        listener: Listener | None = None,
-        give_up_s: float = 600.0,
-        report: Callable[[Retry], None] | None = None,
-    ) -> Assistant:
+    def query(self, request: ModelRequest) -> Assistant:
         """Request one answer, and return it when it is complete.
 
-        Retries until `until_s` (of `time.monotonic`), or for `give_up_s` seconds counted from the last sign
-        of life before the first failure. With `prompt_cache` the provider keeps the request for the next one,
-        which begins with the same bytes. `pause` waits between tries; `check` is called several times a
-        second while an answer is awaited. Either may raise to give up, which ends the request at once.
-        `report` is called before each pause. `listener` receives the text as it arrives. The tokens of
-        answers that were discarded because a call was malformed are added to those of the answer returned.
-
-        Raises `ModelFailed`.
+        The tokens of answers that were discarded because a call was malformed are added to those of the
+        answer returned. Raises `ModelFailed`.
         """

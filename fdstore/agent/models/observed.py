@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import msgspec
 
 from fdstore.agent.conversation import Assistant
-from fdstore.agent.models.base import Model, ModelFailed, Retry
+from fdstore.agent.models.base import Model, ModelFailed, ModelRequest, Retry
 from fdstore.telemetry.calls import ModelCallTelemetry
 from fdstore.telemetry.counts import count
 
@@ -20,19 +19,18 @@ class ObservedModel:
     def close(self) -> None:
         self._model.close()
 
-    def query(
-        self, *, model: str, report: Callable[[Retry], None] | None = None, **request: Any
-    ) -> Assistant:
+    def query(self, request: ModelRequest) -> Assistant:
         """Implements `Model.query`."""
+        model = request.model
 
         def note(retry: Retry) -> None:
             count("fdstore_model_retries_total", model)
-            if report is not None:
-                report(retry)
+            if request.report is not None:
+                request.report(retry)
 
         with ModelCallTelemetry(model) as call:
             try:
-                answer = self._model.query(model=model, report=note, **request)
+                answer = self._model.query(msgspec.structs.replace(request, report=note))
             except ModelFailed:
                 count("fdstore_model_failures_total", model)
                 raise

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,25 +11,10 @@ import pytest
 
 from fdstore.agent.program_loader import Limits
 from fdstore.client import Store
-from fdstore.testing import Script, Usage, call, cut, fail, say, turn
-from tests.on_redis.running_agents import SMALL, SYSTEM, Agents, lines, ran, running, tool
+from fdstore.testing import Usage, call, cut, fail, say, turn
+from tests.on_redis.running_agents import SMALL, SYSTEM, AgentsOf, Play, lines, ran, tool
 
 Execute = Callable[..., Any]
-Play = Callable[..., Agents]
-
-
-@pytest.fixture
-def play(store: Store, tmp_path: Path) -> Iterator[Play]:
-    """`play(script, query, **program)`: an agent that was run to its end."""
-    with ExitStack() as stack:
-
-        def played(script: Script, query: Any = "Go.", **fields: Any) -> Agents:
-            agents = stack.enter_context(running(store, script, tmp_path))
-            root = agents.launch(query, **fields)
-            assert agents.attempt(root.id) == "ended"
-            return agents
-
-        yield played
 
 
 # turns and tools
@@ -195,17 +179,17 @@ def test_an_agent_stops_at_its_token_limit(play: Play) -> None:
 
 
 def test_the_time_limit_counts_from_the_creation_of_the_process(
-    store: Store, tmp_path: Path, execute: Execute
+    agents_of: AgentsOf, execute: Execute
 ) -> None:
-    with running(store, [say("Too late.")], tmp_path) as agents:
-        root = agents.launch(limits=Limits(wall_seconds=60))
-        execute("HINCRBYFLOAT", "fdstore:{solo}:solo", "started_at", -61)
+    agents = agents_of([say("Too late.")])
+    root = agents.launch(limits=Limits(wall_seconds=60))
+    execute("HINCRBYFLOAT", "fdstore:{solo}:solo", "started_at", -61)
 
-        assert agents.attempt(root.id) == "ended"
+    assert agents.attempt(root.id) == "ended"
 
-        record = agents.record()
-        assert (record.state, record.reason) == ("failed", "wall_seconds: 60 s are over")
-        assert agents.model.requests == ()
+    record = agents.record()
+    assert (record.state, record.reason) == ("failed", "wall_seconds: 60 s are over")
+    assert agents.model.requests == ()
 
 
 @pytest.mark.parametrize("fault", ["no_such_module:tool", tool("no_such_tool")])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,8 +10,7 @@ import pytest
 from fdstore import Toolset
 from fdstore.client import Process, Store
 from fdstore.testing import Request, call, say, turn
-from tests.on_redis.agents.test_crashes import Crashed, CrashingStore
-from tests.on_redis.running_agents import SMALL, Agents, running, tool
+from tests.on_redis.running_agents import SMALL, Agents, AgentsOf, tool
 
 READS: list[dict[str, Any]] = [
     {"start": 2, "count": 2},
@@ -55,19 +53,16 @@ def script(request: Request) -> Any:
 # page size 50: six lines of 7 or 8 characters are a page
 @pytest.mark.parametrize("crashes", [(), (12, 16, 20)], ids=str)
 def test_an_agent_sees_what_it_has_read_also_when_resumed_or_copied(
-    store: Store, tmp_path: Path, crashes: tuple[int, ...]
+    agents_of: AgentsOf, store: Store, crashes: tuple[int, ...]
 ) -> None:
-    with running(store, script, tmp_path) as agents:
-        agents.launch(tools=TOOLS, python=(tool("lines"),), file_descriptor=SMALL)
-        for requests in crashes:
-            with pytest.raises(Crashed):
-                agents.attempt("solo", CrashingStore(store.url, requests))
-            agents.lose("solo")
-        agents.run_all("solo")
+    agents = agents_of(script)
+    agents.launch(tools=TOOLS, python=(tool("lines"),), file_descriptor=SMALL)
+    agents.crash(*crashes)
+    agents.run_all("solo")
 
-        pages = store.process("solo").stat("fd:1").pages
-        assert listed(agents) == {"fd:1": f"4/{pages}", "fd:2": "0/1"}  # pages 1 to 3, and that of line 40
-        assert listed(agents, "solo.1") == {"fd:1": f"5/{pages}", "fd:2": "0/1"}
+    pages = store.process("solo").stat("fd:1").pages
+    assert listed(agents) == {"fd:1": f"4/{pages}", "fd:2": "0/1"}  # pages 1 to 3, and that of line 40
+    assert listed(agents, "solo.1") == {"fd:1": f"5/{pages}", "fd:2": "0/1"}
 
 
 def test_a_loop_without_a_journal_is_told_nothing(proc: Process) -> None:

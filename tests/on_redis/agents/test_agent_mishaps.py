@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,25 +11,10 @@ from fdstore.agent.program_loader import Program
 from fdstore.client import Store
 from fdstore.errors import StreamBroken
 from fdstore.records import TreeLimits
-from fdstore.testing import Request, Script, call, garbled, say, turn
-from tests.on_redis.running_agents import READER, SMALL, Agents, ran, running, tool
+from fdstore.testing import Request, call, garbled, say, turn
+from tests.on_redis.running_agents import READER, SMALL, AgentsOf, Play, ran, tool
 
-Play = Callable[..., Agents]
 LONG = "word " * 50
-
-
-@pytest.fixture
-def play(store: Store, tmp_path: Path) -> Iterator[Play]:
-    """`play(script, **program)`: an agent that was run to its end with all below it."""
-    with ExitStack() as stack:
-
-        def played(script: Script, **fields: Any) -> Agents:
-            agents = stack.enter_context(running(store, script, tmp_path))
-            agents.launch(**fields)
-            agents.run_all("solo")
-            return agents
-
-        yield played
 
 
 # quotas
@@ -67,42 +49,42 @@ def test_a_last_answer_with_a_passage_refused_by_the_quota_does_not_fail_the_age
     assert agents.answer() == f'<ref id="long">{LONG}</ref>'
 
 
-def test_the_model_sees_the_refused_passage_after_a_takeover_too(store: Store, tmp_path: Path) -> None:
+def test_the_model_sees_the_refused_passage_after_a_takeover_too(agents_of: AgentsOf) -> None:
     script = [turn(say(f'<ref id="long">{LONG}</ref>'), call("spawn", program_name="reader", query="Go."))]
-    with running(store, {"SOLO": [*script, say("Done.")], "READER": [say("Read.")]}, tmp_path) as agents:
-        agents.launch(tools=("spawn", "read_fd"), others=[READER], tree_limits=TreeLimits(tree_bytes=10))
-        agents.run_all("solo")
+    agents = agents_of({"SOLO": [*script, say("Done.")], "READER": [say("Read.")]})
+    agents.launch(tools=("spawn", "read_fd"), others=[READER], tree_limits=TreeLimits(tree_bytes=10))
+    agents.run_all("solo")
 
-        last = agents.model.requests[-1].messages[-1]["content"]
-        assert [block["type"] for block in last] == ["tool_result", "text"]
-        assert agents.record().attempt == 2
+    last = agents.model.requests[-1].messages[-1]["content"]
+    assert [block["type"] for block in last] == ["tool_result", "text"]
+    assert agents.record().attempt == 2
 
 
 @pytest.mark.parametrize("background", [False, True])
 def test_a_long_answer_refused_by_the_quota_is_truncated_with_a_note(
-    store: Store, tmp_path: Path, background: bool
+    agents_of: AgentsOf, store: Store, background: bool
 ) -> None:
     spawn = call("spawn", program_name="reader", query="Read it.", background=background)
     first = [spawn, call("wait", target="solo.1")] if background else [spawn]
     script = {"SOLO": [*first, say("Done.")], "READER": [say(LONG)]}
 
-    with running(store, script, tmp_path) as agents:
-        agents.launch(
-            tools=("spawn", "wait", "read_fd"),
-            others=[READER],
-            file_descriptor=SMALL,
-            tree_limits=TreeLimits(tree_bytes=100),
-        )
-        agents.run_all("solo")
+    agents = agents_of(script)
+    agents.launch(
+        tools=("spawn", "wait", "read_fd"),
+        others=[READER],
+        file_descriptor=SMALL,
+        tree_limits=TreeLimits(tree_bytes=100),
+    )
+    agents.run_all("solo")
 
-        child = agents.record("solo.1")
-        assert (child.state, child.exit_code) == ("exited", 0)
-        shown = agents.results()[-1].content
-        assert f"{LONG[:100]}\n[cut here, as all 250 characters could not be stored: the limit" in shown
-        assert agents.answer() == "Done."
-        if background:
-            with pytest.raises(StreamBroken, match="quota_exceeded"):
-                "".join(store.process("solo").follow("fd:1"))
+    child = agents.record("solo.1")
+    assert (child.state, child.exit_code) == ("exited", 0)
+    shown = agents.results()[-1].content
+    assert f"{LONG[:100]}\n[cut here, as all 250 characters could not be stored: the limit" in shown
+    assert agents.answer() == "Done."
+    if background:
+        with pytest.raises(StreamBroken, match="quota_exceeded"):
+            "".join(store.process("solo").follow("fd:1"))
 
 
 # calls that are not JSON
@@ -121,15 +103,15 @@ def test_a_call_with_invalid_json_gets_an_error_result_and_is_not_run(play: Play
     assert agents.answer() == "Done."
 
 
-def test_a_later_attempt_does_not_run_a_call_with_invalid_json_either(store: Store, tmp_path: Path) -> None:
+def test_a_later_attempt_does_not_run_a_call_with_invalid_json_either(agents_of: AgentsOf) -> None:
     both = turn(call("spawn", program_name="reader", query="Go."), garbled("echo", "{"))
     script = {"SOLO": [both] * READABLE_TRIES + [say("Done.")], "READER": [say("Read.")]}
 
-    with running(store, script, tmp_path) as agents:
-        agents.launch(tools=("spawn",), others=[READER], python=(tool("echo"),))
-        agents.run_all("solo")
+    agents = agents_of(script)
+    agents.launch(tools=("spawn",), others=[READER], python=(tool("echo"),))
+    agents.run_all("solo")
 
-        assert (ran, agents.answer()) == ([], "Done.")
+    assert (ran, agents.answer()) == ([], "Done.")
 
 
 # answers in parts
@@ -150,7 +132,7 @@ def test_the_answer_of_an_agent_is_complete_after_a_paused_turn(play: Play, stor
     assert [(d.fd, solo.read(d.fd).text) for d in solo.list()] == [("ref:a", "A"), ("ref:b", "B and more")]
 
 
-def test_the_streamed_text_of_a_paused_answer_equals_the_answer(store: Store, tmp_path: Path) -> None:
+def test_the_streamed_text_of_a_paused_answer_equals_the_answer(agents_of: AgentsOf) -> None:
     speaker = Program(name="speaker", model="any", system="You are SPEAKER.")
     spawn = call("spawn", program_name="speaker", query="Speak.", background=True)
     script = {
@@ -158,12 +140,12 @@ def test_the_streamed_text_of_a_paused_answer_equals_the_answer(store: Store, tm
         "SPEAKER": [turn(say("One."), stop_reason="pause_turn"), say(" Two.")],
     }
 
-    with running(store, script, tmp_path) as agents:
-        root = agents.launch(tools=("spawn", "wait", "read_fd"), others=[speaker])
-        agents.run_all("solo")
+    agents = agents_of(script)
+    root = agents.launch(tools=("spawn", "wait", "read_fd"), others=[speaker])
+    agents.run_all("solo")
 
-        assert "".join(root.follow("fd:1")) == "One. Two."
-        assert "\nOne. Two.\n" in agents.results()[-1].content
+    assert "".join(root.follow("fd:1")) == "One. Two."
+    assert "\nOne. Two.\n" in agents.results()[-1].content
 
 
 # ids of calls
@@ -183,7 +165,7 @@ def test_a_provider_that_reuses_call_ids_in_each_turn_gets_each_result(play: Pla
     assert shown[1].startswith('<fd_result fd="fd:1"')
 
 
-def test_a_fork_gets_its_task_although_call_ids_repeat(store: Store, tmp_path: Path) -> None:
+def test_a_fork_gets_its_task_although_call_ids_repeat(agents_of: AgentsOf) -> None:
     def script(request: Request) -> Any:
         last = request.tool_results()[-1].text if request.tool_results() else ""
         if "You are copy" in last:
@@ -195,9 +177,9 @@ def test_a_fork_gets_its_task_although_call_ids_repeat(store: Store, tmp_path: P
             ][request.turn_number]
         return say(last)
 
-    with running(store, script, tmp_path) as agents:
-        agents.launch(tools=("fork",), python=(tool("echo"),))
-        agents.run_all("solo")
+    agents = agents_of(script)
+    agents.launch(tools=("fork",), python=(tool("echo"),))
+    agents.run_all("solo")
 
-        assert [agents.answer(f"solo.{number}") for number in (1, 2)] == ["One.", "Two."]
-        assert "\nOne.\n" in agents.answer()
+    assert [agents.answer(f"solo.{number}") for number in (1, 2)] == ["One.", "Two."]
+    assert "\nOne.\n" in agents.answer()

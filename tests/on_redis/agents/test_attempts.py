@@ -6,7 +6,6 @@ import itertools
 import re
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,57 +33,57 @@ from fdstore.store.views import worker_registry
 from fdstore.testing import Request, Turn, call, fail, say, turn
 from fdstore.wire._sync.runner import Runner
 from fdstore.wire.operation import Operation
-from tests.on_redis.running_agents import ran, running, tool
+from tests.on_redis.running_agents import AgentsOf, ran, tool
 from tests.servers import values_of
 from tests.waiting import PATIENCE_S, wait_until
 
 Execute = Callable[..., Any]
 
 
-def test_a_process_is_claimed_once(store: Store, tmp_path: Path) -> None:
-    with running(store, [say("Done.")], tmp_path) as agents:
-        agents.launch()
-        keys = process_keys("fdstore", "solo")
+def test_a_process_is_claimed_once(agents_of: AgentsOf, store: Store) -> None:
+    agents = agents_of([say("Done.")])
+    agents.launch()
+    keys = process_keys("fdstore", "solo")
 
-        first = store.run(leases.claim(keys, "a"))
-        second = store.run(leases.claim(keys, "b"))
+    first = store.run(leases.claim(keys, "a"))
+    second = store.run(leases.claim(keys, "b"))
 
-        assert first is not None
-        assert (first.attempt, second) == (1, None)
-
-
-def test_an_agent_worker_leaves_pipelines_to_pipeline_workers(store: Store, tmp_path: Path) -> None:
-    with running(store, [], tmp_path) as agents:
-        proc = store.process("solo")
-        started = store.run(pipelines.start(proc.handle, "{}", title="true"))
-
-        assert agents.attempt(started.process) == "pipeline"
-
-        assert (agents.record(started.process).state, agents.record(started.process).attempt) == ("ready", 0)
+    assert first is not None
+    assert (first.attempt, second) == (1, None)
 
 
-def test_a_worker_without_a_model_leaves_agents_to_others(store: Store, tmp_path: Path) -> None:
+def test_an_agent_worker_leaves_pipelines_to_pipeline_workers(agents_of: AgentsOf, store: Store) -> None:
+    agents = agents_of([])
+    proc = store.process("solo")
+    started = store.run(pipelines.start(proc.handle, "{}", title="true"))
+
+    assert agents.attempt(started.process) == "pipeline"
+
+    assert (agents.record(started.process).state, agents.record(started.process).attempt) == ("ready", 0)
+
+
+def test_a_worker_without_a_model_leaves_agents_to_others(agents_of: AgentsOf, store: Store) -> None:
     def no_commands(*_: Any) -> ProcessEnd:
         raise AssertionError("an agent is no pipeline")
 
-    with running(store, [], tmp_path) as agents:
-        agents.launch()
+    agents = agents_of([])
+    agents.launch()
 
-        endings = [
-            run_process(
-                store,
-                "solo",
-                worker="here",
-                model=None,
-                wake=agents.woken.append,
-                permissions=Permissions(),
-                pipeline=pipeline,
-            )
-            for pipeline in (no_commands, None)
-        ]
+    endings = [
+        run_process(
+            store,
+            "solo",
+            worker="here",
+            model=None,
+            wake=agents.woken.append,
+            permissions=Permissions(),
+            pipeline=pipeline,
+        )
+        for pipeline in (no_commands, None)
+    ]
 
-        assert endings == ["agent", "agent"]
-        assert (agents.record().state, agents.record().attempt, agents.woken) == ("ready", 0, [])
+    assert endings == ["agent", "agent"]
+    assert (agents.record().state, agents.record().attempt, agents.woken) == ("ready", 0, [])
 
 
 def test_a_worker_registers_whether_it_runs_agents(store: Store) -> None:
@@ -98,16 +97,16 @@ def test_a_worker_registers_whether_it_runs_agents(store: Store) -> None:
 
 
 def test_the_end_of_a_process_is_one_log_line_with_program_duration_turns_and_reason(
-    store: Store, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    agents_of: AgentsOf, store: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", "fdstore.agent")
-    with running(store, [say("Done."), fail(401)], tmp_path) as agents:
-        agents.launch()
-        agents.attempt("solo")
-        other = launch_root(
-            store, Bundle(root="solo", programs={"solo": Program(name="solo", model="any")}), "Go."
-        )
-        agents.attempt(other.id)
+    agents = agents_of([say("Done."), fail(401)])
+    agents.launch()
+    agents.attempt("solo")
+    other = launch_root(
+        store, Bundle(root="solo", programs={"solo": Program(name="solo", model="any")}), "Go."
+    )
+    agents.attempt(other.id)
 
     well, badly = caplog.messages
     assert re.fullmatch(r"solo exited: program solo, exit code 0, \d+\.\d s, 1 turn", well)
@@ -116,7 +115,7 @@ def test_the_end_of_a_process_is_one_log_line_with_program_duration_turns_and_re
     )
 
 
-def test_a_claim_whose_reply_was_lost_can_be_repeated(store: Store, tmp_path: Path) -> None:
+def test_a_claim_whose_reply_was_lost_can_be_repeated(agents_of: AgentsOf, store: Store) -> None:
     def repeat_request(operation: Operation[Any]) -> Operation[Any]:
         request = next(operation)
         yield request
@@ -127,72 +126,72 @@ def test_a_claim_whose_reply_was_lost_can_be_repeated(store: Store, tmp_path: Pa
             return done.value
         raise AssertionError("a claim is one round trip")
 
-    with running(store, [], tmp_path) as agents:
-        agents.launch()
+    agents = agents_of([])
+    agents.launch()
 
-        claimed = store.run(repeat_request(leases.claim(process_keys("fdstore", "solo"), "a")))
+    claimed = store.run(repeat_request(leases.claim(process_keys("fdstore", "solo"), "a")))
 
-        assert claimed.attempt == 1
-        assert agents.record().attempt == 1
+    assert claimed.attempt == 1
+    assert agents.record().attempt == 1
 
 
 def test_a_lease_is_renewed_until_another_attempt_replaces_it(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    agents_of: AgentsOf, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(leases, "RENEW_EVERY_S", 0.01)
-    with running(store, [], tmp_path) as agents:
-        root = agents.launch()
-        keys = process_keys("fdstore", "solo")
-        claimed = store.run(leases.claim(keys, "a"))
-        assert claimed is not None
-        first = agents.record().lease_until
-        assert first is not None
+    agents = agents_of([])
+    root = agents.launch()
+    keys = process_keys("fdstore", "solo")
+    claimed = store.run(leases.claim(keys, "a"))
+    assert claimed is not None
+    first = agents.record().lease_until
+    assert first is not None
 
-        handle = ProcessHandle(keys, root.handle.limits, claimed.attempt)
-        lease = Lease(store, handle, threading.Event(), agents.woken.append)
-        with lease.kept():
-            wait_until(lambda: (agents.record().lease_until or 0) > first)
-            assert not lease.lost.is_set()
+    handle = ProcessHandle(keys, root.handle.limits, claimed.attempt)
+    lease = Lease(store, handle, threading.Event(), agents.woken.append)
+    with lease.kept():
+        wait_until(lambda: (agents.record().lease_until or 0) > first)
+        assert not lease.lost.is_set()
 
-            def lost() -> bool:
-                agents.lose("solo")  # which a renewal may undo
-                return lease.lost.wait(0.05)
+        def lost() -> bool:
+            agents.lose("solo")  # which a renewal may undo
+            return lease.lost.wait(0.05)
 
-            wait_until(lost)
+        wait_until(lost)
 
 
-def test_a_stopping_worker_returns_its_agent_to_the_queue(store: Store, tmp_path: Path) -> None:
+def test_a_stopping_worker_returns_its_agent_to_the_queue(agents_of: AgentsOf) -> None:
     stopping = threading.Event()
 
     def script(request: Request) -> Turn:
         stopping.set()
         return call("echo", words="a", id="toolu_a") if request.turn_number == 0 else say("Done.")
 
-    with running(store, script, tmp_path) as agents:
-        agents.launch(python=(tool("echo"),))
+    agents = agents_of(script)
+    agents.launch(python=(tool("echo"),))
 
-        assert agents.attempt("solo", stopping=stopping) == "given back"
-        record = agents.record()
-        assert (record.state, record.losses, record.worker) == ("ready", 0, None)
-        assert agents.woken == ["solo"]
-        assert agents.attempt("solo") == "ended"
-        assert agents.answer() == "Done."
+    assert agents.attempt("solo", stopping=stopping) == "given back"
+    record = agents.record()
+    assert (record.state, record.losses, record.worker) == ("ready", 0, None)
+    assert agents.woken == ["solo"]
+    assert agents.attempt("solo") == "ended"
+    assert agents.answer() == "Done."
 
 
-def test_a_stopping_worker_does_not_wait_for_the_retry_pause(store: Store, tmp_path: Path) -> None:
+def test_a_stopping_worker_does_not_wait_for_the_retry_pause(agents_of: AgentsOf) -> None:
     stopping = threading.Event()
 
     def script(request: Request) -> Any:
         stopping.set()
         return fail(429, retry_after=250)
 
-    with running(store, script, tmp_path) as agents:
-        agents.launch()
+    agents = agents_of(script)
+    agents.launch()
 
-        assert agents.attempt("solo", stopping=stopping) == "given back"
+    assert agents.attempt("solo", stopping=stopping) == "given back"
 
 
-def test_a_replaced_attempt_writes_nothing(store: Store, tmp_path: Path, execute: Execute) -> None:
+def test_a_replaced_attempt_writes_nothing(agents_of: AgentsOf, execute: Execute) -> None:
     answer_count = itertools.count()
     let_go = threading.Event()
 
@@ -204,23 +203,23 @@ def test_a_replaced_attempt_writes_nothing(store: Store, tmp_path: Path, execute
         let_go.wait(PATIENCE_S)
         return turn(say('<ref id="old">From the grave.</ref>'), call("echo", words="too late"))
 
-    with running(store, script, tmp_path) as agents:
-        agents.launch(tools=("read_fd",), python=(tool("echo"),))
-        ended: list[AttemptOutcome] = []
-        old = threading.Thread(target=lambda: ended.append(agents.attempt("solo")))
-        old.start()
-        agents.model.wait_for(2, PATIENCE_S)
-        agents.lose("solo")
-        assert agents.attempt("solo") == "ended"
-        before = values_of(execute, execute("KEYS", "*"))
+    agents = agents_of(script)
+    agents.launch(tools=("read_fd",), python=(tool("echo"),))
+    ended: list[AttemptOutcome] = []
+    old = threading.Thread(target=lambda: ended.append(agents.attempt("solo")))
+    old.start()
+    agents.model.wait_for(2, PATIENCE_S)
+    agents.lose("solo")
+    assert agents.attempt("solo") == "ended"
+    before = values_of(execute, execute("KEYS", "*"))
 
-        let_go.set()
-        old.join(PATIENCE_S)
+    let_go.set()
+    old.join(PATIENCE_S)
 
-        assert ended == ["lost"]
-        assert values_of(execute, execute("KEYS", "*")) == before
-        assert (ran, agents.record().attempt, agents.record().losses) == (["first"], 2, 1)
-        assert agents.answer() == '<ref id="new">Alive.</ref>'
+    assert ended == ["lost"]
+    assert values_of(execute, execute("KEYS", "*")) == before
+    assert (ran, agents.record().attempt, agents.record().losses) == (["first"], 2, 1)
+    assert agents.answer() == '<ref id="new">Alive.</ref>'
 
 
 class FailingStore(Store):
@@ -257,31 +256,31 @@ store_trouble = pytest.mark.parametrize(
 
 @store_trouble
 def test_a_store_error_neither_ends_the_agent_nor_counts_as_a_loss(
-    store: Store, tmp_path: Path, redis_url: str, error: FDStoreError
+    agents_of: AgentsOf, redis_url: str, error: FDStoreError
 ) -> None:
-    with running(store, [call("echo", words="a"), say("Done.")], tmp_path) as agents:
-        agents.launch(python=(tool("echo"),))
+    agents = agents_of([call("echo", words="a"), say("Done.")])
+    agents.launch(python=(tool("echo"),))
 
-        with FailingStore(redis_url, 5, error) as failing:
-            assert agents.attempt("solo", failing) == "given back"
-        assert (agents.record().state, agents.record().losses) == ("ready", 0)
-        assert agents.woken == []  # the sweep requeues it later
+    with FailingStore(redis_url, 5, error) as failing:
+        assert agents.attempt("solo", failing) == "given back"
+    assert (agents.record().state, agents.record().losses) == ("ready", 0)
+    assert agents.woken == []  # the sweep requeues it later
 
-        agents.run_all("solo")
-        assert (agents.answer(), ran) == ("Done.", ["a"])
+    agents.run_all("solo")
+    assert (agents.answer(), ran) == ("Done.", ["a"])
 
 
 @store_trouble
 def test_a_store_error_is_raised_to_a_caller_that_runs_the_root_itself(
-    store: Store, tmp_path: Path, redis_url: str, error: FDStoreError
+    agents_of: AgentsOf, redis_url: str, error: FDStoreError
 ) -> None:
-    with running(store, [call("echo", words="a"), say("Done.")], tmp_path) as agents:
-        agents.launch(python=(tool("echo"),))
+    agents = agents_of([call("echo", words="a"), say("Done.")])
+    agents.launch(python=(tool("echo"),))
 
-        with FailingStore(redis_url, 5, error) as failing, pytest.raises(type(error)):
-            agents.attempt("solo", failing, wait_here=True)
-        assert agents.record().state == "running"
+    with FailingStore(redis_url, 5, error) as failing, pytest.raises(type(error)):
+        agents.attempt("solo", failing, wait_here=True)
+    assert agents.record().state == "running"
 
-        agents.lose("solo")
-        agents.run_all("solo")
-        assert (agents.answer(), ran) == ("Done.", ["a"])
+    agents.lose("solo")
+    agents.run_all("solo")
+    assert (agents.answer(), ran) == ("Done.", ["a"])

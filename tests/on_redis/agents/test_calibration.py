@@ -13,8 +13,7 @@ from fdstore.results.config import FDConfig
 from fdstore.testing import Request, Turn, Usage, call, say, turn
 from fdstore.text.tokens import estimate_tokens
 from fdstore.tools.clearing import estimated_tokens
-from tests.on_redis.agents.test_crashes import Crashed, CrashingStore
-from tests.on_redis.running_agents import READER, lines, running, tool
+from tests.on_redis.running_agents import READER, AgentsOf, lines, tool
 
 ESTIMATE = estimate_tokens(lines(100))
 TOKENS = FDConfig(max_direct_output_tokens=ESTIMATE)
@@ -26,7 +25,7 @@ TOKENS = FDConfig(max_direct_output_tokens=ESTIMATE)
 )
 @pytest.mark.parametrize("crashes", [(), (5,), (7,)], ids=str)
 def test_a_threshold_in_tokens_follows_what_the_provider_counts(
-    store: Store, tmp_path: Path, times: float, is_stored: bool, crashes: tuple[int, ...]
+    agents_of: AgentsOf, store: Store, times: float, is_stored: bool, crashes: tuple[int, ...]
 ) -> None:
     def script(request: Request) -> Turn:
         contents = [msgspec.json.encode(request.raw["tools"]).decode(), request.system]
@@ -34,34 +33,31 @@ def test_a_threshold_in_tokens_follows_what_the_provider_counts(
         usage = Usage(input_tokens=round(sent * times))
         return turn(say("Done.") if request.turn_number else call("lines", count=100), usage=usage)
 
-    with running(store, script, tmp_path) as agents:
-        agents.launch(tools=("read_fd",), python=(tool("lines"),), file_descriptor=TOKENS)
-        for requests in crashes:
-            with pytest.raises(Crashed):
-                agents.attempt("solo", CrashingStore(store.url, requests))
-            agents.lose("solo")
-        agents.attempt("solo")
+    agents = agents_of(script)
+    agents.launch(tools=("read_fd",), python=(tool("lines"),), file_descriptor=TOKENS)
+    agents.crash(*crashes)
+    agents.attempt("solo")
 
-        [result] = agents.results()
-        assert str(result.content).startswith("<fd_result ") == is_stored
+    [result] = agents.results()
+    assert str(result.content).startswith("<fd_result ") == is_stored
 
 
 @pytest.mark.parametrize(("stored", "count"), [(False, 100), (True, 210)])
 def test_a_calibration_is_bounded_so_that_a_strange_usage_hides_nothing(
-    store: Store, tmp_path: Path, stored: bool, count: int
+    agents_of: AgentsOf, stored: bool, count: int
 ) -> None:
     """Of a provider that counts nearly nothing: at most twice the threshold stays inline."""
     script = [turn(call("lines", count=count), usage=Usage(input_tokens=1)), say("Done.")]
-    with running(store, script, tmp_path) as agents:
-        agents.launch(tools=("read_fd",), python=(tool("lines"),), file_descriptor=TOKENS)
-        agents.attempt("solo")
+    agents = agents_of(script)
+    agents.launch(tools=("read_fd",), python=(tool("lines"),), file_descriptor=TOKENS)
+    agents.attempt("solo")
 
-        assert str(agents.results()[0].content).startswith("<fd_result ") == stored
+    assert str(agents.results()[0].content).startswith("<fd_result ") == stored
 
 
 @pytest.mark.parametrize(("tokens", "is_stored"), [(60, True), (200, False)])
 def test_answers_of_children_and_preloads_are_judged_by_the_same_threshold(
-    store: Store, tmp_path: Path, tokens: int, is_stored: bool
+    agents_of: AgentsOf, tmp_path: Path, tokens: int, is_stored: bool
 ) -> None:
     text = "many words in an answer of a child\n" * 10
     (tmp_path / "notes.txt").write_text(text)
@@ -73,11 +69,11 @@ def test_answers_of_children_and_preloads_are_judged_by_the_same_threshold(
             return say(text)
         return call("spawn", program_name="reader", query="go")
 
-    with running(store, script, tmp_path) as agents:
-        agents.launch(others=(program,), tools=("read_fd", "spawn"), file_descriptor=config)
-        agents.run_all("solo")
-        [result] = agents.results()
-        prompt = next(each.system for each in agents.model.requests if "READER" in each.system)
+    agents = agents_of(script)
+    agents.launch(others=(program,), tools=("read_fd", "spawn"), file_descriptor=config)
+    agents.run_all("solo")
+    [result] = agents.results()
+    prompt = next(each.system for each in agents.model.requests if "READER" in each.system)
 
     assert ("<fd_result " in str(result.content)) == is_stored
     assert ("<fd_result " in prompt.partition(PRELOADED)[2]) == is_stored

@@ -4,71 +4,26 @@ from __future__ import annotations
 
 import itertools
 import re
-import threading
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fdstore.agent.conversation import Cleared, Note, Offered, Result, decode_entry
 from fdstore.client import Store
-from fdstore.errors import FDStoreError
 from fdstore.lifecycle import ENDED
 from fdstore.records import TreeLimits
 from fdstore.results.config import FDConfig
 from fdstore.testing import Request, Turn, Usage, call, say, turn
 from fdstore.tools.clearing import ClearingConfig
-from fdstore.wire._sync.runner import Runner
-from fdstore.wire.operation import Operation
-from tests.on_redis.running_agents import READER, SMALL, Agents, ran, running, tool
+from tests.on_redis.running_agents import READER, SMALL, Agents, AgentsOf, Crashed, CrashingStore, ran, tool
 from tests.thorough import thorough
 
 Execute = Callable[..., Any]
 
 ESTIMATE = re.compile(rb"(?<=tokens=\\\")~[0-9]+|(?<=\"tokens\":)[0-9]+")
 """An estimate of tokens in a journal: of a text that an earlier attempt stored, it is made from the ends."""
-
-
-class Crashed(BaseException):
-    """The crash of the worker process; no code under test may catch it."""
-
-
-class CrashingStore(Store):
-    """A store whose client crashes before its n-th request; calls of the user's functions count as requests.
-
-    All values of n together produce every state that a crash can leave. Requests of the thread that renews
-    the lease are not counted.
-    """
-
-    def __init__(self, url: str, requests: int) -> None:
-        super().__init__(Runner(url), "fdstore", url)
-        self.left = requests
-        self._thread = threading.get_ident()
-
-    def run(self, operation: Operation[Any]) -> Any:
-        if threading.get_ident() != self._thread:
-            return super().run(operation)
-        return super().run(self._counted(operation))
-
-    def _counted(self, operation: Operation[Any]) -> Operation[Any]:
-        try:
-            request = next(operation)
-            while True:
-                if self.left == 0:
-                    raise Crashed
-                self.left -= 1
-                try:
-                    reply = yield request
-                except FDStoreError as error:
-                    request = operation.throw(error)
-                else:
-                    request = operation.send(reply)
-        except StopIteration as done:
-            return done.value
-        finally:
-            operation.close()
 
 
 SPAWN = call(
@@ -227,42 +182,42 @@ def check_every_crash(
 
 @pytest.mark.parametrize("first", [0, *thorough("the requests between", 1, 2)])
 def test_an_agent_that_crashes_at_any_request_ends_with_the_same_state(
-    store: Store, tmp_path: Path, execute: Execute, redis_url: str, first: int
+    agents_of: AgentsOf, execute: Execute, redis_url: str, first: int
 ) -> None:
-    with running(store, long_script, tmp_path) as agents:
-        launch_long_script(agents)
-        agents.run_all("solo")
-        expected = final_state(agents)
-        assert expected["states"] == [("solo", "exited", 0, None), ("solo.1", "exited", 0, None)]
+    agents = agents_of(long_script)
+    launch_long_script(agents)
+    agents.run_all("solo")
+    expected = final_state(agents)
+    assert expected["states"] == [("solo", "exited", 0, None), ("solo.1", "exited", 0, None)]
 
-        last = check_every_crash(agents, launch_long_script, CALL_OF, expected, execute, redis_url, first)
-        assert last > 60
+    last = check_every_crash(agents, launch_long_script, CALL_OF, expected, execute, redis_url, first)
+    assert last > 60
 
 
 @pytest.mark.thorough("more kinds of records in the same crashes")
 @pytest.mark.parametrize("first", [0, 1, 2])
 def test_every_kind_of_record_is_written_once_wherever_the_agent_crashes(
-    store: Store, tmp_path: Path, execute: Execute, redis_url: str, first: int
+    agents_of: AgentsOf, execute: Execute, redis_url: str, first: int
 ) -> None:
-    with running(store, script_of_records, tmp_path) as agents:
-        launch_script_of_records(agents)
-        agents.run_all("solo")
-        expected = final_state(agents)
-        [entries] = expected["journals"]
-        kinds = Counter(type(entry) for entry in entries)
-        whole = {each.call for each in entries if isinstance(each, Result) and "\nline 900\n" in each.content}
-        assert expected["states"] == [("solo", "exited", 0, None)]
-        assert (kinds[Offered], kinds[Cleared], kinds[Note]) == (1, 4, 2)
-        assert {"toolu_whole", "toolu_whole_too"} <= whole
-        assert "toolu_late" not in whole
+    agents = agents_of(script_of_records)
+    launch_script_of_records(agents)
+    agents.run_all("solo")
+    expected = final_state(agents)
+    [entries] = expected["journals"]
+    kinds = Counter(type(entry) for entry in entries)
+    whole = {each.call for each in entries if isinstance(each, Result) and "\nline 900\n" in each.content}
+    assert expected["states"] == [("solo", "exited", 0, None)]
+    assert (kinds[Offered], kinds[Cleared], kinds[Note]) == (1, 4, 2)
+    assert {"toolu_whole", "toolu_whole_too"} <= whole
+    assert "toolu_late" not in whole
 
-        calls = CALLS_OF_RECORDS
-        last = check_every_crash(agents, launch_script_of_records, calls, expected, execute, redis_url, first)
-        assert last > 40
+    calls = CALLS_OF_RECORDS
+    last = check_every_crash(agents, launch_script_of_records, calls, expected, execute, redis_url, first)
+    assert last > 40
 
 
 def test_a_passage_comes_from_the_answer_in_the_journal(
-    store: Store, tmp_path: Path, execute: Execute, redis_url: str
+    agents_of: AgentsOf, store: Store, execute: Execute, redis_url: str
 ) -> None:
     """A repeated model call returns another answer; only the journaled answer counts."""
     answer_count = itertools.count()
@@ -270,18 +225,18 @@ def test_a_passage_comes_from_the_answer_in_the_journal(
     def script(_: Request) -> Turn:
         return say(f'<ref id="plan">plan {next(answer_count)}</ref>')
 
-    with running(store, script, tmp_path) as agents:
-        for requests in itertools.count():
-            execute("FLUSHALL")
-            agents.launch(tools=("read_fd",))
-            with CrashingStore(redis_url, requests) as crashing:
-                crashed = run_until_crash(agents, crashing)
-            if crashed and agents.record().state not in ENDED:
-                agents.lose("solo")
-                agents.run_all("solo")
+    agents = agents_of(script)
+    for requests in itertools.count():
+        execute("FLUSHALL")
+        agents.launch(tools=("read_fd",))
+        with CrashingStore(redis_url, requests) as crashing:
+            crashed = run_until_crash(agents, crashing)
+        if crashed and agents.record().state not in ENDED:
+            agents.lose("solo")
+            agents.run_all("solo")
 
-            plan = store.process("solo").read("ref:plan").text
-            assert agents.answer() == f'<ref id="plan">{plan}</ref>'
-            assert [d.fd for d in store.process("solo").list()] == ["ref:plan"]
-            if not crashed:
-                break
+        plan = store.process("solo").read("ref:plan").text
+        assert agents.answer() == f'<ref id="plan">{plan}</ref>'
+        assert [d.fd for d in store.process("solo").list()] == ["ref:plan"]
+        if not crashed:
+            break

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -16,7 +15,7 @@ from fdstore.runtime.run_process import AttemptOutcome
 from fdstore.store.processes import processes
 from fdstore.testing import call, fail, held, say, slow, turn
 from tests.on_redis.conftest import Execute
-from tests.on_redis.running_agents import READER, running
+from tests.on_redis.running_agents import READER, AgentsOf
 from tests.waiting import PATIENCE_S, wait_until
 
 NEVER = 600.0
@@ -49,26 +48,26 @@ Kill = Callable[[Store, str], None]
 )
 @pytest.mark.parametrize("wait_here", [True, False], ids=["run", "worker"])
 def test_an_attempt_ends_when_its_agent_is_killed(
-    store: Store, tmp_path: Path, kill: Kill, reply: object, wait_here: bool
+    agents_of: AgentsOf, store: Store, kill: Kill, reply: object, wait_here: bool
 ) -> None:
-    with running(store, [reply], tmp_path) as agents:
-        agents.launch()
-        endings: list[AttemptOutcome] = []
-        attempt = threading.Thread(
-            target=lambda: endings.append(agents.attempt("solo", wait_here=wait_here)), daemon=True
-        )
-        attempt.start()
-        agents.model.wait_for(1)
+    agents = agents_of([reply])
+    agents.launch()
+    endings: list[AttemptOutcome] = []
+    attempt = threading.Thread(
+        target=lambda: endings.append(agents.attempt("solo", wait_here=wait_here)), daemon=True
+    )
+    attempt.start()
+    agents.model.wait_for(1)
 
-        kill(store, "solo")
-        attempt.join(PATIENCE_S)
+    kill(store, "solo")
+    attempt.join(PATIENCE_S)
 
-        assert endings == ["lost"]
-        assert (agents.record().state, agents.record().reason) == ("cancelled", "killed")
+    assert endings == ["lost"]
+    assert (agents.record().state, agents.record().reason) == ("cancelled", "killed")
 
 
 def test_a_killed_background_child_ends_in_the_middle_of_its_streamed_answer(
-    store: Store, tmp_path: Path
+    agents_of: AgentsOf, store: Store
 ) -> None:
     speaker = Program(name="speaker", model="any", system="You are SPEAKER.")
     spawn = call("spawn", program_name="speaker", query="Speak.", background=True)
@@ -78,22 +77,22 @@ def test_a_killed_background_child_ends_in_the_middle_of_its_streamed_answer(
         "SPEAKER": [held(say("Half a sentence."), 4, never)],
     }
 
-    with running(store, script, tmp_path) as agents:
-        agents.launch(tools=("spawn", "wait", "read_fd"), others=[speaker])
-        agents.attempt("solo")
-        endings: list[AttemptOutcome] = []
-        attempt = threading.Thread(target=lambda: endings.append(agents.attempt("solo.1")), daemon=True)
-        attempt.start()
-        agents.model.wait_for(3)
+    agents = agents_of(script)
+    agents.launch(tools=("spawn", "wait", "read_fd"), others=[speaker])
+    agents.attempt("solo")
+    endings: list[AttemptOutcome] = []
+    attempt = threading.Thread(target=lambda: endings.append(agents.attempt("solo.1")), daemon=True)
+    attempt.start()
+    agents.model.wait_for(3)
 
-        kill_blocking(store, "solo.1")
-        attempt.join(PATIENCE_S)
+    kill_blocking(store, "solo.1")
+    attempt.join(PATIENCE_S)
 
-        assert endings == ["lost"]
+    assert endings == ["lost"]
 
 
 def test_an_agent_killed_while_it_waits_for_a_stream_does_not_wait_on(
-    store: Store, execute: Execute, tmp_path: Path
+    agents_of: AgentsOf, store: Store, execute: Execute
 ) -> None:
     draft = call("write_fd", data="A line.\n", eof=False)
     spawn = call(
@@ -101,15 +100,15 @@ def test_an_agent_killed_while_it_waits_for_a_stream_does_not_wait_on(
     )
     read = call("read_fd", fd="fd:1", start=2, wait_seconds=60)
     script = {"SOLO": [draft, spawn, call("wait", target="solo.1")], "READER": [read]}
-    with running(store, script, tmp_path) as agents:
-        agents.launch(tools=("write_fd", "spawn", "wait", "read_fd"), others=[READER])
-        agents.attempt("solo")
-        endings: list[AttemptOutcome] = []
-        attempt = threading.Thread(target=lambda: endings.append(agents.attempt("solo.1")), daemon=True)
-        attempt.start()
-        wait_until(lambda: b"blocked_clients:1" in execute("INFO", "clients"), what="the wait for the stream")
+    agents = agents_of(script)
+    agents.launch(tools=("write_fd", "spawn", "wait", "read_fd"), others=[READER])
+    agents.attempt("solo")
+    endings: list[AttemptOutcome] = []
+    attempt = threading.Thread(target=lambda: endings.append(agents.attempt("solo.1")), daemon=True)
+    attempt.start()
+    wait_until(lambda: b"blocked_clients:1" in execute("INFO", "clients"), what="the wait for the stream")
 
-        kill_blocking(store, "solo.1")
-        attempt.join(PATIENCE_S / 2)
+    kill_blocking(store, "solo.1")
+    attempt.join(PATIENCE_S / 2)
 
-        assert endings == ["lost"]
+    assert endings == ["lost"]

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator
-from contextlib import ExitStack
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,9 +12,9 @@ import pytest
 from fdstore.bench.fresh_trees import drop_with_numbers
 from fdstore.client import Store
 from fdstore.testing import Request, call, say, turn
-from tests.on_redis.agents.test_crashes import Crashed, CrashingStore
-from tests.on_redis.running_agents import SMALL, Agents, running, tool
+from tests.on_redis.running_agents import SMALL, Play, tool
 
+RequestsOf = Callable[..., tuple[Request, ...]]
 READERS = ("read_fd", "search_fd")
 FUNCTIONS = (tool("lines"), tool("echo"))
 WORK = [
@@ -27,35 +25,23 @@ WORK = [
 ]
 
 
-class Play:
-    """Runs agents of a script; each has crashed after so many requests to Redis."""
+@pytest.fixture
+def requests_of(play: Play, store: Store) -> RequestsOf:
+    """`requests_of(script, *crashes, **program)`: the requests of an agent that was run to its end."""
 
-    def __init__(self, store: Store, folder: Path, stack: ExitStack) -> None:
-        self._store, self._folder, self._stack = store, folder, stack
-
-    def __call__(self, script: list[Any], *crashes: int, **fields: Any) -> tuple[Request, ...]:
-        def answer(request: Request) -> Any:
-            return script[request.turn_number]
-
-        agents: Agents = self._stack.enter_context(running(self._store, answer, self._folder))
-        root = agents.launch(**{"tools": READERS, "python": FUNCTIONS, "file_descriptor": SMALL, **fields})
-        for requests in crashes:
-            with pytest.raises(Crashed):
-                agents.attempt(root.id, CrashingStore(self._store.url, requests))
-            agents.lose(root.id)
-        assert agents.attempt(root.id) == "ended"
-        drop_with_numbers(self._store, root.id)
+    def played(script: list[Any], *crashes: int, **fields: Any) -> tuple[Request, ...]:
+        options = {"tools": READERS, "python": FUNCTIONS, "file_descriptor": SMALL, **fields}
+        agents = play(lambda request: script[request.turn_number], crashes=crashes, **options)
+        drop_with_numbers(store, "solo")
         return agents.model.requests
 
-
-@pytest.fixture
-def play(store: Store, tmp_path: Path) -> Iterator[Play]:
-    with ExitStack() as stack:
-        yield Play(store, tmp_path, stack)
+    return played
 
 
-def test_the_tools_come_with_the_first_descriptor_and_a_note_that_explains_them(play: Play) -> None:
-    requests = play(WORK)
+def test_the_tools_come_with_the_first_descriptor_and_a_note_that_explains_them(
+    requests_of: RequestsOf,
+) -> None:
+    requests = requests_of(WORK)
 
     offered = [set(READERS) <= set(request.tools) for request in requests]
     assert offered == [False, False, True, True]
@@ -66,18 +52,18 @@ def test_the_tools_come_with_the_first_descriptor_and_a_note_that_explains_them(
     assert last[-1]["text"].startswith("# Large texts\n")
 
 
-def test_the_messages_of_a_request_begin_with_those_of_the_one_before(play: Play) -> None:
-    requests = play(WORK)
+def test_the_messages_of_a_request_begin_with_those_of_the_one_before(requests_of: RequestsOf) -> None:
+    requests = requests_of(WORK)
 
     for before, request in itertools.pairwise(requests):
         assert request.messages[: len(before.messages)] == before.messages
 
 
 @pytest.mark.parametrize("crash", [6, 8, 10, 12, 14, 17])
-def test_a_resumed_agent_is_offered_the_same(play: Play, crash: int) -> None:
-    sent = [json.dumps(request.raw) for request in play(WORK)]
+def test_a_resumed_agent_is_offered_the_same(requests_of: RequestsOf, crash: int) -> None:
+    sent = [json.dumps(request.raw) for request in requests_of(WORK)]
 
-    again = [json.dumps(request.raw) for request in play(WORK, crash)]
+    again = [json.dumps(request.raw) for request in requests_of(WORK, crash)]
 
     assert list(dict.fromkeys(again)) == sent  # an answer that was not stored is asked for twice
 
@@ -93,9 +79,9 @@ def test_a_resumed_agent_is_offered_the_same(play: Play, crash: int) -> None:
     ids=["can make one", "no functions", "has one", "long prompt"],
 )
 def test_nothing_is_held_back_from_an_agent_that_has_a_use_for_the_tools(
-    play: Play, fields: dict[str, Any]
+    requests_of: RequestsOf, fields: dict[str, Any]
 ) -> None:
-    [request] = play([say("Done.")], **fields)
+    [request] = requests_of([say("Done.")], **fields)
 
     assert set(READERS) <= set(request.tools)
     assert "# Large texts\n" in request.system

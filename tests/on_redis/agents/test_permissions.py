@@ -24,7 +24,7 @@ from fdstore.store.views import worker_registry
 from fdstore.testing import call, say, turn
 from fdstore.tools.process_task import PipeTask, encode_task
 from tests.elements import only
-from tests.on_redis.running_agents import READER, SMALL, running, tool
+from tests.on_redis.running_agents import READER, SMALL, AgentsOf, running, tool
 from tests.on_redis.web.inspected import get
 from tests.waiting import stretched
 
@@ -35,47 +35,47 @@ SPAWN = {"program_name": "reader", "query": "Read."}
 
 
 def test_an_agent_with_disallowed_functions_is_left_to_other_workers_and_ps_says_why(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    agents_of: AgentsOf, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "hostile_tool.py").write_text("raise SystemExit('executed')\n")
     monkeypatch.syspath_prepend(str(tmp_path))
 
-    with running(store, {"SOLO": [say("Done.")]}, tmp_path) as agents:
-        agents.launch(python=(tool("echo"), "hostile_tool:run"))
-        few = Permissions(all_allowed=False, python=(tool("*"),))
+    agents = agents_of({"SOLO": [say("Done.")]})
+    agents.launch(python=(tool("echo"), "hostile_tool:run"))
+    few = Permissions(all_allowed=False, python=(tool("*"),))
 
-        assert agents.attempt("solo", permissions=few) == "not allowed"
+    assert agents.attempt("solo", permissions=few) == "not allowed"
 
-        assert (agents.record().state, agents.record().attempt) == ("ready", 0)
-        register(store, "few:1", few)
-        assert (
-            "no live worker accepts it; few:1 says: the Python function 'hostile_tool:run' is not allowed on "
-            "this worker; its operator allows it with --allow-python 'hostile_tool:run'"
-        ) in shown_by_ps(store)
-        register(store, "all:2", Permissions())
-        assert "no live worker" not in shown_by_ps(store)
-        assert "hostile_tool" not in sys.modules
-        assert agents.model.requests == ()
+    assert (agents.record().state, agents.record().attempt) == ("ready", 0)
+    register(store, "few:1", few)
+    assert (
+        "no live worker accepts it; few:1 says: the Python function 'hostile_tool:run' is not allowed on "
+        "this worker; its operator allows it with --allow-python 'hostile_tool:run'"
+    ) in shown_by_ps(store)
+    register(store, "all:2", Permissions())
+    assert "no live worker" not in shown_by_ps(store)
+    assert "hostile_tool" not in sys.modules
+    assert agents.model.requests == ()
 
 
 def test_an_agent_whose_function_proves_to_be_of_another_package_is_left_to_other_workers(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    agents_of: AgentsOf, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Regression test: only its import shows that, and then the agent failed for ever."""
     (tmp_path / "kind_tool.py").write_text("from shutil import which\n")
     monkeypatch.syspath_prepend(str(tmp_path))
 
-    with running(store, {"SOLO": [say("Done.")]}, tmp_path) as agents:
-        agents.launch(python=("kind_tool:which",))
+    agents = agents_of({"SOLO": [say("Done.")]})
+    agents.launch(python=("kind_tool:which",))
 
-        few = Permissions(all_allowed=False, python=("kind_tool:*",))
-        assert agents.attempt("solo", permissions=few) == "given back"
+    few = Permissions(all_allowed=False, python=("kind_tool:*",))
+    assert agents.attempt("solo", permissions=few) == "given back"
 
-        assert (agents.record().state, agents.record().losses) == ("ready", 0)
-        shown = shown_by_ps(store)
-        assert "'kind_tool:which', which 'shutil' defines, is not allowed on this worker" in shown
-        assert agents.attempt("solo", permissions=Permissions()) == "ended"
-        assert (agents.record().state, agents.record().trouble) == ("exited", None)
+    assert (agents.record().state, agents.record().losses) == ("ready", 0)
+    shown = shown_by_ps(store)
+    assert "'kind_tool:which', which 'shutil' defines, is not allowed on this worker" in shown
+    assert agents.attempt("solo", permissions=Permissions()) == "ended"
+    assert (agents.record().state, agents.record().trouble) == ("exited", None)
 
 
 def register(store: Store, worker: str, permissions: Permissions, no_agents: str = "") -> None:
@@ -88,114 +88,116 @@ def shown_by_ps(store: Store) -> str:
     return CliRunner().invoke(cli, ["--url", store.url, "ps"]).output
 
 
-def test_ps_top_and_the_inspector_say_that_no_live_worker_runs_agents(store: Store, tmp_path: Path) -> None:
-    with running(store, [], tmp_path) as agents:
-        agents.launch()
-        register(store, "keyless:1", Permissions(), no_agents="there is no key")
-        why = "no live worker accepts it; keyless:1 says: there is no key"
+def test_ps_top_and_the_inspector_say_that_no_live_worker_runs_agents(
+    agents_of: AgentsOf, store: Store
+) -> None:
+    agents = agents_of([])
+    agents.launch()
+    register(store, "keyless:1", Permissions(), no_agents="there is no key")
+    why = "no live worker accepts it; keyless:1 says: there is no key"
 
-        assert why in shown_by_ps(store)
-        top = CliRunner().invoke(cli, ["--url", store.url, "top", "--once", "--json"]).output
-        assert [each["trouble"] for each in json.loads(top)["processes"]] == [why]
-        assert store.run(why_unclaimed(store.prefix, "solo")) == f"solo waits: {why}"
-        for page in get(store.url, "/tree/solo", "/process/solo"):
-            assert why in page.text
+    assert why in shown_by_ps(store)
+    top = CliRunner().invoke(cli, ["--url", store.url, "top", "--once", "--json"]).output
+    assert [each["trouble"] for each in json.loads(top)["processes"]] == [why]
+    assert store.run(why_unclaimed(store.prefix, "solo")) == f"solo waits: {why}"
+    for page in get(store.url, "/tree/solo", "/process/solo"):
+        assert why in page.text
 
 
 def test_a_pipeline_that_is_not_allowed_is_left_to_a_worker_that_may_run_it(
-    store: Store, tmp_path: Path
+    agents_of: AgentsOf, store: Store
 ) -> None:
     def refused(*_: object) -> ProcessEnd:
         return ProcessEnd("failed", None, "permission_error")
 
-    with running(store, [], tmp_path) as agents:
-        proc, task = store.process("solo"), PipeTask(commands=[["sort"]], page_size=4096)
-        made = store.run(pipelines.start(proc.handle, encode_task(task), title="sort")).process
-        register(store, "all:2", Permissions(all_allowed=False, commands=("so*",)))
+    agents = agents_of([])
+    proc, task = store.process("solo"), PipeTask(commands=[["sort"]], page_size=4096)
+    made = store.run(pipelines.start(proc.handle, encode_task(task), title="sort")).process
+    register(store, "all:2", Permissions(all_allowed=False, commands=("so*",)))
 
-        assert agents.attempt(made, permissions=NOTHING, pipeline=refused) == "not allowed"
-        store.run(worker_registry.unregister_worker("fdstore", "all:2"))
-        assert agents.attempt(made, permissions=NOTHING, pipeline=refused) == "ended"
+    assert agents.attempt(made, permissions=NOTHING, pipeline=refused) == "not allowed"
+    store.run(worker_registry.unregister_worker("fdstore", "all:2"))
+    assert agents.attempt(made, permissions=NOTHING, pipeline=refused) == "ended"
 
-        assert agents.record(made).reason == "permission_error"
+    assert agents.record(made).reason == "permission_error"
 
 
 def test_resume_without_permission_says_what_is_missing_and_leaves_the_agent_as_it_is(
-    store: Store, tmp_path: Path
+    agents_of: AgentsOf, store: Store
 ) -> None:
     script = [call("echo", words="hi"), say("Done.")]
-    with running(store, {"SOLO": script}, tmp_path) as agents:
-        agents.launch(python=(tool("echo"),))
-        resume = ["--url", store.url, "resume", "-q", "solo"]
+    agents = agents_of({"SOLO": script})
+    agents.launch(python=(tool("echo"),))
+    resume = ["--url", store.url, "resume", "-q", "solo"]
 
-        refused = CliRunner().invoke(cli, resume, env=agents.model.environ)
-        between = agents.record()
-        done = CliRunner().invoke(cli, [*resume, "--allow-python", tool("echo")], env=agents.model.environ)
+    refused = CliRunner().invoke(cli, resume, env=agents.model.environ)
+    between = agents.record()
+    done = CliRunner().invoke(cli, [*resume, "--allow-python", tool("echo")], env=agents.model.environ)
 
-        assert (refused.exit_code, between.state, between.attempt) == (1, "ready", 0)
-        assert f"its operator allows it with --allow-python '{tool('echo')}'" in refused.output
-        assert (done.exit_code, agents.answer()) == (0, "Done."), done.output
+    assert (refused.exit_code, between.state, between.attempt) == (1, "ready", 0)
+    assert f"its operator allows it with --allow-python '{tool('echo')}'" in refused.output
+    assert (done.exit_code, agents.answer()) == (0, "Done."), done.output
 
 
 @pytest.mark.parametrize("name", ["echo", "sdk_echo"])
-def test_allowed_functions_run(store: Store, tmp_path: Path, name: str) -> None:
-    with running(store, {"SOLO": [call(name, words="hi"), say("Done.")]}, tmp_path) as agents:
-        agents.launch(python=(tool(name),))
-        agents.attempt("solo", permissions=Permissions(all_allowed=False, python=(tool("*"),)))
+def test_allowed_functions_run(agents_of: AgentsOf, name: str) -> None:
+    agents = agents_of({"SOLO": [call(name, words="hi"), say("Done.")]})
+    agents.launch(python=(tool(name),))
+    agents.attempt("solo", permissions=Permissions(all_allowed=False, python=(tool("*"),)))
 
-        assert agents.results()[0].content == "you said hi"
-        assert agents.answer() == "Done."
+    assert agents.results()[0].content == "you said hi"
+    assert agents.answer() == "Done."
 
 
 def test_without_a_configured_directory_models_are_offered_no_file_access(
-    store: Store, tmp_path: Path
+    agents_of: AgentsOf, tmp_path: Path
 ) -> None:
     write = call("fd_to_file", fd="fd:1", file_path="workers.py")
     spawn = call("spawn", **SPAWN, additional_preload_files=["secret.txt"])
     (tmp_path / "secret.txt").write_text("secret")
 
-    with running(store, {"SOLO": [turn(write, spawn), say("Done.")]}, tmp_path) as agents:
-        agents.launch(
-            "word " * 40, tools=("read_fd", "fd_to_file", "spawn"), file_descriptor=SMALL, others=[READER]
-        )
-        agents.attempt("solo", permissions=Permissions())
+    agents = agents_of({"SOLO": [turn(write, spawn), say("Done.")]})
+    agents.launch(
+        "word " * 40, tools=("read_fd", "fd_to_file", "spawn"), file_descriptor=SMALL, others=[READER]
+    )
+    agents.attempt("solo", permissions=Permissions())
 
-        offered = {each["name"]: each["input_schema"] for each in agents.model.requests[0].raw["tools"]}
-        assert offered.keys() == {"read_fd", "spawn"}
-        assert "additional_preload_files" not in offered["spawn"]["properties"]
-        assert "fd_to_file" not in agents.model.requests[0].system
-        refused = [only(result.content) for result in agents.results()]
-        assert [each.name for each in refused] == ["fd_error", "fd_error"]
-        assert "no directory is named to read files from" in refused[1].message
+    offered = {each["name"]: each["input_schema"] for each in agents.model.requests[0].raw["tools"]}
+    assert offered.keys() == {"read_fd", "spawn"}
+    assert "additional_preload_files" not in offered["spawn"]["properties"]
+    assert "fd_to_file" not in agents.model.requests[0].system
+    refused = [only(result.content) for result in agents.results()]
+    assert [each.name for each in refused] == ["fd_error", "fd_error"]
+    assert "no directory is named to read files from" in refused[1].message
     assert [path.name for path in tmp_path.iterdir()] == ["secret.txt"]
 
 
-def test_a_worker_reads_preloaded_files_only_if_allowed(store: Store, tmp_path: Path) -> None:
+def test_a_worker_reads_preloaded_files_only_if_allowed(agents_of: AgentsOf, store: Store) -> None:
     reader = Program(name="reader", model="any", system="You are READER.", preload=("/proc/self/environ",))
-    with running(store, {"SOLO": [call("spawn", **SPAWN), say("Done.")]}, tmp_path) as agents:
-        agents.launch(tools=("spawn",), others=[reader])
-        agents.attempt("solo", permissions=NOTHING)
+    agents = agents_of({"SOLO": [call("spawn", **SPAWN), say("Done.")]})
+    agents.launch(tools=("spawn",), others=[reader])
+    agents.attempt("solo", permissions=NOTHING)
 
-        [refused] = [only(result.content) for result in agents.results()]
-        assert refused["type"] == "permission_error"
-        assert "with --preload-root '/proc/self'" in refused.message
-        assert len(store.tree("solo").members) == 1
+    [refused] = [only(result.content) for result in agents.results()]
+    assert refused["type"] == "permission_error"
+    assert "with --preload-root '/proc/self'" in refused.message
+    assert len(store.tree("solo").members) == 1
 
 
 def test_a_program_with_an_export_root_outside_that_of_the_worker_is_left_to_others(
-    store: Store, tmp_path: Path
+    agents_of: AgentsOf, store: Store, tmp_path: Path
 ) -> None:
-    with running(store, {"SOLO": [say("Done.")]}, tmp_path) as agents:
-        agents.launch(tools=("fd_to_file",), export_root="../outside")
-        confined = Permissions(all_allowed=False, export_root=str(tmp_path))
+    agents = agents_of({"SOLO": [say("Done.")]})
+    agents.launch(tools=("fd_to_file",), export_root="../outside")
+    confined = Permissions(all_allowed=False, export_root=str(tmp_path))
 
-        assert agents.attempt("solo", permissions=confined) == "not allowed"
+    assert agents.attempt("solo", permissions=confined) == "not allowed"
 
-        assert (agents.record().state, agents.record().attempt) == ("ready", 0)
-        register(store, "confined:1", confined)
-        shown = shown_by_ps(store)
-        assert "no live worker accepts it; confined:1 says: the path '../outside' cannot be used" in shown
-        assert str(tmp_path) not in shown
+    assert (agents.record().state, agents.record().attempt) == ("ready", 0)
+    register(store, "confined:1", confined)
+    shown = shown_by_ps(store)
+    assert "no live worker accepts it; confined:1 says: the path '../outside' cannot be used" in shown
+    assert str(tmp_path) not in shown
 
 
 @pytest.mark.timeout(stretched(20))

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,12 +12,10 @@ import pytest
 from fdstore.bench.fresh_trees import drop_with_numbers
 from fdstore.client import Store
 from fdstore.store.processes.process_records import record
-from fdstore.testing import Request, Script, Usage, call, say, turn
+from fdstore.testing import Request, Usage, call, say, turn
 from fdstore.tools.clearing import ClearingConfig
-from tests.on_redis.agents.test_crashes import Crashed, CrashingStore
-from tests.on_redis.running_agents import SMALL, Agents, running, tool
+from tests.on_redis.running_agents import SMALL, Play, tool
 
-Play = Callable[..., Agents]
 WORK = [
     turn(say("First."), call("lines", count=200, id="a"), call("echo", words="a", id="b")),
     turn(call("read_fd", fd="fd:1", start=3, id="c"), call("breaks", words="b", id="d")),
@@ -29,39 +25,25 @@ WORK = [
 
 
 @pytest.fixture
-def play(store: Store, tmp_path: Path) -> Iterator[Play]:
-    """`play(script, crashes)`: an agent that was run to its end; its worker crashed after so many requests to
-    Redis, one attempt for each number."""
-    with ExitStack() as stack:
-
-        def played(script: Script, crashes: tuple[int, ...] = (), **fields: Any) -> Agents:
-            agents = stack.enter_context(running(store, script, tmp_path))
-            functions = tuple(map(tool, ("lines", "echo", "breaks")))
-            root = agents.launch(
-                tools=("read_fd", "list_fds", "close_fd"), python=functions, file_descriptor=SMALL, **fields
-            )
-            for requests in crashes:
-                with pytest.raises(Crashed):
-                    agents.attempt(root.id, CrashingStore(store.url, requests))
-                agents.lose(root.id)
-            assert agents.attempt(root.id) == "ended"
-            return agents
-
-        yield played
+def cached(play: Play) -> Play:
+    """`play` with tools that make short, long, stored and failing results."""
+    functions = tuple(map(tool, ("lines", "echo", "breaks")))
+    tools = ("read_fd", "list_fds", "close_fd")
+    return partial(play, tools=tools, python=functions, file_descriptor=SMALL)
 
 
 @pytest.mark.parametrize(
     ("prompt_cache", "sent"),
     [(True, {"type": "ephemeral"}), ("1h", {"type": "ephemeral", "ttl": "1h"}), (False, None)],
 )
-def test_the_provider_is_asked_to_cache_requests(play: Play, prompt_cache: Any, sent: Any) -> None:
-    agents = play(WORK, prompt_cache=prompt_cache)
+def test_the_provider_is_asked_to_cache_requests(cached: Play, prompt_cache: Any, sent: Any) -> None:
+    agents = cached(WORK, prompt_cache=prompt_cache)
 
     assert [request.raw.get("cache_control") for request in agents.model.requests] == [sent] * 4
 
 
-def test_each_request_begins_with_the_one_before_byte_by_byte(play: Play) -> None:
-    _, *requests = play(WORK).model.requests
+def test_each_request_begins_with_the_one_before_byte_by_byte(cached: Play) -> None:
+    _, *requests = cached(WORK).model.requests
 
     for before, request in itertools.pairwise(requests):
         whole, start = (json.dumps(each.raw["messages"]) for each in (request, before))
@@ -70,8 +52,8 @@ def test_each_request_begins_with_the_one_before_byte_by_byte(play: Play) -> Non
             assert json.dumps(request.raw[name]) == json.dumps(before.raw[name])
 
 
-def test_the_tools_that_come_with_the_first_descriptor_are_all_that_changes(play: Play) -> None:
-    first, second, *_ = play(WORK).model.requests
+def test_the_tools_that_come_with_the_first_descriptor_are_all_that_changes(cached: Play) -> None:
+    first, second, *_ = cached(WORK).model.requests
 
     kept = [tool for tool in second.raw["tools"] if tool["name"] in first.tools]
     assert json.dumps(kept) == json.dumps(first.raw["tools"])
@@ -79,14 +61,14 @@ def test_the_tools_that_come_with_the_first_descriptor_are_all_that_changes(play
     assert json.dumps(second.raw["messages"][:1]) == json.dumps(first.raw["messages"])
 
 
-def test_a_resumed_agent_sends_the_same_bytes(play: Play, store: Store) -> None:
-    sent = [json.dumps(request.raw) for request in play(WORK).model.requests]
+def test_a_resumed_agent_sends_the_same_bytes(cached: Play, store: Store) -> None:
+    sent = [json.dumps(request.raw) for request in cached(WORK).model.requests]
     drop_with_numbers(store, "solo")
 
     def script(request: Request) -> Any:
         return WORK[request.turn_number]
 
-    again = [json.dumps(request.raw) for request in play(script, (7, 9)).model.requests]
+    again = [json.dumps(request.raw) for request in cached(script, crashes=(7, 9)).model.requests]
 
     assert len(again) >= len(sent)
     assert list(dict.fromkeys(again)) == sent  # an answer that was not stored is asked for twice
@@ -109,11 +91,11 @@ CLEARING = ClearingConfig(clear_at_tokens=1000, keep_turns=1)
 
 # the last 7 requests to Redis of such a run: it clears among them
 @pytest.mark.parametrize("crashes", [(), *((requests,) for requests in range(11, 18))], ids=str)
-def test_old_results_are_cleared_once_and_stay_so(play: Play, crashes: tuple[int, ...]) -> None:
+def test_old_results_are_cleared_once_and_stay_so(cached: Play, crashes: tuple[int, ...]) -> None:
     def script(request: Request) -> Any:
         return READING[request.turn_number]
 
-    agents = play(script, crashes, clearing=CLEARING)
+    agents = cached(script, crashes=crashes, clearing=CLEARING)
 
     requests = {request.turn_number: request for request in agents.model.requests}
     before, after = ([result.text for result in requests[number].tool_results()] for number in (2, 3))
@@ -126,7 +108,7 @@ def test_old_results_are_cleared_once_and_stay_so(play: Play, crashes: tuple[int
     assert len({json.dumps(request.raw) for request in agents.model.requests}) == 4
 
 
-def test_a_closed_text_is_not_cleared(play: Play) -> None:
+def test_a_closed_text_is_not_cleared(cached: Play) -> None:
     script = [
         turn(call("lines", count=200), usage=SHORT),
         turn(call("read_fd", fd="fd:1", read_all=True), usage=SHORT),
@@ -134,16 +116,16 @@ def test_a_closed_text_is_not_cleared(play: Play) -> None:
         say("Done."),
     ]
 
-    requests = play(script, clearing=CLEARING).model.requests
+    requests = cached(script, clearing=CLEARING).model.requests
 
     assert requests[3].messages[: len(requests[2].messages)] == requests[2].messages
 
 
-def test_the_tokens_of_an_agent_are_in_its_record(play: Play, store: Store) -> None:
+def test_the_tokens_of_an_agent_are_in_its_record(cached: Play, store: Store) -> None:
     first = Usage(input_tokens=5, output_tokens=7, cache_creation_input_tokens=900)
     second = Usage(input_tokens=6, output_tokens=8, cache_read_input_tokens=900)
 
-    play([turn(call("echo", words="a"), usage=first), turn(say("Done."), usage=second)])
+    cached([turn(call("echo", words="a"), usage=first), turn(say("Done."), usage=second)])
 
     found = store.run(record("fdstore", "solo"))
     assert (found.input_tokens, found.output_tokens, found.tokens) == (905 + 906, 15, 905 + 906 + 15)

@@ -48,7 +48,7 @@ def toolbox(store: Store, proc: Process, tmp_path: Path) -> MakeToolbox:
         journal.append(proc.handle, 0, [encode_task(BORN), '{"kind":"start","system":"","content":""}'])
     )
 
-    def make(tools: list[str], config: FDConfig = ON, *, linked: bool = True, birth: Task = BORN) -> Toolbox:
+    def make(tools: list[str], config: FDConfig = ON, *, linked: bool = True, task: Task = BORN) -> Toolbox:
         expert = Program(name="expert", model="any")
         program = Program(
             name="root",
@@ -64,7 +64,7 @@ def toolbox(store: Store, proc: Process, tmp_path: Path) -> MakeToolbox:
             store.prefix,
             bundle,
             program,
-            birth,
+            task,
             wake=lambda process: None,
             permissions=Permissions(export_root=str(tmp_path)),
         )
@@ -182,8 +182,8 @@ def test_forks_are_offered_the_tools_of_their_parents_and_refused_two(toolbox: M
     free = msgspec.structs.replace(born, may_spawn=True)
     enabled = ["read_fd", "spawn", "fork"]
 
-    for birth, refused in ((born, {"spawn", "fork"}), (free, set())):
-        made = toolbox(enabled, birth=birth)
+    for task, refused in ((born, {"spawn", "fork"}), (free, set())):
+        made = toolbox(enabled, task=task)
         assert [each["name"] for each in made.definitions] == enabled
         assert made.context.refused == refused
 

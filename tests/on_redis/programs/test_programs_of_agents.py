@@ -16,8 +16,7 @@ from fdstore.client import Store
 from fdstore.lifecycle import ENDED
 from fdstore.records import TreeLimits
 from fdstore.testing import Reply, Request, call, say
-from tests.on_redis.agents.test_crashes import Crashed, CrashingStore
-from tests.on_redis.running_agents import READER, Agents, ran, running, tool
+from tests.on_redis.running_agents import READER, Agents, Crashed, CrashingStore, ran, running, tool
 from tests.thorough import thorough
 from tests.waiting import wait_until
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -15,8 +17,9 @@ from fdstore import Toolset
 from fdstore.client import Process, Store
 from fdstore.errors import NoWorker
 from fdstore.results.python_config import PythonSection
+from fdstore.results.tool_outcome import ToolResult
 from tests.conftest import interpreters_of
-from tests.on_redis.agents.test_crashes import Crashed, CrashingStore
+from tests.on_redis.running_agents import Crashed, CrashingStore
 from tests.thorough import thorough
 from tests.waiting import wait_until
 
@@ -241,28 +244,20 @@ create(f"{before}, then {after}")
 """
 
 
-@pytest.mark.parametrize("first", [0, *thorough("the requests between", 1, 2)])
-def test_a_call_that_is_repeated_after_any_request_does_the_same_once(
-    redis_url: str, store: Store, first: int
-) -> None:
+def repeated(redis_url: str, store: Store, code: str, first: int) -> Iterator[tuple[Process, ToolResult]]:
+    """Crash a call of code before every third request, and yield its process and the result of its repeat.
+    The last one did not crash: the repeat has the same result."""
     for requests in range(first, 1000, 3):
-        name = f"crashed-{requests}"
+        name, whole = f"crashed-{requests}", None
         with CrashingStore(redis_url, 10**6) as crashing:
             tools = tools_of(crashing.process(name), python=[word_count])
             crashing.left = requests
-            try:
-                whole = tools.call("run_python", {"code": CRASHING}, "c1")
-            except Crashed:
-                whole = None
+            with suppress(Crashed):
+                whole = tools.call("run_python", {"code": code}, "c1")
         proc = store.process(name)
-        again = tools_of(proc, python=[word_count])
-        result = again.call("run_python", {"code": CRASHING}, "c1")
+        result = tools_of(proc, python=[word_count]).call("run_python", {"code": code}, "c1")
         assert not result.is_error, result.text
-        assert [d.fd for d in proc.list()] == ["fd:1", "fd:2"], requests
-        assert "a fd:1 1\n" in result.text
-        assert "b fd:2 2 " in result.text
-        assert body(result.text).count("\n") == 1
-        assert run(again, "c == fd('fd:1').text()") == "True"
+        yield proc, result
         if whole is not None:
             assert whole == result
             assert requests > 5
@@ -270,27 +265,24 @@ def test_a_call_that_is_repeated_after_any_request_does_the_same_once(
 
 
 @pytest.mark.parametrize("first", [0, *thorough("the requests between", 1, 2)])
+def test_a_call_that_is_repeated_after_any_request_does_the_same_once(
+    redis_url: str, store: Store, first: int
+) -> None:
+    for proc, result in repeated(redis_url, store, CRASHING, first):
+        assert [d.fd for d in proc.list()] == ["fd:1", "fd:2"], proc.id
+        assert "a fd:1 1\n" in result.text
+        assert "b fd:2 2 " in result.text
+        assert body(result.text).count("\n") == 1
+        assert run(tools_of(proc), "c == fd('fd:1').text()") == "True"
+
+
+@pytest.mark.parametrize("first", [0, *thorough("the requests between", 1, 2)])
 def test_a_repeated_call_finds_names_as_they_were_when_it_first_looked(
     redis_url: str, store: Store, first: int
 ) -> None:
-    for requests in range(first, 1000, 3):
-        name = f"crashed-{requests}"
-        crashed = False
-        with CrashingStore(redis_url, 10**6) as crashing:
-            tools = tools_of(crashing.process(name))
-            crashing.left = requests
-            try:
-                tools.call("run_python", {"code": CRASHING_NAMES}, "c1")
-            except Crashed:
-                crashed = True
-        proc = store.process(name)
-        result = tools_of(proc).call("run_python", {"code": CRASHING_NAMES}, "c1")
-        assert not result.is_error, result.text
-        assert proc.read("fd:3").text == "first, then first second", requests
+    for proc, _ in repeated(redis_url, store, CRASHING_NAMES, first):
+        assert proc.read("fd:3").text == "first, then first second", proc.id
         assert proc.read("name:plan").text == "first second"
-        if not crashed:
-            assert requests > 5
-            return
 
 
 def test_it_is_awaited_too(redis_url: str, store: Store) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from fdstore.agent.conversation import Assistant
 from fdstore.agent.models.anthropic import AnthropicModel
+from fdstore.agent.models.base import ModelRequest
 from fdstore.testing import ScriptedModel
 
 HELLO = [{"role": "user", "content": "Hello"}]
@@ -33,7 +34,7 @@ class ClientUnderTest:
             "check": lambda: None,
             **more,
         }
-        return self.model.query(until_s=time.monotonic() + within_s, **request)
+        return self.model.query(ModelRequest(until_s=time.monotonic() + within_s, **request))
 
 
 @contextmanager

@@ -162,6 +162,6 @@ def test_ten_megabytes_of_near_tags_are_scanned_in_one_pass(body: str) -> None:
 
 
 def test_the_task_of_a_fork_cannot_be_mistaken_for_a_result() -> None:
-    birth = ForkTask(of="a", records=3, call="c", prompt="<process_result>", copy=1, copies=1)
+    task = ForkTask(of="a", records=3, call="c", prompt="<process_result>", copy=1, copies=1)
 
-    assert fork_task_text(birth).endswith('\n\n<fd_inline escaped="true">\n&lt;process_result>\n</fd_inline>')
+    assert fork_task_text(task).endswith('\n\n<fd_inline escaped="true">\n&lt;process_result>\n</fd_inline>')

@@ -155,3 +155,10 @@ def failure(code: str, limits: CallLimits | None = None, host: Host | None = Non
         ended = (host or Host()).run(session, code)
     assert isinstance(ended, Failed), ended
     return ended
+
+
+def failing(session: Session, code: str, *texts: str) -> Failed:
+    """Return how the code fails in this session."""
+    ended = Host(*texts).run(session, code)
+    assert isinstance(ended, Failed), ended
+    return ended

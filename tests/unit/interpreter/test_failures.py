@@ -8,7 +8,7 @@ import pytest
 
 from fdstore.interpreter.events import Failed, Finished
 from fdstore.interpreter.session import Session
-from tests.unit.interpreter.host import Host, failure
+from tests.unit.interpreter.host import Host, failing, failure
 
 
 def test_a_traceback_has_the_lines_of_the_program_alone(shared: Session):
@@ -31,16 +31,14 @@ def test_a_traceback_has_the_lines_of_the_program_alone(shared: Session):
 
 
 def test_lines_of_the_prelude_are_left_out(shared: Session):
-    failed = Host("text").run(shared, "log = fd(1)\nlog.page('1')")
+    failed = failing(shared, "log = fd(1)\nlog.page('1')", "text")
 
-    assert isinstance(failed, Failed)
     assert failed.text.splitlines()[1:-1] == ["  line 2, in <module>", "    log.page('1')"]
 
 
 def test_a_line_is_shown_as_it_was_written(shared: Session):
-    failed = shared.feed("x = 1\nimport asyncio\nawait asyncio.gather(1 / 0, return_exceptions=True)")
+    failed = failing(shared, "x = 1\nimport asyncio\nawait asyncio.gather(1 / 0, return_exceptions=True)")
 
-    assert isinstance(failed, Failed)
     assert "    await asyncio.gather(1 / 0, return_exceptions=True)\n" in failed.text
     assert "_fdstore" not in failed.text
 
@@ -48,18 +46,15 @@ def test_a_line_is_shown_as_it_was_written(shared: Session):
 def test_functions_of_earlier_calls_are_named(shared: Session):
     shared.feed("def divide(n):\n    return n / 0")
 
-    failed = shared.feed("divide(1)")
+    failed = failing(shared, "divide(1)")
 
-    assert isinstance(failed, Failed)
     assert "  line 1, in <module>\n    divide(1)\n  line 2 of an earlier call, in divide\n" in failed.text
 
 
 def test_long_tracebacks_and_messages_are_cut(shared: Session):
-    deep = shared.feed("def down(n): return down(n + 1)\ndown(0)")
-    long = shared.feed("raise ValueError('a' * 1_000_000 + 'end')")
+    deep = failing(shared, "def down(n): return down(n + 1)\ndown(0)")
+    long = failing(shared, "raise ValueError('a' * 1_000_000 + 'end')")
 
-    assert isinstance(deep, Failed)
-    assert isinstance(long, Failed)
     assert deep.text.endswith("RecursionError: maximum recursion depth exceeded")
     assert len(deep.text) < 2000
     assert len(long.text) < 5000
@@ -67,9 +62,8 @@ def test_long_tracebacks_and_messages_are_cut(shared: Session):
 
 
 def test_an_exception_of_the_host_is_the_codes_own(shared: Session):
-    failed = Host().run(shared, "fd(7)")
+    failed = failing(shared, "fd(7)")
 
-    assert isinstance(failed, Failed)
     assert failed.text.splitlines()[-1] == "ValueError: not_found: fd:7 does not exist"
 
 
@@ -137,9 +131,8 @@ def test_an_exception_of_the_host_is_the_codes_own(shared: Session):
     ],
 )
 def test_a_failure_says_what_to_do(shared: Session, code: str, says: list[str]):
-    failed = Host("text").run(shared, code)
+    failed = failing(shared, code, "text")
 
-    assert isinstance(failed, Failed)
     assert failed.keeps_session
     assert failed.limit == ""
     for words in says:
@@ -162,9 +155,8 @@ def test_a_program_may_end_itself(shared: Session, code: str):
     "code", ["exit(1)", "import sys\nsys.exit('no data')", "raise SystemExit('no data')"]
 )
 def test_a_program_that_ends_itself_with_an_error_fails(shared: Session, code: str):
-    failed = shared.feed(code)
+    failed = failing(shared, code)
 
-    assert isinstance(failed, Failed)
     assert failed.text.splitlines()[-1] in ("SystemExit: 1", "SystemExit: no data")
 
 

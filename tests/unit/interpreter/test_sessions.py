@@ -13,7 +13,7 @@ import pytest
 from fdstore.interpreter import prelude
 from fdstore.interpreter.events import LATER, CallLimits, Failed, Finished, HostCall, Raise, Waiting
 from fdstore.interpreter.session import Session
-from tests.unit.interpreter.host import EPOCH_S, Host, value
+from tests.unit.interpreter.host import EPOCH_S, Host, failing, value
 from tests.waiting import PATIENCE_S
 
 ASK_THREE = """
@@ -44,9 +44,8 @@ def test_variables_functions_and_imports_stay_in_the_session(shared: Session):
 
 
 def test_what_was_assigned_before_an_exception_stays(shared: Session):
-    failed = shared.feed("before = 5\n1 / 0")
+    failed = failing(shared, "before = 5\n1 / 0")
 
-    assert isinstance(failed, Failed)
     assert failed.keeps_session
     assert shared.feed("before") == Finished("5")
 
@@ -145,9 +144,8 @@ def test_a_call_of_an_earlier_feed_that_is_awaited_late_fails_and_does_not_hang(
     shared.feed("future = _fdstore_ask('q', [])")
     shared.resume(LATER)
 
-    failed = shared.feed("await future")
+    failed = failing(shared, "await future")
 
-    assert isinstance(failed, Failed)
     assert "never comes" in failed.text
     assert shared.feed("1 + 1") == Finished("2")
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests import leftovers
 from tests.thorough import thorough
 from tests.unit.workers.engines import ENGINES, working
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -19,6 +22,14 @@ def world_readable_dir() -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as name:
         Path(name).chmod(0o755)
         yield Path(name)
+
+
+@pytest.fixture
+def nothing_left() -> Iterator[None]:
+    """No process, descriptor or thread outlives a run."""
+    with leftovers.nothing_left():
+        yield
+    wait_until(lambda: not any(t.name.startswith("feeder") for t in threading.enumerate()))
 
 
 def engines() -> list[Any]:

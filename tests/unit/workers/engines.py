@@ -88,6 +88,10 @@ def run_in(
     return CommandOutput(ended=ended, output=output.decode(), errors=errors.decode())
 
 
+def bash(script: str) -> tuple[str, str, str]:
+    return "bash", "-c", script
+
+
 def program(directory: Path, name: str, script: str) -> None:
     path = directory / name
     path.write_text(f"#!/bin/sh\n{script}\n")

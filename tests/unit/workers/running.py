@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from fdstore_workers.pipeline.poll_loop import PipelineResult, PipelineRun
@@ -45,3 +47,14 @@ def blocks(count: int) -> Iterator[bytes]:
 
 def shell(script: str) -> list[str]:
     return ["sh", "-c", script]
+
+
+def pids_of(*argv: str) -> set[int]:
+    """Return the processes with exactly this command line; that of one that has ended is empty."""
+    wanted = b"".join(word.encode() + b"\0" for word in argv)
+    found = set()
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            if path.read_bytes() == wanted:
+                found.add(int(path.parent.name))
+    return found

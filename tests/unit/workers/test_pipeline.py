@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import resource
 import signal
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,21 +14,13 @@ from fdstore.errors import InvalidArgument
 from fdstore.pipeline_limits import PipelineLimits
 from fdstore_workers.pipeline.pipes import BranchClosed
 from fdstore_workers.pipeline.process_tree import MARK
-from tests import leftovers
 from tests.unit.workers.running import BLOCK, Run, blocks, shell
-from tests.waiting import wait_until
+
+pytestmark = pytest.mark.usefixtures("nothing_left")
 
 
 def closed(_: bytes) -> None:
     raise BranchClosed
-
-
-@pytest.fixture(autouse=True)
-def nothing_left() -> Iterator[None]:
-    """No process, descriptor or thread outlives a run."""
-    with leftovers.nothing_left():
-        yield
-    wait_until(lambda: not any(t.name.startswith("feeder") for t in threading.enumerate()))
 
 
 # --- codes
@@ -239,15 +230,6 @@ def test_closing_a_tee_does_not_affect_the_output() -> None:
     ended = run.end()
 
     assert (ended.codes, ended.reason, len(run.output)) == ((0, 0), None, 20 * len(BLOCK))
-
-
-def test_closing_the_output_does_not_affect_the_tee() -> None:
-    run = Run("cat", "cat", tee=(1,), feed=blocks(20), output=closed)
-
-    ended = run.end()
-
-    assert ended.reason is None
-    assert len(run.tees[1]) == 20 * len(BLOCK)
 
 
 def test_closing_stderr_does_not_affect_its_stage() -> None:

@@ -11,25 +11,10 @@ import pytest
 
 from fdstore.pipeline_limits import PipelineLimits
 from fdstore_workers.pipeline.poll_loop import PipelineResult
-from tests import leftovers
-from tests.unit.workers.running import Run, blocks, shell
+from tests.unit.workers.running import Run, blocks, pids_of, shell
 from tests.waiting import PATIENCE_S, wait_until
 
-
-def is_alive(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return state != "Z"
-
-
-@pytest.fixture(autouse=True)
-def nothing_left() -> Iterator[None]:
-    """No process, descriptor or thread outlives a run."""
-    with leftovers.nothing_left():
-        yield
-    wait_until(lambda: not any(t.name.startswith("feeder") for t in threading.enumerate()))
+pytestmark = pytest.mark.usefixtures("nothing_left")
 
 
 # --- feeds
@@ -151,7 +136,7 @@ def test_children_of_a_stage_end_with_it(aside: str) -> None:
 
     assert ended.codes == (0,)
     assert run.output == b"main\n"
-    assert not [pid for pid in pids_running("sleep", "1000") if is_alive(pid)]
+    assert not pids_of("sleep", "1000")
 
 
 def test_children_of_a_stage_in_a_new_session_are_killed_too() -> None:
@@ -159,21 +144,7 @@ def test_children_of_a_stage_in_a_new_session_are_killed_too() -> None:
 
     killed_when(run, b"ready", 0.1)
 
-    assert not [pid for pid in pids_running("sleep", "1001") if is_alive(pid)]
-
-
-def pids_running(*argv: str) -> list[int]:
-    """Return the pids of processes with exactly this command line."""
-    wanted = b"".join(word.encode() + b"\0" for word in argv)
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                if (entry / "cmdline").read_bytes() == wanted:
-                    found.append(int(entry.name))
-            except OSError:
-                continue
-    return found
+    assert not pids_of("sleep", "1001")
 
 
 @pytest.mark.parametrize(

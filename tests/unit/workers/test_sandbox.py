@@ -21,7 +21,7 @@ from fdstore_workers.pipeline.process_tree import ProcessSnapshot
 from fdstore_workers.pipeline.sandlock_engine import Sandlock, find_sandlock
 from tests import leftovers
 from tests.children import Child
-from tests.unit.workers.engines import ALONE, ENGINES, TIGHT, CommandOutput, run_in, working
+from tests.unit.workers.engines import ALONE, ENGINES, TIGHT, CommandOutput, bash, run_in, working
 from tests.waiting import PATIENCE_S, wait_until
 
 Inside = Callable[..., CommandOutput]
@@ -45,10 +45,6 @@ def in_any_sandbox(request: pytest.FixtureRequest) -> Iterator[Inside]:
 def inside(request: pytest.FixtureRequest) -> Iterator[Inside]:
     """In each sandbox with namespaces, and so with its own root directory."""
     yield from open_sandbox_runner(request.param)
-
-
-def bash(script: str) -> tuple[str, str, str]:
-    return "bash", "-c", script
 
 
 # --- what it cannot do
@@ -270,7 +266,7 @@ def text_of(path: Path) -> str:
 WORKER = """
 import sys
 from fdstore_workers.pipeline.poll_loop import PipelineRun
-from tests.unit.workers.engines import working
+from tests.unit.workers.engines import bash, working
 sandbox = working()[sys.argv[1]]
 print("ready", flush=True)
 PipelineRun(

@@ -20,23 +20,15 @@ from fdstore_workers.pipeline.process_tree import ProcessSnapshot
 from fdstore_workers.pipeline.sandlock_engine import Sandlock
 from fdstore_workers.pipeline.unsandboxed import CommandsDisabled
 from tests.children import Child
-from tests.unit.workers.engines import ALONE, TIGHT, program, working
+from tests.unit.workers.engines import ALONE, TIGHT, program, run_in, working
+from tests.unit.workers.running import pids_of
 from tests.waiting import wait_until
 
 
 def search_in(sandbox: Bubblewrap | Sandlock) -> tuple[PipelineResult, str]:
     """Run a search without matches and return its end and its stderr."""
-    errors = bytearray()
-    ended = PipelineRun(
-        [["grep", "wanted"]],
-        output=lambda piece: None,
-        error=lambda number, piece: errors.extend(piece),
-        command=sandbox.wrap,
-        reports=sandbox.reports,
-        environment=sandbox.environment,
-        limits=PipelineLimits(wall_seconds=60.0),
-    ).run()
-    return ended, errors.decode()
+    run = run_in(sandbox, "grep", "wanted")
+    return run.ended, run.errors
 
 
 def test_a_sandbox_that_bubblewrap_cannot_make_is_not_a_search_that_found_nothing(
@@ -127,17 +119,17 @@ def test_a_command_in_the_background_ends_with_any_process_of_its_sandbox(engine
     while True:
         sandbox = Child(working()[engine].wrap(command), env=working()[engine].environment)
         try:
-            wait_until(lambda: len(sleeping(seconds)) == 2)
-            makers = processes_of(sandbox.pid) - sleeping(seconds)
+            wait_until(lambda: len(pids_of("sleep", seconds)) == 2)
+            makers = processes_of(sandbox.pid) - pids_of("sleep", seconds)
             if killed == len(makers):
                 break
 
             os.kill(sorted(makers)[killed], signal.SIGKILL)
 
-            wait_until(lambda: not sleeping(seconds))
+            wait_until(lambda: not pids_of("sleep", seconds))
             killed += 1
         finally:
-            for pid in {*processes_of(sandbox.pid), *sleeping(seconds)}:
+            for pid in {*processes_of(sandbox.pid), *pids_of("sleep", seconds)}:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             sandbox.wait()
@@ -147,13 +139,3 @@ def test_a_command_in_the_background_ends_with_any_process_of_its_sandbox(engine
 def processes_of(pid: int) -> set[int]:
     """Return a process and its descendants."""
     return {pid, *(process.pid for process in ProcessSnapshot().below(pid))}
-
-
-def sleeping(seconds: str) -> set[int]:
-    """Return the processes that sleep for just so long."""
-    found = set()
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        with suppress(OSError):
-            if path.read_bytes() == f"sleep\0{seconds}\0".encode():
-                found.add(int(path.parent.name))
-    return found

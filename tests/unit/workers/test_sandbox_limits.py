@@ -15,7 +15,7 @@ from fdstore_workers.pipeline.bubblewrap import Bubblewrap
 from fdstore_workers.pipeline.launch_settings import NOT_MADE
 from fdstore_workers.pipeline.sandlock_engine import Sandlock
 from tests import leftovers
-from tests.unit.workers.engines import TIGHT, run_in, working
+from tests.unit.workers.engines import TIGHT, bash, run_in, working
 from tests.unit.workers.probes import DIFFERENCES
 from tests.waiting import PATIENCE_S
 
@@ -23,10 +23,6 @@ from tests.waiting import PATIENCE_S
 @pytest.fixture
 def sandbox(engine: str) -> Bubblewrap | Sandlock:
     return working()[engine]
-
-
-def bash(script: str) -> tuple[str, str, str]:
-    return "bash", "-c", script
 
 
 def test_scratch_is_bounded_in_bytes_and_in_files(engine: str, sandbox: Bubblewrap | Sandlock) -> None:

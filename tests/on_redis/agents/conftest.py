@@ -1,0 +1,36 @@
+"""Agents of a scripted model, whose model ends with the test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fdstore.client import Store
+from fdstore.testing import Script
+from tests.on_redis.running_agents import Agents, AgentsOf, Play, running
+
+
+@pytest.fixture
+def agents_of(store: Store, tmp_path: Path) -> Iterator[AgentsOf]:
+    """`agents_of(script)`: agents whose model follows a script."""
+    with ExitStack() as stack:
+        yield lambda script: stack.enter_context(running(store, script, tmp_path))
+
+
+@pytest.fixture
+def play(agents_of: AgentsOf) -> Play:
+    """`play(script, query, crashes=(), **program)`: an agent that was run to its end with all below it; its
+    worker crashed before these requests to Redis, one attempt for each number."""
+
+    def played(script: Script, query: Any = "Go.", crashes: tuple[int, ...] = (), **fields: Any) -> Agents:
+        agents = agents_of(script)
+        agents.launch(query, **fields)
+        agents.crash(*crashes)
+        agents.run_all("solo")
+        return agents
+
+    return played
