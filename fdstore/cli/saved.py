@@ -18,10 +18,19 @@ if TYPE_CHECKING:
 By = Literal["tool", "session", "day", "process"]
 # trailing blanks tell columns of the same heading apart
 HEADS = {
-    "stored_chars": "STORED", "stored_tokens": "~TOKENS   ", "shown_chars": "SHOWN",
-    "shown_tokens": "~TOKENS  ", "kept": "KEPT", "kept_chars": "CHARS", "kept_tokens": "~TOKENS",
-    "read": "READ", "read_chars": "CHARS ", "read_tokens": "~TOKENS ",
-    "cleared": "CLEARED", "cleared_chars": "CHARS  ", "cleared_tokens": "~TOKENS    ",
+    "stored_chars": "STORED",
+    "stored_tokens": "~TOKENS   ",
+    "shown_chars": "SHOWN",
+    "shown_tokens": "~TOKENS  ",
+    "kept": "KEPT",
+    "kept_chars": "CHARS",
+    "kept_tokens": "~TOKENS",
+    "read": "READ",
+    "read_chars": "CHARS ",
+    "read_tokens": "~TOKENS ",
+    "cleared": "CLEARED",
+    "cleared_chars": "CHARS  ",
+    "cleared_tokens": "~TOKENS    ",
 }
 COUNTS = tuple(HEADS)
 OF_AGENTS = (*COUNTS[:4], *COUNTS[10:])
