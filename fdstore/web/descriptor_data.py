@@ -57,7 +57,7 @@ class ContentPart(Record, frozen=True, kw_only=True):
 
 
 class Reader:
-    """Loads what one request needs of a descriptor."""
+    """A descriptor, for one request: loads what it needs."""
 
     def __init__(self, store: Store, handle: ProcessHandle, fd: str) -> None:
         self.store = store
