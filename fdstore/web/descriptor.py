@@ -31,7 +31,6 @@ from fdstore.records import Descriptor
 from fdstore.store.contents.page_windows import PageText, Side
 from fdstore.store.contents.search_steps import SearchStep
 from fdstore.store.streams.completion import wait_for_change
-from fdstore.store.views.descriptor_facts import content_of
 from fdstore.web.descriptor_data import ContentPart, Reader
 from fdstore.web.descriptor_download import send_file
 from fdstore.web.descriptor_page import DescriptorPage, Look, TextPart
@@ -68,15 +67,14 @@ async def _reader(request: PageRequest) -> Reader:
 
 async def _window(request: PageRequest) -> Response:
     query, reader = parse_query(request.http.query_params), await _reader(request)
-    now, _ = await reader.store.run(content_of(reader.handle, reader.fd))
-    position, is_hex = query.position, query.hex or now.kind == "bytes"
-    if query.go:
-        position = parse_go(query.go, now, is_hex=is_hex)
+    now = await reader.descriptor()
+    is_hex = query.hex or now.kind == "bytes"
+    position = parse_go(query.go, now, is_hex=is_hex) if query.go else query.position
     side = SIDES[request.choice("side", (*SIDES,), "after")]
     shown = await reader.part(position, is_hex=is_hex, side=side)
     if query.more:
         shown = rest_of_page(shown)
-    look = Look.of(reader.process, reader.fd, query, shown.descriptor)
+    look = reader.look(query, shown.descriptor)
     return as_json(draw_part(request.inspector.templates, look, shown))
 
 
@@ -85,15 +83,13 @@ async def _search(request: PageRequest) -> Response:
     if query.search is None:
         raise InvalidArgument("q", "a text to search for is needed")
     reader = await _reader(request)
-    now, _ = await reader.store.run(content_of(reader.handle, reader.fd))
-    look = Look.of(reader.process, reader.fd, query, now)
+    look = reader.look(query, await reader.descriptor())
     return as_json(draw_step(request.inspector.templates, look, await reader.step(query.search, limit)))
 
 
 async def _reading(request: PageRequest) -> Response:
     reader = await _reader(request)
-    now, _ = await reader.store.run(content_of(reader.handle, reader.fd))
-    return as_json(await reader.reading(now))
+    return as_json(await reader.reading(await reader.descriptor()))
 
 
 async def follow(inspector: Inspector, reader: Reader, query: PageQuery) -> AsyncIterator[bytes]:
@@ -112,8 +108,7 @@ async def follow(inspector: Inspector, reader: Reader, query: PageQuery) -> Asyn
                 continue
             began = time.monotonic()
             part = await _end_of(reader, found)
-            look = Look.of(reader.process, reader.fd, query, part.descriptor)
-            drawn = draw_part(inspector.templates, look, part)
+            drawn = draw_part(inspector.templates, reader.look(query, part.descriptor), part)
         except StoreUnavailable as error:
             yield event("outage", str(error))
             seen = None

@@ -15,7 +15,7 @@ from fdstore.result_facts import Interval
 from fdstore.store.contents.page_windows import PageText
 from fdstore.store.views.usage import Holder
 from fdstore.text.media_types import IMAGE_TYPES, PDF_TYPE
-from fdstore.web.descriptor_query import PageQuery, Position, SearchQuery, marked
+from fdstore.web.descriptor_query import Position, SearchQuery
 from fdstore.web.descriptor_rows import BLOCK_BYTES, HexRow, Segment, TextRow, hex_rows, rows_of, segments_of
 from fdstore.web.links import descriptor_url
 
@@ -117,21 +117,6 @@ class Look(Record, frozen=True, kw_only=True):
     raw: bool
     hex: bool
     search: Search | None = None
-
-    @classmethod
-    def of(cls, process: str, fd: str, query: PageQuery, descriptor: Descriptor) -> Look:
-        """Return the look that a query asks for. Raises `InvalidArgument`."""
-        is_hex = query.hex or descriptor.kind == "bytes"
-        return cls(
-            process=process,
-            fd=fd,
-            descriptor=descriptor,
-            position=marked(query, descriptor, is_hex=is_hex),
-            wrap=query.wrap,
-            raw=query.raw,
-            hex=is_hex,
-            search=None if query.search is None else Search.of(query.search),
-        )
 
     # --- URLs
 
