@@ -202,8 +202,8 @@ class Acceptor:
 
 
 class OncePerMinute(logging.Filter):
-    """Pass a message of one kind once a minute: whoever can connect can cause them at will. A kind is the
-    text before its arguments are filled in, and the place where an exception was raised."""
+    """A filter that passes a message of one kind once a minute: whoever can connect can cause them at will. A
+    kind is the text before its arguments are filled in, and the place where an exception was raised."""
 
     def __init__(self) -> None:
         super().__init__()

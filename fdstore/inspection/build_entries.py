@@ -73,8 +73,8 @@ def end_entry(process: ProcessRecord, position: int, max_chars: int = MAX_TEXT_C
 
 
 class EntryBuilder:
-    """Builds the entries of a journal that is read part by part. It carries from record to record: the calls
-    of the last answer that have no result (`open_calls`), and the time of the last record (`last_at`).
+    """A builder of the entries of a journal that is read part by part. From record to record it keeps the
+    calls of the last answer that have no result (`open_calls`), and the time of the last record (`last_at`).
     `measure` counts the tokens of results and of the lines that replace them."""
 
     def __init__(

@@ -37,7 +37,7 @@ def cut_value(value: Any, max_chars: int) -> Any:
 
 
 class _Cutter:
-    """Cuts one value: `left` is how many characters may still be shown."""
+    """The cut of one value: `left` is the number of characters that may still be shown."""
 
     def __init__(self, max_chars: int) -> None:
         self.left = max_chars

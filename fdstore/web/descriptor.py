@@ -10,25 +10,30 @@
 
 `descriptor_query` describes the query, `descriptor_data` loads, `static/descriptor*.js` scroll. Without
 JavaScript the page shows one stored page with links to the others, and forms to jump and to search.
+
+The page and its scripts show the same rows, which `templates/descriptor_rows.html` writes: what is escaped
+and what is made visible is decided there, once.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
 
+import msgspec
+from jinja2 import Environment
 from starlette.responses import Response
 from starlette.routing import Route
 
 from fdstore.errors import FDStoreError, InvalidArgument, StoreUnavailable
 from fdstore.records import Descriptor
-from fdstore.store.contents.page_windows import Side
+from fdstore.store.contents.page_windows import PageText, Side
+from fdstore.store.contents.search_steps import SearchStep
 from fdstore.store.streams.completion import wait_for_change
-from fdstore.store.views.descriptor_facts import content_of
 from fdstore.web.descriptor_data import ContentPart, Reader
 from fdstore.web.descriptor_download import send_file
-from fdstore.web.descriptor_drawn import draw_part, draw_step, rest_of_page
-from fdstore.web.descriptor_page import DescriptorPage, Look
+from fdstore.web.descriptor_page import DescriptorPage, Look, TextPart
 from fdstore.web.descriptor_query import MAX_HITS, PageQuery, Position, parse_go, parse_query
 from fdstore.web.inspector import Inspector
 from fdstore.web.links import fd_of
@@ -62,15 +67,14 @@ async def _reader(request: PageRequest) -> Reader:
 
 async def _window(request: PageRequest) -> Response:
     query, reader = parse_query(request.http.query_params), await _reader(request)
-    now, _ = await reader.store.run(content_of(reader.handle, reader.fd))
-    position, is_hex = query.position, query.hex or now.kind == "bytes"
-    if query.go:
-        position = parse_go(query.go, now, is_hex=is_hex)
+    now = await reader.descriptor()
+    is_hex = query.hex or now.kind == "bytes"
+    position = parse_go(query.go, now, is_hex=is_hex) if query.go else query.position
     side = SIDES[request.choice("side", (*SIDES,), "after")]
     shown = await reader.part(position, is_hex=is_hex, side=side)
     if query.more:
         shown = rest_of_page(shown)
-    look = Look.of(reader.process, reader.fd, query, shown.descriptor)
+    look = reader.look(query, shown.descriptor)
     return as_json(draw_part(request.inspector.templates, look, shown))
 
 
@@ -79,15 +83,13 @@ async def _search(request: PageRequest) -> Response:
     if query.search is None:
         raise InvalidArgument("q", "a text to search for is needed")
     reader = await _reader(request)
-    now, _ = await reader.store.run(content_of(reader.handle, reader.fd))
-    look = Look.of(reader.process, reader.fd, query, now)
+    look = reader.look(query, await reader.descriptor())
     return as_json(draw_step(request.inspector.templates, look, await reader.step(query.search, limit)))
 
 
 async def _reading(request: PageRequest) -> Response:
     reader = await _reader(request)
-    now, _ = await reader.store.run(content_of(reader.handle, reader.fd))
-    return as_json(await reader.reading(now))
+    return as_json(await reader.reading(await reader.descriptor()))
 
 
 async def follow(inspector: Inspector, reader: Reader, query: PageQuery) -> AsyncIterator[bytes]:
@@ -106,8 +108,7 @@ async def follow(inspector: Inspector, reader: Reader, query: PageQuery) -> Asyn
                 continue
             began = time.monotonic()
             part = await _end_of(reader, found)
-            look = Look.of(reader.process, reader.fd, query, part.descriptor)
-            drawn = draw_part(inspector.templates, look, part)
+            drawn = draw_part(inspector.templates, reader.look(query, part.descriptor), part)
         except StoreUnavailable as error:
             yield event("outage", str(error))
             seen = None
@@ -144,6 +145,60 @@ async def _download(request: PageRequest) -> Response:
 
 async def _picture(request: PageRequest) -> Response:
     return await send_file(request.http, await _reader(request), as_picture=True)
+
+
+def draw_part(templates: Environment, look: Look, shown: ContentPart) -> dict[str, Any]:
+    """Return a part for a script: its `items`, each a `page` of a text, or a block of bytes, and its rows as
+    `html`; `page` and `line`, or `at` (an offset), are where it was asked for."""
+    rows = _macros(templates)
+    found: dict[str, Any] = {"descriptor": shown.descriptor, "position": shown.position}
+    found |= {"page": None, "line": None, "at": None}
+    if shown.bytes is not None:
+        items = [(block.page, rows.bytes(look, block)) for block in shown.bytes.blocks]
+        found["at"] = shown.bytes.at
+    else:
+        text = shown.text or TextPart(page=1, line=1, char=1, pages=())
+        items = [(page.page, rows.text(look, page)) for page in text.pages]
+        found |= {"page": text.page, "line": text.line}
+    return found | {"items": [{"page": page, "html": str(html)} for page, html in items]}
+
+
+def draw_step(templates: Environment, look: Look, step: SearchStep) -> dict[str, Any]:
+    """Return a step of a search for a script, as in `SearchStep`: its hits have their items of the list as
+    `html`."""
+    rows = _macros(templates)
+    hits = [
+        {"line": hit.line, "chars": hit.chars, "line_start": hit.line_start, "html": str(rows.hit(look, hit))}
+        for hit in step.hits
+    ]
+    return msgspec.structs.asdict(step) | {"hits": hits}
+
+
+def rest_of_page(shown: ContentPart) -> ContentPart:
+    """Return what follows the position on its page: more of a page that is larger than a window."""
+    text = shown.text
+    if text is None:
+        return shown
+    rest = [_cut(page, text) for page in text.pages if page.page == text.page]
+    return msgspec.structs.replace(shown, text=msgspec.structs.replace(text, pages=tuple(rest)))
+
+
+def _cut(page: PageText, at: TextPart) -> PageText:
+    skipped = page.text[: max(0, at.char - page.first_char)]
+    if not skipped:
+        return msgspec.structs.replace(page, left_before=0)
+    return msgspec.structs.replace(
+        page,
+        text=page.text[len(skipped) :],
+        first_char=at.char,
+        first_line=at.line,
+        continued=not skipped.endswith("\n"),
+        left_before=0,
+    )
+
+
+def _macros(templates: Environment) -> Any:
+    return templates.get_template("descriptor_rows.html").module
 
 
 def _route(part: str, seconds: float, respond: Callable[[PageRequest], Awaitable[Response]]) -> Route:

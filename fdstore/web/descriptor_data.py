@@ -25,7 +25,7 @@ from fdstore.store.contents.search_steps import SearchStep, search_step
 from fdstore.store.keys import AT_ONCE
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes.processes import open_child
-from fdstore.store.views.descriptor_facts import DescriptorFacts, descriptor_facts
+from fdstore.store.views.descriptor_facts import DescriptorFacts, content_of, descriptor_facts
 from fdstore.store.views.process_window import descriptor_names
 from fdstore.text.selection import Part
 from fdstore.web.descriptor_page import (
@@ -33,12 +33,13 @@ from fdstore.web.descriptor_page import (
     DescriptorPage,
     HexPart,
     JournalCall,
+    Look,
     Reading,
     Search,
     Sibling,
     TextPart,
 )
-from fdstore.web.descriptor_query import MAX_HITS, PageQuery, Position, SearchQuery, parse_go
+from fdstore.web.descriptor_query import MAX_HITS, PageQuery, Position, SearchQuery, marked, parse_go
 from fdstore.web.descriptor_rows import BLOCK_BYTES
 from fdstore.wire.operation import Operation
 
@@ -57,21 +58,36 @@ class ContentPart(Record, frozen=True, kw_only=True):
 
 
 class Reader:
-    """Loads what one request needs of a descriptor."""
+    """A descriptor, for one request: loads what it needs."""
 
     def __init__(self, store: Store, handle: ProcessHandle, fd: str) -> None:
         self.store = store
         self.handle = handle
         self.fd = fd
 
-    @property
-    def process(self) -> str:
-        return self.handle.id
-
     @classmethod
     async def open(cls, store: Store, process: str, fd: str) -> Reader:
         """Open an existing process. Raises `NotFound`, `InvalidArgument`."""
         return cls(store, await store.run(open_child(store.prefix, process)), fd)
+
+    async def descriptor(self) -> Descriptor:
+        """Return the descriptor as it is now. Raises `NotFound`."""
+        descriptor, _ = await self.store.run(content_of(self.handle, self.fd))
+        return descriptor
+
+    def look(self, query: PageQuery, descriptor: Descriptor) -> Look:
+        """Return the look that a query asks for. Raises `InvalidArgument`."""
+        is_hex = query.hex or descriptor.kind == "bytes"
+        return Look(
+            process=self.handle.id,
+            fd=self.fd,
+            descriptor=descriptor,
+            position=marked(query, descriptor, is_hex=is_hex),
+            wrap=query.wrap,
+            raw=query.raw,
+            hex=is_hex,
+            search=None if query.search is None else Search.of(query.search),
+        )
 
     async def page(self, query: PageQuery) -> DescriptorPage:
         """Return what the page shows. Raises `NotFound`, `InvalidArgument`, `PageOutOfRange`,

@@ -15,7 +15,7 @@ from fdstore.result_facts import Interval
 from fdstore.store.contents.page_windows import PageText
 from fdstore.store.views.usage import Holder
 from fdstore.text.media_types import IMAGE_TYPES, PDF_TYPE
-from fdstore.web.descriptor_query import PageQuery, Position, SearchQuery, marked
+from fdstore.web.descriptor_query import Position, SearchQuery
 from fdstore.web.descriptor_rows import BLOCK_BYTES, HexRow, Segment, TextRow, hex_rows, rows_of, segments_of
 from fdstore.web.links import descriptor_url
 
@@ -117,21 +117,6 @@ class Look(Record, frozen=True, kw_only=True):
     raw: bool
     hex: bool
     search: Search | None = None
-
-    @classmethod
-    def of(cls, process: str, fd: str, query: PageQuery, descriptor: Descriptor) -> Look:
-        """Return the look that a query asks for. Raises `InvalidArgument`."""
-        is_hex = query.hex or descriptor.kind == "bytes"
-        return cls(
-            process=process,
-            fd=fd,
-            descriptor=descriptor,
-            position=marked(query, descriptor, is_hex=is_hex),
-            wrap=query.wrap,
-            raw=query.raw,
-            hex=is_hex,
-            search=None if query.search is None else Search.of(query.search),
-        )
 
     # --- URLs
 
@@ -253,8 +238,8 @@ class DescriptorPage(Look, frozen=True, kw_only=True):
     def kept_search(self) -> list[tuple[str, Markup]]:
         return [(name, escape(value)) for name, value in self._search.items()]
 
-    def _at(self, number: int) -> str | None:
-        """Return the URL of a page, or of a block of bytes, by its number from 0; None past the ends."""
+    def _at(self, number: int) -> str:
+        """Return the URL of a page, or of a block of bytes, by its number from 0."""
         if self.bytes is not None:
             return self.here(offset=number * BLOCK_BYTES or None)
         return self.here(page=number + 1)
@@ -269,22 +254,16 @@ class DescriptorPage(Look, frozen=True, kw_only=True):
         return shown, shown + 1, self.descriptor.pages - 1
 
     @property
-    def first_url(self) -> str | None:
-        return self._at(0) if self._ends[0] > 0 else None
-
-    @property
-    def previous_url(self) -> str | None:
+    def urls_before(self) -> tuple[str, ...]:
+        """The URLs of the first page and of the previous one; empty on the first."""
         shown, following, _ = self._ends
-        return self._at(max(0, 2 * shown - following)) if shown > 0 else None
+        return (self._at(0), self._at(max(0, 2 * shown - following))) if shown > 0 else ()
 
     @property
-    def next_url(self) -> str | None:
+    def urls_after(self) -> tuple[str, ...]:
+        """The URLs of the next page and of the last one; empty on the last."""
         _, following, last = self._ends
-        return self._at(following) if following <= last else None
-
-    @property
-    def last_url(self) -> str | None:
-        return self._at(self._ends[2])
+        return (self._at(following), self._at(last)) if following <= last else ()
 
     @property
     def origin_process(self) -> str:

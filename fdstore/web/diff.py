@@ -62,7 +62,7 @@ class _Hunk(NamedTuple):
 
 
 class DiffRows:
-    r"""Collects the rows of a unified diff whose pieces may begin and end anywhere.
+    r"""The rows of a unified diff, collected from pieces that may begin and end anywhere.
 
     >>> rows = DiffRows()
     >>> rows.feed(b"--- fd:1\n+++ fd:2\n@@ -7 +7 @@\n-a\n")

@@ -48,14 +48,14 @@ class HealthPage(Record, frozen=True, kw_only=True):
 
 async def load(request: PageRequest) -> HealthPage:
     """Examine the servers of the store."""
-    store, place = request.store, parse_store_url(request.store.url)
+    store, url = request.store, parse_store_url(request.store.url)
     workers = await load_workers(request)
-    examined = await store.run(examine(place))
+    examined = await store.run(examine(url))
     judged = judge(await store.run(health_facts(store.prefix, workers)))
     findings = sorted([*examined, *beside(judged, examined)], key=lambda each: (each.ok, not each.note))
     found = await store.run(primaries("server", "memory", "clients", "stats"))
     return HealthPage(
-        kind=place.kind,
+        kind=url.kind,
         findings=findings,
         problems=sum(not each.ok for each in findings),
         notes=sum(each.ok and each.note for each in findings),

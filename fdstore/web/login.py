@@ -22,7 +22,7 @@ MIN_TOKEN_CHARS = 16
 
 
 class Login:
-    """Knows the token. Raises `InvalidArgument` for one that could be guessed."""
+    """The token, and the cookie in its place. Raises `InvalidArgument` for one that could be guessed."""
 
     def __init__(self, token: str) -> None:
         if len(token) < MIN_TOKEN_CHARS or not token.isascii() or not token.isprintable() or " " in token:

@@ -106,8 +106,8 @@ def page_templates() -> Environment:
 def fd_of(text: str) -> str:
     """Return the descriptor that an argument of a tool names, without its selector; "" if it names none.
 
-    >>> fd_of("fd:3#L1-9"), fd_of("ref:plan"), fd_of("see fd:3")
-    ('fd:3', 'ref:plan', '')
+    >>> fd_of("fd:3#L1-9"), fd_of("ref:plan"), fd_of("see fd:3"), fd_of("fd:x")
+    ('fd:3', 'ref:plan', '', '')
     """
     fd = text.partition("#")[0]
     with suppress(InvalidArgument):

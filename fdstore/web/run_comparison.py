@@ -237,7 +237,7 @@ def align_steps(a: Sequence[Step], b: Sequence[Step], names: tuple[str, str]) ->
 
 
 class _Aligner:
-    """Compares steps of two runs, in whose texts one name stands for the other one."""
+    """The comparison of steps of two runs, in whose texts one name stands for the other one."""
 
     def __init__(self, names: tuple[str, str]) -> None:
         self._names = names

@@ -78,7 +78,7 @@ class RunHead(Record, frozen=True, kw_only=True):
 
 
 class RunTexts:
-    """Makes records ready to be shown in the page of a run."""
+    """The records of a run as its page shows them."""
 
     def __init__(self, redactor: Redactor, links: RunLinks) -> None:
         self._redactor = redactor

@@ -137,8 +137,8 @@ def _content_url(address: Address) -> str:
         return descriptor_url(address.process, address.fd)
     [name] = (name for name, mode in MODES.items() if mode == part.mode)
     last = part.start + part.count - 1
-    place = f"{part.start}-{last}" if part.count > 1 else f"{part.start}"
-    return descriptor_url(address.process, address.fd, "", **{name: place})
+    numbers = f"{part.start}-{last}" if part.count > 1 else f"{part.start}"
+    return descriptor_url(address.process, address.fd, "", **{name: numbers})
 
 
 async def load(request: PageRequest) -> Trees:

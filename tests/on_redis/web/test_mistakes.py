@@ -51,6 +51,8 @@ def triage(proc: Process) -> Process:
         (f"{FD}9", 404, "fd:9"),
         (f"{FD}x", 400, "names no descriptor"),
         (f"{FD}name?key=none", 404, "none"),
+        (f"{FD}name", 400, "a name is needed"),
+        (f"{FD}1?key=plan.md", 400, "has no key"),
         (f"{DIFF}fd:99", 404, "not_found"),
         (f"{DIFF}fd:2", 400, "not_text"),
         (f"{DIFF}x y", 400, "invalid_argument"),

@@ -43,17 +43,6 @@ def test_a_tree_shows_processes_in_order_with_limits_and_a_timeline(get: Get, pr
     assert 'style="' not in page.text
 
 
-def test_a_large_tree_is_shown_by_windows(get: Get, proc: Process, monkeypatch: Any) -> None:
-    monkeypatch.setattr("fdstore.web.tree.ROWS", 2)
-    for _ in range(4):
-        proc.child()
-
-    pages = walk(get, "/tree/triage.json")
-
-    found = [[each["id"] for each in page["processes"]] for page in pages]
-    assert found == [["triage", "triage.1"], ["triage.2", "triage.3"], ["triage.4"]]
-
-
 def documents(redis_url: str, *command: str) -> list[dict[str, Any]]:
     """Return the documents that a verb prints with --json."""
     done = CliRunner().invoke(cli, [*command, "--url", redis_url, "--json"])
@@ -128,18 +117,7 @@ def calls_of(timeline: dict[str, Any], process: str = "triage") -> int:
     return sum(span["count"] for span in row["spans"] if span["kind"] == "call")
 
 
-def test_the_timeline_has_every_call_of_a_long_journal(get: Get, proc: Process) -> None:
-    for _ in range(41):
-        converse(proc, *SHORT[:4])
-
-    twin = get("/tree/triage.json").json()
-
-    assert calls_of(twin["timeline"]) == 82
-    [row] = twin["timeline"]["rows"]
-    assert sum(span["count"] for span in row["spans"] if span["is_error"]) == 41
-
-
-def test_what_one_view_does_not_read_the_next_ones_do(
+def test_the_timeline_has_every_call_of_a_long_journal_which_later_views_read_on(
     inspect: Inspect, proc: Process, monkeypatch: Any
 ) -> None:
     monkeypatch.setattr(journal_tracks, "MAX_WINDOW_BYTES", 10_000)
@@ -161,6 +139,8 @@ def test_what_one_view_does_not_read_the_next_ones_do(
     unread = [each["unread"] for each in timelines]
     assert unread[0] > 0 == unread[-1]
     assert calls_of(timelines[-1]) == 82
+    [row] = timelines[-1]["rows"]
+    assert sum(span["count"] for span in row["spans"] if span["is_error"]) == 41
 
 
 def test_a_tree_that_is_shown_again_costs_only_what_was_added(inspect: Inspect, proc: Process) -> None:
