@@ -14,8 +14,7 @@ import pytest
 from fdstore.client import Store
 from fdstore.integrations.gateway.code.programs import CodeOptions, Programs
 from fdstore.integrations.gateway.descriptors import Descriptors
-from fdstore.integrations.gateway.http_relay import HttpRelay
-from fdstore.integrations.gateway.http_server import listening_socket, serve
+from fdstore.integrations.gateway.http_relay import HttpRelay, listening_socket, serve
 from fdstore.integrations.gateway.http_upstream import HttpUpstream
 from fdstore.integrations.gateway.sse import EventSplitter, data_of
 from tests.mcp_http_upstream import LARGE, NOTE, UNANSWERED, Upstream, served

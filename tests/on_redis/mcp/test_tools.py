@@ -15,8 +15,8 @@ from fdstore import aio
 from fdstore.client import Process, Store
 from fdstore.errors import InvalidArgument
 from fdstore.integrations.mcp.access import tools_of
-from fdstore.integrations.mcp.host_tools import HostTool
 from fdstore.integrations.mcp.server import build_server
+from fdstore.integrations.mcp.tool_list import HostTool
 from fdstore.integrations.mcp.toolsets import ToolOptions
 from fdstore.local.redis_server import PrivateServer
 from fdstore.store.tokens import PERMISSIONS
