@@ -19,6 +19,9 @@ def event(message: Any, id: str = "") -> bytes:
     return f"event: message\r\nid: {id}\r\ndata: {json.dumps(message)}\r\n\r\n".encode()
 
 
+NEWEST = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
+"""The metadata of each request since that version."""
+
 NOTE = b": alive\n\n" + event({"method": "notifications/message", "params": {"data": "x" * 9000}})
 
 

@@ -301,8 +301,7 @@ def _relay_http(
         from fdstore.integrations.gateway.http_upstream import HttpUpstream
 
         return HttpUpstream(url, descriptors, headers, programs=programs).run()
-    from fdstore.integrations.gateway.http_relay import HttpRelay
-    from fdstore.integrations.gateway.http_server import listening_socket, serve
+    from fdstore.integrations.gateway.http_relay import HttpRelay, listening_socket, serve
 
     with as_usage_errors("--listen"):
         socket = listening_socket(listen)

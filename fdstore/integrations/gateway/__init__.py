@@ -21,8 +21,7 @@ the answer to `initialize` (the list of tools may change).
     http_connection  a session of a server by HTTP
     http_upstream    between standard input and output and a server by HTTP
     http_programs    with --code: the programs of clients by HTTP
-    http_relay       between HTTP and a server by HTTP
-    http_server      the port of the relay
+    http_relay       between HTTP, on a port of this machine, and a server by HTTP
     sse              events of a text/event-stream
     config_entries   the servers in a host's mcp.json
     server_config    how those of a group are started

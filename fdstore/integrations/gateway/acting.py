@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from fdstore.errors import FDStoreError
-from fdstore.integrations.gateway.descriptors import Descriptors, error_element
+from fdstore.integrations.gateway.descriptors import Descriptors, error_blocks
 from fdstore.integrations.gateway.long_values import Buffer, Message
 from fdstore.integrations.gateway.rewriting import (
     AddTools,
@@ -33,8 +33,7 @@ def expand(descriptors: Descriptors, message: Buffer, decision: Expand) -> tuple
     try:
         texts = descriptors.expand(decision.texts)
     except FDStoreError as error:
-        shown = {"type": "text", "text": error_element(error)}
-        return None, decision.call.answer([shown], is_error=True)
+        return None, decision.call.answer(error_blocks(error), is_error=True)
     return (message if texts is None else decision.with_texts(texts)), None
 
 

@@ -152,7 +152,7 @@ class Descriptors:
         try:
             result = self.work(lambda found: found.tools.call(tool, arguments))
         except FDStoreError as error:
-            return [{"type": "text", "text": error_element(error)}], True
+            return error_blocks(error), True
         return mcp_blocks(result.content), result.is_error
 
     def work(self, body: Callable[[Connected], T]) -> T:
@@ -238,11 +238,11 @@ class Descriptors:
             self._report(f"{error.type}: {error}; results pass unchanged")
 
 
-def error_element(error: FDStoreError) -> str:
-    """Return the `fd_error` of an error."""
+def error_blocks(error: FDStoreError) -> list[dict[str, Any]]:
+    """Return an error as a block of MCP, with its `fd_error`."""
     from fdstore.elements.render import fd_error
 
-    return fd_error(error).text
+    return mcp_blocks(fd_error(error).text)
 
 
 def mcp_blocks(content: str | Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

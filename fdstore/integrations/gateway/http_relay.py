@@ -13,8 +13,9 @@ session are remembered too.
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Collection, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping
 from contextlib import suppress
 from functools import partial
 from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -25,6 +26,8 @@ import httpx2
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 
+from fdstore.errors import InvalidArgument
+from fdstore.http_server import HttpServer, PortRefused, listen, origin_of
 from fdstore.integrations.gateway.acting import answer_call, expand, rewrite
 from fdstore.integrations.gateway.descriptors import Descriptors
 from fdstore.integrations.gateway.host_connection import definitions_of, offer_of
@@ -299,3 +302,29 @@ def is_local(host: str | None, origin: str | None) -> bool:
 def _error(status: int, message: str) -> Response:
     error = {"jsonrpc": "2.0", "id": None, "error": {"code": -32000, "message": message}}
     return Response(bytes(encode(error)), status_code=status, media_type="application/json")
+
+
+def listening_socket(address: str) -> socket.socket:
+    """Return a socket that listens on HOST:PORT; port 0 is any free one. Raises `InvalidArgument`, also for a
+    host that others could reach: the gateway has no passwords."""
+    try:
+        parts = urlsplit(f"//{address}")
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host, port = None, None
+    if host is None or port is None:
+        raise InvalidArgument("listen", "HOST:PORT is needed, as 127.0.0.1:3002")
+    if host not in LOOPBACK:
+        raise InvalidArgument("listen", "the host must be 127.0.0.1, localhost or [::1]")
+    try:
+        return listen(host, port)
+    except PortRefused as error:
+        raise InvalidArgument("listen", str(error)) from error
+
+
+def serve(relay: HttpRelay, listening: socket.socket, url: str, report: Callable[[str], None]) -> None:
+    """Serve until a signal comes. Raises `InvalidArgument` for limits in the environment that are no
+    numbers."""
+    server = HttpServer(relay, date=False)
+    report(f"listening on {origin_of(listening)}{urlsplit(url).path}")
+    asyncio.run(server.serve(sockets=[listening]))

@@ -103,6 +103,5 @@ def output_of(event: Event, limit: int) -> ToolOutput | None:
         source=source_of(tool, event.get("tool_input")),
         call_id=call_id_of(event, file or value),
         session=text_field(event, "session_id"),
-        cwd=text_field(event, "cwd"),
         answer=answer,
     )

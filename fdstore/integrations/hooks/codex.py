@@ -43,7 +43,6 @@ def output_of(event: Event, limit: int) -> ToolOutput | None:
         source=source_of(tool, event.get("tool_input")),
         call_id=call_id_of(event, value),
         session=text_field(event, "session_id"),
-        cwd=text_field(event, "cwd"),
         answer=_answer,
     )
 

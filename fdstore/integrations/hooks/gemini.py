@@ -44,7 +44,6 @@ def output_of(event: Event, limit: int) -> ToolOutput | None:
         value=value,
         source=source_of(tool, event.get("tool_input")),
         session=text_field(event, "session_id"),
-        cwd=text_field(event, "cwd"),
         answer=_answer,
     )
 

@@ -24,7 +24,7 @@ from fdstore.integrations.hooks import claude
 from fdstore.integrations.hooks.output import Event, ToolOutput, decoded, text_field
 from fdstore.integrations.hooks.own_tools import HOOK_TOOL
 from fdstore.integrations.hooks.persisted_file import whole_of
-from fdstore.integrations.mcp.host_tools import HostTool
+from fdstore.integrations.mcp.tool_list import HostTool
 from fdstore.results.tool_outcome import Offloaded
 from fdstore.toolset._async import Toolset
 

@@ -35,7 +35,6 @@ class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):
     source   the tool, and what identifies the call for a person: `Bash: make test`
     call_id  identifies the call and its output; None if the host gives calls no ids
     session  the host's session
-    cwd      the directory in which the host works, or ""
     answer   returns the host's answer that replaces the output by this text, or these blocks
     """
 
@@ -46,7 +45,6 @@ class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):
     is_json: bool = False
     call_id: str | None = None
     session: str = ""
-    cwd: str = ""
 
 
 def decoded(data: bytes) -> Any:

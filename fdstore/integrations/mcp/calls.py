@@ -16,9 +16,8 @@ import mcp_types as types
 from fdstore.elements.render import fd_error
 from fdstore.errors import FDStoreError
 from fdstore.integrations.mcp.access import Access
-from fdstore.integrations.mcp.host_tools import HostTool
 from fdstore.integrations.mcp.protocol_errors import NotPermitted
-from fdstore.integrations.mcp.tool_list import STORES_A_PART
+from fdstore.integrations.mcp.tool_list import STORES_A_PART, HostTool
 from fdstore.integrations.mcp.toolsets import Toolsets
 from fdstore.programs.course import abandon
 from fdstore.results.content_blocks import picture_in

@@ -17,11 +17,10 @@ from fdstore import __version__
 from fdstore.errors import FDStoreError
 from fdstore.integrations.mcp.access import Access
 from fdstore.integrations.mcp.calls import Report, call_tool
-from fdstore.integrations.mcp.host_tools import HostTool, by_name
 from fdstore.integrations.mcp.prompts import complete, get_prompt, list_prompts
 from fdstore.integrations.mcp.protocol_errors import as_protocol_errors
 from fdstore.integrations.mcp.resources import list_resources, list_templates, read_resource
-from fdstore.integrations.mcp.tool_list import list_tools
+from fdstore.integrations.mcp.tool_list import HostTool, by_name, list_tools
 from fdstore.integrations.mcp.toolsets import OpenToolset, Toolsets
 from fdstore.integrations.mcp.updates import Updates
 from fdstore.tools.instructions import uses

@@ -114,3 +114,23 @@ def test_a_repeated_call_is_stored_once_and_each_session_has_a_process(store: St
 
     assert len(processes) == 3
     assert all([found.fd for found in process.list()] == ["fd:1"] for process in processes)
+
+
+def test_an_id_that_one_agent_says_to_the_next_never_means_another_text(store: Store, read_log: Any) -> None:
+    """Agents in a sequence have sessions of their own, and hand on what they said."""
+    provider = FdstoreProvider(store)
+    first = ScriptedClient(ask("read_log", "call_1"), Content.from_text("The log is fd:1."))
+    second = ScriptedClient(
+        ask("read_log", "call_2"), ask("read_fd", "call_3", fd="fd:1"), ask("read_fd", "call_4", fd="fd:2#L9")
+    )
+
+    async def run_both() -> None:
+        said = await Agent(first, tools=[read_log], context_providers=[provider]).run("Go.")
+        await Agent(second, tools=[read_log], context_providers=[provider]).run(said.messages)
+
+    asyncio.run(run_both())
+
+    stored, refused, page = results(second.requests[-1])[-3:]
+    assert stored.result.startswith('<fd_result fd="fd:2" ')
+    assert "was given by another process" in refused.result
+    assert "\nline 9 of the build\n" in page.result

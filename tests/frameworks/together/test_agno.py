@@ -11,6 +11,7 @@ from agno.agent import Agent
 from agno.db.in_memory import InMemoryDb
 from agno.exceptions import StopAgentRun
 from agno.models.anthropic import Claude
+from agno.models.message import Message
 from agno.team import Team
 from agno.tools import tool
 from agno.workflow import Workflow
@@ -233,6 +234,27 @@ def test_two_users_at_once_read_their_own_texts(store: Store) -> None:
         [page] = [page for asked, page in read.items() if user in asked]
         assert f"a note of {user}\n" in page
         assert f"a note of {other}\n" not in page
+
+
+def test_an_id_in_messages_that_are_the_input_is_refused_with_the_reason(
+    store: Store, read_log: Callable[[], str]
+) -> None:
+    history = [Message(role="user", content="Go."), Message(role="assistant", content="It is in fd:1.")]
+
+    stored, refused, page = results(
+        run(
+            FdstoreTools(store),
+            [read_log],
+            call("read_log"),
+            call("read_fd", fd="fd:1"),
+            call("read_fd", fd="fd:2#L7"),
+            given=[*history, Message(role="user", content="And now?")],
+        )
+    )
+
+    assert stored.startswith('<fd_result fd="fd:2" ')
+    assert "was given by another process" in refused
+    assert "\nline 7 of the build\n" in page
 
 
 def test_an_id_in_the_history_of_a_session_without_its_process_is_refused(

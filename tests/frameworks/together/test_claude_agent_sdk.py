@@ -18,6 +18,7 @@ from fdstore.errors import InvalidArgument
 from fdstore.integrations.claude_agent_sdk import FdstoreHooks
 from fdstore.testing import ScriptedModel, call, say
 from fdstore.testing.requests import Request
+from tests.hook_events import after_bash, after_tool
 
 READ_FD = "mcp__fdstore__read_fd"
 NUMBERS = "".join(f"{number}\n" for number in range(1, 300_001))
@@ -112,12 +113,7 @@ def test_a_failing_store_leaves_outputs_as_they_are_and_is_logged_once(
     failing_store: Store, log_text: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     ours = FdstoreHooks(failing_store)
-    event = {
-        "hook_event_name": "PostToolUse",
-        "tool_name": "mcp__logs__look",
-        "tool_response": [{"type": "text", "text": log_text}],
-        "tool_use_id": "toolu_1",
-    }
+    event = after_tool("mcp__logs__look", [{"type": "text", "text": log_text}])
 
     with caplog.at_level(logging.WARNING, "fdstore.integrations"):
         answers = [asyncio.run(ours.after_tool(event, "toolu_1", None)) for _ in range(2)]
@@ -128,12 +124,7 @@ def test_a_failing_store_leaves_outputs_as_they_are_and_is_logged_once(
 
 def test_a_tool_may_have_a_policy_of_its_own(store: Store, log_text: str) -> None:
     config = fdstore.FDConfig(tool={"Bash": fdstore.ToolPolicy(inline="always")})
-    event = {
-        "hook_event_name": "PostToolUse",
-        "tool_name": "Bash",
-        "tool_response": {"stdout": log_text, "stderr": "", "interrupted": False, "isImage": False},
-        "tool_use_id": "toolu_1",
-    }
+    event = after_bash(log_text)
 
     always, usual = (
         asyncio.run(FdstoreHooks(store, config=each).after_tool(event, "toolu_1", None))

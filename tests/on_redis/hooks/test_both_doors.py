@@ -17,6 +17,7 @@ from fdstore.integrations.gateway.rewriting import Rewriter
 from fdstore.integrations.hooks.hosts import HOSTS
 from fdstore.integrations.hooks.replace import replaced
 from fdstore.integrations.project import Project
+from tests.hook_events import after_tool
 
 LIMIT = 8000
 CUT = "Error: result (99 characters) exceeds maximum allowed tokens. Output has been saved to {}.\nFormat: {}"
@@ -61,16 +62,7 @@ def through_the_gateway(redis_url: str, result: Any) -> None:
 
 
 def through_the_hook(redis_url: str, response: Any, config: Path, tool: str = "mcp__server__rows") -> None:
-    event = {
-        "hook_event_name": "PostToolUse",
-        "tool_name": tool,
-        "tool_input": {},
-        "tool_response": response,
-        "tool_use_id": "toolu_1",
-        "session_id": "0ab1",
-        "cwd": str(config),
-    }
-    output = HOSTS["claude"](event, LIMIT)
+    output = HOSTS["claude"](after_tool(tool, response), LIMIT)
     if output is not None:
         replaced(output, Project(process="hook"), lambda: fdstore.connect(redis_url), config)
 

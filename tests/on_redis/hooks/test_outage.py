@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -16,6 +15,7 @@ from fdstore.integrations.hooks.outage import leave_alone_if_away
 from fdstore.local.redis_server import PrivateServer
 from fdstore.wire.breaker import PAUSES_S
 from fdstore.wire.redis_errors import translate
+from tests.hook_events import after_bash
 from tests.outages import SilentServer
 from tests.waiting import wait_until
 
@@ -30,13 +30,9 @@ def short_patience(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def run_hook(url: str, folder: Path, stdout: str = LONG) -> Result:
-    event: dict[str, Any] = {
-        "hook_event_name": "PostToolUse",
-        "tool_name": "Bash",
-        "tool_response": {"stdout": stdout, "stderr": "", "interrupted": False},
-        "cwd": str(folder),
-    }
-    return CliRunner().invoke(cli.cli, ["hook", "--url", url, "claude"], input=json.dumps(event))
+    return CliRunner().invoke(
+        cli.cli, ["hook", "--url", url, "claude"], input=json.dumps(after_bash(stdout, cwd=str(folder)))
+    )
 
 
 def test_one_event_waits_for_a_store_that_never_answers_and_the_next_ones_do_not(tmp_path: Path) -> None:

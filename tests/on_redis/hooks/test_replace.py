@@ -22,6 +22,7 @@ from fdstore.integrations.mcp.access import Access
 from fdstore.integrations.mcp.toolsets import ToolOptions, Toolsets
 from fdstore.integrations.project import Project, project_of
 from fdstore.store.processes import savings
+from tests.hook_events import after_bash
 
 LONG = "a line of a long log\n" * 1000
 
@@ -40,15 +41,9 @@ def connect(redis_url: str) -> Callable[[], Store]:
 
 
 def bash(project: Path, stdout: str = LONG, **response: Any) -> dict[str, Any]:
-    return {
-        "hook_event_name": "PostToolUse",
-        "tool_name": "Bash",
-        "tool_input": {"command": "make test"},
-        "tool_response": {"stdout": stdout, "stderr": "", "interrupted": False, **response},
-        "tool_use_id": "toolu_1",
-        "session_id": "0ab1",
-        "cwd": str(project),
-    }
+    event = after_bash(stdout, cwd=str(project))
+    event["tool_response"] |= response
+    return event
 
 
 def answered(event: dict[str, Any], connect: Callable[[], Store], config: Path, **deadline: float) -> Any:

@@ -14,11 +14,11 @@ from fdstore.integrations.gateway.code.programs import CodeOptions, Programs
 from fdstore.integrations.gateway.descriptors import Descriptors
 from fdstore.integrations.gateway.http_relay import HttpRelay
 from fdstore.integrations.gateway.sse import EventSplitter, data_of
-from tests.mcp_http_upstream import Upstream, served
+from tests.mcp_http_upstream import NEWEST, Upstream, served
+from tests.on_redis.integrations.hosts import printed
 from tests.waiting import PATIENCE_S
 
 BOTH = {"Accept": "application/json, text/event-stream", "Mcp-Session-Id": "s7", "X-Mine": "2"}
-META = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
 TOOLS = ("lines", "stream", "refused", "never", "broken")
 
 
@@ -50,14 +50,10 @@ def messages_of(response: httpx2.Response) -> list[Any]:
     return [json.loads(data) for event in EventSplitter().feed(response.content) if (data := data_of(event))]
 
 
-def printed(answer: Any) -> str:
-    return "\n".join(str(answer["result"]["content"][0]["text"]).splitlines()[1:-1])
-
-
 def run(url: str, code: str, **meta: Any) -> str:
     """Run code, and return what the model sees."""
     [*_, answer] = messages_of(httpx2.post(url, json=request(code, **meta), headers=BOTH, timeout=PATIENCE_S))
-    return printed(answer)
+    return printed(answer["result"])
 
 
 def test_a_host_by_http_sees_our_two_tools(url: str) -> None:
@@ -86,7 +82,7 @@ def test_a_program_calls_the_server_as_its_client_does(url: str, upstream: Upstr
 
 def test_each_call_of_the_newest_era_has_its_own_headers(url: str, upstream: Upstream) -> None:
     headers = {**BOTH, "Mcp-Method": "tools/call", "Mcp-Name": "run_python"}
-    httpx2.post(url, json=request("await server.lines()", **META), headers=headers, timeout=PATIENCE_S)
+    httpx2.post(url, json=request("await server.lines()", **NEWEST), headers=headers, timeout=PATIENCE_S)
 
     [sent] = [headers for _, headers, message in upstream.requests if message["method"] == "tools/call"]
     assert (sent["mcp-name"], sent["mcp-protocol-version"]) == ("lines", "2026-07-28")
@@ -95,7 +91,7 @@ def test_each_call_of_the_newest_era_has_its_own_headers(url: str, upstream: Ups
 def test_a_client_that_takes_no_stream_gets_the_answer_alone(url: str) -> None:
     response = httpx2.post(url, json=request("1 + 1"), headers={"Accept": "application/json"})
 
-    assert printed(response.json()) == "2"
+    assert printed(response.json()["result"]) == "2"
 
 
 def test_progress_comes_before_the_answer_under_the_clients_token(url: str) -> None:
@@ -114,7 +110,7 @@ def test_what_a_server_says_meanwhile_reaches_the_client(url: str) -> None:
 
     note, answer = messages_of(response)
     assert note["method"] == "notifications/message"
-    assert printed(answer) == "9000"
+    assert printed(answer["result"]) == "9000"
 
 
 def test_a_stream_that_broke_off_is_continued_for_a_program(url: str) -> None:
@@ -127,7 +123,7 @@ def test_a_refusal_is_an_exception(url: str) -> None:
     assert "HTTP 401" in run(url, code)
 
 
-@pytest.mark.parametrize("meta", [{}, META], ids=["2025-11-25", "2026-07-28"])
+@pytest.mark.parametrize("meta", [{}, NEWEST], ids=["2025-11-25", "2026-07-28"])
 def test_a_client_that_goes_away_ends_its_program(url: str, upstream: Upstream, meta: dict[str, str]) -> None:
     with httpx2.stream("POST", url, json=request("await server.never()", **meta), headers=BOTH):
         assert upstream.waiting.wait(PATIENCE_S)

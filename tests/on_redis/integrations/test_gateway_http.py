@@ -14,11 +14,10 @@ import pytest
 from fdstore.client import Store
 from fdstore.integrations.gateway.code.programs import CodeOptions, Programs
 from fdstore.integrations.gateway.descriptors import Descriptors
-from fdstore.integrations.gateway.http_relay import HttpRelay
-from fdstore.integrations.gateway.http_server import listening_socket, serve
+from fdstore.integrations.gateway.http_relay import HttpRelay, listening_socket, serve
 from fdstore.integrations.gateway.http_upstream import HttpUpstream
 from fdstore.integrations.gateway.sse import EventSplitter, data_of
-from tests.mcp_http_upstream import LARGE, NOTE, UNANSWERED, Upstream, served
+from tests.mcp_http_upstream import LARGE, NEWEST, NOTE, UNANSWERED, Upstream, served
 from tests.on_redis.integrations.hosts import PipedHost
 from tests.waiting import PATIENCE_S
 
@@ -326,9 +325,7 @@ def test_a_stream_that_broke_off_is_continued(host: StdioHost) -> None:
 
 
 def test_each_request_of_the_newest_era_has_its_headers(host: StdioHost, upstream: Upstream) -> None:
-    meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
-
-    host.ask("tools/call", name="größer", _meta=meta)
+    host.ask("tools/call", name="größer", _meta=NEWEST)
 
     [(_, headers, _)] = upstream.requests
     assert headers["mcp-protocol-version"] == "2026-07-28"
@@ -349,10 +346,9 @@ def coding_host(upstream: Upstream, upstream_url: str, descriptors: Descriptors)
 
 def test_a_program_calls_the_tools_of_a_server_by_http(coding_host: StdioHost, upstream: Upstream) -> None:
     """Since 2026-07-28 each request has its version, which those of programs take from the host's."""
-    meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
     code = "import asyncio\n[len(each) for each in await asyncio.gather(server.lines(), server.stream())]"
 
-    ran = coding_host.ask("tools/call", name="run_python", arguments={"code": code}, _meta=meta)
+    ran = coding_host.ask("tools/call", name="run_python", arguments={"code": code}, _meta=NEWEST)
 
     assert "\n[48893, 9000]\n" in shown(ran)
     by_method = {headers["mcp-method"]: headers for _, headers, _ in upstream.requests}
@@ -371,9 +367,8 @@ def test_a_refusal_by_http_is_an_exception_of_the_program(coding_host: StdioHost
 def test_a_program_that_is_taken_back_takes_its_requests_by_http_back(
     coding_host: StdioHost, upstream: Upstream
 ) -> None:
-    meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
     coding_host.send(
-        "tools/call", 5, name="run_python", arguments={"code": "await server.never()"}, _meta=meta
+        "tools/call", 5, name="run_python", arguments={"code": "await server.never()"}, _meta=NEWEST
     )
     assert upstream.waiting.wait(PATIENCE_S)
 
@@ -429,11 +424,10 @@ def test_a_request_that_is_taken_back_ends_the_response_stream_since_2026_07_28(
     host: StdioHost, upstream: Upstream, tool: str
 ) -> None:
     upstream.forget()
-    meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
-    host.send("tools/call", "a", name=tool, _meta=meta)
+    host.send("tools/call", "a", name=tool, _meta=NEWEST)
     assert upstream.waiting.wait(PATIENCE_S)
 
-    host.tell("notifications/cancelled", requestId="a", _meta=meta)
+    host.tell("notifications/cancelled", requestId="a", _meta=NEWEST)
 
     assert upstream.cancelled.wait(PATIENCE_S)
     assert [message.get("method") for _, _, message in upstream.requests] == ["tools/call"]

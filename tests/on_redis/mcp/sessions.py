@@ -41,6 +41,15 @@ def talk(url: str, work: Talk[T], *, era: str = "legacy", options: Any = None, *
     return asyncio.run(main())
 
 
+def call_all(url: str, *calls: tuple[str, dict[str, Any]], **options: Any) -> list[CallToolResult]:
+    """Return the results of calls of tools, given their names and arguments, of one client; see `talk`."""
+
+    async def work(client: Client) -> list[CallToolResult]:
+        return [await client.call_tool(name, arguments) for name, arguments in calls]
+
+    return talk(url, work, **options)
+
+
 def text_of(result: CallToolResult) -> str:
     """Return the text of a result, which has nothing but texts."""
     assert all(isinstance(block, TextContent) for block in result.content)

@@ -20,8 +20,6 @@ from fdstore.store.tokens import PERMISSIONS, add_token, new_secret, remove_toke
 from tests.elements import only
 from tests.on_redis.mcp.served import calling, served, serving, status_of
 from tests.on_redis.mcp.sessions import ERAS, text_of, toolsets_at
-from tests.outages import SilentServer
-from tests.waiting import PATIENCE_S
 
 READ, WRITE = frozenset({"read"}), frozenset({"read", "write"})
 
@@ -192,15 +190,6 @@ def test_options_that_would_open_the_store_to_others_are_refused(options: list[s
 
     assert called.exit_code == 2
     assert problem in called.output
-
-
-def test_a_store_that_never_answers_delays_no_list_over_http() -> None:
-    async def main(url: str) -> tuple[int, int]:
-        async with serving(toolsets_at(url, patience=PATIENCE_S)) as served_at, calling(served_at) as client:
-            return len((await client.list_tools()).tools), len((await client.list_resources()).resources)
-
-    with SilentServer() as silent:
-        assert asyncio.run(main(silent.url)) == (len(tools_of(["read", "write"])), 0)
 
 
 def test_a_request_that_is_too_large_is_answered_with_the_limit_and_the_remedy() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import signal
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -75,35 +74,6 @@ async def cancelled(call: Awaitable[Any]) -> None:
     task.cancel()
     await asyncio.wait([task])
     await until(lambda: not started & interpreters())
-
-
-@pytest.mark.parametrize("era", ERAS)
-def test_two_megabytes_are_counted_in_one_call_and_variables_stay(
-    redis_url: str, proc: Process, era: str
-) -> None:
-    proc.create(LINES, source="build.log")
-
-    async def count(client: Client) -> str:
-        return await run(client, "log = fd(1)\nhits = log.search(r'7(\\d)$')\nprint(log.source)\nlen(hits)")
-
-    async def use(client: Client) -> str:
-        return await run(client, "hits[0].groups, log.line(3)")
-
-    assert talk(redis_url, count, era=era, permissions=PYTHON) == "build.log\n1000"
-    assert talk(redis_url, use, era=era, permissions=PYTHON) == "(['0'], 'line 3\\n')"
-
-
-def test_a_long_result_is_a_descriptor_and_a_preview(redis_url: str, proc: Process) -> None:
-    async def work(client: Client) -> str:
-        result = await client.call_tool(
-            "run_python", {"code": "print('x' * 99 + '\\n', end='') \n'y' * 20_000"}
-        )
-        return text_of(result)
-
-    shown = only(talk(redis_url, work, permissions=PYTHON))
-
-    assert (shown.name, shown["fd"], shown["source"]) == ("fd_result", "fd:1", "run_python")
-    assert proc.read("fd:1", read_all=True).text == "x" * 99 + "\n" + repr("y" * 20_000)
 
 
 def test_without_the_permission_the_tool_is_neither_listed_nor_run(redis_url: str) -> None:
@@ -198,31 +168,6 @@ def test_code_reaches_nothing_but_the_texts_of_its_process(
     assert "secret" not in shown.replace("name:../secret", "").replace("name:other/secret", "")
 
 
-def test_a_program_past_a_limit_leaves_the_variables_and_the_server_as_they_were(
-    redis_url: str, proc: Process
-) -> None:
-    async def work(client: Client) -> tuple[list[str], str]:
-        await run(client, "kept = 7")
-        programs = [
-            "kept = 8\nwhile True: print('x' * 100)",
-            "kept = 8\nbig = []\nwhile True: big.append('x' * 10_000_000 + str(len(big)))",
-            "kept = 8\nwhile True: fds()",
-            "kept = 8\ndef again(): return again()\nagain()",
-            "kept = (",
-        ]
-        return [await failure(client, code) for code in programs], await run(client, "kept")
-
-    (printed, memory, calls, recursion, syntax), kept = talk(redis_url, work, permissions=PYTHON)
-
-    assert "printed more than 1000000 characters" in printed
-    assert "took more than 256 MiB" in memory
-    assert "made more than 10000 calls" in calls
-    assert "RecursionError" in recursion
-    assert "SyntaxError" in syntax
-    assert kept == "8"  # the recursion is an ordinary exception, which keeps what was assigned before it
-    assert all(len(text) < 20_000 for text in (printed, memory, calls, recursion, syntax))
-
-
 @pytest.mark.parametrize("era", ERAS)
 def test_a_call_that_its_host_cancels_ends_at_once_and_the_session_before_it_stays(
     redis_url: str, era: str
@@ -271,23 +216,6 @@ def test_a_client_over_http_that_leaves_ends_its_program(redis_url: str, proc: P
                 return await run(client, "1 + 1")
 
     assert asyncio.run(main()) == "2"
-
-
-def test_an_interpreter_that_is_killed_in_the_middle_is_run_again_and_makes_nothing_twice(
-    redis_url: str, proc: Process
-) -> None:
-    code = "create('once')\nn = 0\nwhile n < 3_000_000: n += 1\nn"
-
-    async def work(client: Client) -> str:
-        before = interpreters()
-        call = asyncio.create_task(run(client, code))
-        await until(proc.list)
-        for pid in interpreters() - before:
-            os.kill(pid, signal.SIGKILL)
-        return await call
-
-    assert talk(redis_url, work, permissions=WRITING) == "3000000"
-    assert [each.fd for each in proc.list()] == ["fd:1"]
 
 
 def test_programs_of_one_process_wait_for_each_other_and_none_is_lost(redis_url: str) -> None:

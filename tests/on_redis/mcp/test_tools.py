@@ -15,14 +15,14 @@ from fdstore import aio
 from fdstore.client import Process, Store
 from fdstore.errors import InvalidArgument
 from fdstore.integrations.mcp.access import tools_of
-from fdstore.integrations.mcp.host_tools import HostTool
 from fdstore.integrations.mcp.server import build_server
+from fdstore.integrations.mcp.tool_list import HostTool
 from fdstore.integrations.mcp.toolsets import ToolOptions
 from fdstore.local.redis_server import PrivateServer
 from fdstore.store.tokens import PERMISSIONS
 from fdstore.tools.catalogue import BUILT_IN
 from tests.elements import only
-from tests.on_redis.mcp.sessions import ERAS, talk, text_of, toolsets_at
+from tests.on_redis.mcp.sessions import ERAS, call_all, talk, text_of, toolsets_at
 from tests.outages import SilentServer
 from tests.waiting import LOOK_EVERY_S, PATIENCE_S
 
@@ -36,13 +36,13 @@ LINES = "".join(f"line {number}\n" for number in range(1, 2001))
 
 @pytest.mark.parametrize("era", ERAS)
 def test_a_text_is_stored_and_read_in_both_eras(redis_url: str, era: str) -> None:
-    async def work(client: Client) -> list[str]:
-        stored = await client.call_tool("put_fd", {"text": LINES})
-        page = await client.call_tool("read_fd", {"fd": "fd:1#L1000-1001"})
-        found = await client.call_tool("search_fd", {"fd": 1, "pattern": "line 77$"})
-        return [text_of(each) for each in (stored, page, found)]
+    calls = (
+        ("put_fd", {"text": LINES}),
+        ("read_fd", {"fd": "fd:1#L1000-1001"}),
+        ("search_fd", {"fd": 1, "pattern": "line 77$"}),
+    )
 
-    stored, page, found = talk(redis_url, work, era=era)
+    stored, page, found = map(text_of, call_all(redis_url, *calls, era=era))
 
     assert only(stored)["fd"] == "fd:1"
     assert only(page).body == "line 1000\nline 1001\n"
@@ -74,27 +74,22 @@ def test_the_tools_are_described_without_an_output_schema(redis_url: str) -> Non
 
 
 def test_a_mistake_of_the_model_is_a_result_and_not_an_error_of_the_protocol(redis_url: str) -> None:
-    async def work(client: Client) -> list[tuple[bool, str]]:
-        calls = [("read_fd", {"fd": 7}), ("read_fd", {}), ("none", {}), ("put_fd", {"file": "x"})]
-        results = [await client.call_tool(name, arguments) for name, arguments in calls]
-        return [(result.is_error, only(text_of(result))["type"]) for result in results]
+    calls = ("read_fd", {"fd": 7}), ("read_fd", {}), ("none", {}), ("put_fd", {"file": "x"})
 
-    assert talk(redis_url, work) == [
-        (True, "not_found"),
-        (True, "invalid_argument"),
-        (True, "invalid_argument"),
-        (True, "permission_error"),
-    ]
+    results = call_all(redis_url, *calls)
+
+    assert all(result.is_error for result in results)
+    types = [only(text_of(result))["type"] for result in results]
+    assert types == ["not_found", "invalid_argument", "invalid_argument", "permission_error"]
 
 
 def test_one_read_shows_no_more_than_hosts_keep_inline(redis_url: str, proc: Process) -> None:
     proc.create("x" * 45_000, source="fits")
     proc.create("x" * 45_001)
 
-    async def work(client: Client) -> list[str]:
-        return [text_of(await client.call_tool("read_fd", {"fd": fd, "read_all": True})) for fd in (1, 2)]
+    reads = [("read_fd", {"fd": fd, "read_all": True}) for fd in (1, 2)]
 
-    fits, refused = talk(redis_url, work)
+    fits, refused = map(text_of, call_all(redis_url, *reads))
 
     assert only(fits).body == "x" * 45_000
     assert only(refused)["type"] == "too_large"
@@ -138,10 +133,9 @@ def test_an_image_is_an_image_block_and_a_pdf_a_resource(redis_url: str, proc: P
     proc.create(PIXEL, media_type="image/png")
     proc.create(b"%PDF-1.4\n%%EOF\n", media_type="application/pdf")
 
-    async def work(client: Client) -> Any:
-        return [(await client.call_tool("read_fd", {"fd": fd})).content[1] for fd in (1, 2)]
+    reads = call_all(redis_url, *(("read_fd", {"fd": fd}) for fd in (1, 2)))
 
-    image, document = talk(redis_url, work)
+    image, document = (read.content[1] for read in reads)
 
     assert isinstance(image, ImageContent)
     assert (image.mime_type, base64.b64decode(image.data)) == ("image/png", PIXEL)

@@ -14,26 +14,14 @@ from fdstore.integrations.hooks import claude, codex, gemini
 from fdstore.integrations.hooks.host_tool import event_of
 from fdstore.integrations.hooks.hosts import read_event
 from fdstore.tools.catalogue import BUILT_IN, READING_TOOLS
+from tests.hook_events import after_tool
 
 LONG = "x" * 8001
 LIMIT = 8000
 
 
-def event(tool: str, response: Any, **fields: Any) -> dict[str, Any]:
-    return {
-        "hook_event_name": "PostToolUse",
-        "session_id": "0ab1",
-        "cwd": "/src/shop",
-        "tool_name": tool,
-        "tool_input": {"command": "make test", "timeout": 5},
-        "tool_response": response,
-        "tool_use_id": "toolu_1",
-        **fields,
-    }
-
-
 def updated(tool: str, response: Any, shown: Any = "STUB") -> Any:
-    output = claude.output_of(event(tool, response), LIMIT)
+    output = claude.output_of(after_tool(tool, response), LIMIT)
     assert output is not None
     answer = output.answer(shown)["hookSpecificOutput"]
     assert answer["hookEventName"] == "PostToolUse"
@@ -51,7 +39,7 @@ def test_an_output_of_bash_keeps_its_shape_but_for_the_pointer_to_a_file() -> No
         "aFieldOfALaterVersion": [1],
     }
 
-    output = claude.output_of(event("Bash", response), LIMIT)
+    output = claude.output_of(after_tool("Bash", response), LIMIT)
 
     assert output is not None
     assert output.file == response["persistedOutputPath"]
@@ -93,7 +81,7 @@ def test_blocks_of_an_mcp_tool_and_of_a_subagent_are_replaced_as_blocks() -> Non
 def test_blocks_that_are_shown_as_json_stay_blocks() -> None:
     blocks = [{"type": "text", "text": LONG}, {"type": "text", "text": "short"}]
 
-    output = claude.output_of(event("mcp__github__list", json.dumps(blocks)), LIMIT)
+    output = claude.output_of(after_tool("mcp__github__list", json.dumps(blocks)), LIMIT)
 
     assert output is not None
     assert output.value == blocks
@@ -106,7 +94,7 @@ def test_what_claude_code_wrote_to_a_file_is_taken_from_there() -> None:
         "Format: JSON with schema: {result: string}\nUse jq.\n"
     )
 
-    output = claude.output_of(event("mcp__github__list", pointer), LIMIT)
+    output = claude.output_of(after_tool("mcp__github__list", pointer), LIMIT)
 
     assert output is not None
     assert (output.file, output.is_json) == (
@@ -135,14 +123,14 @@ def test_what_claude_code_wrote_to_a_file_is_taken_from_there() -> None:
     ],
 )
 def test_what_is_short_or_ours_or_not_understood_stays_as_it_is(tool: str, response: Any) -> None:
-    assert claude.output_of(event(tool, response), LIMIT) is None
+    assert claude.output_of(after_tool(tool, response), LIMIT) is None
 
 
 def test_other_events_stay_as_they_are() -> None:
     response = {"stdout": LONG}
 
-    assert claude.output_of(event("Bash", response, hook_event_name="PreToolUse"), LIMIT) is None
-    assert claude.output_of(event("Bash", response, tool_name=7), LIMIT) is None
+    assert claude.output_of(after_tool("Bash", response, hook_event_name="PreToolUse"), LIMIT) is None
+    assert claude.output_of(after_tool("Bash", response, tool_name=7), LIMIT) is None
     assert claude.output_of({}, LIMIT) is None
 
 
@@ -164,7 +152,7 @@ fields = st.sampled_from(["stdout", "content", "result", "llmContent", "structur
 def test_no_event_whatever_is_in_it_raises(host: Any, tool: str, response: Any, extra: Any) -> None:
     name = "AfterTool" if host is gemini else "PostToolUse"
 
-    output = host.output_of(event(tool, response, hook_event_name=name, **extra), 20)
+    output = host.output_of(after_tool(tool, response, hook_event_name=name, **extra), 20)
 
     if output is not None:
         assert output.answer("STUB")
@@ -175,7 +163,7 @@ def test_blocks_that_are_nested_without_end_stay_as_they_are() -> None:
     for _ in range(900):
         blocks = [{"type": "text", "text": blocks}]
 
-    assert claude.output_of(event("mcp__x__y", blocks), LIMIT) is None
+    assert claude.output_of(after_tool("mcp__x__y", blocks), LIMIT) is None
 
 
 def test_an_output_that_the_host_cut_within_a_character_is_read_in_both_ways() -> None:
@@ -208,7 +196,7 @@ def test_the_plugin_allows_its_reading_tools_and_nothing_else() -> None:
         assert (allowed is not None) == (tool in READING_TOOLS)
     for name in ("Bash", "mcp__other__read_fd", "mcp__plugin_fdstore_fdstore__read_fd2", 7):
         assert claude.permission_of({"hook_event_name": "PreToolUse", "tool_name": name}) is None
-    assert claude.permission_of(event("mcp__plugin_fdstore_fdstore__read_fd", "x")) is None
+    assert claude.permission_of(after_tool("mcp__plugin_fdstore_fdstore__read_fd", "x")) is None
     hooks = resources.files("fdstore.integrations.hooks") / "claude_plugin" / "hooks" / "hooks.json"
     [before] = json.loads(hooks.read_text("utf-8"))["hooks"]["PreToolUse"]
     assert before["matcher"] == f"mcp__plugin_fdstore_fdstore__({'|'.join(READING_TOOLS)})"

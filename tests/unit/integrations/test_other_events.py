@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from fdstore.integrations.hooks import claude, codex, gemini
+from tests.hook_events import after_tool
 
 LONG = "x" * 8001
 LIMIT = 8000
@@ -17,15 +18,7 @@ def text(value: str) -> dict[str, Any]:
 
 
 def codex_event(response: Any, tool: str = "mcp__github__list") -> dict[str, Any]:
-    return {
-        "hook_event_name": "PostToolUse",
-        "tool_name": tool,
-        "tool_input": {"query": "is:open"},
-        "tool_response": response,
-        "tool_use_id": "call_1",
-        "session_id": "01a2",
-        "cwd": "/src/shop",
-    }
+    return after_tool(tool, response, tool_input={"query": "is:open"})
 
 
 @pytest.mark.parametrize(
@@ -88,9 +81,7 @@ def test_the_parts_of_an_output_in_gemini_are_judged_one_by_one() -> None:
 def test_blocks_that_are_short_alone_and_long_together_are_taken_by_every_host() -> None:
     blocks = [{"type": "text", "text": "x" * 4000} for _ in range(3)]
 
-    of_claude = claude.output_of(
-        {"hook_event_name": "PostToolUse", "tool_name": "mcp__x__y", "tool_response": blocks}, LIMIT
-    )
+    of_claude = claude.output_of(after_tool("mcp__x__y", blocks), LIMIT)
     of_codex = codex.output_of(codex_event({"content": blocks}, "mcp__x__y"), LIMIT)
 
     assert of_claude is not None
@@ -110,15 +101,8 @@ def test_calls_that_are_numbered_anew_are_different_calls() -> None:
 
 
 def gemini_event(content: Any, tool: str = "run_shell_command", **fields: Any) -> dict[str, Any]:
-    return {
-        "hook_event_name": "AfterTool",
-        "tool_name": tool,
-        "tool_input": {"command": "make test"},
-        "tool_response": {"llmContent": content, "returnDisplay": "..."},
-        "session_id": "s",
-        "cwd": "/src/shop",
-        **fields,
-    }
+    response = {"llmContent": content, "returnDisplay": "..."}
+    return {**after_tool(tool, response), "hook_event_name": "AfterTool", **fields}
 
 
 @pytest.mark.parametrize("content", [LONG, {"text": LONG}, [{"text": LONG[:4000]}, LONG[4000:]]])

@@ -21,7 +21,7 @@ from fdstore.integrations.gateway.code.checking import check_code
 from fdstore.integrations.gateway.code.program_journal import ProgramJournal
 from fdstore.integrations.gateway.code.tool_functions import ToolFunctions
 from fdstore.integrations.gateway.code.upstream_calls import CallCancelled, ServerGone, UpstreamCalls
-from fdstore.integrations.gateway.descriptors import Connected, Descriptors, error_element, mcp_blocks
+from fdstore.integrations.gateway.descriptors import Connected, Descriptors, error_blocks, mcp_blocks
 from fdstore.integrations.gateway.json_parts import items_of, value_of
 from fdstore.integrations.gateway.long_values import Message
 from fdstore.programs.course import abandon
@@ -167,15 +167,15 @@ class Programs:
         try:
             found = self.catalogue(call)
             if tool == FIND_TOOLS:
-                return _text(found.find(_argument(arguments, "query", "")))
+                return mcp_blocks(found.find(_argument(arguments, "query", ""))), False
             code = _argument(arguments, "code", None)
             check_code(code, found)
             with self._turn_of(call):
                 return self._descriptors.work(lambda connected: self._run(connected, code, found, call))
         except FDStoreError as error:
-            return _text(error_element(error), is_error=True)
+            return error_blocks(error), True
         except (ServerGone, CallCancelled, ValueError) as error:
-            return _text(f"the tools of the server are not known: {error}", is_error=True)
+            return mcp_blocks(f"the tools of the server are not known: {error}"), True
 
     @contextmanager
     def _turn_of(self, call: HostCall) -> Iterator[None]:
@@ -230,10 +230,6 @@ def _argument(arguments: Mapping[str, Any], name: str, default: str | None) -> s
     if not isinstance(value, str):
         raise InvalidArgument(name, "a text is needed")
     return value
-
-
-def _text(text: str, *, is_error: bool = False) -> Content:
-    return [{"type": "text", "text": text}], is_error
 
 
 def _schema(name: str, description: str, required: Sequence[str]) -> dict[str, Any]:
