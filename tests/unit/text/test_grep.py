@@ -39,6 +39,7 @@ def grep(text: str, before: int, after: int, most: int | None, *, invert: bool) 
     invert=st.booleans(),
 )
 @example(text="a\na\nb\nb\na\nb\n", before=0, after=1, most=2, piece=3, invert=False)
+@example(text="a\nb\nb\nb\na\n", before=1, after=1, most=None, piece=3, invert=False)
 def test_hits_are_printed_as_grep_does(
     text: str, before: int, after: int, most: int | None, piece: int, invert: bool
 ):

@@ -50,7 +50,7 @@ def test_every_form_of_a_number_means_the_same_descriptor(n: int) -> None:
 
 @given(fd=fds)
 def test_the_displayed_form_of_an_id_is_accepted(fd: str) -> None:
-    assert fd_id(fd) == fd
+    assert fd_id(fd) == str(selector(fd)) == fd
     assert selector(fd) == Selector(fd)
 
 
@@ -112,7 +112,7 @@ def test_an_accepted_id_is_always_safe_in_a_key(value: str) -> None:
     ],
 )
 def test_a_selector_names_a_part(written: str, part: Part) -> None:
-    assert selector(written) == Selector("fd:3", part)
+    assert selector(written) == selector(str(selector(written))) == Selector("fd:3", part)
 
 
 @given(start=st.integers(1, 10**6), more=st.integers(0, 10**6), unit=st.sampled_from("PLC"))
@@ -177,6 +177,12 @@ def test_omitted_arguments_default_to_one_unit_from_the_start() -> None:
     assert parse_request("fd:1", mode="line").part == Part("line", 1, 1)
     assert parse_request("fd:1").part is None
     assert parse_request("fd:1", whole=True, default=FIRST_PAGE).part is None
+
+
+@pytest.mark.parametrize("beside", [{"start": 1}, {"mode": "line", "count": 2}])
+def test_everything_and_a_part_cannot_be_asked_for_together(beside: dict[str, Any]) -> None:
+    with pytest.raises(InvalidArgument, match="read_all reads everything"):
+        parse_request("fd:1", whole=True, **beside)
 
 
 @pytest.mark.parametrize(
