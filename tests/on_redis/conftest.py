@@ -18,10 +18,12 @@ import redis
 import fdstore.aio
 from fdstore.aio import Process as AsyncProcess
 from fdstore.client import Process, Store
+from fdstore.local.redis_server import PrivateServer
 from fdstore.store import keys
 from fdstore.wire.connection_options import UNNAMED
 from fdstore.wire.operation import Operation
 from tests.children import Child
+from tests.on_redis.damage import DamagedStore
 from tests.stored_keys import Stored
 from tests.waiting import wait_until
 
@@ -74,6 +76,15 @@ def cut_off_upload(redis_url: str, execute: Execute) -> Callable[[], None]:
         wait_until(lambda: connections() <= before, what="the end of its connections")
 
     return cut_off
+
+
+@pytest.fixture(scope="module")
+def shared_damaged_store(redis_server: PrivateServer) -> Iterator[DamagedStore]:
+    """A store with three trees; a test that damages one restores it first."""
+    redis_server.start()
+    with redis.Redis.from_url(redis_server.url) as client, fdstore.connect(redis_server.url) as store:
+        yield DamagedStore(store, client)
+        client.flushall()
 
 
 # --- the leak check

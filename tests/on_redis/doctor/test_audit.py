@@ -154,65 +154,45 @@ def test_a_text_of_many_pages_is_audited_in_bounded_pieces(store: Store, proc: P
 
 R = "fdstore:{t}"
 DAMAGES: dict[str, tuple[list[tuple[Any, ...]], str, str]] = {
-    # the damaging command: the key that is reported, and the report
-    "page missing": ([("HDEL", f"{R}:t:fd:1:pages", 3)], f"{R}:t:fd:1", "pages, and its totals say"),
-    "page replaced": ([("HSET", f"{R}:t:fd:1:pages", 3, "short")], f"{R}:t:fd:1", "chars is"),
-    "page lengthened": (
-        [("HSET", f"{R}:t:fd:1:pages", 3, "x" * 50)],
-        f"{R}:t:fd:1:pages",
-        "page 3 has 50 characters",
-    ),
-    "page not UTF-8": ([("HSET", f"{R}:t:fd:1:pages", 3, b"\xff")], f"{R}:t:fd:1:pages", "not UTF-8"),
-    "pages gone": ([("UNLINK", f"{R}:t:fd:1:pages")], f"{R}:t:fd:1", "it has 0 pages"),
-    "pages aside": (
-        [("RENAME", f"{R}:t:fd:4:pages", f"{R}:t:fd:4:lent")],
-        f"{R}:t:fd:4",
-        "still in",
-    ),
-    "index wrong": ([("HSET", f"{R}:t:fd:1:index", 257, "0 0;1,1")], f"{R}:t:fd:1:index", "field 257"),
-    "short index wrong": (
-        [("HSET", f"{R}:t.1:fd:6", "index", "0 0;9,9")],
-        f"{R}:t.1:fd:6",
-        "its index does not match",
-    ),
-    "index gone": ([("UNLINK", f"{R}:t:fd:1:index")], f"{R}:t:fd:1:index", "is missing"),
-    "chars wrong": ([("HSET", f"{R}:t:fd:1", "chars", 7)], f"{R}:t:fd:1", "chars is 7"),
-    "lines wrong": ([("HSET", f"{R}:t:fd:1", "lines", 7)], f"{R}:t:fd:1", "lines is 7"),
-    "record hostile": ([("HSET", f"{R}:t:fd:1", "pages", "many")], f"{R}:t:fd:1", "metadata cannot be read"),
-    "record gone": ([("UNLINK", f"{R}:t:fd:1")], f"{R}:t:fd:1", "it does not exist"),
-    "holder missing": (
-        [("SREM", f"{R}:t:fd:1:holders", "t")],
-        f"{R}:t:fd:1:holders",
-        "not among its holders",
-    ),
-    "holder extra": ([("SADD", f"{R}:t:fd:1:holders", "t.9")], f"{R}:t:fd:1:holders", "has no descriptor"),
-    "no holders": ([("HDEL", f"{R}:t:fds", "fd:3")], f"{R}:t:fd:3:holders", "has no descriptor"),
-    "entry to nothing": ([("HSET", f"{R}:t:fds", "fd:9", "t/9")], f"{R}:t:fd:9", "not among the tree's"),
-    "entry of nonsense": ([("HSET", f"{R}:t:fds", "fd:9", "x")], f"{R}:t:fds", "names x"),
-    "half-made content": ([("HSET", f"{R}:t:fd:2:pages", 1, "x")], f"{R}:t:fd:2", "1 keys of a content"),
-    "orphaned content": ([("SREM", f"{R}:contents", "t/1")], f"{R}:t:fd:1", "not among the tree's contents"),
-    "bytes counted wrong": ([("HINCRBY", R, "bytes", 5)], R, "bytes is"),
-    "fds counted wrong": ([("HINCRBY", R, "fds", 5)], R, "fds is"),
-    "processes counted wrong": ([("HINCRBY", R, "processes", 5)], R, "processes is"),
-    "live counted wrong": ([("HINCRBY", R, "live", -1)], R, "live is"),
-    "process not named": ([("ZREM", f"{R}:processes", "t.1")], f"{R}:t.1", "not among those of its tree"),
-    "process gone": ([("UNLINK", f"{R}:t.1")], f"{R}:t.1", "it does not exist"),
-    "process hostile": ([("HSET", f"{R}:t.1", "attempt", "x")], f"{R}:t.1", "cannot be read"),
-    "child numbers hostile": ([("HSET", f"{R}:t", "next_child", 10**12)], f"{R}:t", "next_child is"),
+    # the damaging commands, the key that is reported (both without the prefix of the tree), and the report
+    "page missing": ([("HDEL", ":t:fd:1:pages", 3)], ":t:fd:1", "pages, and its totals say"),
+    "page replaced": ([("HSET", ":t:fd:1:pages", 3, "short")], ":t:fd:1", "chars is"),
+    "page lengthened": ([("HSET", ":t:fd:1:pages", 3, "x" * 50)], ":t:fd:1:pages", "page 3 has 50 char"),
+    "page not UTF-8": ([("HSET", ":t:fd:1:pages", 3, b"\xff")], ":t:fd:1:pages", "not UTF-8"),
+    "pages gone": ([("UNLINK", ":t:fd:1:pages")], ":t:fd:1", "it has 0 pages"),
+    "pages aside": ([("RENAME", ":t:fd:4:pages", ":t:fd:4:lent")], ":t:fd:4", "still in"),
+    "index wrong": ([("HSET", ":t:fd:1:index", 257, "0 0;1,1")], ":t:fd:1:index", "field 257"),
+    "short index wrong": ([("HSET", ":t.1:fd:6", "index", "0 0;9,9")], ":t.1:fd:6", "index does not match"),
+    "index gone": ([("UNLINK", ":t:fd:1:index")], ":t:fd:1:index", "is missing"),
+    "chars wrong": ([("HSET", ":t:fd:1", "chars", 7)], ":t:fd:1", "chars is 7"),
+    "lines wrong": ([("HSET", ":t:fd:1", "lines", 7)], ":t:fd:1", "lines is 7"),
+    "record hostile": ([("HSET", ":t:fd:1", "pages", "many")], ":t:fd:1", "metadata cannot be read"),
+    "record gone": ([("UNLINK", ":t:fd:1")], ":t:fd:1", "it does not exist"),
+    "holder missing": ([("SREM", ":t:fd:1:holders", "t")], ":t:fd:1:holders", "not among its holders"),
+    "holder extra": ([("SADD", ":t:fd:1:holders", "t.9")], ":t:fd:1:holders", "has no descriptor"),
+    "no holders": ([("HDEL", ":t:fds", "fd:3")], ":t:fd:3:holders", "has no descriptor"),
+    "entry to nothing": ([("HSET", ":t:fds", "fd:9", "t/9")], ":t:fd:9", "not among the tree's"),
+    "entry of nonsense": ([("HSET", ":t:fds", "fd:9", "x")], ":t:fds", "names x"),
+    "half-made content": ([("HSET", ":t:fd:2:pages", 1, "x")], ":t:fd:2", "1 keys of a content"),
+    "orphaned content": ([("SREM", ":contents", "t/1")], ":t:fd:1", "not among the tree's contents"),
+    "bytes counted wrong": ([("HINCRBY", "", "bytes", 5)], "", "bytes is"),
+    "fds counted wrong": ([("HINCRBY", "", "fds", 5)], "", "fds is"),
+    "processes counted wrong": ([("HINCRBY", "", "processes", 5)], "", "processes is"),
+    "live counted wrong": ([("HINCRBY", "", "live", -1)], "", "live is"),
+    "process not named": ([("ZREM", ":processes", "t.1")], ":t.1", "not among those of its tree"),
+    "process gone": ([("UNLINK", ":t.1")], ":t.1", "it does not exist"),
+    "process hostile": ([("HSET", ":t.1", "attempt", "x")], ":t.1", "cannot be read"),
+    "child numbers hostile": ([("HSET", ":t", "next_child", 10**12)], ":t", "next_child is"),
     "a session that lacks a piece": (
-        [("HSET", f"{R}:t:python", "head", '{"session": "a", "session_chunks": "2"}')],
-        f"{R}:t:python",
+        [("HSET", ":t:python", "head", '{"session": "a", "session_chunks": "2"}')],
+        ":t:python",
         "its field a/0 is missing",
     ),
-    "a session hostile": ([("HSET", f"{R}:t:python", "head", "x")], f"{R}:t:python", "cannot be read"),
-    "tree hostile": ([("HSET", R, "bytes", "x")], R, "the tree cannot be read"),
-    "tree of another type": ([("DEL", R), ("SET", R, "x")], R, "cannot be read"),
-    "contents of another type": (
-        [("DEL", f"{R}:contents"), ("SET", f"{R}:contents", "x")],
-        f"{R}:contents",
-        "",
-    ),
-    "a newer format": ([("HSET", R, "format", 99)], R, "format 99"),
+    "a session hostile": ([("HSET", ":t:python", "head", "x")], ":t:python", "cannot be read"),
+    "tree hostile": ([("HSET", "", "bytes", "x")], "", "the tree cannot be read"),
+    "tree of another type": ([("DEL", ""), ("SET", "", "x")], "", "cannot be read"),
+    "contents of another type": ([("DEL", ":contents"), ("SET", ":contents", "x")], ":contents", ""),
+    "a newer format": ([("HSET", "", "format", 99)], "", "format 99"),
 }
 
 
@@ -223,13 +203,14 @@ def test_damage_is_reported_with_its_key_and_a_remedy(
     fill_process(proc)
     store.process("other").create("well")
     commands, key, problem = DAMAGES[name]
-    for command in commands:
-        execute(*command)
+    for verb, *keys in commands:
+        # every key begins with a colon; the record of the tree is the prefix itself
+        execute(verb, *(f"{R}{each}" if each == "" or str(each).startswith(":") else each for each in keys))
     kept = values_of(execute, execute("KEYS", "*"))
 
     found = find_damage(store)
 
-    assert any(each.key == key and problem in each.said and each.advice for each in found), found
+    assert any(each.key == R + key and problem in each.said and each.advice for each in found), found
     assert not any(each.harmless for each in found)
     assert find_damage(store, "other") == []
     assert values_of(execute, execute("KEYS", "*")) == kept

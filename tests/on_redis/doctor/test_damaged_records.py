@@ -15,15 +15,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-import redis
 from click.testing import CliRunner
 
-import fdstore
 from fdstore.agent.models.anthropic import AnthropicModel
 from fdstore.cli import cli
 from fdstore.client import Store
 from fdstore.errors import FDStoreError
-from fdstore.local.redis_server import PrivateServer
 from fdstore.permissions import Permissions
 from fdstore.runtime.run_process import run_process
 from fdstore.store.clock import redis_now
@@ -39,14 +36,6 @@ FD = "fd:1"
 
 # processes that the sweep must find in an intact tree: ready and lost ones
 DUE = {"", ".1", ".2", ".3", ".4.1", ".6"}
-
-
-@pytest.fixture(scope="module")
-def damaged_store(redis_server: PrivateServer) -> Iterator[DamagedStore]:
-    redis_server.start()
-    with redis.Redis.from_url(redis_server.url) as client, fdstore.connect(redis_server.url) as store:
-        yield DamagedStore(store, client)
-        client.flushall()
 
 
 @pytest.fixture(scope="module")
@@ -164,8 +153,9 @@ def sample_cases(damaged_store: DamagedStore) -> list[Case]:
 
 @pytest.mark.thorough("single damages are tested")
 def test_a_sample_of_damaged_records_affects_no_other_tree(
-    damaged_store: DamagedStore, model: AnthropicModel, caplog: pytest.LogCaptureFixture
+    shared_damaged_store: DamagedStore, model: AnthropicModel, caplog: pytest.LogCaptureFixture
 ) -> None:
+    damaged_store = shared_damaged_store
     damaged_store.restore()
     for case in sample_cases(damaged_store):
         try:
@@ -178,8 +168,9 @@ def test_a_sample_of_damaged_records_affects_no_other_tree(
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 def test_no_damaged_record_affects_another_tree(
-    damaged_store: DamagedStore, model: AnthropicModel, caplog: pytest.LogCaptureFixture
+    shared_damaged_store: DamagedStore, model: AnthropicModel, caplog: pytest.LogCaptureFixture
 ) -> None:
+    damaged_store = shared_damaged_store
     damaged_store.restore()
     failed = []
     every = list(cases(damaged_store.client))

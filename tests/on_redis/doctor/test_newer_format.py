@@ -22,6 +22,7 @@ from fdstore.store.trees.collect_trees import collect_tree
 from fdstore.testing import Request, call, say
 from fdstore_workers.sweeper import sweep
 from tests.on_redis.running_agents import Agents, running, tool
+from tests.stored_keys import lasting_keys
 
 Execute = Callable[..., Any]
 TREE = "fdstore:{solo}"
@@ -50,21 +51,15 @@ def test_a_tree_of_before_the_first_release_is_refused_in_one_line_and_can_be_re
     store.process("other")
     execute(command[0], "fdstore:{triage}", "format", *command[1:])
 
-    for look in (
-        lambda: store.process("triage"),
-        lambda: store.tree("triage"),
-    ):
+    for look in (store.process, store.tree):
         with pytest.raises(OlderFormat, match="before the first release") as caught:
-            look()
+            look("triage")
         assert "\n" not in str(caught.value)
 
     assert [tree.id for tree in store.trees()] == ["other"]
     assert [each.what for each in store.survey().unreadable] == ["tree triage"]
     store.drop_tree("triage", kill=True)
-    assert (
-        execute("EXISTS", "fdstore:{triage}", "fdstore:{triage}:contents", "fdstore:{triage}:triage:fd:1")
-        == 0
-    )
+    assert lasting_keys(execute, "fdstore:{triage}*") == []
 
 
 @pytest.mark.parametrize("command", [("HDEL",), ("HSET", "2")], ids=["no format", "format 2"])
@@ -77,10 +72,7 @@ def test_a_tree_of_before_the_first_release_is_collected_after_its_retention(
 
     assert store.run(collect_tree(TreeKeys("fdstore", "triage"))).outcome == "gone"
 
-    assert (
-        execute("EXISTS", "fdstore:{triage}", "fdstore:{triage}:contents", "fdstore:{triage}:triage:fd:1")
-        == 0
-    )
+    assert lasting_keys(execute, "fdstore:{triage}*") == []
 
 
 def test_an_agent_of_before_the_first_release_is_not_run(

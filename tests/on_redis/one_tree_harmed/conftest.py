@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import redis
 from click.testing import CliRunner, Result
 
-import fdstore
 from fdstore.cli import cli
 from fdstore.client import Store
-from fdstore.local.redis_server import PrivateServer
 from tests.on_redis.damage import DamagedStore
 
 Command = Callable[..., Result]
-
-
-@pytest.fixture(scope="module")
-def shared_damaged_store(redis_server: PrivateServer) -> Iterator[DamagedStore]:
-    redis_server.start()
-    with redis.Redis.from_url(redis_server.url) as client, fdstore.connect(redis_server.url) as store:
-        yield DamagedStore(store, client)
-        client.flushall()
 
 
 @pytest.fixture

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import msgspec
 import pytest
@@ -80,18 +81,15 @@ def test_an_invalid_loss_count_restarts_from_zero(store: Store, client: redis.Re
     assert (record.state, record.losses) == ("ready", 1)
 
 
-class Rounds:
-    """A real sweeper, with a count of its sweeps of a process that is always due."""
-
-    def __init__(self, store: Store, wake: Callable[[str], None]) -> None:
-        self.sweeper = Sweeper(store, "here:1", wake)
-
-    def __enter__(self) -> Rounds:
-        self.sweeper.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.sweeper.stop()
+@contextmanager
+def sweeping(store: Store, wake: Callable[[str], None]) -> Iterator[None]:
+    """Run a real sweeper during the block."""
+    sweeper = Sweeper(store, "here:1", wake)
+    sweeper.start()
+    try:
+        yield
+    finally:
+        sweeper.stop()
 
 
 @pytest.fixture
@@ -112,7 +110,7 @@ def test_the_sweeper_survives_an_unexpected_exception(store: Store, caplog: pyte
             again.set()
         raise ZeroDivisionError(process)
 
-    with Rounds(store, wake):
+    with sweeping(store, wake):
         assert again.wait(PATIENCE_S)
 
     assert {process.partition(".")[0] for process in woken} == {"alpha", "hurt", "omega"}
@@ -127,7 +125,7 @@ def test_damaged_worker_records_do_not_stop_the_sweep(store: Store, client: redi
         client.set(f"fdstore:{key}", "x")
     woken: list[str] = []
 
-    with Rounds(store, woken.append):
+    with sweeping(store, woken.append):
         wait_until(lambda: {"alpha", "omega"} <= {process.partition(".")[0] for process in woken})
 
 

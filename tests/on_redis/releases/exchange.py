@@ -18,7 +18,7 @@ from typing import Any
 
 import fdstore
 
-LINES = "".join(f"line {number}: é {'x' * (number % 90)}\n" for number in range(1, 901))
+LINES = "".join(f"line {number}: é {'x' * (number % 90)}\n" for number in range(1, 501))
 PNG = bytes.fromhex("89504e470d0a1a0a0000000d49484452") + bytes(range(256)) * 30
 
 
@@ -48,12 +48,7 @@ def read(store: Any) -> dict[str, Any]:
         proc = store.process(name)
         found[name] = {
             each.fd: [
-                each.state,
-                each.kind,
-                each.chars,
-                each.bytes,
-                each.lines,
-                each.pages,
+                *(each.state, each.kind, each.chars, each.bytes, each.lines, each.pages),
                 _digest(proc, each),
             ]
             for each in proc.list()
@@ -62,7 +57,7 @@ def read(store: Any) -> dict[str, Any]:
     found["lines"] = proc.read("fd:3#L432-434").text
     found["chars"] = proc.read("fd:3#C20000-20010").text
     found["page"] = proc.read("fd:3", start=7).text
-    found["hits"] = [(hit.line, hit.text) for hit in proc.search("fd:3", "line 8[0-9]9:").hits]
+    found["hits"] = [(hit.line, hit.text) for hit in proc.search("fd:3", "line 4[0-9]9:").hits]
     found["name"] = proc.read("name:plan.md").text
     origin = proc.stat("fd:6").origin
     found["origin"] = [origin.fd, origin.chars, origin.lines]

@@ -44,12 +44,8 @@ def set_condition(execute: Any) -> Iterator[Callable[[Callable[[Any], None]], No
     """`set_condition(make_full)` brings Redis into a condition until the end of the test."""
     yield lambda condition: condition(execute)
     execute("REPLICAOF", "NO", "ONE")
-    for name, value in (
-        ("maxmemory", "0"),
-        ("maxmemory-policy", "noeviction"),
-        ("min-replicas-to-write", "0"),
-    ):
-        execute("CONFIG", "SET", name, value)
+    for setting in ("maxmemory 0", "maxmemory-policy noeviction", "min-replicas-to-write 0"):
+        execute("CONFIG", "SET", *setting.split())
 
 
 @pytest.fixture
@@ -78,11 +74,7 @@ def read_everything(store: Store, folder: Path) -> None:
 
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_every_read_only_operation_works(
-    condition: Callable[[Any], None],
-    read_process: Process,
-    redis_url: str,
-    set_condition: Any,
-    tmp_path: Path,
+    condition: Any, read_process: Process, redis_url: str, set_condition: Any, tmp_path: Path
 ) -> None:
     set_condition(condition)
 
@@ -92,11 +84,7 @@ def test_every_read_only_operation_works(
 
 @pytest.mark.parametrize("condition", [make_full, make_replica, require_missing_replicas])
 def test_a_read_write_client_can_read_where_writes_are_refused(
-    condition: Callable[[Any], None],
-    read_process: Process,
-    redis_url: str,
-    set_condition: Any,
-    tmp_path: Path,
+    condition: Any, read_process: Process, redis_url: str, set_condition: Any, tmp_path: Path
 ) -> None:
     set_condition(condition)
 

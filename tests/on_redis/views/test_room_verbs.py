@@ -107,11 +107,8 @@ def test_rm_keeps_a_tree_with_a_waiting_agent_without_kill(command: Command, sto
 
     assert refused.code == 1
     assert refused.err.startswith("fdstore: conflict: the tree triage is in use: triage.1 is ready; ")
-    assert msgspec.json.decode(killed.out) == {
-        "tree": "triage",
-        "contents": 1,
-        "cancelled": ["triage", "triage.1"],
-    }
+    dropped = {"tree": "triage", "contents": 1, "cancelled": ["triage", "triage.1"]}
+    assert msgspec.json.decode(killed.out) == dropped
     assert store.trees() == []
 
 
@@ -151,21 +148,9 @@ def unsafe_redis() -> Iterator[str]:
 @pytest.mark.parametrize(
     "args",
     [
-        "ps",
-        "ps triage",
-        "ls triage",
-        "stat triage 1",
-        "read triage 1#L2",
-        "cat triage 1",
-        "search triage 1 two",
-        "tail triage 1",
-        "export triage 1 out.txt",
-        "du",
-        "du triage",
-        "holders triage 1",
-        "status",
-        "limits",
-        "gc --dry-run",
+        *("ps", "ps triage", "ls triage", "stat triage 1", "read triage 1#L2", "cat triage 1"),
+        *("search triage 1 two", "tail triage 1", "export triage 1 out.txt", "du", "du triage"),
+        *("holders triage 1", "status", "limits", "gc --dry-run"),
     ],
 )
 def test_read_only_verbs_are_never_refused(

@@ -4,32 +4,11 @@ from __future__ import annotations
 
 import os
 import stat
-import subprocess
-import sys
 from pathlib import Path
-from typing import Literal
 
 import pytest
 
-from fdstore.files.target import Target
-from tests.waiting import PATIENCE_S
-
-Mode = Literal["write", "append"]
-both_modes = pytest.mark.parametrize("mode", ["write", "append"])
-
-
-def put(path: Path, mode: Mode = "write") -> None:
-    with Target(path, mode=mode) as target:
-        target.write(b"new")
-        target.commit()
-
-
-def listing(directory: Path) -> dict[str, bytes | None]:
-    """Every name below `directory`, with its content where it is a file: equal means untouched."""
-    return {
-        str(found.relative_to(directory)): found.read_bytes() if found.is_file() else None
-        for found in sorted(directory.rglob("*"))
-    }
+from tests.unit.files.writing import Mode, both_modes, listing, put, run_python
 
 
 def without_privileges(script: str, directory: Path) -> str:
@@ -56,19 +35,6 @@ def without_privileges(script: str, directory: Path) -> str:
     return run_python(preamble + script, directory)
 
 
-def run_python(script: str, directory: Path) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=directory,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 @both_modes
 @pytest.mark.parametrize("permissions", [0o600, 0o640, 0o755, 0o666])
 def test_a_replaced_file_keeps_its_permissions_and_owner(
@@ -81,7 +47,7 @@ def test_a_replaced_file_keeps_its_permissions_and_owner(
     file.chmod(permissions)
     before = file.stat()
 
-    put(file, mode)
+    put(file, mode=mode)
 
     after = file.stat()
     assert stat.S_IMODE(after.st_mode) == permissions

@@ -5,29 +5,13 @@ from __future__ import annotations
 import errno
 import os
 import resource
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from fdstore.errors import FDStoreError, TargetExists, WriteFailed
 from fdstore.files.target import Target
-from tests.unit.files.writing import Mode, both_modes, listing, put
-from tests.waiting import PATIENCE_S
-
-
-def run_python(script: str, directory: Path) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=directory,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+from tests.unit.files.writing import Mode, both_modes, listing, put, run_python
 
 
 @both_modes
@@ -173,7 +157,7 @@ def test_a_hard_link_to_the_old_file_keeps_the_old_text(tmp_path: Path) -> None:
     assert listing(tmp_path) == {"other": b"old", "out.txt": b"new"}
 
 
-@pytest.mark.parametrize("mode", ["write", "append"])
+@both_modes
 @pytest.mark.parametrize("old", [None, "old\n"])
 def test_a_mark_distinguishes_a_committed_target_from_one_that_never_will_be(
     tmp_path: Path, mode: Mode, old: str | None

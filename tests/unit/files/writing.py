@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Literal
 
 import pytest
 
 from fdstore.files.target import Target
+from tests.waiting import PATIENCE_S
 
 Mode = Literal["write", "append"]
 MODES: tuple[Mode, ...] = ("write", "append")
@@ -34,3 +37,17 @@ def listing(directory: Path) -> dict[str, bytes | None]:
         str(found.relative_to(directory)): found.read_bytes() if found.is_file() else None
         for found in sorted(directory.rglob("*"))
     }
+
+
+def run_python(script: str, directory: Path) -> str:
+    """Run a script in an interpreter of its own, in this directory, and return what it prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
