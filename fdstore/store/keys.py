@@ -73,6 +73,7 @@ from typing import TypeVar
 import msgspec
 
 from fdstore.errors import InvalidArgument, quoted
+from fdstore.wire.operation import Value
 
 _ROOT = r"[a-z0-9][a-z0-9_-]{0,47}"
 _ROOT_ID = re.compile(_ROOT)
@@ -84,6 +85,23 @@ AT_ONCE = 500
 """The number of keys or records that one request asks for."""
 
 T = TypeVar("T")
+
+
+def in_bounded_pieces(
+    fields: Iterable[tuple[Value, bytes]], most: int, most_bytes: int
+) -> Iterator[list[Value]]:
+    """Split fields into lists of names and values, of at most `most` fields. Each but the last has about
+    `most_bytes`, or more if a value is longer."""
+    piece: list[Value] = []
+    size = 0
+    for name, value in fields:
+        piece += (name, value)
+        size += len(value)
+        if size >= most_bytes or len(piece) >= 2 * most:
+            yield piece
+            piece, size = [], 0
+    if piece:
+        yield piece
 
 
 def in_pieces(items: Iterable[T], size: int = AT_ONCE) -> Iterator[list[T]]:

@@ -10,7 +10,7 @@ from fdstore.records import TreeLimits
 from fdstore.store.content_info import ContentInfo
 from fdstore.store.keys import ProcessKeys
 from fdstore.store.recent import Recent
-from fdstore.store.tree_limits import DAY_S
+from fdstore.text.quantities import DAY_S
 
 MAX_INFOS = 1000
 """Contents that a handle caches."""

@@ -25,8 +25,8 @@ from fdstore.store.record_format import (
     timestamp,
     whole_number,
 )
-from fdstore.store.tree_limits import DAY_S
 from fdstore.text.numbers import MAX_INTEGER
+from fdstore.text.quantities import DAY_S
 from fdstore.wire.operation import Operation
 from fdstore.wire.scripts import text
 

@@ -9,8 +9,7 @@ import msgspec
 from fdstore.errors import InvalidArgument
 from fdstore.records import TreeLimits
 from fdstore.text.numbers import MAX_INTEGER
-
-DAY_S = 86_400
+from fdstore.text.quantities import DAY_S
 
 NAME_ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
 

@@ -35,6 +35,7 @@ from fdstore.store.record_format import (
     check_format,
     limits_of,
     replies_or_damage,
+    required,
     show_bytes,
     whole_number,
 )
@@ -88,9 +89,8 @@ def _look(tree: TreeKeys, tell: Tell) -> Operation[list[Damage]]:
         return found
     try:
         check_format(tree.tree, fields.get("format"))
-        counted = {
-            name: whole_number(fields[name], -MAX_INTEGER) for name in ("bytes", "fds", "processes", "live")
-        }
+        names = ("bytes", "fds", "processes", "live")
+        counted = {name: whole_number(fields[name], -MAX_INTEGER) for name in names}
         limits_of(tree.tree, fields.get("limits"))
     except (FDStoreError, *UNREADABLE) as error:
         said = f"the tree cannot be read: {_describe(error)}"
@@ -101,11 +101,8 @@ def _look(tree: TreeKeys, tell: Tell) -> Operation[list[Damage]]:
     listed: list[str] = []
     for content in sorted(contents | set(seen.holders)):
         if not is_content(tree, content.encode()):
-            found.append(
-                Damage(
-                    key=tree.contents, said=f"{show_bytes(content)} is not a content", advice=REMOVE_MEMBER
-                )
-            )
+            said = f"{show_bytes(content)} is not a content"
+            found.append(Damage(key=tree.contents, said=said, advice=REMOVE_MEMBER))
         elif content in contents:
             listed.append(content)
         else:
@@ -124,10 +121,9 @@ def _look(tree: TreeKeys, tell: Tell) -> Operation[list[Damage]]:
     agents = [record for record in records.values() if record.kind != "asks"]
     live = sum(record.state not in ENDED for record in agents)
     actual = {"bytes": size, "fds": len(listed), "processes": len(agents), "live": live}
-    [now] = yield from replies_or_damage([("HMGET", tree.record, *counted, "used_at")])
-    if now == [
-        fields.get(name, "").encode() for name in (*counted, "used_at")
-    ]:  # else a client wrote in the meantime
+    read = (*counted, "used_at")
+    [now] = yield from replies_or_damage([("HMGET", tree.record, *read)])
+    if now == [fields.get(name, "").encode() for name in read]:  # else a client wrote in the meantime
         found += _miscounted(tree, counted, actual)
     return found
 
@@ -159,10 +155,8 @@ def _unlisted(tree: TreeKeys, content: str, seen: ProcessTables) -> Damage:
 
 def _fields(key: str, flat: Any, found: list[Damage]) -> dict[str, str] | None:
     try:
-        if isinstance(flat, FDStoreError):
-            raise ValueError(str(flat))
-        return pairs(flat)
-    except UNREADABLE as error:
+        return pairs(required(flat))
+    except (DamagedRecord, *UNREADABLE) as error:
         found.append(Damage(key=key, said=f"it cannot be read: {_describe(error)}", advice=UNREADABLE_TREE))
         return None
 
@@ -237,20 +231,14 @@ def _process(
         return 1
     if not fields:
         said = "the tree lists this process, and it does not exist"
-        found.append(
-            Damage(
-                key=keys.record,
-                said=said,
-                advice=f"fdstore redis-cli ZREM '{keys.tree.processes}' {keys.process}",
-            )
-        )
+        advice = f"fdstore redis-cli ZREM '{keys.tree.processes}' {keys.process}"
+        found.append(Damage(key=keys.record, said=said, advice=advice))
         return 1
     try:
         record = decode_process(keys.process, fields)
     except UNREADABLE as error:
-        found.append(
-            Damage(key=keys.record, said=f"it cannot be read: {_describe(error)}", advice=UNREADABLE_TREE)
-        )
+        said = f"it cannot be read: {_describe(error)}"
+        found.append(Damage(key=keys.record, said=said, advice=UNREADABLE_TREE))
         return 1
     if keys.process not in names:
         said = "this process is not among those of its tree, so nothing ends or collects it"
@@ -301,9 +289,7 @@ def _programs(keys: list[ProcessKeys], found: list[Damage]) -> Operation[None]:
     heads = yield from replies_or_damage([("HGET", each.python, "head") for each in keys])
     for each, head in zip(keys, heads, strict=True):
         try:
-            if isinstance(head, DamagedRecord):
-                raise head
-            problem = (yield from python_state.problem_of(each.python, head)) if head else ""
+            problem = (yield from python_state.problem_of(each.python, required(head))) if head else ""
         except (FDStoreError, *UNREADABLE) as error:
             problem = f"it cannot be read: {_describe(error)}"
         if problem:
@@ -329,16 +315,10 @@ def _strays(tree: TreeKeys, contents: set[str], seen: ProcessTables) -> Operatio
         requests: Batch = [("EXISTS", k.record, k.pages, k.index, k.holders, k.lent) for k in keys]
         for each, there in zip(keys, (yield requests), strict=True):
             if there:
-                parts = " ".join(
-                    f"'{k}'" for k in (each.record, each.pages, each.index, each.holders, each.lent)
-                )
-                found.append(
-                    Damage(
-                        key=each.record,
-                        said=f"{there} keys of a content that is not in its tree: half stored or removed",
-                        advice=f"they only take memory: fdstore redis-cli UNLINK {parts} '{each.events}'",
-                    )
-                )
+                names = (each.record, each.pages, each.index, each.holders, each.lent, each.events)
+                said = f"{there} keys of a content that is not in its tree: half stored or removed"
+                unlink = f"fdstore redis-cli UNLINK {' '.join(map(repr, names))}"
+                found.append(Damage(key=each.record, said=said, advice=f"they only take memory: {unlink}"))
     return found
 
 

@@ -34,14 +34,14 @@ from fdstore.errors import FDStoreError, TooLarge
 from fdstore.lifecycle import ProcessState
 from fdstore.records import TOKEN_COUNTS, AskCounts, ModelPrice, ProcessRecord, TokenUsage
 from fdstore.store.contents.resolving import content_info
-from fdstore.store.keys import in_pieces, is_process, process_keys
+from fdstore.store.keys import in_bounded_pieces, in_pieces, is_process, process_keys
 from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.record_format import decoding, replies_or_damage, whole_number
 from fdstore.store.trees.ceilings import run_with_ceilings
 from fdstore.telemetry.tracing import traceparent
 from fdstore.text.selection import selector
-from fdstore.wire.operation import Batch, Command, Operation, Value
+from fdstore.wire.operation import Operation, Value
 from fdstore.wire.scripts import script, text
 
 PER_LANE = 25
@@ -202,22 +202,9 @@ def _put(handle: ProcessHandle, call_id: str, asks: list[Ask], settings: AskSett
             ask.question, ask.parts, settings.id, is_shared=bool(ask.parts) and beginnings[beginning(ask)] > 1
         )
         fields.append((f"ask/{call_id}/{ask.number}", msgspec.json.encode(stored)))
-    batch: Batch = []
-    pending: list[Value] = []
-    size = 0
-    for name, value in fields:
-        pending += (name, value)
-        size += len(value)
-        if size >= PUT_BYTES or len(pending) >= 2 * NUMBERS_AT_ONCE:
-            batch.append(_put_command(handle, pending))
-            pending, size = [], 0
-    for command in (*batch, *([_put_command(handle, pending)] if pending else [])):
-        [reply] = yield [command]
+    for piece in in_bounded_pieces(fields, NUMBERS_AT_ONCE, PUT_BYTES):
+        [reply] = yield [script("asks_put")((keys.record, keys.asks), handle.attempt, *piece)]
         outcome(reply, keys.process)
-
-
-def _put_command(handle: ProcessHandle, fields: list[Value]) -> Command:
-    return script("asks_put")((handle.keys.record, handle.keys.asks), handle.attempt, *fields)
 
 
 def beginning(ask: Ask | StoredAsk) -> str:

@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from fdstore.errors import DamagedRecord
-from fdstore.store.contents.staging import check_page_size
+from fdstore.store.contents.staging import MAX_SOURCE_CHARS, check_page_size
 from fdstore.store.keys import ProcessKeys, content_keys, is_content, process_keys
 from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import ProcessHandle
@@ -61,8 +61,8 @@ def start(
     answer_key, answer_field = handle.answer_slot(new_op(), call_id)
     sources = [
         title,
-        f"stderr of {title}"[:200],
-        *(f"stage {number} of {title}"[:200] for number in tees),
+        f"stderr of {title}"[:MAX_SOURCE_CHARS],
+        *(f"stage {number} of {title}"[:MAX_SOURCE_CHARS] for number in tees),
     ]
     create = script("pipe")(
         (handle.keys.tree.record, handle.keys.record, handle.keys.fds, answer_key),

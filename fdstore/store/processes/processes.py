@@ -39,12 +39,13 @@ from fdstore.store.record_format import (
     show_bytes,
     timestamp,
 )
-from fdstore.store.tree_limits import DAY_S, check_limits, due_at, fresh_name
+from fdstore.store.tree_limits import check_limits, due_at, fresh_name
 from fdstore.store.trees.ceilings import apply_to_tree, run_with_ceilings
 from fdstore.store.trees.ceilings import parse as ceilings_in
 from fdstore.store.trees.collect_trees import collect_tree, due_names, trees_of
 from fdstore.telemetry.tracing import traceparent
 from fdstore.text.growth import empty_index
+from fdstore.text.quantities import DAY_S
 from fdstore.text.words import joined_words
 from fdstore.wire.operation import Command, Operation, new_op
 from fdstore.wire.scripts import script, text

@@ -24,6 +24,7 @@ from typing import Any
 import msgspec
 
 from fdstore.errors import DamagedRecord
+from fdstore.store.keys import in_bounded_pieces
 from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.record_format import decoding, timestamp, whole_number
@@ -161,18 +162,12 @@ def begin(handle: ProcessHandle, call_id: str, seed: int) -> Operation[RunningCa
 def record(handle: ProcessHandle, call_id: str, answers: Mapping[int, bytes]) -> Operation[None]:
     """Record answers to host calls, which a repeat of the call must get again. Raises `Fenced`,
     `NotFound`."""
-    keys, fields = handle.keys, list(answers.items())
-    pending: list[Value] = []
-    size = 0
-    for number, value in fields:
-        pending += (number, value)
-        size += len(value)
-        if size >= PIECE_BYTES or len(pending) >= 2 * ANSWERS_AT_ONCE or number == fields[-1][0]:
-            [reply] = yield [
-                script("python_fields")((keys.record, keys.python), handle.attempt, call_id, "", *pending)
-            ]
-            outcome(reply, handle.id)
-            pending, size = [], 0
+    keys = handle.keys
+    for piece in in_bounded_pieces(answers.items(), ANSWERS_AT_ONCE, PIECE_BYTES):
+        [reply] = yield [
+            script("python_fields")((keys.record, keys.python), handle.attempt, call_id, "", *piece)
+        ]
+        outcome(reply, handle.id)
 
 
 def suspend(handle: ProcessHandle, call_id: str, snapshot: bytes) -> Operation[None]:

@@ -25,6 +25,7 @@ from fdstore.store.processes.process_records import missing
 from fdstore.store.record_format import decoding, replies_or_damage, required, skipping, whole_number
 from fdstore.store.tree_facts import tree_names
 from fdstore.text.layout import show_controls
+from fdstore.text.quantities import DAY_S
 from fdstore.text.tokens import estimate_tokens
 from fdstore.wire.operation import Operation
 from fdstore.wire.scripts import script
@@ -163,7 +164,7 @@ def day_of(seconds: float | None) -> str:
     >>> day_of(1_795_363_200.0)
     '2026-11-22'
     """
-    return _day(0 if seconds is None else int(seconds // 86_400))
+    return _day(0 if seconds is None else int(seconds // DAY_S))
 
 
 def _day(number: int) -> str:

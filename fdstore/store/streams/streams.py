@@ -42,6 +42,7 @@ from fdstore.text.growth import Change, GrowingBytes, GrowingText, empty_index
 from fdstore.text.index import group_of
 from fdstore.text.media_types import BYTES_TYPE, type_of_bytes
 from fdstore.text.numbers import MAX_INTEGER
+from fdstore.text.quantities import DAY_S
 from fdstore.text.words import joined_words
 from fdstore.wire.operation import Batch, Operation, Receive, Send, Value, new_op
 from fdstore.wire.scripts import decision_in, hset_if_accepted, script, text
@@ -314,7 +315,7 @@ def _output(handle: ProcessHandle, fd: str) -> str:
 
 def check_lease(lease_s: object) -> float:
     """Return a valid lease in seconds. Raises `InvalidArgument`."""
-    if isinstance(lease_s, bool) or not isinstance(lease_s, (int, float)) or not 0.1 <= lease_s <= 86_400:
+    if isinstance(lease_s, bool) or not isinstance(lease_s, (int, float)) or not 0.1 <= lease_s <= DAY_S:
         raise InvalidArgument("lease_s", "a number of seconds from 0.1 to 86400 is needed")
     return float(lease_s)
 

@@ -15,6 +15,7 @@ from fdstore.store.keys import TreeKeys
 from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.trees import ceilings
+from fdstore.text.quantities import DAY_S
 from fdstore.wire.operation import Operation, new_op
 from fdstore.wire.scripts import script, text
 
@@ -88,4 +89,4 @@ def read_exported_today(prefix: str) -> Operation[int | None]:
     ]
     if day is None:
         return None
-    return int(size_bytes) if int(day) == int(seconds) // 86_400 else 0
+    return int(size_bytes) if int(day) == int(seconds) // DAY_S else 0

@@ -27,9 +27,10 @@ from fdstore.store.processes.process_records import TreeHoldings
 from fdstore.store.record_format import UNREADABLE, replies_or_damage, timestamp, whole_number
 from fdstore.store.trees.troubles import sum_troubles
 from fdstore.store.views.worker_registry import decode_workers, worker_reads
+from fdstore.text.quantities import DAY_S
 from fdstore.wire.operation import Operation
 
-KEPT_S = 86400
+KEPT_S = DAY_S
 """The time for which the sums are kept after the last sweep."""
 
 OLDEST = 100

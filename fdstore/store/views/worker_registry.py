@@ -14,6 +14,7 @@ from fdstore.records import Record
 from fdstore.store.clock import seconds_of
 from fdstore.store.record_format import MAX_MOMENT_S, show_bytes, timestamp_or_none
 from fdstore.text.layout import show_controls
+from fdstore.text.quantities import DAY_S
 from fdstore.wire.operation import Batch, Operation, Value
 
 LONGEST_S = 60.0
@@ -23,7 +24,7 @@ HEARTBEAT_S = 8.0
 """The default lifetime of a worker's registration: two of its reports may be missed, and people see within
 ten seconds that it is gone."""
 
-KEPT_S = 86400.0
+KEPT_S = DAY_S
 """The time for which a vanished worker is listed."""
 
 MAX_VANISHED = 100
