@@ -17,7 +17,12 @@ from __future__ import annotations
 import functools
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TypeVar
+
+T = TypeVar("T")
 
 LOOK_EVERY_S = 0.02
 PATIENCE_S = 240.0
@@ -54,3 +59,34 @@ def wait_until(happened: Callable[[], object], seconds: float = PATIENCE_S, what
     while not happened():
         assert time.monotonic() < until, f"{what} did not happen within {seconds:g} s"
         threading.Event().wait(LOOK_EVERY_S)
+
+
+def concurrently(*works: Callable[[], T]) -> list[T]:
+    """Run each work in a thread of its own, all at once; return what they return, or raise the first
+    exception."""
+    begin = threading.Barrier(len(works))
+
+    def run(work: Callable[[], T]) -> T:
+        begin.wait(PATIENCE_S)
+        return work()
+
+    with ThreadPoolExecutor(len(works)) as threads:
+        return [running.result(PATIENCE_S) for running in [threads.submit(run, work) for work in works]]
+
+
+@contextmanager
+def meanwhile(work: Callable[[], object]) -> Iterator[None]:
+    """Repeat the work in a thread until the block ends; raise what the work raised."""
+    over = threading.Event()
+
+    def repeat() -> None:
+        while not over.is_set():
+            work()
+
+    with ThreadPoolExecutor(1) as thread:
+        repeating = thread.submit(repeat)
+        try:
+            yield
+        finally:
+            over.set()
+        repeating.result(PATIENCE_S)

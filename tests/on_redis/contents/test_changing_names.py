@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from fdstore.store.contents import naming
 from fdstore.store.doctor import audit
 from fdstore.store.keys import TreeKeys
 from tests.round_trips import count_round_trips
-from tests.waiting import PATIENCE_S
+from tests.waiting import meanwhile
 
 
 def test_a_half_done_rename_reads_as_done(proc: Process, execute: Any) -> None:
@@ -52,18 +52,12 @@ def test_long_reads_and_listings_of_a_name_that_is_replaced_never_fail(
 ) -> None:
     texts = [f"{digit}\n" * 50_000 for digit in range(3)]
     proc.put("log", texts[0])
-    ended = threading.Event()
+    replacements = itertools.cycle(texts)
 
-    def replace() -> None:
-        with fdstore.connect(redis_url) as own:
-            mine, number = own.process("triage"), 0
-            while not ended.is_set():
-                number += 1
-                mine.put("log", texts[number % 3])
-
-    writer = threading.Thread(target=replace)
-    writer.start()
-    try:
+    with (
+        fdstore.connect(redis_url) as other,
+        meanwhile(lambda: other.process("triage").put("log", next(replacements))),
+    ):
         for _ in range(5):
             assert proc.read("name:log", read_all=True).text in texts
             assert proc.read_bytes("name:log").decode() in texts
@@ -71,9 +65,6 @@ def test_long_reads_and_listings_of_a_name_that_is_replaced_never_fail(
             assert len(set(next(proc.follow("name:log")))) == 2
             assert [d.fd for d in proc.list()] == ["name:log"]
             assert proc.search("name:log", "^.$").matches == 50_000
-    finally:
-        ended.set()
-        writer.join(PATIENCE_S)
 
 
 def test_a_rename_returns_the_content_that_it_moved(store: Store, proc: Process) -> None:
@@ -120,21 +111,13 @@ def test_what_offload_stores_under_a_name_is_shown_even_if_it_is_replaced(
     redis_url: str, proc: Process
 ) -> None:
     tools = Toolset(proc)
-    ended = threading.Event()
 
-    def replace() -> None:
-        with fdstore.connect(redis_url) as own:
-            while not ended.is_set():
-                own.process("triage").put("latest", "another\n" * 5000)
-
-    writer = threading.Thread(target=replace)
-    writer.start()
-    try:
+    with (
+        fdstore.connect(redis_url) as other,
+        meanwhile(lambda: other.process("triage").put("latest", "another\n" * 5000)),
+    ):
         for number in range(60):
             shown = tools.offload(f"{number}\n" * 9000, call_id=f"call_{number}", name="latest")
             assert f"{number}\n{number}\n" in str(shown.content)
             assert shown.descriptor is not None
             assert shown.descriptor.lines == 9000
-    finally:
-        ended.set()
-        writer.join(PATIENCE_S)

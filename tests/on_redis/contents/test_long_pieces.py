@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -20,7 +19,7 @@ from tests.on_redis.child_agents import claim
 from tests.on_redis.followers import Reader, RepeatingStore, key_of, stored
 from tests.servers import values_of
 from tests.stored_keys import lasting_keys
-from tests.waiting import wait_until
+from tests.waiting import meanwhile, wait_until
 
 LONG = "".join(f"line {number} 漢字\n" for number in range(4000))
 """More than goes as arguments of the script."""
@@ -69,19 +68,11 @@ def test_concurrent_readers_see_only_complete_pieces(store: Store, proc: Process
     out = proc.open_stream()
     follower = Reader(proc, out.fd)
     seen: set[str] = set()
-    over = threading.Event()
 
-    def look() -> None:
-        while not over.is_set():
-            seen.add(proc.read(out.fd, read_all=True).text)
-
-    looking = threading.Thread(target=look)
-    looking.start()
-    for _ in range(30):
-        out.write(LONG)
-        out.flush()
-    over.set()
-    looking.join()
+    with meanwhile(lambda: seen.add(proc.read(out.fd, read_all=True).text)):
+        for _ in range(30):
+            out.write(LONG)
+            out.flush()
     out.end()
 
     assert follower.done() == LONG * 30

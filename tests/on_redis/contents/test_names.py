@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Generator
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,7 @@ from fdstore.text.selection import Part
 from tests.on_redis.contents.test_page_cost import calls
 from tests.properties import examples
 from tests.round_trips import count_round_trips
-from tests.waiting import PATIENCE_S
+from tests.waiting import PATIENCE_S, concurrently, meanwhile
 
 TRIAGE = "fdstore:{triage}:triage"
 KEYS = st.sampled_from(["a", "b", "b/c", "b/é", "b#7", "漢", "b\u202e\ufeff\\ x"])
@@ -108,29 +110,25 @@ def test_of_concurrent_puts_that_expect_the_same_exactly_one_wins(
     redis_url: str, store: Store, proc: Process
 ) -> None:
     winners: list[str] = []
-    start = threading.Barrier(8)
+    turn = threading.Barrier(8)
     first = proc.put("plan", "0")
 
     def compete(number: int) -> None:
         with fdstore.connect(redis_url) as own:
             mine, expect = own.process("triage"), first
             for round_number in range(10):
-                start.wait(PATIENCE_S)
+                turn.wait(PATIENCE_S)
                 try:
                     mine.put("plan", f"{round_number} {number}", expect=expect)
                     winners.append(f"{round_number} {number}")
                 except Conflict:
                     pass
-                start.wait(PATIENCE_S)
+                turn.wait(PATIENCE_S)
                 found = mine.find("plan")
                 assert found is not None
                 expect = found
 
-    threads = [threading.Thread(target=compete, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(PATIENCE_S)
+    concurrently(*(partial(compete, number) for number in range(8)))
 
     assert sorted(text.split()[0] for text in winners) == [str(n) for n in range(10)]
     assert proc.read("name:plan").text == winners[-1]
@@ -142,40 +140,24 @@ def test_readers_of_a_name_under_replacement_see_whole_texts_and_no_error(
     texts = ["".join(f"{n} {line}\n" for line in range(3000)) for n in range(4)]
     proc.put("log", texts[0])
     child = proc.child(["name:log"])
-    ended = threading.Event()
-    problems: list[BaseException] = []
 
-    def replace() -> None:
-        with fdstore.connect(redis_url) as own:
-            mine = own.process("triage")
-            for n in range(150):
-                mine.put("log", texts[n % 4])
-                mine.rename("log", "log", replace=True)
-        ended.set()
+    def read(mine: Process) -> None:
+        assert mine.read("name:log", read_all=True).text in texts
+        assert mine.read("name:log#L2000-2010").text.split()[1] == "1999"
+        assert mine.read("name:log", start=3).text
+        assert mine.stat("name:log").lines == 3000
+        assert mine.search("name:log", "^. 2999$").matches == 1
+        assert mine.read_bytes("name:log", 0, 4) in {b"0 0\n", b"1 0\n", b"2 0\n", b"3 0\n"}
+        assert mine.extract("name:log").chars == len(texts[0])
 
-    def read() -> None:
-        try:
-            with fdstore.connect(redis_url) as own:
-                mine = own.process("triage")
-                while not ended.is_set():
-                    assert mine.read("name:log", read_all=True).text in texts
-                    assert mine.read("name:log#L2000-2010").text.split()[1] == "1999"
-                    assert mine.read("name:log", start=3).text
-                    assert mine.stat("name:log").lines == 3000
-                    assert mine.search("name:log", "^. 2999$").matches == 1
-                    assert mine.read_bytes("name:log", 0, 4) in {b"0 0\n", b"1 0\n", b"2 0\n", b"3 0\n"}
-                    assert mine.extract("name:log").chars == len(texts[0])
-        except BaseException as error:  # noqa: BLE001 - a thread reports it
-            problems.append(error)
-            ended.set()
+    with ExitStack() as readers:
+        for _ in range(3):
+            own = readers.enter_context(fdstore.connect(redis_url))
+            readers.enter_context(meanwhile(partial(read, own.process("triage"))))
+        for n in range(150):
+            proc.put("log", texts[n % 4])
+            proc.rename("log", "log", replace=True)
 
-    threads = [threading.Thread(target=read) for _ in range(3)] + [threading.Thread(target=replace)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(PATIENCE_S)
-
-    assert problems == []
     assert child.read("name:log", read_all=True).text == texts[0]
     assert proc.read("name:log", read_all=True).text == texts[149 % 4]
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ import pytest
 from fdstore.client import Process
 from fdstore.store import content_info, process_handle
 from fdstore.text.index import GROUP_PAGES
-from tests.waiting import PATIENCE_S
+from tests.waiting import concurrently
 
 GROUPS = 6
 LINES = GROUPS * GROUP_PAGES
@@ -36,15 +35,7 @@ def small_caches(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def run_in_threads(work: Callable[[int], None]) -> None:
     """Run the work in all threads concurrently; raise its first exception."""
-    begin = threading.Barrier(THREADS)
-
-    def start(thread: int) -> None:
-        begin.wait(PATIENCE_S)
-        work(thread)
-
-    with ThreadPoolExecutor(THREADS) as threads:
-        for done in [threads.submit(start, thread) for thread in range(THREADS)]:
-            done.result(PATIENCE_S)
+    concurrently(*(partial(work, thread) for thread in range(THREADS)))
 
 
 def test_threads_read_more_index_groups_of_a_content_than_the_cache_holds(small_caches: None, proc: Process):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
@@ -28,7 +27,7 @@ from fdstore.store.trees import collect_trees
 from tests.on_redis.damage import DamagedStore, cases
 from tests.round_trips import Tally, count_round_trips, tallied
 from tests.servers import values_of
-from tests.waiting import PATIENCE_S
+from tests.waiting import meanwhile
 
 HURT = TreeKeys("fdstore", "t")
 LINES = "".join(f"line {n}, 漢字\n" for n in range(400))
@@ -248,25 +247,16 @@ def test_harmless_leftovers_of_a_torn_log_are_reported_as_harmless(
 
 
 def test_a_tree_written_during_the_audit_is_not_reported(redis_url: str, store: Store, proc: Process) -> None:
-    stop = threading.Event()
-
     def write() -> None:
-        with fdstore.connect(redis_url) as other:
-            mine = other.process("t")
-            with mine.open_stream(page_size=50) as out:
-                while not stop.is_set():
-                    out.write("line of a stream\n" * 9)
-                    out.flush()
-                    made = mine.create(LINES[:400], page_size=20)
-                    mine.close(made.fd)
+        out.write("line of a stream\n" * 9)
+        out.flush()
+        made = mine.create(LINES[:400], page_size=20)
+        mine.close(made.fd)
 
-    thread = threading.Thread(target=write)
-    thread.start()
-    try:
-        looks = [find_damage(store) for _ in range(10)]
-    finally:
-        stop.set()
-        thread.join(PATIENCE_S)
+    with fdstore.connect(redis_url) as other:
+        mine = other.process("t")
+        with mine.open_stream(page_size=50) as out, meanwhile(write):
+            looks = [find_damage(store) for _ in range(10)]
 
     assert not [each for found in looks for each in found if not each.harmless]
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,7 +16,7 @@ from fdstore.store.keys import TreeKeys
 from fdstore.store.processes import processes
 from fdstore.store.trees import ceilings
 from fdstore.store.trees.ceilings import half_of
-from tests.waiting import PATIENCE_S
+from tests.waiting import concurrently
 
 Execute = Callable[..., Any]
 
@@ -81,22 +81,17 @@ def test_concurrent_clients_create_no_more_trees_than_the_ceiling_allows(
     store: Store, redis_url: str
 ) -> None:
     store.run(ceilings.put("fdstore", "trees", "5"))
-    refused: list[str] = []
 
-    def make(number: int) -> None:
+    def make(number: int) -> bool:
         try:
             store.process(f"t{number}")
-        except QuotaExceeded as error:
-            refused.append(str(error))
+        except QuotaExceeded:
+            return False
+        return True
 
-    threads = [threading.Thread(target=make, args=(number,), daemon=True) for number in range(20)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(PATIENCE_S)
+    made = concurrently(*(partial(make, number) for number in range(20)))
 
-    assert len(store.trees()) <= 5
-    assert len(store.trees()) + len(refused) == 20
+    assert len(store.trees()) == sum(made) <= 5
 
 
 def test_an_unreadable_ceiling_blocks_new_trees_but_not_existing_ones(store: Store, execute: Execute) -> None:

@@ -28,16 +28,12 @@ from fdstore.telemetry.metric_table import GAUGES
 from fdstore_workers import health
 from fdstore_workers.health import Health, StoreProbe
 from fdstore_workers.status_server import StatusServer, listen
-from fdstore_workers.sweeper import Sweeper, sweep
+from fdstore_workers.sweeper import Sweeper
+from tests.on_redis.views.test_health import swept
 from tests.round_trips import count_round_trips
 from tests.waiting import PATIENCE_S, wait_until
 
 Execute = Callable[..., Any]
-
-
-def swept(store: Store) -> None:
-    found = sweep(store, lambda _: None)
-    store.run(gauges.store_totals(store.prefix, found.usage, store.run(redis_now())))
 
 
 def test_the_sums_of_any_number_of_trees_cost_two_round_trips(store: Store) -> None:

@@ -7,6 +7,7 @@ import threading
 import time
 import warnings
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, TypeVar
 
 import pytest
@@ -28,7 +29,7 @@ from fdstore.store.streams.streams import PIECE_CHARS, StreamAppender
 from fdstore.text.growth import GrowingText
 from fdstore.wire.operation import Batch, Operation, Receive, Send
 from fdstore.wire.scripts import name_of
-from tests.waiting import PATIENCE_S, stretched, wait_until
+from tests.waiting import PATIENCE_S, concurrently, stretched, wait_until
 
 T = TypeVar("T")
 
@@ -309,11 +310,7 @@ def test_many_threads_may_write(runner: FakeRunner, out: StreamWriter) -> None:
         for _ in range(2000):
             out.write(f"{name} wrote\n")
 
-    threads = [threading.Thread(target=write, args=(name,)) for name in "abcd"]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    concurrently(*(partial(write, name) for name in "abcd"))
     out.flush()
 
     lines = runner.texts[-1].split("\n")

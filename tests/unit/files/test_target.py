@@ -8,6 +8,7 @@ import os
 import threading
 import tracemalloc
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ import pytest
 from fdstore.errors import FDStoreError, InvalidArgument, TargetExists, TargetMissing, WriteFailed
 from fdstore.files.target import Target
 from tests.unit.files.writing import Mode, both_modes, listing, put
-from tests.waiting import PATIENCE_S
+from tests.waiting import PATIENCE_S, concurrently
 
 # The table of create and exist_ok
 
@@ -119,24 +120,19 @@ def test_exactly_one_of_sixteen_writers_creates_a_file_that_must_not_exist(tmp_p
 def together(count: int, target_for: Callable[[str], Target]) -> dict[str, str]:
     """Let `count` threads write their names, all opened before any commits; return the outcome of each."""
     all_open = threading.Barrier(count)
-    outcomes: dict[str, str] = {}
 
-    def write(name: str) -> None:
+    def write(name: str) -> str:
         try:
             with target_for(name) as target:
                 target.write(name.encode())
                 all_open.wait(PATIENCE_S)
                 target.commit()
-                outcomes[name] = "written"
+                return "written"
         except FDStoreError as error:
-            outcomes[name] = error.type
+            return error.type
 
-    threads = [threading.Thread(target=write, args=(f"writer-{n:02}",)) for n in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return outcomes
+    names = [f"writer-{n:02}" for n in range(count)]
+    return dict(zip(names, concurrently(*(partial(write, name) for name in names)), strict=True))
 
 
 # Appending
