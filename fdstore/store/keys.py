@@ -91,7 +91,11 @@ def in_bounded_pieces(
     fields: Iterable[tuple[Value, bytes]], most: int, most_bytes: int
 ) -> Iterator[list[Value]]:
     """Split fields into lists of names and values, of at most `most` fields. Each but the last has about
-    `most_bytes`, or more if a value is longer."""
+    `most_bytes`, or more if a value is longer.
+
+    >>> list(in_bounded_pieces([("a", b"12"), ("b", b"3"), ("c", b"4"), ("d", b"5")], 2, 2))
+    [['a', b'12'], ['b', b'3', 'c', b'4'], ['d', b'5']]
+    """
     piece: list[Value] = []
     size = 0
     for name, value in fields:

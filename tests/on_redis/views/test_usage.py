@@ -137,7 +137,9 @@ def test_holders_of_a_content_are_listed_with_their_own_ids_for_it(store: Store,
     proc.child(share=["fd:1"])
     answering = proc.child()
     answering.create("the answer")
-    store.run(processes.end(answering.handle, answer_fd="fd:2"))
+    answering.create("kept")
+    proc.create("own")
+    store.run(processes.end(answering.handle, answer_fd="fd:2", release=False))
     twin = proc.fork()
     store.run(processes.end(twin.handle, "failed", release=False))
 
@@ -149,9 +151,11 @@ def test_holders_of_a_content_are_listed_with_their_own_ids_for_it(store: Store,
         ("triage.1", "open", "fd:1"),
         ("triage.3", "failed", "fd:1"),
     ]
-    [own] = [
-        each for each in store.run(usage.holders(proc.handle, handed_over[0])) if each.process == "triage"
+    received = store.run(usage.holders(proc.handle, handed_over[0]))
+    assert [(each.process, each.fd) for each in received] == [
+        ("triage", "fd:3"),
+        ("triage.2", "fd:2"),
+        ("triage.3", "fd:3"),
     ]
-    assert own.fd == handed_over[0]
     with pytest.raises(NotFound, match="fd:9 does not exist; there are: fd:1"):
         store.run(usage.holders(proc.handle, "fd:9"))
