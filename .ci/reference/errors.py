@@ -48,7 +48,6 @@ SAMPLES: Mapping[type[FDStoreError], tuple[object, ...]] = {
     errors.DamagedRecord: ("the tree triage", "its hash is a string"),
     errors.LookingOnly: ("redis://127.0.0.1:6379", "a commit"),
     errors.NewerFormat: ("the tree triage", "format 9"),
-    errors.OlderFormat: ("the tree triage", "format 2"),
     errors.StartFailed: ("the embedded server", "redis-server exited with code 1"),
     errors.StoreFull: ("used 512 MiB of 512 MiB",),
     errors.StoreLostData: ("fd:1 of triage", "its key is gone"),

@@ -127,19 +127,6 @@ class LookingOnly(UnsafeStore):
         return f"the Redis at {self.where} is only looked at (looking=True): {self.problem} was not sent"
 
 
-class OlderFormat(UnsafeStore):
-    """A tree was written by a development version of fdstore, in a format of before the first release.
-
-    `where` names it, `problem` the format. It can be removed.
-    """
-
-    def __str__(self) -> str:
-        return (
-            f"{self.where} was written before the first release of fdstore ({self.problem}): "
-            "remove it with `fdstore rm`, or read it with the version that wrote it"
-        )
-
-
 class NewerFormat(UnsafeStore):
     """A tree or program was written by a newer fdstore, in a format that this one does not know.
 

@@ -5,7 +5,7 @@ is validated before use, and a record that cannot be decoded raises `DamagedReco
 Operations over many trees skip such a record and report it.
 
 Each tree records its format. Unknown fields are ignored and preserved; a tree of a newer `FORMAT` is
-refused with `NewerFormat`, one of a development version with `OlderFormat`.
+refused with `NewerFormat`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from fdstore.errors import DamagedRecord, FDStoreError, NewerFormat, OlderFormat, StoreLostData, quoted
+from fdstore.errors import DamagedRecord, FDStoreError, NewerFormat, StoreLostData, quoted
 from fdstore.records import TreeLimits, Unreadable
 from fdstore.text.layout import show_controls
 from fdstore.text.numbers import MAX_INTEGER
@@ -27,10 +27,7 @@ T = TypeVar("T")
 FORMAT = 1
 """The format of the trees that this version writes, and the newest that it reads. Raise it when an older
 version would misread or damage a tree; a new field or kind of record that older versions may ignore does
-not need that. The next one is 3, see `BEFORE_RELEASE`."""
-
-BEFORE_RELEASE = 2
-"""The last format before the first release. Trees of the one before it have no format."""
+not need that."""
 
 UNREADABLE = (LookupError, ValueError, OverflowError, RecursionError)
 """Exceptions raised by decoding a damaged record; they include those of msgspec and of UTF-8."""
@@ -65,12 +62,10 @@ def unreadable(error: FDStoreError) -> Unreadable:
         return Unreadable(what=error.what, problem=error.problem)
     if isinstance(error, NewerFormat):
         return Unreadable(what=error.where, problem=f"written by a newer fdstore: {error.problem}")
-    if isinstance(error, OlderFormat):
-        return Unreadable(what=error.where, problem=f"written before the first release: {error.problem}")
     return Unreadable(what="a record", problem=str(error))
 
 
-SKIPPABLE = (StoreLostData, NewerFormat, OlderFormat)
+SKIPPABLE = (StoreLostData, NewerFormat)
 """Errors of one tree, after which an operation over many trees continues with the others."""
 
 
@@ -138,21 +133,17 @@ def limits_of(tree: str, stored: bytes | str | None) -> TreeLimits:
 
 
 def check_format(tree: str, stored: bytes | str | None) -> None:
-    """Check that this version can read a tree. Raises `NewerFormat`, `OlderFormat`, `DamagedRecord`."""
+    """Check that this version can read a tree. Raises `NewerFormat`, `DamagedRecord`."""
     if show_bytes(stored or "") != str(FORMAT):
         raise format_error(tree, stored)
 
 
 def format_error(tree: str, stored: bytes | str | None) -> FDStoreError:
     """Return the error for a tree of another format than `FORMAT`."""
-    if not stored:
-        return OlderFormat(f"tree {tree}", "it has no format")
     try:
-        found = whole_number(stored)
+        found = whole_number(stored or "")
     except UNREADABLE as error:
         return damage(f"the format of tree {tree}", error)
-    if found == BEFORE_RELEASE:
-        return OlderFormat(f"tree {tree}", f"format {found}")
     return NewerFormat(f"tree {tree}", f"format {found}; this one knows {FORMAT}")
 
 

@@ -35,7 +35,7 @@ COUNTED = ("format", "created_at", "used_at", "bytes", "fds", "processes", "live
 
 
 def decode_counts(tree: str, values: Sequence[bytes | str | None]) -> TreeCounts:
-    """Decode the fields `COUNTED` of a tree. Raises `DamagedRecord`, `NewerFormat`, `OlderFormat`."""
+    """Decode the fields `COUNTED` of a tree. Raises `DamagedRecord`, `NewerFormat`."""
     fields = {name: value for name, value in zip(COUNTED, values, strict=True) if value is not None}
     check_format(tree, fields.get("format"))
     with decoding(f"the record of tree {tree}"):

@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 from starlette.responses import Response
 
-from fdstore.errors import FDStoreError, NewerFormat, OlderFormat, StoreUnavailable
+from fdstore.errors import FDStoreError, NewerFormat, StoreUnavailable
 from fdstore.store.doctor.safety import Finding
 from fdstore.store.views.health_rule import level_of
 from fdstore.web.page import PageRequest, WebPage
@@ -47,7 +47,7 @@ class Problem(msgspec.Struct, frozen=True):
 
 def problem_of(error: FDStoreError) -> Problem:
     """Return the problem that a page shows for an error of the library."""
-    status = 500 if isinstance(error, (NewerFormat, OlderFormat)) else STATUS.get(error.type, 400)
+    status = 500 if isinstance(error, NewerFormat) else STATUS.get(error.type, 400)
     titles = {
         404: "Not found",
         403: "Not permitted",

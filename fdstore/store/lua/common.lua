@@ -216,11 +216,10 @@ local function content_of(fds, fd)
   return content and content ~= '' and content or nil
 end
 
--- Whether the format of a tree is newer than the newest known one. 2, and none, are of before the first release: such
--- a tree can be removed.
+-- Whether the format of a tree is newer than the newest known one. A tree whose format is damaged can be removed.
 local function is_newer(format, known)
   format = tonumber(format)
-  return format and format ~= 2 and format > tonumber(known)
+  return format and format > tonumber(known)
 end
 
 -- Why the name may not be replaced, or nil: the caller expects another content under it. `expected` is '' for

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 
-from fdstore.errors import DamagedRecord, NotFound, OlderFormat
+from fdstore.errors import DamagedRecord, NotFound
 from fdstore.records import DroppedTree
 from fdstore.store.keys import TreeKeys, check_root, in_pieces
 from fdstore.store.outcomes import outcome
@@ -72,7 +72,7 @@ def is_left(prefix: str, name: str) -> Operation[bool]:
 
 
 def _check_format(tree: TreeKeys) -> Operation[None]:
-    with suppress(DamagedRecord, OlderFormat):  # such a tree can be removed
+    with suppress(DamagedRecord):  # such a tree can be removed
         [form] = yield [("HGET", tree.record, "format")]
         check_format(tree.tree, form)
 

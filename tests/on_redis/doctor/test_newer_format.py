@@ -1,5 +1,5 @@
 """Trees written by a newer fdstore: a tree records its format, an older reader raises an error, an older
-worker leaves the process to newer ones, and unknown fields are kept. Trees of before the first release."""
+worker leaves the process to newer ones, and unknown fields are kept."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 from fdstore.agent.program_loader import Bundle
 from fdstore.client import Process, Store
-from fdstore.errors import InvalidProgram, NewerFormat, OlderFormat
+from fdstore.errors import InvalidProgram, NewerFormat
 from fdstore.store.clock import redis_now
 from fdstore.store.keys import TreeKeys, process_keys
 from fdstore.store.processes import leases, process_records, processes
@@ -22,11 +22,10 @@ from fdstore.store.trees.collect_trees import collect_tree
 from fdstore.testing import Request, call, say
 from fdstore_workers.sweeper import sweep
 from tests.on_redis.running_agents import Agents, running, tool
-from tests.stored_keys import lasting_keys
 
 Execute = Callable[..., Any]
 TREE = "fdstore:{solo}"
-NEWER = FORMAT + 2
+NEWER = FORMAT + 1
 
 
 def seconds_until_check(store: Store, execute: Execute, process: str = "solo") -> float:
@@ -43,56 +42,10 @@ def test_a_tree_records_its_format(store: Store, proc: Process, execute: Execute
     assert FORMAT == 1
 
 
-@pytest.mark.parametrize("command", [("HDEL",), ("HSET", "2")], ids=["no format", "format 2"])
-def test_a_tree_of_before_the_first_release_is_refused_in_one_line_and_can_be_removed(
-    store: Store, proc: Process, execute: Execute, command: tuple[str, ...]
-) -> None:
-    proc.create("text")
-    store.process("other")
-    execute(command[0], "fdstore:{triage}", "format", *command[1:])
-
-    for look in (store.process, store.tree):
-        with pytest.raises(OlderFormat, match="before the first release") as caught:
-            look("triage")
-        assert "\n" not in str(caught.value)
-
-    assert [tree.id for tree in store.trees()] == ["other"]
-    assert [each.what for each in store.survey().unreadable] == ["tree triage"]
-    store.drop_tree("triage", kill=True)
-    assert lasting_keys(execute, "fdstore:{triage}*") == []
-
-
-@pytest.mark.parametrize("command", [("HDEL",), ("HSET", "2")], ids=["no format", "format 2"])
-def test_a_tree_of_before_the_first_release_is_collected_after_its_retention(
-    store: Store, proc: Process, execute: Execute, command: tuple[str, ...]
-) -> None:
-    proc.create("text")
-    execute(command[0], "fdstore:{triage}", "format", *command[1:])
-    execute("HSET", "fdstore:{triage}", "used_at", 1)
-
-    assert store.run(collect_tree(TreeKeys("fdstore", "triage"))).outcome == "gone"
-
-    assert lasting_keys(execute, "fdstore:{triage}*") == []
-
-
-def test_an_agent_of_before_the_first_release_is_not_run(
-    store: Store, execute: Execute, tmp_path: Path
-) -> None:
-    with running(store, [], tmp_path) as agents:
-        agents.launch()
-        execute("HSET", TREE, "format", 2)
-
-        with pytest.raises(OlderFormat):
-            agents.attempt("solo")
-
-        execute("HSET", TREE, "format", FORMAT)
-        assert (agents.record().state, agents.record().attempt) == ("ready", 0)
-
-
 def test_reading_a_newer_tree_raises_an_upgrade_error(store: Store, proc: Process, execute: Execute) -> None:
     proc.child()
     execute("HSET", "fdstore:{triage}", "format", NEWER)
-    said = r"tree triage was written by a newer fdstore \(format 3; this one knows 1\): upgrade this one"
+    said = r"tree triage was written by a newer fdstore \(format 2; this one knows 1\): upgrade this one"
 
     for look in (
         lambda: store.process("triage"),
@@ -112,7 +65,7 @@ def test_a_newer_tree_is_listed_and_hides_no_other(store: Store, proc: Process, 
 
     assert [tree.id for tree in found.trees] == ["other"]
     assert [each.what for each in found.unreadable] == ["tree triage"]
-    assert "newer fdstore: format 3" in found.unreadable[0].problem
+    assert "newer fdstore: format 2" in found.unreadable[0].problem
 
 
 def test_an_old_collector_leaves_a_newer_tree_alone(store: Store, proc: Process, execute: Execute) -> None:
