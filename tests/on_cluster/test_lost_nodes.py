@@ -113,6 +113,22 @@ def test_trees_on_a_lost_node_raise_typed_errors_and_other_trees_work(
     assert status.exit_code == 1
 
 
+@pytest.mark.thorough("the same as with the blocking client")
+async def test_an_awaitable_client_keeps_working_on_other_nodes_too(
+    cluster: Cluster,
+    victim: ClusterNode,
+    processes_on_both_nodes: tuple[Process, Process],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(retry, "DEADLINE_S", 1.0)
+    async with await fdstore.aio.connect(cluster.url) as store:
+        lost, safe = [await store.process(proc.id) for proc in processes_on_both_nodes]
+        victim.server.kill()
+        with pytest.raises(StoreUnavailable):
+            await lost.read("fd:1", read_all=True)
+        assert (await safe.read("fd:1", read_all=True)).chars == "1-20000"
+
+
 @pytest.mark.thorough("another moment of the same failure")
 def test_a_call_waits_for_a_node_that_returns_in_time(
     cluster: Cluster, victim: ClusterNode, processes_on_both_nodes: tuple[Process, Process], store: Store
