@@ -22,7 +22,16 @@ import msgspec
 from msgspec import Raw
 
 from fdstore import __version__
-from fdstore.integrations.gateway.json_parts import Parts, encode, is_null, items_of, parts_of, string_of
+from fdstore.integrations.gateway.json_parts import (
+    Parts,
+    encode,
+    is_null,
+    items_of,
+    object_at,
+    parts_of,
+    string_of,
+    text_at,
+)
 from fdstore.integrations.gateway.long_values import LONG_BYTES, Buffer
 from fdstore.integrations.gateway.rewriting import MAX_KNOWN, RequestKey, error_answer, key_of
 
@@ -111,7 +120,7 @@ class GroupRouter:
             for each in items_of(line) or ():
                 yield from self.from_host(bytes(each))
             return
-        method, id = string_of(fields.get("method", b"")), fields.get("id")
+        method, id = text_at(fields, "method"), fields.get("id")
         if method is None:
             yield from self._response(fields)
         elif id is None:
@@ -120,7 +129,7 @@ class GroupRouter:
             yield from self._request(method, id, fields, line)
 
     def _request(self, method: str, id: Raw, fields: Parts, line: Buffer) -> Steps:
-        params = parts_of(fields.get("params", b"")) or {}
+        params = object_at(fields, "params")
         if method == "initialize":
             yield from self._begin(id, fields)
         elif method == "ping":
@@ -130,7 +139,7 @@ class GroupRouter:
         elif method in ("tools/call", "prompts/get"):
             yield from self._by_name(id, fields, params)
         elif method in ("resources/read", "resources/subscribe", "resources/unsubscribe"):
-            yield from self._pass(self._owner(string_of(params.get("uri", b"")) or ""), id, line)
+            yield from self._pass(self._owner(text_at(params, "uri") or ""), id, line)
         elif method == "completion/complete":
             yield from self._complete(id, fields, params)
         elif method == "logging/setLevel":
@@ -141,7 +150,7 @@ class GroupRouter:
             yield _error(id, METHOD_NOT_FOUND, f"several servers together have no {method}")
 
     def _by_name(self, id: Raw, fields: Parts, params: Parts) -> Steps:
-        given = string_of(params.get("name", b"")) or ""
+        given = text_at(params, "name") or ""
         server, _, name = given.partition(SEPARATOR)
         if server not in self._servers:
             names = ", ".join(self._servers)
@@ -151,13 +160,13 @@ class GroupRouter:
         yield from self._pass(server, id, _line(sent))
 
     def _complete(self, id: Raw, fields: Parts, params: Parts) -> Steps:
-        ref = parts_of(params.get("ref", b"")) or {}
-        server, _, name = (string_of(ref.get("name", b"")) or "").partition(SEPARATOR)
+        ref = object_at(params, "ref")
+        server, _, name = (text_at(ref, "name") or "").partition(SEPARATOR)
         if server in self._servers:
             sent = {**params, "ref": encode({**ref, "name": name})}
             yield from self._pass(server, id, _line({**fields, "params": encode(sent)}))
         else:
-            owner = self._owner(string_of(ref.get("uri", b"")) or "")
+            owner = self._owner(text_at(ref, "uri") or "")
             yield from self._pass(owner, id, _line(fields))
 
     def _owner(self, uri: str) -> str | None:
@@ -189,7 +198,7 @@ class GroupRouter:
 
     def _notification(self, method: str, fields: Parts, line: Buffer) -> Steps:
         if method == "notifications/cancelled":
-            params = parts_of(fields.get("params", b"")) or {}
+            params = object_at(fields, "params")
             asked = self._asked.get(key_of(params.get("requestId", b"null")) or (False, None))
             if asked is not None:
                 yield ToServer(asked[0], line)
@@ -201,7 +210,7 @@ class GroupRouter:
 
     def _response(self, fields: Parts) -> Steps:
         """Pass on the host's answer to a request of a server."""
-        found = self._of_servers.pop(string_of(fields.get("id", b"")) or "", None)
+        found = self._of_servers.pop(text_at(fields, "id") or "", None)
         if found is not None:
             yield ToServer(found[0], _line({**fields, "id": found[1]}))
 
@@ -237,11 +246,11 @@ class GroupRouter:
             problems = "; ".join(server.problem for server in self._servers.values())
             yield ToHost(error_answer(start.id, f"no server has begun: {problems}") + b"\n")
             return
-        versions = [string_of(server.about.get("protocolVersion", b"")) or "" for server in ready]
+        versions = [text_at(server.about, "protocolVersion") or "" for server in ready]
         instructions = [
             f"{name}: {text}"
             for name in self._ready()
-            if (text := string_of(self._servers[name].about.get("instructions", b"")))
+            if (text := text_at(self._servers[name].about, "instructions"))
         ]
         about: dict[str, Any] = {
             "protocolVersion": min(versions),
@@ -256,12 +265,12 @@ class GroupRouter:
         server = self._servers[name]
         about = parts_of(fields.get("result", b""))
         if about is None:
-            said = string_of((parts_of(fields.get("error", b"")) or {}).get("message", b"")) or "no result"
+            said = text_at(fields, "error", "message") or "no result"
             server.state, server.problem = "gone", f"the MCP server {name} does not begin: {said}"
             yield Say(server.problem)
         else:
             server.state, server.about = "ready", about
-            server.capabilities = parts_of(about.get("capabilities", b"")) or {}
+            server.capabilities = object_at(about, "capabilities")
             if self._is_initialized:
                 yield ToServer(name, _line({"jsonrpc": "2.0", "method": "notifications/initialized"}))
             if self._is_answered:
@@ -278,14 +287,14 @@ class GroupRouter:
                 yield ToHost(line)
                 return
         fields = parts_of(line)
-        method = None if fields is None else string_of(fields.get("method", b""))
+        method = None if fields is None else text_at(fields, "method")
         if fields is None:
             yield ToHost(line)
         elif method is None:
-            own = self._own.pop(string_of(fields.get("id", b"")) or "", None)
+            own = self._own.pop(text_at(fields, "id") or "", None)
             if own is not None:
                 yield from self._gathered(*own, fields)
-            elif not (string_of(fields.get("id", b"")) or "").startswith(self._mark):
+            elif not (text_at(fields, "id") or "").startswith(self._mark):
                 self._asked.pop(key_of(fields.get("id", b"null")) or (False, None), None)
                 yield ToHost(line)
         elif "id" in fields:
@@ -299,7 +308,7 @@ class GroupRouter:
 
     def _taken_back(self, name: str, fields: Parts) -> Steps:
         """Pass on that a server takes back a request, under the id that the host knows."""
-        params = parts_of(fields.get("params", b"")) or {}
+        params = object_at(fields, "params")
         key = key_of(params.get("requestId", b"null"))
         for public, (server, id) in list(self._of_servers.items()):
             if server == name and key_of(id) == key:
@@ -347,7 +356,7 @@ class GroupRouter:
             return
         result = parts_of(fields.get("result", b""))
         if result is None:
-            said = string_of((parts_of(fields.get("error", b"")) or {}).get("message", b"")) or "no result"
+            said = text_at(fields, "error", "message") or "no result"
             yield Say(f"{gathered.method} of the MCP server {name}: {said}")
         else:
             listed = items_of(result.get(LISTS[gathered.method], b"")) or []
@@ -376,12 +385,12 @@ class GroupRouter:
         """Return an item of a list as the host sees it, and note whose it is."""
         fields = parts_of(item) or {}
         if method in ("tools/list", "prompts/list"):
-            name = string_of(fields.get("name", b"")) or ""
+            name = text_at(fields, "name") or ""
             return encode({**fields, "name": f"{server}{SEPARATOR}{name}"})
         if method == "resources/list":
-            self._owners.setdefault(string_of(fields.get("uri", b"")) or "", server)
+            self._owners.setdefault(text_at(fields, "uri") or "", server)
         else:
-            begin = (string_of(fields.get("uriTemplate", b"")) or "").partition("{")[0]
+            begin = (text_at(fields, "uriTemplate") or "").partition("{")[0]
             self._templates.setdefault(begin, server)
         return item
 

@@ -7,7 +7,7 @@ answers at a time, which bounds the memory to a few messages.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,6 @@ from fdstore.integrations.gateway.acting import answer_call, expand, rewrite
 from fdstore.integrations.gateway.code.upstream_calls import UpstreamCalls
 from fdstore.integrations.gateway.descriptors import Descriptors
 from fdstore.integrations.gateway.host_programs import HostPrograms
-from fdstore.integrations.gateway.json_parts import encode
 from fdstore.integrations.gateway.lines import MessageWriter, line_break_of, read_lines
 from fdstore.integrations.gateway.long_values import LONG_BYTES, Buffer, Message
 from fdstore.integrations.gateway.rewriting import (
@@ -62,7 +61,7 @@ class HostConnection:
         self._send, self._on_gone = send, on_gone
         self._host_in, self._host_out = host_in, MessageWriter(host_out)
         self._calls = UpstreamCalls(send)
-        self._programs = None if programs is None else HostPrograms(programs, self._calls, self._notify)
+        self._programs = None if programs is None else HostPrograms(programs, self._calls, self._say)
         self._look_at = None if programs is None else programs.look_at
         self._definitions = partial(definitions_of, descriptors, programs)
         self._rewriter = Rewriter(descriptors.limit, offer_of(descriptors, programs))
@@ -136,9 +135,9 @@ class HostConnection:
         for request in owed:
             self._to_host(error_answer(request.id, problem) + b"\n")
 
-    def _notify(self, method: str, params: Mapping[str, Any]) -> None:
-        """Send the host a notification of ours."""
-        self._to_host(bytes(encode({"jsonrpc": "2.0", "method": method, "params": params})) + b"\n")
+    def _say(self, message: bytes) -> None:
+        """Send the host a message of ours."""
+        self._to_host(message + b"\n")
 
     def lose_server(self, problem: str) -> None:
         """Fail the calls of programs: the server answers no more."""

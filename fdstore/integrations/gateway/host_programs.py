@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from msgspec import Raw
 
 from fdstore.integrations.gateway.code.upstream_calls import UpstreamCalls
+from fdstore.integrations.gateway.json_parts import encode
 from fdstore.integrations.gateway.rewriting import CallOurTool, RequestKey
 
 if TYPE_CHECKING:
@@ -18,15 +19,13 @@ if TYPE_CHECKING:
 PROGRESS_EVERY_S = 0.25
 """The shortest time between two notifications of progress."""
 
-Notify = Callable[[str, Mapping[str, Any]], None]
-"""Sends the host a notification: its method and its parameters."""
-
 
 class HostPrograms:
-    """The programs of one connection. `calls` are the requests to its server."""
+    """The programs of one connection. `calls` are the requests to its server; `say` sends the host a
+    message."""
 
-    def __init__(self, programs: Programs, calls: UpstreamCalls, notify: Notify) -> None:
-        self._programs, self._calls, self._notify = programs, calls, notify
+    def __init__(self, programs: Programs, calls: UpstreamCalls, say: Callable[[bytes], None]) -> None:
+        self._programs, self._calls, self._say = programs, calls, say
         self._running: dict[RequestKey, HostCall] = {}
         self._lock = threading.Lock()
 
@@ -78,8 +77,8 @@ class HostPrograms:
                 if (now := time.monotonic()) < next_at:
                     return
                 told, next_at = told + 1, now + PROGRESS_EVERY_S
-                self._notify(
-                    "notifications/progress", {"progressToken": token, "progress": told, "message": said}
-                )
+                params = {"progressToken": token, "progress": told, "message": said}
+                note = {"jsonrpc": "2.0", "method": "notifications/progress", "params": params}
+                self._say(bytes(encode(note)))
 
         return report

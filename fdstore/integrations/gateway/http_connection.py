@@ -16,13 +16,13 @@ import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, suppress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import httpx2
 import msgspec
 
 from fdstore.integrations.gateway.host_connection import background_thread
-from fdstore.integrations.gateway.json_parts import parts_of, string_of
+from fdstore.integrations.gateway.json_parts import object_at, parts_of, text_at
 from fdstore.integrations.gateway.long_values import LONG_BYTES, Buffer, Message
 from fdstore.integrations.gateway.rewriting import RequestKey, error_answer, key_of
 from fdstore.integrations.gateway.sse import EventSplitter, data_of, field_of
@@ -219,7 +219,7 @@ class HttpConnection:
         if "id" in found and "method" not in found and bytes(found["id"]) == message.id:
             message.is_answered = True
             if message.method == "initialize":
-                version = string_of((parts_of(found.get("result", b"")) or {}).get("protocolVersion", b""))
+                version = text_at(found, "result", "protocolVersion")
                 if version is not None:
                     self._session["mcp-protocol-version"] = version
         await on_a_thread(lambda: self._take_answer(answer))
@@ -231,7 +231,7 @@ class HttpConnection:
         if "error" in error and message.id is not None and bytes(error.get("id", b"")) == message.id:
             await self._deliver(body, message)
             return
-        said = string_of((parts_of(error.get("error", b"")) or {}).get("message", b""))
+        said = text_at(error, "error", "message")
         said = said or response.reason_phrase
         await self._fail(message, f"the MCP server refused the request: HTTP {response.status_code}: {said}")
 
@@ -253,9 +253,9 @@ class _Sent:
     @classmethod
     def of(cls, line: bytes) -> _Sent:
         fields = parts_of(line) or {}
-        method = string_of(fields.get("method", b"")) or ""
+        method = text_at(fields, "method") or ""
         id = bytes(fields["id"]) if "id" in fields and method else None
-        return cls(method, id, parts_of(fields.get("params", b"")) or {})
+        return cls(method, id, object_at(fields, "params"))
 
     @property
     def is_request(self) -> bool:
@@ -275,15 +275,14 @@ class _Sent:
     @property
     def version(self) -> str | None:
         """The version of the protocol, which each message names since 2026-07-28."""
-        meta = parts_of(self._params.get("_meta", b"")) or {}
-        return string_of(meta.get(VERSION_META, b""))
+        return text_at(self._params, "_meta", VERSION_META)
 
     def headers(self) -> dict[str, str]:
         """Return the headers of this message: since 2026-07-28 each one has its version, method and name."""
         if self.version is None:
             return {}
         headers = {"Mcp-Protocol-Version": self.version, "Mcp-Method": self.method}
-        name: Any = string_of(self._params.get(NAME_FIELDS.get(self.method, ""), b""))
+        name = text_at(self._params, NAME_FIELDS.get(self.method, ""))
         if name is not None:
             headers["Mcp-Name"] = _header_value(name)
         return headers

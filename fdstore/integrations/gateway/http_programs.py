@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import CancelledError
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import httpx2
 from starlette.responses import Response, StreamingResponse
@@ -22,7 +22,6 @@ from fdstore.integrations.gateway.code.upstream_calls import UpstreamCalls
 from fdstore.integrations.gateway.host_connection import background_thread
 from fdstore.integrations.gateway.host_programs import HostPrograms
 from fdstore.integrations.gateway.http_connection import HttpConnection
-from fdstore.integrations.gateway.json_parts import encode
 from fdstore.integrations.gateway.long_values import Buffer, Message
 from fdstore.integrations.gateway.rewriting import CallOurTool, RequestKey
 
@@ -93,7 +92,7 @@ class _Program:
         self._programs = programs
         self._server = HttpConnection(url, client, self._take, self._gone, headers)
         self._calls = UpstreamCalls(self._send)
-        self._host = HostPrograms(programs, self._calls, self._notify)
+        self._host = HostPrograms(programs, self._calls, self._put)
         run = self._host.begin(call)
         assert run is not None
 
@@ -143,9 +142,6 @@ class _Program:
         if not self._calls.take(message):
             self._programs.look_at(message)
             self._put(bytes(message.whole))
-
-    def _notify(self, method: str, params: Mapping[str, Any]) -> None:
-        self._put(bytes(encode({"jsonrpc": "2.0", "method": method, "params": params})))
 
     def _put(self, message: bytes | None) -> None:
         with suppress(RuntimeError):  # the relay has ended

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, TypeVar
 
 import msgspec
@@ -47,6 +47,23 @@ def items_of(value: Json) -> list[Raw] | None:
 def string_of(value: Json) -> str | None:
     """Return the value of a JSON string; None for any other value or text."""
     return _decode(_text, value)
+
+
+def object_at(parts: Mapping[str, Raw], name: str) -> Parts:
+    """Return the members of an object that is a member; {} without one."""
+    return parts_of(parts.get(name, b"")) or {}
+
+
+def text_at(parts: Mapping[str, Raw], *path: str) -> str | None:
+    """Return the string at a path of members; None without one.
+
+    >>> text_at(parts_of(b'{"error": {"message": "no"}}'), "error", "message")
+    'no'
+    """
+    *objects, last = path
+    for name in objects:
+        parts = object_at(parts, name)
+    return string_of(parts.get(last, b""))
 
 
 def value_of(value: Json) -> Any:

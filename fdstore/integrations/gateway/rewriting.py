@@ -23,8 +23,9 @@ from fdstore.integrations.gateway.json_parts import (
     is_null,
     items_of,
     map_strings,
+    object_at,
     parts_of,
-    string_of,
+    text_at,
     value_of,
 )
 from fdstore.integrations.gateway.long_values import Buffer, Message
@@ -104,7 +105,7 @@ class StoreTexts(msgspec.Struct, frozen=True):
     def texts(self) -> list[str]:
         if self.plan is not None:
             return [long.text for long in self.plan.long_texts]
-        return [string_of(self.error["message"]) or ""]
+        return [text_at(self.error, "message") or ""]
 
     def with_shown(self, shown: Sequence[str | None]) -> bytes:
         """Return the answer with what is shown for each text; None leaves a text as it was."""
@@ -210,7 +211,7 @@ class Rewriter:
         names = self.offer.names
         if tool in names:
             self._ours.add(key)
-            meta = parts_of(params.get("_meta", b"")) or {}
+            meta = object_at(params, "_meta")
             return CallOurTool(found.id, key, names[tool], _arguments(params), names, meta)
         self._remember(key, Known(found.id, found.method, tool))
         if found.method == "tools/call" and _may_hold_placeholders(message):
@@ -241,7 +242,7 @@ class Rewriter:
                 return StoreTexts(known.tool, parts_of(message) or {}, plan, {}, self.offer.names)
         elif found.error is not UNSET:
             error = parts_of(found.error) or {}
-            text = string_of(error.get("message", b"")) or ""
+            text = text_at(error, "message") or ""
             if len(text) > self._limit or text in whole.long_values:
                 return StoreTexts(known.tool, parts_of(message) or {}, None, error, self.offer.names)
         return FORWARD
@@ -334,9 +335,9 @@ def _tool_of(method: str, params: Parts) -> str:
     """Return the tool that a request calls, or the task whose result it fetches; "" for other requests."""
     match method:
         case "tools/call":
-            return string_of(params.get("name", b"")) or ""
+            return text_at(params, "name") or ""
         case "tasks/result":
-            return f"task {string_of(params.get('taskId', b'')) or ''}".rstrip()
+            return f"task {text_at(params, 'taskId') or ''}".rstrip()
         case _:
             return ""
 

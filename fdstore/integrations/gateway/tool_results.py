@@ -20,7 +20,7 @@ from fdstore.integrations.gateway.json_parts import (
     encode,
     items_of,
     parts_of,
-    string_of,
+    text_at,
     value_of,
 )
 from fdstore.integrations.gateway.long_values import LONG_BYTES
@@ -76,8 +76,8 @@ def plan_result(result: Json, limit: int, set_aside: Collection[str] = ()) -> Re
     blocks = items_of(fields["content"]) if "content" in fields else []
     if blocks is None:
         return None
-    texts = [_text_in(block) for block in blocks]
-    resources = [_resource_text_in(block) for block in blocks]
+    texts = [text_in(block) for block in blocks]
+    resources = [resource_text_in(block) for block in blocks]
     both = [resource if text is None else text for text, resource in zip(texts, resources, strict=True)]
 
     def is_long(text: str) -> bool:
@@ -149,19 +149,19 @@ def _parsed(text: str) -> Any:
         return text
 
 
-def _text_in(block: Raw) -> str | None:
+def text_in(block: Raw) -> str | None:
     """Return the text of a text block, None for another block."""
     fields = parts_of(block) or {}
-    is_text = string_of(fields.get("type", b"")) == "text"
-    return string_of(fields.get("text", b"")) if is_text else None
+    is_text = text_at(fields, "type") == "text"
+    return text_at(fields, "text") if is_text else None
 
 
-def _resource_text_in(block: Raw) -> str | None:
+def resource_text_in(block: Raw) -> str | None:
     """Return the text of an embedded resource, None for another block."""
     fields = parts_of(block) or {}
-    if string_of(fields.get("type", b"")) != "resource":
+    if text_at(fields, "type") != "resource":
         return None
-    return string_of((parts_of(fields.get("resource", b"")) or {}).get("text", b""))
+    return text_at(fields, "resource", "text")
 
 
 def _with_text(block: Raw, text: str) -> Raw:

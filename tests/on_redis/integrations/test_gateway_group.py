@@ -19,23 +19,17 @@ from tests.on_redis.integrations.hosts import UPSTREAM, CodeHost, printed
 from tests.waiting import wait_until
 
 
-class Group:
+class Group(CodeHost):
     """A host of several servers. `said`: what the operator is told."""
 
     def __init__(self, url: str, starts: list[ServerStart], begin_s: float = 20.0, **options: Any) -> None:
         self.said: list[str] = []
-        self.group = ServerGroup(starts, self.said.append, begin_s=begin_s)
+        self.servers = ServerGroup(starts, self.said.append, begin_s=begin_s)
         names = tuple(start.name for start in starts)
-        self.host = CodeHost(url, CodeOptions(servers=names, is_group=True, **options), self.group)
-        begun = self.host.answer_to(self.host.send("initialize", protocolVersion="2025-11-25"))
+        super().__init__(url, CodeOptions(servers=names, is_group=True, **options), self.servers)
+        begun = self.answer_to(self.send("initialize", protocolVersion="2025-11-25"))
         assert begun["protocolVersion"] == "2025-11-25"
-        self.host.write({"method": "notifications/initialized"})
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.host, name)
-
-    def pid(self, name: str) -> int:
-        return self.group.pid(name)
+        self.tell("notifications/initialized")
 
 
 def start(name: str, *command: str, **env: str) -> ServerStart:
@@ -52,7 +46,7 @@ def make_group(redis_url: str) -> Iterator[Callable[..., Group]]:
 
     yield make
     for group in made:
-        group.host.close()
+        group.close()
 
 
 @pytest.fixture
@@ -157,14 +151,14 @@ def test_a_server_that_is_late_joins_later(make_group: Callable[..., Group], tmp
 
 def test_a_server_that_does_not_read_holds_up_no_other(group: Group) -> None:
     group.list_tools()
-    os.kill(group.pid("one"), signal.SIGSTOP)
+    os.kill(group.servers.pid("one"), signal.SIGSTOP)
     try:
         for _ in range(4):  # more than its pipe holds
             group.send("tools/call", name="one__echo", arguments={"text": "x" * 100_000})
         called = group.send("tools/call", name="two__echo", arguments={"text": "hi"})
         assert group.answer_to(called)["content"][0]["text"] == "hi"
     finally:
-        os.kill(group.pid("one"), signal.SIGCONT)
+        os.kill(group.servers.pid("one"), signal.SIGCONT)
 
 
 def test_servers_that_cannot_be_started_are_told_and_left_out(
@@ -191,7 +185,7 @@ def test_without_any_server_that_begins_the_host_is_told(redis_url: str) -> None
 
 
 def test_the_others_are_ended_with_the_host(group: Group) -> None:
-    pids = [group.pid("one"), group.pid("two")]
+    pids = [group.servers.pid("one"), group.servers.pid("two")]
 
     assert group.leave() == 0
     assert not group.said

@@ -100,6 +100,13 @@ def test_calls_that_are_numbered_anew_are_different_calls() -> None:
     assert first.call_id == again.call_id != other.call_id
 
 
+def test_a_call_without_an_id_of_its_host_has_none() -> None:
+    output = codex.output_of({**codex_event(LONG), "tool_use_id": None}, LIMIT)
+
+    assert output is not None
+    assert output.call_id is None
+
+
 def gemini_event(content: Any, tool: str = "run_shell_command", **fields: Any) -> dict[str, Any]:
     response = {"llmContent": content, "returnDisplay": "..."}
     return {**after_tool(tool, response), "hook_event_name": "AfterTool", **fields}

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from fdstore.integrations.gateway.json_parts import encode, parts_of, string_of
+from fdstore.integrations.gateway.json_parts import encode, object_at, parts_of, text_at
 from fdstore.integrations.gateway.long_values import Buffer, Message
 
 PROTOCOL = "io.modelcontextprotocol/"
@@ -89,8 +89,7 @@ class UpstreamCalls:
             answer = parts_of(call.answer.result().text) or {}
             result = parts_of(answer.get("result", b""))
             if result is None:
-                error = parts_of(answer.get("error", b"")) or {}
-                raise ValueError(string_of(error.get("message", b"")) or "the server gave no list")
+                raise ValueError(text_at(answer, "error", "message") or "the server gave no list")
             yield result
             cursor = result.get("nextCursor")
             if cursor is None or bytes(cursor) == b"null":
@@ -102,16 +101,16 @@ class UpstreamCalls:
             return False
         found = parts_of(message.text) or {}
         if "method" in found:
-            return self._take_progress(parts_of(found.get("params", b"")) or {})
+            return self._take_progress(object_at(found, "params"))
         with self._lock:
-            call = self._open.pop(string_of(found.get("id", b"")) or "", None)
+            call = self._open.pop(text_at(found, "id") or "", None)
         if call is None:
             return False
         _settle(call, message)
         return True
 
     def _take_progress(self, params: Mapping[str, Raw]) -> bool:
-        call = self._open.get(string_of(params.get("progressToken", b"")) or "")
+        call = self._open.get(text_at(params, "progressToken") or "")
         if call is None:
             return False
         if call.on_progress is not None:
@@ -145,7 +144,7 @@ def _settle(call: UpstreamCall, answer: Message | Exception) -> None:
 
 
 def _progress_text(params: Mapping[str, Raw]) -> str:
-    message = string_of(params.get("message", b""))
+    message = text_at(params, "message")
     if message:
         return message
     try:

@@ -14,8 +14,18 @@ from typing import Any, BinaryIO
 
 from msgspec import Raw
 
-from fdstore.integrations.gateway.json_parts import encode, is_null, items_of, parts_of, string_of, value_of
+from fdstore.integrations.gateway.json_parts import (
+    encode,
+    is_null,
+    items_of,
+    object_at,
+    parts_of,
+    string_of,
+    text_at,
+    value_of,
+)
 from fdstore.integrations.gateway.long_values import Message
+from fdstore.integrations.gateway.tool_results import resource_text_in, text_in
 from fdstore.store.contents import contents
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.tools.functions.function_values import MAX_VALUE_CHARS, FunctionOutcome
@@ -56,13 +66,14 @@ def outcome_of(message: Message, shelf: Shelf, field: str = "") -> Operation[Fun
     answer = parts_of(message.text) or {}
     result = parts_of(answer.get("result", b""))
     if result is None:
-        error = parts_of(answer.get("error", b"")) or {}
+        error = object_at(answer, "error")
         code = bytes(error.get("code", b"")).decode("utf-8", "replace")
-        said = string_of(error.get("message", b"")) or "the server gave neither a result nor an error"
+        said = text_at(error, "message") or "the server gave neither a result nor an error"
         text = f"{said} (error {code})" if code else said
         return (yield from _failure(message, text, shelf, "RuntimeError"))
     blocks = items_of(result.get("content", b"[]")) or []
-    texts = [_text_of(block) for block in blocks]
+    found = [(text_in(block), resource_text_in(block)) for block in blocks]
+    texts = [resource if text is None else text for text, resource in found]
     if value_of(result.get("isError", b"false")) is True:
         said = "\n".join(text for text in texts if text is not None)
         return (yield from _failure(message, said or "the tool failed", shelf, "ValueError"))
@@ -108,14 +119,3 @@ def _joined(message: Message, texts: list[str]) -> str | BinaryIO:
     if all(isinstance(part, str) for part in parts):
         return "\n".join(texts)
     return BytesIO(b"\n".join(part.encode() if isinstance(part, str) else part.read() for part in parts))
-
-
-def _text_of(block: Raw) -> str | None:
-    """Return the text of a text block or of an embedded text, None for another block."""
-    fields = parts_of(block) or {}
-    match string_of(fields.get("type", b"")):
-        case "text":
-            return string_of(fields.get("text", b""))
-        case "resource":
-            return string_of((parts_of(fields.get("resource", b"")) or {}).get("text", b""))
-    return None
