@@ -249,8 +249,8 @@ def _earlier(store: Store, holder: Process) -> list[Earlier]:
     ][-EARLIER_SHOWN:]
     found = []
     for agent in agents:
-        [birth] = store.run(journal.read(store.prefix, agent, 1))
-        asked = question_in(str(json.decode(birth, type=SpawnTask).query))
+        [first] = store.run(journal.read(store.prefix, agent, 1))
+        asked = question_in(str(json.decode(first, type=SpawnTask).query))
         found.append(Earlier(asked, store.run(process_records.answer_of(store.prefix, agent)).text))
     return found
 

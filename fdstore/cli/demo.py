@@ -41,7 +41,7 @@ COMMANDS = ("grep", "sort", "uniq", "head", "cut")
 KILL_AFTER = 10
 """The working process is killed when this many questions are answered."""
 
-LOOK_EVERY_S = 0.02
+COUNT_EVERY_S = 0.02
 
 
 @verb
@@ -83,7 +83,7 @@ def demo(session: CliSession, file: str | None, live: bool, out: str) -> None:
         ) -> tuple[str, TreeWatcher]:
             return _play(store, environment, out_dir, program, query, during)
 
-        process, watcher = run("triage.toml", brief_of(file))
+        process, watcher = run("triage.toml", prompt_about(file))
         _account(store, process, watcher, out_dir)
         if not live and is_installed("pydantic_monty"):
             question = f"How many functions does {_about(file)} define?"
@@ -166,7 +166,7 @@ def _about(file: str | None) -> str:
     return f"the file {os.path.abspath(file)}" if file else "the source of Python's standard library"
 
 
-def brief_of(file: str | None) -> str:
+def prompt_about(file: str | None) -> str:
     """Return a long user input of the kind people paste: a question, then pages of rules."""
     about = _about(file)
     rules = "".join(
@@ -248,7 +248,7 @@ def _killing(store: Store, process: str, worker_pid: int) -> AbstractContextMana
                 output.line(f"\n  The worker's process {child} is killed, after {done} answers.\n")
         return False
 
-    return run_periodically(LOOK_EVERY_S, look, "demo kill")
+    return run_periodically(COUNT_EVERY_S, look, "demo kill")
 
 
 def _counts_in(store: Store, process: str) -> AskCounts:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 
 STATES = tuple(PROCESS_MOVES)
-ORDERS = ("id", "started", "ended", "state", "program", "tokens", "bytes")
-REFRESH_S = 2.0
+LIST_ORDERS = ("id", "started", "ended", "state", "program", "tokens", "bytes")
+WATCH_EVERY_S = 2.0
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,11 +74,11 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
 @click.option(
     "--sort",
     "order",
-    type=click.Choice(ORDERS),
+    type=click.Choice(LIST_ORDERS),
     default="id",
     help="Order. id, the default: as trees; started, ended: the latest first; tokens, bytes: the most first.",
 )
-@click.option("--watch", is_flag=True, help=f"Show them again every {REFRESH_S:g} s until Ctrl-C.")
+@click.option("--watch", is_flag=True, help=f"Show them again every {WATCH_EVERY_S:g} s until Ctrl-C.")
 def ps(session: CliSession, watch: bool, **chosen: Any) -> None:
     """Show the processes that have not ended, of all trees; with -a all of them.
 
@@ -96,7 +96,7 @@ def ps(session: CliSession, watch: bool, **chosen: Any) -> None:
     with session.store(use="look") as store:
         _print(session, _find(store, query))
         while watch:
-            time.sleep(REFRESH_S)
+            time.sleep(WATCH_EVERY_S)
             found = _find(store, query)
             output.clear_screen()
             _print(session, found)

@@ -65,8 +65,8 @@ def short_socket_path(listening: Path, runtime_dir: Path | None) -> Path:
         return listening
     name = hashlib.sha256(os.fsencode(listening)).hexdigest()[:16] + ".sock"
     problem = ""
-    for place in filter(None, (runtime_dir, Path(tempfile.gettempdir()))):
-        link = place / f"fdstore-{os.getuid()}" / name
+    for directory in filter(None, (runtime_dir, Path(tempfile.gettempdir()))):
+        link = directory / f"fdstore-{os.getuid()}" / name
         if len(os.fsencode(link)) > ADDRESS_BYTES:
             problem = f"{link} is too long as well"
             continue

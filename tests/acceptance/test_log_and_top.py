@@ -21,9 +21,9 @@ def test_top_at_a_terminal_shows_the_processes_until_q(command, proc):
 
 
 def test_log_follows_an_agent_until_it_is_interrupted(command, store):
-    brief = '{"kind":"brief","query":"Which test fails?"}'
+    task = '{"kind":"brief","query":"Which test fails?"}'
     proc = store.process("triage")
-    child = store.run(processes.create_child(proc.handle, [], state="ready", brief=brief)).id
+    child = store.run(processes.create_child(proc.handle, [], state="ready", brief=task)).id
 
     with command.start("log", "-f", child) as follower:
         assert b"task      Which test fails?" in follower.stdout.readline()

@@ -59,8 +59,8 @@ def test_variables_that_vary_between_terminals_are_ignored() -> None:
 
 
 def test_each_store_and_each_prefix_has_a_background_worker_of_its_own(tmp_path: Path) -> None:
-    places = [("redis://a", "fdstore"), ("redis://b", "fdstore"), ("redis://a", "other")]
+    stores = [("redis://a", "fdstore"), ("redis://b", "fdstore"), ("redis://a", "other")]
 
-    logs = {BackgroundWorker(tmp_path, url, prefix).log for url, prefix in places}
+    logs = {BackgroundWorker(tmp_path, url, prefix).log for url, prefix in stores}
 
     assert len(logs) == 3
