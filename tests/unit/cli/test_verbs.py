@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import logging
 import re
 import sys
@@ -15,12 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fdstore import cli
-from fdstore.cli import colours, found_lines, progress, session, tables, tail, words
+from fdstore.cli import session
 from fdstore.cli.processes import as_trees
 from fdstore.cli.tables import shorten, table, width
 from fdstore.logs import VisibleFormatter
 from fdstore.records import ProcessRecord
-from fdstore.text import grep, search
 from fdstore.text.layout import show_controls
 from fdstore.text.quantities import ago, duration, format_size
 
@@ -112,11 +110,6 @@ def test_a_log_message_is_one_line_without_control_characters():
 
     assert message == r"WARNING: a\u{1b}\u{d}\u{a}ERROR: \u{202e}"
     assert trace[-2:] == [r"ValueError: \u{1b}[2Jone", r"two\u{9b}"]
-
-
-@pytest.mark.parametrize("module", [colours, found_lines, grep, progress, search, tables, tail, words])
-def test_the_examples_in_the_documentation_hold(module):
-    assert doctest.testmod(module) == (0, doctest.testmod(module).attempted)
 
 
 @given(st.integers(0, 10**18))

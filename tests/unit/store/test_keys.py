@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import doctest
-
 import pytest
 
 from fdstore.errors import InvalidArgument
 from fdstore.integrations.process_name import process_name_of, process_name_of_thread
-from fdstore.store import keys as store_keys
 from fdstore.store.keys import RESERVED, ProcessKeys, TreeKeys, check_root, is_root, process_keys
 
 
@@ -41,7 +38,3 @@ def test_no_other_name_gives_a_process_a_key_of_its_tree() -> None:
 
         assert isinstance(process, ProcessKeys)
         assert of_process.isdisjoint({tree.words, tree.earlier_numbers, tree.staged, tree.answer("0a")})
-
-
-def test_the_examples_of_the_keys_are_right() -> None:
-    assert doctest.testmod(store_keys) == (0, doctest.testmod(store_keys).attempted)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import inspect
 import json
 from collections.abc import Callable
@@ -176,7 +175,3 @@ def test_the_example_of_the_package_runs() -> None:
     exec(code, names)
 
     names["test_the_agent_looks_the_weather_up"]()
-
-
-def test_the_examples_of_the_replies_are_true() -> None:
-    assert doctest.testmod(fdstore.testing.replies).failed == 0
