@@ -14,7 +14,7 @@ from fdstore.integrations.gateway.json_parts import encode
 from fdstore.integrations.gateway.rewriting import CallOurTool, RequestKey
 
 if TYPE_CHECKING:
-    from fdstore.integrations.gateway.code.programs import HostCall, Programs
+    from fdstore.integrations.gateway.code.programs import CodeCall, Programs
 
 PROGRESS_EVERY_S = 0.25
 """The shortest time between two notifications of progress."""
@@ -26,18 +26,18 @@ class HostPrograms:
 
     def __init__(self, programs: Programs, calls: UpstreamCalls, say: Callable[[bytes], None]) -> None:
         self._programs, self._calls, self._say = programs, calls, say
-        self._running: dict[RequestKey, HostCall] = {}
+        self._running: dict[RequestKey, CodeCall] = {}
         self._lock = threading.Lock()
 
     def begin(self, request: CallOurTool) -> Callable[[], bytes | None] | None:
         """Return the function that answers a call of our tools for code, which returns None if the call was
         cancelled. None for another tool."""
-        from fdstore.integrations.gateway.code.programs import HostCall
+        from fdstore.integrations.gateway.code.programs import CodeCall
 
         if request.tool not in self._programs.tools:
             return None
         token = request.meta.get("progressToken")
-        call = HostCall(self._calls, request.meta, None if token is None else self._report(token))
+        call = CodeCall(self._calls, request.meta, None if token is None else self._report(token))
         with self._lock:
             self._running[request.key] = call
 

@@ -61,7 +61,7 @@ class CodeOptions(msgspec.Struct, frozen=True, kw_only=True):
     allowed: tuple[str, ...] = ()
 
 
-class HostCall:
+class CodeCall:
     """One call of `run_python` or `find_tools` by a host. `meta` is that of its request; `report` gets, for
     people, how far it is."""
 
@@ -142,7 +142,7 @@ class Programs:
             self._version += 1
             self._catalogue = None
 
-    def catalogue(self, call: HostCall) -> Catalogue:
+    def catalogue(self, call: CodeCall) -> Catalogue:
         """Return the tools of the server. Raises `ServerGone`, and ValueError if it gives no list."""
         with self._listing:
             version, known = self._version, self._catalogue
@@ -162,7 +162,7 @@ class Programs:
             return read_tools_of(servers, tools, allowed)
         return read_tools(servers[0], tools, allowed)
 
-    def answer(self, tool: str, arguments: Mapping[str, Any], call: HostCall) -> Content:
+    def answer(self, tool: str, arguments: Mapping[str, Any], call: CodeCall) -> Content:
         """Run one of our tools to its end. What is wrong is a result, too."""
         try:
             found = self.catalogue(call)
@@ -178,7 +178,7 @@ class Programs:
             return mcp_blocks(f"the tools of the server are not known: {error}"), True
 
     @contextmanager
-    def _turn_of(self, call: HostCall) -> Iterator[None]:
+    def _turn_of(self, call: CodeCall) -> Iterator[None]:
         """Wait until no other program runs."""
         while not self._turn.acquire(timeout=0.1):
             if call.is_cancelled.is_set():
@@ -188,7 +188,7 @@ class Programs:
         finally:
             self._turn.release()
 
-    def _run(self, connected: Connected, code: str, catalogue: Catalogue, call: HostCall) -> Content:
+    def _run(self, connected: Connected, code: str, catalogue: Catalogue, call: CodeCall) -> Content:
         store, run_id, began = connected.store, new_op(), time.monotonic()
         context = self._context(connected)
         journal = ProgramJournal(context.handle, run_id)
