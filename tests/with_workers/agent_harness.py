@@ -17,6 +17,7 @@ from fdstore.agent.program_loader import load
 from fdstore.client import Store
 from fdstore.local.redis_server import PrivateServer
 from fdstore.runtime.queue import Dispatcher
+from fdstore.runtime.waker import waker
 from fdstore.store.processes import journal, process_records, waiting
 from fdstore.testing import Request, ScriptedModel
 from tests.worker_process import WorkerProcess
@@ -114,6 +115,13 @@ class AgentHarness:
         self.redis.hset(f"fdstore:{{{tree}}}:{process}", "lease_until", "0")
         self.redis.zadd(f"fdstore:{{{tree}}}:leases", {process: 0})
         self.redis.delete("fdstore:sweeper")
+
+
+def launch(store: Store, program: Path, query: str = "Go.") -> str:
+    """Launch a root for workers, and return its id."""
+    root = launch_root(store, load(program), query).id
+    waker(store.url, store.prefix)(root)
+    return root
 
 
 @contextmanager

@@ -12,6 +12,8 @@ from typing import Protocol
 import pytest
 import redis
 
+import fdstore
+from fdstore.client import Store
 from fdstore.lifecycle import ENDED
 from fdstore.local.redis_server import PrivateServer
 from fdstore.testing import ScriptedModel
@@ -153,6 +155,13 @@ def agents_server() -> Iterator[PrivateServer]:
     """An empty Redis for one test."""
     with PrivateServer() as server:
         yield server
+
+
+@pytest.fixture
+def store(agents_server: PrivateServer) -> Iterator[Store]:
+    """A store on it."""
+    with fdstore.connect(agents_server.url) as connected:
+        yield connected
 
 
 @pytest.fixture(scope="module")

@@ -5,14 +5,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import fdstore
-from fdstore.agent.launch import launch_root
-from fdstore.agent.program_loader import load
-from fdstore.local.redis_server import PrivateServer
-from fdstore.runtime.waker import waker
+from fdstore.client import Store
 from fdstore.store.processes import process_records, waiting
 from fdstore.testing import Reply, Request, ScriptedModel, call, say
 from tests.waiting import wait_until
+from tests.with_workers.agent_harness import launch
 from tests.with_workers.conftest import StartAgentWorker
 from tests.worker_process import WorkerProcess
 
@@ -27,7 +24,7 @@ python = ["own_tools:greet"]
 
 
 def test_a_worker_leaves_an_agent_that_it_may_not_run_to_one_that_may(
-    agents_server: PrivateServer, start_agent_worker: StartAgentWorker, tmp_path: Path
+    store: Store, start_agent_worker: StartAgentWorker, tmp_path: Path
 ) -> None:
     (tmp_path / "own_tools.py").write_text('def greet() -> str:\n    "Greets."\n    return "hello"\n')
     (tmp_path / "solo.toml").write_text(PROGRAM)
@@ -36,14 +33,13 @@ def test_a_worker_leaves_an_agent_that_it_may_not_run_to_one_that_may(
         results = request.tool_results()
         return say(results[0].text) if results else call("greet")
 
-    with ScriptedModel(script) as model, fdstore.connect(agents_server.url) as store:
+    with ScriptedModel(script) as model:
         environ = {**os.environ, **model.environ}
-        options = ["--url", agents_server.url]
+        options = ["--url", store.url]
         restricted = WorkerProcess(tmp_path / "few.log", options, environ=environ, folder=tmp_path)
         try:
             restricted.wait_until_ready()
-            root = launch_root(store, load(tmp_path / "solo.toml"), "Go.").id
-            waker(store.url, store.prefix)(root)
+            root = launch(store, tmp_path / "solo.toml")
             wait_until(lambda: f"{root} is not allowed here and waits" in restricted.log)
             before = store.run(process_records.record(store.prefix, root))
 

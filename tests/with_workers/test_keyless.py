@@ -8,18 +8,15 @@ from pathlib import Path
 
 import pytest
 
-import fdstore
-from fdstore.agent.launch import launch_root
-from fdstore.agent.program_loader import load
 from fdstore.client import Store
 from fdstore.local.redis_server import PrivateServer
-from fdstore.runtime.waker import waker
 from fdstore.store.processes import process_records, waiting
 from fdstore.store.views import worker_registry
 from fdstore.testing import ScriptedModel, say
 from fdstore.toolset import Toolset
 from tests.elements import only
 from tests.waiting import wait_until
+from tests.with_workers.agent_harness import launch
 from tests.with_workers.conftest import ALLOW_ALL, StartAgentWorker
 from tests.worker_process import WorkerProcess
 
@@ -38,20 +35,13 @@ def keyless(agents_server: PrivateServer, tmp_path: Path) -> Iterator[WorkerProc
     worker.kill()
 
 
-@pytest.fixture
-def store(agents_server: PrivateServer) -> Iterator[Store]:
-    with fdstore.connect(agents_server.url) as connected:
-        yield connected
-
-
 def test_a_worker_without_a_key_runs_pipelines_and_leaves_agents_to_one_with_a_key(
     keyless: WorkerProcess, store: Store, start_agent_worker: StartAgentWorker, tmp_path: Path
 ) -> None:
     [listed] = store.run(worker_registry.read_workers(store.prefix)).alive  # as soon as it is ready
     assert "ANTHROPIC_API_KEY" in listed.no_agents
     (tmp_path / "root.toml").write_text(PROGRAM)
-    root = launch_root(store, load(tmp_path / "root.toml"), "Go.").id
-    waker(store.url, store.prefix)(root)
+    root = launch(store, tmp_path / "root.toml")
     proc = store.process("caller")
     tools = Toolset(proc, enabled=["pipe", "wait", "read_fd"], commands=["echo"])
 

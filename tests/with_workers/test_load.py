@@ -6,21 +6,17 @@ import os
 import re
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-import fdstore
-from fdstore.agent.launch import launch_root
-from fdstore.agent.program_loader import load
 from fdstore.client import Store
-from fdstore.local.redis_server import PrivateServer
-from fdstore.runtime.waker import waker
 from fdstore.store.processes import process_records, processes
 from fdstore.store.views.worker_registry import WorkerLoad, Workers, read_workers
 from fdstore.testing import Request, ScriptedModel, call, say
 from tests.waiting import PATIENCE_S, wait_until
+from tests.with_workers import agent_harness
 from tests.with_workers.conftest import StartAgentWorker
 from tests.worker_process import WorkerProcess
 
@@ -48,24 +44,12 @@ def script(request: Request) -> object:
 
 
 @pytest.fixture
-def store(agents_server: PrivateServer) -> Iterator[Store]:
-    with fdstore.connect(agents_server.url) as connected:
-        yield connected
-
-
-@pytest.fixture
 def launch(store: Store, tmp_path: Path) -> Callable[[], str]:
     """Return a function that starts an agent whose tool blocks its thread."""
     (tmp_path / "blocking_tools.py").write_text(TOOLS)
     (tmp_path / "blocked.toml").write_text(BLOCKED)
     os.mkfifo(tmp_path / "pipe")
-
-    def launch_one() -> str:
-        root = launch_root(store, load(tmp_path / "blocked.toml"), "Block.").id
-        waker(store.url, store.prefix)(root)
-        return root
-
-    return launch_one
+    return lambda: agent_harness.launch(store, tmp_path / "blocked.toml")
 
 
 def registered(store: Store) -> Workers:

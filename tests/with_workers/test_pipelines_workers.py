@@ -8,14 +8,12 @@ from typing import Any
 
 import pytest
 
-from fdstore.agent.launch import launch_root
-from fdstore.agent.program_loader import load
 from fdstore.errors import StreamBroken
-from fdstore.runtime.waker import waker
 from fdstore.store.processes import leases, waiting
 from fdstore.testing import ScriptedModel, call, say
 from tests.elements import Element, only
 from tests.waiting import PATIENCE_S, stretched, wait_until
+from tests.with_workers.agent_harness import launch
 from tests.with_workers.pipe_bench import Bench, command_name, descendants_of
 
 # --- violence
@@ -112,8 +110,7 @@ def results_of(bench: Bench, folder: Path, concurrency: int, script: list[Any]) 
     with ScriptedModel(script) as model:
         bench.model = model
         bench.start_worker(concurrency)
-        root = launch_root(bench.store, load(folder / "agent.toml"), "Go.").id
-        waker(bench.url, "fdstore")(root)
+        root = launch(bench.store, folder / "agent.toml")
         assert bench.store.run(waiting.wait_until_ended("fdstore", [root], 30)), "it did not end"
         assert bench.record(root).exit_code == 0
         return [only(result.text) for result in model.requests[-1].tool_results()]

@@ -12,20 +12,16 @@ from pathlib import Path
 
 import pytest
 
-import fdstore
-from fdstore.agent.launch import launch_root
-from fdstore.agent.program_loader import load
 from fdstore.client import Store
 from fdstore.lifecycle import ENDED
-from fdstore.local.redis_server import PrivateServer
 from fdstore.local.worker import worker_command
 from fdstore.records import ProcessRecord
-from fdstore.runtime.waker import waker
 from fdstore.store.processes import process_records
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow
 from tests.conftest import children_of, is_running
 from tests.thorough import thorough
 from tests.waiting import PATIENCE_S, wait_until
+from tests.with_workers.agent_harness import launch
 from tests.with_workers.conftest import StartAgentWorker
 from tests.worker_process import WorkerProcess
 
@@ -65,23 +61,11 @@ enabled = ["list_fds"]
 
 
 @pytest.fixture
-def store(agents_server: PrivateServer) -> Iterator[Store]:
-    with fdstore.connect(agents_server.url) as connected:
-        yield connected
-
-
-@pytest.fixture
 def programs(tmp_path: Path) -> Path:
     (tmp_path / "fatal_tools.py").write_text(FATAL_TOOLS)
     (tmp_path / "killer.toml").write_text(KILLER)
     (tmp_path / "innocent.toml").write_text(INNOCENT)
     return tmp_path
-
-
-def launch(store: Store, program: Path, query: str) -> str:
-    root = launch_root(store, load(program), query).id
-    waker(store.url, store.prefix)(root)
-    return root
 
 
 def records(store: Store, roots: list[str]) -> list[ProcessRecord]:
@@ -131,9 +115,7 @@ def test_an_agent_that_kills_its_worker_fails_and_the_others_finish(
         innocents = [launch(store, programs / "innocent.toml", f"innocent {n}") for n in range(INNOCENTS)]
         killer = launch(store, programs / "killer.toml", "killer")
 
-        wait_until(
-            lambda: all(each.state in ENDED for each in records(store, [*innocents, killer])), PATIENCE_S
-        )
+        wait_until_ended(store, [*innocents, killer])
         assert all(worker.is_alive for worker in workers_started)
 
     [poison] = records(store, [killer])
@@ -154,9 +136,7 @@ def test_a_pool_process_that_dies_does_not_affect_the_others(
         killer = launch(store, programs / "killer.toml", "killer")
         innocent = launch(store, programs / "innocent.toml", "innocent")
 
-        wait_until(
-            lambda: all(each.state in ENDED for each in records(store, [killer, innocent])), PATIENCE_S
-        )
+        wait_until_ended(store, [killer, innocent])
 
     assert [(each.state, each.losses) for each in records(store, [killer, innocent])] == [
         ("failed", 3),
