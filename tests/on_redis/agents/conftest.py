@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -34,3 +35,10 @@ def play(agents_of: AgentsOf) -> Play:
         return agents
 
     return played
+
+
+@pytest.fixture
+def threads() -> Iterator[ThreadPoolExecutor]:
+    pool = ThreadPoolExecutor(2)
+    yield pool
+    pool.shutdown(wait=False)  # the model releases a held answer when it closes, after this

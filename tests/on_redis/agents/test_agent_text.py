@@ -16,6 +16,7 @@ from fdstore.agent.program_loader import Program
 from fdstore.client import Store
 from fdstore.errors import StreamBroken
 from fdstore.runtime.run_process import AttemptOutcome
+from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import process_records, processes
 from fdstore.store.streams import streams
 from fdstore.testing import Request, call, cut, fail, held, say, turn
@@ -51,13 +52,6 @@ class Pair:
     @property
     def partial_text(self) -> str:
         return self.root.read("fd:1", read_all=True).text
-
-
-@pytest.fixture
-def threads() -> Iterator[ThreadPoolExecutor]:
-    pool = ThreadPoolExecutor(2)
-    yield pool
-    pool.shutdown(wait=False)  # the model releases a held answer when it closes, after this
 
 
 @pytest.fixture
@@ -197,18 +191,24 @@ def test_a_later_attempt_continues_the_stream_where_the_lost_attempt_stopped(
     assert pair.text == f"One.\n\nab{RETRY_MARKER}Two."
 
 
+def child_with_text(store: Store) -> tuple[ProcessHandle, str]:
+    """Return a child of `solo` that writes a text, and the descriptor of the text."""
+    parent = store.process("solo").handle
+    child = store.run(processes.create_child(parent, [], output=processes.ChildStream("text", 10)))
+    [fd] = store.run(process_records.record("fdstore", child.id)).outputs
+    return child, fd
+
+
 @pytest.mark.parametrize("before", ["", "One.\n\n", f"On{RETRY_MARKER}"])
 def test_a_later_attempt_appends_the_part_of_the_last_answer_missing_from_the_stream(
     store: Store, before: str
 ) -> None:
     whole = f"{before}Two."
-    parent = store.process("solo").handle
     last = Assistant(content=[{"type": "text", "text": "Two."}], stop_reason="tool_use", said=len(whole))
     begun = len(before.removesuffix(RETRY_MARKER).removesuffix("\n\n"))
 
     for kept in range(begun, len(whole) + 1):
-        child = store.run(processes.create_child(parent, [], output=processes.ChildStream("text", 10)))
-        [fd] = store.run(process_records.record("fdstore", child.id)).outputs
+        child, fd = child_with_text(store)
         appender = streams.appender_for_output(child, fd, 10)
         appender.put(whole[:kept])
         store.run(appender.store())
@@ -223,15 +223,13 @@ def test_a_later_attempt_appends_the_part_of_the_last_answer_missing_from_the_st
 
 
 def test_a_character_split_between_two_chunks_of_an_answer_is_stored_whole(store: Store) -> None:
-    parent = store.process("solo").handle
     given = "A \U0001f600\U0001f680 \ud83d and \ude00\ud83d"
     units = given.encode("utf-16-le", "surrogatepass")
     halves = [units[at : at + 2].decode("utf-16-le", "surrogatepass") for at in range(0, len(units), 2)]
     shown = "A \U0001f600\U0001f680 \\ud83d and \\ude00\\ud83d"
 
     for step in (1, 2, 3, 5, len(halves)):
-        child = store.run(processes.create_child(parent, [], output=processes.ChildStream("text", 10)))
-        [fd] = store.run(process_records.record("fdstore", child.id)).outputs
+        child, fd = child_with_text(store)
         answers = store.run(open_answer_stream(child, fd, None))
         assert answers is not None
         for at in range(0, len(halves), step):
@@ -248,10 +246,7 @@ def test_a_character_split_between_two_chunks_of_an_answer_is_stored_whole(store
 
 
 def test_half_a_character_of_an_interrupted_answer_does_not_leak_into_the_next(store: Store) -> None:
-    child = store.run(
-        processes.create_child(store.process("solo").handle, [], output=processes.ChildStream("text", 10))
-    )
-    [fd] = store.run(process_records.record("fdstore", child.id)).outputs
+    child, fd = child_with_text(store)
     answers = store.run(open_answer_stream(child, fd, None))
     assert answers is not None
 

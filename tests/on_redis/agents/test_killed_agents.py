@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 import fdstore
 from fdstore.agent.program_loader import Program
 from fdstore.client import Store
-from fdstore.runtime.run_process import AttemptOutcome
 from fdstore.store.processes import processes
 from fdstore.testing import call, fail, held, say, slow, turn
 from tests.on_redis.conftest import Execute
@@ -48,26 +48,21 @@ Kill = Callable[[Store, str], None]
 )
 @pytest.mark.parametrize("wait_here", [True, False], ids=["run", "worker"])
 def test_an_attempt_ends_when_its_agent_is_killed(
-    agents_of: AgentsOf, store: Store, kill: Kill, reply: object, wait_here: bool
+    agents_of: AgentsOf, store: Store, kill: Kill, reply: object, wait_here: bool, threads: ThreadPoolExecutor
 ) -> None:
     agents = agents_of([reply])
     agents.launch()
-    endings: list[AttemptOutcome] = []
-    attempt = threading.Thread(
-        target=lambda: endings.append(agents.attempt("solo", wait_here=wait_here)), daemon=True
-    )
-    attempt.start()
+    attempt = threads.submit(agents.attempt, "solo", wait_here=wait_here)
     agents.model.wait_for(1)
 
     kill(store, "solo")
-    attempt.join(PATIENCE_S)
 
-    assert endings == ["lost"]
+    assert attempt.result(PATIENCE_S) == "lost"
     assert (agents.record().state, agents.record().reason) == ("cancelled", "killed")
 
 
 def test_a_killed_background_child_ends_in_the_middle_of_its_streamed_answer(
-    agents_of: AgentsOf, store: Store
+    agents_of: AgentsOf, store: Store, threads: ThreadPoolExecutor
 ) -> None:
     speaker = Program(name="speaker", model="any", system="You are SPEAKER.")
     spawn = call("spawn", program_name="speaker", query="Speak.", background=True)
@@ -80,19 +75,16 @@ def test_a_killed_background_child_ends_in_the_middle_of_its_streamed_answer(
     agents = agents_of(script)
     agents.launch(tools=("spawn", "wait", "read_fd"), others=[speaker])
     agents.attempt("solo")
-    endings: list[AttemptOutcome] = []
-    attempt = threading.Thread(target=lambda: endings.append(agents.attempt("solo.1")), daemon=True)
-    attempt.start()
+    attempt = threads.submit(agents.attempt, "solo.1")
     agents.model.wait_for(3)
 
     kill_blocking(store, "solo.1")
-    attempt.join(PATIENCE_S)
 
-    assert endings == ["lost"]
+    assert attempt.result(PATIENCE_S) == "lost"
 
 
 def test_an_agent_killed_while_it_waits_for_a_stream_does_not_wait_on(
-    agents_of: AgentsOf, store: Store, execute: Execute
+    agents_of: AgentsOf, store: Store, execute: Execute, threads: ThreadPoolExecutor
 ) -> None:
     draft = call("write_fd", data="A line.\n", eof=False)
     spawn = call(
@@ -103,12 +95,9 @@ def test_an_agent_killed_while_it_waits_for_a_stream_does_not_wait_on(
     agents = agents_of(script)
     agents.launch(tools=("write_fd", "spawn", "wait", "read_fd"), others=[READER])
     agents.attempt("solo")
-    endings: list[AttemptOutcome] = []
-    attempt = threading.Thread(target=lambda: endings.append(agents.attempt("solo.1")), daemon=True)
-    attempt.start()
+    attempt = threads.submit(agents.attempt, "solo.1")
     wait_until(lambda: b"blocked_clients:1" in execute("INFO", "clients"), what="the wait for the stream")
 
     kill_blocking(store, "solo.1")
-    attempt.join(PATIENCE_S / 2)
 
-    assert endings == ["lost"]
+    assert attempt.result(PATIENCE_S / 2) == "lost"
