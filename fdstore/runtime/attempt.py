@@ -1,6 +1,6 @@
 """One attempt at a claimed process: its lease, its end, and what a failure of the store or the process does.
 
-What the attempt runs, an agent or a pipeline, is passed in: see `agent_attempt` and `pipeline_attempt`.
+What the attempt runs, an agent, a pipeline or asks, is passed in by `run_process`.
 """
 
 from __future__ import annotations

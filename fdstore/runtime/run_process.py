@@ -12,23 +12,28 @@ from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from typing import Literal
 
+import msgspec
+
 from fdstore.agent.models.base import Model
 from fdstore.agent.program_loader import Bundle
 from fdstore.client import Store
 from fdstore.errors import FDStoreError, NotAllowed, PathRefused
+from fdstore.lifecycle import ProcessEnd
 from fdstore.logs import about
 from fdstore.permissions import Permissions
 from fdstore.results.context import UserCode
 from fdstore.runtime.attempt import Attempt, AttemptOutcome
 from fdstore.runtime.claim import Flag, claim_process
 from fdstore.runtime.eligibility import eligible_elsewhere, read_needs
-from fdstore.runtime.pipeline_attempt import RunCommands, run_pipeline
 from fdstore.runtime.run_agent import run_agent
 from fdstore.runtime.run_asks import run_asks
 from fdstore.store.keys import process_keys
-from fdstore.store.processes import leases
+from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.processes import leases, processes
+from fdstore.store.record_format import decoding
 from fdstore.telemetry import tracing
 from fdstore.telemetry.counts import count
+from fdstore.tools.process_task import PipeTask
 from fdstore.wire.operation import new_op
 
 log = logging.getLogger("fdstore.agent")
@@ -42,6 +47,10 @@ _ONLY: dict[tuple[bool, bool], leases.Kind | None] = {
     (False, False): "neither",
 }
 """The kinds of processes to claim, by whether there is a model and a runner of pipelines."""
+
+RunCommands = Callable[[Store, ProcessHandle, PipeTask, threading.Event, Flag], ProcessEnd]
+"""Run the commands of a pipeline and store their output. The event is set when the lease is lost, the flag
+when the worker stops."""
 
 Company = Literal["others", "none", "none for long"]
 """The other processes in the operating-system process: some; none; or none until the process is past the
@@ -120,7 +129,7 @@ def run_process(
 
     def work(attempt: Attempt) -> AttemptOutcome:
         if pipeline is not None and claim.is_pipeline:
-            return run_pipeline(attempt, pipeline)
+            return _run_pipeline(attempt, pipeline)
         assert model is not None, "an agent was claimed where none is run"
         alone_until = claim.alone_until if company == "none for long" else None
         if claim.is_lane:
@@ -159,3 +168,18 @@ def run_process(
             return ending
         finally:
             count("fdstore_process_attempts_total", ended)
+
+
+def _run_pipeline(attempt: Attempt, run_commands: RunCommands) -> AttemptOutcome:
+    """Run the commands and end the process as they ended. Commands that have begun are never run again."""
+    if attempt.stopping.is_set():
+        attempt.lease.give_back(has_begun=False)
+        attempt.log.left("is given back")
+        return "given back"
+    with decoding(f"the journal of process {attempt.process}"):
+        task = msgspec.json.decode(attempt.claim.journal[0], type=PipeTask)
+    end = run_commands(attempt.store, attempt.handle, task, attempt.lease.lost, attempt.stopping)
+    ending = processes.end(
+        attempt.handle, end.state, exit_code=end.exit_code, reason=end.reason, release=True
+    )
+    return attempt.ended(end, attempt.store.run(ending))
