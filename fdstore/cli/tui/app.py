@@ -14,7 +14,7 @@ from textual.screen import ModalScreen
 from textual.widgets import DataTable, Footer, Input, Label, Static
 
 from fdstore.cli.colours import STATE_STYLES
-from fdstore.cli.top import COLUMNS, ORDERS, RIGHT, VIEWS, TopRow, headline, rows_of
+from fdstore.cli.top_rows import COLUMNS, ORDERS, RIGHT, VIEWS, TopRow, headline, rows_of
 from fdstore.cli.tui.content_screen import ContentScreen, DescriptorsScreen, Rows, cell
 from fdstore.cli.tui.log_screen import LogScreen
 from fdstore.cli.watch import SILENT_S

@@ -17,7 +17,7 @@ import fdstore
 from fdstore import optional_packages
 from fdstore.cli import cli
 from fdstore.cli.session import CliSession
-from fdstore.cli.top import ORDERS, rows_of
+from fdstore.cli.top_rows import ORDERS, rows_of
 from fdstore.cli.tui import app as top_app
 from fdstore.cli.tui.app import TopApp
 from fdstore.client import Store
