@@ -16,7 +16,6 @@ from fdstore.agent.launch import launch_root
 from fdstore.agent.models.anthropic import AnthropicModel
 from fdstore.agent.program_loader import Bundle, LinkedProgram, Program
 from fdstore.client import Process, Store
-from fdstore.errors import FDStoreError
 from fdstore.permissions import Permissions
 from fdstore.records import ProcessRecord
 from fdstore.results.config import FDConfig
@@ -25,7 +24,7 @@ from fdstore.store.keys import ProcessKeys, process_keys
 from fdstore.store.processes import journal, leases, process_records
 from fdstore.testing import Script, ScriptedModel
 from fdstore.wire._sync.runner import Runner
-from fdstore.wire.operation import Operation
+from fdstore.wire.operation import Operation, served
 
 SYSTEM = "You are SOLO."
 SMALL = FDConfig(max_direct_output_chars=100, default_page_size=50, max_input_chars=100)
@@ -90,25 +89,13 @@ class CrashingStore(Store):
     def run(self, operation: Operation[Any]) -> Any:
         if threading.get_ident() != self._thread:
             return super().run(operation)
-        return super().run(self._counted(operation))
+        return super().run(served(operation, self._count))
 
-    def _counted(self, operation: Operation[Any]) -> Operation[Any]:
-        try:
-            request = next(operation)
-            while True:
-                if self.left == 0:
-                    raise Crashed
-                self.left -= 1
-                try:
-                    reply = yield request
-                except FDStoreError as error:
-                    request = operation.throw(error)
-                else:
-                    request = operation.send(reply)
-        except StopIteration as done:
-            return done.value
-        finally:
-            operation.close()
+    def _count(self, request: Any) -> Operation[Any]:
+        if self.left == 0:
+            raise Crashed
+        self.left -= 1
+        return (yield request)
 
 
 class Agents:
