@@ -11,7 +11,7 @@ from fdstore.lifecycle import ENDED
 from fdstore.records import ProcessRecord
 from fdstore.runtime.waker import waker
 from fdstore.store.processes import process_records
-from fdstore.store.processes.process_records import Answer
+from fdstore.store.processes.process_records import ProcessAnswer
 
 
 def write_program(folder: Path, name: str, sections: str = "") -> Path:
@@ -37,5 +37,5 @@ def has_ended(store: Store, process: str) -> bool:
     return record_of(store, process).state in ENDED
 
 
-def answer_of(store: Store, process: str) -> Answer:
+def answer_of(store: Store, process: str) -> ProcessAnswer:
     return store.run(process_records.answer_of(store.prefix, process))
