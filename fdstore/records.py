@@ -298,7 +298,7 @@ class TreeLimits(Record, frozen=True, kw_only=True):
     tree_model_calls_per_day: int = 20_000
     tree_tokens_per_day: int = 1_000_000_000
     retention_days: float = 7
-    # stored only where they are given, so that programs keep their digests
+    # not stored where they are not given: scripts find no limit then
     tree_token_budget: int | msgspec.UnsetType = msgspec.UNSET
     tree_model_calls: int | msgspec.UnsetType = msgspec.UNSET
     python_seconds: int | msgspec.UnsetType = msgspec.UNSET
