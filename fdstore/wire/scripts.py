@@ -15,9 +15,8 @@ from typing import Any
 
 import msgspec
 
-from fdstore.text.index import GROUP_PAGES, ROW_PAGES
-from fdstore.text.numbers import MAX_INTEGER
 from fdstore.wire.operation import Batch, Command, Value
+from fdstore.wire.script_constants import IN_LUA
 
 READS = frozenset(
     {
@@ -28,11 +27,7 @@ READS = frozenset(
 )
 """Commands that only read: a lost reply leaves nothing in doubt."""
 
-CONSTANTS = "\n\n".join(
-    f"local {name} = {value}"
-    for name, value in (("GROUP_PAGES", GROUP_PAGES), ("ROW_PAGES", ROW_PAGES), ("MAX_INTEGER", MAX_INTEGER))
-)
-"""The constants that the scripts share with Python, for those that use them."""
+_CONSTANTS = "\n\n".join(f"local {name} = {value}" for name, value in IN_LUA.items())
 
 _READING_SCRIPTS = frozenset({"names", "python_read", "resolve"})
 _by_sha: dict[Value, Script] = {}
@@ -56,7 +51,7 @@ def script(name: str) -> Script:
     folder = resources.files("fdstore.store") / "lua"
     shared, own = ((folder / f"{file}.lua").read_text("utf-8") for file in ("common", name))
     first, _, rest = own.rpartition("-- common.lua\n")
-    source = first + with_shared(f"{CONSTANTS}\n\n{shared}", rest)
+    source = first + with_shared(f"{_CONSTANTS}\n\n{shared}", rest)
     loaded = Script(name, source, hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest())
     _by_sha[loaded.sha] = loaded
     return loaded

@@ -13,7 +13,8 @@ from fdstore import settings
 from fdstore.cli import VERBS
 from fdstore.runtime import claim
 from fdstore.store.processes import leases
-from tests.deploy.deployed import DEPLOY, ROOT, RUNBOOK
+from fdstore.wire.script_constants import MAX_DOUBLINGS
+from tests.deploy.deployed import DEPLOY, RUNBOOK
 
 
 def test_every_variable_of_the_example_is_read_by_the_code():
@@ -41,12 +42,10 @@ def test_every_verb_and_section_that_the_runbook_names_exists():
 
 
 def test_the_durations_in_the_runbook_match_the_code():
-    lapse = (ROOT / "fdstore/store/lua/lapse.lua").read_text()
-    [doublings] = re.findall(r"^local MAX_DOUBLINGS = (\d+)$", lapse, re.M)
     said = " ".join(RUNBOOK.split())
 
     assert f"after {leases.WAKE_AGAIN_S:g} s three times, then after pauses that double" in said
-    assert f"up to {leases.WAKE_AGAIN_S * 2 ** int(doublings):g} s." in said
+    assert f"up to {leases.WAKE_AGAIN_S * 2**MAX_DOUBLINGS:g} s." in said
     assert f"{leases.LEASE_S:g} s until the lease is over" in said
     assert f"for up to {claim.STOP_GRACE_S:g} s, gives it back" in said
 

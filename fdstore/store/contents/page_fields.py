@@ -16,15 +16,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from fdstore.wire.operation import Value
+from fdstore.wire.script_constants import GOES_ON
 
 MIN_SPLIT = 4096
 """Values up to this size are rounded up by little, and a second field costs about 60 bytes."""
 
 MAX_ROUNDED_UP = 256
 """Bytes by which a value may be rounded up before it is split."""
-
-GOES_ON = b"\n[this page goes on in the field with a + after its number]"
-"""The end of the first of two fields of a page. resolve.lua knows its size."""
 
 LONG_HEADER, SHORT_HEADER = 10, 6
 """Bytes of a Redis string besides its text, of 64 KiB or more, and of less: its header and a final NUL."""

@@ -14,11 +14,7 @@
 local ENDED = { exited = true, failed = true, cancelled = true }
 local ANSWER_MS = 30000 -- how long a repeated operation finds its first reply
 local LAST_EVENT_S = 60 -- TTL of the last event: waiting clients also poll the record
-local PROCESS_WRITES_S = 30 -- when to check a stream without a lease again
-local MAX_LEASE_S = 86400 -- the longest lease of a stream
 local KEEP_NUMBERS_S = 31536000 -- how long the numbers of a removed tree are kept
-local TROUBLE_SPAN_S = 300 -- of the failures and losses that a tree counts, and how many spans it keeps (troubles.py)
-local TROUBLE_SPANS = 12
 local MAX_WORDS = 20000 -- of a tree, for search, half of them of sources: later ones are not found
 local CHECK_EVERY_S = 60 -- how often the eviction policy is checked for a tree
 
@@ -407,7 +403,7 @@ local function writer_left(tree, record)
     local now = seconds_now()
     local doubted, until_ = string.match(doubt or '', '^(.*) (%S+)$')
     local last = doubted == leased_until and until_ or leased_until
-    local seconds = math.min(tonumber(lease) or MAX_LEASE_S, MAX_LEASE_S)
+    local seconds = math.min(tonumber(lease) or MAX_STREAM_LEASE_S, MAX_STREAM_LEASE_S)
     return math.max(0, lease_end(last, now, seconds) - now)
   end
   local state = redis.call('HGET', process_record(tree, producer or ''), 'state')

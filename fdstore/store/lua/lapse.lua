@@ -15,7 +15,6 @@
 -- machines die for other reasons too. A process that takes its supervisor down with it, as a full container does,
 -- cannot be told from an innocent one, but it is lost at the same point again and again (`lost_here`).
 local EQUAL_PAUSES = 3 -- workers that die one after the other may each have received a wake-up
-local MAX_DOUBLINGS = 6
 local LOST_HERE = 10 -- losses in a row at one point of the journal that weigh as much as one crash
 local now = seconds_now()
 local state, until_, attempt, kind, losses, wakes =

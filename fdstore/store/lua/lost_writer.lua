@@ -12,7 +12,7 @@ if state ~= 'open' then
 end
 local now, left = seconds_now(), writer_left(KEYS[1], KEYS[3])
 if left == 0 and (leased or '') ~= '' and string.match(doubt or '', '^(.*) %S+$') ~= leased then
-  left = math.min(ARGV[2], (tonumber(lease) or MAX_LEASE_S) / 2)
+  left = math.min(ARGV[2], (tonumber(lease) or MAX_STREAM_LEASE_S) / 2)
   redis.call('HSET', KEYS[3], 'doubt', leased .. ' ' .. stamp(now + left))
 end
 if left > 0 then

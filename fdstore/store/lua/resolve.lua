@@ -73,7 +73,6 @@ local function sizes_of(group)
 end
 
 -- A page, which may be in two fields, the first with this many bytes more at its end: see page_fields.py.
-local GOES_ON = 59
 local function page_text(page)
   local text, rest = unpack(redis.call('HMGET', record .. ':pages', page, page .. '+'))
   return text and rest and string.sub(text, 1, -1 - GOES_ON) .. rest or text

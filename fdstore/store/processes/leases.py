@@ -34,6 +34,7 @@ from fdstore.store.record_format import (
     whole_number,
 )
 from fdstore.wire.operation import Batch, Operation, Value, new_op
+from fdstore.wire.script_constants import MAX_DOUBLINGS
 from fdstore.wire.scripts import script, text
 
 T = TypeVar("T")
@@ -47,9 +48,6 @@ worker that dies may have received the first one."""
 
 OBSERVED_S = 3600
 """TTL in seconds of what the sweepers observed of the Redis clock."""
-
-MAX_DOUBLINGS = 6
-"""The most times that `WAKE_AGAIN_S` doubles while no worker claims the process; as in `lapse.lua`."""
 
 MAX_LOSSES = 3
 """The number of workers that a process may crash."""

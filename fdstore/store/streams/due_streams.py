@@ -12,10 +12,8 @@ from fdstore.store.keys import TreeKeys, content_keys, is_content
 from fdstore.store.processes.leases import read_schedule
 from fdstore.store.record_format import UNREADABLE, replies_or_damage
 from fdstore.wire.operation import Operation
+from fdstore.wire.script_constants import PROCESS_WRITES_S
 from fdstore.wire.scripts import text
-
-PROCESS_WRITES_S = 30.0
-"""The time until the next check of a stream without a lease, as in `common.lua`."""
 
 
 class DueStreams(msgspec.Struct, frozen=True):
@@ -45,7 +43,7 @@ def _due_too_late(scored: list[tuple[tuple[TreeKeys, str], float]]) -> Operation
     replies = yield from replies_or_damage([("HGET", record, "lease") for record in records])
     found = []
     for (stream, left_s), lease in zip(scored, replies, strict=True):
-        lease_s = PROCESS_WRITES_S
+        lease_s: float = PROCESS_WRITES_S
         with suppress(*UNREADABLE):
             lease_s = max(lease_s, float(lease if isinstance(lease, bytes) else 0))
         if left_s > 2 * lease_s:

@@ -42,9 +42,9 @@ from fdstore.text.growth import GrowingBytes, GrowingText, GrowthStep, empty_ind
 from fdstore.text.index import group_of
 from fdstore.text.media_types import BYTES_TYPE, type_of_bytes
 from fdstore.text.numbers import MAX_INTEGER
-from fdstore.text.quantities import DAY_S
 from fdstore.text.words import joined_words
 from fdstore.wire.operation import Batch, Operation, Receive, Send, Value, new_op
+from fdstore.wire.script_constants import MAX_STREAM_LEASE_S
 from fdstore.wire.scripts import decision_in, hset_if_accepted, script, text
 
 LEASE_S = 30.0
@@ -315,8 +315,12 @@ def _output(handle: ProcessHandle, fd: str) -> str:
 
 def check_lease(lease_s: object) -> float:
     """Return a valid lease in seconds. Raises `InvalidArgument`."""
-    if isinstance(lease_s, bool) or not isinstance(lease_s, (int, float)) or not 0.1 <= lease_s <= DAY_S:
-        raise InvalidArgument("lease_s", "a number of seconds from 0.1 to 86400 is needed")
+    if (
+        isinstance(lease_s, bool)
+        or not isinstance(lease_s, (int, float))
+        or not 0.1 <= lease_s <= MAX_STREAM_LEASE_S
+    ):
+        raise InvalidArgument("lease_s", f"a number of seconds from 0.1 to {MAX_STREAM_LEASE_S} is needed")
     return float(lease_s)
 
 

@@ -2,7 +2,8 @@
 
     troubles    "5803128:2:0 5803130:0:1"    in the record of the tree: span of five minutes: failures: losses
 
-At most `SPANS` spans are kept, so the field is bounded, and one that is older than an hour counts no more.
+At most `TROUBLE_SPANS` spans are kept, so the field is bounded, and one that is older than an hour counts no
+more.
 """
 
 from __future__ import annotations
@@ -11,16 +12,13 @@ import re
 from typing import NamedTuple
 
 from fdstore.text.numbers import MAX_INTEGER
-
-SPAN_S = 300
-SPANS = 12
-"""As TROUBLE_SPAN_S and TROUBLE_SPANS in lua/common.lua."""
+from fdstore.wire.script_constants import TROUBLE_SPAN_S, TROUBLE_SPANS
 
 _SPAN = re.compile(rb"([0-9]{1,15}):([0-9]{1,15}):([0-9]{1,15})", re.ASCII)
 
 
 class Troubles(NamedTuple):
-    """Failures and losses within one span, whose number is the Redis time divided by `SPAN_S`."""
+    """Failures and losses within one span, whose number is the Redis time divided by `TROUBLE_SPAN_S`."""
 
     span: int
     failures: int
@@ -33,17 +31,17 @@ def decode_troubles(field: bytes | None) -> tuple[Troubles, ...]:
     >>> decode_troubles(b"7:2:0 8:0:1")
     (Troubles(span=7, failures=2, losses=0), Troubles(span=8, failures=0, losses=1))
     """
-    found = (_SPAN.fullmatch(each) for each in (field or b"")[:1000].split(b" ")[: 2 * SPANS])
+    found = (_SPAN.fullmatch(each) for each in (field or b"")[:1000].split(b" ")[: 2 * TROUBLE_SPANS])
     return tuple(Troubles(*map(int, each.groups())) for each in found if each)
 
 
 def sum_troubles(spans: tuple[Troubles, ...], now_s: float) -> tuple[int, int]:
     """Return the failures and the losses of the last hour.
 
-    >>> sum_troubles(decode_troubles(b"7:2:0 8:0:1"), 8 * SPAN_S + 1.0)
+    >>> sum_troubles(decode_troubles(b"7:2:0 8:0:1"), 8 * TROUBLE_SPAN_S + 1.0)
     (2, 1)
     """
-    this = int(now_s // SPAN_S)
-    recent = [each for each in spans if this - SPANS < each.span <= this]
+    this = int(now_s // TROUBLE_SPAN_S)
+    recent = [each for each in spans if this - TROUBLE_SPANS < each.span <= this]
     failures, losses = sum(each.failures for each in recent), sum(each.losses for each in recent)
     return min(failures, MAX_INTEGER), min(losses, MAX_INTEGER)

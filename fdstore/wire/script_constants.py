@@ -1,0 +1,35 @@
+"""The numbers that the Lua scripts share with Python: `scripts` gives each script those that it uses."""
+
+from __future__ import annotations
+
+from fdstore.text.index import GROUP_PAGES, ROW_PAGES
+from fdstore.text.numbers import MAX_INTEGER
+from fdstore.text.quantities import DAY_S
+
+GOES_ON = b"\n[this page goes on in the field with a + after its number]"
+"""The end of the first of two fields of a page, see `store.contents.page_fields`."""
+
+MAX_DOUBLINGS = 6
+"""The most times that the pause before a wake-up is sent again doubles while no worker claims the process."""
+
+MAX_STREAM_LEASE_S = DAY_S
+"""The longest lease of a stream."""
+
+PROCESS_WRITES_S = 30
+"""The time until the next check of a stream without a lease, since a process writes it."""
+
+TROUBLE_SPAN_S, TROUBLE_SPANS = 300, 12
+"""The span in which a tree counts failures and losses, and how many spans it keeps."""
+
+IN_LUA = {
+    "GOES_ON": len(GOES_ON),
+    "GROUP_PAGES": GROUP_PAGES,
+    "MAX_DOUBLINGS": MAX_DOUBLINGS,
+    "MAX_INTEGER": MAX_INTEGER,
+    "MAX_STREAM_LEASE_S": MAX_STREAM_LEASE_S,
+    "PROCESS_WRITES_S": PROCESS_WRITES_S,
+    "ROW_PAGES": ROW_PAGES,
+    "TROUBLE_SPANS": TROUBLE_SPANS,
+    "TROUBLE_SPAN_S": TROUBLE_SPAN_S,
+}
+"""Each by its name in Lua."""
