@@ -174,7 +174,7 @@ def test_servers_that_cannot_be_started_are_told_and_left_out(
 
 def test_without_any_server_that_begins_the_host_is_told(redis_url: str) -> None:
     said: list[str] = []
-    group = ServerGroup([start("one", sys.executable, "-c", "raise SystemExit(5)")], said.append)
+    group = ServerGroup([start("one", sys.executable, "-c", "input(); raise SystemExit(5)")], said.append)
     host = CodeHost(redis_url, CodeOptions(servers=("one",), is_group=True), group)
 
     host.send("initialize", protocolVersion="2025-11-25")
