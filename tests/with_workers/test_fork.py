@@ -1,4 +1,4 @@
-"""Forks of an agent on real worker processes: concurrent, in order, and after the death of a worker."""
+"""Forks of an agent on real worker processes: concurrent, and answered in order."""
 
 from __future__ import annotations
 

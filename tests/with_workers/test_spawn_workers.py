@@ -1,4 +1,4 @@
-"""The workers of spawned agents: one slot, processes, another queue, and workers that stop, die or never
+"""The workers of spawned agents: one slot, processes, another queue, and workers that die or never
 receive the message."""
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def test_the_queue_may_be_in_another_redis(harness: AgentHarness) -> None:
     assert harness.redis.keys("fdq:*") == []
 
 
-# workers that stop, die, or never receive the message
+# workers that die, or never receive the message
 
 
 def answer_second_request() -> Replies:
