@@ -1,5 +1,5 @@
-"""The workers of spawned agents: one slot, processes, another queue, and workers that die or never
-receive the message."""
+"""The workers of spawned agents: one slot, processes, another queue, and workers that die, and messages
+that are lost."""
 
 from __future__ import annotations
 
