@@ -222,15 +222,6 @@ def test_a_name_that_is_taken_and_one_that_is_not_there_are_errors(command, mode
     assert store.process("taken").read("fd:1").text == "text"
 
 
-@pytest.mark.thorough("a process of ask is one, too")
-def test_questions_are_asked_about_texts_that_were_put(command, model, tmp_path):
-    command("put", "manuals", "build.log")
-
-    ended = command("ask", "--continue", "manuals", "Count the errors.")
-
-    assert ended.out == "It says: 40 40\n", ended.err
-
-
 def test_an_interrupt_cancels_the_question_and_keeps_the_texts(command, store):
     (command.folder / "build.log").write_text(LINES)
     asked, may_answer = threading.Event(), threading.Event()

@@ -167,22 +167,6 @@ def test_a_detached_pipe_prints_its_process_and_descriptors_and_ps_its_commands(
     assert re.search("exited .* sort \\| false .*exit code 1", line)
 
 
-def test_pipe_refuses_a_missing_input(command, store, proc, worker):
-    ended = command("pipe", "triage", "-i", "fd:9", "--", "cat")
-
-    assert (ended.code, ended.out) == (1, "")
-    assert ended.err.startswith("fdstore: not_found: fd:9")
-    assert len(store.tree("triage").members) == 1
-
-
-def test_pipe_refuses_a_tee_of_a_missing_stage_before_creating_anything(command, proc):
-    ended = command("pipe", "triage", "--tee", "2", "--", "cat")
-
-    assert (ended.code, ended.out) == (1, "")
-    assert ended.err == "fdstore: invalid_argument: --tee: stages are numbered 1 to 1\n"
-    assert proc.list() == []
-
-
 def test_the_pipeline_continues_after_its_watcher_leaves(command, proc, worker):
     with proc.open_stream(source="feed") as feed:
         feed.write("one\n")

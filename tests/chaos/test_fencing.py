@@ -9,14 +9,10 @@ from typing import Any
 import pytest
 
 from fdstore.client import Store
-from fdstore.lifecycle import ENDED
-from fdstore.runtime.queue import Dispatcher
 from fdstore.store.processes import journal
 from fdstore.testing import Reply, Request, call, say, turn
-from tests.chaos.agent_tree import PROCESSES, AgentTree
 from tests.chaos.agents import answer_of, has_ended, launch, write_program
 from tests.chaos.conftest import Execute, Faults
-from tests.chaos.history import check_tree, turns_of
 from tests.chaos.worker_pool import WorkerPool
 from tests.servers import values_of
 from tests.waiting import PATIENCE_S, wait_until
@@ -94,30 +90,3 @@ def test_a_worker_suspended_past_its_lease_writes_nothing_after_resuming(
     assert b"ghost" not in b"".join(store.run(journal.read(store.prefix, root.id)))
     assert sleeper.is_alive
     assert other.is_alive
-
-
-@pytest.mark.thorough("a message delivered twice is tested")
-def test_a_message_delivered_ten_times_starts_one_run(
-    store: Store, worker_pool: WorkerPool, tmp_path: Path, execute: Execute, faults: Faults
-) -> None:
-    agent_tree = AgentTree(tmp_path, pace_s=0.05)
-    with worker_pool.scripted(agent_tree.script) as model:
-        worker_pool.start_ready(2, 4)
-        root = agent_tree.launch(store)
-        dispatcher = Dispatcher(store.url, prefix=store.prefix)
-
-        def repeat() -> bool:
-            members = store.tree(root.id).members
-            for member in members:
-                dispatcher.wake(*[member.id] * 10)
-                faults.note("message repeated", 10)
-            return members[0].state in ENDED
-
-        wait_until(repeat, what="the end of the tree")
-        wait_until(lambda: execute("LLEN", "fdq:fdstore:queue") == 0, what="the end of the queue")
-        dispatcher.close()
-        requests = len(model.requests)
-
-    members = check_tree(store, root)
-    assert [member.losses for member in members] == [0] * PROCESSES
-    assert requests == sum(map(turns_of, members))

@@ -109,13 +109,6 @@ class AgentHarness:
     def answer(self, process: str) -> str:
         return self.store.run(process_records.answer_of("fdstore", process)).text
 
-    def expire_lease(self, process: str) -> None:
-        """Expire the lease, as if worker and sweeper had been dead for long."""
-        tree = process.partition(".")[0]
-        self.redis.hset(f"fdstore:{{{tree}}}:{process}", "lease_until", "0")
-        self.redis.zadd(f"fdstore:{{{tree}}}:leases", {process: 0})
-        self.redis.delete("fdstore:sweeper")
-
 
 def launch(store: Store, program: Path, query: str = "Go.") -> str:
     """Launch a root for workers, and return its id."""

@@ -13,11 +13,10 @@ from fdstore.client import Process
 from fdstore.runtime.queue import Dispatcher
 from fdstore.store.processes import asks, leases
 from fdstore.store.processes.asks import Ask, AskPart, AskSettings
-from fdstore.testing import Request, ScriptedModel, say, slow
+from fdstore.testing import Request, say, slow
 from tests.thorough import thorough
 from tests.waiting import PATIENCE_S, wait_until
 from tests.with_workers.agent_harness import AgentHarness
-from tests.with_workers.conftest import StartAgentWorker
 
 COUNT = 120
 SETTINGS = AskSettings(model="any", system="You are ASKED.")
@@ -100,42 +99,3 @@ def test_what_was_answered_before_a_worker_was_killed_is_not_asked_again(
     assert {asked[question] for question in stored} == {1}
     assert max(asked.values()) <= 2
     assert [harness.record(lane).losses for lane in lanes] == [1, 1]
-
-
-@pytest.mark.thorough("a killed worker is tested")
-def test_a_worker_that_is_stopped_hands_its_asks_over(harness: AgentHarness, proc: Process) -> None:
-    harness.set_script({"ASKED": lambda request: slow(say(f"answer to {question_of(request)}"), 0.2)})
-    first = harness.start_worker()
-    lanes = start(harness, proc)
-    wait_until(lambda: answered(harness, proc) >= COUNT // 3)
-
-    first.terminate()
-    assert first.process.wait(PATIENCE_S) == 0
-    assert answered(harness, proc) < COUNT
-    harness.start_worker()
-    for lane in lanes:
-        harness.wait(lane)
-
-    assert texts(harness, proc) == [f"answer to question {number}" for number in range(COUNT)]
-    assert set(Counter(map(question_of, harness.requests)).values()) == {1}
-    assert [harness.record(lane).losses for lane in lanes] == [0, 0]
-
-
-def test_lanes_wait_for_a_worker_with_a_key(
-    harness: AgentHarness, start_agent_worker: StartAgentWorker, proc: Process
-) -> None:
-    class NoModel(ScriptedModel):
-        @property
-        def environ(self) -> dict[str, str]:
-            return {**super().environ, "ANTHROPIC_API_KEY": ""}
-
-    harness.set_script({"ASKED": lambda request: say("Yes.")})
-    with NoModel([]) as none:
-        start_agent_worker(harness.url, none)
-        [lane] = start(harness, proc, 3)
-        wait_until(lambda: harness.redis.llen("fdq:fdstore:queue") == 0)
-        assert harness.record(lane).attempt == 0
-        harness.start_worker()
-        harness.wait(lane)
-
-    assert texts(harness, proc, 3) == ["Yes."] * 3

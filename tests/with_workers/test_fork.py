@@ -1,4 +1,4 @@
-"""Forks of an agent on real worker processes: concurrent, in order, and after the death of a worker."""
+"""Forks of an agent on real worker processes: concurrent, and answered in order."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 from fdstore.testing import Request, call, say, slow
 from tests.elements import elements
-from tests.waiting import PATIENCE_S, wait_until
+from tests.waiting import PATIENCE_S
 from tests.with_workers.agent_harness import AgentHarness
 
 
@@ -60,43 +58,3 @@ def test_forks_run_concurrently_and_answer_in_prompt_order(shared_harness: Agent
     for number in (1, 2, 3):
         page = shared_harness.store.process(root).read("fd:1", start=number).text
         assert f"\n{page}\n" in shared_harness.results(f"{root}.{number}")[0].content
-
-
-def test_the_parent_frees_its_worker_slot_while_its_forks_run(harness: AgentHarness) -> None:
-    harness.program("root", tools="read_fd fork")
-    harness.start_worker(concurrency=1)
-    seen: list[str] = []
-
-    def copy(number: int, request: Request) -> Any:
-        seen.append(harness.record(harness.redis.zrange("fdstore:trees", 0, 0)[0]).state)
-        return say(f"Copy {number}.")
-
-    harness.set_script({"ROOT": forking(["a", "b"], copy)})
-    root = harness.run()
-
-    assert seen == ["waiting", "waiting"]
-    assert harness.answer(root) == "Done."
-
-
-@pytest.mark.thorough("spawned children of a killed worker are tested")
-def test_forks_of_a_killed_worker_are_run_again_and_none_is_created_twice(harness: AgentHarness) -> None:
-    harness.program("root", tools="read_fd fork")
-    first = harness.start_worker(concurrency=4)
-    killed = threading.Event()
-
-    def copy(number: int, request: Request) -> Any:
-        return say(f"Copy {number}.") if killed.is_set() else slow(say("Too late."), 600)
-
-    harness.set_script({"ROOT": forking(["a", "b"], copy)})
-    root = harness.launch()
-    wait_until(lambda: sum(fork_number(request) > 0 for request in harness.requests) == 2)
-    first.kill()
-    killed.set()
-    for number in (1, 2):
-        harness.expire_lease(f"{root}.{number}")
-    harness.start_worker(concurrency=4)
-    harness.wait(root)
-
-    assert [member.id for member in harness.store.tree(root).members] == [root, f"{root}.1", f"{root}.2"]
-    assert [harness.record(f"{root}.{number}").losses for number in (1, 2)] == [1, 1]
-    assert [part.body for part in elements(harness.results(root)[1].content)] == ["Copy 1.", "Copy 2."]

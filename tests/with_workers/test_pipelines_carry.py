@@ -32,30 +32,6 @@ def test_a_hundred_megabytes_pass_through_in_bounded_memory(bench: Bench) -> Non
     assert max(grown) < 64 * MiB_KB
 
 
-def test_a_line_of_one_megabyte_passes_every_stage_unchanged(bench: Bench) -> None:
-    line = "é" * 500_000 + "\n"
-    given = bench.proc.create(line).fd
-
-    ended = bench.run("cat", "sort", "uniq", "tail -n 1", in_fd=given, tee=[1, 2, 3])
-
-    for fd in (ended["fd"], *ended["tee_fds"].split()):
-        assert bench.text(fd) == line
-        assert bench.proc.stat(fd).lines == 1
-
-
-def test_an_output_that_began_as_text_stays_text_and_what_is_not_utf8_is_counted(bench: Bench) -> None:
-    given = bench.proc.create(b"x" * 65_536 + b"a\xffb\0c\xc3").fd
-
-    ended = bench.run("cat", in_fd=given)
-
-    assert bench.text(ended["fd"]) == "x" * 65_536 + "a\\xffb\0c\\xc3"
-    assert bench.text(ended["stderr_fd"]) == "fdstore: 2 bytes were not UTF-8 and are shown as \\xNN\n"
-
-
-def test_a_pipeline_without_input_reads_an_empty_stdin(bench: Bench) -> None:
-    assert bench.text(bench.run("wc -c")["fd"]).strip() == "0"
-
-
 def test_followers_that_start_early_late_or_together_read_the_same_text(bench: Bench) -> None:
     made = bench.pipe("cat", in_fd="new", tee=[1])
     half = len(LINES) // 2

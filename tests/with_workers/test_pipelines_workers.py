@@ -136,24 +136,6 @@ def test_a_waiting_agent_frees_the_only_worker_slot_for_its_pipeline(
     assert read["chain"] == "0,0"
 
 
-@pytest.mark.thorough("its parts are tested apart")
-def test_an_agent_whose_wait_times_out_can_kill_the_pipeline(empty_bench: Bench, tmp_path: Path) -> None:
-    script = [
-        call("pipe", commands=["sleep 600"]),
-        call("wait", target="fd:1", seconds=0.5),
-        call("kill", target="fd:1"),
-        call("read_fd", fd="fd:1", wait_seconds=5),
-        say("Done."),
-    ]
-
-    _, waited, killed, read = results_of(empty_bench, tmp_path, 1, script)
-
-    assert waited["state"] == "running"
-    assert (killed["state"], killed["reason"]) == ("cancelled", "killed")
-    assert (read["state"], read["eof"]) == ("broken", "false")
-    empty_bench.assert_nothing_runs(10)
-
-
 def test_a_command_outside_the_allowed_list_is_refused(empty_bench: Bench, tmp_path: Path) -> None:
     script = [call("pipe", commands=["cat", "rm -rf x"]), say("Done.")]
 

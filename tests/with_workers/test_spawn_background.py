@@ -6,10 +6,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import pytest
-
 import fdstore
-from fdstore.agent.answer_stream import RETRY_MARKER
 from fdstore.testing import call, held, say, turn
 from tests.waiting import PATIENCE_S, wait_until
 from tests.with_workers.agent_harness import AgentHarness
@@ -58,23 +55,6 @@ def test_the_text_of_a_background_child_is_followed_live_and_ends_with_the_child
     assert proc.stat("fd:1").exit_code == 0
     waited = tools.call("wait", {"target": "fd:1"}).content
     assert waited.endswith('state="exited" exit_code="0" fd="fd:1">\nabcdef\n</process_result>')
-
-
-@pytest.mark.thorough("other children of a killed worker are tested")
-def test_the_text_of_a_child_continues_on_another_worker_after_a_kill(harness: AgentHarness) -> None:
-    answers = iter([held(say("abcdef"), 4, threading.Event()), say("Whole.")])
-    harness.set_script({"SPEAKER": lambda _: next(answers)})
-    background(harness)
-    first = harness.start_worker()
-    proc = harness.store.process("own-loop")
-    wait_until(lambda: proc.read("fd:1", read_all=True).text == "ab")
-
-    first.kill()
-    harness.expire_lease("own-loop.1")
-    harness.start_worker()
-
-    assert "".join(proc.follow("fd:1")) == f"ab{RETRY_MARKER}Whole."
-    assert proc.stat("fd:1").state == "sealed"
 
 
 def test_a_pipeline_reads_what_an_agent_is_still_writing(harness: AgentHarness) -> None:

@@ -1,5 +1,5 @@
-"""The workers of spawned agents: one slot, processes, another queue, and workers that stop, die or never
-receive the message."""
+"""The workers of spawned agents: one slot, processes, another queue, and workers that die, and messages
+that are lost."""
 
 from __future__ import annotations
 
@@ -10,15 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
 
-import pytest
-
 from fdstore.agent.launch import launch_root
 from fdstore.agent.program_loader import load
 from fdstore.local.redis_server import PrivateServer
 from fdstore.runtime.queue import Dispatcher
-from fdstore.store.processes import processes
 from fdstore.testing import Request, call, say, slow, turn
-from tests.thorough import thorough
 from tests.waiting import PATIENCE_S, stretched, wait_until
 from tests.with_workers.agent_harness import SPAWN, AgentHarness, Replies, spawner
 from tests.worker_process import WorkerProcess
@@ -95,7 +91,7 @@ def test_the_queue_may_be_in_another_redis(harness: AgentHarness) -> None:
     assert harness.redis.keys("fdq:*") == []
 
 
-# workers that stop, die, or never receive the message
+# workers that die, or never receive the message
 
 
 def answer_second_request() -> Replies:
@@ -136,25 +132,6 @@ def test_the_child_of_a_killed_worker_is_run_again_by_another(harness: AgentHarn
     assert harness.record(root).exit_code == 0
 
 
-@pytest.mark.parametrize("pool", ["threads", *thorough("the other pool", "prefork")])
-def test_a_worker_that_receives_sigterm_hands_its_agent_over(harness: AgentHarness, pool: str) -> None:
-    harness.program("root")
-    harness.set_script({"ROOT": [slow(call("lines", count=3), 1), say("Done.")]})
-    first = harness.start_worker(pool=pool)
-    root = harness.launch()
-    harness.model.wait_for(1, PATIENCE_S)
-
-    first.terminate()
-    second = harness.start_worker()
-    harness.wait(root)
-
-    assert first.process.wait(PATIENCE_S) == 0
-    record = harness.record(root)
-    assert (record.exit_code, record.attempt, record.losses) == (0, 2, 0)
-    assert record.worker == second.name
-    assert len(harness.requests) == 2
-
-
 # custom agent loops, which wait for their children themselves
 
 
@@ -170,17 +147,3 @@ def test_a_lost_message_is_sent_again(harness: AgentHarness) -> None:
         harness.start_worker()
 
         assert "\nRead.\n" in result.result(PATIENCE_S).content
-
-
-def test_a_killed_agent_whose_model_is_silent_frees_its_worker_slot(harness: AgentHarness) -> None:
-    harness.program("silent")
-    harness.program("root")
-    harness.set_script({"SILENT": [NEVER], "ROOT": [say("Done.")]})
-    harness.start_worker(concurrency=1)
-    silent = harness.launch(program="silent")
-    harness.model.wait_for(1)
-
-    harness.store.run(processes.cancel("fdstore", silent))
-
-    assert harness.answer(harness.run()) == "Done."
-    assert harness.record(silent).state == "cancelled"

@@ -12,7 +12,7 @@ import pytest
 from fdstore.agent.program_loader import Limits
 from fdstore.client import Store
 from fdstore.testing import Usage, call, cut, fail, say, turn
-from tests.on_redis.running_agents import SMALL, SYSTEM, AgentsOf, Play, lines, ran, tool
+from tests.on_redis.running_agents import SMALL, SYSTEM, AgentsOf, Play, lines, tool
 
 Execute = Callable[..., Any]
 
@@ -71,58 +71,6 @@ def test_returns_and_exceptions_of_tools_become_tool_results(
     assert agents.record().exit_code == 0
 
 
-# why the model stopped
-
-
-@pytest.mark.parametrize(
-    ("stop_reason", "exit_code"),
-    [
-        ("stop_sequence", 0),
-        ("one_nobody_knows_yet", 1),
-    ],
-)
-def test_every_final_stop_reason_ends_the_agent(play: Play, stop_reason: str, exit_code: int) -> None:
-    agents = play([turn(say("So far."), stop_reason=stop_reason)])
-
-    record = agents.record()
-    assert (record.state, record.exit_code, agents.answer()) == ("exited", exit_code, "So far.")
-    assert record.reason == (None if exit_code == 0 else f"stop_reason {stop_reason}")
-
-
-def test_a_paused_turn_is_sent_back_unchanged(play: Play) -> None:
-    search = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "q"}}
-    found = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
-    paused = turn(say("Searching."), search, stop_reason="pause_turn")
-
-    agents = play([paused, turn(found, say("Found."))])
-
-    assert agents.model.requests[1].messages[1:] == (
-        {"role": "assistant", "content": [{"type": "text", "text": "Searching."}, search]},
-    )
-    assert (agents.answer(), agents.record().exit_code) == ("Searching.Found.", 0)
-
-
-def test_tool_calls_in_a_truncated_answer_are_not_run(play: Play) -> None:
-    agents = play(
-        [turn(call("echo", words="half"), stop_reason="max_tokens")],
-        python=(tool("echo"),),
-    )
-
-    assert (ran, agents.record().exit_code) == ([], 1)
-
-
-def test_an_empty_answer_ends_the_agent_with_exit_code_0(play: Play) -> None:
-    agents = play([turn()])
-
-    assert (agents.record().exit_code, agents.answer()) == (0, "")
-
-
-def test_a_blank_text_block_beside_a_tool_call_is_accepted(play: Play) -> None:
-    agents = play([turn(say(""), call("echo", words="a")), say("Done.")], python=(tool("echo"),))
-
-    assert agents.answer() == "Done."
-
-
 # the model's failures, and the limits
 
 
@@ -134,26 +82,6 @@ def test_transient_model_failures_leave_no_trace_in_the_conversation(play: Play)
 
     assert agents.answer() == "Done."
     assert len(agents.journal()) == 5
-
-
-def test_a_permanent_model_failure_ends_the_agent_with_its_reason(play: Play) -> None:
-    agents = play([fail(400, message="messages: too many")])
-
-    record = agents.record()
-    assert (record.state, record.exit_code) == ("failed", None)
-    assert record.reason == "the model answered 400 invalid_request_error: messages: too many"
-
-
-def test_an_agent_stops_at_its_turn_limit(play: Play) -> None:
-    agents = play(
-        [call("echo", words=str(number)) for number in range(9)],
-        python=(tool("echo"),),
-        limits=Limits(max_turns=3),
-    )
-
-    record = agents.record()
-    assert (record.state, record.reason) == ("failed", "max_turns: 3 answers were given")
-    assert ran == ["0", "1", "2"]
 
 
 def test_an_agent_may_end_on_its_last_turn(play: Play) -> None:
@@ -218,23 +146,6 @@ def test_a_large_result_becomes_a_descriptor(play: Play) -> None:
     assert "\nline 40\n" in read
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments"), [("blocks", {"count": 50}), ("breaks", {"words": "no disk\n" * 50})]
-)
-def test_blocks_and_errors_become_descriptors_too(play: Play, name: str, arguments: dict[str, Any]) -> None:
-    agents = play(
-        [call(name, arguments), say("Done.")],
-        tools=("read_fd",),
-        python=(tool(name),),
-        file_descriptor=SMALL,
-    )
-
-    [result] = agents.results()
-    shown = result.content if isinstance(result.content, str) else result.content[0]["text"]
-    assert f'source="{name}"' in shown
-    assert result.is_error is (name == "breaks")
-
-
 def test_without_descriptors_everything_stays_inline(play: Play) -> None:
     agents = play([call("lines", count=4000), say("Done.")], "word " * 4000, python=(tool("lines"),))
 
@@ -271,35 +182,6 @@ def test_a_large_query_becomes_a_descriptor(play: Play) -> None:
     assert 'source="user_input"' in shown
 
 
-def test_only_the_long_blocks_of_a_query_are_stored(play: Play) -> None:
-    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}
-    query = [{"type": "text", "text": "short"}, image, {"type": "text", "text": "long " * 40}]
-
-    agents = play([say("Done.")], query, tools=("read_fd",), file_descriptor=SMALL)
-
-    first, second, third = agents.model.requests[0].messages[0]["content"]
-    assert (first, second) == (query[0], image)
-    assert third["text"].startswith('<fd_result fd="fd:1"')
-
-
-def test_the_system_prompt_holds_preloaded_files_whole_or_their_first_page(
-    play: Play, tmp_path: Path
-) -> None:
-    (tmp_path / "rules.txt").write_text("Be kind.\n")
-    (tmp_path / "book.txt").write_text("".join(f"chapter {number}\n" for number in range(90)))
-    preload = (str(tmp_path / "rules.txt"), str(tmp_path / "book.txt"))
-
-    agents = play([say("Done.")], preload=preload, tools=("read_fd",), file_descriptor=SMALL)
-
-    system = agents.model.requests[0].system
-    assert system.startswith(SYSTEM)
-    assert '<fd_content fd="fd:1" page="all"' in system
-    assert "\nBe kind.\n" in system
-    assert '<fd_result fd="fd:2"' in system
-    assert "chapter 0\n" in system
-    assert "chapter 15\n" not in system
-
-
 def test_a_passage_can_be_used_by_the_tools_of_the_same_turn(play: Play, tmp_path: Path) -> None:
     report = turn(
         say('Here: <ref id="report">All is well.</ref>'),
@@ -316,13 +198,3 @@ def test_a_passage_of_the_last_answer_is_kept_for_the_root(play: Play, store: St
     play([say('<ref id="report">All is well.</ref>')], tools=("read_fd",))
 
     assert store.process("solo").read("ref:report").text == "All is well."
-
-
-def test_a_reference_in_arguments_is_replaced_by_the_text(play: Play) -> None:
-    agents = play(
-        [turn(say('<ref id="name">Ada</ref>'), call("echo", words="Dear {{ref:name}}")), say("Done.")],
-        tools=("read_fd",),
-        python=(tool("echo"),),
-    )
-
-    assert agents.results()[0].content == "you said Dear Ada"

@@ -10,10 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import fdstore
-from fdstore.agent.program_loader import Program
 from fdstore.client import Store
 from fdstore.store.processes import processes
-from fdstore.testing import call, fail, held, say, slow, turn
+from fdstore.testing import call, fail, held, say, slow
 from tests.on_redis.conftest import Execute
 from tests.on_redis.running_agents import READER, AgentsOf
 from tests.waiting import PATIENCE_S, wait_until
@@ -59,28 +58,6 @@ def test_an_attempt_ends_when_its_agent_is_killed(
 
     assert attempt.result(PATIENCE_S) == "lost"
     assert (agents.record().state, agents.record().reason) == ("cancelled", "killed")
-
-
-def test_a_killed_background_child_ends_in_the_middle_of_its_streamed_answer(
-    agents_of: AgentsOf, store: Store, threads: ThreadPoolExecutor
-) -> None:
-    speaker = Program(name="speaker", model="any", system="You are SPEAKER.")
-    spawn = call("spawn", program_name="speaker", query="Speak.", background=True)
-    never = threading.Event()
-    script = {
-        "SOLO": [turn(spawn), say("Done.")],
-        "SPEAKER": [held(say("Half a sentence."), 4, never)],
-    }
-
-    agents = agents_of(script)
-    agents.launch(tools=("spawn", "wait", "read_fd"), others=[speaker])
-    agents.attempt("solo")
-    attempt = threads.submit(agents.attempt, "solo.1")
-    agents.model.wait_for(3)
-
-    kill_blocking(store, "solo.1")
-
-    assert attempt.result(PATIENCE_S) == "lost"
 
 
 def test_an_agent_killed_while_it_waits_for_a_stream_does_not_wait_on(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Callable
 from typing import Any
@@ -50,13 +49,6 @@ def test_the_tools_come_with_the_first_descriptor_and_a_note_that_explains_them(
     last = requests[2].messages[-1]["content"]
     assert [block["type"] for block in last] == ["tool_result", "tool_result", "text"]
     assert last[-1]["text"].startswith("# Large texts\n")
-
-
-def test_the_messages_of_a_request_begin_with_those_of_the_one_before(requests_of: RequestsOf) -> None:
-    requests = requests_of(WORK)
-
-    for before, request in itertools.pairwise(requests):
-        assert request.messages[: len(before.messages)] == before.messages
 
 
 @pytest.mark.parametrize("crash", [6, 8, 10, 12, 14, 17])

@@ -116,15 +116,18 @@ def test_wrapping_twice_with_one_call_id_stores_once(proc: Process, tools: Tools
     assert len(proc.list()) == 1
 
 
-def test_reading_stores_nothing(proc: Process, tools: Toolset, execute: Callable[..., Any]) -> None:
+def test_reads_may_share_a_call_id_and_store_nothing(
+    proc: Process, tools: Toolset, execute: Callable[..., Any]
+) -> None:
     proc.create(LINES)
 
     for name, arguments in (
         ("read_fd", {"fd": 1}),
+        ("read_fd", {"fd": "fd:1#L2"}),
         ("search_fd", {"fd": 1, "pattern": "5"}),
         ("list_fds", {}),
     ):
-        tools.call(name, arguments, "toolu_1")
+        assert not tools.call(name, arguments, "toolu_1").is_error
 
     assert execute("EXISTS", "fdstore:{triage}:triage:calls") == 0
 

@@ -70,15 +70,6 @@ def test_a_repeated_call_gets_the_first_answer_whatever_its_argument_order(tools
     assert sent == ["a"]
 
 
-def test_reads_may_share_a_call_id(tools: Toolset, proc: Process, execute: Any) -> None:
-    proc.create("one\ntwo\n")
-
-    for line in (1, 2):
-        assert not tools.call("read_fd", {"fd": f"fd:1#L{line}"}, call_id="call_0").is_error
-
-    assert execute("EXISTS", "fdstore:{triage}:triage:calls") == 0
-
-
 def test_wrapping_another_output_under_a_used_call_id_is_refused(tools: Toolset, proc: Process) -> None:
     tools.wrap("a" * 9000, call_id="call_0")
 

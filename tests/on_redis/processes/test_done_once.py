@@ -18,7 +18,7 @@ from fdstore.errors import FDStoreError
 from fdstore.testing import call, say
 from fdstore.wire.operation import Operation
 from tests.elements import only
-from tests.on_redis.running_agents import running, tool
+from tests.on_redis.running_agents import running
 from tests.waiting import PATIENCE_S, wait_until
 
 sent: list[str] = []
@@ -79,26 +79,6 @@ def test_a_run_once_tool_is_not_repeated_after_a_lost_attempt(store: Store, tmp_
         "outcome unknown: this call of send_mail was begun by an earlier attempt, which left no result; "
         "it was not done again. Look whether it took effect before you call it again"
     )
-
-
-def test_a_repeatable_tool_is_run_again_by_the_next_attempt(store: Store, tmp_path: Path) -> None:
-    script = [call("echo", words="a", id="toolu_a"), say("Done.")]
-    with running(store, script, tmp_path) as agents:
-        agents.launch(python=(tool("echo"),))
-        agents.attempt("solo")
-
-        [result] = agents.results()
-
-    assert (result.content, result.is_error) == ("you said a", False)
-
-
-def test_a_call_with_an_id_runs_a_run_once_tool_once_and_repeats_its_answer(proc: Process) -> None:
-    tools = Toolset(proc, python=[post])
-
-    answers = [tools.call("post", {"words": "a"}, call_id="toolu_1").content for _ in range(3)]
-
-    assert answers == ["posted a"] * 3
-    assert sent == ["a"]
 
 
 def test_a_call_without_an_id_runs_a_run_once_tool_each_time(proc: Process) -> None:

@@ -107,18 +107,20 @@ def test_the_output_is_complete_and_sealed_even_if_the_tees_were_closed(
     assert (proc.stat(made.fd).state, ended.exit_code, ended.reason) == ("sealed", 0, None)
 
 
-def test_a_stage_killed_by_a_signal_breaks_its_tee_even_if_the_output_is_closed(
-    proc: Process, start: Start, run_to_end: RunToEnd, tmp_path: Path
+@pytest.mark.parametrize("close_output", [True, False])
+def test_a_stage_killed_by_a_signal_breaks_its_outputs_after_their_text(
+    proc: Process, start: Start, run_to_end: RunToEnd, tmp_path: Path, close_output: bool
 ) -> None:
     (tmp_path / "killed").write_text("echo before\nkill -9 $$\n")
     made = start(f"sh {tmp_path}/killed", "cat", tee=(1,))
-    proc.close(made.fd)
+    if close_output:
+        proc.close(made.fd)
 
     ended = run_to_end(made)
 
-    [tee] = made.tee_fds
-    assert text(proc, tee) == "before\n"
-    assert (proc.stat(tee).state, proc.stat(tee).reason) == ("broken", "signal 9")
+    for fd in made.tee_fds if close_output else (made.fd, *made.tee_fds):
+        assert text(proc, fd) == "before\n"
+        assert (proc.stat(fd).state, proc.stat(fd).reason) == ("broken", "signal 9")
     assert (ended.state, ended.exit_code, ended.reason) == ("exited", 137, "signal 9")
 
 

@@ -53,12 +53,6 @@ def failure(tools: Toolset, code: str) -> str:
     return result.text
 
 
-def test_variables_functions_and_imports_stay_for_the_next_call(proc: Process) -> None:
-    run(tools_of(proc), "import re\nn = 4\ndef double(x):\n    return 2 * x")
-
-    assert run(tools_of(proc), "double(n), re.sub('a', 'b', 'aa')") == "(8, 'bb')"
-
-
 def test_a_text_is_read_by_pages_lines_and_characters(proc: Process) -> None:
     d = proc.create("".join(f"line {number}\n" for number in range(1, 5001)), source="build.log")
     shown = run(
@@ -175,13 +169,6 @@ def test_a_large_value_of_a_function_is_a_text(proc: Process) -> None:
     assert run(tools, "t = await large(size=3_000_000)\nt.total_chars, t.fd") == "(3000000, 'fd:1')"
 
 
-def test_the_same_call_id_is_the_same_result(proc: Process) -> None:
-    tools = tools_of(proc)
-    code = "import time, random\nn = create('x')\nprint(n.fd, time.time(), random.random())"
-    assert run(tools, code, "c1") == run(tools, code, "c1")
-    assert len(proc.list()) == 1
-
-
 SMALL: dict[str, dict[str, Any]] = {
     "seconds": {"seconds": 0.5},
     "memory": {"memory": "64MiB"},
@@ -283,17 +270,6 @@ def test_a_repeated_call_finds_names_as_they_were_when_it_first_looked(
     for proc, _ in repeated(redis_url, store, CRASHING_NAMES, first):
         assert proc.read("fd:3").text == "first, then first second", proc.id
         assert proc.read("name:plan").text == "first second"
-
-
-def test_it_is_awaited_too(redis_url: str, store: Store) -> None:
-    async def main() -> str:
-        async with await fdstore.aio.connect(redis_url) as awaited:
-            proc = await awaited.process("awaited")
-            await proc.create("one\ntwo\n")
-            tools = fdstore.aio.Toolset(proc, enabled=["run_python"])
-            return (await tools.call("run_python", {"code": "fd(1).line(2)"})).text
-
-    assert body(asyncio.run(main())) == r"'two\n'"
 
 
 @pytest.mark.parametrize(

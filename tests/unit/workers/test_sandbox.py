@@ -72,16 +72,6 @@ def test_a_program_has_no_access_to_the_report_pipe_of_its_launcher(in_any_sandb
     assert "open" not in said.output
 
 
-def test_files_of_the_host_are_not_there(inside: Inside, tmp_path: Path) -> None:
-    secret = tmp_path / "secret.txt"
-    secret.write_text("hidden")
-    for path in (secret, Path(__file__), Path("/etc/shadow"), Path("/etc/passwd"), Path.home(), Path.cwd()):
-        said = inside("ls", "-d", str(path))
-
-        assert said.ended.code != 0, path
-        assert "No such file" in said.errors
-
-
 def test_only_files_that_programs_need_are_visible(inside: Inside) -> None:
     top = set(inside("ls", "/").output.split())
 
@@ -103,32 +93,6 @@ def test_only_files_that_programs_need_are_visible(inside: Inside) -> None:
     assert set(inside("ls", "/etc").output.split()) <= {"ld.so.cache", "alternatives"}
     assert inside("ls", "-A", "/work", "/tmp").output.split() == ["/tmp:", "/work:"]
     assert inside("ls", "-A", "/usr/src").output == ""
-
-
-def test_the_environment_of_the_worker_is_not_seen(inside: Inside, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-hidden")
-
-    # also that of the sandbox's own init, which was started from here
-    said = inside(*bash("env; cat /proc/[0-9]*/environ | tr '\\0' '\\n'"))
-
-    assert "HOME=/work" in said.output
-    assert "sk-hidden" not in said.output
-    assert "ANTHROPIC" not in said.output
-
-
-def test_there_is_no_network(inside: Inside) -> None:
-    assert inside(*bash("exec 3<>/dev/tcp/127.0.0.1/22")).ended.code != 0
-    assert inside(*bash("exec 3<>/dev/tcp/192.0.2.1/80")).ended.code != 0
-    interfaces = inside("cat", "/proc/net/dev").output.splitlines()[2:]
-    assert [line.split(":")[0].strip() for line in interfaces] == ["lo"]
-
-
-def test_nothing_can_be_written_but_the_scratch(inside: Inside) -> None:
-    places = "/ /usr /usr/bin /etc /dev /dev/shm /proc /proc/sys/kernel /usr/src"
-    said = inside(*bash(f"for d in {places}; do echo x >$d/file && echo wrote $d; done; echo x >/dev/null"))
-
-    assert said.output == ""
-    assert inside(*bash("echo a >/work/f && echo b >/tmp/f && cat f /tmp/f")).output == "a\nb\n"
 
 
 @pytest.mark.parametrize("engine", WITH_NAMESPACES)
