@@ -356,27 +356,6 @@ def test_a_program_calls_the_tools_of_a_server_by_http(coding_host: StdioHost, u
     assert {headers["mcp-protocol-version"] for headers in by_method.values()} == {"2026-07-28"}
 
 
-def test_a_refusal_by_http_is_an_exception_of_the_program(coding_host: StdioHost) -> None:
-    code = "try:\n    await server.refused()\nexcept RuntimeError as error:\n    print(error)"
-
-    ran = coding_host.ask("tools/call", name="run_python", arguments={"code": code})
-
-    assert "HTTP 401" in shown(ran)
-
-
-def test_a_program_that_is_taken_back_takes_its_requests_by_http_back(
-    coding_host: StdioHost, upstream: Upstream
-) -> None:
-    coding_host.send(
-        "tools/call", 5, name="run_python", arguments={"code": "await server.never()"}, _meta=NEWEST
-    )
-    assert upstream.waiting.wait(PATIENCE_S)
-
-    coding_host.tell("notifications/cancelled", requestId=5)
-
-    assert upstream.cancelled.wait(PATIENCE_S)
-
-
 def test_a_refusal_is_an_error_with_the_status(host: StdioHost) -> None:
     assert "HTTP 401" in host.ask("tools/call", name="refused")["error"]["message"]
 
