@@ -13,7 +13,7 @@ from fdstore.local.redis_server import PrivateServer, ServerStatus
 from fdstore.records import TreeLimits
 from fdstore.store.processes import processes
 from tests.acceptance.verbs import CLOSED_PORT_URL
-from tests.waiting import PATIENCE_S, wait_until
+from tests.waiting import wait_until
 
 # --- the server
 
@@ -61,15 +61,6 @@ def test_status_prints_text_for_people(fresh, tmp_path):
     [program] = [line.split()[1] for line in running.lines if line.startswith("program")]
     assert os.access(program, os.X_OK)
     assert fresh("status", "--json").document["server"]["program"] == program
-
-
-def test_ten_concurrent_commands_start_one_server(fresh):
-    started = [fresh.start("put", "triage", "-") for _ in range(10)]
-    ended = [process.communicate(b"x", timeout=PATIENCE_S) for process in started]
-
-    assert [process.returncode for process in started] == [0] * 10
-    assert {out.decode().strip() for out, _ in ended} == {f"fd:{number}" for number in range(1, 11)}
-    assert fresh.data_dir.joinpath("redis.log").read_text().count("eady to accept connections") == 1
 
 
 def test_status_with_a_url_describes_that_redis(make_command):
@@ -209,18 +200,6 @@ def test_doctor_promises_no_store_where_none_can_start_or_answers(make_command, 
 
 
 # --- redis-cli
-
-
-def test_redis_cli_connects_to_the_store(fresh):
-    fresh("put", "triage", "-", stdin=b"kept\n")
-
-    page = fresh("redis-cli", "--raw", "HGET", "fdstore:{triage}:triage:fd:1:pages", "1")
-    table = fresh("redis-cli", "HGETALL", "fdstore:{triage}:triage:fds")
-    typed = fresh("redis-cli", stdin=b"TYPE fdstore:{triage}\n")
-
-    assert (page.code, page.out) == (0, "kept\n\n")
-    assert table.lines == ["fd:1", "triage/1"]
-    assert typed.out == "hash\n"
 
 
 def test_a_problem_that_is_none_here_is_accepted_until_the_server_is_another(fresh):

@@ -31,16 +31,6 @@ def test_new_records_arrive_and_what_is_open_or_focused_stays(open_page: OpenPag
     expect(page.locator("#search")).to_be_focused()
 
 
-def test_trees_and_states_change_as_they_happen(open_page: OpenPage, store: Store) -> None:
-    page = open_page("/")
-    expect(page.get_by_text("Nothing is stored yet")).to_be_visible()
-
-    proc = store.process("triage")
-    expect(page.locator("#tree-triage .state")).to_have_text("open")
-    proc.end()
-    expect(page.locator("#tree-triage .state")).to_have_text("exited")
-
-
 def test_ages_go_on_while_the_data_stay(open_page: OpenPage, store: Store) -> None:
     store.process("triage")
     page = open_page("/")
