@@ -1,4 +1,4 @@
-"""Changes while a page is shown: new records, an outage, a kill; and logging in."""
+"""Changes while a page is shown: new records, an outage; and logging in."""
 
 from __future__ import annotations
 
@@ -91,25 +91,6 @@ def test_an_outage_is_shown_and_ends_by_itself(
     # a browser logs each page that it got with the status 503
     assert all("503" in each for each in problems)
     problems.clear()
-
-
-def test_a_process_is_killed_by_two_clicks(
-    browser: Browser, serve: Serve, store: Store, problems: list[str]
-) -> None:
-    proc = store.process("triage")
-    proc.child()
-    page = browser.new_page(base_url=serve(may_kill=True).url)
-    watch(page, problems)
-
-    page.goto("/process/triage")
-    page.get_by_role("link", name="Kill").click()
-    assert store.processes()[0].state == "open"
-    page.get_by_role("button", name="Kill it").click()
-
-    expect(page.locator("#state .state")).to_have_text("cancelled")
-    assert [each.state for each in store.processes()] == ["cancelled", "cancelled"]
-    page.close()
-    assert problems == []
 
 
 def test_a_browser_logs_in_once_and_out(
