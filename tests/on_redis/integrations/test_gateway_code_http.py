@@ -19,7 +19,7 @@ from tests.on_redis.integrations.hosts import printed
 from tests.waiting import PATIENCE_S
 
 BOTH = {"Accept": "application/json, text/event-stream", "Mcp-Session-Id": "s7", "X-Mine": "2"}
-TOOLS = ("lines", "stream", "refused", "never", "broken")
+TOOLS = ("lines", "stream", "never")
 
 
 @pytest.fixture

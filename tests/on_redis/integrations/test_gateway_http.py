@@ -337,7 +337,7 @@ def coding_host(upstream: Upstream, upstream_url: str, descriptors: Descriptors)
     """A host whose model writes programs."""
     upstream.forget()
     upstream.session = "s7"
-    upstream.tools = [{"name": name, "inputSchema": {}} for name in ("lines", "stream", "refused", "never")]
+    upstream.tools = [{"name": name, "inputSchema": {}} for name in ("lines", "stream")]
     made = StdioHost(upstream_url, descriptors, Programs(CodeOptions(allowed=("*",)), descriptors))
     yield made
     made.close()
