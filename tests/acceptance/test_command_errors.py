@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import signal
 import time
 
 import pytest
@@ -13,16 +12,7 @@ from click.testing import CliRunner
 from fdstore.cli import cli
 from tests.acceptance.verbs import CLOSED_PORT_URL, HERE, WITHOUT_STORE
 from tests.thorough import thorough
-from tests.waiting import PATIENCE_S, stretched, wait_until
-
-
-@pytest.mark.parametrize("verb", [["ls"], ["stat", "1"], ["read", "1"], ["cat", "1"], ["rm", "1"]])
-def test_looking_up_a_missing_process_does_not_create_it(command, store, proc, verb):
-    ended = command(verb[0], "tirage", *verb[1:])
-
-    assert (ended.code, ended.out) == (1, "")
-    assert ended.err == "fdstore: not_found: process tirage does not exist; there are: triage\n"
-    assert [process.id for process in store.processes()] == ["triage"]
+from tests.waiting import stretched
 
 
 @pytest.mark.parametrize(
@@ -60,7 +50,8 @@ PYTHON = re.compile(r"\b[a-z]+_[a-z_]+\b|\w=(?:true|false|True|False|\")|\bNone\
 """Words of Python, and not of the command line."""
 
 WRONG = {
-    "not_found": "read triage 7; read nope 1; cat triage ref:nope; stat triage 9; tail triage 9; ls nope; "
+    "not_found": "read triage 7; read nope 1; cat nope 1; stat nope 1; rm nope 1; cat triage ref:nope; "
+    "stat triage 9; tail triage 9; ls nope; "
     "export triage 9 x; put triage.9 here.txt; mv triage nope other; read triage name:nope; rm triage 9; "
     "pipe triage -i 9 cat; kill nope; attach nope; resume nope; ps nope; limits show nope; "
     "search triage 9 x; diff triage 1 9",
@@ -87,7 +78,9 @@ WRONG = {
 """Type of an error -> commands that fail with it."""
 
 
-def test_an_error_has_its_type_and_exit_code_and_no_words_of_python(command, proc, tmp_path):
+def test_an_error_has_its_type_and_exit_code_and_no_words_of_python_and_nothing_is_created(
+    command, store, proc, tmp_path
+):
     proc.create("one\n")
     proc.child().end()
     proc.open_stream().fail("signal 9")
@@ -107,6 +100,7 @@ def test_an_error_has_its_type_and_exit_code_and_no_words_of_python(command, pro
             assert kind == "usage" or [each[:2] for each in hints] == ["  "] * len(hints), line
             assert (ran.stdout, said != "") == ("", True), line
             assert not PYTHON.search(said), (line, said)
+    assert [process.id for process in store.processes()] == ["triage", "triage.1"]
 
 
 def test_common_options_are_accepted_before_the_verb_and_overridden_after_it(command, store, proc):
@@ -197,16 +191,6 @@ def test_an_unreachable_redis_is_reported_immediately_in_one_line(make_command, 
     assert ended.err.count("\n") == 1
     assert "secret" not in ended.err
     assert time.monotonic() - began < stretched(8)  # lost connections are given ten seconds
-
-
-def test_ctrl_c_ends_a_command_with_130(command, store):
-    with command.start("put", "triage", "-") as process:
-        wait_until(lambda: store.processes() != [])
-
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=PATIENCE_S)
-
-    assert (process.returncode, out, err) == (130, b"", b"")
 
 
 def test_a_data_directory_that_is_none_is_said_in_words(command, tmp_path):

@@ -1,4 +1,4 @@
-"""Changes while a page is shown: new records, an outage, a kill; and logging in."""
+"""Changes while a page is shown: new records, an outage; and logging in."""
 
 from __future__ import annotations
 
@@ -29,16 +29,6 @@ def test_new_records_arrive_and_what_is_open_or_focused_stays(open_page: OpenPag
     expect(page.locator(".fold details .text").last).to_be_visible()
     expect(page.locator("#search")).to_have_value("half a wo")
     expect(page.locator("#search")).to_be_focused()
-
-
-def test_trees_and_states_change_as_they_happen(open_page: OpenPage, store: Store) -> None:
-    page = open_page("/")
-    expect(page.get_by_text("Nothing is stored yet")).to_be_visible()
-
-    proc = store.process("triage")
-    expect(page.locator("#tree-triage .state")).to_have_text("open")
-    proc.end()
-    expect(page.locator("#tree-triage .state")).to_have_text("exited")
 
 
 def test_ages_go_on_while_the_data_stay(open_page: OpenPage, store: Store) -> None:
@@ -101,25 +91,6 @@ def test_an_outage_is_shown_and_ends_by_itself(
     # a browser logs each page that it got with the status 503
     assert all("503" in each for each in problems)
     problems.clear()
-
-
-def test_a_process_is_killed_by_two_clicks(
-    browser: Browser, serve: Serve, store: Store, problems: list[str]
-) -> None:
-    proc = store.process("triage")
-    proc.child()
-    page = browser.new_page(base_url=serve(may_kill=True).url)
-    watch(page, problems)
-
-    page.goto("/process/triage")
-    page.get_by_role("link", name="Kill").click()
-    assert store.processes()[0].state == "open"
-    page.get_by_role("button", name="Kill it").click()
-
-    expect(page.locator("#state .state")).to_have_text("cancelled")
-    assert [each.state for each in store.processes()] == ["cancelled", "cancelled"]
-    page.close()
-    assert problems == []
 
 
 def test_a_browser_logs_in_once_and_out(

@@ -32,18 +32,3 @@ def test_a_text_is_compared_with_another_one_and_a_line_is_opened(
     added.locator("a.no").click()
     expect(page.locator(f"#L{line}")).to_be_in_viewport()
     expect(page.locator(".row.on")).to_have_count(1)
-
-
-def test_a_run_is_compared_with_another_one(open_page: OpenPage, triage: Process) -> None:
-    page = open_page("/tree/triage")
-
-    page.get_by_label("Another run").fill("again")
-    page.get_by_role("button", name="Compare").click()
-
-    expect(page.get_by_role("heading", level=1)).to_have_text("triage and again")
-    summary = page.locator("details.same summary").first
-    expect(summary).to_have_text("2 equal steps")
-    summary.click()
-    expect(page.locator("details.same").get_by_role("link", name="read_fd").first).to_be_visible()
-    page.get_by_role("link", name="Swap").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("again and triage")

@@ -54,24 +54,6 @@ def test_a_filtered_list_stays_live(open_page: OpenPage, store: Store) -> None:
     expect(page.locator("#tree-other")).to_have_count(0)
 
 
-def test_headings_sort_and_say_how(open_page: OpenPage, store: Store) -> None:
-    make_trees(store)
-    page = open_page("/")
-    names = page.locator("table.trees tbody th")
-
-    page.get_by_role("link", name="Stored").click()
-    expect(page.locator("th[aria-sort]")).to_have_text("Stored")
-    expect(page.locator("th[aria-sort]")).to_have_attribute("aria-sort", "descending")
-    expect(names).to_have_text(["build-1", "notes", "build-2"])
-
-    page.get_by_role("link", name="Stored").click()
-    expect(page.locator("th[aria-sort]")).to_have_attribute("aria-sort", "ascending")
-    expect(names).to_have_text(["build-2", "notes", "build-1"])
-
-    page.get_by_role("link", name="State").click()
-    expect(names.first).to_have_text("build-2")
-
-
 def test_the_list_is_as_wide_as_the_window(open_page: OpenPage, store: Store) -> None:
     make_trees(store)
     for number in range(3):

@@ -3,9 +3,7 @@ to do, for each sickness that stops work. The workers are real."""
 
 from __future__ import annotations
 
-import os
 import re
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +13,6 @@ from playwright.sync_api import Locator, expect
 
 from fdstore.client import Store
 from tests.browser.conftest import OpenPage
-from tests.on_redis.web.journals import ready_child
 from tests.worker_process import WorkerProcess, running_worker
 
 SEEN_MS = 60_000
@@ -44,34 +41,12 @@ def shows_problem(strip: Locator, words: str) -> None:
     assert red > blue
 
 
-def test_a_queue_without_a_worker(strip: Locator, store: Store) -> None:
-    expect(strip).to_have_class("warn")
-
-    ready_child(store.process("other"))
-
-    shows_problem(strip, "none is alive, and 1 process waits for one")
-    expect(strip).to_contain_text("fdstore worker")
-
-
 def test_a_worker_that_vanished(worker: WorkerProcess, strip: Locator) -> None:
     expect(strip).not_to_have_class(re.compile("bad"))
 
     worker.kill()
 
     shows_problem(strip, f"{worker.name} not seen since")
-
-
-def test_a_worker_that_is_frozen(worker: WorkerProcess, strip: Locator) -> None:
-    expect(strip).not_to_have_class(re.compile("bad"))
-
-    stopped = [worker.pid, worker.working_pid]
-    for pid in stopped:
-        os.kill(pid, signal.SIGSTOP)
-    try:
-        shows_problem(strip, f"{worker.name} not seen since")
-    finally:
-        for pid in stopped:
-            os.kill(pid, signal.SIGCONT)
 
 
 def test_a_full_redis(worker: WorkerProcess, strip: Locator, redis_url: str) -> None:

@@ -62,15 +62,6 @@ def test_ten_concurrent_threads_start_one_server(embedded, binary):
     assert len(answers) == 1
 
 
-def test_a_later_command_finds_the_running_server(embedded):
-    url = embedded.ensure()
-
-    later = EmbeddedServer(embedded.data_dir)
-
-    assert later.ensure() == url
-    assert later.status().pid == embedded.status().pid
-
-
 def test_another_path_to_the_same_directory_finds_the_running_server(embedded, tmp_path, monkeypatch):
     url = embedded.ensure()
     (tmp_path / "link").symlink_to(embedded.data_dir)

@@ -22,12 +22,6 @@ def test_a_private_server_is_empty_and_leaves_nothing(redis_url):
     assert server.pid is None
 
 
-def test_a_private_server_accepts_settings(binary):
-    with PrivateServer({"maxmemory": "100mb", "appendonly": "yes"}, binary=binary) as server:
-        assert setting(server, "maxmemory") == str(100 * 1024 * 1024)
-        assert setting(server, "appendonly") == "yes"
-
-
 def test_a_private_server_keeps_port_and_logged_data_after_a_crash(binary):
     with PrivateServer({"appendonly": "yes", "appendfsync": "always"}, port=True, binary=binary) as server:
         url = server.url

@@ -20,7 +20,6 @@ from fdstore.integrations.project import Project
 from tests.hook_events import after_tool
 
 LIMIT = 8000
-CUT = "Error: result (99 characters) exceeds maximum allowed tokens. Output has been saved to {}.\nFormat: {}"
 ROWS = {"rows": [{"id": number, "name": f"name {number}"} for number in range(500)]}
 LINES = "a line of a log\n" * 1000
 INDENTED = json.dumps(ROWS, indent=2)
@@ -67,14 +66,6 @@ def through_the_hook(redis_url: str, response: Any, config: Path, tool: str = "m
         replaced(output, Project(process="hook"), lambda: fdstore.connect(redis_url), config)
 
 
-def kept_file(config: Path, name: str, text: str) -> str:
-    """Write what Claude Code keeps of a long output, and return its path."""
-    path = config / "projects" / "shop" / "0ab1" / "tool-results" / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    return str(path)
-
-
 @pytest.mark.parametrize("case", CASES)
 def test_hook_and_gateway_store_the_same_texts(
     store: Store, redis_url: str, tmp_path: Path, case: str
@@ -88,18 +79,6 @@ def test_hook_and_gateway_store_the_same_texts(
     assert contents(store, "hook") == stored
 
 
-@pytest.mark.parametrize("case", ["a short and two long", "many short"])
-def test_what_claude_code_keeps_of_many_blocks_is_stored_as_the_blocks(
-    store: Store, redis_url: str, tmp_path: Path, case: str
-) -> None:
-    blocks, stored = CASES[case]
-    path = kept_file(tmp_path, "mcp-1.json", json.dumps(blocks))
-
-    through_the_hook(redis_url, CUT.format(path, "JSON array with schema: [...]"), tmp_path)
-
-    assert contents(store, "hook") == stored
-
-
 def test_a_structured_result_is_stored_with_lines_through_both(
     store: Store, redis_url: str, tmp_path: Path
 ) -> None:
@@ -109,14 +88,3 @@ def test_a_structured_result_is_stored_with_lines_through_both(
     through_the_hook(redis_url, line, tmp_path)  # Claude Code shows a hook the structured content alone
 
     assert contents(store, "gateway") == contents(store, "hook") == [INDENTED]
-
-
-def test_json_of_one_line_that_claude_code_keeps_of_a_command_is_stored_with_lines(
-    store: Store, redis_url: str, tmp_path: Path
-) -> None:
-    line = json.dumps(ROWS)
-    bash = {"stdout": line[:3000], "stderr": "", "persistedOutputPath": kept_file(tmp_path, "b.txt", line)}
-
-    through_the_hook(redis_url, bash, tmp_path, "Bash")
-
-    assert contents(store, "hook") == [INDENTED]

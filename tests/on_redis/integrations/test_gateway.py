@@ -98,12 +98,6 @@ def test_stored_content_is_passed_on_to_a_tool(host: Host) -> None:
     assert '<fd_error type="not_found"' in host.text("read_fd", fd="fd:9")
 
 
-def test_what_is_no_message_passes(host: Host) -> None:
-    host.begin("raw", text="Listening...\n\n{broken\n")
-
-    assert [next(host.lines) for _ in range(3)] == [b"Listening...\n", b"\n", b"{broken\n"]
-
-
 def test_an_incomplete_last_line_passes(host: Host) -> None:
     host.begin("raw", text='{"id": 1, "resu')
     host.begin("exit", code=0)
@@ -250,14 +244,6 @@ def test_a_store_that_stops_and_returns_is_used_again(make_host: Callable[..., H
     assert len(host.said) == 2
 
 
-def test_forty_megabytes_are_stored_in_bounded_memory(host: Host, store: Store) -> None:
-    shown = host.text("megabytes", count=40)
-
-    assert len(shown) < 6000
-    assert store.process("triage").stat("fd:1").chars == 40 << 20
-    store.drop_tree("triage")
-
-
 def large_answer(*blocks: Any, **fields: Any) -> bytes:
     """The line that answers the first request of a host."""
     message = {"jsonrpc": "2.0", "id": 1, "result": {"content": list(blocks), **fields}}
@@ -278,23 +264,6 @@ def test_of_a_large_result_the_text_is_stored_and_a_picture_stays(host: Host, st
     assert text["text"].startswith('<fd_result fd="fd:1" ')
     assert text["annotations"] == {"a": 1.0}
     assert store.process("triage").read("fd:1", read_all=True).text == LARGE
-
-
-def test_a_large_text_that_is_there_twice_is_stored_once(host: Host, store: Store) -> None:
-    text = {"type": "text", "text": LARGE}
-
-    shown = host.call("raw", text=large_answer(text, structuredContent={"result": LARGE}).decode())
-
-    assert "structuredContent" not in shown
-    assert [each.chars for each in store.process("triage").list()] == [len(LARGE)]
-
-
-def test_a_large_value_with_long_strings_is_stored_as_json(host: Host, store: Store) -> None:
-    value = {"rows": [LARGE, 1]}
-
-    host.call("raw", text=large_answer(structuredContent=value).decode())
-
-    assert json.loads(store.process("triage").read("fd:1", read_all=True).text) == value
 
 
 def test_a_large_value_in_small_parts_is_stored_as_it_came(host: Host, store: Store) -> None:

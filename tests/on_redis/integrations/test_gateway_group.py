@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import sys
@@ -68,12 +67,6 @@ def test_code_calls_the_tools_of_all_servers(group: Group) -> None:
     assert "there is no tool two.ecko; did you mean two.echo" in group.fails("await two.ecko(text='a')")
 
 
-def test_a_result_of_one_server_goes_into_a_call_of_the_other(group: Group) -> None:
-    group.run("big = await one.lines(count=200_000)")
-
-    assert group.run("(await two.echo(text=big.split(lines=2000)[1]))[:10]") == "'line 2001\\n'"
-
-
 def test_calls_of_both_servers_are_under_way_together(group: Group) -> None:
     code = (
         "import asyncio\nawait asyncio.gather(*[server.together(number=n, of=20)"
@@ -81,34 +74,6 @@ def test_calls_of_both_servers_are_under_way_together(group: Group) -> None:
     )
 
     assert group.run(code) == str(2 * [str(number) for number in range(20)])
-
-
-def test_what_two_servers_ask_the_host_under_one_id_is_told_apart(group: Group) -> None:
-    """Both use the id ask-1."""
-    first = group.send("tools/call", name="one__asks", arguments={})
-    asked_first = group.read()
-    second = group.send("tools/call", name="two__asks", arguments={})
-    asked_second = group.read()
-
-    assert asked_first["id"] != asked_second["id"]
-    for asked, day in ((asked_second, "Tuesday"), (asked_first, "Monday")):
-        group.write({"id": asked["id"], "result": {"action": "accept", "content": {"day": day}}})
-        answered = group.read()
-        assert answered["id"] == (second if day == "Tuesday" else first)
-        assert day in answered["result"]["content"][0]["text"]
-
-
-def test_a_cancelled_call_is_cancelled_at_its_server_alone(group: Group) -> None:
-    called = group.send("tools/call", name="one__never", arguments={})
-    group.write({"method": "notifications/cancelled", "params": {"requestId": called}})
-
-    def cancels(name: str) -> list[Any]:
-        requests = json.loads(group.run(f"print(await {name}.requests())"))
-        return [
-            each["params"]["requestId"] for each in requests if each["method"] == "notifications/cancelled"
-        ]
-
-    assert (cancels("one"), cancels("two")) == ([called], [])
 
 
 def test_a_server_that_ends_leaves_and_the_others_go_on(group: Group) -> None:

@@ -337,7 +337,7 @@ def coding_host(upstream: Upstream, upstream_url: str, descriptors: Descriptors)
     """A host whose model writes programs."""
     upstream.forget()
     upstream.session = "s7"
-    upstream.tools = [{"name": name, "inputSchema": {}} for name in ("lines", "stream", "refused", "never")]
+    upstream.tools = [{"name": name, "inputSchema": {}} for name in ("lines", "stream")]
     made = StdioHost(upstream_url, descriptors, Programs(CodeOptions(allowed=("*",)), descriptors))
     yield made
     made.close()
@@ -354,27 +354,6 @@ def test_a_program_calls_the_tools_of_a_server_by_http(coding_host: StdioHost, u
     by_method = {headers["mcp-method"]: headers for _, headers, _ in upstream.requests}
     assert by_method.keys() == {"tools/list", "tools/call"}
     assert {headers["mcp-protocol-version"] for headers in by_method.values()} == {"2026-07-28"}
-
-
-def test_a_refusal_by_http_is_an_exception_of_the_program(coding_host: StdioHost) -> None:
-    code = "try:\n    await server.refused()\nexcept RuntimeError as error:\n    print(error)"
-
-    ran = coding_host.ask("tools/call", name="run_python", arguments={"code": code})
-
-    assert "HTTP 401" in shown(ran)
-
-
-def test_a_program_that_is_taken_back_takes_its_requests_by_http_back(
-    coding_host: StdioHost, upstream: Upstream
-) -> None:
-    coding_host.send(
-        "tools/call", 5, name="run_python", arguments={"code": "await server.never()"}, _meta=NEWEST
-    )
-    assert upstream.waiting.wait(PATIENCE_S)
-
-    coding_host.tell("notifications/cancelled", requestId=5)
-
-    assert upstream.cancelled.wait(PATIENCE_S)
 
 
 def test_a_refusal_is_an_error_with_the_status(host: StdioHost) -> None:

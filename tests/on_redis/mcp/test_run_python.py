@@ -283,25 +283,6 @@ def test_a_client_hears_how_many_calls_its_code_has_made(redis_url: str, proc: P
     assert told == sorted(told)
 
 
-def test_a_token_without_the_permission_runs_no_code(redis_url: str, store: Store) -> None:
-    reader, programmer = new_secret(), new_secret()
-    store.run(add_token(store.prefix, reader, "reader", "triage", frozenset({"read", "write"})))
-    store.run(add_token(store.prefix, programmer, "programmer", "triage", PYTHON))
-
-    async def main(allowed: frozenset[str]) -> list[Any]:
-        found = []
-        async with served(redis_url, with_tokens=True, permissions=allowed) as url:
-            for secret in (reader, programmer):
-                async with calling(url, secret) as client:
-                    names = [tool.name for tool in (await client.list_tools()).tools]
-                    result = await client.call_tool("run_python", {"code": "1 + 1"})
-                    found.append(("run_python" in names, result.is_error))
-        return found
-
-    assert asyncio.run(main(WRITING)) == [(False, True), (True, False)]
-    assert asyncio.run(main(frozenset({"read", "write"}))) == [(False, True)] * 2
-
-
 def test_code_of_another_server_that_is_replaced_says_so(redis_url: str) -> None:
     async def main() -> str:
         servers = [build_server(toolsets_at(redis_url, permissions=WRITING)) for _ in range(2)]
@@ -336,12 +317,3 @@ def test_the_example_of_the_plugins_skill_is_right(redis_url: str, proc: Process
         return await run(client, code)
 
     assert talk(redis_url, work, permissions=WRITING) == "40 [('test_b.py', 40)]"
-
-
-def test_a_removed_process_is_made_again_for_code(redis_url: str, store: Store, proc: Process) -> None:
-    async def work(client: Client) -> str:
-        await run(client, "n = 1")
-        await asyncio.to_thread(store.drop_tree, "triage")
-        return await run(client, "create('new').text()")
-
-    assert talk(redis_url, work, permissions=WRITING) == "'new'"

@@ -13,27 +13,13 @@ from fdstore.errors import NotFound
 from fdstore.inspection.conversation import conversation
 from fdstore.store.processes import journal
 from fdstore.testing import call, say
-from tests.on_redis.running_agents import READER, running, tool
+from tests.on_redis.running_agents import READER, running
 from tests.round_trips import count_round_trips
 
 
 def fill(store: Store, proc: Process, count: int, size: int = 10) -> None:
     records = [json.dumps({"kind": "note", "text": f"{number} {'x' * size}"}) for number in range(count)]
     store.run(journal.append(proc.handle, 0, records))
-
-
-def test_a_run_is_shown_from_its_task_to_its_end(store: Store, tmp_path: Path) -> None:
-    with running(store, [call("echo", words="a"), say("Done.")], tmp_path) as agents:
-        agents.launch("Say it.", python=(tool("echo"),))
-        agents.attempt("solo")
-        page = store.run(conversation("fdstore", "solo"))
-
-    kinds = ["task", "attempt", "system", "prompt", "answer", "call", "result", "answer", "end"]
-    assert [each.kind for each in page.entries] == kinds
-    times = [each.at for each in page.entries]
-    assert times == sorted(times)
-    assert times[-1] <= page.now
-    assert (page.entries[-1].state, page.pending, page.is_complete) == ("exited", None, True)
 
 
 def test_a_journal_of_10000_records_is_read_page_by_page_in_bounded_round_trips(

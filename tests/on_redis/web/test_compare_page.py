@@ -48,6 +48,7 @@ def test_two_runs_are_compared_by_facts_processes_and_steps(get: Get, two_runs: 
     assert page.status_code == 200
     assert "2 equal steps" in page.text
     assert 'href="/process/tuesday.2"' in page.text
+    assert 'href="?a=tuesday&amp;b=monday"' in page.text
 
 
 def test_the_page_of_a_tree_offers_the_comparison_with_the_trees_used_last(get: Get, two_runs: None) -> None:

@@ -33,10 +33,3 @@ def test_no_text_becomes_markup(get: Get, hostile: Process, path: str) -> None:
         value for _, name, value in page.attributes if name in ("title", "aria-label")
     )
     assert not {"\x1b", "\u202e"} & set(shown)
-
-
-def test_what_a_screen_would_obey_is_visible(get: Get, hostile: Process) -> None:
-    page = get("/process/triage/fd/1").text
-
-    assert "ESC[31m" in page
-    assert "U+202E" in page

@@ -20,9 +20,10 @@ def test_nothing_can_be_killed_without_permission(get: Get, inspect: Inspect, pr
 
 
 def test_a_kill_needs_a_request_of_our_own_page_and_then_cancels_all_below(
-    inspect: Inspect, proc: Process
+    get: Get, inspect: Inspect, proc: Process
 ) -> None:
     proc.child()
+    assert 'href="/process/triage/kill"' in get("/process/triage", may_kill=True).text
 
     async def visit(client: httpx2.AsyncClient) -> list[httpx2.Response]:
         path = "/process/triage/kill"
@@ -36,7 +37,8 @@ def test_a_kill_needs_a_request_of_our_own_page_and_then_cancels_all_below(
 
     asked, *refused, missing, done = inspect(visit, may_kill=True)
 
-    assert "Kill it" in asked.text
+    assert 'method="post" action="/process/triage/kill"' in asked.text
+    assert "Kill it</button>" in asked.text
     assert [each.status_code for each in refused] == [403, 403]
     assert missing.status_code == 404
     assert (done.status_code, done.headers["location"]) == (303, "/process/triage")

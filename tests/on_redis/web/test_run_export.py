@@ -6,11 +6,9 @@ import re
 from typing import Any
 
 import httpx2
-import pytest
 
 from fdstore.agent.conversation import Result, Start
 from fdstore.client import Process, Store
-from fdstore.errors import InvalidArgument, NotFound
 from fdstore.lifecycle import ENDED
 from fdstore.records import TokenUsage
 from fdstore.store.processes import journal, processes
@@ -140,13 +138,6 @@ def test_the_name_of_a_run_can_be_redacted(store: Store, hostile: Process) -> No
 def test_a_page_without_patterns_says_nothing_of_them(store: Store, proc: Process) -> None:
     assert "redacted" not in Read(export(store, "triage")).text
     assert "0 places were redacted" in Read(export(store, "triage", "never")).text
-
-
-def test_a_missing_tree_and_an_invalid_pattern_are_typed_errors(store: Store, proc: Process) -> None:
-    with pytest.raises(NotFound, match="tree absent"):
-        export(store, "absent")
-    with pytest.raises(InvalidArgument, match="RE2"):
-        export(store, "triage", "(")
 
 
 def test_a_damaged_journal_is_named_and_the_rest_is_there(store: Store, proc: Process, execute: Any) -> None:

@@ -58,9 +58,13 @@ def test_trees_are_found_and_sorted(get: Get, trees: list[str], query: str, foun
 
 
 def test_a_heading_says_how_the_trees_are_sorted(get: Get, trees: list[str]) -> None:
-    used, longest_ago, page = get("/index.json", "/index.json?sort=used&order=asc", "/?sort=bytes")
+    used, longest_ago, first, page, turned = get(
+        "/index.json", "/index.json?sort=used&order=asc", "/", "/?sort=bytes", "/?sort=bytes&order=asc"
+    )
 
     assert names(used) == names(longest_ago)[::-1]
+    assert 'href="?sort=bytes&amp;order=desc"' in first.text
+    assert 'aria-sort="ascending"' in turned.text
     assert page.text.count("aria-sort") == 1
     assert 'aria-sort="descending"><a href="?sort=bytes&amp;order=asc"' in page.text
 

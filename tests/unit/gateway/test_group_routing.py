@@ -188,6 +188,17 @@ def test_what_a_server_takes_back_is_taken_back_under_the_hosts_id(wire: Wire) -
     }
 
 
+def test_what_the_host_takes_back_is_taken_back_at_its_server_alone(wire: Wire) -> None:
+    wire.ask(7, "tools/call", name="git__log")
+    wire.servers["git"].clear()
+
+    wire.tell(method="notifications/cancelled", params={"requestId": 7})
+
+    [cancelled] = wire.servers["git"]
+    assert cancelled["params"] == {"requestId": 7}
+    assert wire.servers["files"] == []
+
+
 def test_a_level_of_logging_is_for_all_that_log() -> None:
     wire = Wire("git", "files")
     wire.begin(git={"logging": {}})

@@ -135,6 +135,16 @@ def test_long_strings_in_a_long_structured_content_are_stored_with_it() -> None:
     assert len(message.long_values) == 2
 
 
+def test_a_long_string_in_a_short_structured_content_is_stored_with_it() -> None:
+    structured = {"rows": ["x" * (LONG_BYTES + 1), 1]}
+    message = Message.of(json.dumps({"structuredContent": structured}).encode())
+
+    stored = message.to_store(json.dumps(json.loads(bytes(message.text))["structuredContent"]))
+
+    assert not isinstance(stored, str)
+    assert json.loads(stored.read()) == structured
+
+
 @given(values.map(json.dumps) | texts, st.integers(0, 30))
 def test_what_has_no_end_is_restored_too(text: str, cut: int) -> None:
     whole = ('{"structuredContent": [[' + text).encode()
