@@ -7,11 +7,14 @@ import threading
 import time
 from pathlib import Path
 
+import pytest
+
 import fdstore
 from fdstore.client import Store
 from fdstore.local.redis_server import PrivateServer
+from fdstore.testing import say
 from tests.chaos.agent_tree import AgentTree
-from tests.chaos.agents import has_ended
+from tests.chaos.agents import has_ended, launch, write_program
 from tests.chaos.conftest import Faults
 from tests.chaos.history import Observer, check_tree
 from tests.chaos.worker_pool import WorkerPool
@@ -20,6 +23,7 @@ from tests.waiting import PATIENCE_S, stretched, wait_until
 RESTARTS = 4
 CLIENTS = 2
 GOES_ON_WITHIN_S = 10.0
+NEW_PROCESSES = 3
 
 
 class Client:
@@ -101,3 +105,24 @@ def test_a_restart_loses_no_acknowledged_text_and_clients_and_agents_continue(
             assert proc.read(fd, read_all=True).text == text
     check_tree(store, root)
     observer.check_nothing_lost(root.id)
+
+
+@pytest.mark.thorough("the test above restarts Redis under workers too")
+def test_a_worker_claims_new_processes_within_ten_seconds_of_a_redis_restart(
+    server: PrivateServer, store: Store, worker_pool: WorkerPool, tmp_path: Path, faults: Faults
+) -> None:
+    program = write_program(tmp_path, "new")
+    with worker_pool.scripted(lambda request: say("done")):
+        worker = worker_pool.start_worker(2).wait_until_ready()
+        for number in range(NEW_PROCESSES):
+            back = restart(server, faults)
+            root = launch(store, program, "go on", f"new-{number}").id
+
+            wait_until(
+                lambda root=root: has_ended(store, root),
+                stretched(GOES_ON_WITHIN_S),
+                "the end of an agent launched after a restart",
+            )
+            print(f"ended {time.monotonic() - back:.1f} s after the restart")
+
+    assert worker.is_alive, worker.log
