@@ -10,11 +10,8 @@ import pytest
 
 from fdstore.client import Process, Store
 from fdstore.errors import StoreFull
-from fdstore.records import TreeLimits
-from fdstore.store.keys import TreeKeys
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import leases, processes
-from fdstore.store.trees import collect_trees
 from tests.chaos.conftest import Execute, Faults
 
 ROOM_BYTES = 3_000_000
@@ -99,20 +96,6 @@ def test_closing_and_ending_make_room_in_a_full_redis(
 
     assert (processes_left.live, processes_left.fds) == (1, 1)
     assert store.tree("t").bytes == 0
-
-
-def test_a_full_redis_can_be_collected(
-    proc: Process, store: Store, fill: Callable[[], None], execute: Execute
-) -> None:
-    old = store.process("old", limits=TreeLimits(retention_days=1))
-    old.create(TEXT)
-    execute("HSET", "fdstore:{old}", "used_at", "1000000000")
-    fill()
-
-    assert store.run(collect_trees.collect_tree(TreeKeys("fdstore", "old"))).outcome == "gone"
-
-    assert execute("KEYS", "fdstore:{old}:old*") == []
-    assert proc.read("fd:1").pages > 1
 
 
 def test_agents_keep_their_leases_and_can_be_killed_in_a_full_redis(

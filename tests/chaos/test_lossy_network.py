@@ -76,21 +76,6 @@ def test_losing_the_reply_of_every_nth_command_does_not_change_results(
     print(f"{proxy.lost} replies lost")
 
 
-async def test_an_async_client_survives_lost_replies_too(proxy: Proxy) -> None:
-    async with await fdstore.aio.connect(proxy.url) as far:
-        proxy.lose_every(2)
-        proc = await far.process("t")
-        made = [(await proc.create(f"text {number}\n" * 50)).fd for number in range(6)]
-        made.append((await proc.ingest(io.BytesIO(LONG.encode()), "a file", page_size=3000)).fd)
-        child = await proc.child(share=["fd:7"])
-        whole = await child.read("fd:7", read_all=True)
-        await proc.close("fd:7")
-
-        fds = [f"fd:{number}" for number in range(1, 8)]
-        assert (made, child.id, whole.text) == (fds, "t.1", LONG)
-        assert [d.fd for d in await proc.list()] == fds[:6]
-
-
 @pytest.mark.parametrize("size", [1_000_000, *thorough("the shorter text", 100)])
 def test_losing_every_reply_raises_a_typed_error_and_leaves_no_partial_write(
     size: int, store: Store, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
