@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import signal
 import time
 
 import pytest
@@ -13,7 +12,7 @@ from click.testing import CliRunner
 from fdstore.cli import cli
 from tests.acceptance.verbs import CLOSED_PORT_URL, HERE, WITHOUT_STORE
 from tests.thorough import thorough
-from tests.waiting import PATIENCE_S, stretched, wait_until
+from tests.waiting import stretched
 
 
 @pytest.mark.parametrize("verb", [["ls"], ["stat", "1"], ["read", "1"], ["cat", "1"], ["rm", "1"]])
@@ -197,16 +196,6 @@ def test_an_unreachable_redis_is_reported_immediately_in_one_line(make_command, 
     assert ended.err.count("\n") == 1
     assert "secret" not in ended.err
     assert time.monotonic() - began < stretched(8)  # lost connections are given ten seconds
-
-
-def test_ctrl_c_ends_a_command_with_130(command, store):
-    with command.start("put", "triage", "-") as process:
-        wait_until(lambda: store.processes() != [])
-
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=PATIENCE_S)
-
-    assert (process.returncode, out, err) == (130, b"", b"")
 
 
 def test_a_data_directory_that_is_none_is_said_in_words(command, tmp_path):
