@@ -83,17 +83,6 @@ def test_find_lists_where_the_words_of_tasks_answers_and_errors_are(command, tre
     assert command("find", "refunded never").code == 1
 
 
-def test_find_shows_what_a_url_names(command, trees):
-    content = command("find", "fdstore://triage/fd:2")
-    process = command("find", "fdstore://triage.1")
-
-    assert [line.split() for line in content.lines][1:] == [
-        ["triage", "fd:2", "sealed", "5", "B", "notes.md"]
-    ]
-    assert [line.split() for line in process.lines][1:] == [["triage.1", "open", "-"]]
-    assert command("find", "fdstore://triage/fd:77").code == 1
-
-
 def test_a_damaged_table_is_named_and_hides_nothing_else(trees):
     with redis.Redis.from_url(trees.url) as client:
         client.set(f"{trees.prefix}:{{nightly-build}}:nightly-build:fds", "not a hash")

@@ -85,13 +85,6 @@ def test_status_with_a_url_describes_that_redis(make_command):
     assert programs.document["server"]["running"] is False
 
 
-def test_prefixes_keep_stores_apart(command):
-    command("put", "triage", "-", "--prefix", "elsewhere", stdin=b"x")
-
-    assert command("ps", "--json").out == ""
-    assert command("ls", "triage", "--prefix", "elsewhere", "--json").out != ""
-
-
 # --- upkeep
 
 

@@ -1,10 +1,9 @@
-"""A Redis at its maxmemory: no partial writes remain, and reading, freeing and collecting work."""
+"""A Redis at its maxmemory: no partial writes remain, and closing, ending and killing work."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -63,23 +62,6 @@ def test_a_write_that_exceeds_maxmemory_leaves_no_keys_behind(
 
     assert (set(execute("KEYS", "*staging*")), proc.list(), store.tree("t").bytes) == before
     assert proc.create("a short text fits again").fd == "fd:3"
-
-
-def test_a_full_redis_can_be_read(
-    proc: Process, store: Store, fill: Callable[[], None], tmp_path: Path
-) -> None:
-    fill()
-
-    again = store.process("t")
-    assert again.read("fd:1", mode="line", start=500).text == "499\n"
-    assert again.read("fd:1", read_all=True).text == TEXT
-    assert again.search("fd:1", "^777$").matches == 1
-    assert again.export("fd:1", tmp_path / "out").char_count == len(TEXT)
-    assert [d.fd for d in again.list()] == ["fd:1"]
-    with pytest.raises(StoreFull):
-        again.create("no room")
-    with pytest.raises(StoreFull):
-        again.fork()
 
 
 def test_closing_and_ending_make_room_in_a_full_redis(

@@ -114,19 +114,6 @@ async def test_a_wait_for_a_running_process_ends_at_its_timeout(
         assert 'state="open"' in waited.content
 
 
-async def test_a_read_can_be_cancelled_at_every_point(redis_url: str) -> None:
-    async with await aio.connect(redis_url) as store:
-        proc = await store.process("triage")
-        await proc.create("x" * 3_000_000)
-        for ticks in range(12):
-            task = asyncio.create_task(proc.read("fd:1", read_all=True))
-            for _ in range(ticks):
-                await asyncio.sleep(0)
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-
-
 # --- cancelled calls and their files
 
 
