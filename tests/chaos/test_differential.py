@@ -6,6 +6,9 @@ written.
 
 from __future__ import annotations
 
+import io
+import random
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,7 @@ from tests.chaos.conftest import Execute
 from tests.chaos.proxy import Proxy
 from tests.properties import examples
 from tests.slices import texts
+from tests.waiting import meanwhile
 
 LONG_CHARS = 200_000
 
@@ -33,15 +37,22 @@ def test_any_sequence_of_calls_matches_plain_strings(
             proxy.lose_every(every)
 
         @rule(every=st.sampled_from([0, 2, 3, 7, 20]))
-        def cut(self, every: int) -> None:
+        def lose_replies(self, every: int) -> None:
             proxy.lose_every(every)
-            proxy.cut()
 
-        @rule(data=st.data(), text=texts.filter(bool), size=st.sampled_from([1000, 4000]))
-        def create_long(self, data: st.DataObject, text: str, size: int) -> None:
+        @rule(
+            data=st.data(),
+            text=texts.filter(bool),
+            size=st.sampled_from([1000, 4000]),
+            how=st.sampled_from(["create", "ingest"]),
+        )
+        def store_long(self, data: st.DataObject, text: str, size: int, how: str) -> None:
             proc, whole = self.draw_process(data), text * (LONG_CHARS // len(text))
 
-            made = proc.create(whole, page_size=size)
+            if how == "create":
+                made = proc.create(whole, page_size=size)
+            else:
+                made = proc.ingest(io.BytesIO(whole.encode()), "a file", page_size=size)
 
             self.add(proc.id, made.fd, whole, size)
 
@@ -68,7 +79,13 @@ def test_any_sequence_of_calls_matches_plain_strings(
             self.tables[process][fd] = (text, size)
             self.next_fd[process] += 1
 
-    with fdstore.connect(proxy.url) as far:
+    rng = random.Random(seed)
+
+    def cut() -> None:
+        threading.Event().wait(rng.uniform(0, 0.03))
+        proxy.cut()
+
+    with fdstore.connect(proxy.url) as far, meanwhile(cut):
         OverALossyNetwork.store, OverALossyNetwork.execute = far, staticmethod(execute)
         OverALossyNetwork.folder = tmp_path
 
