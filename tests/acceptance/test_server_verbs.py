@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import os
-import time
 
 import msgspec
 import pytest
 import redis
 
 from fdstore.local.redis_server import PrivateServer, ServerStatus
-from fdstore.records import TreeLimits
 from fdstore.store.processes import processes
 from tests.acceptance.verbs import CLOSED_PORT_URL
-from tests.waiting import wait_until
 
 # --- the server
 
@@ -132,17 +129,6 @@ def test_a_dry_run_of_gc_states_for_each_tree_the_action_and_the_reason(command,
         "only-a-name": "gone",
     }
     assert sorted(tree.id for tree in store.trees()) == ["busy", "old", "used"]
-
-
-def test_reading_by_command_counts_as_use_of_a_tree(command, store):
-    a_second_in_days = 1 / 86_400
-    store.process("triage", limits=TreeLimits(retention_days=20 * a_second_in_days)).create("x")
-    made_at = store.tree("triage").used_at
-    wait_until(lambda: time.time() - made_at > 0.3)
-
-    command("read", "triage", "1")
-
-    assert store.tree("triage").used_at > made_at
 
 
 def test_doctor_finds_nothing_wrong_with_a_fresh_installation(fresh):

@@ -1,4 +1,4 @@
-"""A proxy in front of Redis that delays and loses replies, cuts connections, falls silent and moves on.
+"""A proxy in front of Redis that loses replies, cuts connections, falls silent and moves on.
 
     client --- commands --> proxy --> server
                             proxy <-- server
@@ -77,7 +77,6 @@ class Proxy:
 
     lose_every(n)         the reply of every n-th command from now on is lost (0: of none)
     lose(times, marker)   the replies to the next requests that contain the marker are lost
-    delay(seconds)        every reply comes so much later
     cut()                 all connections break now
     silence(True)         connections stay, and nothing passes
     lead_to(url)          later connections lead to another server
@@ -92,7 +91,6 @@ class Proxy:
         self._passages: set[_ProxyConnection] = set()
         self._every = self._answered = self._left = 0
         self._marker = b""
-        self._delay_s = 0.0
         self._open = asyncio.Event()
         self._open.set()
         self._listener = self._loop.do(self._listen())
@@ -109,11 +107,6 @@ class Proxy:
 
     def lead_to(self, url: str) -> None:
         self._server_at = urlsplit(url)
-
-    def delay(self, seconds: float) -> None:
-        self._delay_s = seconds
-        if seconds:
-            self._note("replies delayed")
 
     def cut(self) -> None:
         async def cut_all() -> int:
@@ -179,8 +172,6 @@ class Proxy:
                     if self._every and self._answered % self._every == 0:
                         self._count_lost()
                         return
-                    if self._delay_s:
-                        await asyncio.sleep(self._delay_s)
                     connection.client.write(held[:end])
                     held = held[end:]
                 await connection.client.drain()

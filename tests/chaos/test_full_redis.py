@@ -1,20 +1,16 @@
-"""A Redis at its maxmemory: no partial writes remain, and reading, freeing and collecting work."""
+"""A Redis at its maxmemory: no partial writes remain, and closing, ending and killing work."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
 from fdstore.client import Process, Store
 from fdstore.errors import StoreFull
-from fdstore.records import TreeLimits
-from fdstore.store.keys import TreeKeys
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import leases, processes
-from fdstore.store.trees import collect_trees
 from tests.chaos.conftest import Execute, Faults
 
 ROOM_BYTES = 3_000_000
@@ -68,23 +64,6 @@ def test_a_write_that_exceeds_maxmemory_leaves_no_keys_behind(
     assert proc.create("a short text fits again").fd == "fd:3"
 
 
-def test_a_full_redis_can_be_read(
-    proc: Process, store: Store, fill: Callable[[], None], tmp_path: Path
-) -> None:
-    fill()
-
-    again = store.process("t")
-    assert again.read("fd:1", mode="line", start=500).text == "499\n"
-    assert again.read("fd:1", read_all=True).text == TEXT
-    assert again.search("fd:1", "^777$").matches == 1
-    assert again.export("fd:1", tmp_path / "out").char_count == len(TEXT)
-    assert [d.fd for d in again.list()] == ["fd:1"]
-    with pytest.raises(StoreFull):
-        again.create("no room")
-    with pytest.raises(StoreFull):
-        again.fork()
-
-
 def test_closing_and_ending_make_room_in_a_full_redis(
     proc: Process, store: Store, fill: Callable[[], None]
 ) -> None:
@@ -99,20 +78,6 @@ def test_closing_and_ending_make_room_in_a_full_redis(
 
     assert (processes_left.live, processes_left.fds) == (1, 1)
     assert store.tree("t").bytes == 0
-
-
-def test_a_full_redis_can_be_collected(
-    proc: Process, store: Store, fill: Callable[[], None], execute: Execute
-) -> None:
-    old = store.process("old", limits=TreeLimits(retention_days=1))
-    old.create(TEXT)
-    execute("HSET", "fdstore:{old}", "used_at", "1000000000")
-    fill()
-
-    assert store.run(collect_trees.collect_tree(TreeKeys("fdstore", "old"))).outcome == "gone"
-
-    assert execute("KEYS", "fdstore:{old}:old*") == []
-    assert proc.read("fd:1").pages > 1
 
 
 def test_agents_keep_their_leases_and_can_be_killed_in_a_full_redis(

@@ -13,6 +13,7 @@ import pytest
 
 from tests.on_cluster.cluster import Cluster
 from tests.on_redis.conftest import Execute
+from tests.on_redis.conftest import awaited as awaited
 from tests.on_redis.conftest import leak_check as leak_check
 from tests.on_redis.conftest import proc as proc
 

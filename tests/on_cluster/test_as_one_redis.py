@@ -1,11 +1,10 @@
 """Tests that were written for one Redis, run on a Cluster as they are: sharing, streams and their ends,
-collecting, exporting, extracting, the awaited surface, and the machine that makes any sequence of calls."""
+collecting, exporting, extracting and the awaited surface. Any sequence of calls: test_moving_slots.py."""
 
 import pytest
 
 from tests.on_redis.connections.test_aio import *  # noqa: F403
 from tests.on_redis.contents.test_extract import *  # noqa: F403
-from tests.on_redis.contents.test_model import *  # noqa: F403
 from tests.on_redis.contents.test_sharing import *  # noqa: F403
 from tests.on_redis.streams.test_growing_streams import *  # noqa: F403
 from tests.on_redis.streams.test_lost_writers import *  # noqa: F403

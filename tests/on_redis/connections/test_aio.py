@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from fdstore import aio, client
-from fdstore.errors import InvalidArgument, NotFound, TargetExists, WrongEventLoop
+from fdstore import aio
+from fdstore.errors import TargetExists, WrongEventLoop
 from tests.waiting import PATIENCE_S
 
 # --- the main flows
@@ -62,19 +62,6 @@ async def test_processes_share_descriptors_and_end(redis_url: str) -> None:
         assert [p.id for p in await store.processes()] == ["triage", "triage.1", "triage.2"]
         assert [tree.id for tree in await store.trees()] == ["triage"]
         assert (await store.process("triage.1")).id == child.id
-
-
-async def test_the_awaitable_api_raises_the_same_errors(redis_url: str) -> None:
-    async with await aio.connect(redis_url) as store:
-        proc = await store.process("triage")
-        await proc.create("x")
-
-        with pytest.raises(NotFound, match="there are: fd:1"):
-            await proc.read("fd:2")
-        with pytest.raises(InvalidArgument):
-            await proc.read("fd:1", start=0)
-        with pytest.raises(NotFound):
-            await store.process("triage.9")
 
 
 async def test_concurrent_calls_do_not_mix_up_replies(redis_url: str) -> None:
@@ -125,30 +112,6 @@ async def test_a_wait_for_a_running_process_ends_at_its_timeout(
         waited = await aio.Toolset(proc, enabled=["wait"]).call("wait", {"target": child.id, "seconds": 0.01})
 
         assert 'state="open"' in waited.content
-
-
-async def test_both_apis_see_the_same_store(redis_url: str, store: client.Store) -> None:
-    blocking = store.process("triage")
-    blocking.create("from the blocking side")
-    async with await aio.connect(redis_url) as connected:
-        awaited = await connected.process("triage")
-        await awaited.create("from the other")
-
-        assert (await awaited.read("fd:1")).text == "from the blocking side"
-        assert blocking.read("fd:2").text == "from the other"
-
-
-async def test_a_read_can_be_cancelled_at_every_point(redis_url: str) -> None:
-    async with await aio.connect(redis_url) as store:
-        proc = await store.process("triage")
-        await proc.create("x" * 3_000_000)
-        for ticks in range(12):
-            task = asyncio.create_task(proc.read("fd:1", read_all=True))
-            for _ in range(ticks):
-                await asyncio.sleep(0)
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
 
 
 # --- cancelled calls and their files

@@ -66,29 +66,8 @@ async def cancelled_at_any_time(url: str) -> int:
     return cancelled
 
 
-async def timed_out_at_any_time(url: str) -> int:
-    async def read_for(seconds: float) -> None:
-        async with asyncio.timeout(seconds):
-            await read_for_ever(proc)
-
-    store, proc = await reader(url)
-    timed_out = 0
-    async with store:
-        for trial in range(TRIALS):
-            task = asyncio.create_task(read_for(trial * 2e-5))
-            done, _ = await asyncio.wait([task], timeout=PATIENCE_S)
-            assert done, "a time-out was swallowed"
-            timed_out += isinstance(task.exception(), TimeoutError)
-        assert (await proc.read("fd:1", start=5)).text == "        5\n"
-    return timed_out
-
-
 def test_a_reading_task_can_be_cancelled_at_any_moment(redis_url: str, run: Any) -> None:
     assert run(cancelled_at_any_time(redis_url)) == TRIALS
-
-
-def test_a_timeout_around_reads_ends_them_at_any_moment(redis_url: str, run: Any) -> None:
-    assert run(timed_out_at_any_time(redis_url)) == TRIALS
 
 
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])

@@ -19,22 +19,6 @@ HUGE = pytest.param(10**5000, id="5001 digits")
 # --- creating
 
 
-@pytest.mark.parametrize("name", TEXTS)
-@pytest.mark.parametrize("page_size", [1, 7, 4000, None])
-def test_a_text_is_read_back_whole_and_by_page(proc: Process, name: str, page_size: int | None) -> None:
-    text = TEXTS[name][:2000] if page_size == 1 else TEXTS[name]
-
-    d = proc.create(text, page_size=page_size)
-
-    assert (d.chars, d.bytes) == (len(text), len(text.encode()))
-    assert d.lines == text.count("\n") + (not text.endswith("\n") and text != "")
-    assert proc.read(d.fd, read_all=True).text == text
-    assert (
-        "".join(proc.read(d.fd, start=n).text for n in range(1, min(d.pages, 300) + 1))
-        == text[: len(proc.read(d.fd, count=300).text)]
-    )
-
-
 def test_a_descriptor_describes_the_stored_text(proc: Process) -> None:
     d = proc.create("one\ntwo", source="tool_result", page_size=4)
 
@@ -44,37 +28,12 @@ def test_a_descriptor_describes_the_stored_text(proc: Process) -> None:
     assert proc.stat("fd:1") == d
 
 
-def test_descriptors_are_numbered_from_1_and_never_reused(proc: Process) -> None:
-    assert [proc.create("x").fd for _ in range(3)] == ["fd:1", "fd:2", "fd:3"]
-
-    proc.close("fd:3")
-
-    assert proc.create("x").fd == "fd:4"
-
-
-@pytest.mark.parametrize("form", ["fd:2", "fd-2", "2", 2])
-def test_every_form_of_an_id_reads_the_same(proc: Process, form: str | int) -> None:
-    proc.create("no")
-    proc.create("yes")
-
-    assert proc.read(form).text == "yes"
-    assert proc.stat(form).fd == "fd:2"
-
-
 def test_the_list_is_in_number_order(proc: Process) -> None:
     for n in range(12):
         proc.create(str(n))
     proc.close("fd:5")
 
     assert [d.fd for d in proc.list()] == [f"fd:{n}" for n in range(1, 13) if n != 5]
-
-
-@pytest.mark.parametrize("text", ["\ud800", "a\udfffb", "x" * 5000 + "\udc80"])
-def test_a_lone_surrogate_is_refused_and_uses_no_number(proc: Process, text: str) -> None:
-    with pytest.raises(InvalidArgument, match="lone surrogate"):
-        proc.create(text)
-
-    assert proc.create("x").fd == "fd:1"
 
 
 @pytest.mark.parametrize("value", [None, 5, ["text"]])
@@ -170,48 +129,6 @@ def test_a_selector_reads_the_same_part_as_separate_arguments(proc: Process) -> 
     assert proc.read("fd:1#P2").page == 2
 
 
-def test_a_read_without_arguments_returns_the_first_page(proc: Process) -> None:
-    proc.create("one\ntwo\n", page_size=5)
-
-    found = proc.read("fd:1")
-
-    assert (found.text, found.page, found.pages, found.eof) == ("one\n", 1, 2, False)
-
-
-def test_a_page_inside_a_long_line_is_marked_as_continued_on_both_sides(proc: Process) -> None:
-    proc.create("abcdefgh\nx", page_size=3)
-
-    first, middle, last, after = (proc.read("fd:1", start=n) for n in (1, 2, 3, 4))
-
-    assert (first.text, first.continued, first.truncated, first.lines) == ("abc", False, True, "1-1")
-    assert (middle.text, middle.continued, middle.truncated, middle.lines) == ("def", True, True, "1-1")
-    assert (last.text, last.continued, last.truncated, last.lines) == ("gh\n", True, False, "1-1")
-    assert (after.text, after.continued, after.truncated, after.lines) == ("x", False, False, "2-2")
-
-
-def test_a_slice_from_read_all_is_marked_as_such(proc: Process) -> None:
-    proc.create(LOG)
-
-    found = proc.read("fd:1", read_all=True)
-
-    assert (found.page, found.mode, found.start, found.eof) == ("all", "page", 1, True)
-    assert (found.lines, found.chars) == ("1-3000", f"1-{len(LOG)}")
-
-
-def test_an_empty_content_reads_as_empty_in_every_mode(proc: Process) -> None:
-    proc.create("")
-
-    for mode in ("page", "line", "char"):
-        found = proc.read("fd:1", mode=mode)
-        assert (found.text, found.lines, found.chars, found.eof) == ("", "0-0", "0-0", True)
-        assert (found.continued, found.truncated) == (False, False)
-    assert proc.read("fd:1", read_all=True).text == ""
-    with pytest.raises(PositionOutOfRange):
-        proc.read("fd:1", mode="line", start=2)
-    with pytest.raises(PageOutOfRange):
-        proc.read("fd:1", start=2)
-
-
 @pytest.mark.parametrize("warm", [True, False])
 def test_a_start_past_the_end_is_an_error_with_the_valid_range(
     proc: Process, store: Store, warm: bool
@@ -229,15 +146,7 @@ def test_a_start_past_the_end_is_an_error_with_the_valid_range(
         reader.read("fd:1", mode="char", start=2**53)
 
 
-# all values, ids and selectors: tests/unit/text/test_selection.py
-@pytest.mark.parametrize("bad", [0, 3.0, "3"])
-@pytest.mark.parametrize("argument", ["start", "count"])
-def test_invalid_numbers_are_refused_without_a_request_to_redis(
-    proc: Process, argument: str, bad: Any
-) -> None:
-    with pytest.raises(InvalidArgument, match=argument) as caught:
-        proc.read("fd:1", **{argument: bad})
-    assert len(str(caught.value)) < 200
+# all values of arguments, ids and selectors: tests/unit/text/test_selection.py
 
 
 def test_an_unknown_descriptor_error_names_the_existing_ones(proc: Process) -> None:

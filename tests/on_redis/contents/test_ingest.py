@@ -10,7 +10,7 @@ import pytest
 
 from fdstore.client import Process
 from fdstore.errors import FDStoreError, InvalidArgument, PathRefused, TargetMissing
-from tests.on_redis.texts import LOG, TEXTS
+from tests.on_redis.texts import TEXTS
 
 
 @pytest.mark.parametrize("name", TEXTS)
@@ -47,15 +47,6 @@ def test_short_reads_that_split_characters_are_stored_exactly(proc: Process) -> 
 
     d = proc.ingest(Dribble(text.encode()), source="pipe", page_size=11)
 
-    assert proc.read(d.fd, read_all=True).text == text
-
-
-def test_a_file_of_several_megabytes_is_stored_exactly(proc: Process) -> None:
-    text = LOG * 12 + "é" * 3_000_000 + LOG * 12
-
-    d = proc.ingest(io.BytesIO(text.encode()), source="big")
-
-    assert (d.chars, d.lines) == (len(text), text.count("\n"))
     assert proc.read(d.fd, read_all=True).text == text
 
 

@@ -270,17 +270,3 @@ def test_names_are_listed_in_pieces(proc: Process, execute: Any) -> None:
     assert [d.fd for d in listed] == [f"name:{key}" for key in entries]
     assert proc.list(prefix="b") == []  # entries without a name in the table are ignored
     execute("ZREM", f"{TRIAGE}:names", *entries)
-
-
-def test_names_are_awaited_too(awaited: Any, proc: Process) -> None:
-    async def use(mine: fdstore.aio.Process) -> list[str]:
-        first = await mine.put("a", "1")
-        await mine.put("a", "2", expect=first)
-        with pytest.raises(Conflict):
-            await mine.put("a", "3", expect=first)
-        await mine.rename("a", "b")
-        assert await mine.find("a") is None
-        return [(await mine.read(d.fd)).text for d in await mine.list(prefix="")]
-
-    assert awaited(use) == ["2"]
-    assert proc.read("name:b").text == "2"

@@ -53,30 +53,6 @@ def test_a_child_shares_a_named_passage_by_its_name(proc: Process) -> None:
     assert [d.fd for d in child.list()] == ["ref:plan"]
 
 
-def test_inherited_ids_never_collide_with_new_ones(proc: Process) -> None:
-    for n in range(3):
-        proc.create(str(n))
-
-    child = proc.child(share=["fd:2"])
-    twin = child.fork()
-
-    assert proc.create("p").fd == "fd:4"
-    assert child.create("c").fd == "fd:4"
-    assert twin.create("t").fd == "fd:4"
-    assert [p.read("fd:4").text for p in (proc, child, twin)] == ["p", "c", "t"]
-    assert child.read("fd:2").text == "1"
-
-
-def test_a_child_does_not_get_descriptors_created_later_by_its_parent(proc: Process) -> None:
-    child = proc.child()
-
-    proc.create("later")
-
-    assert child.list() == []
-    with pytest.raises(NotFound):
-        child.read("fd:1")
-
-
 def test_process_ids_show_descent(proc: Process, store: Store) -> None:
     first, second = proc.child(), proc.fork()
     grandchild = first.child()
@@ -118,24 +94,6 @@ def test_sharing_a_descriptor_twice_holds_it_once(proc: Process, assert_counted:
 
 
 # --- forks
-
-
-def test_a_fork_starts_with_the_whole_table_and_diverges_afterwards(proc: Process) -> None:
-    proc.create("one")
-    named(proc, "ref:plan", "dig")
-    proc.create("three")
-
-    twin = proc.fork()
-    proc.close("fd:1")
-    twin.create("own")
-
-    assert [d.fd for d in twin.list()] == ["fd:1", "fd:3", "fd:4", "ref:plan"]
-    assert [d.fd for d in proc.list()] == ["fd:3", "ref:plan"]
-    assert twin.read("fd:1").text == "one"
-
-
-def test_a_fork_of_an_empty_process_is_empty(proc: Process) -> None:
-    assert proc.fork().list() == []
 
 
 @pytest.mark.thorough("its size takes long")
@@ -227,27 +185,6 @@ def test_ending_a_process_drops_a_large_table_completely(
     assert_counted(execute)
 
 
-def test_ending_a_process_twice_is_allowed(proc: Process, store: Store) -> None:
-    child = proc.child()
-
-    child.end()
-    child.end()
-    store.process("triage.1").end()
-
-    tree = store.tree("triage")
-    assert (tree.processes, tree.live) == (2, 1)
-
-
-def test_a_parent_may_end_before_its_children(proc: Process) -> None:
-    proc.create("x")
-    child = proc.child(share=["fd:1"])
-
-    proc.end()
-
-    assert child.read("fd:1").text == "x"
-    assert child.fork().read("fd:1").text == "x"
-
-
 def test_an_answer_passed_to_the_parent_is_listed_under_its_number_there(proc: Process, store: Store) -> None:
     child = proc.child()
     for _ in range(4):
@@ -283,13 +220,6 @@ def test_all_processes_of_all_trees_are_listed(proc: Process, store: Store) -> N
     proc.child().end()
 
     assert [p.id for p in store.processes()] == ["another", "another.1", "triage", "triage.1"]
-
-
-def test_an_existing_child_is_opened_by_its_id(proc: Process, store: Store) -> None:
-    proc.create("x")
-    proc.child(share=["fd:1"]).create("y")
-
-    assert [d.fd for d in store.process("triage.1").list()] == ["fd:1", "fd:2"]
 
 
 def test_opening_an_unknown_child_does_not_create_it(proc: Process, store: Store) -> None:

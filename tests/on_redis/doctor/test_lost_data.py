@@ -3,7 +3,6 @@ descriptor reads the known text or gets `store_lost_data`."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import pytest
 import fdstore
 from fdstore import Toolset
 from fdstore.client import Process, Store
-from fdstore.errors import NotFound, StoreLostData
+from fdstore.errors import StoreLostData
 
 OLD = "".join(f"old line {number}\n" for number in range(5000))
 NEW = "".join(f"new line {number}\n" for number in range(900))
@@ -116,21 +115,6 @@ def test_a_name_in_an_emptied_redis_is_reported_as_lost(
         read(proc)
 
 
-def test_the_awaitable_client_never_returns_another_text(redis_url: str, execute: Any) -> None:
-    async def check() -> None:
-        store = await fdstore.aio.connect(redis_url)
-        proc = await store.process("triage")
-        await proc.create(OLD)
-        await proc.read("fd:1", start=3)
-        recreate(redis_url, execute)
-        for arguments in ({}, {"start": 3}, {"read_all": True}, {"mode": "line", "start": 5}):
-            with pytest.raises(StoreLostData):
-                await proc.read("fd:1", **arguments)  # type: ignore[arg-type]
-        await store.close()
-
-    asyncio.run(check())
-
-
 def test_an_export_of_a_lost_text_leaves_the_old_file(
     proc: Process, redis_url: str, execute: Any, tmp_path: Path
 ) -> None:
@@ -151,13 +135,6 @@ def test_a_model_gets_an_error_result_for_a_lost_text(proc: Process, redis_url: 
 
     assert answer.is_error
     assert 'type="store_lost_data"' in answer.content
-
-
-def test_a_text_closed_by_another_client_is_not_reported_as_lost(proc: Process, store: Store) -> None:
-    store.process("triage").close("fd:1")
-
-    with pytest.raises(NotFound):
-        proc.read("fd:1", start=3)
 
 
 def test_a_content_that_lacks_some_pages_is_reported_as_lost(proc: Process, execute: Any) -> None:

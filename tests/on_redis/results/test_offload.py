@@ -81,21 +81,6 @@ def test_a_long_text_is_stored_exactly_and_its_descriptor_returned(tools: Toolse
     assert offloaded.content == tools.wrap(words, source="bash").replace("fd:2", "fd:1")
 
 
-def test_each_text_block_is_judged_alone_and_the_order_stays(tools: Toolset, proc: Process) -> None:
-    cached = {**text("b" * 21), "cache_control": {"type": "ephemeral"}}
-    given = [LINK, text("a" * 20), cached, LINK, TextBlock(type="text", text="c" * 21)]
-
-    offloaded = tools.offload(given)
-
-    assert isinstance(offloaded.content, list)
-    image, short, first, same, second = offloaded.content
-    assert (image, short, same) == (LINK, text("a" * 20), LINK)
-    assert (stored(proc, first["text"]), first["cache_control"]) == ("b" * 21, cached["cache_control"])
-    assert (stored(proc, second["text"]), second["type"]) == ("c" * 21, "text")
-    assert offloaded.descriptor == proc.stat("fd:1")
-    assert cached["text"] == "b" * 21  # the caller's own is not changed
-
-
 def holding(words: str) -> dict[str, dict[str, Any]]:
     """Return blocks that hold a text without being text blocks."""
     plain = {"type": "text", "media_type": "text/plain", "data": words}

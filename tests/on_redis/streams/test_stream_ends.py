@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from fdstore.client import Process, Store, StreamWriter
-from fdstore.errors import Fenced, QuotaExceeded, StoreUnavailable, StreamBroken, StreamClosed
+from fdstore.client import Process, Store
+from fdstore.errors import Fenced, QuotaExceeded, StreamBroken, StreamClosed
 from fdstore.records import TreeLimits
 from fdstore.store.processes import leases, processes
 from fdstore.store.streams import streams
@@ -220,18 +220,3 @@ def test_every_stream_request_is_idempotent(store: Store, proc: Process) -> None
 
     assert proc.read(appender.fd, read_all=True).text == "".join(f"line {number}\n" for number in range(30))
     assert [d.fd for d in proc.list()] == ["fd:1"]
-
-
-def test_text_with_an_unknown_outcome_is_sent_again_with_the_next_flush(store: Store, proc: Process) -> None:
-    repeating = RepeatingStore(store)
-    out = StreamWriter(repeating.run, store.run(streams.open_stream(proc.handle, "stream")))
-    out.write("one ")
-    repeating.failing = 1
-    with pytest.raises(StoreUnavailable):
-        out.flush()
-
-    out.write("two ")
-    out.flush()
-    out.end()
-
-    assert proc.read(out.fd).text == "one two "

@@ -54,29 +54,6 @@ def test_an_open_stream_always_equals_create_with_its_text(
     proc.close(out.fd)
 
 
-def test_a_stream_of_many_pages_has_the_same_index_as_create(proc: Process, execute: Any) -> None:
-    text = "".join(f"{number}\n" if number % 7 else f"{number}" * 9 for number in range(4000))
-
-    with proc.open_stream(page_size=20) as out:
-        for start in range(0, len(text), 997):
-            out.write(text[start : start + 997])
-            out.flush()
-
-    whole = proc.create(text, page_size=20)
-    assert whole.pages > 3 * 256
-    assert stored(execute, key_of(proc, out.fd)) == stored(execute, key_of(proc, whole.fd))
-
-
-def test_a_text_longer_than_a_piece_is_split_without_loss(proc: Process, execute: Any) -> None:
-    text = "漢字 and a line\n" * 30_000
-
-    with proc.open_stream() as out:
-        out.write(text)
-
-    whole = proc.create(text)
-    assert stored(execute, key_of(proc, out.fd)) == stored(execute, key_of(proc, whole.fd))
-
-
 def test_a_page_size_of_one_stores_thousands_of_pages_in_one_write(proc: Process) -> None:
     with proc.open_stream(page_size=1) as out:
         out.write("ab\n" * 4000)
@@ -140,18 +117,6 @@ def test_followers_that_start_early_late_or_in_the_middle_read_the_same(proc: Pr
     assert from_middle.done() == text[76:]
     assert ahead.done() == text[999:]
     assert early.error is middle.error is ahead.error is None
-
-
-def test_followers_get_text_before_the_stream_ends(proc: Process) -> None:
-    with proc.open_stream() as out:
-        reader = Reader(proc, out.fd)
-
-        out.write("one\n")
-        reader.wait_for("one\n")
-        out.write("tw")
-        reader.wait_for("one\ntw")
-
-    assert reader.done() == "one\ntw"
 
 
 def test_fifty_concurrent_followers_read_the_same(store: Store, proc: Process) -> None:

@@ -46,14 +46,6 @@ def test_a_tree_that_requests_more_than_the_ceiling_gets_the_ceiling(store: Stor
         proc.child()
 
 
-def test_a_tree_may_request_less_than_the_ceiling(store: Store) -> None:
-    store.run(ceilings.put("fdstore", "tree_fds", "100"))
-
-    store.process("t", limits=TreeLimits(tree_fds=7))
-
-    assert store.tree("t").limits.tree_fds == 7
-
-
 def test_no_more_trees_are_created_than_the_ceiling_allows(store: Store) -> None:
     store.run(ceilings.put("fdstore", "trees", "2"))
     store.process("a")

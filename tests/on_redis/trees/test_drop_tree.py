@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 import time
 from collections.abc import Callable
@@ -61,27 +60,6 @@ def test_dropping_a_tree_removes_all_its_keys_and_no_others(store: Store, execut
     assert leftovers(execute, "old") == []
     assert execute("ZRANGE", "fdstore:trees", 0, -1) == [b"other"]
     assert other.read("fd:1").text == "text\n" * 800
-
-
-def test_the_awaitable_api_drops_a_tree_too(redis_url: str, store: Store, execute: Any) -> None:
-    create_filled_tree(store, "old")
-
-    async def main() -> fdstore.DroppedTree:
-        async with await fdstore.aio.connect(redis_url) as awaited:
-            return await awaited.drop_tree("old")
-
-    assert asyncio.run(main()).contents == 4
-    assert leftovers(execute, "old") == []
-
-
-def test_a_client_that_knows_a_tree_that_another_one_drops_is_told_so(proc: Process, redis_url: str) -> None:
-    """No data was lost."""
-    proc.create("text")
-    with fdstore.connect(redis_url) as other:
-        other.drop_tree("triage")
-
-    with pytest.raises(NotFound, match="its tree was removed at"):
-        proc.read("fd:1")
 
 
 def test_dropping_an_unknown_tree_is_an_error_that_names_the_existing_ones(store: Store) -> None:
@@ -206,16 +184,6 @@ def test_a_tree_of_thousands_of_processes_is_dropped_in_steps(store: Store, exec
 
     assert (dropped.contents, progress) == (1, [0, 0, 1])
     assert leftovers(execute, "old") == []
-
-
-def test_the_name_of_a_dropped_tree_can_be_reused(store: Store) -> None:
-    create_filled_tree(store, "again")
-    store.drop_tree("again")
-
-    proc = store.process("again")
-
-    assert proc.create("new").fd == "fd:4"
-    assert [d.chars for d in proc.list()] == [3]
 
 
 def test_a_tree_with_a_damaged_record_can_be_dropped(store: Store, execute: Any) -> None:

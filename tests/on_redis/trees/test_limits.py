@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 from typing import Any
 
@@ -68,17 +67,6 @@ def test_a_tree_may_hold_exactly_its_limit_of_utf8_bytes(store: Store) -> None:
     assert proc.create("c").chars == 1
 
 
-def test_a_large_text_is_refused_before_all_of_it_is_sent(store: Store) -> None:
-    proc = store.process("t", limits=TreeLimits(tree_bytes=1_000_000))
-    file = io.BytesIO(b"x" * 20_000_000)
-
-    with pytest.raises(QuotaExceeded):
-        proc.ingest(file, source="big")
-
-    assert file.tell() < 5_000_000
-    assert store.tree("t").bytes == 0
-
-
 def test_an_extraction_counts_as_a_content(store: Store) -> None:
     proc = store.process("t", limits=TreeLimits(tree_bytes=10))
     proc.create("1234567")
@@ -95,16 +83,6 @@ def test_the_root_counts_towards_the_depth_limit(store: Store) -> None:
     for attempt in (grandchild.child, grandchild.fork):
         with pytest.raises(SpawnLimit, match="tree_depth of this tree is 3"):
             attempt()
-
-
-def test_eight_generations_are_allowed_by_default(store: Store) -> None:
-    process = store.process("t")
-    for _ in range(7):
-        process = process.child()
-
-    assert process.id == "t.1.1.1.1.1.1.1"
-    with pytest.raises(SpawnLimit):
-        process.child()
 
 
 def test_tree_live_limits_the_processes_alive(store: Store) -> None:

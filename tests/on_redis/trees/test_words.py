@@ -133,17 +133,6 @@ def test_a_full_redis_stores_no_words_alone_and_those_of_an_end(
     assert words(execute) == ["done answer triage.1"]
 
 
-@pytest.mark.parametrize("kill", [False, True])
-def test_a_removed_tree_leaves_no_words(store: Store, proc: Process, execute: Any, kill: bool) -> None:
-    proc.create("text", source="build.log")
-    store.run(processes.create_child(proc.handle, [], state="ready" if kill else "open", brief=task("Go")))
-    assert len(words(execute)) == 3
-
-    store.drop_tree("triage", kill=kill)
-
-    assert not execute("EXISTS", KEY)
-
-
 def test_a_tree_has_a_bounded_number_of_words(store: Store, proc: Process, execute: Any) -> None:
     members = [part for number in range(MAX_WORDS) for part in (0, f"w{number} task triage")]
     execute("ZADD", KEY, *members)

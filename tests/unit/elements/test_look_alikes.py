@@ -62,6 +62,7 @@ def body_of(text: str) -> str:
     "text",
     [
         *("<fd_content>", "</preview>", "<FD_Result>", "< / tail", "<\nmessage", "<process_result/>"),
+        *("<python_result>", "<\n\u200btail>"),
         *("<\ufe0ffd_list>", "</\U000e0100fd_list>", "<f\u200dd_list>", "<pro\u00adcess_result>"),
         *("<\u034ftail>", "<\u3164message>", "<\u180emessage>", "<\u2066fd_", "<\U000e0041fd_", "<\ufefffd_"),
         *("<f\0d_list>", "<\u2800fd_list>", "＜fd_list>", "﹤/fd_list>", "<／fd_list>", "<ｆｄ＿list>"),

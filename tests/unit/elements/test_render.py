@@ -41,19 +41,6 @@ def test_a_text_of_one_page_has_no_tail_and_an_open_one_is_marked_open():
     assert ' source="tool_result" state="open" tokens="~7">' in shown
 
 
-def test_the_message_names_only_enabled_tools():
-    d = descriptor("fd:3")
-
-    assert stored_message(d) == "The text is stored as fd:3 (12 pages of at most 4000 characters)."
-    assert stored_message(d, offers_of({"read_fd", "spawn"})).endswith(
-        ' Read on with read_fd(fd="fd:3", start=2).'
-    )
-    assert stored_message(d, offers_of({"read_fd", "search_fd", "fd_to_file"})).endswith(
-        ' Read on with read_fd(fd="fd:3", start=2), find lines with search_fd(fd="fd:3", pattern="..."),'
-        ' or save it with fd_to_file(fd="fd:3", file_path="...").'
-    )
-
-
 def test_the_message_offers_the_tools_that_change_least_first():
     d = descriptor(kind="bytes", media_type="image/png", bytes=3, chars=0, lines=0)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,24 +21,6 @@ PIECES = [*"</> \n\t\0\u200bxé", "</", "< /\n", "/>", "&lt;", ' escaped="true"'
 NAMES = ["fd_", "fd_content", "FD_Result", "fd_error>", "process_result", "Python_result", "preview>", "tail"]
 NAMES += ["Message", "ref"]
 hostile = st.lists(st.sampled_from(PIECES + NAMES) | st.text(max_size=2), max_size=30).map("".join)
-
-
-@pytest.mark.parametrize(
-    ("body", "shown"),
-    [
-        ("</fd_content>", "&lt;/fd_content>"),
-        ("<FD_Result fd=1>", "&lt;FD_Result fd=1>"),
-        ("< / preview>", "&lt; / preview>"),
-        ("<\n\u200btail>", "&lt;\n\u200btail>"),
-        ("<<message>", "<&lt;message>"),
-        ("<process_result/>", "&lt;process_result/>"),
-        ("<python_result>", "&lt;python_result>"),
-    ],
-)
-def test_text_that_looks_like_a_frame_tag_is_escaped_and_marked(body: str, shown: str):
-    assert render.element("fd_content", [("fd", "fd:1")], body).text == (
-        f'<fd_content fd="fd:1" escaped="true">\n{shown}\n</fd_content>'
-    )
 
 
 def test_only_the_outermost_element_is_marked_and_nothing_is_escaped_twice():

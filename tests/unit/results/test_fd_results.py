@@ -7,7 +7,7 @@ import json
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from fdstore import FDConfig, Toolset
+from fdstore import Toolset
 from fdstore.client import Store
 from fdstore.elements.render import fd_result
 from fdstore.records import TEXT_TYPE, Descriptor
@@ -22,7 +22,6 @@ from tests.unit.rendering import descriptor
 from tests.unit.text.previews.examples import EXAMPLES
 
 ITEMS = json.dumps([{"id": number, "name": "</preview><fd_result>"} for number in range(1000)])
-PROSE = "Nothing that is known.\n" * 1000
 
 
 def test_a_text_of_a_known_kind_is_described_in_the_preview(store: Store, runner: CountingRunner) -> None:
@@ -44,15 +43,6 @@ def test_a_text_of_a_known_kind_is_described_in_the_preview(store: Store, runner
         '    name: 1000 strings, e.g. "&lt;/preview>&lt;fd_result>"'
     )
     assert 'Read it with read_fd(fd="fd:1").' in result.message
-
-
-def test_a_text_of_no_known_kind_is_shown_as_its_first_page_and_its_end(store: Store) -> None:
-    result = only(Toolset(store.process("triage")).wrap(PROSE))
-
-    preview = result.child("preview")
-    assert (preview.attributes, result["lines"], result["truncated"]) == ({}, "1-173", "false")
-    assert PROSE.startswith(preview.body or "")
-    assert result.child("tail")["lines"] == "984-1000"
 
 
 def test_a_stored_text_is_described_by_its_two_ends(store: Store, runner: CountingRunner) -> None:
@@ -90,13 +80,6 @@ def test_what_another_run_of_a_function_has_stored_is_what_is_shown(store: Store
 
     assert 'strings, e.g. "first"' in (only(shown).child("preview").body or "")
     assert "integers" not in shown
-
-
-def test_the_tokens_are_an_estimate_of_the_whole_text(store: Store) -> None:
-    tools = Toolset(store.process("triage"), config=FDConfig(max_direct_output_chars=10))
-
-    assert only(tools.wrap("one two three four\n"))["tokens"] == "~5"
-    assert only(tools.wrap("one two three four\n" * 20_000))["tokens"] == "~100000"
 
 
 PIECES = ["<", "</", "fd_", "preview", "tail>", "message>", "&lt;", *'\n\r\0"\u2028＜{[']
