@@ -14,6 +14,8 @@ import pytest
 from tests.on_cluster.cluster import Cluster
 from tests.on_redis.conftest import Execute
 from tests.on_redis.conftest import awaited as awaited
+from tests.on_redis.conftest import dropped_after as dropped_after
+from tests.on_redis.conftest import fill_redis as fill_redis
 from tests.on_redis.conftest import leak_check as leak_check
 from tests.on_redis.conftest import proc as proc
 
