@@ -229,8 +229,8 @@ def _unknown_key(table: dict[str, Any], kind: type[msgspec.Struct]) -> InvalidKe
 
 
 def _wrong_value(where: str, table: dict[str, Any], kind: type[msgspec.Struct], problem: str) -> InvalidKey:
-    """Find the value of a dict of `kind` that cannot be converted, which msgspec does not name; `problem` is
-    that of one that is no table."""
+    """Find the value in a dict that cannot be converted to `kind`; msgspec does not name it. `problem` is
+    what to say if it is not a table."""
     for name, value in table.items():
         key = f"{where}.{show_key(name)}"
         if not isinstance(value, dict):

@@ -172,7 +172,7 @@ def report_unreadable(found: Sequence[Unreadable], *, as_json: bool) -> None:
 
 
 def confirm(question: str, *, without_terminal: str) -> bool:
-    """Ask for confirmation. Raises `UsageError` with this text if there is no terminal to ask at."""
+    """Ask for confirmation. Raises `UsageError(without_terminal)` if stdin or stderr is not a terminal."""
     if not (stdin_is_terminal() and stderr_is_terminal()):
         raise click.UsageError(without_terminal)
     return click.confirm(show_controls(question, keep=""), err=True)

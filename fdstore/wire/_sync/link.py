@@ -4,9 +4,8 @@ redis-py handles addresses, authentication, TLS and Sentinels. Its own send and 
 health, metrics and three protocols for each reply, which takes longer than all other work of reading a page.
 Here a request is one `send`, and hiredis parses the replies.
 
-A link counts its outstanding replies. If it is returned to the pool with some outstanding (its user was
-interrupted), the next user would receive them as its own, so it is never reused: `check_clean` closes it,
-and the next request opens a new connection.
+A link counts its outstanding replies. If its user was interrupted while some are outstanding, the next user
+would receive them as its own: so the runner closes it, and the next request opens a new connection.
 
 Time-outs are Python's own (`settimeout`), one for each wait on the socket: they work when signals interrupt
 system calls, and with the sockets of gevent or eventlet. A request is first written without polling for

@@ -36,6 +36,12 @@ def test_trees_found_by_words_say_where_and_link_there(get: Get, build: Process)
     assert get("/index.json?q=refunds&state=failed").json()["words"].keys() == {"build"}
 
 
+def test_parts_of_names_and_patterns_find_trees_and_no_words(get: Get, build: Process) -> None:
+    for query in ("otes", "n*"):
+        page = get(f"/index.json?q={query}").json()
+        assert ([each["tree"] for each in page["trees"]], page["words"]) == (["notes"], {})
+
+
 def test_a_name_of_a_text_is_shown_and_linked_harmlessly(get: Get, build: Process) -> None:
     page = get("/?q=editor").text
     failed = get("/?q=alert+overflow").text
