@@ -27,13 +27,13 @@ if members.err then
 end
 local found = redis.call('EXISTS', KEYS[2]) == 1
 if found then
-  despite_damage('process ' .. id, cancel, id)
+  despite_damage('process', id, cancel, id)
 end
 for _, member in ipairs(members) do
   if string.sub(member, 1, #id + 1) == id .. '.' then
     found = true
     if string.match(member, '^[%w_%.-]+$') then
-      despite_damage('process ' .. member, cancel, member)
+      despite_damage('process', member, cancel, member)
     else
       damage[#damage + 1] = 'process ' .. member .. ': not a process id'
     end

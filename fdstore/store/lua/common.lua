@@ -46,7 +46,7 @@ local damage = {}
 
 -- Calls a function, and records an error caused by a damaged record instead of raising it. Refusals by Redis for
 -- other reasons are raised: nothing was written then.
-local function despite_damage(what, step, ...)
+local function despite_damage(what, id, step, ...)
   local done, why = pcall(step, ...)
   if done then
     return
@@ -57,7 +57,7 @@ local function despite_damage(what, step, ...)
       error(why, 0)
     end
   end
-  damage[#damage + 1] = what .. ': ' .. message
+  damage[#damage + 1] = what .. ' ' .. tostring(id) .. ': ' .. message
 end
 
 local function process_record(tree, process)
@@ -282,10 +282,11 @@ end
 local function release(tree, process, contents)
   local gone, bytes = 0, 0
   local function release_one(content)
-    local record = content_record(tree, content)
-    local was_listed = redis.call('SREM', record .. ':holders', process) == 1
-    local held_it = was_listed or string.match(content, '^(.-)/') == process
-    if held_it and redis.call('EXISTS', record .. ':holders') == 0 then
+    local producer, number = string.match(content, '^(.-)/(%d+)$')
+    local holders = tree .. ':' .. producer .. ':fd:' .. number .. ':holders' -- one string: most are not removed
+    local was_listed = redis.call('SREM', holders, process) == 1
+    if (was_listed or producer == process) and redis.call('EXISTS', holders) == 0 then
+      local record = content_record(tree, content)
       local size, state = unpack(redis.call('HMGET', record, 'bytes', 'state'))
       if state == 'open' then
         forget_writer(tree, content)
@@ -297,7 +298,7 @@ local function release(tree, process, contents)
     end
   end
   for _, content in ipairs(contents) do
-    despite_damage('content ' .. tostring(content), release_one, content)
+    despite_damage('content', content, release_one, content)
   end
   if gone > 0 then
     local all_bytes, all = unpack(redis.call('HMGET', tree, 'bytes', 'fds'))
@@ -317,19 +318,25 @@ local function freed_by(tree, content)
   return 1, counted(redis.call('HGET', record, 'bytes'))
 end
 
--- Drops up to `most` names of a process, except `kept`. Returns whether more are left.
-local function release_piece(tree, process, most, kept)
-  local fds, names = process_record(tree, process) .. ':fds', {}
-  for _, name in ipairs(redis.call('HRANDFIELD', fds, most) or {}) do
-    names[#names + 1] = name ~= kept and name or nil
+-- Drops about `most` names of a process, except `kept`. `cursor` is that of the last piece ('0' at first): what is
+-- before it is empty. Returns the next one, or nil if no name is left.
+local function release_piece(tree, process, most, kept, cursor)
+  local fds, names, contents = process_record(tree, process) .. ':fds', {}, {}
+  repeat
+    local found
+    cursor, found = unpack(redis.call('HSCAN', fds, cursor, 'COUNT', most))
+    for i = 1, #found, 2 do
+      if #names < most and found[i] ~= kept then
+        names[#names + 1] = found[i]
+        contents[#contents + 1] = found[i + 1]
+      end
+    end
+  until #names > 0 or cursor == '0'
+  if #names > 0 then
+    remove_names(process_record(tree, process), names)
+    release(tree, process, contents)
   end
-  if #names == 0 then
-    return false
-  end
-  local contents = redis.call('HMGET', fds, unpack(names))
-  remove_names(process_record(tree, process), names)
-  release(tree, process, contents)
-  return redis.call('EXISTS', fds) == 1
+  return redis.call('EXISTS', fds) == 1 and cursor or nil
 end
 
 local function release_all(tree, process)
@@ -450,7 +457,7 @@ end
 local function break_streams(tree, process, reason)
   for _, number in ipairs(redis.call('SMEMBERS', process_record(tree, process) .. ':writes')) do
     local content = process .. '/' .. number
-    despite_damage('content ' .. content, break_stream, tree, content, reason)
+    despite_damage('content', content, break_stream, tree, content, reason)
   end
 end
 
@@ -508,20 +515,20 @@ local function write_end(tree, id, state, now, why, exit_code, reason, answer_te
     'answer', answer_text, 'answer_fd', answer_fd)
   if kind == 'pipeline' then
     -- release its input: holding it would keep a source running that has no other reader
-    despite_damage('the table of ' .. id, release_all, tree, id)
+    despite_damage('the table of', id, release_all, tree, id)
   end
-  despite_damage('the leases of ' .. tree, redis.call, 'ZREM', tree .. ':leases', id)
-  despite_damage('the streams of ' .. id, break_streams, tree, id, why)
-  despite_damage('the events of ' .. id, redis.call, 'XADD', process .. ':events', 'MAXLEN', 1, '*', 'state', state)
+  despite_damage('the leases of', tree, redis.call, 'ZREM', tree .. ':leases', id)
+  despite_damage('the streams of', id, break_streams, tree, id, why)
+  despite_damage('the events of', id, redis.call, 'XADD', process .. ':events', 'MAXLEN', 1, '*', 'state', state)
   redis.call('EXPIRE', process .. ':events', LAST_EVENT_S)
-  despite_damage('tree ' .. tree, count_end, tree, now, kind)
+  despite_damage('tree', tree, count_end, tree, now, kind)
   if state == 'failed' then
-    despite_damage('tree ' .. tree, count_troubles, tree, now, 1, 0)
+    despite_damage('tree', tree, count_troubles, tree, now, 1, 0)
   end
   if kind == 'asks' then
-    despite_damage('the asks of ' .. id, forget_lane, tree, id)
+    despite_damage('the asks of', id, forget_lane, tree, id)
   else
-    despite_damage('the asks of ' .. id, end_lanes)
+    despite_damage('the asks of', id, end_lanes)
   end
 end
 
@@ -565,7 +572,7 @@ local function notify_ancestors(tree, id, ended, now)
   end
   local ancestor = string.match(id, '^(.+)%.')
   while ancestor do
-    despite_damage('process ' .. ancestor, notify, ancestor)
+    despite_damage('process', ancestor, notify, ancestor)
     ancestor = string.match(ancestor, '^(.+)%.')
   end
   return table.concat(ready, ' ')

@@ -7,7 +7,8 @@
 --       8 fd that holds a long answer or ''
 --       9 the reason with which its open streams break; an agent's text is sealed if the agent exits
 --       10 words of its answer, short or long, and 11 of its reason, for search
--- ->    ok state ancestors-to-wake | ok 'more' | gone | fenced why
+--       12 cursor of the last piece of the table that was released, '0' at first
+-- ->    ok state ancestors-to-wake | ok cursor: more is to be released | gone | fenced why
 local tree, process, id = KEYS[1], KEYS[2], ARGV[1]
 local state, attempt, parent, outputs, kind =
   unpack(redis.call('HMGET', process, 'state', 'attempt', 'parent', 'outputs', 'kind'))
@@ -17,8 +18,8 @@ end
 if ENDED[state] then
   if ARGV[2] == '' or ARGV[2] == attempt then
     -- a client that ends an ended process releases the descriptors that its worker kept
-    local more = ARGV[2] == '' and tonumber(ARGV[6]) > 0 and release_piece(tree, id, tonumber(ARGV[6]), '')
-    return more and { 'ok', 'more' } or { 'ok', state, '' }
+    local more = ARGV[2] == '' and tonumber(ARGV[6]) > 0 and release_piece(tree, id, tonumber(ARGV[6]), '', ARGV[12])
+    return more and { 'ok', more } or { 'ok', state, '' }
   end
   return { 'fenced', 'it has ended (' .. state .. ')' }
 end
@@ -29,8 +30,7 @@ end
 local fds, piece = process .. ':fds', tonumber(ARGV[6])
 local content = ARGV[8] ~= '' and redis.call('HGET', fds, ARGV[8])
 if piece > 0 and redis.call('HLEN', fds) > piece then
-  release_piece(tree, id, piece, ARGV[8])
-  return { 'ok', 'more' }
+  return { 'ok', release_piece(tree, id, piece, ARGV[8], ARGV[12]) }
 end
 
 local now = stamp(seconds_now())
@@ -55,17 +55,17 @@ local function seal(written)
   end
 end
 if parent then
-  despite_damage('process ' .. parent, pass_answer)
+  despite_damage('process', parent, pass_answer)
 elseif content then
   answer_fd = ARGV[8]
 end
 if ARGV[3] == 'exited' and outputs and kind ~= 'pipeline' then
   for fd in string.gmatch(outputs, 'fd:(%d+)') do
-    despite_damage('content ' .. id .. '/' .. fd, seal, id .. '/' .. fd)
+    despite_damage('content', id .. '/' .. fd, seal, id .. '/' .. fd)
   end
 end
 local ended = { [id] = true }
-despite_damage('the asks of ' .. id, function()
+despite_damage('the asks of', id, function()
   for lane in string.gmatch(redis.call('HGET', process .. ':asks', 'lanes') or '', '%S+') do
     ended[lane] = true -- its end cancels them
   end
@@ -73,6 +73,6 @@ end)
 write_end(tree, id, ARGV[3], now, ARGV[9], ARGV[4], ARGV[5], ARGV[7], answer_fd)
 local wake = notify_ancestors(tree, id, ended, now)
 if piece > 0 then
-  despite_damage('the table of ' .. id, release_all, tree, id)
+  despite_damage('the table of', id, release_all, tree, id)
 end
 return { 'ok', ARGV[3], wake }

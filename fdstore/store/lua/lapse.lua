@@ -40,7 +40,7 @@ if lost or state == 'running' and returned and attempt == ARGV[5] then
     lost_here = tonumber(lost_at) == length and counted(lost_here) + 1 or 1
     redis.call('HSET', KEYS[2], 'losses', string.format('%.0f', counted(losses) + 1), 'lost_at', length,
       'crashes', string.format('%.0f', crashes), 'lost_here', string.format('%.0f', lost_here))
-    despite_damage('tree ' .. KEYS[1], count_troubles, KEYS[1], now, 0, 1)
+    despite_damage('tree', KEYS[1], count_troubles, KEYS[1], now, 0, 1)
     if math.max(crashes, lost_here / LOST_HERE) >= tonumber(ARGV[2]) then
       redis.call('ZADD', KEYS[1] .. ':leases', stamp(until_), ARGV[1]) -- the caller may die before it ends the process
       return { 'ok', 'poison', attempt }

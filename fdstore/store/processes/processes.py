@@ -314,19 +314,20 @@ def end(
 
     Ending twice is allowed. Raises `Fenced` when a newer attempt runs it, `NotFound`.
     """
-    finish = script("finish")(
-        (handle.keys.tree.record, handle.keys.record),
+    arguments = (
         *(handle.id, handle.attempt, state, "" if exit_code is None else exit_code, reason),
         *(RELEASE_PIECE if release else 0, answer, answer_fd),
         broken[:MAX_REASON_CHARS]
         or (end_reasons.CANCELLED if state == "cancelled" else end_reasons.WRITER_LOST),
         *(joined_words(answer or long_answer), joined_words(reason)),
     )
+    cursor = "0"
     while True:
-        [reply] = yield [finish]
-        _, *woken = map(text, outcome(reply, handle.id))
+        [reply] = yield [script("finish")((handle.keys.tree.record, handle.keys.record), *arguments, cursor)]
+        found, *woken = map(text, outcome(reply, handle.id))
         if woken:
             return tuple(woken[0].split())
+        cursor = found
 
 
 def hand_back(handle: ProcessHandle) -> Operation[None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -90,3 +90,36 @@ def test_descriptors_of_an_ended_process_are_dropped_in_a_full_redis(
     store.process("triage").close("fd:1")
 
     assert store.tree("triage").bytes == 0
+
+
+@pytest.fixture(params=[1, 10_000])
+def tables_as_lists(execute: Any, request: pytest.FixtureRequest) -> Iterator[None]:
+    """Hash tables of up to so many fields are lists in Redis's memory, which HSCAN returns whole."""
+    setting = "hash-max-ziplist-entries"
+    before = execute("CONFIG", "GET", setting)[1]
+    execute("CONFIG", "SET", setting, request.param)
+    yield
+    execute("CONFIG", "SET", setting, before)
+
+
+@pytest.mark.usefixtures("tables_as_lists")
+def test_an_end_releases_a_large_table_in_pieces_and_passes_the_answer(
+    store: Store, proc: Process, execute: Any
+) -> None:
+    count = 2 * processes.RELEASE_PIECE + 50
+    for number in range(count - 50):
+        proc.create(f"text {number}")
+    for number in range(50):
+        proc.put(f"name {number}", "text")
+    child = proc.fork()
+    answer = child.create("the answer").fd
+    assert len(child.list()) == count + 1
+
+    store.run(processes.end(child.handle, answer_fd=answer))
+
+    assert (child.list(), child.list("name"), store.tree("triage").fds) == ([], [], count + 1)
+    passed = [d.fd for d in proc.list() if d.fd.startswith("fd:")][-1]
+    assert (proc.read(passed).text, proc.read("name:name 7").text) == ("the answer", "text")
+    proc.end()
+    assert store.tree("triage").fds == 0
+    assert execute("KEYS", "*:fd:*") == []
