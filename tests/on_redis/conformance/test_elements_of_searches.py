@@ -1,4 +1,4 @@
-"""The exact elements of searches and lists, produced by a real toolset."""
+"""The exact elements of searches, produced by a real toolset."""
 
 from __future__ import annotations
 
@@ -129,35 +129,3 @@ def test_a_search_shows_no_more_characters_than_a_read(proc: Process) -> None:
     assert 0 < int(found["shown"]) < 50
     assert len(found.body or "") <= 1000
     assert found["more"] == f"fd:1#L{int(found['shown']) + 1}-2000"
-
-
-# fd_list
-
-
-def test_fd_list_has_a_line_for_each_descriptor(proc: Process, tools: Toolset) -> None:
-    proc.create("one\ntwo\n", source='a "b" <c>')
-    tools.take_references('<ref id="plan">dig</ref>')
-
-    assert show(tools, "list_fds") == (
-        '<fd_list count="2" total="2">\n'
-        'fd:1 sealed chars=8 lines=2 pages=1 source="a &quot;b&quot; &lt;c&gt;" producer="triage"\n'
-        'ref:plan sealed chars=3 lines=1 pages=1 source="reference" producer="triage"\n'
-        "</fd_list>"
-    )
-
-
-def test_a_long_list_names_the_next_start(proc: Process, tools: Toolset) -> None:
-    for _ in range(5):
-        proc.create("x")
-
-    assert show(tools, "list_fds", start=2, count=2) == (
-        '<fd_list count="2" total="5" next="4">\n'
-        'fd:2 sealed chars=1 lines=1 pages=1 source="text" producer="triage"\n'
-        'fd:3 sealed chars=1 lines=1 pages=1 source="text" producer="triage"\n'
-        "</fd_list>"
-    )
-    assert "next" not in show_element(tools, "list_fds", start=4).attributes
-
-
-def test_the_list_of_a_process_without_descriptors_is_empty(tools: Toolset) -> None:
-    assert show(tools, "list_fds") == '<fd_list count="0" total="0">\n\n</fd_list>'
