@@ -4,18 +4,22 @@ When a lease expires, other workers claim the process and a loss is counted. So 
 the lease, which the agent's work cannot delay, and a worker that stops returns its processes to the queue. A
 claim whose reply was lost is repeated: a claimed process that its worker does not know of would expire too.
 
-The same thread looks every `POLL_S` whether the process was cancelled or taken over, so that a request to a
-model ends at once, and not when the lease is renewed next or when the model answers.
+These threads also look every `POLL_S` whether a process was cancelled or taken over, so that a request to a
+model ends at once, and not when the lease is renewed next or when the model answers. The first of them that
+finds it time looks for all, in one round trip: a look each took a sixth of the processor of a worker with 200
+agents that waited for a model.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import Protocol
+from weakref import WeakKeyDictionary
 
 from fdstore.client import Store
 from fdstore.errors import (
@@ -75,6 +79,39 @@ def claim_process(
             time.sleep(POLL_S)
 
 
+class _HeldLeases:
+    """The leases that this program holds of one store."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._leases: dict[ProcessHandle, Lease] = {}
+        self._looked_at = -math.inf
+
+    @contextmanager
+    def including(self, handle: ProcessHandle, lease: Lease) -> Iterator[None]:
+        with self._lock:
+            self._leases[handle] = lease
+        try:
+            yield
+        finally:
+            with self._lock:
+                del self._leases[handle]
+
+    def look(self, store: Store) -> None:
+        """Set `lost` of all leases that are no longer held, unless a thread did so a moment ago."""
+        with self._lock:
+            now = time.monotonic()
+            if now < self._looked_at + POLL_S * 0.9:
+                return
+            self._looked_at = now
+            held = dict(self._leases)
+        for handle in store.run(leases.not_held(list(held))):
+            held[handle].lost.set()
+
+
+_held: WeakKeyDictionary[Store, _HeldLeases] = WeakKeyDictionary()
+
+
 class Lease:
     """The lease of one process, renewed by a background thread.
 
@@ -93,6 +130,7 @@ class Lease:
     ) -> None:
         self._store = store
         self._handle = handle
+        self._held = _held.setdefault(store, _HeldLeases())
         self._stop = stop
         self._wake = wake
         self._when_lost = when_lost
@@ -100,10 +138,15 @@ class Lease:
         self._give_back_at: float | None = None
         self.lost = threading.Event()
 
-    def kept(self) -> AbstractContextManager[None]:
-        """Return a context manager that renews the lease while its block runs."""
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Renew the lease while the block runs."""
         every_s = min(POLL_S, leases.RENEW_EVERY_S)
-        return run_periodically(every_s, self._renew, f"lease {self._handle.id}")
+        with (
+            self._held.including(self._handle, self),
+            run_periodically(every_s, self._renew, f"lease {self._handle.id}"),
+        ):
+            yield
 
     @contextmanager
     def watched(self, end: Callable[[], None]) -> Iterator[None]:
@@ -173,7 +216,7 @@ class Lease:
                 self._renew_at = now + leases.RENEW_EVERY_S
                 self._store.run(leases.renew(self._handle))
             else:
-                self._store.run(leases.check_held(self._handle))
+                self._held.look(self._store)
         except (Fenced, NotFound):
             self.lost.set()
         except FDStoreError as error:

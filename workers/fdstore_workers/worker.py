@@ -12,6 +12,7 @@ store fences off its later writes.
 
 from __future__ import annotations
 
+import gc
 import logging
 import mmap
 import os
@@ -53,6 +54,10 @@ from fdstore_workers.sweeper import Sweeper, carry_out, losses_allowed
 from fdstore_workers.tasks import Clients, WorkerSettings, attempt, make_task_body
 
 log = logging.getLogger("fdstore.worker")
+
+GARBAGE_OBJECTS = 20_000
+"""New objects between two collections of garbage. With Python's 700 they take a twentieth of the processor of
+a worker with 200 agents; what an agent held is freed without them."""
 
 PIPELINES = 64
 """Pipelines that run at the same time, besides the agents; others wait."""
@@ -136,6 +141,7 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     def work(self, reporter: Reporter) -> int:
         """Consume messages until SIGTERM; return the exit status. Raises `StoreUnavailable` or
         `UnsafeStore`."""
+        gc.set_threshold(GARBAGE_OBJECTS)
         flush = otel.configure(read_otel())
         count("fdstore_worker_starts_total")
         store = connect(self.url, self.prefix)

@@ -21,7 +21,7 @@ T = TypeVar("T")
 Request = Callable[[Callable[[str], None]], Coroutine[Any, Any, T]]
 """Starts a request, which passes on the text of its answer as it arrives."""
 
-CHECK_EVERY_S = 0.1
+CHECK_EVERY_S = 0.25
 """The interval at which a waiting caller checks whether to give up."""
 CLOSED = "the client of the model was closed"
 

@@ -166,6 +166,19 @@ def check_held(handle: ProcessHandle) -> Operation[None]:
         raise Fenced(handle.id, f"it is {show_bytes(state)}, attempt {show_bytes(attempt or b'')}")
 
 
+def not_held(handles: list[ProcessHandle]) -> Operation[list[ProcessHandle]]:
+    """Return those of these attempts that no longer run their processes, as `check_held` finds, in one round
+    trip. Only reads; a damaged record is left to the next renewal."""
+    replies = yield from replies_or_damage(
+        [("HMGET", handle.keys.record, "state", "attempt") for handle in handles]
+    )
+    return [
+        handle
+        for handle, reply in zip(handles, replies, strict=True)
+        if not isinstance(reply, DamagedRecord) and reply != [b"running", handle.attempt.encode("ascii")]
+    ]
+
+
 class LapseDecision(msgspec.Struct, frozen=True):
     """The decision about an overdue process: `wake` it, it is `poison` (too many losses, the last under
     `attempt`), it is a pipeline whose worker is `lost`, or nothing to do. `is_loss`: its worker was

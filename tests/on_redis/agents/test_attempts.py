@@ -6,13 +6,14 @@ import itertools
 import re
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
 from fdstore.agent.launch import launch_root
 from fdstore.agent.program_loader import Bundle, Program
-from fdstore.client import Store
+from fdstore.client import Process, Store
 from fdstore.errors import (
     FDStoreError,
     StoreFull,
@@ -28,12 +29,14 @@ from fdstore.runtime.run_process import AttemptOutcome, run_process
 from fdstore.store.clock import redis_now
 from fdstore.store.keys import process_keys
 from fdstore.store.process_handle import ProcessHandle
-from fdstore.store.processes import leases, pipelines
+from fdstore.store.processes import leases, pipelines, processes
 from fdstore.store.views import worker_registry
 from fdstore.testing import Request, Turn, call, fail, say, turn
 from fdstore.wire._sync.runner import Runner
 from fdstore.wire.operation import Operation
+from tests.on_redis.child_agents import agent
 from tests.on_redis.running_agents import AgentsOf, ran, tool
+from tests.round_trips import count_round_trips
 from tests.servers import values_of
 from tests.waiting import PATIENCE_S, wait_until
 
@@ -158,6 +161,26 @@ def test_a_lease_is_renewed_until_another_attempt_replaces_it(
             return lease.lost.wait(0.05)
 
         wait_until(lost)
+
+
+def test_one_look_finds_which_of_many_leases_were_lost(store: Store, proc: Process, execute: Execute) -> None:
+    proc.create("shared")
+    held = [agent(store, proc, "running") for _ in range(4)]
+    kept = [Lease(store, handle, threading.Event(), lambda process: None) for handle in held]
+
+    with ExitStack() as stack:
+        for lease in kept:
+            stack.enter_context(lease.kept())
+        store.run(processes.cancel("fdstore", held[1].id))
+
+        assert kept[1].lost.wait(PATIENCE_S)
+        assert [lease.lost.is_set() for lease in kept] == [False, True, False, False]
+    execute("HSET", held[3].keys.record, "attempt", 2)
+    assert count_round_trips(store, leases.not_held(held)) == ([held[1], held[3]], 1)
+    execute("RENAME", held[2].keys.record, "fdstore:aside")
+    execute("SET", held[2].keys.record, "no hash")
+    assert store.run(leases.not_held(held)) == [held[1], held[3]]
+    execute("RENAME", "fdstore:aside", held[2].keys.record)
 
 
 def test_a_stopping_worker_returns_its_agent_to_the_queue(agents_of: AgentsOf) -> None:
