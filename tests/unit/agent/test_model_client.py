@@ -3,16 +3,18 @@ and the errors that it raises."""
 
 from __future__ import annotations
 
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
-from fdstore.agent.models.anthropic import AnthropicModel
+from fdstore.agent.models.anthropic import REQUESTS_PER_CLIENT, AnthropicModel
 from fdstore.agent.models.base import ModelFailed
-from fdstore.testing import ScriptedModel, Turn, Usage, call, cut, fail, say, slow, think, turn
+from fdstore.testing import Request, ScriptedModel, Turn, Usage, call, cut, fail, say, slow, think, turn
 from tests.unit.agent.model_client import ADD, HELLO, ClientUnderTest, open_client
-from tests.waiting import stretched
+from tests.waiting import PATIENCE_S, stretched
 
 # requests and answers
 
@@ -203,3 +205,21 @@ def test_an_address_without_a_listener_is_retried_until_the_deadline() -> None:
     with pytest.raises(ModelFailed, match="could not be reached"):
         ClientUnderTest(model).query(within_s=0.2)
     model.close()
+
+
+def test_more_requests_than_one_client_of_the_sdk_takes_run_at_once() -> None:
+    count = 2 * REQUESTS_PER_CLIENT + 1
+    together = threading.Barrier(count)
+
+    def script(_: Request) -> Turn:
+        together.wait(PATIENCE_S)
+        return say("Hi.")
+
+    with (
+        ScriptedModel(script) as scripted,
+        open_client(scripted) as client,
+        ThreadPoolExecutor(count) as threads,
+    ):
+        for _ in range(2):
+            answers = [threads.submit(client.query) for _ in range(count)]
+            assert {answer.result(PATIENCE_S).stop_reason for answer in answers} == {"end_turn"}
