@@ -64,7 +64,7 @@ def entries(name: str, value: Mapping[str, Any], level: str) -> Iterator[str]:
 
 def row(key: str, about: Mapping[str, Any], required: bool) -> list[str]:
     default = about.get("default")
-    shown = "required" if required else "" if default in (None, "") else f"`{toml(default)}`"
+    shown = "required" if required else "" if default in (None, "", {}) else f"`{toml(default)}`"
     meaning = markdown.prose(about["description"].removesuffix(" Required."))
     return [f"`{key}`", kind(about), shown, meaning]
 

@@ -318,7 +318,7 @@ class Agent:
             else:
                 size, limit = self._program.file_descriptor.default_page_size, self.task.answer_limit
                 fd, answer = self._run(store_long_answer(self._handle, answer, size, limit))
-        if isinstance(self.task, SpawnTask) and self.task.hands_back is True:
+        if isinstance(self.task, SpawnTask) and self.task.hands_back:
             self._run(processes.hand_back(self._handle))  # first: the end releases its descriptors
         woken: tuple[str, ...] = self._run(
             processes.end(

@@ -104,7 +104,7 @@ def _section_lines(
 def _setting(key: str, about: Mapping[str, Any]) -> str:
     """Return "key = value" with the default, or with an example where the default is empty or None."""
     default = about.get("default")
-    if default in (None, "", []):
+    if default in (None, "", [], {}):
         return f"{key} = {_toml(about['examples'][0])}  # an example"
     return f"{key} = {_toml(default)}"
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from msgspec import UnsetType
-
 from fdstore.agent.conversation import Start
 from fdstore.agent.offering import may_hold_back
 from fdstore.agent.program_loader import Program
@@ -63,8 +61,8 @@ def _preloaded(toolbox: Toolbox, fd: str) -> Operation[Wrapped]:
 
 def _whole_if_small(context: Context, fd: str, chars: int) -> Operation[Slice | None]:
     tokens = context.config.max_direct_output_tokens
-    if chars > (context.config.direct_chars if isinstance(tokens, UnsetType) else tokens * MAX_CHARS):
+    if chars > (context.config.direct_chars if tokens is None else tokens * MAX_CHARS):
         return None
     whole = yield from reading.read_all(context.handle, fd)
-    is_small = isinstance(tokens, UnsetType) or context.count_tokens(whole.text) <= tokens
+    is_small = tokens is None or context.count_tokens(whole.text) <= tokens
     return whole if is_small else None

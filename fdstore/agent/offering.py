@@ -38,7 +38,7 @@ def may_hold_back(toolbox: Toolbox, prompt: object) -> Operation[bool]:
     """Return whether the tools on descriptors may be offered later than the first prompt, in one round trip
     at most."""
     context = toolbox.context
-    if context.config.hold_back_tools is False or not toolbox.has_functions:
+    if not context.config.hold_back_tools or not toolbox.has_functions:
         return False
     if not context.fds_on or not context.enabled <= HELD_BACK:
         return False

@@ -169,7 +169,7 @@ def _warnings(file: LoadedFile, imports: bool) -> tuple[str, ...]:
             names[number] = python_tool(import_tool(path, file.program.tools_path)).name
         except InvalidArgument as error:
             warnings.append(f"[tools] python: {error.problem}")
-    for name in file.program.file_descriptor.policies:
+    for name in file.program.file_descriptor.tool:
         where = f"file_descriptor.tool.{name if name.isidentifier() else quoted(name)}"
         if name in BUILT_IN:
             warnings.append(f"{where}: has no effect: {name} is a built-in tool, not one of your functions")

@@ -68,7 +68,7 @@ class FdstoreHooks:
         config = options.get("config") or FDConfig(max_read_chars=HOST_READ_CHARS, json_pretty_print=True)
         options["config"] = config
         self._ours = ThreadTools(store, **options)
-        self._policies = config.policies
+        self._policies = config.tool
         self._thread = thread or new_thread()
         self._config_directory = Path()
 

@@ -40,7 +40,7 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
     process: str | None = None
-    max_direct_output_chars: int | msgspec.UnsetType = msgspec.UNSET
+    max_direct_output_chars: int | None = None
 
 
 def project_of(cwd: str | Path) -> Project:

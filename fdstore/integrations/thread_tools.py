@@ -304,7 +304,7 @@ class ThreadTools:
             process = yield lambda: self._open(name)
             self._first_fds.forget(name)
             kind: Any = Toolset if isinstance(self.store, Store) else fdstore.aio.Toolset
-            policies = self._toolbox.context.config.policies
+            policies = self._toolbox.context.config.tool
             made = kind(process, **self._options, meter=self._meter, outside=list(policies))
             tools = self._toolsets.first(name, made)
         try:

@@ -1,8 +1,7 @@
 """Configuration of an agent's descriptors: `[file_descriptor]` of a program file.
 
 `FDSection` is what a program file can say. `FDConfig`, which adds what only Python can, serves
-`Toolset(config=...)` and the program stored with a process. Both validate themselves on construction. A
-setting that is UNSET is not stored.
+`Toolset(config=...)` and the program stored with a process. Both validate themselves on construction.
 """
 
 from __future__ import annotations
@@ -10,31 +9,28 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import msgspec
-from msgspec import UNSET, UnsetType
 
 from fdstore.errors import InvalidArgument, quoted
-from fdstore.results.tool_policy import ToolPolicy, check_size
+from fdstore.results.tool_policy import THRESHOLDS, ToolPolicy, check_size
 from fdstore.text.numbers import MAX_INTEGER
 
-SIZES = (
-    "default_page_size",
-    "max_input_chars",
-    "max_read_chars",
-    "max_expand_chars",
-)
-OPTIONAL_SIZES = {"max_direct_output_chars": 1, "max_direct_output_tokens": 1, "whole_chars": 0}
-"""Sizes that are UNSET where they are left out, with the least value of each."""
+SIZES = {
+    "default_page_size": 1,
+    "max_input_chars": 1,
+    "max_read_chars": 1,
+    "max_expand_chars": 1,
+    "whole_chars": 0,
+}
+"""The sizes, with the least value of each."""
 DIRECT_CHARS = 8000
 """The value of `max_direct_output_chars` where neither it nor `max_direct_output_tokens` is set."""
-WHOLE_CHARS = 0
-"""The value of `whole_chars` where it is not set."""
-FLAGS = ("page_user_input", "enable_references", "json_pretty_print")
+FLAGS = ("page_user_input", "enable_references", "json_pretty_print", "hold_back_tools")
 
 
-def _size(description: str, minimum: int = 1, default: int | None = None) -> msgspec.Meta:
-    # for the schema only: `FDConfig` checks the bounds, and what is left out stays UNSET
-    schema = {"minimum": minimum, "maximum": MAX_INTEGER} | ({} if default is None else {"default": default})
-    return msgspec.Meta(description=description, extra_json_schema=schema)
+def _size(description: str, minimum: int = 1, example: int | None = None) -> msgspec.Meta:
+    bounds = {"minimum": minimum, "maximum": MAX_INTEGER}  # for the schema only: `FDConfig` checks them
+    examples = None if example is None else [example]
+    return msgspec.Meta(description=description, examples=examples, extra_json_schema=bounds)
 
 
 def _flag(description: str) -> msgspec.Meta:
@@ -52,18 +48,21 @@ class FDSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         ),
     ] = None
     max_direct_output_chars: Annotated[
-        int | UnsetType,
-        _size("A tool result longer than this becomes a descriptor.", default=DIRECT_CHARS),
-    ] = UNSET
+        int | None,
+        _size(
+            "A tool result longer than this becomes a descriptor."
+            f" Default: {DIRECT_CHARS}, unless max_direct_output_tokens is given.",
+            example=DIRECT_CHARS,
+        ),
+    ] = None
     whole_chars: Annotated[
-        int | UnsetType,
+        int,
         _size(
             "A text that becomes a descriptor is shown whole, with its id, if it is not longer than this;"
             " 0: never.",
             minimum=0,
-            default=WHOLE_CHARS,
         ),
-    ] = UNSET
+    ] = 0
     default_page_size: Annotated[int, _size("Page size of descriptors created for the agent.")] = 4000
     max_input_chars: Annotated[
         int, _size("User input longer than this becomes a descriptor, if page_user_input is true.")
@@ -80,48 +79,37 @@ class FDSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         int, _size("Maximum total size of the texts that replace {{fd:3}} in one call.")
     ] = 1_000_000
     max_direct_output_tokens: Annotated[
-        int | UnsetType,
-        msgspec.Meta(
-            description="Instead of max_direct_output_chars: a result of more tokens becomes a descriptor.",
-            examples=[2000],
-            extra_json_schema={"minimum": 1, "maximum": MAX_INTEGER},
+        int | None,
+        _size(
+            "Instead of max_direct_output_chars: a result of more tokens becomes a descriptor.", example=2000
         ),
-    ] = UNSET
+    ] = None
     hold_back_tools: Annotated[
-        bool | UnsetType,
-        msgspec.Meta(
-            description="Whether an agent is offered read_fd, search_fd, list_fds and close_fd only once it"
-            " has a descriptor. Short tasks then do not pay for them; the prompt cache misses once. Default:"
-            " true.",
-            examples=[False],
+        bool,
+        _flag(
+            "Whether an agent is offered read_fd, search_fd, list_fds and close_fd only once it has a"
+            " descriptor. Short tasks then do not pay for them; the prompt cache misses once."
         ),
-    ] = UNSET
+    ] = True
     tool: Annotated[
-        dict[str, ToolPolicy] | UnsetType,
+        dict[str, ToolPolicy],
         msgspec.Meta(
             description="For functions of [tools] python, each under its name as [file_descriptor.tool.NAME]:"
             ' inline ("auto", "always", "never"), max_direct_output_chars or max_direct_output_tokens,'
             ' preview ("auto", "head", "tail", "both") and preview_chars, head and tail together.',
             examples=[{"search": {"preview": "tail", "preview_chars": 1000}}],
         ),
-    ] = UNSET
+    ] = {}
 
     @property
     def direct_chars(self) -> int:
         """Maximum length (characters) of a result that stays inline, where tokens do not count instead."""
-        chars = self.max_direct_output_chars
-        return DIRECT_CHARS if isinstance(chars, UnsetType) else chars
+        return DIRECT_CHARS if self.max_direct_output_chars is None else self.max_direct_output_chars
 
     @property
     def whole_limit(self) -> int:
         """Maximum length (characters) of a stored text that is shown whole; 0: none is."""
-        chars = WHOLE_CHARS if isinstance(self.whole_chars, UnsetType) else self.whole_chars
-        return min(chars, self.max_read_chars)
-
-    @property
-    def policies(self) -> dict[str, ToolPolicy]:
-        """The policies of single tools."""
-        return {} if isinstance(self.tool, UnsetType) else self.tool
+        return min(self.whole_chars, self.max_read_chars)
 
     def __post_init__(self) -> None:
         if self.enabled is not None and type(self.enabled) is not bool:
@@ -129,19 +117,17 @@ class FDSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         for name in FLAGS:
             if type(getattr(self, name)) is not bool:
                 raise InvalidArgument(name, "must be true or false")
-        if self.hold_back_tools is not UNSET and type(self.hold_back_tools) is not bool:
-            raise InvalidArgument("hold_back_tools", "must be true or false, or left out")
-        for name in SIZES:
-            check_size(name, getattr(self, name))
-        for name, least in OPTIONAL_SIZES.items():
-            if (size := getattr(self, name)) is not UNSET:
-                check_size(name, size, least)
-        if UNSET not in (self.max_direct_output_tokens, self.max_direct_output_chars):
+        for name, least in SIZES.items():
+            check_size(name, getattr(self, name), least)
+        for name in THRESHOLDS:
+            if (size := getattr(self, name)) is not None:
+                check_size(name, size)
+        if None not in (self.max_direct_output_tokens, self.max_direct_output_chars):
             problem = "max_direct_output_chars is given too; keep one of them"
             raise InvalidArgument("max_direct_output_tokens", problem)
-        if not isinstance(self.tool, (dict, UnsetType)):
+        if not isinstance(self.tool, dict):
             raise InvalidArgument("tool", "must have a ToolPolicy for each name of a tool")
-        for name, policy in self.policies.items():
+        for name, policy in self.tool.items():
             if not isinstance(name, str) or not isinstance(policy, ToolPolicy):
                 raise InvalidArgument(f"tool.{quoted(name)}", "must be a ToolPolicy under the name of a tool")
             policy.check(f"tool.{name if name.isidentifier() else quoted(name)}.")
@@ -161,13 +147,11 @@ class FDConfig(FDSection, frozen=True, kw_only=True, forbid_unknown_fields=True)
     100000
     """
 
-    count_tokens: Any = UNSET
+    count_tokens: Any = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.count_tokens is None:
-            msgspec.structs.force_setattr(self, "count_tokens", UNSET)
-        if self.count_tokens is not UNSET and not callable(self.count_tokens):
+        if self.count_tokens is not None and not callable(self.count_tokens):
             raise InvalidArgument("count_tokens", "must be a function from a text to its number of tokens")
 
     @classmethod

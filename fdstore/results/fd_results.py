@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from msgspec import UNSET, UnsetType
-
 from fdstore.elements.build import Rendered
 from fdstore.elements.render import Head, Tail, fd_result, fd_result_of_bytes
 from fdstore.elements.stored_message import Shown, stored_message
@@ -58,9 +56,9 @@ DEFAULT = Display()
 def display_of(policy: ToolPolicy) -> Display:
     """Return what is shown of the results of a tool. A preview that was chosen is exact."""
     return Display(
-        "auto" if isinstance(policy.preview, UnsetType) else policy.preview,
-        None if isinstance(policy.preview_chars, UnsetType) else policy.preview_chars,
-        may_be_whole=policy.preview in (UNSET, "auto") and isinstance(policy.preview_chars, UnsetType),
+        policy.preview or "auto",
+        policy.preview_chars,
+        may_be_whole=policy.preview in (None, "auto") and policy.preview_chars is None,
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Annotated, Literal, get_args
 
 import msgspec
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import Meta
 
 from fdstore.errors import InvalidArgument
 from fdstore.text.numbers import MAX_INTEGER
@@ -20,7 +20,7 @@ PreviewMode = Literal["auto", "head", "tail", "both"]
 
 MIN_PREVIEW_CHARS = 100
 
-_THRESHOLDS = ("max_direct_output_chars", "max_direct_output_tokens")
+THRESHOLDS = ("max_direct_output_chars", "max_direct_output_tokens")
 
 
 def _size(description: str, minimum: int = 1) -> Meta:
@@ -28,7 +28,7 @@ def _size(description: str, minimum: int = 1) -> Meta:
     return Meta(description=description, extra_json_schema=bounds)
 
 
-class ToolPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ToolPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """The treatment of the results of one tool.
 
     inline         "always": they stay inline, however long. "never": each is stored. "auto": long ones are
@@ -45,34 +45,34 @@ class ToolPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """
 
     inline: Annotated[
-        Inline | UnsetType,
+        Inline | None,
         Meta(description='"always": results stay inline, however long; "never": each is stored.'),
-    ] = UNSET
+    ] = None
     max_direct_output_chars: Annotated[
-        int | UnsetType, _size("A result longer than this becomes a descriptor.")
-    ] = UNSET
+        int | None, _size("A result longer than this becomes a descriptor.")
+    ] = None
     max_direct_output_tokens: Annotated[
-        int | UnsetType, _size("Instead of characters: a result of more tokens becomes a descriptor.")
-    ] = UNSET
+        int | None, _size("Instead of characters: a result of more tokens becomes a descriptor.")
+    ] = None
     preview: Annotated[
-        PreviewMode | UnsetType,
+        PreviewMode | None,
         Meta(description="What is shown of a stored result: head, tail, both, or its kind where known."),
-    ] = UNSET
+    ] = None
     preview_chars: Annotated[
-        int | UnsetType, _size("How much of it is shown, head and tail together.", MIN_PREVIEW_CHARS)
-    ] = UNSET
+        int | None, _size("How much of it is shown, head and tail together.", MIN_PREVIEW_CHARS)
+    ] = None
 
     def check(self, where: str = "") -> None:
         """Raise `InvalidArgument` for the first wrong value; `where` is put before its name."""
         for name, choices in (("inline", get_args(Inline)), ("preview", get_args(PreviewMode))):
-            if (value := getattr(self, name)) is not UNSET and value not in choices:
+            if (value := getattr(self, name)) is not None and value not in choices:
                 allowed = " or ".join(f'"{choice}"' for choice in choices)
                 raise InvalidArgument(where + name, f"must be {allowed}")
-        for name in (*_THRESHOLDS, "preview_chars"):
+        for name in (*THRESHOLDS, "preview_chars"):
             minimum = MIN_PREVIEW_CHARS if name == "preview_chars" else 1
-            if (size := getattr(self, name)) is not UNSET:
+            if (size := getattr(self, name)) is not None:
                 check_size(where + name, size, minimum)
-        thresholds = [name for name in _THRESHOLDS if getattr(self, name) is not UNSET]
+        thresholds = [name for name in THRESHOLDS if getattr(self, name) is not None]
         if len(thresholds) > 1:
             raise InvalidArgument(where + thresholds[1], f"{thresholds[0]} is given too; keep one of them")
         if self.inline in ("always", "never") and thresholds:
@@ -80,7 +80,7 @@ class ToolPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             raise InvalidArgument(where + thresholds[0], problem)
         if self.inline == "always":
             for name in ("preview", "preview_chars"):
-                if getattr(self, name) is not UNSET:
+                if getattr(self, name) is not None:
                     problem = 'has no effect with inline = "always", which stores nothing'
                     raise InvalidArgument(where + name, f"{problem}; leave one of them out")
 
@@ -88,11 +88,11 @@ class ToolPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         """Return the policy of a function under that of the configuration. What decides whether a result is
         stored is taken together from one of them, since values of both might contradict each other."""
         mine, its = msgspec.structs.asdict(self), msgspec.structs.asdict(configured)
-        if any(its[name] is not UNSET for name in ("inline", *_THRESHOLDS)):
-            mine |= dict.fromkeys(("inline", *_THRESHOLDS), UNSET)
+        if any(its[name] is not None for name in ("inline", *THRESHOLDS)):
+            mine |= dict.fromkeys(("inline", *THRESHOLDS), None)
         if its["inline"] == "always":
-            mine |= dict.fromkeys(("preview", "preview_chars"), UNSET)
-        return ToolPolicy(**mine | {name: value for name, value in its.items() if value is not UNSET})
+            mine |= dict.fromkeys(("preview", "preview_chars"), None)
+        return ToolPolicy(**mine | {name: value for name, value in its.items() if value is not None})
 
 
 NO_POLICY = ToolPolicy()

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
-from msgspec import UNSET, UnsetType
 
 from fdstore.elements.build import Rendered
 from fdstore.elements.render import fd_error, fd_inline, fd_result_of_bytes
@@ -109,9 +108,9 @@ def exceeds_threshold(context: Context, text: str, source: str, *, is_element: b
     if policy.inline == "never" and not is_element:
         return True
     for limits in (policy, context.config):
-        if not isinstance(limits.max_direct_output_tokens, UnsetType):
+        if limits.max_direct_output_tokens is not None:
             return context.count_tokens(text) > limits.max_direct_output_tokens
-        if not isinstance(limits.max_direct_output_chars, UnsetType):
+        if limits.max_direct_output_chars is not None:
             return len(text) > limits.max_direct_output_chars
     return len(text) > context.config.direct_chars
 
@@ -211,7 +210,7 @@ def as_of_input(context: Context) -> Context:
         config=msgspec.structs.replace(
             config,
             max_direct_output_chars=config.max_input_chars,
-            max_direct_output_tokens=UNSET,
+            max_direct_output_tokens=None,
             json_pretty_print=False,
         ),
         fds_on=context.fds_on and config.page_user_input,

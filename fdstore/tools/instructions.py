@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from msgspec import UnsetType
-
 from fdstore.results.context import Context
 from fdstore.tools.tool import Tool
 
@@ -35,7 +33,7 @@ def instructions(context: Context, tools: Sequence[Tool], python: Sequence[str])
 def _descriptors(context: Context) -> str:
     config = context.config
     limit = f"{config.direct_chars} characters"
-    if not isinstance(config.max_direct_output_tokens, UnsetType):
+    if config.max_direct_output_tokens is not None:
         limit = f"about {config.max_direct_output_tokens} tokens"
     if context.policies:
         limit += " (of some tools another length)"

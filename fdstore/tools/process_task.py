@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, UnsetType
 
 from fdstore.msgspec_types import prepare
 from fdstore.pipeline_limits import PipelineLimits
@@ -26,8 +25,8 @@ class SpawnTask(msgspec.Struct, frozen=True, kw_only=True, tag="brief", tag_fiel
     query: str | list[Any]
     preload: list[str] = []
     answer_limit: int | None = None
-    answer_limit_tokens: int | UnsetType = UNSET
-    hands_back: bool | UnsetType = UNSET
+    answer_limit_tokens: int | None = None
+    hands_back: bool = False
 
 
 class ForkTask(msgspec.Struct, frozen=True, kw_only=True, tag="fork", tag_field="kind"):
@@ -43,7 +42,7 @@ class ForkTask(msgspec.Struct, frozen=True, kw_only=True, tag="fork", tag_field=
     copies: int
     may_spawn: bool = False
     answer_limit: int | None = None
-    answer_limit_tokens: int | UnsetType = UNSET
+    answer_limit_tokens: int | None = None
 
 
 class PipeTask(PipelineLimits, frozen=True, kw_only=True, tag="pipe", tag_field="kind"):
@@ -62,7 +61,7 @@ def is_long_answer(task: Task, answer: str, count_tokens: Callable[[str], float]
     """Return whether the parent of an agent gets its answer as a descriptor."""
     if task.answer_limit is None:
         return False
-    if isinstance(task.answer_limit_tokens, UnsetType):
+    if task.answer_limit_tokens is None:
         return len(answer) > task.answer_limit
     return count_tokens(answer) > task.answer_limit_tokens
 

@@ -84,7 +84,7 @@ class Toolbox:
             if tool.name in BUILT_IN or tool.name in self._python:
                 raise InvalidArgument("python", f"there is a tool {tool.name} already; rename the function")
             self._python[tool.name] = tool
-        configured = self.context.config.policies
+        configured = self.context.config.tool
         own = {name: tool.policy for name, tool in self._python.items()}
         merged = {
             name: own.get(name, NO_POLICY).under(configured.get(name, NO_POLICY)) for name in own | configured
@@ -101,7 +101,7 @@ class Toolbox:
         if isinstance(others, str):
             raise InvalidArgument("outside", 'a list of names is needed, as ["run_tests"]')
         known = [*self._python, *others]
-        for name in self.context.config.policies:
+        for name in self.context.config.tool:
             if name in known:
                 continue
             there_are = f"there are: {', '.join(known) or 'none'}"

@@ -81,7 +81,7 @@ def context_for(
         linked=linked,
         wake=wake,
         commands=tuple(commands),
-        count_tokens=TokenCounter(chosen.count_tokens or None),
+        count_tokens=TokenCounter(chosen.count_tokens),
         wait_for_workers=wait_for_workers,
         meter=meter,
         ask=None if ask is None else ask.settings,

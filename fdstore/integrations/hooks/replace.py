@@ -49,7 +49,7 @@ def _store(
             enabled=READING_TOOLS,
             config=project.config,
             meter=output.session or "host",
-            outside=tuple(project.config.policies),
+            outside=tuple(project.config.tool),
         )
         offloaded = _offload(tools, output, claude_config)
     return None if offloaded.descriptor is None else output.answer(offloaded.content)

@@ -111,7 +111,7 @@ class Toolsets:
             preload_root=options.put_root,
             code_may_create="write" in access.permissions,
             meter=options.meter,
-            outside=tuple(options.config.policies),  # tools of the host, whose names only it knows
+            outside=tuple(options.config.tool),  # tools of the host, whose names only it knows
         )
 
     @asynccontextmanager

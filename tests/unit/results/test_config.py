@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fdstore.errors import InvalidArgument
-from fdstore.results.config import FLAGS, OPTIONAL_SIZES, SIZES, FDConfig
+from fdstore.results.config import FLAGS, SIZES, FDConfig
+from fdstore.results.tool_policy import THRESHOLDS
 from fdstore.text.numbers import MAX_INTEGER
 
 
@@ -24,19 +25,25 @@ def test_the_names_and_defaults_are_those_of_the_program_file():
         "json_pretty_print": False,
         "max_read_chars": 100_000,
         "max_expand_chars": 1_000_000,
+        "whole_chars": 0,
+        "hold_back_tools": True,
+        "tool": {},
+        "max_direct_output_chars": None,
+        "max_direct_output_tokens": None,
+        "count_tokens": None,
     }
     assert (FDConfig().direct_chars, FDConfig().whole_limit) == (8000, 0)
 
 
 def test_every_field_is_checked_as_a_flag_or_as_a_size():
-    with_checks_of_their_own = {*("enabled", "tool", "count_tokens", "hold_back_tools"), *OPTIONAL_SIZES}
+    with_checks_of_their_own = {"enabled", "tool", "count_tokens"}
 
-    assert {*FLAGS, *SIZES} | with_checks_of_their_own == set(FDConfig.__struct_fields__)
+    assert {*FLAGS, *SIZES, *THRESHOLDS} | with_checks_of_their_own == set(FDConfig.__struct_fields__)
 
 
-@pytest.mark.parametrize("name", [*SIZES, *OPTIONAL_SIZES])
+@pytest.mark.parametrize("name", [*SIZES, *THRESHOLDS])
 @pytest.mark.parametrize(
-    "size", [-1, MAX_INTEGER + 1, 10**5000, True, 4000.0, "4000", None, math.nan], ids=lambda _: "size"
+    "size", [-1, MAX_INTEGER + 1, 10**5000, True, 4000.0, "4000", math.nan], ids=lambda _: "size"
 )
 def test_a_size_that_is_not_a_whole_number_from_1_on_is_refused_by_name(name, size):
     with pytest.raises(InvalidArgument, match=r"must be an integer from [01] to 9007199254740992") as caught:
@@ -46,7 +53,7 @@ def test_a_size_that_is_not_a_whole_number_from_1_on_is_refused_by_name(name, si
     assert len(str(caught.value)) < 100
 
 
-@pytest.mark.parametrize("name", [*SIZES, *OPTIONAL_SIZES])
+@pytest.mark.parametrize("name", [*SIZES, *THRESHOLDS])
 def test_only_whole_chars_may_be_0(name):
     if name == "whole_chars":
         assert FDConfig(whole_chars=0).whole_limit == 0
@@ -64,13 +71,18 @@ def test_a_flag_that_is_not_a_bool_is_refused_by_name(name, flag):
     assert caught.value.argument == name
 
 
-@pytest.mark.parametrize("name", ["enabled", "hold_back_tools"])
 @pytest.mark.parametrize("flag", [1, "no"])
-def test_some_flags_may_be_left_out_but_must_be_bools(name, flag):
-    assert getattr(FDConfig(**{name: False}), name) is False
+def test_enabled_may_be_left_out_but_must_be_a_bool(flag):
+    assert (FDConfig(enabled=False).enabled, FDConfig().enabled) == (False, None)
 
-    with pytest.raises(InvalidArgument, match=f"{name}: must be true or false, or left out"):
-        FDConfig(**{name: flag})
+    with pytest.raises(InvalidArgument, match="enabled: must be true or false, or left out"):
+        FDConfig(enabled=flag)
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_a_size_with_a_default_is_never_none(name):
+    with pytest.raises(InvalidArgument, match=name):
+        FDConfig(**{name: None})
 
 
 def test_a_config_decoded_from_json_is_checked():
