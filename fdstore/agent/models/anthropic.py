@@ -28,6 +28,7 @@ from fdstore.agent.answer import AnswerBuilder
 from fdstore.agent.conversation import Assistant
 from fdstore.agent.models.base import Listener, ModelFailed, ModelRequest, Retry
 from fdstore.agent.models.request_loop import Requests
+from fdstore.agent.program_file import DEFAULT_MAX_TOKENS
 from fdstore.records import TokenUsage
 
 FIRST_PAUSE_S = 0.5
@@ -121,7 +122,7 @@ class AnthropicModel:
         parameters = dict(request.parameters)
         body: dict[str, Any] = {
             "model": request.model,
-            "max_tokens": parameters.pop("max_tokens", 8192),
+            "max_tokens": parameters.pop("max_tokens", DEFAULT_MAX_TOKENS),
             "messages": request.messages,
             "extra_body": parameters,
         }
