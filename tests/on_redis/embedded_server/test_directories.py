@@ -89,7 +89,12 @@ def test_a_directory_of_another_user_is_refused_and_left_as_it_is(tmp_path):
     else:
         directory = Path("/usr")
     server = EmbeddedServer(directory)
-    before = directory.stat(), sorted(directory.iterdir())
+
+    def state() -> list[object]:
+        found = directory.stat()  # listing a directory changes its time of access
+        return [found.st_mode, found.st_uid, found.st_gid, found.st_mtime_ns, *sorted(directory.iterdir())]
+
+    before = state()
 
     for act in (
         server.ensure,
@@ -100,6 +105,6 @@ def test_a_directory_of_another_user_is_refused_and_left_as_it_is(tmp_path):
         with pytest.raises(StartFailed, match=r"it belongs to .*: run this as that user, or name"):
             act()
 
-    assert (directory.stat(), sorted(directory.iterdir())) == before
+    assert state() == before
     finding = data_directory(directory)
     assert (finding.ok, "belongs to" in finding.said) == (False, os.geteuid() == 0)
