@@ -1,4 +1,4 @@
-"""What measurements run in processes of their own, and how they talk with them by lines.
+"""The parts of measurements that run in processes of their own, and their talk by lines.
 
 python -m fdstore.bench.child read CLIENT URL PROCESS SECONDS
 python -m fdstore.bench.child follow URL PROCESS

@@ -30,7 +30,7 @@ NEXT = {
     "codex": "Codex asks once, when it starts, whether it may run the hook.",
     "gemini": "Gemini CLI asks once, when it starts in a project, whether it may run the hook.",
 }
-"""What a person does after the installation."""
+"""The steps of a person after the installation."""
 
 
 class HookCommand(click.Command):

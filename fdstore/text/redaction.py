@@ -33,10 +33,10 @@ T = TypeVar("T")
 MARK = "[redacted]"
 
 UNDONE = 3
-"""How many times JSON escapes are undone."""
+"""Times that JSON escapes are undone."""
 
 ROUNDS = 10
-"""How often a line is searched until no match is left."""
+"""Searches of a line until no match is left, at most."""
 
 PAIR_CHARS = 10_000
 """Characters of a value that are looked at for a match that begins in its key."""
@@ -45,7 +45,7 @@ _MARKS = re.compile(rf"(?:{re.escape(MARK)})+")
 _ESCAPE = re.compile(r'\\(?:u([0-9a-fA-F]{4})|(["\\/bfnrt]))')
 _SHORT = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 BETWEEN = (":", ": ", "=", " ")
-"""What stands between a key and its value, however they are written."""
+"""The text between a key and its value, however they are written."""
 
 _LONE = re.compile("[\ud800-\udfff]")
 

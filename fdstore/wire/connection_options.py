@@ -18,7 +18,7 @@ CONNECT_TIMEOUT_S = 2.0
 READ_SIZE_BYTES = 256 * 1024
 
 SEND_BUFFER_BYTES = 1 << 20
-"""What a Unix socket may hold unread; Linux limits it to twice `net.core.wmem_max`, by default 416 KiB."""
+"""Unread bytes that a Unix socket may hold. Linux limits it to twice `net.core.wmem_max`: 416 KiB or more."""
 
 UNNAMED: dict[str, None] = dict.fromkeys(
     ["driver_info"] if hasattr(redis.connection, "DriverInfo") else ["lib_name", "lib_version"]

@@ -36,7 +36,7 @@ LONGEST_PAUSE_S = 30.0
 LONGEST_SILENCE_S = 600.0
 CONNECT_TIMEOUT_S = 5.0
 REQUESTS_PER_CLIENT = 16
-"""How many requests share the connections of one client of the SDK. Twice a request, its HTTP library looks
+"""Requests that share the connections of one client of the SDK. Twice a request, its HTTP library looks
 at every connection of a client: with one for 200 agents that took a third of a worker's processor."""
 READABLE_TRIES = 3
 """Maximum number of answers requested while they cannot be parsed or contain malformed calls."""

@@ -40,7 +40,7 @@ from fdstore.wire.redis_errors import refuses_service
 
 FINISH_S = 1.0
 POLL_NS = 100_000
-"""How long a reader polls for a reply of a server on this machine before it sleeps."""
+"""The time that a reader polls for a reply of a server on this machine before it sleeps."""
 
 
 class Link:

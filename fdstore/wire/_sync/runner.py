@@ -77,7 +77,7 @@ class Runner:
         self.patience_s = patience_s
         self._breaker = None if patience_s is None else Breaker(self.where)
         self._adapt = None if self._breaker is None else self._breaker.guarded
-        """What an operation is passed through before it runs."""
+        """The function that an operation is passed through before it runs."""
         self._pool = make_pool(self.place, patience_s)
         self.scripts = LoadedScripts()
         self._free: list[Link] = []
