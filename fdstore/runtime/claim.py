@@ -5,9 +5,9 @@ the lease, which the agent's work cannot delay, and a worker that stops returns 
 claim whose reply was lost is repeated: a claimed process that its worker does not know of would expire too.
 
 These threads also look every `POLL_S` whether a process was cancelled or taken over, so that a request to a
-model ends at once, and not when the lease is renewed next or when the model answers. The first of them that
-finds it time looks for all, in one round trip: a look each took a sixth of the processor of a worker with 200
-agents that waited for a model.
+model ends at once, and not when the lease is renewed next or when the model answers. One
+thread checks all leases of the program in one round trip: a check by each thread took a sixth of the
+processor of a worker whose 200 agents waited for a model.
 """
 
 from __future__ import annotations
@@ -84,29 +84,30 @@ class _HeldLeases:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._leases: dict[ProcessHandle, Lease] = {}
+        self._lost: dict[ProcessHandle, threading.Event] = {}
         self._looked_at = -math.inf
 
     @contextmanager
-    def including(self, handle: ProcessHandle, lease: Lease) -> Iterator[None]:
+    def including(self, handle: ProcessHandle, lost: threading.Event) -> Iterator[None]:
+        """Include a lease while the block runs; `lost` is set if it is no longer held."""
         with self._lock:
-            self._leases[handle] = lease
+            self._lost[handle] = lost
         try:
             yield
         finally:
             with self._lock:
-                del self._leases[handle]
+                del self._lost[handle]
 
     def look(self, store: Store) -> None:
-        """Set `lost` of all leases that are no longer held, unless a thread did so a moment ago."""
+        """Find the leases that are no longer held, unless a thread did so less than `POLL_S` ago."""
         with self._lock:
             now = time.monotonic()
-            if now < self._looked_at + POLL_S * 0.9:
+            if now < self._looked_at + POLL_S * 0.9:  # threads do not wake up exactly on time
                 return
             self._looked_at = now
-            held = dict(self._leases)
-        for handle in store.run(leases.not_held(list(held))):
-            held[handle].lost.set()
+            lost = dict(self._lost)
+        for handle in store.run(leases.not_held(list(lost))):
+            lost[handle].set()
 
 
 _held: WeakKeyDictionary[Store, _HeldLeases] = WeakKeyDictionary()
@@ -143,7 +144,7 @@ class Lease:
         """Renew the lease while the block runs."""
         every_s = min(POLL_S, leases.RENEW_EVERY_S)
         with (
-            self._held.including(self._handle, self),
+            self._held.including(self._handle, self.lost),
             run_periodically(every_s, self._renew, f"lease {self._handle.id}"),
         ):
             yield

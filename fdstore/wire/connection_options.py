@@ -18,7 +18,7 @@ CONNECT_TIMEOUT_S = 2.0
 READ_SIZE_BYTES = 256 * 1024
 
 SEND_BUFFER_BYTES = 1 << 20
-"""Unread bytes that a Unix socket may hold. Linux limits it to twice `net.core.wmem_max`: 416 KiB or more."""
+"""Send buffer of a Unix socket, in bytes. Linux limits it to twice `net.core.wmem_max` (default: 416 KiB)."""
 
 UNNAMED: dict[str, None] = dict.fromkeys(
     ["driver_info"] if hasattr(redis.connection, "DriverInfo") else ["lib_name", "lib_version"]
@@ -39,8 +39,8 @@ def connection_options() -> dict[str, Any]:
 
 
 def take_whole_requests(sock: Any) -> None:
-    """Let a Unix socket hold a whole piece of a text that is being stored, so that its sender cuts the next
-    one meanwhile: a fifth of the time. TCP adapts its buffers itself."""
+    """Enlarge the send buffer of a Unix socket, so that a client that stores a text prepares the next request
+    while Redis reads this one; storing then takes a fifth less time. TCP adapts its buffers itself."""
     if sock.family == socket.AF_UNIX:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
 

@@ -36,8 +36,8 @@ LONGEST_PAUSE_S = 30.0
 LONGEST_SILENCE_S = 600.0
 CONNECT_TIMEOUT_S = 5.0
 REQUESTS_PER_CLIENT = 16
-"""Requests that share the connections of one client of the SDK. Twice a request, its HTTP library looks
-at every connection of a client: with one for 200 agents that took a third of a worker's processor."""
+"""Maximum number of concurrent requests per client of the SDK. The HTTP library scans all connections of a
+client twice per request: with one client for 200 agents, that took a third of a worker's processor."""
 READABLE_TRIES = 3
 """Maximum number of answers requested while they cannot be parsed or contain malformed calls."""
 
@@ -68,14 +68,15 @@ def _connections() -> httpx2.AsyncClient:
 
 
 class _Clients:
-    """Clients of the SDK with the same settings, each for a few requests at a time. For one event loop."""
+    """Clients of the SDK with the same settings, each with up to `REQUESTS_PER_CLIENT` concurrent requests.
+    Used on one event loop only."""
 
     def __init__(self, first: anthropic.AsyncAnthropic) -> None:
         self._requests = {first: 0}
 
     @contextmanager
     def one(self) -> Iterator[anthropic.AsyncAnthropic]:
-        """Return the first client that has room for a request, so that idle connections are used again."""
+        """Yield the first client that has room for a request, so that idle connections are reused."""
         client = next((c for c, count in self._requests.items() if count < REQUESTS_PER_CLIENT), None)
         if client is None:
             client = next(iter(self._requests)).copy(http_client=_connections())

@@ -64,9 +64,9 @@ local function process_record(tree, process)
   return tree .. ':' .. process
 end
 
-local function content_record(tree, content)
+local function content_record(tree, content, suffix)
   local process, number = string.match(content, '^(.-)/(%d+)$')
-  return tree .. ':' .. process .. ':fd:' .. number
+  return tree .. ':' .. process .. ':fd:' .. number .. (suffix or '')
 end
 
 -- The reply of an earlier run of the same operation, or false. The reply of a tool call is stored in the
@@ -282,10 +282,10 @@ end
 local function release(tree, process, contents)
   local gone, bytes = 0, 0
   local function release_one(content)
-    local producer, number = string.match(content, '^(.-)/(%d+)$')
-    local holders = tree .. ':' .. producer .. ':fd:' .. number .. ':holders' -- one string: most are not removed
-    local was_listed = redis.call('SREM', holders, process) == 1
-    if (was_listed or producer == process) and redis.call('EXISTS', holders) == 0 then
+    local key = content_record(tree, content, ':holders')
+    local was_listed = redis.call('SREM', key, process) == 1
+    local held_it = was_listed or string.match(content, '^(.-)/') == process
+    if held_it and redis.call('EXISTS', key) == 0 then
       local record = content_record(tree, content)
       local size, state = unpack(redis.call('HMGET', record, 'bytes', 'state'))
       if state == 'open' then
@@ -318,8 +318,8 @@ local function freed_by(tree, content)
   return 1, counted(redis.call('HGET', record, 'bytes'))
 end
 
--- Drops about `most` names of a process, except `kept`. `cursor` is that of the last piece ('0' at first): what is
--- before it is empty. Returns the next one, or nil if no name is left.
+-- Drops up to `most` names of a process, except `kept`, from an HSCAN cursor on ('0' at first). Returns the cursor to
+-- continue with, '0' to begin again, or nil if no name is left.
 local function release_piece(tree, process, most, kept, cursor)
   local fds, names, contents = process_record(tree, process) .. ':fds', {}, {}
   repeat

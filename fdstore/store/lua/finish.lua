@@ -30,7 +30,7 @@ end
 local fds, piece = process .. ':fds', tonumber(ARGV[6])
 local content = ARGV[8] ~= '' and redis.call('HGET', fds, ARGV[8])
 if piece > 0 and redis.call('HLEN', fds) > piece then
-  return { 'ok', release_piece(tree, id, piece, ARGV[8], ARGV[12]) }
+  return { 'ok', release_piece(tree, id, piece, ARGV[8], ARGV[12]) or '0' }
 end
 
 local now = stamp(seconds_now())

@@ -33,7 +33,7 @@ from fdstore.store.record_format import (
     unreadable,
     whole_number,
 )
-from fdstore.wire.operation import Batch, Operation, Value, new_op
+from fdstore.wire.operation import Batch, Command, Operation, Value, new_op
 from fdstore.wire.script_constants import MAX_DOUBLINGS
 from fdstore.wire.scripts import script, text
 
@@ -159,24 +159,31 @@ def renew(handle: ProcessHandle, trouble: str | None = None, traced: str = "") -
 
 def check_held(handle: ProcessHandle) -> Operation[None]:
     """Check that this attempt still runs the process. Only reads. Raises `Fenced`, `NotFound`."""
-    [(state, attempt)] = yield [("HMGET", handle.keys.record, "state", "attempt")]
+    [reply] = yield [_read_holder(handle)]
+    state, attempt = reply
     if state is None:
         raise NotFound(f"process {handle.id}")
-    if (state, attempt) != (b"running", handle.attempt.encode("ascii")):
+    if not _is_held(handle, reply):
         raise Fenced(handle.id, f"it is {show_bytes(state)}, attempt {show_bytes(attempt or b'')}")
 
 
 def not_held(handles: list[ProcessHandle]) -> Operation[list[ProcessHandle]]:
-    """Return those of these attempts that no longer run their processes, as `check_held` finds, in one round
-    trip. Only reads; a damaged record is left to the next renewal."""
-    replies = yield from replies_or_damage(
-        [("HMGET", handle.keys.record, "state", "attempt") for handle in handles]
-    )
+    """Return those of these attempts that no longer run their processes, in one round trip. Only reads; a
+    damaged record is left to the next renewal."""
+    replies = yield from replies_or_damage([_read_holder(handle) for handle in handles])
     return [
         handle
         for handle, reply in zip(handles, replies, strict=True)
-        if not isinstance(reply, DamagedRecord) and reply != [b"running", handle.attempt.encode("ascii")]
+        if not isinstance(reply, DamagedRecord) and not _is_held(handle, reply)
     ]
+
+
+def _read_holder(handle: ProcessHandle) -> Command:
+    return ("HMGET", handle.keys.record, "state", "attempt")
+
+
+def _is_held(handle: ProcessHandle, reply: list[bytes | None]) -> bool:
+    return reply == [b"running", handle.attempt.encode("ascii")]
 
 
 class LapseDecision(msgspec.Struct, frozen=True):

@@ -324,10 +324,10 @@ def end(
     cursor = "0"
     while True:
         [reply] = yield [script("finish")((handle.keys.tree.record, handle.keys.record), *arguments, cursor)]
-        found, *woken = map(text, outcome(reply, handle.id))
+        state_or_cursor, *woken = map(text, outcome(reply, handle.id))
         if woken:
             return tuple(woken[0].split())
-        cursor = found
+        cursor = state_or_cursor
 
 
 def hand_back(handle: ProcessHandle) -> Operation[None]:

@@ -28,7 +28,7 @@ UPSTREAM = Path(__file__).parents[2] / "mcp_upstream.py"
 
 
 class Host(PipedHost):
-    """A host connected to a gateway with one server. `said` collects what the operator is told."""
+    """An MCP host and a gateway with one upstream server. `said`: the gateway's messages to the operator."""
 
     def __init__(self, url: str, *arguments: str, launcher: Sequence[str] = ()) -> None:
         self.said: list[str] = []

@@ -93,7 +93,7 @@ def test_shared_functions_derive_keys_only_from_the_tree() -> None:
     for command, key in calls_of(SHARED):
         if command not in ("TIME", "INFO"):
             assert re.match(
-                r"key|record|asks|from|process_record\(|content_record\(|process\b|fds|holders|tree|process_key",
+                r"key|record|asks|from|process_record\(|content_record\(|process\b|fds|tree|process_key",
                 key,
             )
 
