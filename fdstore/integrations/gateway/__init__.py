@@ -15,6 +15,7 @@ the answer to `initialize` (the list of tools may change).
     upstream         the server as a child process
     server_group     several servers as one
     group_routing    which server of a group a message goes to: pure decisions
+    paged_list       the end of each list that a server is asked for
     host_connection  a host on standard input and output
     host_programs    with --code: the programs of its model
     stdio_relay      between standard input and output and a child process

@@ -71,7 +71,7 @@ class Descriptors:
         self.limit = limit
         self._max_read_chars = max_read_chars
         self._session = session
-        self._report = report
+        self.report = report
         self._connected: Connected | None = None
         self._tried = threading.Event()
         self._lock = threading.Lock()
@@ -229,13 +229,13 @@ class Descriptors:
         was_away, self._is_away = self._is_away, False
         was_reported, self._is_reported = self._is_reported, False
         if was_away and was_reported:
-            self._report("the store answers again: long results become descriptors")
+            self.report("the store answers again: long results become descriptors")
 
     def _report_failure(self, error: FDStoreError) -> None:
         """Report a failure if it is the first in a row."""
         if not self._is_reported:
             self._is_reported = True
-            self._report(f"{error.type}: {error}; results pass unchanged")
+            self.report(f"{error.type}: {error}; results pass unchanged")
 
 
 def error_blocks(error: FDStoreError) -> list[dict[str, Any]]:

@@ -3,7 +3,12 @@
 Decisions without I/O. For the host there is one server. The tool `list_issues` of the server `github` is
 `github__list_issues` for it, prompts alike; resources keep their URIs. Lists are those of all servers, whole.
 Messages keep their bytes but for a name or an id: ids of the host's requests stay as they are, requests of
-the servers get ids that no two of them share.
+the servers get ids that no two of them share. A name that is too long for hosts is cut, and ends with a
+digest of the whole, so it is the same each time.
+
+What the servers are asked here ends: a list goes to the host after `Limit`, or after as many pages as
+`paged_list` allows, with what has come. A server that is late has the list that it gave last. When it gives
+another one, the host is told to ask again.
 
 Each server is begun as the host begins, with a protocol that has `initialize`; a host that asks
 `server/discover` first is told that there is none, and uses `initialize` too. The host gets the oldest of
@@ -13,10 +18,12 @@ One that ends leaves the list in the same way, and what it owes is answered with
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from hashlib import blake2b
 from itertools import count
 from secrets import token_hex
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Raw
@@ -25,14 +32,13 @@ from fdstore import __version__
 from fdstore.integrations.gateway.json_parts import (
     Parts,
     encode,
-    is_null,
     items_of,
     object_at,
     parts_of,
-    string_of,
     text_at,
 )
 from fdstore.integrations.gateway.long_values import LONG_BYTES, Buffer
+from fdstore.integrations.gateway.paged_list import LISTS, PagedList
 from fdstore.integrations.gateway.rewriting import MAX_KNOWN, RequestKey, error_answer, key_of
 
 SEPARATOR = "__"
@@ -41,18 +47,38 @@ SEPARATOR = "__"
 EDGE_BYTES = 512
 """The bytes at either end of a long message that hold its method and id: before or after its parameters."""
 
-LISTS = {
-    "tools/list": "tools",
-    "prompts/list": "prompts",
-    "resources/list": "resources",
-    "resources/templates/list": "resourceTemplates",
+CHANGED = {
+    "tools/list": "notifications/tools/list_changed",
+    "prompts/list": "notifications/prompts/list_changed",
+    "resources/list": "notifications/resources/list_changed",
+    "resources/templates/list": "notifications/resources/list_changed",
 }
-"""Requests that are put to all servers, and the field of their results."""
+"""Notifications that make a host ask for a list again."""
+
+MAX_NAME_CHARS = 64
+"""The length of the names that hosts and models take."""
+DIGEST_CHARS = 12
+
+MAX_LISTED = 100_000
+"""The most names and resources of servers that are remembered with their servers."""
+
+MAX_TOLD = 1000
+"""The most different problems of lists that the operator is told."""
+
+WHOLE_NAME = "fdstore/name"
+"""The field of `_meta` with the name of a tool that was cut."""
+
+NEWEST = "2025-11-25"
+"""The newest protocol with `initialize`."""
+_PROTOCOL = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 CAPABILITIES = ("tools", "prompts", "resources", "logging", "completions")
-TOOLS_CHANGED = "notifications/tools/list_changed"
+TOOLS_CHANGED = CHANGED["tools/list"]
 METHOD_NOT_FOUND = -32601
 RESOURCE_NOT_FOUND = -32002
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 class ToServer(msgspec.Struct, frozen=True):
@@ -74,7 +100,14 @@ class Say(msgspec.Struct, frozen=True):
     text: str
 
 
-Step: TypeAlias = ToServer | ToHost | Say
+class Limit(msgspec.Struct, frozen=True):
+    """Call `time_over` with this number once the time of a request of ours is over."""
+
+    number: int
+    kind: Literal["begin", "list"]
+
+
+Step: TypeAlias = ToServer | ToHost | Say | Limit
 Steps: TypeAlias = Iterator[Step]
 
 
@@ -88,12 +121,16 @@ class _Server(msgspec.Struct):
 
 
 class _Gathered(msgspec.Struct):
-    """A request of the host that several servers answer. `waiting` has the ids of ours that are open."""
+    """A request of the host that several servers answer. `waiting` has the ids of ours that are open, with
+    their servers; `is_over`: the host has its answer, without what the servers that are `late` have now."""
 
     id: Raw
     method: str
-    waiting: set[str]
-    found: dict[str, list[Raw]]
+    number: int
+    lists: dict[str, PagedList] = {}
+    waiting: dict[str, str] = {}
+    late: set[str] = set()
+    is_over: bool = False
 
 
 class GroupRouter:
@@ -104,8 +141,13 @@ class GroupRouter:
         self._mark = f"fdstore-group-{token_hex(8)}-"
         self._numbers = count(1)
         self._start: _Gathered | None = None
+        self._protocol = NEWEST
         self._is_answered = self._is_initialized = False
+        self._gathering: dict[int, _Gathered] = {}
         self._own: dict[str, tuple[str, _Gathered]] = {}
+        self._listed: dict[tuple[str, str], PagedList] = {}
+        self._named: dict[str, tuple[str, str]] = {}
+        self._told: set[str] = set()
         self._asked: dict[RequestKey, tuple[str, Raw]] = {}
         self._of_servers: dict[str, tuple[str, Raw]] = {}
         self._owners: dict[str, str] = {}
@@ -151,7 +193,7 @@ class GroupRouter:
 
     def _by_name(self, id: Raw, fields: Parts, params: Parts) -> Steps:
         given = text_at(params, "name") or ""
-        server, _, name = given.partition(SEPARATOR)
+        server, name = self._named_by(given)
         if server not in self._servers:
             names = ", ".join(self._servers)
             yield _error(id, -32602, f"no server has {given!r}: the name begins with one of {names}")
@@ -161,13 +203,20 @@ class GroupRouter:
 
     def _complete(self, id: Raw, fields: Parts, params: Parts) -> Steps:
         ref = object_at(params, "ref")
-        server, _, name = (text_at(ref, "name") or "").partition(SEPARATOR)
+        server, name = self._named_by(text_at(ref, "name") or "")
         if server in self._servers:
             sent = {**params, "ref": encode({**ref, "name": name})}
             yield from self._pass(server, id, _line({**fields, "params": encode(sent)}))
         else:
             owner = self._owner(text_at(ref, "uri") or "")
             yield from self._pass(owner, id, _line(fields))
+
+    def _named_by(self, shown: str) -> tuple[str, str]:
+        """Return the server that a name leads to, and its own name for the tool or prompt."""
+        if shown in self._named:
+            return self._named[shown]
+        server, _, name = shown.partition(SEPARATOR)
+        return server, name
 
     def _owner(self, uri: str) -> str | None:
         """Return the server of a resource: the one that listed it, or whose template it fits best."""
@@ -191,17 +240,18 @@ class GroupRouter:
             )
             return
         if (key := key_of(id)) is not None:
-            self._asked[key] = (server, id)
-            if len(self._asked) > MAX_KNOWN:
-                del self._asked[next(iter(self._asked))]
+            _remember(self._asked, key, (server, id))
         yield ToServer(server, line)
 
     def _notification(self, method: str, fields: Parts, line: Buffer) -> Steps:
         if method == "notifications/cancelled":
-            params = object_at(fields, "params")
-            asked = self._asked.get(key_of(params.get("requestId", b"null")) or (False, None))
+            key = key_of(object_at(fields, "params").get("requestId", b"null"))
+            asked = self._asked.get(key or (False, None))
             if asked is not None:
                 yield ToServer(asked[0], line)
+            for gathered in list(self._gathering.values()):
+                if key is not None and key_of(gathered.id) == key:
+                    yield from self._cancel(gathered)
             return
         if method == "notifications/initialized":
             self._is_initialized = True
@@ -220,40 +270,36 @@ class GroupRouter:
         if self._start is not None:
             yield _error(id, -32600, "this connection has begun already")
             return
-        self._start = start = _Gathered(id, "initialize", set(), {})
+        asked = text_at(object_at(fields, "params"), "protocolVersion") or ""
+        self._protocol = min(NEWEST, asked) if _PROTOCOL.fullmatch(asked) else NEWEST
+        self._start = start = self._gather_from(id, "initialize")
+        yield Limit(start.number, "begin")
         for name, server in self._servers.items():
             if server.state == "new":
                 server.state = "begun"
                 yield self._ask(start, name, fields)
         yield from self._started()
 
-    def start_time_over(self) -> Steps:
-        """Answer the host although some servers have not begun: they join later."""
-        if not self._is_answered and self._start is not None and any(self._ready()):
-            late = [name for name, server in self._servers.items() if server.state == "begun"]
-            yield Say(f"these servers are late, and join when they have begun: {', '.join(late)}")
-            self._start.waiting.clear()
-            yield from self._started()
-
     def _started(self) -> Steps:
-        """Answer the host's `initialize` once all servers have begun or ended."""
+        """Answer the host's `initialize` once all servers have begun or ended, or its time is over."""
         start = self._start
-        if start is None or start.waiting or self._is_answered:
+        if start is None or self._is_answered or (start.waiting and not start.is_over):
             return
         self._is_answered = True
-        ready = [self._servers[name] for name in self._ready()]
-        if not ready:
+        self._gathering.pop(start.number, None)
+        if all(server.state == "gone" for server in self._servers.values()):
             problems = "; ".join(server.problem for server in self._servers.values())
             yield ToHost(error_answer(start.id, f"no server has begun: {problems}") + b"\n")
             return
-        versions = [text_at(server.about, "protocolVersion") or "" for server in ready]
+        ready = [self._servers[name] for name in self._ready()]
+        versions = [text_at(server.about, "protocolVersion") or self._protocol for server in ready]
         instructions = [
             f"{name}: {text}"
             for name in self._ready()
             if (text := text_at(self._servers[name].about, "instructions"))
         ]
         about: dict[str, Any] = {
-            "protocolVersion": min(versions),
+            "protocolVersion": min(versions, default=self._protocol),
             "capabilities": {name: _options(name, ready) for name in CAPABILITIES if _has(name, ready)},
             "serverInfo": {"name": "fdstore-gateway", "version": __version__},
         }
@@ -291,15 +337,17 @@ class GroupRouter:
         if fields is None:
             yield ToHost(line)
         elif method is None:
-            own = self._own.pop(text_at(fields, "id") or "", None)
-            if own is not None:
-                yield from self._gathered(*own, fields)
-            elif not (text_at(fields, "id") or "").startswith(self._mark):
+            id = text_at(fields, "id") or ""
+            own = self._own.get(id)
+            if own is not None and own[0] == name:
+                del self._own[id]
+                yield from self._gathered(name, id, own[1], fields)
+            elif not id.startswith(self._mark):
                 self._asked.pop(key_of(fields.get("id", b"null")) or (False, None), None)
                 yield ToHost(line)
         elif "id" in fields:
             public = f"{self._own_id()}-{name}"
-            self._of_servers[public] = (name, fields["id"])
+            _remember(self._of_servers, public, (name, fields["id"]))
             yield ToHost(_line({**fields, "id": public}))
         elif method == "notifications/cancelled":
             yield from self._taken_back(name, fields)
@@ -329,7 +377,7 @@ class GroupRouter:
         for own, (owner, gathered) in list(self._own.items()):
             if owner == name:
                 del self._own[own]
-                gathered.waiting.discard(own)
+                del gathered.waiting[own]
                 yield from self._finished(gathered)
         if was_ready and self._is_answered:
             yield ToHost(_line({"jsonrpc": "2.0", "method": TOOLS_CHANGED}))
@@ -337,62 +385,121 @@ class GroupRouter:
     # --- requests to all
 
     def _gather(self, id: Raw, method: str) -> Steps:
-        gathered = _Gathered(id, method, set(), {})
+        gathered = self._gather_from(id, method)
         for name in self._ready(method.partition("/")[0]):
-            yield self._ask(gathered, name, {"method": encode(method)})
+            gathered.lists[name] = PagedList(method)
+            if self._is_owed(name, method):
+                gathered.late.add(name)
+            else:
+                yield self._ask(gathered, name, {"method": encode(method)})
+        if gathered.waiting:
+            yield Limit(gathered.number, "list")
         yield from self._finished(gathered)
+
+    def _gather_from(self, id: Raw, method: str) -> _Gathered:
+        gathered = _Gathered(id, method, next(self._numbers))
+        self._gathering[gathered.number] = gathered
+        return gathered
+
+    def _is_owed(self, name: str, method: str) -> bool:
+        """Return whether a server was too late with a list, and has not answered since."""
+        return any(
+            server == name and gathered.method == method and gathered.is_over
+            for server, gathered in self._own.values()
+        )
 
     def _ask(self, gathered: _Gathered, server: str, fields: Mapping[str, Any]) -> ToServer:
         own = self._own_id()
-        gathered.waiting.add(own)
+        gathered.waiting[own] = server
         self._own[own] = (server, gathered)
         return ToServer(server, _line({"jsonrpc": "2.0", **fields, "id": own}))
 
-    def _gathered(self, name: str, gathered: _Gathered, fields: Parts) -> Steps:
+    def _gathered(self, name: str, own: str, gathered: _Gathered, fields: Parts) -> Steps:
         """Take a server's part of an answer."""
-        gathered.waiting.discard(string_of(fields["id"]) or "")
+        del gathered.waiting[own]
         if gathered.method == "initialize":
             yield from self._has_begun(name, fields)
             return
-        result = parts_of(fields.get("result", b""))
-        if result is None:
-            said = text_at(fields, "error", "message") or "no result"
-            yield Say(f"{gathered.method} of the MCP server {name}: {said}")
-        else:
-            listed = items_of(result.get(LISTS[gathered.method], b"")) or []
-            gathered.found.setdefault(name, []).extend(listed)
-            cursor = result.get("nextCursor")
-            if cursor is not None and not is_null(cursor):
-                params = {"cursor": cursor}
-                yield self._ask(gathered, name, {"method": encode(gathered.method), "params": params})
+        listed = gathered.lists[name]
+        cursor = listed.take(fields)
+        if cursor is not None and not gathered.is_over:
+            params = {"cursor": cursor}
+            yield self._ask(gathered, name, {"method": encode(gathered.method), "params": params})
+        elif listed.has_ended:
+            before = self._listed.get((name, gathered.method))
+            self._listed[name, gathered.method] = listed
+            if gathered.is_over and (before is None or before.items != listed.items):
+                yield ToHost(_line({"jsonrpc": "2.0", "method": CHANGED[gathered.method]}))
         yield from self._finished(gathered)
 
+    def time_over(self, number: int) -> Steps:
+        """Answer a request of the host although some servers have not."""
+        gathered = self._gathering.get(number)
+        if gathered is None:
+            return
+        gathered.is_over = True
+        gathered.late.update(gathered.waiting.values())
+        late = ", ".join(dict.fromkeys(gathered.waiting.values()))
+        if gathered.method == "initialize":
+            yield Say(f"these servers are late, and join when they have begun: {late}")
+            yield from self._started()
+        else:
+            yield from self._say_once(f"{gathered.method}: these servers are late, and join later: {late}")
+            yield from self._finished(gathered)
+
+    def _cancel(self, gathered: _Gathered) -> Steps:
+        """Take back what the servers were asked for a request that the host takes back."""
+        if gathered.method == "initialize":
+            return
+        del self._gathering[gathered.number]
+        for own, server in gathered.waiting.items():
+            del self._own[own]
+            note = {"method": "notifications/cancelled", "params": {"requestId": own}}
+            yield ToServer(server, _line({"jsonrpc": "2.0", **note}))
+
     def _finished(self, gathered: _Gathered) -> Steps:
-        """Answer the host once all servers have."""
-        if gathered.waiting:
+        """Answer the host once all servers have, or the time is over."""
+        if gathered.waiting and not gathered.is_over:
             return
         if gathered.method == "initialize":
             yield from self._started()
             return
-        shown = [
-            self._shown(gathered.method, name, item)
-            for name in self._servers
-            for item in gathered.found.get(name, ())
-        ]
-        yield _result(gathered.id, {LISTS[gathered.method]: shown})
+        if self._gathering.pop(gathered.number, None) is None:
+            return
+        shown: dict[str, Raw] = {}
+        for name, came in gathered.lists.items():
+            listed = self._listed.get((name, gathered.method), came) if name in gathered.late else came
+            for problem in listed.problems:
+                yield from self._say_once(f"{gathered.method} of the MCP server {name}: {problem}")
+            for key, item in listed.items.items():
+                public, seen = self._shown(gathered.method, name, key, item)
+                shown.setdefault(public, seen)
+        yield _result(gathered.id, {LISTS[gathered.method].field: list(shown.values())})
 
-    def _shown(self, method: str, server: str, item: Raw) -> Raw:
-        """Return an item of a list as the host sees it, and note whose it is."""
-        fields = parts_of(item) or {}
+    def _shown(self, method: str, server: str, key: str, item: Raw) -> tuple[str, Raw]:
+        """Return an item of a list as the host sees it, with what tells it apart there, and note whose it
+        is."""
         if method in ("tools/list", "prompts/list"):
-            name = text_at(fields, "name") or ""
-            return encode({**fields, "name": f"{server}{SEPARATOR}{name}"})
+            whole = f"{server}{SEPARATOR}{key}"
+            public = public_name(whole)
+            fields = parts_of(item) or {}
+            if public != whole:
+                _remember(self._named, public, (server, key), MAX_LISTED)
+                fields["_meta"] = encode({**object_at(fields, "_meta"), WHOLE_NAME: whole})
+            return public, encode({**fields, "name": public})
         if method == "resources/list":
-            self._owners.setdefault(text_at(fields, "uri") or "", server)
+            if key not in self._owners:
+                _remember(self._owners, key, server, MAX_LISTED)
         else:
-            begin = (text_at(fields, "uriTemplate") or "").partition("{")[0]
-            self._templates.setdefault(begin, server)
-        return item
+            begin = key.partition("{")[0]
+            if begin not in self._templates:
+                _remember(self._templates, begin, server, MAX_LISTED)
+        return f"{server} {key}", item
+
+    def _say_once(self, text: str) -> Steps:
+        if text not in self._told and len(self._told) < MAX_TOLD:
+            self._told.add(text)
+            yield Say(text)
 
     def _ready(self, capability: str = "") -> Iterator[str]:
         """Yield the servers that have begun, and have a capability."""
@@ -415,6 +522,25 @@ def _options(capability: str, servers: Sequence[_Server]) -> dict[str, bool]:
         subscribe = any(bytes(each.get("subscribe", b"")).strip() == b"true" for each in given)
         return {"subscribe": subscribe, "listChanged": True}
     return {"listChanged": True} if capability in ("tools", "prompts") else {}
+
+
+def public_name(whole: str) -> str:
+    """Return the name of a tool that a host sees: the whole, or one of 64 characters that stands for it.
+
+    >>> public_name("git__log"), public_name("git__" + "log_" * 20)
+    ('git__log', 'git__log_log_log_log_log_log_log_log_log_log_log_lo_34e804debb45')
+    """
+    if len(whole) <= MAX_NAME_CHARS:
+        return whole
+    digest = blake2b(whole.encode(), digest_size=DIGEST_CHARS // 2).hexdigest()
+    return f"{whole[: MAX_NAME_CHARS - DIGEST_CHARS - 1]}_{digest}"
+
+
+def _remember(known: dict[K, V], key: K, value: V, most: int = MAX_KNOWN) -> None:
+    """Note a fact; of too many the oldest is forgotten."""
+    known[key] = value
+    if len(known) > most:
+        del known[next(iter(known))]
 
 
 def _line(message: Mapping[str, Any]) -> bytes:

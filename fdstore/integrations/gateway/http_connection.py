@@ -24,6 +24,7 @@ import msgspec
 from fdstore.integrations.gateway.host_connection import background_thread
 from fdstore.integrations.gateway.json_parts import object_at, parts_of, text_at
 from fdstore.integrations.gateway.long_values import LONG_BYTES, Buffer, Message
+from fdstore.integrations.gateway.paged_list import OWN_REQUEST_S
 from fdstore.integrations.gateway.rewriting import RequestKey, error_answer, key_of
 from fdstore.integrations.gateway.sse import EventSplitter, data_of, field_of
 
@@ -144,12 +145,16 @@ class HttpConnection:
             if self._session.get(SESSION) != lost:
                 return  # another request has done it
             del self._session[SESSION]
-            async with self._stream(self._initialize, _Sent.of(self._initialize)) as response:
-                await response.aread()
-                if SESSION in response.headers:
-                    self._session[SESSION] = response.headers[SESSION]
-            async with self._stream(INITIALIZED, _Sent.of(INITIALIZED)) as response:
-                await response.aread()
+            try:
+                async with asyncio.timeout(OWN_REQUEST_S):
+                    for line in (self._initialize, INITIALIZED):
+                        async with self._stream(line, _Sent.of(line)) as response:
+                            if SESSION in response.headers:
+                                self._session[SESSION] = response.headers[SESSION]
+                            await _first_answer(response)
+            except TimeoutError as error:
+                self._session.setdefault(SESSION, lost)  # the next request tries again
+                raise httpx2.ReadTimeout(f"it begins no session within {OWN_REQUEST_S:g} s") from error
 
     async def _continue(self, message: _Sent, last_event: bytes) -> bytes | None:
         """Continue a stream that ended before the answer. Return the id of its last event."""
@@ -317,6 +322,16 @@ def _header_value(text: str) -> str:
 
 def _media_type(response: httpx2.Response) -> str:
     return str(response.headers.get("content-type", "")).partition(";")[0].strip().lower()
+
+
+async def _first_answer(response: httpx2.Response) -> None:
+    """Wait for the answer in a response, which as a stream may stay open."""
+    if _media_type(response) != "text/event-stream":
+        await response.aread()
+        return
+    async for event in _events(response):
+        if data_of(event):
+            return
 
 
 async def _events(response: httpx2.Response) -> AsyncIterator[bytes | bytearray]:

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from queue import SimpleQueue
+from heapq import heappop, heappush
+from queue import Empty, SimpleQueue
 from time import monotonic
+from typing import Literal, TypeAlias
 
 from fdstore.errors import InvalidArgument
-from fdstore.integrations.gateway.group_routing import GroupRouter, Say, Steps, ToHost
+from fdstore.integrations.gateway.group_routing import GroupRouter, Limit, Say, Steps, ToHost
 from fdstore.integrations.gateway.long_values import Buffer
+from fdstore.integrations.gateway.paged_list import OWN_REQUEST_S
 from fdstore.integrations.gateway.server_config import ServerStart
 from fdstore.integrations.gateway.upstream import UpstreamProcess
 
-BEGIN_S = 20.0
-"""The time that a host waits for servers that begin; those that need longer join later."""
+EXIT_S = 2.0
+"""The time in which a server that has closed its output ends, so that its exit code is told."""
 
 
 class _Member:
@@ -36,15 +39,30 @@ class _Member:
         self.process.close_stdin()
 
 
+_Event: TypeAlias = tuple[Buffer, _Member | None] | Literal["limit", "end"]
+"""What the loop of a group takes up: a line for the host with the server that waits until it is taken, a new
+limit of time, or the end of a server's output."""
+
+
 class ServerGroup:
-    """The servers of a configuration. `say` tells the operator something."""
+    """The servers of a configuration.
+
+    say       tells the operator something
+    begin_s   the time that a host waits for servers that begin; those that need longer join later
+    list_s    the time that it waits for a list, alike
+    """
 
     def __init__(
-        self, starts: Sequence[ServerStart], say: Callable[[str], None], *, begin_s: float = BEGIN_S
+        self,
+        starts: Sequence[ServerStart],
+        say: Callable[[str], None],
+        *,
+        begin_s: float = OWN_REQUEST_S,
+        list_s: float = OWN_REQUEST_S,
     ) -> None:
         """Start them. Raises `InvalidArgument` if none can be started."""
         self.command = f"{len(starts)} MCP servers"
-        self._say, self._begin_s = say, begin_s
+        self._say, self._limits_s = say, {"begin": begin_s, "list": list_s}
         self._is_closing = False
         self._members: dict[str, _Member] = {}
         problem = ""
@@ -60,9 +78,8 @@ class ServerGroup:
             raise InvalidArgument("--config", problem or "it has no server that a gateway can serve")
         self._router = GroupRouter(list(self._members))
         self._lock = threading.Lock()
-        self._to_host: SimpleQueue[tuple[Buffer, _Member | None] | None] = SimpleQueue()
-        self._timer = threading.Timer(begin_s, lambda: self._act(self._router.start_time_over()))
-        self._timer.daemon = True
+        self._events: SimpleQueue[_Event] = SimpleQueue()
+        self._limits: list[tuple[float, int]] = []
 
     def pid(self, name: str) -> int:
         """Return the process id of a server."""
@@ -74,7 +91,6 @@ class ServerGroup:
 
     def lines(self) -> Iterator[Buffer]:
         """Yield the lines for the host, until all servers have closed their output."""
-        self._timer.start()
         for member in self._members.values():
             threading.Thread(target=member.write, name=f"fdstore-to-{member.name}", daemon=True).start()
             threading.Thread(
@@ -82,17 +98,29 @@ class ServerGroup:
             ).start()
         left = len(self._members)
         while left:
-            found = self._to_host.get()
-            if found is None:
-                left -= 1
+            match self._next_event():
+                case "end":
+                    left -= 1
+                case (line, source):
+                    yield line
+                    del line  # which may be large
+                    if source is not None:
+                        source.may_write.release()
+
+    def _next_event(self) -> _Event:
+        """Wait for an event. What the host waits for too long is answered meanwhile."""
+        while True:
+            with self._lock:
+                next_at = self._limits[0][0] if self._limits else None
+            if next_at is not None and next_at <= monotonic():
+                with self._lock:
+                    _, number = heappop(self._limits)
+                self._act(self._router.time_over(number))
                 continue
-            line, source = found
-            del found  # which may be large
-            yield line
-            del line
-            if source is not None:
-                source.may_write.release()
-        self._timer.cancel()
+            try:
+                return self._events.get(timeout=None if next_at is None else next_at - monotonic())
+            except (Empty, ValueError):  # ValueError: it is over since it was looked at
+                continue
 
     def _read(self, member: _Member) -> None:
         for line in member.process.lines():
@@ -101,10 +129,10 @@ class ServerGroup:
                 member.may_write.release()
             del line
         self._act(self._router.server_ended(member.name, self._end_of(member)))
-        self._to_host.put(None)
+        self._events.put("end")
 
     def _end_of(self, member: _Member) -> str:
-        code = member.process.wait(self._begin_s)
+        code = member.process.wait(EXIT_S)
         if code is None:
             return f"the MCP server {member.name} has closed its output"
         return f"{member.name}: {member.process.describe_end(code)}"
@@ -119,8 +147,11 @@ class ServerGroup:
                     if not self._is_closing:
                         self._say(step.text)
                 elif isinstance(step, ToHost):
-                    self._to_host.put((step.line, None if holds_up else source))
+                    self._events.put((step.line, None if holds_up else source))
                     holds_up = source is not None
+                elif isinstance(step, Limit):
+                    heappush(self._limits, (monotonic() + self._limits_s[step.kind], step.number))
+                    self._events.put("limit")
                 else:
                     self._members[step.server].waiting.put(step.line)
             return holds_up
@@ -155,7 +186,6 @@ class ServerGroup:
 
     def end(self, grace_s: float) -> int:
         """End all: SIGTERM, and SIGKILL after `grace_s`. Return the first exit code that is not 0."""
-        self._timer.cancel()
         enders = [
             threading.Thread(target=member.process.end, args=(grace_s,)) for member in self._members.values()
         ]

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from fdstore.integrations.gateway.group_routing import GroupRouter, Say, ToHost, ToServer
+from fdstore.integrations.gateway.code.catalogue import read_tools_of
+from fdstore.integrations.gateway.group_routing import GroupRouter, Limit, Say, ToHost, ToServer, public_name
 from fdstore.integrations.gateway.long_values import LONG_BYTES
+from fdstore.integrations.gateway.paged_list import MAX_LIST_BYTES
 
 
 class Wire:
@@ -19,6 +21,7 @@ class Wire:
         self.host: list[Any] = []
         self.servers: dict[str, list[Any]] = {name: [] for name in servers}
         self.said: list[str] = []
+        self.limits: list[int] = []
 
     def act(self, steps: Any) -> None:
         for step in steps:
@@ -31,6 +34,12 @@ class Wire:
                     self.servers[name].append(json.loads(line))
                 case Say(text=text):
                     self.said.append(text)
+                case Limit(number=number):
+                    self.limits.append(number)
+
+    def time_over(self) -> None:
+        """Let the time of the last request of the gateway's own be over."""
+        self.act(self.router.time_over(self.limits[-1]))
 
     def ask(self, id: Any, method: str, **params: Any) -> None:
         message = {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
@@ -121,6 +130,91 @@ def test_a_server_that_gives_no_list_is_told_and_left_out(wire: Wire) -> None:
 
     assert [tool["name"] for tool in wire.host[0]["result"]["tools"]] == ["files__read"]
     assert wire.said == ["tools/list of the MCP server git: out of order"]
+
+
+def names_listed(wire: Wire) -> list[str]:
+    return [tool["name"] for tool in wire.host[-1]["result"]["tools"]]
+
+
+def test_a_list_that_was_late_is_shown_from_then_on_though_it_is_late_again(wire: Wire) -> None:
+    wire.ask(1, "tools/list")
+    wire.answer("git", {"tools": [{"name": "log"}]})
+    wire.time_over()
+    assert names_listed(wire) == ["git__log"]
+    assert wire.said == ["tools/list: these servers are late, and join later: files"]
+
+    wire.answer("files", {"tools": [{"name": "read"}]})
+    assert wire.host[-1]["method"] == "notifications/tools/list_changed"
+
+    for id in (2, 3):
+        wire.ask(id, "tools/list")
+        wire.answer("git", {"tools": [{"name": "log"}]})
+        wire.time_over()
+        assert names_listed(wire) == ["git__log", "files__read"]
+        wire.answer("files", {"tools": [{"name": "read"}]})
+    assert [each.get("method") for each in wire.host].count("notifications/tools/list_changed") == 1
+    assert len(wire.said) == 1
+
+
+def test_a_list_is_as_long_as_its_bound_at_most(wire: Wire) -> None:
+    long = {"name": "log", "description": "x" * (MAX_LIST_BYTES // 2)}
+    wire.ask(1, "tools/list")
+    wire.answer("files", {"tools": []})
+    wire.answer("git", {"tools": [long], "nextCursor": "1"})
+    wire.answer("git", {"tools": [{**long, "name": "show"}], "nextCursor": "2"})
+
+    assert names_listed(wire) == ["git__log"]
+    assert wire.servers["git"] == []
+    assert wire.said == [
+        "tools/list of the MCP server git: it is longer than 32 MiB; 1 of its tools are known"
+    ]
+
+
+def test_a_tool_that_is_listed_twice_or_has_no_name_is_left_out(wire: Wire) -> None:
+    wire.ask(1, "tools/list")
+    wire.answer(
+        "git", {"tools": [{"name": "log", "a": 1}, {"name": "log"}, {"name": 3}, {}, 7, {"name": ""}]}
+    )
+    wire.answer("files", {"tools": None})
+
+    assert names_listed(wire) == ["git__log", "git__"]
+    assert wire.host[-1]["result"]["tools"][0]["a"] == 1
+    assert wire.said == ["tools/list of the MCP server git: one of its tools has no name, and is left out"]
+
+
+@pytest.mark.parametrize("name", ["log_" * 30, "\u00e9" * 61, "l" * 5000, "a__b" * 20])
+def test_a_name_that_hosts_refuse_for_its_length_is_cut_and_leads_to_its_tool(wire: Wire, name: str) -> None:
+    others = [name[:-1] + "2", name + name]
+    wire.ask(1, "tools/list")
+    wire.answer("git", {"tools": [{"name": each, "_meta": {"k": 1}} for each in [name, *others]]})
+    wire.answer("files", {"tools": [{"name": name}]})
+    wire.servers["git"].clear()
+
+    shown = names_listed(wire)
+
+    assert all(len(each) <= 64 for each in shown)
+    assert len(set(shown)) == 4
+    assert shown[0] == public_name(f"git__{name}")
+    assert wire.host[-1]["result"]["tools"][0]["_meta"]["k"] == 1
+    for each, whole in zip(shown[:3], [name, *others], strict=True):
+        wire.ask(2, "tools/call", name=each)
+        assert wire.servers["git"].pop()["params"]["name"] == whole
+
+
+def test_code_calls_a_tool_by_its_whole_name(wire: Wire) -> None:
+    name = "list_" * 20
+    wire.ask(1, "tools/list")
+    wire.answer("git", {"tools": [{"name": name}, {"name": "log", "_meta": {"fdstore/name": "files__read"}}]})
+    wire.answer("files", {"tools": []})
+
+    tools = read_tools_of(["git", "files"], wire.host[-1]["result"]["tools"], ())
+
+    assert [(tool.name, tool.tool) for tool in tools] == [
+        (f"git.{name}", f"git__{name}"),
+        ("git.log", "git__log"),
+    ]
+    wire.ask(2, "tools/call", name=tools[0].tool)
+    assert wire.servers["git"].pop()["params"]["name"] == name
 
 
 def test_a_name_leads_to_its_server_and_the_answer_passes_as_it_is(wire: Wire) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from fdstore.integrations.gateway.code.signatures import Schema, properties_of, signature
-from fdstore.integrations.gateway.group_routing import SEPARATOR
+from fdstore.integrations.gateway.group_routing import SEPARATOR, WHOLE_NAME, public_name
 from fdstore.interpreter import prelude
 
 RESULT, CONTENT = "result", "content"
@@ -147,16 +147,26 @@ def read_tools_of(
     servers: Sequence[str], listed: Sequence[Mapping[str, Any]], patterns: Sequence[str]
 ) -> list[CodeTool]:
     """Return the tools of several servers, each of whose names begins with that of its server."""
+    whole = [{**each, "name": _whole_name(each)} for each in listed]
     found: list[CodeTool] = []
     for server in servers:
         prefix = server + SEPARATOR
         own = [
             {**each, "name": each["name"].removeprefix(prefix)}
-            for each in listed
-            if isinstance(each.get("name"), str) and each["name"].startswith(prefix)
+            for each in whole
+            if each["name"].startswith(prefix)
         ]
         found += read_tools(server, own, patterns, prefix)
     return found
+
+
+def _whole_name(listed: Mapping[str, Any]) -> str:
+    """Return the name of a tool before it was cut for the host."""
+    name, meta = listed.get("name"), listed.get("_meta")
+    whole = meta.get(WHOLE_NAME) if isinstance(meta, Mapping) else None
+    if isinstance(whole, str) and public_name(whole) == name:
+        return whole
+    return name if isinstance(name, str) else ""
 
 
 def read_tools(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from typing import Any, Literal, TypeAlias
 
@@ -16,14 +17,15 @@ import msgspec
 from msgspec import Raw
 
 from fdstore.errors import FDStoreError, InvalidArgument
-from fdstore.integrations.gateway.code.catalogue import Catalogue, CodeTool, read_tools, read_tools_of
+from fdstore.integrations.gateway.code.catalogue import Catalogue, read_tools, read_tools_of
 from fdstore.integrations.gateway.code.checking import check_code
 from fdstore.integrations.gateway.code.program_journal import ProgramJournal
 from fdstore.integrations.gateway.code.tool_functions import ToolFunctions
 from fdstore.integrations.gateway.code.upstream_calls import CallCancelled, ServerGone, UpstreamCalls
 from fdstore.integrations.gateway.descriptors import Connected, Descriptors, error_blocks, mcp_blocks
-from fdstore.integrations.gateway.json_parts import items_of, value_of
+from fdstore.integrations.gateway.json_parts import value_of
 from fdstore.integrations.gateway.long_values import Message
+from fdstore.integrations.gateway.paged_list import OWN_REQUEST_S
 from fdstore.programs.course import abandon
 from fdstore.results.context import Context
 from fdstore.tools.catalogue import READING_TOOLS
@@ -41,6 +43,11 @@ CODE_TOOLS = (RUN_PYTHON, FIND_TOOLS)
 
 LIST_CHANGED = b"notifications/tools/list_changed"
 MAX_NOTICE_BYTES = 4096
+
+GROUP_S = 2.0
+"""The further time for the list of several servers, of which each has that of one."""
+
+LOOK_EVERY_S = 0.1
 
 MAX_NAMES_CHARS = 2000
 """The characters of tool names that the description of run_python shows."""
@@ -78,6 +85,11 @@ class CodeCall:
         if self.report is not None:
             self.report(f"{calls} {'call' if calls == 1 else 'calls'}")
 
+    def check(self) -> None:
+        """Raise `CallCancelled` if it was cancelled."""
+        if self.is_cancelled.is_set():
+            raise CallCancelled("the host cancelled the call")
+
     def cancel(self) -> None:
         """End it, from any thread."""
         with self._lock:
@@ -110,9 +122,11 @@ class Programs:
         self.options = options
         self._descriptors = descriptors
         self._turn = threading.Lock()
-        self._listing = threading.Lock()
+        self._lock = threading.Lock()
+        self._listing: Future[Catalogue] | None = None
         self._catalogue: Catalogue | None = None
         self._version = 0
+        self._told: set[str] = set()
 
     def definitions(self) -> list[dict[str, Any]]:
         """Return our two tools for a tool list of MCP."""
@@ -143,24 +157,54 @@ class Programs:
             self._catalogue = None
 
     def catalogue(self, call: CodeCall) -> Catalogue:
-        """Return the tools of the server. Raises `ServerGone`, and ValueError if it gives no list."""
-        with self._listing:
-            version, known = self._version, self._catalogue
-            if known is None:
-                listed: list[Any] = []
-                for page in call.calls.pages("tools/list", call.meta):
-                    listed += [value_of(each) for each in items_of(page.get("tools", b"")) or []]
-                tools = [each for each in listed if isinstance(each, dict)]
-                known = Catalogue(self._read(tools), self.options.servers)
+        """Return the tools of the server, which is asked once for all that want to know them at the same
+        time. Raises `ServerGone`, `CallCancelled`, and ValueError if it gives no list."""
+        while True:
+            with self._lock:
+                if self._catalogue is not None:
+                    return self._catalogue
+                under_way = self._listing
+                if under_way is None:
+                    mine = self._listing = Future[Catalogue]()
+            if under_way is None:
+                return self._list(call, mine)
+            with suppress(CallCancelled):  # by the host of whoever has asked
+                return _outcome_for(call, under_way)
+            call.check()
+
+    def _list(self, call: CodeCall, listing: Future[Catalogue]) -> Catalogue:
+        """Ask the server for its tools, and tell the others that wait."""
+        version = self._version
+        try:
+            known = self._read(self._tools_of(call))
+            with self._lock:
                 if version == self._version:
                     self._catalogue = known
+            listing.set_result(known)
             return known
+        except BaseException as error:
+            listing.set_exception(error)
+            raise
+        finally:
+            with self._lock:
+                self._listing = None
 
-    def _read(self, tools: list[dict[str, Any]]) -> list[CodeTool]:
+    def _tools_of(self, call: CodeCall) -> list[dict[str, Any]]:
+        limit_s = OWN_REQUEST_S + (GROUP_S if self.options.is_group else 0)
+        listed = call.calls.whole_list("tools/list", call.meta, call.ended_by, limit_s)
+        if listed.problems and not listed.items:
+            raise ValueError("; ".join(listed.problems))
+        for problem in listed.problems:
+            if problem not in self._told:
+                self._told.add(problem)
+                self._descriptors.report(f"tools/list of the MCP server: {problem}")
+        return [value for value in map(_value_or_none, listed.items.values()) if isinstance(value, dict)]
+
+    def _read(self, tools: list[dict[str, Any]]) -> Catalogue:
         servers, allowed = self.options.servers, self.options.allowed
         if self.options.is_group:
-            return read_tools_of(servers, tools, allowed)
-        return read_tools(servers[0], tools, allowed)
+            return Catalogue(read_tools_of(servers, tools, allowed), servers)
+        return Catalogue(read_tools(servers[0], tools, allowed), servers)
 
     def answer(self, tool: str, arguments: Mapping[str, Any], call: CodeCall) -> Content:
         """Run one of our tools to its end. What is wrong is a result, too."""
@@ -180,9 +224,8 @@ class Programs:
     @contextmanager
     def _turn_of(self, call: CodeCall) -> Iterator[None]:
         """Wait until no other program runs."""
-        while not self._turn.acquire(timeout=0.1):
-            if call.is_cancelled.is_set():
-                raise CallCancelled("the host cancelled the call")
+        while not self._turn.acquire(timeout=LOOK_EVERY_S):
+            call.check()
         try:
             yield
         finally:
@@ -220,6 +263,22 @@ class Programs:
             linked={},
             wake=do_nothing,
         )
+
+
+def _outcome_for(call: CodeCall, under_way: Future[Catalogue]) -> Catalogue:
+    """Wait for what another call does, but no longer than this one is wanted. Raises its errors."""
+    while True:
+        call.check()
+        with suppress(TimeoutError):
+            return under_way.result(LOOK_EVERY_S)
+
+
+def _value_or_none(tool: Raw) -> Any:
+    """Return the value of a tool of a list; None for one that Python cannot read."""
+    try:
+        return value_of(tool)
+    except ValueError:
+        return None
 
 
 def _argument(arguments: Mapping[str, Any], name: str, default: str | None) -> str:

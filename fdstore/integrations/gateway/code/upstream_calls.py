@@ -7,23 +7,33 @@ id is the token of progress too.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from contextlib import AbstractContextManager
+from functools import partial
 from itertools import count
 from secrets import token_hex
-from typing import Any
+from time import monotonic
+from typing import Any, TypeAlias
 
 import msgspec
 from msgspec import Raw
 
 from fdstore.integrations.gateway.json_parts import encode, object_at, parts_of, text_at
 from fdstore.integrations.gateway.long_values import Buffer, Message
+from fdstore.integrations.gateway.paged_list import OWN_REQUEST_S, PagedList
 
 PROTOCOL = "io.modelcontextprotocol/"
 """The prefix of the names of the protocol's own metadata; since 2026-07-28 each request has its version."""
 
 OnProgress = Callable[[str], None]
 """Called with what a server says of a call that runs."""
+
+
+EndedBy: TypeAlias = Callable[[Callable[[], None]], AbstractContextManager[None]]
+"""Makes a block in which the end of something calls a function."""
+
+TOO_LATE = "no answer in time"
 
 
 class ServerGone(Exception):
@@ -55,6 +65,7 @@ class UpstreamCalls:
         self._open: dict[str, UpstreamCall] = {}
         self._lock = threading.Lock()
         self._problem = ""
+        self._has_begun = False
 
     def begin(
         self,
@@ -69,6 +80,7 @@ class UpstreamCalls:
         with self._lock:
             problem = self._problem
             if not problem:
+                self._has_begun = True
                 self._open[call.id] = call
         if problem:
             call.answer.set_exception(ServerGone(problem))
@@ -81,41 +93,49 @@ class UpstreamCalls:
         self._send(bytes(encode(request)) + b"\n")
         return call
 
-    def pages(self, method: str, meta: Mapping[str, Raw]) -> Iterator[Mapping[str, Raw]]:
-        """Yield the results of a list, page by page. Raises `ServerGone`, and ValueError for an error."""
-        cursor: Raw | None = None
+    def whole_list(
+        self, method: str, meta: Mapping[str, Raw], ended_by: EndedBy, limit_s: float = OWN_REQUEST_S
+    ) -> PagedList:
+        """Return a list with all pages that come within `limit_s`; its `problems` say why there are no more.
+        Raises `ServerGone`, and `CallCancelled` once what it is for has ended."""
+        listed = PagedList(method)
+        until = monotonic() + limit_s
+        params: dict[str, Any] = {}
         while True:
-            call = self.begin(method, {} if cursor is None else {"cursor": cursor}, meta)
-            answer = parts_of(call.answer.result().text) or {}
-            result = parts_of(answer.get("result", b""))
-            if result is None:
-                raise ValueError(text_at(answer, "error", "message") or "the server gave no list")
-            yield result
-            cursor = result.get("nextCursor")
-            if cursor is None or bytes(cursor) == b"null":
-                return
+            call = self.begin(method, params, meta)
+            try:
+                with ended_by(partial(self.cancel, call, "the host cancelled the call")):
+                    answer = call.answer.result(max(0.0, until - monotonic()))
+            except TimeoutError:
+                self.cancel(call, TOO_LATE)
+                listed.problems.append(f"no answer within {limit_s:g} s")
+                return listed
+            cursor = listed.take(parts_of(answer.text) or {})
+            if cursor is None:
+                return listed
+            params = {"cursor": cursor}
 
     def take(self, message: Message) -> bool:
-        """Take a message of the server if it belongs to one of these requests. Return whether it does."""
-        if not self._open or self._mark_bytes not in bytes(message.text):
+        """Take a message of the server if it belongs to one of these requests, also to one that was taken
+        back. Return whether it does."""
+        if not self._has_begun or self._mark_bytes not in bytes(message.text):
             return False
         found = parts_of(message.text) or {}
         if "method" in found:
             return self._take_progress(object_at(found, "params"))
+        id = text_at(found, "id") or ""
         with self._lock:
-            call = self._open.pop(text_at(found, "id") or "", None)
-        if call is None:
-            return False
-        _settle(call, message)
-        return True
+            call = self._open.pop(id, None)
+        if call is not None:
+            _settle(call, message)
+        return id.startswith(self._mark)
 
     def _take_progress(self, params: Mapping[str, Raw]) -> bool:
-        call = self._open.get(text_at(params, "progressToken") or "")
-        if call is None:
-            return False
-        if call.on_progress is not None:
+        token = text_at(params, "progressToken") or ""
+        call = self._open.get(token)
+        if call is not None and call.on_progress is not None:
             call.on_progress(_progress_text(params))
-        return True
+        return token.startswith(self._mark)
 
     def cancel(self, call: UpstreamCall, reason: str) -> None:
         """Take a request back."""
