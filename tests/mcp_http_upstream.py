@@ -89,7 +89,7 @@ class Upstream:
             return Response(
                 json.dumps(found), media_type="application/json", headers={"Mcp-Session-Id": self.session}
             )
-        if message["method"] == "tools/list" and self.tools:
+        if message["method"] == "tools/list":
             found = answer(id, {"tools": self.tools})
             return Response(json.dumps(found), media_type="application/json")
         match message.get("params", {}).get("name"):

@@ -26,16 +26,19 @@ SERVER = [sys.executable, "-I", "-S", str(UPSTREAM)]
 CODE_SERVER = [*SERVER[:-1], str(UPSTREAM.with_name("code_upstream.py"))]
 
 
+LISTING = json.dumps({"id": 1, "method": "tools/list"}).encode() + b"\n"
+
+
 def request(tool: str, **arguments: object) -> bytes:
     params = {"name": tool, "arguments": arguments}
     return json.dumps({"id": 2, "method": "tools/call", "params": params}).encode() + b"\n"
 
 
 def test_a_host_that_only_writes_gets_its_answer(command, store):
-    ended = command("gateway", "--", *SERVER, stdin=request("lines", count=5000))
+    ended = command("gateway", "--", *SERVER, stdin=LISTING + request("lines", count=5000))
 
     assert ended.code == 0, ended.err
-    [line] = ended.lines
+    [line] = [each for each in ended.lines if json.loads(each)["id"] == 2]
     assert "<fd_result" in json.loads(line)["result"]["content"][0]["text"]
     assert [tree.id for tree in store.trees()] == [process_name_of(str(command.folder))]
 
@@ -72,6 +75,7 @@ def take_at_most_two_and_a_half_times_its_memory(gateway, ask, tool):
 def test_a_result_of_sixty_megabytes_takes_at_most_two_and_a_half_times_its_memory(command, tool):
     with command.start("gateway", "--process", "p", "--", *SERVER) as gateway:
         host = Host(gateway, greets=False)
+        host.tools()
 
         assert take_at_most_two_and_a_half_times_its_memory(gateway, host.call, tool)
 
@@ -88,7 +92,13 @@ def test_a_result_by_http_takes_at_most_two_and_a_half_times_its_memory(command,
             said = httpx2.post(url, content=request(tool, **arguments), timeout=PATIENCE_S).text
             return json.loads(said[said.index("{") :].strip())["result"]["content"][0]["text"]
 
-        ask = post if is_listening else Host(gateway, greets=False).call
+        if is_listening:
+            httpx2.post(url, content=LISTING)
+            ask = post
+        else:
+            host = Host(gateway, greets=False)
+            host.tools()
+            ask = host.call
         assert take_at_most_two_and_a_half_times_its_memory(gateway, ask, tool)
         gateway.terminate()
 
@@ -156,8 +166,7 @@ def test_a_wrapped_server_does_not_import_a_module_of_the_project(command):
 
 
 def listed_tools(command, *options):
-    listing = json.dumps({"id": 1, "method": "tools/list"}).encode() + b"\n"
-    ended = command("gateway", "--process", "p", *options, "--", *SERVER, stdin=listing)
+    ended = command("gateway", "--process", "p", *options, "--", *SERVER, stdin=LISTING)
     tools = json.loads(ended.lines[0])["result"]["tools"]
     return {tool["name"]: tool["annotations"]["readOnlyHint"] for tool in tools if "_fd" in tool["name"]}
 
@@ -172,11 +181,10 @@ def test_the_host_sees_no_tools_of_ours_or_those_that_read_or_all(command):
 
 
 def test_with_code_a_program_calls_the_servers_tools(command):
-    listing = json.dumps({"id": 1, "method": "tools/list"}).encode() + b"\n"
     program = request("run_python", code="text = await logs.lines(count=7)\nlen(text.splitlines())")
 
     def answers(*options):
-        ended = command("gateway", "--process", "p", *options, "--", *SERVER, stdin=listing + program)
+        ended = command("gateway", "--process", "p", *options, "--", *SERVER, stdin=LISTING + program)
         found = {each["id"]: each["result"] for each in map(json.loads, ended.lines)}
         return [tool["name"] for tool in found[1]["tools"]], found[2]["content"][0]["text"]
 
@@ -287,7 +295,9 @@ def test_a_result_whose_storing_is_in_doubt_does_not_answer_another_call(command
         pid = client.info("server")["process_id"]
         command.environment["FDSTORE_URL"] = server.url
         with command.start("gateway", "--process", "p", "--", *SERVER) as gateway:
-            ask = Host(gateway, greets=False).call
+            host = Host(gateway, greets=False)
+            host.tools()
+            ask = host.call
 
             assert ask("lines", count=5000).startswith('<fd_result fd="fd:1"')
             os.kill(pid, signal.SIGSTOP)

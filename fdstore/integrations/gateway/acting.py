@@ -18,6 +18,10 @@ from fdstore.integrations.gateway.rewriting import (
     StoreTexts,
 )
 
+NO_TOOLS = (
+    "results pass unchanged: the host has not asked for tools/list, so it has no tool that reads descriptors"
+)
+
 Definitions: TypeAlias = Callable[[], Sequence[Mapping[str, Any]]]
 
 
@@ -47,6 +51,9 @@ def rewrite(
         case AddTools():
             listed = decision.with_definitions(definitions())
             return message.whole if listed is None else message.restored(listed)
+        case StoreTexts(host_has_tools=False):
+            descriptors.report_once(NO_TOOLS)
+            return message.whole
         case StoreTexts():
             texts = [message.to_store(text) for text in decision.texts]
             shown = [descriptors.offload(text, decision.source) for text in texts]

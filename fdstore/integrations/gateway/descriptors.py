@@ -80,6 +80,7 @@ class Descriptors:
         self._is_looking = False
         self._is_away = True
         self._is_reported = False
+        self._reported: set[str] = set()
         self._problem: FDStoreError = StoreUnavailable("the store", "it was not reached yet")
 
     def start(self) -> None:
@@ -230,6 +231,12 @@ class Descriptors:
         was_reported, self._is_reported = self._is_reported, False
         if was_away and was_reported:
             self.report("the store answers again: long results become descriptors")
+
+    def report_once(self, text: str) -> None:
+        """Report what the operator needs to know once."""
+        if text not in self._reported:
+            self._reported.add(text)
+            self.report(text)
 
     def _report_failure(self, error: FDStoreError) -> None:
         """Report a failure if it is the first in a row."""

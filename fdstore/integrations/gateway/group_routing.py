@@ -101,10 +101,11 @@ class Say(msgspec.Struct, frozen=True):
 
 
 class Limit(msgspec.Struct, frozen=True):
-    """Call `time_over` with this number once the time of a request of ours is over."""
+    """Call `time_over` with this number once the time of a request of ours is over: that to begin, the rest
+    of it if no server has begun, or that of a list."""
 
     number: int
-    kind: Literal["begin", "list"]
+    kind: Literal["begin", "begin_any", "list"]
 
 
 Step: TypeAlias = ToServer | ToHost | Say | Limit
@@ -287,6 +288,9 @@ class GroupRouter:
             return
         self._is_answered = True
         self._gathering.pop(start.number, None)
+        if start.waiting:
+            late = ", ".join(start.waiting.values())
+            yield Say(f"these servers are late, and join when they have begun: {late}")
         if all(server.state == "gone" for server in self._servers.values()):
             problems = "; ".join(server.problem for server in self._servers.values())
             yield ToHost(error_answer(start.id, f"no server has begun: {problems}") + b"\n")
@@ -437,11 +441,13 @@ class GroupRouter:
         gathered = self._gathering.get(number)
         if gathered is None:
             return
+        is_first = not gathered.is_over
         gathered.is_over = True
         gathered.late.update(gathered.waiting.values())
         late = ", ".join(dict.fromkeys(gathered.waiting.values()))
-        if gathered.method == "initialize":
-            yield Say(f"these servers are late, and join when they have begun: {late}")
+        if gathered.method == "initialize" and is_first and not any(self._ready()):
+            yield Limit(number, "begin_any")  # the first that begins is waited for
+        elif gathered.method == "initialize":
             yield from self._started()
         else:
             yield from self._say_once(f"{gathered.method}: these servers are late, and join later: {late}")

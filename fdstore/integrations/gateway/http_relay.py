@@ -32,7 +32,7 @@ from fdstore.integrations.gateway.acting import answer_call, expand, rewrite
 from fdstore.integrations.gateway.descriptors import Descriptors
 from fdstore.integrations.gateway.host_connection import definitions_of, offer_of
 from fdstore.integrations.gateway.http_programs import OF_ONE_REQUEST, HttpPrograms
-from fdstore.integrations.gateway.json_parts import encode
+from fdstore.integrations.gateway.json_parts import encode, object_at, parts_of
 from fdstore.integrations.gateway.long_values import LONG_BYTES, Buffer, Message
 from fdstore.integrations.gateway.rewriting import CallOurTool, CancelOurTool, Expand, Forward, Rewriter
 from fdstore.integrations.gateway.sse import EventSplitter, data_of, with_data
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MAX_SESSIONS = 1000
+CLIENT_META = "io.modelcontextprotocol/clientInfo"
 CONNECT_S = 10.0
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -115,8 +116,8 @@ class HttpRelay:
             return _error(403, "this Host or Origin is not allowed: the gateway serves this machine only")
         body = await request.body()
         name = request.headers.get("mcp-session-id", "")
-        session = self._session(name)
-        rewriter = Rewriter(self._descriptors.limit, self._offer)
+        session = self._session(name or _client_of(request, body))
+        rewriter = Rewriter(self._descriptors.limit, session.offer)
         if request.method != "POST":
             return await self._pass_on(request, body, session if request.method == "GET" else None)
         decision = rewriter.to_server(body)
@@ -140,8 +141,9 @@ class HttpRelay:
         return await self._pass_on(request, body, rewriter, session)
 
     def _session(self, name: str) -> Rewriter:
-        """Return the rewriter of a session, which knows its requests without an answer."""
-        found = self._sessions.pop(name, None) or Rewriter(self._descriptors.limit, self._offer)
+        """Return the rewriter of a session, which knows its requests without an answer, and whether its host
+        was shown our tools."""
+        found = self._sessions.pop(name, None) or Rewriter(self._descriptors.limit, self._offer.for_host())
         self._sessions[name] = found
         if len(self._sessions) > MAX_SESSIONS:
             self._sessions.popitem(last=False)
@@ -248,6 +250,13 @@ async def _chunks(response: httpx2.Response) -> AsyncIterator[bytes | memoryview
             yield chunk
     finally:
         await response.aclose()
+
+
+def _client_of(request: Request, body: bytes) -> str:
+    """Return what tells a client apart that has no session: its program, and since 2026-07-28 what it says of
+    itself in each request."""
+    said = object_at(object_at(parts_of(body) or {}, "params"), "_meta").get(CLIENT_META, b"")
+    return f"{request.headers.get('user-agent', '')} {bytes(said).decode('utf-8', 'replace')}"
 
 
 def _is_in_header(request: Request) -> bool:

@@ -25,6 +25,7 @@ from fdstore.integrations.gateway.json_parts import (
     map_strings,
     object_at,
     parts_of,
+    string_of,
     text_at,
     value_of,
 )
@@ -93,13 +94,15 @@ class Expand(msgspec.Struct, frozen=True):
 
 
 class StoreTexts(msgspec.Struct, frozen=True):
-    """Store the texts of a tool's result, or of its error, and show descriptors."""
+    """Store the texts of a tool's result, or of its error, and show descriptors; to a host that has no tools
+    to read them the message as it is."""
 
     source: str
     fields: Parts
     plan: ResultPlan | None
     error: Parts
     names: Mapping[str, str]
+    host_has_tools: bool = True
 
     @property
     def texts(self) -> list[str]:
@@ -123,10 +126,17 @@ class AddTools(msgspec.Struct, frozen=True):
     fields: Parts
     names: Mapping[str, str]
     ours_only: bool = False
+    is_first: bool = True
 
     def with_definitions(self, definitions: Sequence[Mapping[str, Any]]) -> bytes | None:
         """Return the answer with our tools, or with `ours_only`; None if it is not a tool list."""
-        result = with_our_tools(self.fields["result"], definitions, self.names, ours_only=self.ours_only)
+        result = with_our_tools(
+            self.fields["result"],
+            definitions,
+            self.names,
+            is_first=self.is_first,
+            ours_only=self.ours_only,
+        )
         return None if result is None else bytes(encode({**self.fields, "result": result}))
 
 
@@ -144,11 +154,13 @@ FORWARD = Forward()
 
 
 class Known(msgspec.Struct, frozen=True):
-    """A request of the host that was passed on and not answered yet. `tool`: where its result comes from."""
+    """A request of the host that was passed on and not answered yet. `tool`: where its result comes from;
+    `cursor`: the page of a list that it asks for, the first without one."""
 
     id: Raw
     method: str
     tool: str = ""
+    cursor: str | None = None
     is_cancelled: bool = False
 
 
@@ -170,7 +182,7 @@ _BRACES = re.compile(rb"\{\{|\\u007[bB]")
 
 class Rewriter:
     """The decisions about the messages of one connection; texts of more than `limit` characters are stored.
-    Connections to the same server may share an `offer`."""
+    Connections of the same host share an `offer`."""
 
     def __init__(self, limit: int, offer: ToolOffer | None = None) -> None:
         self._limit = limit
@@ -211,9 +223,10 @@ class Rewriter:
         names = self.offer.names
         if tool in names:
             self._ours.add(key)
+            self.offer.host_has_tools = True  # as after a restart of the gateway
             meta = object_at(params, "_meta")
             return CallOurTool(found.id, key, names[tool], _arguments(params), names, meta)
-        self._remember(key, Known(found.id, found.method, tool))
+        self._remember(key, Known(found.id, found.method, tool, _cursor_of(params)))
         if found.method == "tools/call" and _may_hold_placeholders(message):
             texts = _texts_with_placeholders(params)
             if texts:
@@ -231,21 +244,29 @@ class Rewriter:
         if known is None:
             return FORWARD
         if known.method == "tools/list" and found.result is not UNSET:
-            self.offer.note_tools(tool_names(found.result))
-            return AddTools(parts_of(message) or {}, self.offer.names, self.offer.ours_only)
+            if (listed := tool_names(found.result)) is None:
+                return FORWARD
+            # "" is a page that a server may name, and what some hosts begin with
+            is_first = known.cursor is None or (known.cursor == "" and not self.offer.host_has_tools)
+            self.offer.note_page(listed, is_first=is_first)
+            return AddTools(parts_of(message) or {}, self.offer.names, self.offer.ours_only, is_first)
         # a text is never longer than its JSON
         if known.method not in OF_TOOLS or len(whole.whole) <= self._limit:
             return FORWARD
         if found.result is not UNSET:
             plan = plan_result(found.result, self._limit, whole.long_values)
             if plan is not None:
-                return StoreTexts(known.tool, parts_of(message) or {}, plan, {}, self.offer.names)
+                return self._store(known, message, plan, {})
         elif found.error is not UNSET:
             error = parts_of(found.error) or {}
             text = text_at(error, "message") or ""
             if len(text) > self._limit or text in whole.long_values:
-                return StoreTexts(known.tool, parts_of(message) or {}, None, error, self.offer.names)
+                return self._store(known, message, None, error)
         return FORWARD
+
+    def _store(self, known: Known, message: Buffer, plan: ResultPlan | None, error: Parts) -> StoreTexts:
+        fields, offer = parts_of(message) or {}, self.offer
+        return StoreTexts(known.tool, fields, plan, error, offer.names, offer.host_has_tools)
 
     @property
     def owes_answers(self) -> bool:
@@ -283,7 +304,9 @@ class Rewriter:
             return
         params = parts_of(found.params) if found.params is not UNSET else None
         if (key := key_of(found.id)) is not None:
-            self._remember(key, Known(found.id, found.method, _tool_of(found.method, params or {})))
+            params = params or {}
+            tool = _tool_of(found.method, params)
+            self._remember(key, Known(found.id, found.method, tool, _cursor_of(params)))
 
     def _remember(self, key: RequestKey, known: Known) -> None:
         self._known.pop(key, None)
@@ -340,6 +363,15 @@ def _tool_of(method: str, params: Parts) -> str:
             return f"task {text_at(params, 'taskId') or ''}".rstrip()
         case _:
             return ""
+
+
+def _cursor_of(params: Parts) -> str | None:
+    """Return the page of a list that a request asks for; None for the first."""
+    cursor = params.get("cursor")
+    if cursor is None or is_null(cursor):
+        return None
+    known = string_of(cursor)
+    return bytes(cursor).decode("utf-8", "replace") if known is None else known
 
 
 def _arguments(params: Parts) -> dict[str, Any]:

@@ -62,7 +62,8 @@ class ServerGroup:
     ) -> None:
         """Start them. Raises `InvalidArgument` if none can be started."""
         self.command = f"{len(starts)} MCP servers"
-        self._say, self._limits_s = say, {"begin": begin_s, "list": list_s}
+        self._say = say
+        self._limits_s = {"begin": begin_s, "begin_any": max(0.0, OWN_REQUEST_S - begin_s), "list": list_s}
         self._is_closing = False
         self._members: dict[str, _Member] = {}
         problem = ""

@@ -1,4 +1,8 @@
-"""Our tools in the list of a server, under names that none of its own has."""
+"""Our tools in the list of a server, under names that none of its own has.
+
+They stand on its first page, since some hosts read no other. A tool on a later page that has the name of one
+of ours is left out there; with the next list it is there, and ours has another name.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +15,9 @@ from msgspec import Raw
 from fdstore.integrations.gateway.json_parts import (
     Json,
     encode,
-    is_null,
     items_of,
     parts_of,
-    string_of,
+    text_at,
     value_of,
 )
 from fdstore.tools.catalogue import BUILT_IN, READING_TOOLS
@@ -35,30 +38,52 @@ to; and it writes results of more than 50 000 characters to a file, which escapi
 
 
 class ToolOffer:
-    """The tools of a server as far as they are known, and under which names ours are offered beside them.
+    """The tools of a server as far as they are known, and under which names one host sees ours beside them.
 
-    tools       which of ours are offered
-    ours_only   the host sees no tools of the server
+    tools           which of ours are offered; without any, another server offers the host those that read
+    ours_only       the host sees no tools of the server
+    host_has_tools  whether this host was shown ours, or has called one: a result becomes a descriptor only
+                    for a host that can read it
+    names           ours by the names that the host was shown
     """
 
-    def __init__(self, tools: Sequence[str] = READING_TOOLS, *, ours_only: bool = False) -> None:
+    def __init__(
+        self,
+        tools: Sequence[str] = READING_TOOLS,
+        *,
+        ours_only: bool = False,
+        server_tools: set[str] | None = None,
+    ) -> None:
         self._tools = tools
         self.ours_only = ours_only
-        self._server_tools: set[str] = set()
-        self.names: Mapping[str, str] = choose_names((), tools)
+        self._server_tools = set() if server_tools is None else server_tools
+        self.names: Mapping[str, str] = choose_names(self._server_tools, tools)
+        self.host_has_tools = not tools
 
-    def note_tools(self, names: Iterable[str]) -> None:
-        """Note tools of the server. They are never forgotten: a name of ours does not change back while a
-        model may use it."""
+    def for_host(self) -> ToolOffer:
+        """Return the offer for another host of the same server."""
+        return ToolOffer(self._tools, ours_only=self.ours_only, server_tools=self._server_tools)
+
+    def note_page(self, names: Iterable[str], *, is_first: bool) -> None:
+        """Note the tools on a page that goes to the host. They are never forgotten, and names of ours change
+        with a first page alone: the host was shown those that it has."""
         self._server_tools |= set(names)
-        self.names = choose_names(self._server_tools, self._tools)
+        if is_first:
+            self.names = choose_names(self._server_tools, self._tools)
+            self.host_has_tools = True
 
 
-def tool_names(result: Json) -> list[str]:
-    """Return the names in one page of a tool list."""
-    tools = items_of((parts_of(result) or {}).get("tools", b"")) or []
-    names = (string_of((parts_of(tool) or {}).get("name", b"")) for tool in tools)
+def tool_names(result: Json) -> list[str] | None:
+    """Return the names in one page of a tool list; None if it is not one."""
+    tools = items_of((parts_of(result) or {}).get("tools", b""))
+    if tools is None:
+        return None
+    names = map(_name_of, tools)
     return [name for name in names if name is not None]
+
+
+def _name_of(tool: Json) -> str | None:
+    return text_at(parts_of(tool) or {}, "name")
 
 
 def choose_names(taken: Iterable[str], tools: Sequence[str] = READING_TOOLS) -> dict[str, str]:
@@ -83,17 +108,21 @@ def with_our_tools(
     definitions: Sequence[Mapping[str, Any]],
     names: Mapping[str, str],
     *,
+    is_first: bool,
     ours_only: bool = False,
 ) -> Raw | None:
-    """Return one page of a tool list without `outputSchema`, or with `ours_only` without its tools, and the
-    last page with ours; None if it is not a tool list. A host would hold a result that is a descriptor
-    against the schema."""
+    """Return one page of a tool list without `outputSchema`, and the first page with ours; with `ours_only`
+    it is the only one. None if it is not a tool list. A host would hold a result that is a descriptor against
+    the schema."""
     fields = parts_of(result)
     tools = items_of(fields["tools"]) if fields and "tools" in fields else None
     if fields is None or tools is None:
         return None
-    kept = [] if ours_only else [_without_output_schema(tool) for tool in tools]
-    if is_null(fields.get("nextCursor", b"null")):
+    kept = [_without_output_schema(tool) for tool in tools if is_first or _name_of(tool) not in names]
+    if ours_only:
+        kept = []
+        fields.pop("nextCursor", None)
+    if is_first:
         offered = {tool: name for name, tool in names.items()}
         for definition in definitions:
             if definition["name"] not in offered:

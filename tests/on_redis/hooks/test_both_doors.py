@@ -14,6 +14,7 @@ from fdstore.integrations.gateway.acting import rewrite
 from fdstore.integrations.gateway.descriptors import Descriptors
 from fdstore.integrations.gateway.long_values import Message
 from fdstore.integrations.gateway.rewriting import Rewriter
+from fdstore.integrations.gateway.tool_list import ToolOffer
 from fdstore.integrations.hooks.hosts import HOSTS
 from fdstore.integrations.hooks.replace import replaced
 from fdstore.integrations.project import Project
@@ -52,7 +53,7 @@ def contents(store: Store, process: str) -> list[str]:
 def through_the_gateway(redis_url: str, result: Any) -> None:
     descriptors = Descriptors(redis_url, None, "gateway", LIMIT, print)
     descriptors.start()
-    rewriter = Rewriter(LIMIT)
+    rewriter = Rewriter(LIMIT, ToolOffer(()))
     rewriter.to_server(b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"rows"}}')
     answer = json.dumps({"jsonrpc": "2.0", "id": 1, "result": result}).encode()
     message = Message.of(answer)

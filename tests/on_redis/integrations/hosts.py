@@ -74,6 +74,12 @@ class PipedHost:
         [block] = self.call(tool, **arguments)["content"]
         return str(block["text"])
 
+    def see_tools(self) -> None:
+        """Ask for the tools, after which results become descriptors."""
+        self.send("tools/list", "tools")
+        while self.read().get("id") != "tools":
+            pass
+
     def hang_up(self) -> None:
         """Close both sides at once, as a host that is killed."""
         self._writer.close(1)

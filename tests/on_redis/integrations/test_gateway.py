@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from fdstore.client import Store
+from fdstore.integrations.gateway.acting import NO_TOOLS
 from fdstore.integrations.gateway.descriptors import Descriptors
 from fdstore.integrations.gateway.lines import read_lines
 from fdstore.integrations.gateway.long_values import LONG_BYTES
@@ -57,7 +58,10 @@ def make_host(redis_url: str) -> Iterator[Callable[..., Host]]:
 
 @pytest.fixture
 def host(make_host: Callable[..., Host]) -> Host:
-    return make_host()
+    """A host that was shown our tools."""
+    made = make_host()
+    made.see_tools()
+    return made
 
 
 def test_a_long_result_is_a_descriptor_that_the_model_reads(host: Host, store: Store) -> None:
@@ -80,6 +84,17 @@ def test_a_long_result_that_failed_is_a_descriptor_that_failed(host: Host) -> No
 
     assert result["isError"]
     assert "<fd_result" in result["content"][0]["text"]
+
+
+def test_a_host_that_was_not_shown_our_tools_gets_results_as_they_are(make_host: Callable[..., Host]) -> None:
+    host = make_host()
+    for _ in range(2):
+        assert len(host.text("lines", count=5000)) > 40_000
+    assert host.said == [NO_TOOLS]
+
+    assert "<fd_list" in host.text("list_fds")  # it knows them from before the gateway began
+
+    assert host.text("lines", count=5000).startswith("<fd_result")
 
 
 def test_a_short_result_passes_byte_for_byte(host: Host) -> None:
@@ -185,6 +200,7 @@ def test_messages_pass_while_a_result_waits_for_a_store_that_never_answers(
 ) -> None:
     with SilentServer() as silent:
         host = make_host(url=silent.url)
+        host.see_tools()
         host.send("tools/call", "long", name="lines", arguments={"count": 5000})
         host.send("tools/call", "short", name="echo", arguments={"text": "passes"})
 
@@ -203,6 +219,7 @@ def test_the_tools_are_listed_before_a_store_that_never_answers_is_given_up(
 ) -> None:
     with SilentServer() as silent:
         host = make_host(url=silent.url)
+        host.see_tools()
 
         host.begin("lines", count=5000)  # waits for the store
         host.send("tools/list", "list")
@@ -234,6 +251,7 @@ def test_a_host_that_listed_the_tools_while_the_store_was_away_uses_them_when_it
 def test_a_store_that_stops_and_returns_is_used_again(make_host: Callable[..., Host]) -> None:
     with PrivateServer() as server:
         host = make_host(url=server.url)
+        host.see_tools()
         assert host.text("lines", count=5000).startswith("<fd_result")
 
         server.stop()
@@ -284,6 +302,7 @@ def test_a_large_value_in_small_parts_is_stored_as_it_came(host: Host, store: St
 
 def test_a_large_result_passes_byte_for_byte_while_the_store_is_away(make_host: Callable[..., Host]) -> None:
     host = make_host(url="redis://127.0.0.1:1")
+    host.see_tools()
     given = large_answer(PICTURE, {"type": "text", "text": LARGE})
 
     host.begin("raw", text=given.decode())

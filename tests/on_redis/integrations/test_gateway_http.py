@@ -43,9 +43,17 @@ def descriptors(redis_url: str) -> Descriptors:
 @pytest.fixture
 def url(upstream: Upstream, upstream_url: str, descriptors: Descriptors) -> Iterator[str]:
     """The URL of the gateway."""
-    upstream.requests.clear()
     with served(HttpRelay(f"{upstream_url}?key=1", descriptors, {"Authorization": "Bearer s"})) as url:
+        see_tools(url)
+        upstream.requests.clear()
         yield url
+
+
+def see_tools(url: str, headers: Any = None, **params: Any) -> list[str]:
+    """Ask for the tools, after which results become descriptors, and return their names."""
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": params}
+    listed = httpx2.post(url, json=message, headers=headers).json()["result"]["tools"]
+    return [tool["name"] for tool in listed]
 
 
 def post(url: str, tool: str, id: Any = 1, headers: Any = None, **arguments: Any) -> httpx2.Response:
@@ -73,6 +81,33 @@ def test_a_long_result_by_http_is_a_descriptor_that_is_read(url: str) -> None:
     assert page["id"] == 2
 
 
+def test_by_http_each_host_is_shown_our_tools_before_its_results_are_descriptors(
+    upstream: Upstream, upstream_url: str, descriptors: Descriptors
+) -> None:
+    """A host is a session, or what a client says of itself."""
+
+    def meta(client: str) -> dict[str, Any]:
+        return {"io.modelcontextprotocol/clientInfo": {"name": client, "version": "1"}}
+
+    def is_stored(url: str, headers: Any = None, **params: Any) -> bool:
+        params = {"name": "lines", **params}
+        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        return shown(httpx2.post(url, json=message, headers=headers).json()).startswith("<fd_result ")
+
+    upstream.session = "s1"
+    first = {"Mcp-Session-Id": "s1"}
+    with served(HttpRelay(upstream_url, descriptors, {})) as url:
+        assert not is_stored(url)
+        see_tools(url, _meta=meta("ann"))
+        assert [is_stored(url, _meta=meta(client)) for client in ("ann", "bob")] == [True, False]
+        assert not is_stored(url, {"User-Agent": "other"}, _meta=meta("ann"))
+        assert not is_stored(url, first)
+        see_tools(url, first)
+        assert is_stored(url, first)
+        upstream.session = "s2"
+        assert not is_stored(url, {"Mcp-Session-Id": "s2"})
+
+
 @pytest.mark.parametrize("tool", ["large", "large_stream"])
 def test_a_large_result_by_http_is_stored_exactly(url: str, tool: str, store: Store) -> None:
     response = post(url, tool)
@@ -86,6 +121,7 @@ def test_a_large_result_passes_while_the_store_is_away(upstream_url: str, tool: 
     descriptors = Descriptors("redis://127.0.0.1:1", None, "triage", 8000, print)
     descriptors.start()
     with served(HttpRelay(upstream_url, descriptors, {})) as url:
+        see_tools(url)
         through = post(url, tool).content
 
     assert through == post(upstream_url, tool).content
@@ -261,9 +297,10 @@ class StdioHost(PipedHost):
 
 @pytest.fixture
 def host(upstream: Upstream, upstream_url: str, descriptors: Descriptors) -> Iterator[StdioHost]:
-    upstream.requests.clear()
     upstream.session = "s7"
     made = StdioHost(upstream_url, descriptors)
+    made.see_tools()
+    upstream.requests.clear()
     yield made
     made.close()
 
@@ -276,6 +313,7 @@ def test_a_host_on_standard_input_uses_a_server_by_http(
     host = StdioHost(upstream_url, descriptors)
     assert host.ask("initialize")["result"]["protocolVersion"] == "2025-11-25"
     host.tell("notifications/initialized")
+    host.see_tools()
 
     assert shown(host.ask("tools/call", name="lines")).startswith('<fd_result fd="fd:1" ')
     assert "\nline 4321\n" in shown(host.ask("tools/call", name="read_fd", arguments={"fd": "fd:1#L4321"}))

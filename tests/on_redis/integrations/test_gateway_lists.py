@@ -37,7 +37,7 @@ class ListHost(CodeHost):
             options = CodeOptions(servers=tuple(each[0] for each in how), is_group=True)
         super().__init__(url, options, server)
         if len(how) > 1:
-            self.begun = self.answer_to(self.send("initialize", protocolVersion="2025-11-25"))
+            self.answer_to(self.send("initialize", protocolVersion="2025-11-25"))
             self.tell("notifications/initialized")
 
     def listed(self, method: str) -> list[str]:
@@ -129,14 +129,6 @@ def test_a_server_that_owes_a_list_is_not_waited_for_again(make_host: Callable[.
 
     assert host.asked("never__").count("tools/list") == 1
     assert len(host.group_said) == 1
-
-
-def test_a_host_begins_though_no_server_does(make_host: Callable[..., ListHost]) -> None:
-    host = make_host("mute", ("mute",), begin_s=0.5)
-
-    assert host.begun["protocolVersion"] == "2025-11-25"
-    assert host.begun["capabilities"] == {"tools": {"listChanged": True}}
-    assert not [name for name in host.list_tools() if name.startswith("mute")]
 
 
 def test_what_the_host_takes_back_is_asked_no_further(make_host: Callable[..., ListHost]) -> None:

@@ -111,6 +111,35 @@ def test_a_server_that_refuses_to_begin_is_left_out() -> None:
     assert wire.host[1]["error"]["message"] == wire.said[0]
 
 
+@pytest.mark.parametrize(
+    ("asked", "told"), [("2025-06-18", "2025-06-18"), ("2026-07-28", "2025-11-25"), ("x", "2025-11-25")]
+)
+def test_a_host_begins_though_no_server_does(asked: str, told: str) -> None:
+    wire = Wire("git", "files")
+    wire.ask(0, "initialize", protocolVersion=asked)
+    wire.time_over()
+    assert wire.host == []  # the first one is waited for
+
+    wire.time_over()
+
+    assert wire.host[0]["result"]["protocolVersion"] == told
+    assert wire.host[0]["result"]["capabilities"] == {"tools": {"listChanged": True}}
+    wire.answer("git", {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}})
+    assert wire.host[1]["method"] == "notifications/tools/list_changed"
+    assert wire.said == ["these servers are late, and join when they have begun: git, files"]
+
+
+def test_after_its_time_a_host_begins_with_the_first_server() -> None:
+    wire = Wire("git", "files")
+    wire.ask(0, "initialize", protocolVersion="2025-11-25")
+    wire.time_over()
+
+    wire.answer("files", {"protocolVersion": "2025-06-18", "capabilities": {"prompts": {}}})
+
+    assert wire.host[0]["result"]["protocolVersion"] == "2025-06-18"
+    assert wire.said == ["these servers are late, and join when they have begun: git"]
+
+
 def test_lists_are_those_of_all_servers_with_all_their_pages(wire: Wire) -> None:
     wire.ask("a", "tools/list")
     wire.answer("files", {"tools": [{"name": "read", "x": 1.50}]})

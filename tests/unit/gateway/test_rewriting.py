@@ -21,8 +21,10 @@ from fdstore.integrations.gateway.rewriting import (
     _renamed_text,
     error_answer,
 )
+from fdstore.integrations.gateway.tool_list import ToolOffer
 
 LIMIT = 100
+OURS = ["read_fd", "search_fd", "list_fds"]
 LONG = "x" * (LIMIT + 1)
 DEFINITIONS = [
     {"name": "read_fd", "description": "Read. Find lines with search_fd.", "inputSchema": {"type": "object"}},
@@ -187,23 +189,82 @@ def test_a_text_that_is_deep_json_ends_no_connection(depth: int) -> None:
     assert deep in decision.texts
 
 
-def test_our_tools_follow_those_of_the_last_page() -> None:
+def page(rewriter: Rewriter, *tools: str, cursor: Any = None, **more: Any) -> dict[str, Any]:
+    """Let the host ask for a page of the tools, and return what it gets."""
+    rewriter.to_server(request("tools/list", "page", **({} if cursor is None else {"cursor": cursor})))
+    listed = {"tools": [{"name": name} for name in tools], **more}
+    decision = rewriter.from_server(Message.of(answer(listed, "page")))
+    assert isinstance(decision, AddTools)
+    result = json.loads(decision.with_definitions(DEFINITIONS) or b"")["result"]
+    return {**result, "tools": [tool["name"] for tool in result["tools"]]}
+
+
+def test_our_tools_follow_those_of_the_first_page() -> None:
     rewriter = Rewriter(LIMIT)
     tool = {"name": "grep", "inputSchema": {"a": 1.5}, "outputSchema": {"type": "object"}, "_meta": {"k": 1}}
     pages = []
 
     for number, rest in enumerate([{"nextCursor": "2"}, {"ttlMs": 5}]):
-        rewriter.to_server(request("tools/list", number))
+        rewriter.to_server(request("tools/list", number, **({"cursor": "2"} if number else {})))
         decision = rewriter.from_server(Message.of(answer({"tools": [tool], **rest}, number)))
         assert isinstance(decision, AddTools)
         pages.append(json.loads(decision.with_definitions(DEFINITIONS) or b"")["result"])
 
     del tool["outputSchema"]
-    assert pages[0] == {"tools": [tool], "nextCursor": "2"}
-    assert pages[1]["ttlMs"] == 5
-    assert pages[1]["tools"][0] == tool
-    assert [each["name"] for each in pages[1]["tools"][1:]] == ["read_fd", "search_fd", "list_fds"]
-    assert pages[1]["tools"][1]["annotations"]["readOnlyHint"]
+    assert pages[1] == {"tools": [tool], "ttlMs": 5}
+    assert pages[0]["nextCursor"] == "2"
+    assert pages[0]["tools"][0] == tool
+    assert [each["name"] for each in pages[0]["tools"][1:]] == OURS
+    assert pages[0]["tools"][1]["annotations"]["readOnlyHint"]
+
+
+@pytest.mark.parametrize("cursor", ["", "2", 7])
+def test_an_empty_cursor_is_the_first_page_of_a_host_that_was_shown_none(cursor: Any) -> None:
+    rewriter = Rewriter(LIMIT)
+
+    assert page(rewriter, "grep", cursor=cursor)["tools"] == (["grep", *OURS] if cursor == "" else ["grep"])
+    assert page(rewriter, "grep")["tools"] == ["grep", *OURS]
+    assert page(rewriter, "grep", cursor=cursor)["tools"] == ["grep"]
+
+
+def test_a_tool_of_our_name_on_a_later_page_is_there_with_the_next_list() -> None:
+    rewriter = Rewriter(LIMIT)
+    assert page(rewriter, "grep", nextCursor="2")["tools"] == ["grep", *OURS]
+    assert page(rewriter, "read_fd", "cut", cursor="2")["tools"] == ["cut"]
+    assert isinstance(rewriter.to_server(request("tools/call", name="read_fd")), CallOurTool)
+
+    assert page(rewriter, "grep", nextCursor="2")["tools"] == ["grep", "fdstore_read_fd", *OURS[1:]]
+    assert page(rewriter, "read_fd", "cut", cursor="2")["tools"] == ["read_fd", "cut"]
+    assert rewriter.to_server(request("tools/call", name="read_fd")) == Forward()
+
+
+def test_the_only_tools_are_on_one_page() -> None:
+    rewriter = Rewriter(LIMIT, ToolOffer(ours_only=True))
+
+    assert page(rewriter, "grep", nextCursor="") == {"tools": OURS}
+    assert page(rewriter, "grep", cursor="", nextCursor="") == {"tools": []}
+
+
+def test_results_are_stored_for_a_host_that_was_shown_our_tools_or_calls_one() -> None:
+    def is_stored(rewriter: Rewriter) -> bool:
+        rewriter.to_server(request("tools/call", name="grep", arguments={}))
+        decision = rewriter.from_server(Message.of(answer({"content": [text(LONG)]})))
+        assert isinstance(decision, StoreTexts)
+        return decision.host_has_tools
+
+    unseen = Rewriter(LIMIT)
+    assert not is_stored(unseen)
+    page(unseen, "grep", cursor="2")
+    unseen.to_server(request("tools/list", 5))
+    assert unseen.from_server(Message.of(answer({"n": 1}, 5))) == Forward()
+    assert not is_stored(unseen)
+    page(unseen, "grep")
+    assert is_stored(unseen)
+    assert not is_stored(Rewriter(LIMIT, unseen.offer.for_host()))
+    caller = Rewriter(LIMIT)
+    caller.to_server(request("tools/call", 7, name="read_fd", arguments={}))
+    assert is_stored(caller)
+    assert is_stored(Rewriter(LIMIT, ToolOffer(())))
 
 
 def test_a_tool_with_the_name_of_a_tool_of_the_server_is_renamed() -> None:

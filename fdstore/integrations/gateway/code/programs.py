@@ -126,7 +126,6 @@ class Programs:
         self._listing: Future[Catalogue] | None = None
         self._catalogue: Catalogue | None = None
         self._version = 0
-        self._told: set[str] = set()
 
     def definitions(self) -> list[dict[str, Any]]:
         """Return our two tools for a tool list of MCP."""
@@ -195,9 +194,7 @@ class Programs:
         if listed.problems and not listed.items:
             raise ValueError("; ".join(listed.problems))
         for problem in listed.problems:
-            if problem not in self._told:
-                self._told.add(problem)
-                self._descriptors.report(f"tools/list of the MCP server: {problem}")
+            self._descriptors.report_once(f"tools/list of the MCP server: {problem}")
         return [value for value in map(_value_or_none, listed.items.values()) if isinstance(value, dict)]
 
     def _read(self, tools: list[dict[str, Any]]) -> Catalogue:
