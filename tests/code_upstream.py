@@ -32,6 +32,7 @@ TOOLS = [
     tool("picture", {"type": "object"}, **READS),
     tool("fails", TEXT, **READS),
     tool("breaks", {"type": "object"}, **READS),
+    tool("fails-with", {"type": "object"}, **READS),
     tool("asks", {"type": "object"}, **READS),
     tool("never", {"type": "object"}, **READS),
     tool("exit", {"type": "object"}, **READS),
@@ -92,6 +93,8 @@ def call(id: object, name: str, arguments: dict, meta: dict) -> None:
             answer(id, {"content": [{"type": "text", "text": "a picture"}, picture]})
         case "fails":
             say(id, arguments["text"], isError=True)
+        case "fails-with":  # the result, or the error
+            write({"id": id, **arguments})
         case "breaks":
             write({"id": id, "error": {"code": -32603, "message": "out of order"}})
         case "asks":

@@ -68,6 +68,62 @@ def test_a_failed_call_is_an_exception_and_the_program_goes_on(host: CodeHost) -
     assert "no such day" in host.fails("await server.fails(text='no such day')")
 
 
+WHY = {"code": "no_such_day", "days": ["Mon", "Tue"]}
+SAID = [{"type": "text", "text": "no such day"}]
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ({"result": {"isError": True, "structuredContent": WHY}}, json.dumps(WHY)),
+        ({"result": {"isError": True, "content": [], "structuredContent": "no day"}}, "no day"),
+        (
+            {"result": {"isError": True, "content": SAID, "structuredContent": WHY}},
+            f"no such day\n{json.dumps(WHY)}",
+        ),
+        (
+            {"result": {"isError": True, "content": SAID, "structuredContent": None}},
+            "no such day",
+        ),
+        (
+            {
+                "result": {
+                    "isError": True,
+                    "content": [{"type": "text", "text": json.dumps(WHY, indent=2)}],
+                    "structuredContent": WHY,
+                }
+            },
+            json.dumps(WHY, indent=2),
+        ),
+        ({"result": {"isError": True, "content": []}}, "the tool failed"),
+        (
+            {"result": {"isError": True, "content": [{"type": "resource_link", "uri": "a:b"}]}},
+            '[{"type": "resource_link", "uri": "a:b"}]',
+        ),
+        (
+            {"error": {"code": -32602, "message": "no such day", "data": WHY}},
+            f"no such day (error -32602)\n{json.dumps(WHY)}",
+        ),
+    ],
+)
+def test_the_exception_of_a_failed_call_has_all_that_the_tool_said(
+    host: CodeHost, answer: dict[str, Any], said: str
+) -> None:
+    code = f"try:\n    await server.fails_with(**{answer!r})\nexcept Exception as error:\n    print(error)"
+
+    assert host.run(code) == said
+
+
+def test_a_long_structured_error_is_stored_whole(host: CodeHost, store: Store) -> None:
+    code = "await server.fails_with(result={'isError': True, 'structuredContent': {'why': 'x' * 9000}})"
+
+    shown = host.fails(code)
+
+    assert '{"why": "xxx' in shown
+    assert "(the whole error is fd:1)" in shown
+    assert "x" * 9000 in store.process("triage").read("fd:1", read_all=True).text
+
+
 def test_a_long_error_is_stored_whole(host: CodeHost, store: Store) -> None:
     assert "(the whole error is fd:1)" in host.fails("await server.fails(text='x' * 100_000)")
     assert store.process("triage").read("fd:1", read_all=True).text == "x" * 100_000

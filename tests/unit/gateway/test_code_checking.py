@@ -6,7 +6,7 @@ import pytest
 
 from fdstore.errors import InvalidArgument
 from fdstore.integrations.gateway.code.catalogue import Catalogue, read_tools
-from fdstore.integrations.gateway.code.checking import check_code
+from fdstore.integrations.gateway.code.checking import check_code, problem_with
 
 GIVEN = {
     "type": "object",
@@ -61,6 +61,86 @@ def test_a_mistake_is_told_with_its_line_and_the_right_signature(code: str, prob
 
     assert str(told.value).startswith(f"code: {problem}")
     assert str(told.value).endswith("; nothing was run")
+
+
+TEXT, NUMBER = {"type": "string"}, {"type": "integer"}
+BY_ID = {"type": "object", "properties": {"id": NUMBER}, "required": ["id"]}
+BY_NAME = {"type": "object", "properties": {"name": TEXT}, "required": ["name"]}
+PAGE = {"type": "object", "properties": {"page": NUMBER}}
+CLOSED = {"additionalProperties": False}
+
+
+def problem_of(schema: object, **arguments: object) -> str:
+    [tool] = read_tools("docs", [{"name": "find", "inputSchema": schema}], ("*",))
+    return problem_with(tool, arguments)
+
+
+@pytest.mark.parametrize("name", ["anyOf", "oneOf"])
+def test_arguments_of_one_of_several_alternatives_are_right(name: str) -> None:
+    schema = {"type": "object", name: [BY_ID, {**BY_NAME, **CLOSED}, {"type": "null"}], **PAGE}
+
+    assert problem_of(schema, id=1) == problem_of(schema, name="a", page=2) == ""
+    assert "docs.find needs the argument 'id'" in problem_of(schema, page=2)
+    assert "does not take name=3" in problem_of(schema, name=3)
+    assert "does not take page='2'" in problem_of(schema, id=1, page="2")
+    assert "takes no argument 'nme'" in problem_of(schema, nme="a")
+    assert "docs.find(page: int = ..., id: int = ..., name: str = ...)" in problem_of(schema)
+
+
+def test_all_of_and_references_are_one_set_of_arguments() -> None:
+    root = {"$ref": "#/$defs/Find~1it", "$defs": {"Find/it": {"allOf": [BY_ID, {**PAGE, **CLOSED}]}}}
+
+    assert problem_of(root, id=1, page=2) == problem_of(root, id=1) == ""
+    assert "needs the argument 'id'" in problem_of(root, page=2)
+    assert "takes no argument 'other'" in problem_of(root, id=1, other=2)
+    assert "docs.find(id: int, page: int = ...) -> str" in problem_of(root)
+
+
+def test_further_arguments_are_right_unless_the_schema_excludes_them() -> None:
+    for schema in (
+        PAGE,
+        {**PAGE, "additionalProperties": TEXT},
+        {**PAGE, **CLOSED, "patternProperties": PAGE},
+    ):
+        assert problem_of(schema, page=1, more=2) == ""
+    for closed in (CLOSED, {"unevaluatedProperties": False}):
+        assert "takes no argument 'more'" in problem_of({**PAGE, **closed}, page=1, more=2)
+    assert "takes no argument 'more'" in problem_of(CLOSED, more=2)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        *(None, True, False, [], "object", {}, {"type": "object"}, {"properties": 3, "required": "id"}),
+        *({"$ref": "https://example.com/a.json"}, {"$ref": "#/nowhere"}, {"$ref": 3}, {"$ref": "#"}),
+        {"$ref": "#/$defs/A", "$defs": {"A": {"$ref": "#/$defs/B"}, "B": {"$ref": "#/$defs/A"}}},
+        {"anyOf": [{"$ref": "#"}, {"$ref": "#"}]},
+        {"allOf": [{"$ref": "#"}] * 50},
+        {"anyOf": [True, BY_ID]},
+        {"anyOf": [False, 3, {"type": "string"}]},
+        {"$ref": "#/anyOf/1", "anyOf": [BY_ID, {}]},
+    ],
+)
+def test_a_schema_that_rules_nothing_takes_any_argument(schema: object) -> None:
+    assert problem_of(schema, anything=1) == ""
+
+
+def test_a_schema_without_an_end_is_looked_at_for_a_bounded_time() -> None:
+    def nest(schema: dict[str, object], times: int) -> dict[str, object]:
+        return (
+            nest({"anyOf": [schema] * 9, "properties": {f"p{times}": schema}}, times - 1) if times else schema
+        )
+
+    loop = {"anyOf": [{"$ref": "#/$defs/A"}, {"type": "array", "items": {"$ref": "#/$defs/A"}}] * 9}
+    for schema in (
+        nest({"type": "string"}, 12),
+        {"properties": {f"p{n}": {"$ref": "#/$defs/A"} for n in range(2000)}, "$defs": {"A": loop}},
+        {"$ref": "#/$defs/A", "$defs": {"A": loop}},
+    ):
+        [tool] = read_tools("docs", [{"name": "find", "inputSchema": schema}], ("*",))
+        assert len(tool.signature) < 5000
+        assert len(Catalogue([tool]).find("docs.find")) < 50_000
+        assert problem_with(tool, {}) == ""
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from fdstore.integrations.gateway.code.signatures import Schema, properties_of, signature
+from fdstore.integrations.gateway.code.signatures import Schema, shape_of, signature
 from fdstore.integrations.gateway.group_routing import SEPARATOR, WHOLE_NAME, public_name
 from fdstore.interpreter import prelude
 
@@ -26,6 +26,12 @@ RESULT, CONTENT = "result", "content"
 
 MAX_FOUND = 20
 """Tools that one search shows."""
+
+MAX_ANSWER_CHARS = 40_000
+"""The characters of one answer to a search."""
+
+MAX_LISTED_CHARS = 4000
+"""The characters of the names in an error."""
 
 LINE_CHARS = 200
 """The characters of a description that a search shows."""
@@ -51,7 +57,7 @@ class CodeTool(msgspec.Struct, frozen=True, kw_only=True):
         """The one field of its structured result, of which code gets the value; "" if there are others.
         Servers make such a result of what is no object: Python's a `result`, TypeScript's often a `content`
         of text."""
-        fields = {} if self.returned is None else properties_of(self.returned)
+        fields = {} if self.returned is None else shape_of(self.returned).all_properties()
         if list(fields) == [RESULT]:
             return RESULT
         content = fields.get(CONTENT)
@@ -83,12 +89,12 @@ class CodeTool(msgspec.Struct, frozen=True, kw_only=True):
             parts.append(f"({self.refusal})")
         about = [
             f"{name}: {each['description']}"
-            for name, each in properties_of(self.given).items()
+            for name, each in shape_of(self.given).all_properties().items()
             if isinstance(each, Mapping) and each.get("description")
         ]
         parts.append("\n".join(about))
         if self.returned is not None:
-            parts.append(f"Returns: {json.dumps(self.returned, ensure_ascii=False)}")
+            parts.append(f"Returns: {_as_json(self.returned)}")
         return "\n\n".join(filter(None, parts))
 
 
@@ -109,7 +115,11 @@ class Catalogue:
 
     def find(self, query: str) -> str:
         """Return the tools that fit some words, the best first, a signature and a line each; the whole
-        documentation of a tool that is named."""
+        documentation of a tool that is named. A long answer is cut."""
+        found = self._found(query)
+        return found if len(found) <= MAX_ANSWER_CHARS else f"{found[:MAX_ANSWER_CHARS]}\n... (cut)"
+
+    def _found(self, query: str) -> str:
         wanted = query.strip()
         named = self.tools.get(wanted) or next((t for t in self.tools.values() if wanted == t.tool), None)
         if named is not None:
@@ -133,7 +143,8 @@ class Catalogue:
         if near := get_close_matches(tool, same, 3):
             return f"did you mean {' or '.join(self.tools[same[each]].signature for each in near)}?"
         names = list(same.values()) or self.names
-        return f"there are: {', '.join(names[:MAX_FOUND])}{', ...' if len(names) > MAX_FOUND else ''}"
+        listed = ", ".join(names[:MAX_FOUND])[:MAX_LISTED_CHARS]
+        return f"there are: {listed}{', ...' if len(names) > MAX_FOUND else ''}"
 
 
 def _score(tool: CodeTool, words: Sequence[str]) -> int:
@@ -217,6 +228,13 @@ def python_name(name: str, taken: set[str]) -> str:
         unique = f"{made}_{number}"
     taken.add(unique)
     return unique
+
+
+def _as_json(schema: Schema) -> str:
+    try:
+        return json.dumps(schema, ensure_ascii=False)
+    except RecursionError:
+        return "a schema that is nested too deeply to be shown"
 
 
 def _schema(value: Any) -> dict[str, Any]:

@@ -1,19 +1,19 @@
 """Mistakes in calls of tools, found before a program runs.
 
 Only what is certainly wrong is a mistake: the name of a tool that does not exist, an argument that a tool
-does not take or needs, a literal of the wrong type, a call that nothing awaits. Nothing else stops a program;
-a whole check of types would refuse right ones.
+does not take or needs, a literal of the wrong type, a call that nothing awaits. A schema that says nothing of
+further arguments takes them. Nothing else stops a program; a whole check of types would refuse right ones.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any
 
 from fdstore.errors import InvalidArgument
 from fdstore.integrations.gateway.code.catalogue import Catalogue, CodeTool
-from fdstore.integrations.gateway.code.signatures import properties_of, required_of, resolved
+from fdstore.integrations.gateway.code.signatures import ALTERNATIVES, Schema, Shape, resolved, shape_of
 
 UNKNOWN: Any = object()
 """The value of an argument that only the run will tell."""
@@ -55,31 +55,56 @@ def check_code(code: str, catalogue: Catalogue) -> None:
 
 def problem_with(tool: CodeTool, arguments: Mapping[str, Any], *, is_whole: bool = True) -> str:
     """Return what is wrong with the arguments of a call, or "". `is_whole`: there are no others."""
-    properties = properties_of(tool.given)
-    others = tool.given.get("additionalProperties")
-    is_open = not properties if others is None else others is not False
-    unknown = [name for name in arguments if name not in properties]
-    missing = [name for name in required_of(tool.given) if name not in arguments]
-    if unknown and not is_open:
-        return f"{tool.name} takes no argument {unknown[0]!r}: {tool.signature}"
-    if missing and is_whole:
-        return f"{tool.name} needs the argument {missing[0]!r}: {tool.signature}"
+    shape = shape_of(tool.given)
+    known = shape.all_properties()
+    problem = _problem_in(shape, arguments, known.keys(), tool.given, is_whole=is_whole)
+    if problem.startswith("needs "):
+        wrong = [name for name in arguments if name not in known]
+        problem = f"takes no argument {wrong[0]!r}" if wrong else problem
+    return f"{tool.name} {problem}: {tool.signature}" if problem else ""
+
+
+def _problem_in(
+    shape: Shape, arguments: Mapping[str, Any], known: Set[str], root: Schema, *, is_whole: bool
+) -> str:
+    """Return what is wrong with arguments of a shape, or "". `known`: the names that a closed one allows."""
+    if shape.is_closed:
+        for name in arguments:
+            if name not in known:
+                return f"takes no argument {name!r}"
+    for name in shape.required if is_whole else ():
+        if name not in arguments:
+            return f"needs the argument {name!r}"
     for name, value in arguments.items():
-        if value is not UNKNOWN and not _fits(value, properties.get(name), tool.given):
+        if value is not UNKNOWN and not _fits(value, shape.properties.get(name), root):
             shown = repr(value) if len(repr(value)) <= 100 else f"a {type(value).__name__}"
-            return f"{tool.name} does not take {name}={shown}: {tool.signature}"
+            return f"does not take {name}={shown}"
+    for part in shape.of_all:
+        if problem := _problem_in(part, arguments, known, root, is_whole=is_whole):
+            return problem
+    for group in shape.of_any:
+        elsewhere = known - set().union(*(part.all_properties() for part in group)) | shape.properties.keys()
+        problems = [
+            _problem_in(part, arguments, elsewhere | part.all_properties().keys(), root, is_whole=is_whole)
+            for part in group
+        ]
+        if all(problems):
+            meant = max(group, key=lambda part: len(arguments.keys() & part.all_properties().keys()))
+            return problems[group.index(meant)]
     return ""
 
 
 def _fits(value: Any, schema: Any, root: Mapping[str, Any]) -> bool:
     """Return whether a value can be of a schema, by its type or its enumeration alone."""
     found = resolved(schema, root)
+    if "const" in found and found["const"] != value:
+        return False
     if isinstance(values := found.get("enum"), list):
         return value in values
     kinds = found.get("type")
     names = [kinds] if isinstance(kinds, str) else kinds if isinstance(kinds, list) else []
     classes = [each for name in names for each in _CLASSES.get(str(name), (object,))]
-    if not classes or "anyOf" in found or "oneOf" in found:
+    if not classes or "$ref" in found or any(name in found for name in ALTERNATIVES):
         return True
     if isinstance(value, bool):
         return bool in classes or object in classes

@@ -4,7 +4,7 @@ structuredContent      a dict or a list
 blocks of text         a str, joined by line breaks
 other blocks           a list of dicts, as they came
 what is long           a descriptor, which code gets as a Text
-isError, an error      an exception with its text
+isError, an error      an exception with its text, and what is structured in it as JSON
 """
 
 from __future__ import annotations
@@ -69,13 +69,16 @@ def outcome_of(message: Message, shelf: Shelf, field: str = "") -> Operation[Fun
         error = object_at(answer, "error")
         code = bytes(error.get("code", b"")).decode("utf-8", "replace")
         said = text_at(error, "message") or "the server gave neither a result nor an error"
-        text = f"{said} (error {code})" if code else said
+        text = _with_json(f"{said} (error {code})" if code else said, error.get("data"))
         return (yield from _failure(message, text, shelf, "RuntimeError"))
     blocks = items_of(result.get("content", b"[]")) or []
     found = [(text_in(block), resource_text_in(block)) for block in blocks]
     texts = [resource if text is None else text for text, resource in found]
     if value_of(result.get("isError", b"false")) is True:
         said = "\n".join(text for text in texts if text is not None)
+        said = _with_json(said, result.get("structuredContent"))
+        if not said and blocks:
+            said = _with_json("", encode(blocks))
         return (yield from _failure(message, said or "the tool failed", shelf, "ValueError"))
     structured = result.get("structuredContent")
     if structured is not None and not is_null(structured):
@@ -88,6 +91,26 @@ def outcome_of(message: Message, shelf: Shelf, field: str = "") -> Operation[Fun
     if _is_long(message, text):
         return FunctionOutcome(fd=(yield from shelf.keep(_joined(message, plain))))
     return FunctionOutcome(value=text)
+
+
+def _with_json(said: str, structured: Raw | None) -> str:
+    """Return what a tool said, with what it said as JSON unless that is the same."""
+    if structured is None or is_null(structured):
+        return said
+    text = string_of(structured)  # one itself, or the token of a long value
+    if text is None:
+        text = bytes(structured).decode("utf-8", "replace")
+    return said if _is_same(said, text, structured) else "\n".join(filter(None, (said, text)))
+
+
+def _is_same(said: str, text: str, structured: Raw) -> bool:
+    """Return whether a text says what a structured value does, as for clients that take texts alone."""
+    if said == text:
+        return True
+    try:
+        return bool(value_of(said.encode()) == value_of(structured))
+    except (ValueError, RecursionError):
+        return False
 
 
 def _failure(message: Message, text: str, shelf: Shelf, kind: Any) -> Operation[FunctionOutcome]:
