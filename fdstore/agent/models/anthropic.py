@@ -12,9 +12,7 @@ to do. A caller that gives up ends its request at once (see `request_loop`).
 
 from __future__ import annotations
 
-import functools
 import random
-import ssl
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -29,6 +27,7 @@ from fdstore.agent.conversation import Assistant
 from fdstore.agent.models.base import Listener, ModelFailed, ModelRequest, Retry
 from fdstore.agent.models.request_loop import Requests
 from fdstore.agent.program_file import DEFAULT_MAX_TOKENS
+from fdstore.http_client import Transport, UnusableSetting
 from fdstore.records import TokenUsage
 
 FIRST_PAUSE_S = 0.5
@@ -43,6 +42,7 @@ READABLE_TRIES = 3
 
 RETRIED_STATUS = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 RETRIED_TYPES = frozenset({"overloaded_error", "rate_limit_error", "api_error", "timeout_error"})
+NO_URL = "ANTHROPIC_BASE_URL is not the URL of a server, as https://HOST:PORT: correct or unset it"
 ADVICE = {
     401: "check ANTHROPIC_API_KEY",
     403: "check what ANTHROPIC_API_KEY may use",
@@ -57,14 +57,9 @@ class _LastEvent:
         self.at = time.monotonic()
 
 
-@functools.cache
-def _ssl_context() -> ssl.SSLContext:
-    """Return the SSL context that all clients share: to create one reads the certificates, some 30 ms."""
-    return httpx2.create_ssl_context()
-
-
 def _connections() -> httpx2.AsyncClient:
-    return anthropic.DefaultAsyncHttpxClient(verify=_ssl_context())
+    # without a transport of ours the SDK would read the proxies of the environment here
+    return anthropic.DefaultAsyncHttpxClient(transport=Transport())
 
 
 class _Clients:
@@ -94,7 +89,8 @@ class _Clients:
 class AnthropicModel:
     """A client of the Messages API. Reads `$ANTHROPIC_API_KEY` and `$ANTHROPIC_BASE_URL`, as the SDK does.
 
-    Safe to share between threads. Raises `ModelFailed` if no key is set.
+    Safe to share between threads. Makes no connection and reads no proxy before the first request. Raises
+    `ModelFailed` if no key is set, or if the URL cannot be one of a server.
     """
 
     def __init__(self, *, api_key: str | None = None, base_url: str | None = None) -> None:
@@ -104,6 +100,11 @@ class AnthropicModel:
             )
         except anthropic.AnthropicError as error:
             raise ModelFailed(str(error)) from error
+        except (httpx2.InvalidURL, ValueError) as error:
+            raise ModelFailed(NO_URL) from error
+        url = client.base_url
+        if url.scheme not in ("http", "https") or not url.host or (url.port or 0) > 65_535:
+            raise ModelFailed(NO_URL)
         # checked here, because the SDK would raise a bare TypeError at the first request
         headers = {name.lower() for name, value in client.default_headers.items() if value}
         if client.credentials is None and headers.isdisjoint({"x-api-key", "authorization"}):
@@ -158,10 +159,10 @@ class AnthropicModel:
                 reason = "the model called a tool with arguments that are not JSON"
             except (anthropic.AnthropicError, httpx2.HTTPError) as error:
                 if not _is_transient(error):
-                    raise ModelFailed(_reason(error)) from error
+                    raise ModelFailed(_reason(error, timeout)) from error
                 retry_after_s = _retry_after_s(error)
                 pause_s = retry_after_s if retry_after_s is not None else pause_s
-                reason = _reason(error)
+                reason = _reason(error, timeout)
                 failing_since = last_event.at if failing_since is None else failing_since
                 if time.monotonic() + pause_s >= until_s:
                     raise ModelFailed(f"{reason}; the agent's time was over") from error
@@ -206,7 +207,7 @@ class AnthropicModel:
 
 
 def missing_key() -> str:
-    """Return why this environment has no key for the model; "" if it has one."""
+    """Return why no model can be asked in this environment, such as for lack of a key; "" if one can."""
     try:
         AnthropicModel().close()
     except ModelFailed as error:
@@ -222,7 +223,14 @@ def _is_transient(error: Exception) -> bool:
         return error.status_code in RETRIED_STATUS or _error_type(error) in RETRIED_TYPES
     if isinstance(error, anthropic.APIError) and _error_type(error) in RETRIED_TYPES:
         return True
+    if isinstance(_cause(error), (UnusableSetting, httpx2.LocalProtocolError, httpx2.UnsupportedProtocol)):
+        return False
     return isinstance(error, (anthropic.APIConnectionError, httpx2.TransportError))
+
+
+def _cause(error: Exception) -> BaseException:
+    """Return the error of the HTTP library, if the SDK wrapped one."""
+    return (error.__cause__ if isinstance(error, anthropic.APIConnectionError) else None) or error
 
 
 def _error_body(error: anthropic.APIError) -> dict[str, Any]:
@@ -246,7 +254,7 @@ def _retry_after_s(error: Exception) -> float | None:
     return None
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: Exception, timeout: httpx2.Timeout) -> str:
     if isinstance(error, anthropic.APIStatusError):
         body = _error_body(error)
         # an error in mid-stream has status 200
@@ -256,6 +264,22 @@ def _reason(error: Exception) -> str:
         advice = ADVICE.get(error.status_code)
         text = f"the model answered {kind}: {body.get('message', error.message)}"[:450]
         return f"{text}; {advice}" if advice else text
+    cause = _cause(error)
+    if isinstance(cause, (UnusableSetting, httpx2.LocalProtocolError)):
+        return f"the model could not be asked: {cause}"[:500]
     if isinstance(error, (anthropic.APIConnectionError, httpx2.TransportError)):
-        return f"the model could not be reached: {error.__cause__ or error}"[:500]
+        return f"the model could not be reached: {_what_happened(cause, timeout)}"[:500]
     return f"the model could not be asked: {error}"[:500]
+
+
+def _what_happened(error: BaseException, timeout: httpx2.Timeout) -> str:
+    """Return an error of the HTTP library in words: time-outs and broken connections have none themselves."""
+    if isinstance(error, httpx2.ConnectTimeout):
+        return f"no connection within {timeout.connect:g} s"
+    if isinstance(error, httpx2.TimeoutException):
+        return f"it was silent for {timeout.read:.3g} s"
+    if text := str(error).strip():
+        return text
+    if isinstance(error, httpx2.NetworkError):
+        return f"the connection broke ({type(error).__name__})"
+    return type(error).__name__

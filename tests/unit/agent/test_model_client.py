@@ -164,7 +164,7 @@ def test_a_silent_model_is_not_waited_for_beyond_the_deadline() -> None:
 
     with ScriptedModel(silent) as scripted, open_client(scripted) as client:
         began = time.monotonic()
-        with pytest.raises(ModelFailed, match="could not be reached"):
+        with pytest.raises(ModelFailed, match="could not be reached: it was silent for 1 s"):
             client.query(within_s=0.5)
 
         assert time.monotonic() - began < stretched(5)
@@ -180,7 +180,7 @@ def test_a_model_that_fails_for_longer_than_its_program_allows_fails_with_the_re
 
 def test_a_silent_model_fails_after_the_time_that_its_program_allows() -> None:
     silent: list[Turn | Any] = [slow(say("Late."), 30)]
-    why = pytest.raises(ModelFailed, match=r"could not be reached: .*; no answer within 0.5 s")
+    why = pytest.raises(ModelFailed, match=r"reached: it was silent for 1 s; no answer within 0.5 s")
 
     with ScriptedModel(silent) as scripted, open_client(scripted) as client, why:
         client.query(within_s=600, give_up_s=0.5)
@@ -223,3 +223,9 @@ def test_more_requests_than_one_client_of_the_sdk_takes_run_at_once() -> None:
         for _ in range(2):
             answers = [threads.submit(client.query) for _ in range(count)]
             assert {answer.result(PATIENCE_S).stop_reason for answer in answers} == {"end_turn"}
+
+
+@pytest.mark.parametrize("url", ["http://host:port", "http://127.0.0.1:99999", "127.0.0.1:8080", "http://"])
+def test_a_base_url_that_is_none_is_refused_at_once_by_its_name(url: str) -> None:
+    with pytest.raises(ModelFailed, match="ANTHROPIC_BASE_URL is not the URL of a server"):
+        AnthropicModel(api_key="any", base_url=url)
