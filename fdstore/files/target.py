@@ -9,7 +9,9 @@ Every step uses the handle of that directory and one bare name (see `paths`), ne
 a directory by a link during the write redirects nothing.
 
 A killed process can leave one hidden `.fdstore-*.tmp` file behind and nothing else. With its `mark` a later
-process can find out whether the file was put in place, and remove the temporary one.
+process can find out whether the file was put in place, and remove the temporary one. A mark comes from Redis,
+where others may write: only a name of this form is accepted, and only the file that the mark identifies is
+removed.
 Access control lists and extended attributes of a replaced file are not preserved.
 """
 
@@ -18,6 +20,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import re
 import secrets
 import stat
 from collections.abc import Iterator
@@ -39,19 +42,27 @@ _OLD_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR}
 _NO_HARD_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 
+_TEMPORARY = re.compile(r"\.fdstore-[0-9a-f]{24}\.tmp", re.ASCII)
+"""The whole name of a temporary file."""
+
 Version: TypeAlias = tuple[int, int, int, int]
 """Device, inode, size and mtime in ns: they differ if a file was replaced or written to."""
 
 
 class TargetIdentity(msgspec.Struct, frozen=True):
     """Identity of a target, before and after it is put in place: a rename keeps the inode. `stood` is the
-    version of the file that it replaces (which an append copied); None if there was none."""
+    version of the file that it replaces (which an append copied); None if there was none. Raises `ValueError`
+    for a name that no temporary file has."""
 
     temporary: str
     device: int
     inode: int
     size_bytes: int
     stood: Version | None
+
+    def __post_init__(self) -> None:
+        if not _TEMPORARY.fullmatch(self.temporary):
+            raise ValueError("the name is not of a temporary file")
 
 
 class Target:
@@ -172,7 +183,7 @@ class Target:
             directory, name = locate(self.path, self._root)
             resources.callback(_close, directory)
             # first, so that a live writer which has not committed yet cannot do so later
-            stopped = _unlink(earlier.temporary, directory)
+            stopped = _unlink_identified(earlier, directory)
             try:
                 found = os.stat(name, dir_fd=directory, follow_symlinks=False)
             except FileNotFoundError:
@@ -322,10 +333,13 @@ def _keep_permissions(file: int, old: os.stat_result) -> None:
         os.fchmod(file, mode)
 
 
-def _unlink(name: str, directory: int) -> bool:
-    """Remove a file. Return False if it does not exist."""
+def _unlink_identified(earlier: TargetIdentity, directory: int) -> bool:
+    """Remove the temporary file of a target. Return False if it does not exist, or is another file."""
     try:
-        os.unlink(name, dir_fd=directory)
+        found = os.stat(earlier.temporary, dir_fd=directory, follow_symlinks=False)
+        if not stat.S_ISREG(found.st_mode) or (found.st_dev, found.st_ino) != (earlier.device, earlier.inode):
+            return False
+        os.unlink(earlier.temporary, dir_fd=directory)
     except FileNotFoundError:
         return False
     return True

@@ -1,7 +1,8 @@
 """Decode records from Redis without trusting them: a damaged record affects only its own tree.
 
-All records are written by fdstore, but disks fail, people edit keys, and versions differ. So every number
-is validated before use, and a record that cannot be decoded raises `DamagedRecord`, which names it.
+All records are written by fdstore, but disks fail, people edit keys, versions differ, and who may write to
+one tree may be hostile. So every number is validated before use, and a record that cannot be decoded raises
+`DamagedRecord`, which names it. `decode_record` decodes JSON; `decoding` is for what is read field by field.
 Operations over many trees skip such a record and report it.
 
 Each tree records its format. Unknown fields are ignored and preserved; a tree of a newer `FORMAT` is
@@ -12,11 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
 
 from fdstore.errors import DamagedRecord, FDStoreError, NewerFormat, StoreLostData, quoted
+from fdstore.msgspec_types import prepare
 from fdstore.records import TreeLimits, Unreadable
 from fdstore.text.layout import show_controls
 from fdstore.text.numbers import MAX_INTEGER
@@ -46,6 +49,23 @@ def decoding(what: str) -> Iterator[None]:
         yield
     except UNREADABLE as error:
         raise damage(what, error) from error
+
+
+def decode_record(value: bytes | str | None, kind: type[T], what: str) -> T:
+    """Decode a JSON value from Redis as this type. Raises `DamagedRecord` of `what` for a missing value, and
+    for one that is not of the type, also if `__post_init__` of a Struct refuses it.
+
+    >>> decode_record(b'{"tree_depth": 3}', TreeLimits, "the limits of tree triage").tree_depth
+    3
+    """
+    with decoding(what):
+        return _decoder(kind).decode(b"" if value is None else value)
+
+
+@cache
+def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
+    prepare(kind)
+    return msgspec.json.Decoder(kind)
 
 
 def damage(what: str, error: Exception) -> DamagedRecord:
@@ -99,7 +119,7 @@ def whole_number(value: str | bytes, least: int = 0, most: int = MAX_INTEGER) ->
     """Parse a whole number from `least` to `most`. Raises `ValueError`."""
     text = value.decode("ascii") if isinstance(value, bytes) else value
     # int() would accept blanks, underscores, and any number of digits
-    if len(text) > 17 or not text.removeprefix("-").isdecimal() or not text.isascii():
+    if len(text) > 20 or not text.removeprefix("-").isdecimal() or not text.isascii():
         raise ValueError(f"{quoted(text, 40)} is not a whole number")
     number = int(text)
     if not least <= number <= most:
@@ -125,7 +145,7 @@ def timestamp(value: str | bytes) -> float:
 def limits_of(tree: str, stored: bytes | str | None) -> TreeLimits:
     """Decode the limits of a tree; a ceiling may have lowered one to 0. Raises `DamagedRecord`."""
     with decoding(f"the limits of tree {tree}"):
-        limits = msgspec.json.decode(stored or b"", type=TreeLimits)
+        limits = decode_record(stored, TreeLimits, f"the limits of tree {tree}")
         for name in limits.__struct_fields__:
             if getattr(limits, name) is not msgspec.UNSET and not 0 <= getattr(limits, name) <= MAX_INTEGER:
                 raise ValueError(f"{name} is {getattr(limits, name):g}")

@@ -23,6 +23,7 @@ from fdstore.results.context import Context
 from fdstore.results.tool_outcome import ToolOutcome
 from fdstore.store.contents import exporting
 from fdstore.store.processes import tool_calls
+from fdstore.store.record_format import decode_record
 from fdstore.store.trees.export_quota import Allowance
 from fdstore.text.selection import parse_request
 from fdstore.tools.arguments import Arguments, Fd, WriteMode
@@ -72,7 +73,7 @@ def run(context: Context, arguments: FDToFile, call_id: str | None) -> Operation
     interrupted = CallInterrupted(f"this {mode} to {quoted(arguments.file_path)}")
     before = yield from tool_calls.read_plan(handle, call_id)
     if before is not None:
-        earlier = msgspec.json.decode(before, type=Plan)
+        earlier = decode_record(before, Plan, f"the plan of call {quoted(call_id)} of process {handle.id}")
         is_in_place = yield Disk(lambda: target.was_committed(earlier.mark))
         if is_in_place is None:
             raise interrupted

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from fdstore import Toolset
 from fdstore.client import Process
 from fdstore.errors import InvalidArgument
 from tests.elements import Element, only
+from tests.on_redis.conftest import Execute
 
 
 @pytest.fixture
@@ -95,3 +97,27 @@ def test_a_part_and_a_passage_can_be_saved(proc: Process, tools: Toolset, root: 
 
     assert (root / "part").read_text() == "two\nthree\n"
     assert (root / "passage").read_text() == "di"
+
+
+PLAN = {
+    "mark": {"temporary": "../outside/secret", "device": 1, "inode": 2, "size_bytes": 3, "stood": None},
+    "done": {"fd": "fd:1", "file_path": "out", "mode": "write", "char_count": 3, "size_bytes": 3},
+}
+
+
+@pytest.mark.parametrize("temporary", ["../outside/secret", "mine", ".", "", ".fdstore-x.tmp", "a" * 10**5])
+def test_a_stored_plan_removes_no_file_of_the_user(
+    tools: Toolset, root: Path, execute: Execute, temporary: str
+) -> None:
+    (root / "mine").write_text("mine")
+    (root / "out").write_text("old")
+    plan = {**PLAN, "mark": {**PLAN["mark"], "temporary": temporary}}
+    execute("HSET", "fdstore:{triage}:triage:calls", "call/plan", json.dumps(plan))
+
+    shown = only(tools.call("fd_to_file", {"fd": "fd:1", "file_path": "out"}, call_id="call").content)
+
+    assert (shown.name, shown["type"]) == ("fd_error", "store_lost_data")
+    assert "the plan of call" in shown.message
+    assert (root.parent / "outside" / "secret").read_text() == "old"
+    assert (root / "mine").read_text() == "mine"
+    assert (root / "out").read_text() == "old"

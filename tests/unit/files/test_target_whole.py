@@ -7,10 +7,11 @@ import os
 import resource
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from fdstore.errors import FDStoreError, TargetExists, WriteFailed
-from fdstore.files.target import Target
+from fdstore.files.target import Target, TargetIdentity
 from tests.unit.files.writing import Mode, both_modes, listing, put, run_python
 
 
@@ -246,3 +247,43 @@ def test_no_os_file_descriptor_leaks_in_any_case(tmp_path: Path) -> None:
         put("old", exist_ok=False, root=tmp_path)
 
     assert len(os.listdir("/dev/fd")) == open_before
+
+
+def test_a_mark_removes_only_the_file_that_it_identifies(tmp_path: Path) -> None:
+    path = tmp_path / "out.txt"
+    with Target(path) as other, Target(path) as own:
+        of_other, of_own = other.mark(), own.mark()
+        forged = msgspec.structs.replace(of_own, temporary=of_other.temporary)
+
+        assert Target(path).was_committed(forged) is False
+
+        assert of_other.temporary in os.listdir(tmp_path)
+        other.commit()
+    assert path.exists()
+
+
+def test_a_mark_does_not_remove_a_link_under_the_name_of_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "out.txt"
+    with Target(path) as target:
+        mark = target.mark()
+    (tmp_path / "victim").touch()
+    (tmp_path / mark.temporary).symlink_to("victim")
+    found = (tmp_path / mark.temporary).stat()
+    mark = msgspec.structs.replace(mark, device=found.st_dev, inode=found.st_ino)
+
+    assert Target(path).was_committed(mark) is False
+
+    assert sorted(os.listdir(tmp_path)) == sorted([mark.temporary, "victim"])
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("", ".", "..", "victim", "../victim", ".fdstore-.tmp", ".fdstore-" + "0" * 23 + ".tmp"),
+        *("./.fdstore-" + "0" * 24 + ".tmp", ".fdstore-" + "0" * 24 + ".tmp\n"),
+        *(".fdstore-" + "A" * 24 + ".tmp", ".fdstore-" + "\N{FULLWIDTH DIGIT ONE}" * 24 + ".tmp"),
+    ],
+)
+def test_a_mark_names_only_a_temporary_file(name: str) -> None:
+    with pytest.raises(ValueError, match="temporary file"):
+        TargetIdentity(name, 1, 2, 3, None)
