@@ -108,7 +108,7 @@ def _check_tree(execute: Execute, tree: str, keys: set[str], trees: str) -> None
     for process in processes:
         names = {fd.removeprefix("name:") for fd in tables[process] if fd.startswith("name:")}
         assert _members(execute("ZRANGE", f"{tree}:{process}:names", 0, -1)) == names
-        _check_programs(execute, f"{tree}:{process}:python")
+        _check_programs(execute, tree, process)
         numbers = _members(execute("SMEMBERS", f"{tree}:{process}:writes"))
         written = {f"{process}/{number}" for number in numbers}
         assert written == {
@@ -139,14 +139,22 @@ def _check_words(execute: Execute, tree: str, processes: set[str]) -> None:
         assert bool(fd) == (kind == "source")
 
 
-def _check_programs(execute: Execute, key: str) -> None:
-    """Check that every piece of a session and a snapshot is there."""
-    if (head := execute("HGET", key, "head")) is None:
-        return
-    state = json.loads(head)
-    for name in ("session", "snapshot"):
-        for number in range(int(state.get(f"{name}_chunks", 0))):
-            assert execute("HGET", key, f"{state[name]}/{number}") is not None
+def _check_programs(execute: Execute, tree: str, process: str) -> None:
+    """Check that every piece of a session and a snapshot is there, and that a session is kept for those
+    processes that have it by reference."""
+    key = f"{tree}:{process}:python"
+    head = json.loads(execute("HGET", key, "head") or "{}")
+    of = head.get("session_of", process)
+    for name, stored in (("session", f"{tree}:{of}:python"), ("snapshot", key)):
+        for number in range(int(head.get(f"{name}_chunks", 0))):
+            assert execute("HGET", stored, f"{head[name]}/{number}") is not None
+    if of != process:
+        assert execute("HGET", f"{tree}:{of}:python", f"{head['session']}/held/{process}") is not None
+    for name in map(bytes.decode, execute("HGETALL", key)[::2]):
+        if "/held/" in name:
+            version, _, holder = name.split("/")
+            held = json.loads(execute("HGET", f"{tree}:{holder}:python", "head"))
+            assert (held["session"], held["session_of"]) == (version, process)
 
 
 def whole_pages(execute: Execute, record: str) -> dict[int, bytes]:

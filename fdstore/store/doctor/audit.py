@@ -289,7 +289,7 @@ def _programs(keys: list[ProcessKeys], found: list[Damage]) -> Operation[None]:
     heads = yield from replies_or_damage([("HGET", each.python, "head") for each in keys])
     for each, head in zip(keys, heads, strict=True):
         try:
-            problem = (yield from python_state.problem_of(each.python, required(head))) if head else ""
+            problem = (yield from python_state.problem_of(each, required(head))) if head else ""
         except (FDStoreError, *UNREADABLE) as error:
             problem = f"it cannot be read: {_describe(error)}"
         if problem:

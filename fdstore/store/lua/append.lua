@@ -32,7 +32,7 @@ if tells then
   bytes, leased = unpack(redis.call('HMGET', record, 'bytes', 'writer_until'))
   tree_bytes = redis.call('HGET', tree, 'bytes') + ARGV[9] - bytes
 else
-  if ARGV[1] ~= '' and answered(KEYS[6], ARGV[1]) then
+  if ARGV[1] ~= '' and answered(KEYS[6], ARGV[1], 0) then
     return { 'ok' }
   end
   local refused = refusal(KEYS[2], ARGV[2])

@@ -9,7 +9,7 @@
 --       19 '*' for the whole table, else '' followed by 20.. the ids to share
 -- ->    ok child | unsafe policy | gone | fenced why | spawn_limit name limit | quota_exceeded name limit
 --       | not_found id known...
-local done = answered(KEYS[4], ARGV[1])
+local done = answered(KEYS[4], ARGV[1], 1)
 if done then
   return done
 end
@@ -57,7 +57,7 @@ if ARGV[19] == '*' then
   for i = 1, #held, 2000 do -- Lua's stack holds a few thousand values
     redis.call('HSET', process .. ':fds', unpack(held, i, math.min(i + 1999, #held)))
   end
-  copy_python(KEYS[2], process)
+  copy_python(tree, parent, id)
 end
 for fd, content in pairs(shared) do
   hold(tree, id, fd, content, parent)

@@ -3,7 +3,7 @@
 -- KEYS  1 tree  2 process  3 its fds  4 answer of this operation
 -- ARGV  1 answer field  2 attempt  3 process id  4 fd
 -- ->    ok fd | not_found id known... | gone | fenced why
-local done = answered(KEYS[4], ARGV[1])
+local done = answered(KEYS[4], ARGV[1], 1)
 if done then
   return done
 end

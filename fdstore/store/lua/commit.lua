@@ -13,7 +13,7 @@
 --       | quota_exceeded name limit | lost
 local SHORT = 64 -- hash-max-listpack-value of Redis
 
-local done = answered(KEYS[6], ARGV[1])
+local done = answered(KEYS[6], ARGV[1], 3)
 if done then
   redis.call('UNLINK', KEYS[4], KEYS[5])
   return done

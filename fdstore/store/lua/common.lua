@@ -69,11 +69,21 @@ local function content_record(tree, content, suffix)
   return tree .. ':' .. process .. ':fd:' .. number .. (suffix or '')
 end
 
--- The reply of an earlier run of the same operation, or false. The reply of a tool call is stored in the
--- process's `calls` hash, that of any other operation (field empty) in a key that expires.
-local function answered(key, field)
+-- The reply of an earlier run of the same operation, or false: 'ok' and at least so many `facts`, which are strings. The
+-- reply of a tool call is stored in the process's `calls` hash, that of any other operation (field empty) in a key that
+-- expires.
+local function answered(key, field, facts)
   local text = field == '' and redis.call('GET', key) or field ~= '' and redis.call('HGET', key, field)
-  return text and cjson.decode(text)
+  local reply = text and cjson.decode(text)
+  if reply and (type(reply) ~= 'table' or reply[1] ~= 'ok' or #reply <= facts) then
+    error('the reply stored under ' .. (field == '' and key or field) .. ' is not one')
+  end
+  for i = 2, reply and facts + 1 or 0 do
+    if type(reply[i]) ~= 'string' then
+      error('the reply stored under ' .. (field == '' and key or field) .. ' is not one')
+    end
+  end
+  return reply
 end
 
 local function answer(key, field, reply)
@@ -698,6 +708,9 @@ local function next_number(process_key, counter, seen)
     number = seen + 1
     redis.call('HSET', process_key, counter, string.format('%.0f', number + 1))
   end
+  if number > MAX_INTEGER then
+    error('the counter ' .. counter .. ' of ' .. process_key .. ' is too high')
+  end
   return string.format('%.0f', number)
 end
 
@@ -712,14 +725,37 @@ local function unused_number(process_key, now)
   return string.format('%.0f', number)
 end
 
--- The head of the state of a process's programs (python_state.py): strings by name.
+-- The state of a process's programs (python_state.py) is under this key.
+local function python_key(tree, process)
+  return process_record(tree, process) .. ':python'
+end
+
+-- The head of the state of a process's programs: strings by name.
 local function python_head(key)
   local head = redis.call('HGET', key, 'head')
-  return head and cjson.decode(head) or {}
+  local state = head and cjson.decode(head) or {}
+  for _, value in pairs(state) do
+    if type(value) ~= 'string' then
+      error('the head of ' .. key .. ' has a value that is not a string')
+    end
+  end
+  return state
 end
 
 local function put_python_head(key, state)
   redis.call('HSET', key, 'head', cjson.encode(state))
+end
+
+-- The key that has the pieces of the session in a state: its own, or that of the process which the head names.
+local function python_key_of_session(tree, key, state)
+  local of = state.session_of
+  if not of then
+    return key
+  end
+  if redis.call('EXISTS', process_record(tree, of)) == 0 or not string.match(of, '^[%w_%.-]+$') then
+    error('the session of ' .. key .. ' is of no process of the tree')
+  end
+  return python_key(tree, of)
 end
 
 -- With what the names of the recorded answers begin. Those before the last snapshot have another version.
@@ -727,14 +763,28 @@ local function python_answers(state)
   return (state.snapshot or state.run or '') .. '/answer/'
 end
 
--- Removes the fields that belong to no part of the current state.
-local function remove_old_python_fields(key, state)
-  local current, old = { head = true }, {}
-  for _, version in ipairs({ state.session or '', state.snapshot or state.run or '' }) do
-    current[version] = version ~= ''
+-- Whether the session of a process is this version. A damaged state is left to `doctor`: it may be.
+local function has_session(tree, process, version)
+  local done, state = pcall(python_head, python_key(tree, process))
+  return not done or state.session == version
+end
+
+-- Removes the fields that belong to no part of the current state, and to no session that a copy has (`copy_python`).
+local function remove_old_python_fields(tree, key, state)
+  local current, old, names = { head = true }, {}, redis.call('HKEYS', key)
+  if not state.session_of then
+    current[state.session or ''] = true
   end
-  for _, name in ipairs(redis.call('HKEYS', key)) do
-    if not current[string.match(name, '^[^/]*')] then
+  current[state.snapshot or state.run or ''] = true
+  for _, name in ipairs(names) do
+    local version, holder = string.match(name, '^([^/]+)/held/(.+)$')
+    if version and has_session(tree, holder, version) then
+      current[version], current[name] = true, true
+    end
+  end
+  current[''] = nil
+  for _, name in ipairs(names) do
+    if not current[string.match(name, '/held/') and name or string.match(name, '^[^/]*')] then
       old[#old + 1] = name
     end
   end
@@ -743,13 +793,44 @@ local function remove_old_python_fields(key, state)
   end
 end
 
--- Gives a copy of a process the session of its parent, without the call that runs there.
-local function copy_python(key_parent, key_child)
-  if redis.call('COPY', key_parent .. ':python', key_child .. ':python', 'REPLACE') == 1 then
-    local state = python_head(key_child .. ':python')
-    local session = { session = state.session, session_chunks = state.session_chunks }
-    put_python_head(key_child .. ':python', session)
-    remove_old_python_fields(key_child .. ':python', session)
+-- Replaces the state of a process's programs, and removes what belonged to the one `before` alone.
+local function replace_python(tree, process, before, state)
+  local key = python_key(tree, process)
+  if state then
+    put_python_head(key, state)
+  else
+    redis.call('HDEL', key, 'head')
+  end
+  remove_old_python_fields(tree, key, state or {})
+  local of = before.session_of
+  if of and not (state and state.session_of == of and state.session == before.session) then
+    local key_of = python_key_of_session(tree, key, before)
+    redis.call('HDEL', key_of, before.session .. '/held/' .. process)
+    remove_old_python_fields(tree, key_of, python_head(key_of))
+  end
+end
+
+-- Gives a process the session of another one, by reference, without the call that runs there. The pieces stay with the
+-- process that stored them; a field `version/held/process` there keeps them for each other process that has them.
+local function copy_python(tree, from, to)
+  local source = python_head(python_key(tree, from))
+  if not source.session then
+    return
+  end
+  local of, key_of = source.session_of or from, python_key_of_session(tree, python_key(tree, from), source)
+  local before = python_head(python_key(tree, to))
+  if of ~= to then
+    redis.call('HSET', key_of, source.session .. '/held/' .. to, '')
+  end
+  local state = { session = source.session, session_chunks = source.session_chunks, session_of = of ~= to and of or nil }
+  replace_python(tree, to, before, state)
+end
+
+-- Removes the state of the programs of a process that ends. A session that a copy has stays until that lets it go.
+local function release_python(tree, process)
+  local key = python_key(tree, process)
+  if redis.call('EXISTS', key) == 1 then
+    replace_python(tree, process, python_head(key), nil)
   end
 end
 

@@ -18,7 +18,11 @@ end
 if ENDED[state] then
   if ARGV[2] == '' or ARGV[2] == attempt then
     -- a client that ends an ended process releases the descriptors that its worker kept
-    local more = ARGV[2] == '' and tonumber(ARGV[6]) > 0 and release_piece(tree, id, tonumber(ARGV[6]), '', ARGV[12])
+    local releases = ARGV[2] == '' and tonumber(ARGV[6]) > 0
+    local more = releases and release_piece(tree, id, tonumber(ARGV[6]), '', ARGV[12])
+    if releases and not more then
+      despite_damage('the programs of', id, release_python, tree, id)
+    end
     return more and { 'ok', more } or { 'ok', state, '' }
   end
   return { 'fenced', 'it has ended (' .. state .. ')' }
@@ -74,5 +78,6 @@ write_end(tree, id, ARGV[3], now, ARGV[9], ARGV[4], ARGV[5], ARGV[7], answer_fd)
 local wake = notify_ancestors(tree, id, ended, now)
 if piece > 0 then
   despite_damage('the table of', id, release_all, tree, id)
+  despite_damage('the programs of', id, release_python, tree, id)
 end
 return { 'ok', ARGV[3], wake }

@@ -36,6 +36,6 @@ for i = 1, #flat, 2 do
   end
 end
 if not is_taken then
-  copy_python(KEYS[2], KEYS[3])
+  copy_python(tree, id, parent)
 end
 return { 'ok' }

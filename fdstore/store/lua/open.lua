@@ -4,7 +4,7 @@
 --       7 seconds of its lease, or '' when the process itself is the writer  8 the index of an empty text
 --       9 the highest number that the client has seen  10 words of the source, for search
 -- ->    ok fd content | unsafe policy | gone | fenced why | quota_exceeded name limit
-local done = answered(KEYS[4], ARGV[1])
+local done = answered(KEYS[4], ARGV[1], 2)
 if done then
   return done
 end

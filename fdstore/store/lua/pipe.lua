@@ -8,7 +8,7 @@
 --       13.. of each of its streams, output, stderr, then each tee: the source, its words
 -- ->    ok process input fd... | unsafe policy | gone | fenced why | spawn_limit name limit | quota_exceeded name limit
 --       | not_found id known...
-local done = answered(KEYS[4], ARGV[1])
+local done = answered(KEYS[4], ARGV[1], 4)
 if done then
   return done
 end

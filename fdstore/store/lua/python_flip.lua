@@ -1,6 +1,6 @@
 -- Replaces the snapshot of a running call, or ends the call. One write makes the new state the current one; what
 -- belongs to none, also pieces that a dead writer left, is removed after it.
--- KEYS  1 process  2 state of its programs  3 its calls
+-- KEYS  1 process  2 state of its programs  3 its calls  4 tree
 -- ARGV  1 attempt  2 call  3 'snapshot', 'session' (the call ends with a new session) or 'end' (the session stays)
 --       4 version of the new state, the id of this operation  5 how many pieces it has  6 result of the call, '' for none
 --       7.. its pieces, or nothing if `python_fields` has stored them
@@ -10,6 +10,7 @@ if refused then
   return refused
 end
 local state, version, chunks = python_head(KEYS[2]), ARGV[4], tonumber(ARGV[5])
+local before = { session = state.session, session_of = state.session_of }
 if ARGV[3] ~= 'snapshot' and state.flip == version or ARGV[3] == 'snapshot' and state.snapshot == version then
   return { 'ok' } -- repeated, because its reply was lost
 end
@@ -34,13 +35,12 @@ if ARGV[3] == 'snapshot' then
   state.snapshot, state.snapshot_chunks = version, ARGV[5]
 else
   if ARGV[3] == 'session' then
-    state.session, state.session_chunks = version, ARGV[5]
+    state.session, state.session_chunks, state.session_of = version, ARGV[5], nil
   end
   for _, name in ipairs({ 'call', 'seed', 'run', 'began', 'snapshot', 'snapshot_chunks' }) do
     state[name] = nil
   end
   state.flip = version
 end
-put_python_head(KEYS[2], state)
-remove_old_python_fields(KEYS[2], state)
+replace_python(KEYS[4], string.sub(KEYS[1], #KEYS[4] + 2), before, state)
 return { 'ok' }

@@ -3,7 +3,7 @@
 -- ARGV  1 answer field  2 attempt  3 process id  4 name  5 new name  6 '1' to replace what has that name
 --       7 words of the new name, for search
 -- ->    ok content metadata | not_found id known... | conflict name found | gone | fenced why
-local done = answered(KEYS[4], ARGV[1])
+local done = answered(KEYS[4], ARGV[1], 1)
 if done then
   return done
 end

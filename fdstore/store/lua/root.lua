@@ -6,7 +6,7 @@
 --       10 the format that the tree is written in  11 traceparent of its creator, '' for none
 --       12 price of the model (JSON, '' for none)  13 the least number of its first descriptor
 -- ->    ok 'created'|'found' limits | unsafe policy | taken | collecting
-local done = answered(KEYS[3], ARGV[1])
+local done = answered(KEYS[3], ARGV[1], 2)
 if done then
   return done
 end

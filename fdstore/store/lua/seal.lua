@@ -3,7 +3,7 @@
 -- ARGV  1 answer field  2 attempt  3 content id  4 fd  5 the writer
 --       6 'sealed'|'broken'  7 exit code or ''  8 reason or ''  9 exit codes of a chain of pipelines or ''
 -- ->    ok | gone | fenced why | stream_closed fd state
-local done = answered(KEYS[4], ARGV[1])
+local done = answered(KEYS[4], ARGV[1], 0)
 if done then
   return done
 end

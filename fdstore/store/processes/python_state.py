@@ -3,10 +3,14 @@
     fdstore:{triage}:triage:python   hash   head         which of the other fields are current (JSON)
                                             V/0, V/1...  pieces of the session or the snapshot of version V
                                             V/answer/7   the recorded answer to host call 7 since snapshot V
+                                            V/held/P     the session of process P is V, by reference
 
 A session is the variables of the interpreter between two calls, as bytes. A snapshot is those of a call that
 waits. A call that was interrupted goes on from its last snapshot, or from the session before it if there is
 none, with the answers recorded since.
+
+A fork has the session of its parent by reference: its head names the process that stored it, where a field
+keeps the pieces until no process has them any more. A session is released with its process's descriptors.
 
 A state is written in pieces under a new version; then one write of `head` makes it the current one, together
 with the end of the call if it is a session. A writer that dies before that has changed nothing: the next one
@@ -24,10 +28,10 @@ from typing import Any
 import msgspec
 
 from fdstore.errors import DamagedRecord
-from fdstore.store.keys import in_bounded_pieces
+from fdstore.store.keys import ProcessKeys, in_bounded_pieces, member_of
 from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import ProcessHandle
-from fdstore.store.record_format import decoding, timestamp, whole_number
+from fdstore.store.record_format import decode_record, decoding, timestamp, whole_number
 from fdstore.wire.operation import Batch, Operation, Value, new_op
 from fdstore.wire.scripts import script, text
 
@@ -43,8 +47,7 @@ PIECES_AT_ONCE = 4
 ANSWERS_AT_ONCE = 500
 """Recorded answers that one request reads or writes."""
 
-MAX_PIECES = 100_000
-"""The number of pieces of a state is below this."""
+MAX_SEED = 2**63
 
 LOOKS = 5
 """The most reads of a state that changes while it is read."""
@@ -73,6 +76,7 @@ class _Head(msgspec.Struct, frozen=True):
 
     session: str = ""
     session_chunks: str = "0"
+    session_of: str = ""
     call: str = ""
     seed: str = "0"
     run: str = ""
@@ -87,26 +91,43 @@ def read(handle: ProcessHandle, call_id: str) -> Operation[PythonState]:
     key = handle.keys.python
     missing = ""
     for _ in range(LOOKS):
-        [reply] = yield [script("python_read")((key,), call_id, READ_BYTES)]
+        read_all = script("python_read")((key, handle.keys.tree.record), call_id, READ_BYTES)
+        [reply] = yield [read_all]
         stored, flat, others = outcome(reply, handle.id)
+        head = _decode_head(handle.keys, stored) if stored else _Head()
+        of_session = f"{head.session}/".encode()
         found: dict[bytes, bytes | None] = dict(zip(flat[::2], flat[1::2], strict=True))
         start = 0
         while start < len(others):
-            is_answer = b"/answer/" in others[start]
+            is_answer, is_session = b"/answer/" in others[start], others[start].startswith(of_session)
             some = others[start : start + (ANSWERS_AT_ONCE if is_answer else PIECES_AT_ONCE)]
-            [values] = yield [("HMGET", key, *some)]
+            some = [name for name in some if name.startswith(of_session) == is_session]
+            [values] = yield [("HMGET", _key_of_session(handle.keys, head) if is_session else key, *some)]
             found.update(zip(some, values, strict=True))
             start += len(some)
         missing = next((text(name) for name, value in found.items() if value is None), "")
         if not missing:
-            with decoding(f"the programs of process {handle.id}"):
-                return _decode(call_id, stored, found)
-    raise DamagedRecord(f"the programs of process {handle.id}", f"its field {missing} is missing")
+            with decoding(_name(handle.keys)):
+                return _decode(call_id, head, found)
+    raise DamagedRecord(_name(handle.keys), f"its field {missing} is missing")
 
 
-def _decode(call_id: str, stored: bytes, found: Mapping[bytes, Any]) -> PythonState:
-    head = msgspec.json.decode(stored, type=_Head) if stored else _Head()
+def _name(keys: ProcessKeys) -> str:
+    return f"the programs of process {keys.process}"
 
+
+def _decode_head(keys: ProcessKeys, stored: bytes) -> _Head:
+    head = decode_record(stored, _Head, _name(keys))
+    if head.session_of and member_of(keys.tree, head.session_of.encode()) is None:
+        raise DamagedRecord(_name(keys), "its session is of a process of another tree")
+    return head
+
+
+def _key_of_session(keys: ProcessKeys, head: _Head) -> str:
+    return ProcessKeys(keys.tree, head.session_of).python if head.session_of else keys.python
+
+
+def _decode(call_id: str, head: _Head, found: Mapping[bytes, Any]) -> PythonState:
     def whole(version: str, chunks: str) -> bytes | None:
         pieces = range(whole_number(chunks))
         return b"".join(found[f"{version}/{number}".encode()] for number in pieces) if version else None
@@ -127,23 +148,27 @@ def _call(head: _Head, snapshot: bytes | None, recorded: dict[int, bytes]) -> Ru
         call_id=head.call,
         snapshot=snapshot,
         began_s=timestamp(head.began),
-        seed=int(head.seed),
+        seed=whole_number(head.seed, least=-MAX_SEED, most=MAX_SEED),
         recorded=dict(sorted(recorded.items())),
     )
 
 
-def problem_of(key: str, stored: bytes) -> Operation[str]:
-    """Return what is wrong with a state, for `doctor`, by its head; "" for nothing. One round trip."""
-    head = msgspec.json.decode(stored, type=_Head)
-    names = [
-        f"{version}/{number}"
-        for version, chunks in ((head.session, head.session_chunks), (head.snapshot, head.snapshot_chunks))
-        for number in range(whole_number(chunks, most=MAX_PIECES) if version else 0)
-    ]
-    lengths = yield [("HEXISTS", key, name) for name in names]
-    return next(
-        (f"its field {name} is missing" for name, there in zip(names, lengths, strict=True) if not there), ""
-    )
+def problem_of(keys: ProcessKeys, stored: bytes) -> Operation[str]:
+    """Return what is wrong with a state, for `doctor`, by its head; "" for nothing. One round trip. Raises
+    `DamagedRecord`."""
+    head = _decode_head(keys, stored)
+    own, of_session = yield [("HKEYS", keys.python), ("HKEYS", _key_of_session(keys, head))]
+    with decoding(_name(keys)):
+        _call(head, None, {})
+        for version, chunks, there in (
+            (head.session, head.session_chunks, of_session),
+            (head.snapshot, head.snapshot_chunks, own),
+        ):
+            known = frozenset(there)
+            for number in range(whole_number(chunks) if version else 0):
+                if (name := f"{version}/{number}").encode() not in known:
+                    return f"its field {name} is missing"
+    return ""
 
 
 def begin(handle: ProcessHandle, call_id: str, seed: int) -> Operation[RunningCall]:
@@ -155,8 +180,8 @@ def begin(handle: ProcessHandle, call_id: str, seed: int) -> Operation[RunningCa
         script("python_begin")((keys.record, keys.python), handle.attempt, call_id, seed, new_op())
     ]
     [stored] = outcome(reply, handle.id)
-    with decoding(f"the programs of process {handle.id}"):
-        return _call(msgspec.json.decode(stored, type=_Head), None, {})
+    with decoding(_name(keys)):
+        return _call(_decode_head(keys, stored), None, {})
 
 
 def record(handle: ProcessHandle, call_id: str, answers: Mapping[int, bytes]) -> Operation[None]:
@@ -204,7 +229,7 @@ def _flip(handle: ProcessHandle, call_id: str, what: str, state: bytes, result: 
             for reply in (yield staged):
                 outcome(reply, handle.id)
     flip = script("python_flip")(
-        (keys.record, keys.python, keys.calls),
+        (keys.record, keys.python, keys.calls, keys.tree.record),
         *(handle.attempt, call_id, what, version, len(pieces), result, *beside),
     )
     [reply] = yield [flip]

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import random
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from fdstore.client import Process, Store
 from fdstore.errors import DamagedRecord, Fenced, NotFound
+from fdstore.store.doctor.audit import check_tree
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import processes, python_state, tool_calls
 from fdstore.store.processes.python_state import PIECE_BYTES
@@ -210,7 +214,7 @@ def test_a_copy_has_the_session_and_not_the_call_that_runs(store: Store, proc: P
     assert store.run(python_state.read(copy.handle, "b")) == python_state.PythonState(
         session=large(1, 1.5), call=None
     )
-    assert execute("HLEN", f"fdstore:{{triage}}:{copy.id}:python") == 3
+    assert execute("HLEN", f"fdstore:{{triage}}:{copy.id}:python") == 1
     assert store.run(python_state.read(child.handle, "b")).session is None
     leave(store, copy.handle, "c", b"its own")
     assert store.run(python_state.read(proc.handle, "x")).session == large(1, 1.5)
@@ -240,3 +244,155 @@ def test_a_process_that_has_ended_takes_no_state(store: Store, proc: Process) ->
 
     with pytest.raises((Fenced, NotFound)):
         store.run(python_state.begin(proc.handle, "c", 1))
+
+
+def session_of(store: Store, handle: ProcessHandle) -> bytes | None:
+    return store.run(python_state.read(handle, "another call")).session
+
+
+def stored_bytes(execute: Any) -> int:
+    """Return the bytes of all states of programs in the tree."""
+    keys = [key for key in execute("KEYS", "fdstore:*") if key.endswith(b":python")]
+    return sum(len(value) for key in keys for value in execute("HVALS", key))
+
+
+def test_copies_of_copies_share_one_session(store: Store, proc: Process, execute: Any) -> None:
+    leave(store, proc.handle, "a", large(1))
+    before = stored_bytes(execute)
+
+    copies = [proc.fork(), proc.fork()]
+    copies.append(copies[0].fork())
+
+    assert stored_bytes(execute) < before + 1000
+    assert [session_of(store, copy.handle) for copy in copies] == [large(1)] * 3
+
+
+def test_a_shared_session_is_kept_until_its_last_process_has_another(
+    store: Store, proc: Process, execute: Any
+) -> None:
+    leave(store, proc.handle, "a", large(1))
+    first = proc.fork()
+    second = first.fork()
+
+    leave(store, proc.handle, "b", b"of the root")
+    leave(store, first.handle, "c", b"of the first")
+    assert session_of(store, second.handle) == large(1)
+    leave(store, second.handle, "d", b"of the second")
+
+    assert stored_bytes(execute) < 1000
+    assert session_of(store, proc.handle) == b"of the root"
+    assert session_of(store, first.handle) == b"of the first"
+
+
+def test_a_session_is_released_when_its_process_ends(store: Store, proc: Process, execute: Any) -> None:
+    leave(store, proc.handle, "a", large(1))
+    store.run(python_state.begin(proc.handle, "b", 1))
+    store.run(python_state.suspend(proc.handle, "b", large(2)))
+
+    proc.end()
+
+    assert execute("EXISTS", KEY) == 0
+
+
+def test_a_session_outlives_its_process_in_a_copy(store: Store, proc: Process, execute: Any) -> None:
+    leave(store, proc.handle, "a", large(1))
+    copy = proc.fork()
+    proc.end()
+
+    assert session_of(store, copy.handle) == large(1)
+    copy.end()
+
+    assert stored_bytes(execute) == 0
+
+
+def test_a_process_that_fails_keeps_its_session_until_a_client_ends_it(
+    store: Store, proc: Process, execute: Any
+) -> None:
+    leave(store, proc.handle, "a", b"variables")
+    store.run(processes.end(proc.handle, "failed", exit_code=None, reason="x", release=False))
+    assert session_of(store, proc.handle) == b"variables"
+
+    proc.end()
+
+    assert execute("EXISTS", KEY) == 0
+
+
+def test_a_session_that_is_handed_back_unchanged_is_the_parents_own(
+    store: Store, proc: Process, execute: Any
+) -> None:
+    leave(store, proc.handle, "a", large(1))
+    before = stored_bytes(execute)
+    copy = proc.fork()
+
+    store.run(processes.hand_back(copy.handle))
+    copy.end()
+
+    assert session_of(store, proc.handle) == large(1)
+    assert stored_bytes(execute) <= before
+
+
+def test_a_copy_that_was_not_made_keeps_no_session(store: Store, proc: Process, execute: Any) -> None:
+    leave(store, proc.handle, "a", large(1))
+    version = next(name for name in execute("HKEYS", KEY) if name.endswith(b"/0")).partition(b"/")[0]
+    execute("HSET", KEY, version + b"/held/triage.7", "")  # as half of a torn log
+
+    leave(store, proc.handle, "b", b"small")
+
+    assert execute("HLEN", KEY) == 2
+
+
+HEADS = {
+    "a number of pieces that loops": {"session_chunks": "99999999999999"},
+    "a number past 2**53": {"session_chunks": "9007199254740993"},
+    "an infinite number": {"session_chunks": "inf"},
+    "no number": {"session_chunks": "nan"},
+    "an empty number": {"session_chunks": ""},
+    "a negative number": {"session_chunks": "-1"},
+    "a fraction": {"session_chunks": "0.5"},
+    "a JSON number": {"session_chunks": 3},
+    "a list": {"session": []},
+    "null": {"session": None},
+    "a process of another tree": {"session_of": "other"},
+    "a key": {"session_of": "x}:y"},
+    "a process without a state": {"session_of": "triage.9"},
+    "snapshots that loop": {"call": "c", "snapshot": "V", "snapshot_chunks": "1e15"},
+    "a seed of 5000 digits": {"call": "c", "seed": "1" * 5000},
+    "no time": {"call": "c", "began": "1e308"},
+}
+
+
+@pytest.mark.parametrize("head", [*HEADS.values()], ids=[*HEADS])
+@pytest.mark.parametrize("work", ["read", "begin", "fork", "end"])
+def test_a_damaged_head_is_damage_of_its_process_alone(
+    store: Store, proc: Process, execute: Any, head: dict[str, object], work: str
+) -> None:
+    leave(store, proc.handle, "a", b"variables")
+    version = json.loads(execute("HGET", KEY, "head"))["session"]
+    execute("HSET", KEY, "head", json.dumps({"session": version, "session_chunks": "1"} | head))
+    handle = proc.handle
+
+    steps: dict[str, Callable[[], object]] = {
+        "read": lambda: store.run(python_state.read(handle, "c")),
+        "begin": lambda: store.run(python_state.begin(handle, "c", 1)),
+        "fork": lambda: session_of(store, proc.fork().handle),
+        "end": proc.end,
+    }
+    with suppress(DamagedRecord):
+        steps[work]()
+
+    assert store.process("other").create("text").fd == "fd:1"
+    assert work != "read" or list(store.run(check_tree(proc.handle.keys.tree)))
+    store.drop_tree("triage")
+    execute("UNLINK", KEY)
+
+
+@pytest.mark.parametrize("head", ["null", "1", '"head"', "[1]", "{", "[" * 5000, "\xff", '{"session":{}}'])
+def test_a_head_that_is_no_head_is_damage(store: Store, proc: Process, execute: Any, head: str) -> None:
+    execute("HSET", KEY, "head", head)
+
+    with pytest.raises(DamagedRecord):
+        store.run(python_state.read(proc.handle, "c"))
+    with pytest.raises(DamagedRecord):
+        store.run(python_state.begin(proc.handle, "c", 1))
+
+    execute("UNLINK", KEY)
