@@ -236,10 +236,9 @@ def _wide(encoding: str, file: str) -> str:
 
 def _earlier(store: Store, holder: Process) -> list[Earlier]:
     """Return the questions that were asked about these texts before, in order, with their answers."""
-    from msgspec import json
-
     from fdstore.agent.questions import EARLIER_SHOWN, NAME, Earlier, question_in
     from fdstore.store.processes import journal, process_records
+    from fdstore.store.record_format import decode_record
     from fdstore.tools.process_task import SpawnTask
 
     agents = [
@@ -249,8 +248,9 @@ def _earlier(store: Store, holder: Process) -> list[Earlier]:
     ][-EARLIER_SHOWN:]
     found = []
     for agent in agents:
-        [first] = store.run(journal.read(store.prefix, agent, 1))
-        asked = question_in(str(json.decode(first, type=SpawnTask).query))
+        first = store.run(journal.read(store.prefix, agent, 1))
+        task = decode_record(first[0] if first else None, SpawnTask, f"the journal of process {agent}")
+        asked = question_in(str(task.query))
         found.append(Earlier(asked, store.run(process_records.answer_of(store.prefix, agent)).text))
     return found
 
@@ -260,13 +260,15 @@ def _variables(store: Store, holder: Process) -> list[str]:
     from fdstore.interpreter.events import CallLimits, UnreadableState
     from fdstore.interpreter.prelude import NAMES as BUILT_IN
     from fdstore.interpreter.session import Session
+    from fdstore.programs.course import damage_reported
     from fdstore.store.processes import python_state
 
     state = store.run(python_state.read(holder.handle, "")).session
     if state is None:
         return []
     try:
-        session = Session(CallLimits(), state=state)
+        with damage_reported(holder.id):
+            session = Session(CallLimits(), state=state)
     except UnreadableState:
         return []
     try:

@@ -5,6 +5,9 @@
 Of a snapshot, the dump of a suspended call, the header has what the interpreter does not know: our numbers of
 its pending calls, what was printed, the processor time used, the code for tracebacks. A dump is of one
 version of the interpreter, and no other reads it.
+
+A dump comes from Redis, where others may write: numbers are within their bounds, and no more is unpacked than
+`join` compresses.
 """
 
 from __future__ import annotations
@@ -14,7 +17,8 @@ import zlib
 
 import msgspec
 
-from fdstore.interpreter.events import UnreadableState
+from fdstore.interpreter.events import DamagedState, UnreadableState
+from fdstore.text.numbers import MAX_INTEGER
 
 _MAGIC = b"fdpy1"
 
@@ -24,6 +28,9 @@ COMPRESSED_BYTES = 16 << 20
 PACKED_BYTES = 1 << 20
 """Up to this size by LZMA, which takes some ten milliseconds and makes a program with a thousand questions
 under way two thirds as large as zlib does."""
+
+PACKED_MEMORY_BYTES = 16 << 20
+"""The most memory that LZMA takes to unpack a dump; those of `join` need 2 MiB."""
 
 _XZ = b"\xfd7zXZ\x00"
 """The beginning of what LZMA has compressed."""
@@ -61,6 +68,15 @@ class Header(msgspec.Struct, omit_defaults=True, kw_only=True):
     printed: str = ""
     used_s: float = 0.0
 
+    def __post_init__(self) -> None:
+        numbers = [*self.pending.values(), *([] if self.blocked is None else [self.blocked])]
+        if not all(0 <= each <= MAX_INTEGER for each in (self.feeds, self.entropy, self.number)):
+            raise ValueError("a count is out of bounds")
+        if not all(0 <= number < self.number for number in numbers):
+            raise ValueError("it waits for a call that was not made")
+        if not 0 <= self.used_s <= MAX_INTEGER:
+            raise ValueError("its processor time is not one")
+
 
 _encoder, _decoder = msgspec.msgpack.Encoder(), msgspec.msgpack.Decoder(Header)
 
@@ -74,22 +90,22 @@ def join(header: Header, payload: bytes) -> bytes:
 
 
 def split(dump: bytes, *, interpreter: str, snapshot: bool) -> tuple[Header, bytes]:
-    """Return the header and the interpreter's bytes. Raises `UnreadableState`."""
+    """Return the header and the interpreter's bytes. Raises `UnreadableState`, `DamagedState`."""
     if not dump.startswith(_MAGIC):
-        raise UnreadableState("these bytes are not a session")
+        raise DamagedState("these bytes are not a session")
     start = len(_MAGIC) + 4
     end = start + int.from_bytes(dump[len(_MAGIC) : start], "big")
     try:
         header = _decoder.decode(dump[start:end])
-        payload = _decompressed(dump[end:]) if header.compressed else dump[end:]
-    except (msgspec.MsgspecError, zlib.error, lzma.LZMAError) as error:
-        raise UnreadableState(f"the session is damaged: {error}") from error
+        payload = _decompressed(memoryview(dump)[end:]) if header.compressed else dump[end:]
+    except (msgspec.MsgspecError, RecursionError, zlib.error, lzma.LZMAError) as error:
+        raise DamagedState(f"the session is damaged: {error}") from error
     if header.interpreter != interpreter:
         raise UnreadableState(
             f"the session is of version {header.interpreter} of the interpreter, and this is {interpreter}"
         )
     if (header.code is not None) != snapshot:
-        raise UnreadableState("a snapshot was expected" if snapshot else "this is the snapshot of a call")
+        raise DamagedState("a snapshot was expected" if snapshot else "this is the snapshot of a call")
     return header, payload
 
 
@@ -97,5 +113,17 @@ def _compressed(data: bytes) -> bytes:
     return lzma.compress(data, preset=1) if len(data) <= PACKED_BYTES else zlib.compress(data, 1)
 
 
-def _decompressed(data: bytes) -> bytes:
-    return lzma.decompress(data) if data.startswith(_XZ) else zlib.decompress(data)
+def _decompressed(data: memoryview) -> bytes:
+    """Unpack a dump into a bounded buffer. Raises `DamagedState` for anything but one whole dump."""
+    if data[: len(_XZ)] == _XZ:
+        unpacking, most = lzma.LZMADecompressor(lzma.FORMAT_XZ, PACKED_MEMORY_BYTES), PACKED_BYTES
+    else:
+        unpacking, most = zlib.decompressobj(), COMPRESSED_BYTES
+    payload = unpacking.decompress(data, most)
+    # a whole dump that fills the buffer may end with the next step, which returns nothing more
+    rest = getattr(unpacking, "unconsumed_tail", b"")
+    if not unpacking.eof and unpacking.decompress(rest, 1):
+        raise DamagedState(f"the session is damaged: it has more than {most} bytes")
+    if not unpacking.eof or unpacking.unused_data:
+        raise DamagedState("the session is damaged: it is not one whole dump")
+    return payload

@@ -125,7 +125,15 @@ class InterpreterEnded(Exception):
 
 
 class UnreadableState(Exception):
-    """A state or a snapshot is damaged, or belongs to another version of the interpreter."""
+    """A state or a snapshot is of another version of the interpreter, or needs more memory than there is."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why = why
+
+
+class DamagedState(Exception):
+    """The bytes of a state or a snapshot are not what a session of this version has written."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why)

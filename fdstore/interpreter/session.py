@@ -28,6 +28,7 @@ from fdstore.interpreter.events import (
     LATER,
     Answer,
     CallLimits,
+    DamagedState,
     Event,
     Failed,
     Finished,
@@ -71,7 +72,8 @@ class Session:
     snapshot   a dump in a `Waiting`, which `restored` returns; functions are those of its session
     seed       of random numbers, if the session has drawn none yet; a snapshot has its own
 
-    Raises `UnreadableState`, `MissingExtra`, and ValueError for names in `functions` that cannot be such.
+    Raises `UnreadableState`, `DamagedState`, `MissingExtra`, and ValueError for names in `functions` that
+    cannot be such.
     """
 
     def __init__(
@@ -288,7 +290,9 @@ class Session:
                 self._feed_own(prelude.define(wanted, self._functions))
                 self._functions = wanted
         except (pydantic_monty.MontyError, RuntimeError) as error:
-            raise UnreadableState(f"the interpreter cannot load the session: {error}") from error
+            is_damage = failures.limit_of(error) is None and not failures.is_crash(error)
+            kind = DamagedState if is_damage else UnreadableState
+            raise kind(f"the interpreter cannot load the session: {error}") from error
 
     def _load_dump(self, dump: bytes, *, is_snapshot: bool) -> dumps.Header:
         import pydantic_monty
@@ -297,9 +301,19 @@ class Session:
         session = self._process.session
         if is_snapshot:
             self._suspended = session.load_snapshot(payload, print_callback=self._print)
+            waits = hasattr(self._suspended, "pending_call_ids")
+            if waits != (header.blocked is None) or (not waits and not hasattr(self._suspended, "call_id")):
+                raise DamagedState("the session is damaged: it waits for other calls than its header says")
+            self._check_pending(header.pending)
         else:
             session.load_session(payload)
         return header
+
+    def _check_pending(self, known: Mapping[int, int]) -> None:
+        """Raise `DamagedState` if the interpreter waits for calls that are not `known`: others have written
+        its snapshot."""
+        if not set(getattr(self._suspended, "pending_call_ids", ())) <= known.keys():
+            raise DamagedState("the session is damaged: it waits for calls that were not made")
 
     def _take(self, header: dumps.Header) -> None:
         self._functions, self._entropy = header.functions, header.entropy
@@ -416,6 +430,7 @@ class Session:
                         step = self._settling(stop, ready)
                     elif pending:
                         self._suspended = stop
+                        self._check_pending(self._pending)
                         return self._waiting()
                     else:
                         # nothing will ever come; told so, the interpreter raises
@@ -459,7 +474,7 @@ class Session:
     def _host_call(
         self, call: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> HostCall | Failed:
-        if self._number == self.limits.calls:
+        if self._number >= self.limits.calls:
             return self._stopped("calls")
         self._suspended, self._calling = call, True
         self._number += 1

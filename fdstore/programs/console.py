@@ -19,7 +19,7 @@ from functools import partial
 import msgspec
 
 from fdstore.interpreter.events import Answer, Event, Failed, InterpreterEnded, Waiting
-from fdstore.programs.course import ENDED, drive, open_session, state_after
+from fdstore.programs.course import ENDED, damage_reported, drive, open_session, state_after
 from fdstore.programs.host import Host, PendingCalls, Starters
 from fdstore.results.context import Context
 from fdstore.store.processes import python_state, waiting
@@ -91,7 +91,8 @@ class Console:
             yield from python_state.begin(handle, run_id, seed)
         state, names = self._state, context.names_for_code
         limits = context.python.limits_under(handle.limits)
-        opened = yield Disk(lambda: open_session(limits, names, state, None, seed))
+        with damage_reported(handle.id):
+            opened = yield Disk(lambda: open_session(limits, names, state, None, seed))
         session = opened.session
         host = (Host if self._keeps else _Unrecorded)(context, self._starters, run_id, {}, PendingCalls())
         try:

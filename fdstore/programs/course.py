@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 
 import msgspec
 
 from fdstore.elements.render import python_result
-from fdstore.errors import DamagedRecord
+from fdstore.errors import DamagedRecord, quoted
 from fdstore.interpreter.events import (
     Answer,
     CallLimits,
+    DamagedState,
     Event,
     Failed,
     Finished,
@@ -34,7 +35,10 @@ from fdstore.programs.host import Host, PendingCalls, Starters, cancel_all
 from fdstore.results.context import Context
 from fdstore.results.tool_outcome import Started, ToolOutcome, ToolResult
 from fdstore.results.wrapping import exceeds_threshold, wrap_text
+from fdstore.store.keys import is_process
 from fdstore.store.processes import python_state
+from fdstore.store.record_format import decoding
+from fdstore.text.numbers import MAX_INTEGER
 from fdstore.wire.operation import Disk, Operation
 
 log = logging.getLogger("fdstore.tools")
@@ -83,10 +87,24 @@ def abandon(context: Context, run_id: str) -> Operation[None]:
 
 
 def _decode(context: Context, snapshot: bytes) -> Snapshot:
+    process = context.handle.id
+    with decoding(f"the programs of process {process}"):
+        found = msgspec.msgpack.decode(snapshot, type=Snapshot)
+        for child in (*found.pending.lanes, *found.pending.processes.values()):
+            if not child.startswith(f"{process}.") or not is_process(child):
+                raise ValueError(f"it waits for {quoted(child)}, which is not below it")
+        if not 0 <= found.pending.slept_s <= MAX_INTEGER:
+            raise ValueError("its clock is not a time")
+    return found
+
+
+@contextmanager
+def damage_reported(process: str) -> Iterator[None]:
+    """Raise `DamagedRecord` of the process for a `DamagedState` in the block."""
     try:
-        return msgspec.msgpack.decode(snapshot, type=Snapshot)
-    except msgspec.MsgspecError as error:
-        raise DamagedRecord(f"the programs of process {context.handle.id}", str(error)) from error
+        yield
+    except DamagedState as error:
+        raise DamagedRecord(f"the programs of process {process}", error.why) from error
 
 
 def _run(
@@ -103,7 +121,7 @@ def _run(
         pending, interpreter = stored.pending, stored.interpreter
     names = context.names_for_code
     limits = context.python.limits_under(handle.limits)
-    with ExitStack() as held:
+    with damage_reported(handle.id), ExitStack() as held:
         opened: Opened = yield Disk(
             lambda: _held(held, open_session(limits, names, state.session, interpreter, running.seed)),
             must_end=True,
@@ -159,7 +177,9 @@ def open_session(
     limits: CallLimits, functions: Sequence[str], state: bytes | None, snapshot: bytes | None, seed: int
 ) -> Opened:
     """Open the session of a call. A snapshot or a state that this version of the interpreter cannot read is
-    left: then the call is repeated, or begins without the variables of earlier ones."""
+    left: then the call is repeated, or begins without the variables of earlier ones.
+
+    Raises `DamagedState`."""
     if snapshot is not None:
         with suppress(UnreadableState):
             return Opened(
@@ -169,7 +189,7 @@ def open_session(
         return Opened(Session(limits, functions=functions, state=state, seed=seed))
     except UnreadableState as error:
         log.warning("the variables of earlier calls are gone: %s", error.why)
-        note = "The variables of earlier calls are gone: the interpreter was replaced by another version.\n"
+        note = f"The variables of earlier calls are gone: {error.why}.\n"
         return Opened(Session(limits, functions=functions, seed=seed), note=note)
 
 

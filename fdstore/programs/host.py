@@ -21,6 +21,7 @@ import msgspec
 from fdstore import end_reasons
 from fdstore.errors import CallInterrupted, FDStoreError, InvalidArgument, NotFound, TooLarge, quoted
 from fdstore.interpreter.events import LATER, Answer, HostCall, Raise, Waiting
+from fdstore.interpreter.values import to_result
 from fdstore.lifecycle import ENDED
 from fdstore.programs import text_refs
 from fdstore.programs.refusals import NotForCode
@@ -31,6 +32,7 @@ from fdstore.store.contents import contents, descriptors
 from fdstore.store.contents.extents import SplitUnit
 from fdstore.store.processes import asks, process_records, processes, python_state, waiting
 from fdstore.store.processes.asks import Ask, AskAnswer, AskPart
+from fdstore.store.record_format import decode_record, decoding, timestamp
 from fdstore.store.views import worker_check
 from fdstore.text.names import name_id
 from fdstore.wire.operation import Disk, Operation
@@ -112,8 +114,7 @@ class Host:
         """Answer a call, or return `LATER`. What is wrong with it is an exception in the code; errors that
         the code could do nothing about are raised here."""
         if (known := self._recorded.get(call.number)) is not None:
-            kept = msgspec.json.decode(known, type=_Kept)
-            return kept.error or kept.value
+            return self._recorded_answer(call, known)
         if self._context.progress is not None:
             self._context.progress(call.number + 1, None)
         try:
@@ -128,6 +129,16 @@ class Host:
             raised = as_exception(error)
             self._keep(call.number, _Kept(error=raised))
             return raised
+
+    def _recorded_answer(self, call: HostCall, stored: bytes) -> Answer:
+        """Return the answer that an earlier run recorded. Raises `DamagedRecord` for one that no run has."""
+        what = f"answer {call.number} of the programs of process {self._handle.id}"
+        kept = decode_record(stored, _Kept, what)
+        with decoding(what):
+            if kept.error is None and call.name == "clock":
+                return timestamp(str(kept.value))
+            to_result(kept.error or kept.value)
+        return kept.error or kept.value
 
     def _save(self) -> Operation[None]:
         """Record the answers that a repeat must get again: called before every effect."""

@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+import lzma
+import tracemalloc
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
 import pytest
 
 from fdstore.interpreter import dumps
-from fdstore.interpreter.events import LATER, CallLimits, Failed, Finished, HostCall, UnreadableState
+from fdstore.interpreter.events import (
+    LATER,
+    CallLimits,
+    DamagedState,
+    Failed,
+    Finished,
+    HostCall,
+    UnreadableState,
+)
 from fdstore.interpreter.prelude import NAMES
 from fdstore.interpreter.session import Session
 from tests.unit.interpreter.host import Host
@@ -96,7 +111,7 @@ def test_a_state_of_an_older_prelude_gets_the_current_one():
 
 @pytest.mark.parametrize("damage", [b"", b"fdpy1", b"fdpy1\0\0\0\xffx", b"nonsense" * 9])
 def test_damaged_bytes_are_refused(damage: bytes):
-    with pytest.raises(UnreadableState):
+    with pytest.raises(DamagedState):
         Session(state=damage)
 
 
@@ -106,7 +121,7 @@ def test_a_damaged_dump_is_refused():
     header, payload = dumps.split(dump, interpreter=_version(), snapshot=False)
 
     for broken in (payload[:100], b"x" + payload[1:], b"\xff" * len(payload)):
-        with pytest.raises(UnreadableState):
+        with pytest.raises(DamagedState):
             Session(state=dumps.join(header, broken))
 
 
@@ -135,9 +150,9 @@ def test_states_and_snapshots_are_told_apart():
         session.resume(LATER)
         snapshot = session.dump()
 
-    with pytest.raises(UnreadableState):
+    with pytest.raises(DamagedState):
         Session(state=snapshot)
-    with pytest.raises(UnreadableState):
+    with pytest.raises(DamagedState):
         Session(snapshot=state)
 
 
@@ -177,3 +192,85 @@ def test_a_program_with_a_thousand_questions_under_way_is_small():
         while isinstance(event, HostCall):
             event = session.resume(LATER)
         assert len(session.dump()) < 64_000
+
+
+def _dump(payload: bytes, **header: Any) -> bytes:
+    """Return a dump with this packed payload, as others may write it."""
+    facts = {"interpreter": "1", "prelude": "2", "functions": [], "feeds": 1, "own_feeds": []}
+    head = msgspec.msgpack.encode(facts | {"compressed": True} | header)
+    return b"fdpy1" + len(head).to_bytes(4, "big") + head + payload
+
+
+@pytest.mark.parametrize("pack", [lzma.compress, zlib.compress])
+def test_a_small_dump_is_not_unpacked_into_much_memory(pack: Callable[[bytes], bytes]):
+    packed = pack(bytes(200 << 20))
+    tracemalloc.start()
+    try:
+        with pytest.raises(DamagedState, match="more than"):
+            dumps.split(_dump(packed), interpreter="1", snapshot=False)
+        assert tracemalloc.get_traced_memory()[1] < 4 * dumps.COMPRESSED_BYTES
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_dump_that_needs_much_memory_to_unpack_is_refused():
+    chain = [{"id": lzma.FILTER_LZMA2, "dict_size": 1 << 30}]
+    packed = lzma.compress(b"small", filters=chain)
+
+    with pytest.raises(DamagedState, match=r"[Mm]emory"):
+        dumps.split(_dump(packed), interpreter="1", snapshot=False)
+
+
+@pytest.mark.parametrize("pack", [lzma.compress, zlib.compress])
+@pytest.mark.parametrize("harm", [lambda data: data[:-3], lambda data: data + b"more", lambda data: data * 2])
+def test_a_dump_that_was_cut_or_goes_on_is_refused(
+    pack: Callable[[bytes], bytes], harm: Callable[[bytes], bytes]
+):
+    with pytest.raises(DamagedState):
+        dumps.split(_dump(harm(pack(b"payload" * 99))), interpreter="1", snapshot=False)
+
+
+HEADERS: list[dict[str, Any]] = [
+    {"pending": {1: -1}, "number": 5},
+    {"pending": {1: 5}, "number": 5},
+    {"blocked": 5, "number": 5},
+    {"number": -1},
+    {"number": 2**60},
+    {"feeds": -(2**60)},
+    {"entropy": 2**63},
+    {"used_s": float("nan")},
+    {"used_s": -1e308},
+    {"used_s": float("inf")},
+    {"functions": None},
+    {"own_feeds": "x"},
+]
+
+
+@pytest.mark.parametrize("header", HEADERS, ids=str)
+def test_a_header_with_impossible_numbers_is_refused(header: dict[str, Any]):
+    with pytest.raises(DamagedState):
+        dumps.split(_dump(zlib.compress(b""), code="1", **header), interpreter="1", snapshot=True)
+
+
+@pytest.mark.parametrize("harm", [{"pending": {}}, {"blocked": 0}, {"pending": {7: 0}}], ids=str)
+def test_a_snapshot_that_waits_for_other_calls_than_its_header_says_is_refused(harm: dict[str, Any]):
+    with Session() as session:
+        session.feed("await ask('q')")
+        session.resume(LATER)
+        header, payload = dumps.split(session.dump(), interpreter=_version(), snapshot=True)
+    for name, value in harm.items():
+        setattr(header, name, value)
+
+    with pytest.raises(DamagedState):
+        Session(snapshot=dumps.join(header, payload))
+
+
+def test_a_blocked_snapshot_without_its_call_is_refused():
+    with Session() as session:
+        session.feed("fd(1)")
+        session.resume(LATER)
+        header, payload = dumps.split(session.dump(), interpreter=_version(), snapshot=True)
+    header.blocked = None
+
+    with pytest.raises(DamagedState):
+        Session(snapshot=dumps.join(header, payload))
