@@ -29,6 +29,7 @@ import msgspec
 from fdstore.records import TokenUsage
 from fdstore.result_facts import NO_FACTS, ResultFacts
 from fdstore.results.coverage import ReadParts, coverage
+from fdstore.results.wrapping import NO_OUTPUT, NO_TEXT, is_blank
 from fdstore.tools.clearing import ShownResult
 from fdstore.tools.process_task import ForkTask, PipeTask, SpawnTask
 
@@ -315,7 +316,7 @@ class Conversation:
         """Return the messages for the next request. Every call must have its result."""
         messages: list[dict[str, Any]] = []
         if self.start:
-            messages.append({"role": "user", "content": self.start.content})
+            messages.append({"role": "user", "content": _sent(self.start.content, NO_TEXT) or NO_TEXT})
         notes: list[dict[str, Any]] = []
         for turn in self.turns:
             content = turn.content()
@@ -324,7 +325,7 @@ class Conversation:
                 messages[-1] = {"role": "assistant", "content": messages[-1]["content"] + content}
             elif content:
                 messages.append({"role": "assistant", "content": content})
-            notes += [{"type": "text", "text": note.text} for note in turn.notes]
+            notes += [{"type": "text", "text": note.text} for note in turn.notes if not is_blank(note.text)]
             results = [
                 _block(call, result, self._cleared_lines.get(call.key))
                 for call in turn.calls
@@ -338,10 +339,18 @@ class Conversation:
 
 
 def _is_blank(block: dict[str, Any]) -> bool:
-    return block.get("type") == "text" and not block["text"].strip()
+    return block.get("type") == "text" and is_blank(block["text"])
+
+
+def _sent(content: str | list[dict[str, Any]], instead: str) -> str | list[dict[str, Any]]:
+    """Return the content of a message or result without blank texts, which the API refuses; `instead` if
+    nothing is left."""
+    if isinstance(content, str):
+        return content
+    return [block for block in content if not _is_blank(block)] or instead
 
 
 def _block(call: ToolCall, result: Result, line: str | None) -> dict[str, Any]:
-    content = result.content if line is None else line
+    content = _sent(result.content if line is None else line, NO_OUTPUT)
     block: dict[str, Any] = {"type": "tool_result", "tool_use_id": call.sent_id, "content": content}
     return {**block, "is_error": True} if result.is_error else block

@@ -14,6 +14,7 @@ from fdstore import settings
 from fdstore.cli import output
 from fdstore.cli.session import CliSession, common_options, pass_session
 from fdstore.errors import FDStoreError, InvalidArgument
+from fdstore.errors.description import describe_error
 from fdstore.settings import DEFAULT_PREFIX
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def _answer(session: CliSession, host: str) -> None:
         output.say(f"fdstore: {error.type}: {error}; the output stays as it was")
         return
     except Exception as error:  # noqa: BLE001  not even a defect may harm the host
-        output.say(f"fdstore: {type(error).__name__}: {error}; the output stays as it was")
+        output.say(f"fdstore: {describe_error(error)}; the output stays as it was")
         return
     if answer is not None:
         output.document(answer)

@@ -17,6 +17,7 @@ from fdstore.errors import (
     StreamClosed,
     quoted,
 )
+from fdstore.errors.description import describe_error
 from fdstore.store.contents.staging import MAX_REASON_CHARS
 from fdstore.store.streams.streams import PIECE_CHARS, StreamAppender
 from fdstore.text.paging import encode
@@ -108,5 +109,4 @@ def check_reason(reason: object) -> str:
 
 def reason_of(error: BaseException) -> str:
     """Return the reason of a stream whose `with` block raised `error`."""
-    reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return reason.encode("utf-8", "replace").decode("utf-8")[:MAX_REASON_CHARS]
+    return describe_error(error).encode("utf-8", "replace").decode("utf-8")[:MAX_REASON_CHARS]

@@ -23,6 +23,7 @@ import msgspec
 from fdstore import result_facts
 from fdstore.elements.build import Attribute, Rendered, element, escape_attribute
 from fdstore.errors import FDStoreError, quoted
+from fdstore.errors.description import notes_of
 from fdstore.records import Comparison, Descriptor, Export, Mode, ProcessRecord, Record, Slice
 from fdstore.result_facts import ExtractionKind, ResultFacts
 from fdstore.text.layout import show_controls
@@ -310,8 +311,8 @@ def python_result(text: str, *, calls: int, seconds: float) -> Rendered:
 
 
 def fd_error(error: FDStoreError, fd: str | None = None, max_chars: int | None = None) -> Rendered:
-    """Render an error with its message, of which at most `max_chars` are shown."""
-    said = str(error)
+    """Render an error with its message and its notes, of which at most `max_chars` are shown."""
+    said = "\n".join([str(error), *notes_of(error)])
     if max_chars is not None and len(said) > max_chars:
         said = f"{said[:max_chars]}... ({len(said) - max_chars} characters more)"
     facts = result_facts.of_error(error.type, fd, said)

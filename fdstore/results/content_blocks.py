@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from fdstore.errors import InvalidArgument
+from fdstore.results.json_text import json_text, json_value
 from fdstore.results.pictures import Picture
-from fdstore.results.wrapping import block_text, replace_text, to_text
+from fdstore.results.wrapping import block_text, is_blank, replace_text
 from fdstore.text.media_types import check_media_type
 
 BLOCKS: dict[str, tuple[str, ...]] = {
@@ -115,15 +116,38 @@ def for_messages_api(block: Any) -> Any:
     if (picture := picture_in(block)) is not None:
         fields = block if isinstance(block, dict) else {}
         kept = {name: fields[name] for name in ("title", "context", "cache_control") if name in fields}
-        return {**picture.block(), **kept}
+        return {**picture.block(), **json_value(kept)}
     if (text := block_text(block)) is not None:
-        return replace_text(block if isinstance(block, dict) else text_block(text), text)
-    block = _plain(block)
-    return block if _is_link(block) or _has_valid_text(block) else text_block(to_text(block))
+        return json_value(replace_text(block if isinstance(block, dict) else text_block(text), text))
+    block = json_value(_plain(block))
+    if isinstance(block, dict):
+        block = without_blank_pieces(block)
+    return block if _is_link(block) or _has_valid_text(block) else text_block(json_text(block))
+
+
+def _plain(block: Any) -> Any:
+    """Return an object of an SDK as a dict."""
+    dump = getattr(block, "model_dump", None)
+    return dump(mode="json", exclude_none=True) if callable(dump) else block
+
+
+def without_blank_pieces(block: dict[str, Any]) -> dict[str, Any]:
+    """Return a document or search result without the blank texts among its pieces, which APIs refuse."""
+    found = dict(block)
+    for name, value in block.items():
+        if name == "source" and isinstance(value, dict):
+            found[name] = without_blank_pieces(value)
+        elif name == "content" and isinstance(value, list):
+            texts = map(block_text, value)
+            found[name] = [
+                piece for piece, text in zip(value, texts, strict=True) if text is None or not is_blank(text)
+            ]
+    return found
 
 
 def _has_valid_text(block: Any) -> bool:
-    if embedded_text(block) is None:
+    text = embedded_text(block)
+    if text is None or is_blank(text):
         return False
     match block:
         case {
@@ -145,9 +169,3 @@ def _is_link(block: Any) -> bool:
         case {"type": "file", "file_id": str(file_id)}:
             return bool(file_id)
     return False
-
-
-def _plain(block: Any) -> Any:
-    """Return an object of an SDK as a dict."""
-    dump = getattr(block, "model_dump", None)
-    return dump(mode="json", exclude_none=True) if callable(dump) else block

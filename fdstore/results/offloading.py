@@ -30,16 +30,19 @@ from fdstore.results.content_blocks import (
     is_block,
     picture_in,
     text_block,
+    without_blank_pieces,
 )
 from fdstore.results.context import Context
 from fdstore.results.pictures import Picture
 from fdstore.results.tool_errors import error_output
 from fdstore.results.tool_outcome import Offloaded, ToolResult
 from fdstore.results.wrapping import (
+    NO_OUTPUT,
     as_of_input,
     block_text,
     escape_surrogates,
     exceeds_threshold,
+    is_blank,
     replace_text,
     store_bytes,
     to_text,
@@ -216,7 +219,8 @@ def _shown(
     blocks: Sequence[Any], parts: Sequence[_Part], stored: _Stored, *, for_api: bool = False
 ) -> tuple[list[Any], ResultFacts]:
     """Return the blocks as the model is to see them: texts wrapped, pictures after what tells their id. Of
-    pictures that the Messages API would refuse, only that is shown `for_api`."""
+    pictures that the Messages API would refuse, only that is shown `for_api`. Blank texts are left out, since
+    the APIs refuse them, and so are those that were stored with an earlier one."""
     shown: list[Any] = []
     facts = NO_FACTS
     for number, (block, part, text) in enumerate(zip(blocks, parts, stored.shown, strict=True)):
@@ -226,16 +230,15 @@ def _shown(
         if isinstance(part, Picture):
             kind = "input_text" if field(block, "type") in ("input_image", "input_file") else "text"
             shown.append({"type": kind, "text": text})
-        elif text == "" != part:
-            continue  # stored with an earlier one
         elif text is not None:
-            if block_text(block) is not None:
+            if block_text(block) is None:
+                unchanged = without_blank_pieces(block) if isinstance(block, dict) else block
+                shown.append(unchanged if text == embedded_text(block) else text_block(text))
+            elif not is_blank(text):
                 shown.append(replace_text(block, text))
-            else:
-                shown.append(block if text == part else text_block(text))
             continue
         shown.append(block if problem is None else text_block(f"It cannot be shown: {problem}."))
-    return shown, facts
+    return shown or [replace_text(blocks[0], NO_OUTPUT)], facts
 
 
 def _wrap_blocks(

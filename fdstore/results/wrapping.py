@@ -14,13 +14,15 @@ import msgspec
 from fdstore.elements.build import Rendered
 from fdstore.elements.render import fd_error, fd_inline, fd_result_of_bytes
 from fdstore.elements.stored_message import stored_message
-from fdstore.errors import FDStoreError, InvalidArgument
+from fdstore.errors import FDStoreError
 from fdstore.records import Descriptor, ProcessRecord
 from fdstore.result_facts import NO_FACTS, ResultFacts, in_block, join_facts
 from fdstore.results.block_groups import groups_to_store, join_groups
 from fdstore.results.context import Context
 from fdstore.results.fd_results import display_of, render_stored
 from fdstore.results.fd_results import render_fd as render_fd
+from fdstore.results.json_text import escape_surrogates as escape_surrogates
+from fdstore.results.json_text import json_text
 from fdstore.store.contents import contents
 from fdstore.store.processes import savings, tool_calls
 from fdstore.telemetry.counts import count
@@ -31,6 +33,13 @@ from fdstore.wire.operation import Operation
 
 TEXT_BLOCKS = ("text", "input_text")
 """Types of blocks that hold a text: those of the Messages API and of MCP, and of OpenAI's Responses API."""
+
+
+NO_OUTPUT = "(no output)"
+"""What a model is told of a tool that returned no text."""
+
+NO_TEXT = "(no text)"
+"""What a model is told of an input without a text."""
 
 
 class Wrapped(NamedTuple):
@@ -163,18 +172,11 @@ def store_bytes(
     return Wrapped(rendered.text, descriptor, rendered.facts)
 
 
-def escape_surrogates(text: str) -> str:
-    r"""Return `text` with lone surrogates, which UTF-8 cannot encode, shown as `\udXXX`."""
-    if text.isascii():
-        return text
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
-
-
 def wrap_input(
     context: Context, given: str | Sequence[Any], call_id: str | None = None
 ) -> Operation[WrappedInput]:
     """Return user input as the model sees it: a long text as an `fd_result`, a short one inline; of blocks as
-    `block_groups` decides."""
+    `block_groups` decides. Blocks of blank texts are left out, since APIs refuse them."""
     if isinstance(given, str):
         wrapped = yield from _wrap_input_text(context, given, call_id)
         return WrappedInput(wrapped.content, wrapped.facts)
@@ -189,8 +191,12 @@ def wrap_input(
         elif number not in others:
             slot = None if call_id is None else f"{call_id}/{number}"
             shown = yield from _wrap_input_text(context, of_groups.get(number, text), slot)
+            if is_blank(shown.content):
+                continue
             facts = join_facts(facts, in_block(shown.facts, len(blocks)))
             blocks.append(replace_text(block, shown.content))
+    if given and not blocks:
+        blocks = [replace_text(given[0], NO_TEXT)]
     return WrappedInput(blocks, facts)
 
 
@@ -200,6 +206,11 @@ def replace_text(block: Any, text: str) -> Any:
         return block
     fields = block if isinstance(block, dict) else {"type": getattr(block, "type", "text")}
     return {**fields, "text": text}
+
+
+def is_blank(text: str) -> bool:
+    """Return whether a text says nothing: the APIs of models refuse it as a block."""
+    return not text.strip()
 
 
 def as_of_input(context: Context) -> Context:
@@ -224,8 +235,9 @@ def _is_long_input(context: Context, text: str) -> bool:
 
 
 def _wrap_input_text(context: Context, text: str, call_id: str | None) -> Operation[Wrapped]:
+    text = escape_surrogates(text)
     if _is_long_input(context, text):
-        rendered, descriptor = yield from _store(context, escape_surrogates(text), "user_input", call_id)
+        rendered, descriptor = yield from _store(context, text, "user_input", call_id)
         return Wrapped(rendered.text, descriptor, rendered.facts)
     return Wrapped(fd_inline(text))
 
@@ -242,20 +254,15 @@ def block_text(block: Any) -> str | None:
 
 
 def to_text(result: Any) -> str:
-    """Convert a tool's return value to text: a string, bytes, or any JSON value. Raises `InvalidArgument` for
-    other values."""
+    """Convert a tool's return value to text: a string, bytes, or any value that `json_text` writes. Raises
+    `InvalidArgument` for other values."""
     if isinstance(result, str):
-        return result
+        return str.__str__(result)  # a subclass may have other rules
     if result is None:
         return ""
     if isinstance(result, (bytes, bytearray)):
         return bytes(result).decode("utf-8", "backslashreplace")
-    try:
-        return msgspec.json.encode(result).decode("utf-8")
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidArgument(
-            "", f"the tool returned a {type(result).__name__}, which is neither text nor JSON"
-        ) from error
+    return json_text(result)
 
 
 def store_references(

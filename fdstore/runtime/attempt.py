@@ -15,6 +15,7 @@ from fdstore.agent.attempt_log import AttemptLog
 from fdstore.agent.models.base import ModelFailed
 from fdstore.client import Store
 from fdstore.errors import STORE_FAILURES, FDStoreError, Fenced, NewerFormat, NotAllowed, NotFound
+from fdstore.errors.description import describe_error
 from fdstore.lifecycle import ProcessEnd
 from fdstore.runtime.claim import Flag, Lease, WorkerStopping
 from fdstore.store.keys import ProcessKeys
@@ -104,7 +105,7 @@ class Attempt:
             except Exception as error:
                 # a bug here or in a user's module must not leave a process that never ends
                 log.exception("process %s failed", self.process)
-                return self._fail(f"{type(error).__name__}: {error}"[:500])
+                return self._fail(describe_error(error)[:500])
 
     def ended(self, end: ProcessEnd, woken: tuple[str, ...]) -> AttemptOutcome:
         """Log an end that is stored, and wake the ancestors that waited for it."""

@@ -179,12 +179,22 @@ def _check_part(role: str, part: _Part) -> None:
             raise RequestRefused(f"{part.where}: `tool_result` blocks can only be in `user` messages")
         case {"type": "tool_result", "is_error": True} if not part.block.get("content"):
             raise RequestRefused(f"{part.where}: content cannot be empty if `is_error` is true")
-        case {"type": "tool_result", "content": list(content)}:
-            if any(block.get("type") == "text" and not block.get("text") for block in content):
-                raise RequestRefused(f"{part.where}: text content blocks must be non-empty")
+        case {"type": "tool_result", "content": list(content)} if any(map(_has_empty_text, content)):
+            raise RequestRefused(f"{part.where}: text content blocks must be non-empty")
+        case {"type": "document" | "search_result"} if _has_empty_text(part.block):
+            raise RequestRefused(f"{part.where}: text content blocks must be non-empty")
         case {"type": "thinking", "thinking": str(thinking), "signature": str(signature)}:
             if signature.startswith("scripted-") and signature != signature_of(thinking):
                 raise RequestRefused(f"{part.where}: a `thinking` block must be sent back as it was received")
+
+
+def _has_empty_text(block: Json) -> bool:
+    """Return whether a block is an empty text, or a document or search result that has one."""
+    if block.get("type") == "text":
+        return not block.get("text")
+    source = block.get("source")
+    inner = source.get("content") if isinstance(source, dict) else block.get("content")
+    return any(map(_has_empty_text, blocks_of(inner)))
 
 
 def _check_calls_are_answered(turns: list[tuple[str, list[_Part]]]) -> None:

@@ -36,10 +36,11 @@ from fdstore.errors import (
 from fdstore.result_facts import NO_FACTS, join_facts
 from fdstore.results.context import Context, Progress
 from fdstore.results.fd_results import Display, render_fd
+from fdstore.results.json_text import json_text
 from fdstore.results.offloading import wrap_output
 from fdstore.results.tool_outcome import Started, ToolResult, element_result, has_failed
 from fdstore.results.tool_policy import NO_POLICY
-from fdstore.results.wrapping import store_answer, wrap_error
+from fdstore.results.wrapping import NO_OUTPUT, store_answer, wrap_error
 from fdstore.store.contents import contents
 from fdstore.store.processes import process_records, processes, savings, tool_calls, waiting
 from fdstore.store.record_format import decoding
@@ -296,7 +297,7 @@ class Toolbox:
         known = yield from tool_calls.identify(handle, call_id, tool_calls.request_of(tool.name, arguments))
         if known is not None:
             with decoding(f"the calls of process {handle.id}"):
-                return msgspec.json.decode(known, type=FunctionOutcome)
+                return FunctionOutcome.decode(known)
         values = tool.convert(arguments)
         yield from self._begin(tool, call_id)
 
@@ -309,7 +310,7 @@ class Toolbox:
             size = self.context.config.default_page_size
             stored = yield from contents.create(handle, large, tool.name, size, call_id=f"{call_id}/value")
             outcome = FunctionOutcome(fd=stored.fd)
-        yield from tool_calls.store_result(handle, call_id, msgspec.json.encode(outcome).decode("utf-8"))
+        yield from tool_calls.store_result(handle, call_id, json_text(outcome))
         return outcome
 
     def _begin(self, tool: PythonTool, call_id: str | None) -> Operation[None]:
@@ -337,7 +338,9 @@ class Toolbox:
         try:
             wrap = wrap_error if isinstance(output, FDStoreError) else wrap_output
             shown = yield from wrap(context, output, tool.name, call_id)
-            return ToolResult(shown.content, is_error, join_facts(shown.facts, expanded))
+            # the API refuses an error that says nothing
+            content = shown.content if shown.content or not is_error else NO_OUTPUT
+            return ToolResult(content, is_error, join_facts(shown.facts, expanded))
         except (QuotaExceeded, StoreFull) as error:
             # the model must not conclude that the function did not run
             unstored = f"{tool.name} has run, and its output could not be stored\n{fd_error(error)}"

@@ -1,18 +1,20 @@
 """Call a function of the user's for code: with its value instead of a text for a model.
 
-The outcome is stored under the id of the call, so it is JSON: what JSON cannot carry is refused, for the
-first call and for a repeated one alike. A large one becomes a descriptor, which code gets as a text.
+The outcome is stored under the id of the call, so it is what `json_text` writes: what it cannot is refused,
+for the first call and for a repeated one alike. A large one becomes a descriptor, which code gets as a text.
 """
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import msgspec
 
-from fdstore.errors import FDStoreError
+from fdstore.errors import FDStoreError, InvalidArgument
+from fdstore.errors.description import describe_error
 from fdstore.interpreter.events import Exceptions
-from fdstore.results.tool_errors import describe_error
+from fdstore.results.json_text import json_text, json_value
 from fdstore.tools.functions.python_tool import PythonTool, Raised, result_of
 
 MAX_VALUE_CHARS = 1_000_000
@@ -33,8 +35,13 @@ class FunctionOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
         """The text to store as a descriptor: a large text itself, another large value as JSON; else None."""
         if isinstance(self.value, str):
             return self.value if len(self.value) > MAX_VALUE_CHARS else None
-        written = msgspec.json.encode(self.value)
-        return written.decode("utf-8") if len(written) > MAX_VALUE_CHARS else None
+        written = json_text(self.value)
+        return written if len(written) > MAX_VALUE_CHARS else None
+
+    @classmethod
+    def decode(cls, stored: str) -> FunctionOutcome:
+        """Return the outcome that `json_text` wrote. Raises `ValueError`, `RecursionError`."""
+        return msgspec.convert(json.loads(stored), cls)
 
 
 def call_for_value(tool: PythonTool, values: dict[str, Any]) -> FunctionOutcome:
@@ -50,6 +57,6 @@ def call_for_value(tool: PythonTool, values: dict[str, Any]) -> FunctionOutcome:
 
 def _value_of(result: Any) -> FunctionOutcome:
     try:
-        return FunctionOutcome(value=msgspec.to_builtins(result, str_keys=True))
-    except (TypeError, ValueError, RecursionError, UnicodeError) as error:
+        return FunctionOutcome(value=json_value(result))
+    except InvalidArgument as error:
         return FunctionOutcome(error=f"its result cannot be passed to code: {error}")

@@ -15,8 +15,8 @@ from typing import Annotated, Any
 import msgspec
 
 from fdstore.errors import FDStoreError, InvalidArgument
+from fdstore.errors.description import describe_error
 from fdstore.msgspec_types import prepare
-from fdstore.results.tool_errors import describe_error
 from fdstore.tools.arguments import PROBLEM_CHARS, convert, schema_of
 from fdstore.tools.functions.pydantic_types import Validated, is_field, needs_pydantic, validated
 

@@ -22,9 +22,10 @@ from typing import Any, TypeVar
 import msgspec
 
 from fdstore.errors import FDStoreError, InvalidArgument, TooLarge, quoted
+from fdstore.errors.description import describe_error
 from fdstore.result_facts import NO_FACTS, ResultFacts
 from fdstore.results.content_blocks import content_blocks
-from fdstore.results.tool_errors import describe_error, error_output, is_tool_error
+from fdstore.results.tool_errors import error_output, is_tool_error
 from fdstore.results.tool_policy import NO_POLICY, Inline, PreviewMode, ToolPolicy
 from fdstore.results.wrapping import to_text
 from fdstore.store.contents import reading

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
+from collections.abc import Callable
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import msgspec
+import pydantic
 import pytest
+from anthropic.lib.tools import ToolError
 from anthropic.types import TextBlock
 
 from fdstore import Toolset
@@ -21,6 +29,19 @@ class Filter(msgspec.Struct):
 
     level: str
     limit: int = 10
+
+
+class Reading(pydantic.BaseModel):
+    """What a function returns."""
+
+    celsius: float
+    taken: date = date(2026, 11, 28)
+
+
+class Markup(str):
+    """A text of another library."""
+
+    __slots__ = ()
 
 
 def test_a_tool_definition_is_derived_from_signature_and_docstring(proc: Process) -> None:
@@ -82,7 +103,17 @@ def test_an_object_that_cannot_be_a_tool_is_refused_by_the_toolset_constructor(
         ([], "[]"),
         (3, "3"),
         ("a\udc80b", "a\\udc80b"),
+        ({"half": "\ud83d"}, '{"half": "\\ud83d"}'),
+        ({None: 1, True: 2, False: 3, 4: 5}, '{"null": 1, "true": 2, "false": 3, "4": 5}'),
+        ([float("nan"), {"a": float("-inf"), "b": None}], '[NaN, {"a": -Infinity, "b": null}]'),
+        (Reading(celsius=20.5), '{"celsius":20.5,"taken":"2026-11-28"}'),
+        ([Reading(celsius=float("nan"))], '[{"celsius": NaN, "taken": "2026-11-28"}]'),
+        ({(1, 2): Path("/tmp/a")}, '{"(1, 2)": "/tmp/a"}'),
+        (Markup("<b>"), "<b>"),
+        (2**70, "1180591620717411303424"),
+        (deque([Fraction(1, 3), Decimal("1.50")]), '["1/3","1.50"]'),
     ],
+    ids=repr,
 )
 def test_any_return_value_of_a_function_is_shown_as_text(proc: Process, returned: Any, shown: str) -> None:
     def function() -> Any:
@@ -105,6 +136,91 @@ def test_text_blocks_of_a_function_stay_blocks(proc: Process) -> None:
     blocks = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
     assert tools.call("function", {}).content == blocks
     assert tools.wrap(returned) == blocks
+
+
+def endless() -> list[Any]:
+    found: list[Any] = []
+    found.append(found)
+    return found
+
+
+def deep() -> list[Any]:
+    found: list[Any] = []
+    for _ in range(100_000):
+        found = [found]
+    return found
+
+
+@pytest.mark.parametrize("function", [endless, deep])
+def test_a_result_without_an_end_is_an_error_that_says_what_to_do(
+    proc: Process, function: Callable[[], list[Any]]
+) -> None:
+    tools = Toolset(proc, python=[function])
+
+    result = tools.call(function.__name__, {}, call_id="toolu_1")
+
+    assert result.is_error
+    assert "nested too deep, or holds itself; return a text of it" in only(result.content).message
+
+
+def test_a_block_with_half_a_surrogate_anywhere_is_one_that_an_api_takes(proc: Process) -> None:
+    plain = {"type": "text", "media_type": "text/plain", "data": "half \ud83d"}
+    returned = [{"type": "text", "text": "\ud83d"}, {"type": "document", "title": "\udc00", "source": plain}]
+
+    def function() -> Any:
+        return returned
+
+    tools = Toolset(proc, python=[function])
+
+    for content in (
+        tools.call("function", {}, call_id="toolu_1").content,
+        tools.wrap(returned),
+        tools.offload(returned, call_id="toolu_2").content,
+    ):
+        assert "\\ud83d" in msgspec.json.encode(content).decode("utf-8")
+
+
+def test_blank_texts_of_a_function_are_no_blocks(proc: Process) -> None:
+    said = {"type": "text", "text": "12 errors"}
+    pieces = {"type": "search_result", "source": "a", "title": "b"}
+
+    def some() -> Any:
+        return [{"type": "text", "text": ""}, said, {"type": "text", "text": " \n"}]
+
+    def none() -> Any:
+        return [{"type": "text", "text": ""}]
+
+    def search() -> Any:
+        return [pieces | {"content": [{"type": "text", "text": ""}, said]}]
+
+    tools = Toolset(proc, python=[some, none, search])
+
+    for shown in (lambda f: tools.call(f.__name__, {}).content, lambda f: tools.wrap(f())):
+        assert shown(some) == [said]
+        assert shown(none) == [{"type": "text", "text": "(no output)"}]
+        assert shown(search) == [pieces | {"content": [said]}]
+        assert tools.offload(search()).content == shown(search)
+
+
+def test_an_error_without_a_text_is_an_error_that_an_api_takes(proc: Process) -> None:
+    def function() -> str:
+        raise ToolError("")
+
+    result = Toolset(proc, python=[function]).call("function", {})
+
+    assert (result.content, result.is_error) == ("(no output)", True)
+
+
+def test_code_gets_the_values_that_json_has_no_form_for(proc: Process) -> None:
+    def readings() -> Any:
+        return {None: float("nan"), (1, 2): "\ud83d", "reading": Reading(celsius=1)}
+
+    tools = Toolset(proc, python=[readings], enabled=["run_python"])
+    code = "found = await readings()\nprint(found)"
+
+    result = tools.call("run_python", {"code": code}, call_id="toolu_1")
+
+    assert "{'null': nan, '(1, 2)': '\\\\ud83d', 'reading': {'celsius': 1.0" in result.text
 
 
 def test_a_result_that_cannot_be_rendered_is_a_clear_error(proc: Process) -> None:

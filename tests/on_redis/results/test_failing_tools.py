@@ -11,7 +11,9 @@ import pytest
 
 from fdstore import Toolset, aio
 from fdstore.client import Process, Store
+from fdstore.errors import InvalidArgument
 from fdstore.testing import call, say
+from tests.elements import only
 from tests.on_redis.running_agents import running
 from tests.waiting import PATIENCE_S
 
@@ -47,7 +49,18 @@ async def cancelled_later() -> str:
     raise asyncio.CancelledError("its own task was cancelled")
 
 
+def several() -> str:
+    """Fail as a task group does, with a note."""
+    error = ExceptionGroup("2 pages", [ValueError("no page 1"), ExceptionGroup("more", [KeyError(2)])])
+    error.add_note("pages are counted from 1")
+    raise error
+
+
 FAILING = {
+    "several": (
+        "ExceptionGroup: 2 pages (2 sub-exceptions)\npages are counted from 1\n"
+        "  ValueError: no page 1\n  ExceptionGroup: more (1 sub-exception)\n    KeyError: 2"
+    ),
     "panics": "RustPanic: index out of bounds",
     "cancels": "CancelledError: its own task was cancelled",
     "cancelled_later": "CancelledError: its own task was cancelled",
@@ -79,6 +92,32 @@ def test_a_base_exception_from_a_function_does_not_cancel_the_task(redis_url: st
             return result.content, task.cancelling() if task else -1
 
     assert asyncio.run(main()) == (FAILING[name], 0)
+
+
+def empty() -> list[dict[str, str]]:
+    """Return a block without a text, as some MCP servers do."""
+    return [{"type": "text", "text": ""}]
+
+
+def test_an_agent_goes_on_after_a_tool_that_returned_an_empty_block(store: Store, tmp_path: Path) -> None:
+    with running(store, [call("empty"), say("I know.")], tmp_path) as agents:
+        agents.launch(python=(f"{__name__}:empty",))
+
+        assert agents.attempt("solo") == "ended"
+
+        assert [each.content for each in agents.results()] == [[{"type": "text", "text": "(no output)"}]]
+        assert agents.answer() == "I know."
+
+
+def test_a_typed_error_of_a_function_has_its_notes(proc: Process) -> None:
+    def function() -> str:
+        error = InvalidArgument("day", "there is no 31 June")
+        error.add_note("see the calendar")
+        raise error
+
+    result = Toolset(proc, python=[function]).call("function", {})
+
+    assert only(result.content).message == "day: there is no 31 June\nsee the calendar"
 
 
 def test_a_task_that_awaits_a_function_can_be_cancelled_while_it_runs(redis_url: str) -> None:

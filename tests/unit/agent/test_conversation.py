@@ -239,6 +239,21 @@ def test_blank_texts_are_left_out_because_the_api_refuses_them() -> None:
     assert messages[1]["content"] == [tool_use("a")]
 
 
+def test_blank_texts_of_results_in_an_older_journal_are_left_out_too() -> None:
+    answer = Assistant(content=[tool_use("a"), tool_use("b"), tool_use("c")], stop_reason="tool_use")
+    start = Start(system="You count.", content=[text("")])
+    results = [
+        Result(call="a", content=[text(""), text("12 errors")]),
+        Result(call="b", content=[text(" ")], is_error=True),
+        Result(call="c", content=""),
+    ]
+
+    first, _, last = Conversation([BRIEF, start, answer, *results]).messages()
+
+    assert first["content"] == "(no text)"
+    assert [block["content"] for block in last["content"]] == [[text("12 errors")], "(no output)", ""]
+
+
 def test_an_empty_answer_gives_no_message() -> None:
     empty = Assistant(content=[], stop_reason="pause_turn")
 

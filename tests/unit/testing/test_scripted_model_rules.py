@@ -91,6 +91,12 @@ REFUSED = {
     r"messages\.2\.content\.0: text content blocks must be non-empty": body(
         use("a"), user(result("a", content=[text("")]))
     ),
+    r"messages\.1\.content\.0: text content blocks must be non-empty": body(
+        user({"type": "document", "source": {"type": "content", "content": [text("")]}})
+    ),
+    r"messages\.1\.content\.1: text content blocks must be non-empty": body(
+        user(text(), {"type": "search_result", "source": "a", "title": "b", "content": [text(""), text()]})
+    ),
     "`tool_use` blocks can only be in `assistant`": body(user(*use("a")["content"])),
     "`tool_result` blocks can only be in `user`": body({"role": "assistant", "content": [result("a")]}),
     "`thinking` block must be sent back as it was": body(
