@@ -32,10 +32,11 @@ from fdstore.elements.render import fd_error
 from fdstore.errors import STORE_FAILURES, InvalidArgument, NotFound, QuotaExceeded
 from fdstore.lifecycle import ProcessEnd
 from fdstore.results.tool_outcome import Started, ToolResult, element_result
-from fdstore.results.wrapping import escape_surrogates, reference_passages, store_passage
+from fdstore.results.wrapping import reference_passages, store_passage
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import journal, leases, processes, tool_calls, waiting
 from fdstore.store.processes.leases import Claim
+from fdstore.text.surrogates import escape_surrogates
 from fdstore.tools.clearing import find_clearable
 from fdstore.tools.process_task import SpawnTask, is_long_answer
 from fdstore.tools.toolbox import Toolbox

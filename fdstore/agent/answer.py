@@ -14,8 +14,7 @@ from typing import Any
 import msgspec
 
 from fdstore.agent.conversation import Assistant
-from fdstore.results.wrapping import escape_surrogates
-from fdstore.text.surrogates import join_surrogates
+from fdstore.text.surrogates import escape_surrogates, join_surrogates
 
 INVALID_JSON = "INVALID_JSON"
 """Name of the argument that holds arguments which are not JSON, as the API's documentation recommends."""

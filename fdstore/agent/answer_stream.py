@@ -20,11 +20,10 @@ from typing import Any
 
 from fdstore.agent.conversation import Assistant
 from fdstore.errors import QuotaExceeded, StreamClosed
-from fdstore.results.wrapping import escape_surrogates
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.streams import streams
 from fdstore.store.streams.streams import StreamAppender
-from fdstore.text.surrogates import SurrogateText
+from fdstore.text.surrogates import SurrogateText, escape_surrogates
 from fdstore.wire.operation import Operation
 
 RunOperation = Callable[[Operation[Any]], Any]

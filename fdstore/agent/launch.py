@@ -10,6 +10,7 @@ from fdstore.agent.program_loader import Bundle
 from fdstore.client import Process, Store
 from fdstore.errors import InvalidArgument
 from fdstore.files.source import open_below, source_name
+from fdstore.results.wrapping import is_blank
 from fdstore.store import tree_limits
 from fdstore.store.processes import processes
 from fdstore.text.media_types import is_binary
@@ -29,7 +30,7 @@ def launch_root(
     """
     program = bundle.programs[bundle.root]
     prompt = query if query else program.user
-    if not prompt:
+    if not prompt or (isinstance(prompt, str) and is_blank(prompt)):
         raise InvalidArgument("query", "say what the agent is to do: -p TEXT, -f FILE, or [prompt] user")
     stored_program = processes.StoredProgram(bundle.root, bundle.digest, bundle.json, program.price)
     handle = store.run(

@@ -16,7 +16,7 @@ from fdstore.client import Process, Store
 from fdstore.records import Descriptor, ModelPrice
 from fdstore.results.python_config import AskSection, PriceSection, PythonSection
 from fdstore.store.processes import processes
-from fdstore.text.layout import first_line
+from fdstore.text.layout import first_line, show_controls
 from fdstore.tools.process_task import SpawnTask, encode_task
 
 DEFAULT_MODEL = "claude-sonnet-5-5"
@@ -94,7 +94,9 @@ def task_text(
     if texts:
         lines += ["", TEXTS]
         lines += [
-            f"- {each.fd}: {each.source}, {each.chars} characters in {each.lines} lines"
+            # a file name may have line breaks
+            f"- {each.fd}: {show_controls(each.source, keep='')}, "
+            f"{each.chars} characters in {each.lines} lines"
             for each in texts[:LISTED_TEXTS]
         ]
         if len(texts) > LISTED_TEXTS:

@@ -15,8 +15,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from fdstore.agent.models.base import Retry
-from fdstore.results.wrapping import escape_surrogates
 from fdstore.store.processes.leases import Claim
+from fdstore.text.surrogates import escape_surrogates
 
 MAX_RETRIES = 10
 """The failed tries of an answer that are kept: its last ones. Their numbers tell how many there were."""

@@ -108,6 +108,7 @@ def ask(
     from fdstore import settings
     from fdstore.agent.questions import DEFAULT_MODEL, question_bundle
     from fdstore.interpreter.pool import EXTRA, PACKAGE
+    from fdstore.text.surrogates import escape_surrogates
 
     if not question.strip():
         raise click.UsageError("the question is empty")
@@ -121,8 +122,8 @@ def ask(
     require((PACKAGE,), EXTRA)
     env = settings.read()
     prices = settings.parse_prices(env.prices)
-    model = model or env.model or DEFAULT_MODEL
-    ask_model = ask_model or env.ask_model
+    model = escape_surrogates(model or env.model or DEFAULT_MODEL)
+    ask_model = escape_surrogates(ask_model or env.ask_model or "") or None
     bundle = question_bundle(model, ask_model, prices.get(model), prices.get(ask_model or model))
     if not detach and on_interrupt == "cancel":
         _require_key()

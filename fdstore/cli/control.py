@@ -215,7 +215,7 @@ def run_until_ended(
 
     leave = on_interrupt == "leave"
     try:
-        with as_interrupts():
+        with as_interrupts(), output.for_the_answer_alone():
             ending = run_process(
                 store,
                 process,

@@ -11,7 +11,8 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout, suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -37,6 +38,28 @@ class OutputFailed(WriteFailed):
 def stdout_is_terminal() -> bool:
     """Return whether standard output is a terminal."""
     return sys.stdout is not None and sys.stdout.isatty()
+
+
+@contextmanager
+def for_the_answer_alone() -> Iterator[None]:
+    """Keep standard output for what follows the block: what functions of an agent print in it, and commands
+    that they start, goes to standard error."""
+    sys.stdout.flush()
+    try:
+        out, err = sys.stdout.fileno(), sys.stderr.fileno()
+    except OSError:  # of a test, in memory
+        with redirect_stdout(sys.stderr):
+            yield
+        return
+    kept = os.dup(out)
+    os.dup2(err, out)
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # standard error may be closed
+            sys.stdout.flush()
+        os.dup2(kept, out)
+        os.close(kept)
 
 
 def stdin_is_terminal() -> bool:

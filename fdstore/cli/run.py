@@ -40,8 +40,8 @@ def run(
 ) -> None:
     """Run an agent program and print its answer.
 
-    The answer goes to standard output, events go to standard error. The exit code is 0 if the agent
-    succeeded, else 1. Needs ANTHROPIC_API_KEY.
+    The answer goes to standard output; events, and what its functions print, go to standard error. The exit
+    code is 0 if the agent succeeded, else 1. Needs ANTHROPIC_API_KEY.
     """
     from fdstore.agent.launch import launch_root
     from fdstore.agent.program_loader import load

@@ -19,15 +19,9 @@ from typing import Any
 import msgspec
 
 from fdstore.errors import InvalidArgument
+from fdstore.text.surrogates import escape_surrogates
 
 _NOT_JSON = (TypeError, ValueError, OverflowError, RecursionError)
-
-
-def escape_surrogates(text: str) -> str:
-    r"""Return `text` with lone surrogates, which UTF-8 cannot encode, shown as `\udXXX`."""
-    if text.isascii():
-        return text
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def json_text(value: Any) -> str:

@@ -40,7 +40,6 @@ from fdstore.results.wrapping import (
     NO_OUTPUT,
     as_of_input,
     block_text,
-    escape_surrogates,
     exceeds_threshold,
     is_blank,
     replace_text,
@@ -53,6 +52,7 @@ from fdstore.store.processes import tool_calls
 from fdstore.store.record_format import decoding
 from fdstore.text.media_types import BYTES_TYPE, type_of_bytes
 from fdstore.text.names import name_id
+from fdstore.text.surrogates import escape_surrogates
 from fdstore.wire.operation import Operation
 
 

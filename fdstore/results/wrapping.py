@@ -21,13 +21,13 @@ from fdstore.results.block_groups import groups_to_store, join_groups
 from fdstore.results.context import Context
 from fdstore.results.fd_results import display_of, render_stored
 from fdstore.results.fd_results import render_fd as render_fd
-from fdstore.results.json_text import escape_surrogates as escape_surrogates
 from fdstore.results.json_text import json_text
 from fdstore.store.contents import contents
 from fdstore.store.processes import savings, tool_calls
 from fdstore.telemetry.counts import count
 from fdstore.text.layout import reindent_json
 from fdstore.text.ref_tags import references
+from fdstore.text.surrogates import escape_surrogates
 from fdstore.text.tokens import estimate_tokens
 from fdstore.wire.operation import Operation
 

@@ -27,7 +27,6 @@ from fdstore.agent.models.observed import ObservedModel
 from fdstore.errors import STORE_FAILURES, FDStoreError, Fenced, QuotaExceeded, TooLarge
 from fdstore.lifecycle import ProcessEnd
 from fdstore.records import TOKEN_COUNTS, TokenUsage
-from fdstore.results.wrapping import escape_surrogates
 from fdstore.runtime.attempt import Attempt, AttemptOutcome
 from fdstore.runtime.claim import WorkerStopping
 from fdstore.store.contents import reading
@@ -37,6 +36,7 @@ from fdstore.store.processes import asks
 from fdstore.store.processes.asks import Answered, AskAnswer, AskPart, AskSettings, LaneTask, StoredAsk
 from fdstore.store.record_format import decoding
 from fdstore.text.selection import selector
+from fdstore.text.surrogates import escape_surrogates
 
 TOGETHER_S = 0.01
 """After an answer, how long further ones may arrive that are stored with it."""

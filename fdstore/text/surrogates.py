@@ -1,4 +1,5 @@
-r"""Join surrogate pairs, in which JSON escapes characters beyond 16 bits: a high and a low surrogate.
+r"""Join surrogate pairs, in which JSON escapes characters beyond 16 bits: a high and a low surrogate; show
+lone ones.
 
 If a text arrives in several pieces of JSON, the two may be in different pieces. A lone surrogate is not text:
 UTF-8 cannot represent it, and strict decoders refuse its escape. JavaScript, which cuts texts between 16-bit
@@ -19,6 +20,17 @@ def join_surrogates(text: str) -> str:
     if text.isascii():
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+
+
+def escape_surrogates(text: str) -> str:
+    r"""Return `text` with lone surrogates, which UTF-8 cannot encode, shown as `\udXXX`.
+
+    >>> print(escape_surrogates("Hi \ud83d"))
+    Hi \ud83d
+    """
+    if text.isascii():
+        return text
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 class SurrogateText:

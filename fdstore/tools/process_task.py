@@ -13,6 +13,7 @@ import msgspec
 
 from fdstore.msgspec_types import prepare
 from fdstore.pipeline_limits import PipelineLimits
+from fdstore.results.json_text import json_value
 from fdstore.text.layout import first_line
 
 
@@ -81,8 +82,9 @@ def title_of(task: Task) -> str:
 
 
 def encode_task(task: Task | PipeTask) -> str:
-    """Encode a task as a journal record."""
-    return msgspec.json.encode(task).decode("utf-8")
+    """Encode a task as a journal record. Half a surrogate pair, as in what a terminal sent that is not UTF-8,
+    is shown as a text."""
+    return msgspec.json.encode(json_value(task)).decode("utf-8")
 
 
 prepare(SpawnTask, ForkTask, PipeTask)

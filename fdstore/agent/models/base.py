@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from fdstore.agent.conversation import Assistant
-from fdstore.results.wrapping import escape_surrogates
+from fdstore.text.surrogates import escape_surrogates
 
 PromptCache = bool | Literal["5m", "1h"]
 """The use of a provider's prompt cache: on or off, or the time that it keeps requests, if not its default."""

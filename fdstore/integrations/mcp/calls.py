@@ -24,8 +24,9 @@ from fdstore.results.content_blocks import picture_in
 from fdstore.results.context import Progress
 from fdstore.results.pictures import Picture
 from fdstore.results.tool_outcome import ToolResult, element_result
-from fdstore.results.wrapping import block_text, escape_surrogates, to_text
+from fdstore.results.wrapping import block_text, to_text
 from fdstore.settings import HOST_PATIENCE_S
+from fdstore.text.surrogates import escape_surrogates
 from fdstore.tools.built_in import run_python
 from fdstore.tools.catalogue import BUILT_IN
 from fdstore.toolset._async import Toolset
