@@ -6,8 +6,8 @@ extension, no other descriptor, and the query cannot change that. The content is
     CSV, TSV and the like    its columns            Parquet              its columns
     JSON, JSON lines         its keys               any other text       line (from 1), text
 
-The result is CSV with a header: structs, lists, maps and booleans as JSON, blobs as hexadecimal digits, times
-in ISO 8601. NULL is an empty field, and an empty text is `""`.
+The result is CSV with a header. Values are as DuckDB prints them, but structs, lists and maps are JSON, with
+null for NaN and infinities. NULL is an empty field, and an empty text is `""`.
 
     >>> d = proc.create("city,people\nParis,2103778\nLyon,520774\nNice,357737\n", media_type="text/csv")
     >>> found = sql_fd(proc, d.fd, "SELECT city FROM content WHERE people > 400000 ORDER BY city")
@@ -20,11 +20,13 @@ in ISO 8601. NULL is an empty field, and an empty text is `""`.
 from __future__ import annotations
 
 import io
-import json
+import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from datetime import UTC, date, datetime, time
+from datetime import UTC, datetime
+from functools import partial
+from itertools import chain
 from tempfile import SpooledTemporaryFile
 from typing import Annotated, Any, BinaryIO, cast
 
@@ -45,7 +47,11 @@ TIMEOUT_S = 60
 """The time that a query may take, in seconds."""
 
 INTERRUPT_EVERY_S = 0.02
-MEMORY = "512MB"
+MEMORY_MB = 512
+OBJECT_BYTES = 16 << 20
+"""The largest object of JSON that is read in `MEMORY_MB`; larger ones may take `OBJECT_COPIES` times theirs."""
+
+OBJECT_COPIES = 6
 THREADS = 2
 ROWS_AT_A_TIME = 10_000
 HEAD_BYTES = 65_536
@@ -65,7 +71,7 @@ _LINES = """
 """  # the reader of CSV would drop empty lines
 _READERS = {
     "csv": "FROM read_csv('{path}')",
-    "json": "FROM read_json('{path}')",
+    "json": "FROM read_json('{path}', maximum_object_size={object_bytes})",
     "parquet": "FROM read_parquet('{path}')",
     "lines": _LINES,
 }
@@ -144,24 +150,45 @@ def _result(process: Process, fd: str, query: str, timeout_s: float) -> Iterator
     """Run a query and yield its result as a file."""
     descriptor = process.stat(fd)
     with SpooledTemporaryFile(MEMORY_BYTES) as kept:
-        with (
-            closing(_confined(process, descriptor)) as connection,
-            _interrupted_after(timeout_s, connection),
-        ):
-            _write_result(connection, query, kept)
+        try:
+            _run(process, descriptor, query, timeout_s, kept)
+        except InvalidArgument as error:
+            # the buffers of the reader are as large as the largest object that is allowed
+            if descriptor.bytes <= OBJECT_BYTES or "maximum_object_size" not in error.problem:
+                raise
+            kept.seek(0)
+            kept.truncate()
+            _run(process, descriptor, query, timeout_s, kept, descriptor.bytes)
         kept.seek(0)
         yield cast("BinaryIO", kept)
 
 
-def _confined(process: Process, descriptor: Descriptor) -> duckdb.DuckDBPyConnection:
+def _run(
+    process: Process,
+    descriptor: Descriptor,
+    query: str,
+    timeout_s: float,
+    target: Any,
+    object_bytes: int = OBJECT_BYTES,
+) -> None:
+    """Write the result of a query, whose JSON has objects of at most `object_bytes`."""
+    with (
+        closing(_confined(process, descriptor, object_bytes)) as connection,
+        _interrupted_after(timeout_s, connection),
+    ):
+        _write_result(connection, query, target)
+
+
+def _confined(process: Process, descriptor: Descriptor, object_bytes: int) -> duckdb.DuckDBPyConnection:
     """Return a connection with the table `content`, which can reach nothing else."""
-    reader = _READERS[_format_of(process, descriptor)].format(path=PATH)
+    reader = _READERS[_format_of(process, descriptor)].format(path=PATH, object_bytes=object_bytes)
+    memory = max(MEMORY_MB, OBJECT_COPIES * object_bytes >> 20)
     connection = duckdb.connect(":memory:")
     try:
         connection.register_filesystem(_OneFile(process, descriptor))
         for setting in (
             "temp_directory = ''",
-            f"memory_limit = '{MEMORY}'",
+            f"memory_limit = '{memory}MB'",
             f"threads = {THREADS}",
             "python_enable_replacements = false",
             "autoinstall_known_extensions = false",
@@ -192,12 +219,13 @@ def _format_of(process: Process, descriptor: Descriptor) -> str:
     if descriptor.media_type in ("text/csv", "text/tab-separated-values"):
         return "csv"
     text = head.decode("utf-8", "ignore")
+    start = text.lstrip()[:1]
     if len(head) < descriptor.bytes:
         text = text[: text.rfind("\n") + 1]  # whole lines
     kind = preview_of(sample_text(text), HEAD_BYTES)
     if kind is not None and kind.kind == "table":
         return "csv"
-    return "json" if text.lstrip()[:1] in ("{", "[") else "lines"
+    return "json" if start in ("{", "[") else "lines"
 
 
 @contextmanager
@@ -228,42 +256,112 @@ def _interrupted_after(timeout_s: float, connection: duckdb.DuckDBPyConnection) 
 
 
 def _write_result(connection: duckdb.DuckDBPyConnection, query: str, target: Any) -> None:
-    found = connection.execute(query)
-    if found is None or found.description is None:
-        raise InvalidArgument("query", "it has no result; write a SELECT")
+    names, rows = _printed(connection, query)
     text = io.TextIOWrapper(target, "utf-8", newline="", write_through=True)
     try:
-        text.write(_line([column[0] for column in found.description]))
-        while rows := found.fetchmany(ROWS_AT_A_TIME):
-            text.writelines(map(_line, rows))
+        text.write(_line(names))
+        for row in rows:
+            text.write(_line(row))
     finally:
         text.detach()
 
 
-def _line(values: Sequence[Any]) -> str:
+def _printed(
+    connection: duckdb.DuckDBPyConnection, query: str
+) -> tuple[Sequence[str], Iterator[Sequence[str | None]]]:
+    """Run a query. Return the names of its columns, and its rows as DuckDB prints them, since Python has no
+    values for some of its own: nanoseconds, months, infinite dates, numbers of 4 bytes."""
+    *before, last = connection.extract_statements(query) or [None]
+    for statement in before:
+        connection.execute(statement)
+    relation = None if last is None else connection.sql(last.query)
+    if last is None or relation is None or not relation.columns:
+        raise InvalidArgument("query", "it has no result; write a SELECT")
+    kinds = relation.types
+    if "SELECT" in str(last.type):
+        columns = [f"c{number}" for number in range(len(kinds))]  # names may occur twice
+        query = last.query.rstrip().rstrip(";")
+        found = connection.execute(
+            f"SELECT {_texts(columns, kinds)} FROM ({query}\n) AS found({', '.join(columns)})"
+        )
+        rows = chain.from_iterable(iter(lambda: found.fetchmany(ROWS_AT_A_TIME), []))
+    else:  # was run
+        columns = [f"#{number}" for number in range(1, len(kinds) + 1)]
+        rows = iter(relation.project(_texts(columns, kinds)).fetchall())
+    return relation.columns, map(partial(_with_nulls, _nested(kinds)), rows)
+
+
+_NESTED = ("list", "array", "struct", "tuple", "map")
+
+
+def _nested(kinds: Sequence[Any]) -> list[int]:
+    return [number for number, kind in enumerate(kinds) if kind.id in _NESTED]
+
+
+def _texts(columns: Sequence[str], kinds: Sequence[Any]) -> str:
+    """Return the expressions of the columns as texts."""
+    return ", ".join(map(_as_text, columns, kinds))
+
+
+def _as_text(column: str, kind: Any) -> str:
+    if kind.id not in _NESTED:
+        return f"CAST({column} AS VARCHAR)"
+    as_texts, as_numbers = _in_place_of_float(kind, "VARCHAR"), _in_place_of_float(kind, "DOUBLE")
+    if as_texts != as_numbers:  # JSON would show the digits of a longer number
+        column = f"CAST(CAST({column} AS {as_texts}) AS {as_numbers})"
+    return f"CAST(to_json({column}) AS VARCHAR)"
+
+
+def _in_place_of_float(kind: Any, other: str) -> str:
+    """Return a type in SQL with `other` in the place of FLOAT."""
+    match kind.id:
+        case "float":
+            return other
+        case "list":
+            [(_, inner)] = kind.children
+            return f"{_in_place_of_float(inner, other)}[]"
+        case "array":
+            (_, inner), (_, size) = kind.children
+            return f"{_in_place_of_float(inner, other)}[{size}]"
+        case "map":
+            (_, key), (_, value) = kind.children
+            return f"MAP({key}, {_in_place_of_float(value, other)})"
+        case "tuple":
+            inner_kinds = [_in_place_of_float(inner, other) for _, inner in kind.children]
+            return f"TUPLE({', '.join(inner_kinds)})"
+        case "struct" if all(name for name, _ in kind.children):
+            quoted = ['"' + name.replace('"', '""') + '"' for name, _ in kind.children]
+            inner_kinds = [_in_place_of_float(inner, other) for _, inner in kind.children]
+            return f"STRUCT({', '.join(map(' '.join, zip(quoted, inner_kinds, strict=True)))})"
+    return str(kind)
+
+
+_NO_NUMBER = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*")|-?(?:NaN|Infinity)')
+
+
+def _with_nulls(nested: Sequence[int], row: Sequence[str | None]) -> Sequence[str | None]:
+    """Return a row with null for what JSON has no numbers for in its lists and structs."""
+    if not nested:
+        return row
+    found = list(row)
+    for number in nested:
+        text = found[number]
+        if text is not None and ("NaN" in text or "Infinity" in text):
+            found[number] = _NO_NUMBER.sub(lambda hit: hit[1] or "null", text)
+    return found
+
+
+def _line(values: Sequence[str | None]) -> str:
     r"""Return a row as a line of CSV.
 
-    >>> _line([1, None, "", True, b"\x0f", "one, two"])
-    '1,,"",true,0f,"one, two"\n'
+    >>> _line(["1", None, "", "one, two"])
+    '1,,"","one, two"\n'
     """
     return ",".join(map(_field, values)) + "\n"
 
 
-def _field(value: Any) -> str:
-    if value is None:
+def _field(text: str | None) -> str:
+    if text is None:
         return ""
-    text = value if isinstance(value, str) else _text_of(value)
     is_plain = text and not any(mark in text for mark in ',"\r\n')
     return text if is_plain else f'"{text.replace(chr(34), chr(34) * 2)}"'
-
-
-def _text_of(value: Any) -> str:
-    match value:
-        case bytes():
-            return value.hex()
-        case bool() | dict() | list() | tuple():
-            return json.dumps(value, ensure_ascii=False, default=_text_of)
-        case date() | time():  # a datetime is a date
-            return value.isoformat()
-        case _:
-            return str(value)
