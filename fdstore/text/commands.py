@@ -28,8 +28,8 @@ SIGPIPE_CODE = 128 + 13
 
 LAST_SIGNAL = 64
 
-_QUOTED = re.compile(r"""\\.|'[^']*+'|"(?:\\.|[^"\\])*+\"""", re.DOTALL)
-_IN_DOUBLE_QUOTES = re.compile(r"(?<!\\)(?:\\\\)*+(\$\(|`)")
+_QUOTED = re.compile(r"""\\.|'[^']*+'|"[^"\\]*+(?:\\.[^"\\]*+)*\"""", re.DOTALL)
+_IN_DOUBLE_QUOTES = re.compile(r"(?<!\\)(?:\\\\)*(\$\(|`)")
 _SHELL = re.compile(r"&&|\|\||[0-9]*(?:>>|<<|>&|>|<)|[|;&`]|\$\(|\r?\n")
 
 _ADVICE = {

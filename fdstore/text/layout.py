@@ -73,13 +73,12 @@ def tail_of(text_end: str, max_chars: int) -> str:
     return kept[kept.find("\n") + 1 :] or kept
 
 
-# Possessive quantifiers throughout: a token matches whole or not at all, in one pass over its text.
+# Possessive quantifiers, of single characters alone: Python before 3.11.5 matches those of groups wrongly.
 _BLANK = r"[ \t\n\r]*+"
-_ESCAPE = r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})'
-_PLAIN = r'[^"\\\x00-\x1f]*+'
-_STRING = rf'"{_PLAIN}(?:{_ESCAPE}{_PLAIN})*+"'
 _NUMBER = r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?"
-_TOKEN = re.compile(rf"{_BLANK}([{{}}\[\],:]|{_STRING}|{_NUMBER}|true|false|null)")
+_TOKEN = re.compile(rf'{_BLANK}([{{}}\[\],:"]|{_NUMBER}|true|false|null)')
+# A part of a string; nothing follows that could fail, so there is no way back, and it needs little memory.
+_IN_A_STRING = re.compile(r'(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})){1,1000}')
 _END = re.compile(rf"{_BLANK}\Z")
 
 _VALUE = frozenset('{["-0123456789tfn')
@@ -120,12 +119,19 @@ def reindent_json(text: str, indent: int = 2) -> str | None:
     room = 32 * len(text) + (indent + 1) * MAX_NESTING**2  # for line breaks and indentation
     expected, position = "value", 0
     while token := _TOKEN.match(text, position):
-        position = token.end()
+        begin, position = token.span(1)
+        word = token[1]
+        first = word[0]
+        if first == '"':
+            while part := _IN_A_STRING.match(text, position):
+                position = part.end()
+            if not text.startswith('"', position):
+                return None
+            position += 1
+            word = text[begin:position]
         if len(pieces) > MAX_PIECES:
             done.append("".join(pieces))
             pieces.clear()
-        word = token[1]
-        first = word[0]
         if first not in _LEGAL[expected]:
             return None
 

@@ -10,7 +10,7 @@ from fdstore.text.previews.sample import Outline, Sample, excerpt, first_and_las
 from fdstore.text.quantities import format_count
 
 _START = re.compile(
-    r"\s*+(?:<\?xml[^>]*+>\s*+)?(?:<!--(?:(?!-->).){0,2000}-->\s*+)*+<(?:!doctype html|html[\s>])",
+    r"\s*+(?:<\?xml[^>]*+>\s*+)?(?:<!--(?:(?!-->).){0,2000}-->\s*+)*<(?:!doctype html|html[\s>])",
     re.I | re.S,
 )
 # what is not text; a comment or script that the cut leaves open goes on to the end

@@ -31,7 +31,7 @@ _KEYS_OF_A_MAP = 5
 _KEY_CHARS, _EXAMPLE_CHARS = 60, 60
 _MAX_SHOWN_LINES = 200
 
-_MARK = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|["\[\]{},]', re.DOTALL)
+_MARK = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*"|["\[\]{},]', re.DOTALL)
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_.$@-]{1,60}")
 
 

@@ -33,7 +33,7 @@ _LOGGED = re.compile(
 )
 _TESTED = re.compile(
     r"=+ (?:test session starts|FAILURES|ERRORS|short test summary info|.{0,200}?\b(?:passed|failed)\b)"
-    r"|(?:FAILED|ERROR|PASSED) \S+::|[^\s:]++(?:::?[^\s:]++)*+ (?:PASSED|FAILED|ERROR|SKIPPED)\b"
+    r"|(?:FAILED|ERROR|PASSED) \S+::|[^\s:]++(?:::?[^\s:]++)* (?:PASSED|FAILED|ERROR|SKIPPED)\b"
     r"|(?:not )?ok \d+ |TAP version \d|ok  +\t?\S+\t"
     r"|\s*--- (?:FAIL|PASS|SKIP): |=== RUN |test \S+ \.\.\. (?:ok|FAILED|ignored)|test result: "
     r"|running \d+ tests?$|Tests: +\d+|Test Suites: +\d|(?:PASS|FAIL)\s+\S+\.\S+|Ran \d+ tests? in "
