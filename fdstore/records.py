@@ -336,6 +336,11 @@ class TreeRecord(TreeCounts, frozen=True, kw_only=True):
     members: tuple[ProcessRecord, ...] = ()
     unreadable: tuple[Unreadable, ...] = ()
 
+    @property
+    def usage(self) -> TokenUsage:
+        """The tokens of `members` together, of each kind."""
+        return sum(self.members, start=TokenUsage())
+
 
 class DroppedTree(Record, frozen=True, kw_only=True):
     """A tree that was dropped: the number of contents removed, and the processes cancelled for it."""

@@ -233,7 +233,7 @@ class Agent:
             is_new = call.key in self._new_calls
             self._new_calls.discard(call.key)
             begin = self._toolbox.start(call.name, call.input, call.key, is_new=is_new, unsent=unsent)
-            with self._toolbox.observed(call.name, call.key) as seen:
+            with self._toolbox.observed(call.name, call.id) as seen:
                 outcome = seen(self._run(begin), call.input)
             if not isinstance(outcome, Started):
                 # of a call that goes on after a wait, the time since its answer is known

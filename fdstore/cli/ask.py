@@ -311,17 +311,20 @@ def _answer(
     with progress.shown():
         run_until_ended(store, agent.id, permissions=Permissions(), own=bundle, on_interrupt=on_interrupt)
     ended = store.run(process_records.answer_of(store.prefix, agent.id))
-    _report(session, holder.id, ended, progress.now, quiet=quiet)
+    _report(session, store, holder.id, ended, progress.now, quiet=quiet)
     exit_by(ended)
 
 
 def _report(
-    session: CliSession, holder: str, ended: ProcessAnswer, taken: AskProgress, *, quiet: bool
+    session: CliSession, store: Store, holder: str, ended: ProcessAnswer, taken: AskProgress, *, quiet: bool
 ) -> None:
     """Print the answer, and what it has taken."""
     record = ended.record
     if session.as_json:
-        output.document({"process": record, "answer": ended.text, "texts": holder, "taken": taken})
+        from fdstore.cli.processes import usage_fields
+
+        used = usage_fields(store.tree(record.id.partition(".")[0]))
+        output.document({"process": record, "answer": ended.text, "texts": holder, "taken": taken, **used})
     else:
         if ended.text:
             output.line(ended.text)

@@ -292,5 +292,7 @@ def _report_end(session: CliSession, ended: ProcessAnswer, tree: TreeRecord, *, 
             from fdstore.text.quantities import format_costs, format_tokens
 
             cost = format_costs([record])
-            whole = f"; of the whole tree {tree.all_tokens:,}" if tree.all_tokens > record.tokens else ""
+            whole = (
+                f"; of the whole tree {format_tokens(tree.usage)}" if tree.all_tokens > record.tokens else ""
+            )
             output.say(f"fdstore: tokens: {format_tokens(record)}{cost and f', cost: {cost}'}{whole}")

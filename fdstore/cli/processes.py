@@ -16,7 +16,7 @@ from fdstore.cli.durations import DURATION
 from fdstore.cli.session import CliSession, verb, where_else
 from fdstore.errors import NotFound
 from fdstore.lifecycle import ENDED, PROCESS_MOVES
-from fdstore.records import ProcessRecord, TokenUsage, Unreadable
+from fdstore.records import TOKEN_COUNTS, ProcessRecord, Unreadable
 from fdstore.text.quantities import ago, format_costs, format_count, format_size, format_tokens
 
 if TYPE_CHECKING:
@@ -86,7 +86,9 @@ def ps(session: CliSession, watch: bool, **chosen: Any) -> None:
     ones, too.
 
     Damaged records are left out, with a line on standard error; with --json the last document lists them in
-    `unreadable`. With TREE each process has `tree_tokens` and `tree_model_calls` too, those of all of them.
+    `unreadable`. With TREE each process has `tree_tokens` and `tree_model_calls` too, those of all of them,
+    and the tokens by kind: `tree_input_tokens`, `tree_output_tokens`, `tree_cache_read_tokens`,
+    `tree_cache_write_tokens`.
 
     \b
     fdstore ps --state running --state waiting
@@ -202,7 +204,8 @@ def _rank(process: ProcessRecord, order: str, sizes: dict[str, int]) -> tuple[An
 
 def usage_fields(tree: TreeRecord) -> dict[str, int]:
     """Return what a tree has used in all, as fields of a JSON document about one of its processes."""
-    return {"tree_tokens": tree.all_tokens, "tree_model_calls": tree.all_model_calls}
+    counts = {f"tree_{each}": getattr(tree.usage, each) for each in TOKEN_COUNTS}
+    return {"tree_tokens": tree.all_tokens, **counts, "tree_model_calls": tree.all_model_calls}
 
 
 def format_usage(tree: TreeRecord) -> str:
@@ -211,9 +214,8 @@ def format_usage(tree: TreeRecord) -> str:
     from fdstore.store.trees.limit_usage import limits_of_tree
 
     parts = []
-    used_tokens = sum(tree.members, start=TokenUsage())
-    if used_tokens.tokens:
-        parts.append(f"tokens {format_tokens(used_tokens)}")
+    if tree.usage.tokens:
+        parts.append(f"tokens {format_tokens(tree.usage)}")
     if cost := format_costs(tree.members):
         parts.append(f"cost {cost}")
     for each in limits_of_tree(tree):

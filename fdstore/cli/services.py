@@ -16,7 +16,7 @@ from fdstore.cli.limits import format_budget
 from fdstore.cli.session import CliSession, verb
 from fdstore.cli.tables import facts
 from fdstore.optional_packages import require
-from fdstore.records import ProcessRecord, Record, Unreadable
+from fdstore.records import ProcessRecord, Record, TokenUsage, Unreadable
 from fdstore.store.doctor.safety import Finding
 from fdstore.store.trees.limit_usage import LimitStatus, budgets_of_tree
 from fdstore.text.quantities import duration, format_count, format_size
@@ -39,8 +39,9 @@ class StoreStatus(Record, frozen=True, kw_only=True):
     For a Cluster, memory and limits are sums over the reachable `primaries`. `contents` and `bytes` (UTF-8)
     count all trees. `commands` is the sandbox of each worker, `no_agents` the reason why a worker runs no
     agents ("" if it does). `ceilings` are those that the operator set, `tokens` what models have used, by
-    tree, and `budgets` those of trees that have not ended, with what is used. `health` says how workers and
-    store get on, problems first. `unreadable` lists damaged records, which are not counted.
+    tree, `token_counts` the same by kind (for --json alone), and `budgets` those of trees that have not
+    ended, with what is used. `health` says how workers and store get on, problems first. `unreadable` lists
+    damaged records, which are not counted.
     """
 
     url: str
@@ -63,6 +64,7 @@ class StoreStatus(Record, frozen=True, kw_only=True):
     no_agents: dict[str, str]
     ceilings: dict[str, str]
     tokens: dict[str, int]
+    token_counts: dict[str, TokenUsage]
     budgets: list[LimitStatus]
     health: list[Finding]
     unreadable: list[Unreadable]
@@ -194,7 +196,7 @@ def store_status(session: CliSession, url: str) -> StoreStatus:
     with session.store(url, use="look") as store:
         nodes = store.run(primaries("server", "memory", "persistence"))
         infos = [each.info for each in nodes if not each.error]
-        survey = store.run(process_records.survey(store.prefix, with_processes=False))
+        survey = store.run(process_records.survey(store.prefix, with_processes=session.as_json))
         trees, damaged = survey.trees, survey.unreadable
         workers: list[RegisteredWorker] = []
         try:
@@ -222,6 +224,7 @@ def store_status(session: CliSession, url: str) -> StoreStatus:
             no_agents={each.name: each.no_agents for each in workers},
             ceilings=store.run(ceilings.written(store.prefix)),
             tokens={tree.id: tree.all_tokens for tree in trees if tree.all_tokens},
+            token_counts={tree.id: tree.usage for tree in trees if tree.usage.tokens},
             budgets=[each for tree in trees if tree.live for each in budgets_of_tree(tree)],
             health=store.run(read_health(store.prefix)),
             unreadable=damaged,

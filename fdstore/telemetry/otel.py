@@ -3,7 +3,7 @@
 `OTEL_TRACES_EXPORTER` and `OTEL_METRICS_EXPORTER` name exporters (`otlp`, `console`, `none`, or one that
 is installed); `OTEL_EXPORTER_OTLP_ENDPOINT` alone means `otlp`. The SDK itself reads the rest: service
 name, resource, sampler, batches, headers. A program that uses fdstore as a library configures the SDK
-itself.
+itself: a provider that is set already is used as it is, and no other is made.
 
 The metrics are those that this process counts (`counts`). A process of a worker is one service instance.
 """
@@ -11,10 +11,14 @@ The metrics are those that this process counts (`counts`). A process of a worker
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 from collections.abc import Callable, Iterable
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
+
+import msgspec
 
 from fdstore.settings import OtelSettings
 from fdstore.telemetry import counts, metric_table, tracing
@@ -45,6 +49,12 @@ NAMES = {
 def configure(settings: OtelSettings) -> Callable[[], None]:
     """Set up what the environment asks for. Return a function that sends what is left, within
     `FLUSH_S`."""
+    tracing.turn_on_if_provided()
+    if tracing.tracer is not None:
+        settings = msgspec.structs.replace(settings, traces="")
+    if (provider := provided_meters()) is not None:
+        observe_once(provider)
+        settings = msgspec.structs.replace(settings, metrics="")
     if not (settings.traces or settings.metrics):
         return lambda: None
     try:
@@ -58,16 +68,15 @@ def configure(settings: OtelSettings) -> Callable[[], None]:
         return lambda: None
     flushes: list[Callable[[], object]] = []
     if make_exporter := _exporter("traces", settings.traces, settings.protocol):
-        provider = TracerProvider()
-        provider.add_span_processor(BatchSpanProcessor(make_exporter()))
-        trace.set_tracer_provider(provider)
+        tracers = TracerProvider()
+        tracers.add_span_processor(BatchSpanProcessor(make_exporter()))
+        trace.set_tracer_provider(tracers)
         tracing.turn_on()
-        flushes.append(provider.shutdown)
+        flushes.append(tracers.shutdown)
     if make_exporter := _exporter("metrics", settings.metrics, settings.protocol):
-        counts.turn_on(PROCESSES)
         meters = MeterProvider([PeriodicExportingMetricReader(make_exporter())])
         metrics.set_meter_provider(meters)
-        observe(meters.get_meter("fdstore"))
+        observe_once(meters)
         flushes.append(meters.shutdown)
 
     def flush() -> None:
@@ -79,6 +88,26 @@ def configure(settings: OtelSettings) -> Callable[[], None]:
             thread.join(FLUSH_S)
 
     return flush
+
+
+def provided_meters() -> Any | None:
+    """Return the global meter provider; None if none was set. Does not import OpenTelemetry."""
+    metrics = sys.modules.get("opentelemetry.metrics")
+    if metrics is None:
+        return None
+    provider = metrics.get_meter_provider()
+    return None if isinstance(provider, metrics._internal._ProxyMeterProvider) else provider
+
+
+_observed: WeakSet[Any] = WeakSet()
+
+
+def observe_once(provider: Any) -> None:
+    """Count from now on, and offer the counts of this process to a meter provider that does not have them."""
+    if provider not in _observed:
+        _observed.add(provider)
+        counts.turn_on(PROCESSES)
+        observe(provider.get_meter("fdstore"))
 
 
 def observe(meter: Any) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from fdstore.records import TOKEN_COUNTS
 from fdstore.testing import Request, ScriptedModel, say
 from tests.acceptance.conftest import Command
 from tests.conftest import is_running
@@ -90,6 +91,11 @@ def test_json_of_run_ps_and_status_has_the_tokens_of_the_tree(command, store, an
     assert used > 0
     assert (ended["tree_tokens"], process["tree_tokens"]) == (used, used)
     assert status["store"]["tokens"] == {"triage": used}
+    counts = status["store"]["token_counts"]["triage"]
+    assert counts == {each: process[each] for each in TOKEN_COUNTS}  # it is the only process
+    assert counts["input_tokens"] + counts["output_tokens"] == used
+    for document in (ended, process):
+        assert {each: document[f"tree_{each}"] for each in TOKEN_COUNTS} == counts
 
 
 def test_run_of_an_agent_killed_from_outside_reports_only_the_cancellation(command, store, answer_gate):

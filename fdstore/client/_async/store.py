@@ -16,6 +16,7 @@ from fdstore.records import DroppedTree, ProcessRecord, Survey, TreeLimits, Tree
 from fdstore.store.doctor.check import check_server
 from fdstore.store.processes import dropping, process_records, processes
 from fdstore.store.read_only import noting_writes, read_only
+from fdstore.store.views.store_meter import observe_if_provided
 from fdstore.telemetry import tracing
 from fdstore.wire._async.cluster import make_runner
 from fdstore.wire._async.runner import Runner
@@ -88,6 +89,7 @@ class Connector:
         if self._found is None:
             url, prefix = await find_store(*self._named)
             self._found = make_runner(url, self._patience), prefix, url
+        observe_if_provided(self._found[0], url=self._found[2], prefix=self._found[1])
         return await open_store(*self._found, safe=self._safe, looking=self._looking)
 
 

@@ -8,9 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from fdstore.agent.program_loader import Limits
 from fdstore.client import Store
+from fdstore.telemetry import tracing
 from fdstore.testing import Usage, call, cut, fail, say, turn
 from tests.on_redis.running_agents import SMALL, SYSTEM, AgentsOf, Play, lines, tool
 
@@ -39,6 +43,22 @@ def test_parallel_calls_are_answered_in_one_message_and_in_order(play: Play) -> 
     assert [result.text for result in results] == ["you said a", "you said b", "you said c"]
     asked = agents.model.requests[1].messages[1]["content"][1:]
     assert [result.tool_use_id for result in results] == [block["id"] for block in asked]
+
+
+def test_the_span_of_a_tool_call_has_the_id_that_the_model_gave_it(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    monkeypatch.setattr(tracing, "tracer", provider.get_tracer("test"))
+
+    agents = play([call("echo", words="a"), say("Done.")], python=(tool("echo"),))
+
+    [asked] = agents.model.requests[1].tool_results()
+    [span] = [each for each in exporter.get_finished_spans() if each.name == "execute_tool echo"]
+    assert span.attributes is not None
+    assert span.attributes["gen_ai.tool.call.id"] == asked.tool_use_id
+    provider.shutdown()
 
 
 def test_every_turn_and_result_is_in_the_journal(play: Play) -> None:

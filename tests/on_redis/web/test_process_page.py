@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import pytest
+
 from fdstore.agent.conversation import Result, Start
 from fdstore.client import Process, Store
 from fdstore.elements import render
@@ -106,6 +108,28 @@ def test_an_ended_process_of_a_client_program_has_no_conversation(get: Get, proc
     assert "It released them when it ended." in page
     assert 'id="pane"' not in page
     assert "Conversation" not in Read(page).words
+
+
+@pytest.mark.parametrize("state", ["failed", "cancelled"])
+def test_a_child_that_failed_is_not_said_to_have_released_what_it_held(
+    get: Get, proc: Process, state: str
+) -> None:
+    silent, spoken = proc.child(), proc.child()
+    converse(spoken, *SHORT)
+    for child in (silent, spoken):
+        proc.store.run(processes.end(child.handle, state, exit_code=None, release=False))  # type: ignore[arg-type]
+
+    pages = [get(f"/process/{child.id}").text for child in (silent, spoken)]
+
+    assert not any("released" in page for page in pages)
+    assert all("It holds none." in page for page in pages)
+
+
+def test_a_child_that_exited_with_0_released_what_it_held(get: Get, proc: Process) -> None:
+    child = proc.child()
+    converse(child, *SHORT, end="exited")
+
+    assert "It released them when it ended." in get(f"/process/{child.id}").text
 
 
 def test_a_large_table_is_shown_by_windows_of_numbers(get: Get, proc: Process) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from fdstore.store.views.store_meter import OPEN_STREAMS, QUEUE_LENGTH
 from fdstore.telemetry import otel
 from fdstore.telemetry.metric_table import COUNTED, GAUGES
 
@@ -21,4 +22,6 @@ def test_every_metric_is_documented_with_its_kind_labels_and_meaning() -> None:
 
 
 def test_the_names_in_opentelemetry_are_documented() -> None:
-    assert {*otel.NAMES, "fdstore.saved.chars"} == set(re.findall(r"`(fdstore\.[\w.]+)`", PAGE))
+    assert {*otel.NAMES, "fdstore.saved.chars", OPEN_STREAMS, QUEUE_LENGTH} == set(
+        re.findall(r"`(fdstore\.[\w.]+)`", PAGE)
+    )
