@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -30,7 +31,7 @@ from fdstore.results.config import FDConfig
 from fdstore.tools.catalogue import BUILT_IN, FD_TOOLS
 from fdstore.tools.clearing import ClearingConfig
 
-__all__ = ["Bundle", "Limits", "LinkedProgram", "LoadedFile", "Program", "load", "load_files"]
+__all__ = ["Bundle", "Limits", "LinkedProgram", "LoadedFile", "Program", "all_mistakes", "load", "load_files"]
 
 MAX_NAME = 48
 
@@ -147,6 +148,40 @@ def _load_file(source: ProgramSource) -> LoadedFile:
         link_descriptions={alias: entry.description for alias, entry in links.items()},
         warnings=tuple(_warnings(source, program)),
     )
+
+
+def all_mistakes(path: Path) -> tuple[dict[str, str], list[Path]]:
+    """Return the problem of each wrong key of a program file, also of those that name files which are not
+    there, and the linked files that are."""
+    source, wrong_keys = program_parser.read_right_keys(path)
+    problems = {each.key: each.problem for each in wrong_keys}
+    linked: list[Path] = []
+    if source is None:
+        return problems, linked
+    file = source.file
+
+    def note(look: Callable[[], object]) -> bool:
+        try:
+            look()
+        except InvalidProgram as error:
+            key = error.argument.removeprefix(f"{path}: ")
+            before = problems.get(key)
+            problems[key] = f"{before}; {error.problem}" if before else error.problem
+            return False
+        return True
+
+    if file.program.name is None:
+        note(partial(program_parser.stem_name, path))
+    note(partial(_system_prompt, file.prompt, path))
+    for name in file.preload.files:
+        note(partial(_preload_path, path, name))
+    note(partial(_directory, path, "preload.root", file.preload.root))
+    note(partial(_directory, path, "tools.path", file.tools.path))
+    for alias, entry in file.links.items():
+        target = path.parent / entry.path
+        if note(partial(program_parser.read_text, target, f"{path}: linked_programs.{alias}")):
+            linked.append(target)
+    return problems, linked
 
 
 def _system_prompt(prompt: PromptSection, path: Path) -> str:

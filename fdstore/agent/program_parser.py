@@ -90,17 +90,18 @@ def stem_name(path: Path) -> str:
     return path.stem
 
 
-def further_mistakes(path: Path, first: str) -> list[InvalidKey]:
-    """Return the mistakes in the keys of a file besides the one at the key `first`: those that are found when
-    the wrong keys are left out one after the other."""
+def read_right_keys(path: Path) -> tuple[ProgramSource | None, list[InvalidKey]]:
+    """Read a file without its wrong keys, which are left out one after the other, and return these too. The
+    source is None if nothing can be read without them."""
     try:
         document = tomllib.loads(read_text(path, None))
     except (InvalidProgram, TargetMissing, ValueError, RecursionError):
-        return []
+        return None, []
     found: dict[str, InvalidKey] = {}
+    source: ProgramSource | None = None
     while len(found) < MAX_MISTAKES:
         try:
-            convert(document)
+            source = ProgramSource(path, convert(document), ())
             break
         except InvalidKey as error:
             if error.key in found:
@@ -111,7 +112,7 @@ def further_mistakes(path: Path, first: str) -> list[InvalidKey]:
             else:
                 _leave_out(document, error.key)
     left_out = tuple(f"{key}." for key in found)
-    return [each for key, each in found.items() if key != first and not key.startswith(left_out)]
+    return source, [each for key, each in found.items() if not key.startswith(left_out)]
 
 
 def _leave_out(document: dict[str, Any], key: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -109,7 +110,7 @@ def check(
 def check_files(paths: tuple[Path, ...], *, imports: bool) -> list[CheckedFile]:
     """Check files and those linked from them; those with mistakes come last. A link that leads nowhere is a
     mistake of the file that has it."""
-    from fdstore.agent.program_loader import load_files
+    from fdstore.agent.program_loader import all_mistakes, load_files
 
     if imports:
         output.show_logs()
@@ -119,14 +120,23 @@ def check_files(paths: tuple[Path, ...], *, imports: bool) -> list[CheckedFile]:
         checked = _mistake(error, path, linked_from)
         refused.setdefault(Path(checked.file), checked)
 
-    loaded = {file.path: file for file in load_files(paths, refuse).values()}
+    loaded: dict[Path, LoadedFile] = {}
+    followed: set[Path] = set()
+    while paths:
+        loaded |= {file.path: file for file in load_files(paths, refuse).values()}
+        wrong = [path for path in refused if path not in followed]
+        followed.update(wrong)
+        known = {os.path.realpath(path) for path in (*loaded, *refused)}
+        linked = [each for path in wrong for each in all_mistakes(path)[1]]
+        paths = tuple(each for each in linked if os.path.realpath(each) not in known)
     right = [_without_mistake(file, imports) for path, file in loaded.items() if path not in refused]
     return right + list(refused.values())
 
 
 def _mistake(error: FDStoreError, path: Path, linked_from: Path | None) -> CheckedFile:
-    """Return an error as the file, the key and the problem; the library's text has them in one."""
-    from fdstore.agent.program_parser import further_mistakes
+    """Return an error as the file, the key and the problem; the library's text has them in one. `others` are
+    the further mistakes in the file."""
+    from fdstore.agent.program_loader import all_mistakes
     from fdstore.errors import InvalidProgram
 
     if not isinstance(error, InvalidProgram):
@@ -134,10 +144,11 @@ def _mistake(error: FDStoreError, path: Path, linked_from: Path | None) -> Check
     for file in (linked_from, path):
         if file is not None and error.argument.startswith(f"{file}: "):
             key = error.argument.removeprefix(f"{file}: ")
-            others = {each.key: each.problem for each in further_mistakes(file, key)}
-            return CheckedFile(
-                file=output.path_text(file), ok=False, key=key, problem=error.problem, others=others
-            )
+            problems = all_mistakes(file)[0]
+            others = {other: problem for other, problem in problems.items() if other != key}
+            # of a key that names several files the error has the first
+            whole = problems.get(key, error.problem)
+            return CheckedFile(file=output.path_text(file), ok=False, key=key, problem=whole, others=others)
     return CheckedFile(file=output.path_text(path), ok=False, problem=error.problem)
 
 

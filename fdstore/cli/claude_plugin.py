@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from fdstore.cli.session import CliSession, verb
+from fdstore.cli.session import CliSession, verb, warn_without_server
 from fdstore.optional_packages import is_installed, require
 
 
@@ -37,4 +37,5 @@ def claude_plugin(session: CliSession) -> None:
     # not the URL, which may have a password: the server finds it in its environment, as this command did
     environment = {"FDSTORE_PREFIX": session.chosen_prefix, "FDSTORE_DATA_DIR": str(data_dir)}
     directory = write_plugin(data_dir / "claude-plugin", environment, with_python=is_installed(PACKAGE))
+    warn_without_server(session.chosen_url)
     session.show({"directory": str(directory)}, str(directory))

@@ -12,7 +12,7 @@ import click
 
 from fdstore import settings
 from fdstore.cli import output
-from fdstore.cli.session import CliSession, common_options, pass_session
+from fdstore.cli.session import CliSession, common_options, pass_session, warn_without_server
 from fdstore.errors import FDStoreError, InvalidArgument
 from fdstore.errors.description import describe_error
 from fdstore.settings import DEFAULT_PREFIX
@@ -151,6 +151,8 @@ def _install(session: CliSession, host: str, *, undo: bool, yes: bool, scope: st
 
     chosen = settings.read()
     check_owner(chosen.data_dir)
+    if not undo:
+        warn_without_server(session.chosen_url)
     records = chosen.data_dir / "hooks"
     path = _path(host, scope, chosen)
     launch = _launch(session, chosen)

@@ -230,6 +230,20 @@ def common_options() -> list[click.Parameter]:
 pass_session = click.make_pass_decorator(CliSession, ensure=True)
 
 
+def warn_without_server(url: str | None) -> None:
+    """Say on standard error what to install if there is no `url` and no server that could be started: hosts
+    show little of what fails once they use what was set up."""
+    if url is not None:
+        return
+    from fdstore.errors import StartFailed
+    from fdstore.local.redis_conf import find_binary
+
+    try:
+        find_binary()
+    except StartFailed as error:
+        output.say(f"fdstore: nothing can be stored yet: {error.problem}; or set FDSTORE_URL")
+
+
 def verb(body: Callable[..., None]) -> click.Command:
     """Return a command for a function whose first parameter is the `CliSession`, with the common options."""
 

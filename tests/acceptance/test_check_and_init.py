@@ -139,6 +139,36 @@ def test_all_mistakes_of_a_file_are_reported_with_what_was_meant(offline_command
     assert {document["key"]: document["problem"], **document["others"]} == said
 
 
+def test_files_that_are_missing_are_reported_beside_wrong_keys(offline_command, tmp_path):
+    text = '[prompt]\nsystem_prompt_file = "absent.md"\n[limits]\nmax_turns = 0\n[tools]\npath = "absent"\n'
+    text += '[preload]\nfiles = ["no.txt", "none.txt"]\nroot = "gone"\n'
+    text += '[linked_programs]\na = "absent.toml"\nb = "missing.toml"\nc = "other.toml"\n'
+    write(tmp_path, "bad.toml", text)
+    write(tmp_path, "other.toml", "[limits]\nmax_turns = 0\n")
+    write(tmp_path, "links.toml", '[linked_programs]\na = "absent.toml"\nb = "missing.toml"\n')
+
+    ended = offline_command("check", "bad.toml")
+    links = offline_command("check", "links.toml")
+
+    said = [line.removeprefix("PROBLEM  ") for line in ended.lines]
+    assert [line.rpartition(" ")[0].partition(": '")[0] for line in said[1:-1]] == [
+        "bad.toml: prompt.system_prompt_file",
+        "bad.toml: preload.files",
+        "bad.toml: preload.root",
+        "bad.toml: tools.path",
+        "bad.toml: linked_programs.a",
+        "bad.toml: linked_programs.b",
+    ]
+    assert "no.txt" in said[2]
+    assert "none.txt" in said[2]
+    assert said[0] == "bad.toml: limits.max_turns: must be an integer >= 1"
+    assert said[-1] == "other.toml: limits.max_turns: must be an integer >= 1"
+    assert links.lines == [
+        "PROBLEM  links.toml: linked_programs.a: 'absent.toml' does not exist",
+        "PROBLEM  links.toml: linked_programs.b: 'missing.toml' does not exist",
+    ]
+
+
 def test_check_can_print_json(offline_command, tmp_path):
     write(tmp_path, "agent.toml", '[tools]\nenabled = ["pipe"]\n[linked_programs]\nb = "bad.toml"\n')
     write(tmp_path, "bad.toml", "[tools]\nenabled = 3\n")

@@ -58,6 +58,21 @@ def test_what_fails_leaves_the_output_as_it_was_and_never_exits_with_2(
     assert len(answered.err.splitlines()) <= 1 or code
 
 
+@pytest.mark.parametrize("words", [["claude-plugin"], ["hook", "install", "claude", "--yes", "--scope", "project"]])
+def test_what_sets_up_a_host_says_what_to_install_where_no_server_can_start(make_command, words):
+    hopeless = make_command(FDSTORE_REDIS_SERVER="/no-such-server")
+    hopeless.environment.pop("FDSTORE_URL", None)
+    elsewhere = make_command(FDSTORE_REDIS_SERVER="/no-such-server", FDSTORE_URL="redis://127.0.0.1:1")
+
+    said, silent = hopeless(*words), elsewhere(*words)
+
+    assert (said.code, silent.code) == (0, 0)
+    [line] = [each for each in said.err.splitlines() if "nothing can be stored yet" in each]
+    assert "FDSTORE_REDIS_SERVER is /no-such-server" in line
+    assert line.endswith("or set FDSTORE_URL")
+    assert "nothing can be stored yet" not in silent.err
+
+
 def test_a_short_output_costs_no_more_than_the_start_of_a_small_program(command, tmp_path):
     out, imported = imported_by(command, "hook", "claude", stdin=event(tmp_path, stdout="short"))
 
