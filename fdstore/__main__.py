@@ -1,5 +1,7 @@
-"""The command `fdstore`, and `python -m fdstore`. Makes `sys.path` safe before importing the rest."""
+"""The command `fdstore`, and `python -m fdstore`. Makes `sys.path` and the environment safe before it imports
+the rest."""
 
+from fdstore.foreign_variables import drop_foreign_variables
 from fdstore.safe_path import drop_first_entry, drop_relative_entries
 
 
@@ -7,6 +9,7 @@ def main() -> None:
     """Run the command line."""
     drop_first_entry()
     drop_relative_entries()
+    drop_foreign_variables()
     from fdstore.cli import main as run
 
     run()

@@ -106,9 +106,11 @@ def celery_app(broker: Broker, prefix: str = DEFAULT_PREFIX) -> Any:
     from celery.loaders.app import AppLoader
     from kombu.connection import Connection
 
-    # A loader passed by name is imported with the current directory first on sys.path, and the fixup for
-    # Django puts it there permanently.
-    app = Celery("fdstore", loader=AppLoader, fixups=(), set_as_current=False)
+    # Celery merges the module that $CELERY_CONFIG_MODULE names into the configuration, whatever was set. A
+    # loader passed by name is imported with the current directory first on sys.path, and the fixup for Django
+    # puts it there permanently.
+    loader = type("Loader", (AppLoader,), {"read_configuration": lambda *_, **__: {}})
+    app = Celery("fdstore", loader=loader, fixups=(), set_as_current=False)
     app.conf.update(celery_config(broker, prefix))
     app.backend_cls = "disabled://"
     # Celery logs this text; kombu's own hides passwords, but neither users nor those of several Sentinels

@@ -153,6 +153,57 @@ def test_celery_variables_of_another_application_do_not_redirect_messages(
     assert len(queued_messages(redis_server)) == 1
 
 
+THEIRS = """
+import sys
+print("their code", file=sys.stderr)
+raise_at_import = {fails}
+if raise_at_import:
+    raise RuntimeError("theirs")
+imports = ["no_such_module"]
+worker_consumer = "no_such_module:Consumer"
+task_compression = "gzip"
+task_routes = {{"*": "elsewhere"}}
+task_protocol = 1
+task_always_eager = True
+"""
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_the_celery_configuration_of_another_application_is_not_read(
+    redis_server: PrivateServer,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    fails: bool,
+) -> None:
+    (tmp_path / "their_config.py").write_text(THEIRS.format(fails=fails))
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("CELERY_CONFIG_MODULE", "their_config")
+    monkeypatch.setenv("CELERY_LOADER", "no_such_module:Loader")
+    dispatcher = Dispatcher(redis_server.url)
+    app = make_app(redis_server.url, run=lambda _: None)
+
+    dispatcher.wake("triage")
+    dispatcher.close()
+
+    [message] = queued_messages(redis_server)
+    assert process_of(message.encode()) == "triage"
+    assert (app.conf.imports, app.conf.task_compression, app.conf.task_protocol) == ((), None, 2)
+    assert "their code" not in capfd.readouterr().err
+
+
+def test_a_celery_configuration_that_is_not_there_is_not_missed(
+    redis_server: PrivateServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CELERY_CONFIG_MODULE", "no_such_module")
+    dispatcher = Dispatcher(redis_server.url)
+
+    dispatcher.wake("triage")
+    dispatcher.close()
+
+    assert len(queued_messages(redis_server)) == 1
+
+
 def test_importing_dispatch_imports_neither_celery_nor_redis() -> None:
     program = (
         "import sys, fdstore.runtime.queue\n"

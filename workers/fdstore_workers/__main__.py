@@ -11,6 +11,7 @@ import click
 
 from fdstore import settings
 from fdstore.errors import FDStoreError
+from fdstore.foreign_variables import drop_foreign_variables
 from fdstore.log_options import log_options
 from fdstore.optional_packages import frozen_imports, require
 from fdstore.safe_path import drop_relative_entries
@@ -115,6 +116,7 @@ def worker(
     **configuration: Any,
 ) -> None:
     drop_relative_entries()
+    drop_foreign_variables()
     require()
     # appended, so that no file there shadows an installed package
     sys.path += map(os.path.abspath, tools_path)
