@@ -77,7 +77,10 @@ def pipe(
     with session.process(process, use="make") as caller:
         wake = waker(caller.store.url, caller.store.prefix)
         if no_wait:
-            caller.store.run(worker_check.require_worker(caller.store.prefix, for_agents=False))
+            programs = [each.argv[0] for each in commands]
+            caller.store.run(
+                worker_check.require_worker(caller.store.prefix, for_agents=False, commands=programs)
+            )
         else:
             ensure_worker(caller.store.url, caller.store.prefix)
         made = caller.store.run(

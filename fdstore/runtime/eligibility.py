@@ -79,17 +79,10 @@ def refusal(worker: RegisteredWorker, needs: Needs) -> str:
     if worker.no_agents and not needs.is_pipeline:
         return worker.no_agents
     try:
-        needs.check(_permissions(worker.permissions))
+        needs.check(worker_check.permissions_of(worker))
     except (NotAllowed, PathRefused) as error:
         return str(error)
     return ""
-
-
-def _permissions(text: str) -> Permissions:
-    try:
-        return msgspec.json.decode(text or "{}", type=Permissions)
-    except (msgspec.MsgspecError, UnicodeError):
-        return Permissions()  # unknown, as of an older worker: it decides by itself
 
 
 def describe_permissions(permissions: Permissions) -> str:
@@ -120,11 +113,12 @@ def eligible_elsewhere(prefix: str, worker: str, processes: Iterable[str]) -> Op
 
 
 def why_ineligible(prefix: str, processes: list[str]) -> Operation[dict[str, str]]:
-    """Return the processes that no live worker accepts, and why. None if no worker lives: that is another
-    reason. At most three round trips."""
-    living = (yield from read_workers(prefix)).alive if processes else []
-    if not living:
+    """Return the processes that no live worker accepts, and why. At most three round trips."""
+    if not processes:
         return {}
+    living = (yield from read_workers(prefix)).alive
+    if not living:
+        return dict.fromkeys(processes, worker_check.NO_WORKER)
     needs = yield from read_needs([process_keys(prefix, process) for process in processes])
     found = {}
     for process, need in zip(processes, needs, strict=True):
@@ -135,13 +129,15 @@ def why_ineligible(prefix: str, processes: list[str]) -> Operation[dict[str, str
 
 
 def explained(prefix: str, processes: Sequence[ProcessRecord]) -> Operation[list[ProcessRecord]]:
-    """Return these processes; the trouble of a ready one that no live worker accepts says so. At most
-    three round trips, and none if no process is ready. Of thousands, the first `MAX_EXPLAINED` are
-    examined."""
+    """Return these processes; the trouble of a ready one that no live worker accepts says so, and if no
+    worker lives, that of one that has no other. At most three round trips, and none if no process is ready.
+    Of thousands, the first `MAX_EXPLAINED` are examined."""
     ready = [process.id for process in processes if process.state == "ready"]
     why = yield from why_ineligible(prefix, ready[:MAX_EXPLAINED])
     return [
-        msgspec.structs.replace(process, trouble=why[process.id]) if process.id in why else process
+        msgspec.structs.replace(process, trouble=reason)
+        if (reason := why.get(process.id)) and not (process.trouble and reason == worker_check.NO_WORKER)
+        else process
         for process in processes
     ]
 
@@ -162,4 +158,5 @@ def why_unclaimed(prefix: str, process: str) -> Operation[str]:
     if not general:
         return ""
     why = yield from why_ineligible(prefix, [process])
-    return f"{process} waits: {why[process]}" if process in why else general
+    specific = why.get(process, worker_check.NO_WORKER)
+    return general if specific == worker_check.NO_WORKER else f"{process} waits: {specific}"

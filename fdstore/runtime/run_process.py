@@ -24,7 +24,7 @@ from fdstore.permissions import Permissions
 from fdstore.results.context import UserCode
 from fdstore.runtime.attempt import Attempt, AttemptOutcome
 from fdstore.runtime.claim import Flag, claim_process
-from fdstore.runtime.eligibility import eligible_elsewhere, read_needs
+from fdstore.runtime.eligibility import read_needs
 from fdstore.runtime.run_agent import run_agent
 from fdstore.runtime.run_asks import run_asks
 from fdstore.store.keys import process_keys
@@ -108,10 +108,8 @@ def run_process(
         except (NotAllowed, PathRefused) as error:
             if wait_here:
                 raise
-            # without another worker for it a pipeline is claimed and fails: its caller waits for the reason
-            if not needs.is_pipeline or store.run(eligible_elsewhere(store.prefix, worker, [process])):
-                log.debug("%s is left to other workers: %s", process, error)
-                return "not allowed"
+            log.debug("%s is left to other workers: %s", process, error)
+            return "not allowed"
     claim = claim_process(
         store,
         keys,

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import fdstore
-from tests.waiting import PATIENCE_S
+from tests.waiting import PATIENCE_S, wait_until
 
 TEXT = "an x\nnone\nx again\n"
 
@@ -32,15 +32,28 @@ def test_a_worker_runs_allowed_commands_and_names_the_option_that_allows_others(
 
     with start_worker("--allow-command", "grep"):
         found = command("pipe", "triage", "-i", "fd:1", "--", "grep", "x")
-        refused = command("pipe", "triage", "-i", "fd:1", "--", "grep", "x", "|", "sort")
+        refused = command("pipe", "triage", "-i", "fd:1", "--no-wait", "--", "grep", "x", "|", "sort")
         status = command("status")
 
     assert found.out == "an x\nx again\n"
     assert refused.code == 1
-    assert "failed: permission_error: the command 'sort' is not allowed on this worker" in refused.err
+    assert "no worker of this store may run it; " in refused.err
+    assert " says: the command 'sort' is not allowed on this worker" in refused.err
     assert "its operator allows it with --allow-command 'sort'" in refused.err
     assert "allowed: grep" in status.out
     assert "commands run " in status.out
+
+
+def test_a_pipeline_that_no_worker_may_run_waits_for_one_that_may(command, proc, start_worker):
+    proc.create("b\na\n")
+
+    with start_worker("--allow-command", "grep"):
+        command("pipe", "triage", "-i", "fd:1", "--detach", "--", "sort")
+        wait_until(lambda: "no live worker accepts it" in command("ps").out)
+        with start_worker("--allow-command", "sort"):
+            sorted_text = command("tail", "triage", "fd:2", "-f")
+
+    assert sorted_text.out == "a\nb\n"
 
 
 def test_a_command_line_given_as_one_word_is_split(command, proc, worker):

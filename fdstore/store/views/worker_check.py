@@ -6,20 +6,30 @@ only for callers that require a worker.
 
 from __future__ import annotations
 
-from fdstore.errors import NotFound, NoWorker
+from collections.abc import Sequence
+
+import msgspec
+
+from fdstore.errors import NotAllowed, NotFound, NoWorker
+from fdstore.permissions import Permissions
 from fdstore.store.processes import process_records
 from fdstore.store.views import worker_registry
 from fdstore.wire.operation import Operation
+
+NO_WORKER = "no worker takes processes of this store; start one with: fdstore worker, or fdstore up"
 
 PATIENCE_S = 3.0
 """The time that a caller waits before it explains the delay."""
 
 
-def no_worker(prefix: str, *, for_agents: bool) -> Operation[str]:
-    """Return why no worker can claim an agent (or a pipeline) now; "" if one can. One round trip."""
+def no_worker(prefix: str, *, for_agents: bool, commands: Sequence[str] = ()) -> Operation[str]:
+    """Return why no worker can claim an agent (or a pipeline of these commands) now; "" if one can. One round
+    trip."""
     living = (yield from worker_registry.read_workers(prefix)).alive
     if not living:
-        return "no worker takes processes of this store; start one with: fdstore worker, or fdstore up"
+        return NO_WORKER
+    if refusals := _refusals(living, commands):
+        return f"no worker of this store may run it; {living[0].name} says: {refusals[0]}"
     if not for_agents:
         return ""
     if any(not each.no_agents for each in living):
@@ -27,11 +37,40 @@ def no_worker(prefix: str, *, for_agents: bool) -> Operation[str]:
     return f"no worker of this store takes agents; {living[0].name} says: {living[0].no_agents}"
 
 
-def require_worker(prefix: str, *, for_agents: bool) -> Operation[None]:
-    """Check that a live worker can claim an agent (or a pipeline). Raises `NoWorker`."""
-    problem = yield from no_worker(prefix, for_agents=for_agents)
+def require_worker(prefix: str, *, for_agents: bool, commands: Sequence[str] = ()) -> Operation[None]:
+    """Check that a live worker can claim an agent (or a pipeline of these commands). Raises `NoWorker`."""
+    problem = yield from no_worker(prefix, for_agents=for_agents, commands=commands)
     if problem:
         raise NoWorker(problem)
+
+
+def check_commands(prefix: str, commands: Sequence[str]) -> Operation[None]:
+    """Check that one of the live workers, if there are any, may run these commands. One round trip. Raises
+    `NotAllowed`: a caller that waits for a pipeline would wait in vain."""
+    living = (yield from worker_registry.read_workers(prefix)).alive
+    if refusals := _refusals(living, commands):
+        raise refusals[0]
+
+
+def _refusals(living: list[worker_registry.RegisteredWorker], commands: Sequence[str]) -> list[NotAllowed]:
+    """Return why each of these workers may not run these commands; [] if one may."""
+    found = []
+    for worker in living:
+        try:
+            permissions_of(worker).check_commands(commands)
+        except NotAllowed as error:
+            found.append(error)
+        else:
+            return []
+    return found
+
+
+def permissions_of(worker: worker_registry.RegisteredWorker) -> Permissions:
+    """Return what the operator of a worker allows."""
+    try:
+        return msgspec.json.decode(worker.permissions or "{}", type=Permissions)
+    except (msgspec.MsgspecError, UnicodeError):
+        return Permissions()  # unknown, as of an older worker: it decides by itself
 
 
 def why_unclaimed(prefix: str, processes: list[str]) -> Operation[str]:

@@ -11,6 +11,7 @@ from fdstore.elements.stored_message import StoredResult
 from fdstore.results.context import Context
 from fdstore.results.tool_outcome import ToolOutcome
 from fdstore.store.processes import pipelines, process_records
+from fdstore.store.views import worker_check
 from fdstore.text.commands import check_tees, parse
 from fdstore.text.selection import fd_id
 from fdstore.tools.arguments import Arguments
@@ -50,9 +51,11 @@ def run(context: Context, arguments: Pipe, call_id: str | None) -> Operation[Too
 
 
 def start_pipeline(context: Context, arguments: Pipe, call_id: str | None) -> Operation[pipelines.PipeFds]:
-    """Create the pipeline and wake a worker for it. Return its descriptors."""
+    """Create the pipeline and wake a worker for it. Return its descriptors. Raises `NotAllowed` if workers
+    live and none may run it."""
     commands = parse(arguments.commands, context.commands)
     tees = check_tees(arguments.tee, len(commands))
+    yield from worker_check.check_commands(context.prefix, [command.argv[0] for command in commands])
     task = PipeTask(
         commands=[list(command.argv) for command in commands],
         page_size=context.config.default_page_size,

@@ -14,13 +14,13 @@ from fdstore.agent.launch import launch_root
 from fdstore.agent.program_loader import Bundle, Program, load
 from fdstore.cli import cli
 from fdstore.client import Store
-from fdstore.errors import PathRefused
+from fdstore.errors import NoWorker, PathRefused
 from fdstore.lifecycle import ProcessEnd
 from fdstore.permissions import Permissions
 from fdstore.runtime.eligibility import describe_permissions, why_unclaimed
 from fdstore.store.clock import redis_now
 from fdstore.store.processes import pipelines
-from fdstore.store.views import worker_registry
+from fdstore.store.views import worker_check, worker_registry
 from fdstore.testing import call, say, turn
 from fdstore.tools.process_task import PipeTask, encode_task
 from tests.elements import only
@@ -104,22 +104,42 @@ def test_ps_top_and_the_inspector_say_that_no_live_worker_runs_agents(
         assert why in page.text
 
 
-def test_a_pipeline_that_is_not_allowed_is_left_to_a_worker_that_may_run_it(
-    agents_of: AgentsOf, store: Store
-) -> None:
-    def refused(*_: object) -> ProcessEnd:
-        return ProcessEnd("failed", None, "permission_error")
-
-    agents = agents_of([])
+def sorting(store: Store) -> str:
+    """Return a pipeline that waits for a worker that may run `sort`."""
     proc, task = store.process("solo"), PipeTask(commands=[["sort"]], page_size=4096)
-    made = store.run(pipelines.start(proc.handle, encode_task(task), title="sort")).process
-    register(store, "all:2", Permissions(all_allowed=False, commands=("so*",)))
+    return store.run(pipelines.start(proc.handle, encode_task(task), title="sort")).process
 
-    assert agents.attempt(made, permissions=NOTHING, pipeline=refused) == "not allowed"
-    store.run(worker_registry.unregister_worker("fdstore", "all:2"))
-    assert agents.attempt(made, permissions=NOTHING, pipeline=refused) == "ended"
 
-    assert agents.record(made).reason == "permission_error"
+def test_a_pipeline_is_never_claimed_where_it_is_not_allowed(agents_of: AgentsOf, store: Store) -> None:
+    agents = agents_of([])
+    made = sorting(store)
+
+    ending = agents.attempt(made, permissions=NOTHING, pipeline=lambda *_: ProcessEnd("exited", 0, None))
+
+    assert ending == "not allowed"
+    assert (agents.record(made).state, agents.record(made).attempt) == ("ready", 0)
+
+
+def test_ps_says_that_no_live_worker_may_run_a_pipeline_until_one_may(store: Store) -> None:
+    made = sorting(store)
+    register(store, "greps:1", Permissions(all_allowed=False, commands=("grep",)))
+    why = "no live worker accepts it; greps:1 says: the command 'sort' is not allowed on this worker"
+
+    assert why in shown_by_ps(store)
+    assert store.run(why_unclaimed(store.prefix, made)).startswith(f"{made} waits: {why}")
+    with pytest.raises(
+        NoWorker, match="no worker of this store may run it; greps:1 says: the command 'sort'"
+    ):
+        store.run(worker_check.require_worker(store.prefix, for_agents=False, commands=["sort"]))
+
+    register(store, "sorts:2", Permissions(all_allowed=False, commands=("so*",)))
+    assert "no live worker" not in shown_by_ps(store)
+
+
+def test_ps_says_that_no_worker_lives_for_what_is_ready(agents_of: AgentsOf, store: Store) -> None:
+    agents_of([]).launch()
+
+    assert "no worker takes processes of this store; start one with: fdstore worker" in shown_by_ps(store)
 
 
 def test_resume_without_permission_says_what_is_missing_and_leaves_the_agent_as_it_is(
