@@ -83,3 +83,19 @@ class JsonFormatter(logging.Formatter):
 def formatter(log_format: LogFormat, text: str) -> logging.Formatter:
     """Return the formatter of a format; `text` is the %-pattern of text messages."""
     return JsonFormatter() if log_format == "json" else VisibleFormatter(text)
+
+
+def log_to_stderr(level: str = "INFO", log_format: LogFormat = "text", **_: Any) -> None:
+    """Log to stderr: fdstore from `level` up, other packages from WARNING up. A second call changes nothing.
+
+    For a worker. Replaces Celery's own set-up, which would take over the root logger. Call it before the import
+    of the SDK of models, which sets up the root logger itself if `$ANTHROPIC_LOG` is set.
+    """
+    if logging.getLogger().handlers:
+        return
+    handler = logging.StreamHandler()
+    handler.setFormatter(formatter(log_format, "%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
+    logging.getLogger("fdstore").setLevel(level.upper())
+    if log_format == "json":
+        logging.captureWarnings(True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -59,8 +60,11 @@ class WorkerProcess:
 
     @property
     def name(self) -> str:
-        """The worker's name in the records of the processes that it runs."""
-        return f"{socket.gethostname()}:{self.pid}"
+        """The worker's name in the records of the processes that it runs, as its log says at its start."""
+        found = re.search(r'this worker is ([^\s"]+)', self.log)
+        assert found, self.log
+        assert found[1].startswith(f"{socket.gethostname()}:{self.pid}-")
+        return found[1]
 
     @property
     def log(self) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import sys
 import time
 from collections.abc import Callable
@@ -211,7 +210,7 @@ def run_until_ended(
     from fdstore.agent.models.anthropic import AnthropicModel
     from fdstore.runtime.run_process import run_process
     from fdstore.runtime.waker import waker
-    from fdstore.store.processes import process_records, processes
+    from fdstore.store.processes import leases, process_records, processes
 
     leave = on_interrupt == "leave"
     try:
@@ -219,7 +218,7 @@ def run_until_ended(
             ending = run_process(
                 store,
                 process,
-                worker=f"run:{os.getpid()}",
+                worker=leases.holder_name("run"),
                 model=AnthropicModel,
                 wake=waker(store.url, store.prefix),
                 permissions=permissions,

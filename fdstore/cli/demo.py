@@ -133,6 +133,7 @@ def _play(
     from fdstore.cli.watch import TreeWatcher
     from fdstore.permissions import Permissions
     from fdstore.runtime.waker import waker
+    from fdstore.store.processes import leases
 
     load_runner()
     from fdstore.agent.models.anthropic import AnthropicModel
@@ -152,7 +153,7 @@ def _play(
         run_process(
             store,
             root.id,
-            worker=f"demo:{os.getpid()}",
+            worker=leases.holder_name("demo"),
             model=model,
             wake=waker(store.url, store.prefix),
             permissions=Permissions(export_root=os.path.abspath(out_dir)),

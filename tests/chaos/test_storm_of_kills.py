@@ -8,6 +8,7 @@ import random
 import signal
 import socket
 import threading
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -52,16 +53,17 @@ def kill_oldest(store: Store, tree: str, fleet: Worker) -> list[ProcessRecord]:
         for member in store.tree(tree).members:
             if member.state == "running" and member.worker:
                 running.setdefault(member.worker, []).append(member)
-        busy[:] = [pid for pid in children_of(fleet.pid) if name_of(pid) in running]
+        busy[:] = [pid for pid in children_of(fleet.pid) if name_of(pid, running) is not None]
         return bool(busy)
 
     wait_until(found, PATIENCE_S, "a worker that runs an agent")
     os.kill(busy[0], signal.SIGKILL)
-    return running[name_of(busy[0])]
+    return running[name_of(busy[0], running) or ""]
 
 
-def name_of(pid: int) -> str:
-    return f"{socket.gethostname()}:{pid}"
+def name_of(pid: int, workers: Iterable[str]) -> str | None:
+    begin = f"{socket.gethostname()}:{pid}-"
+    return next((name for name in workers if name.startswith(begin)), None)
 
 
 @pytest.mark.timeout(4 * PATIENCE_S)

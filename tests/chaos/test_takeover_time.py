@@ -77,9 +77,7 @@ def test_a_dead_worker_is_replaced_within_15_seconds(
         killed_at = {}
         for victim in victims:
             threading.Event().wait(rng.uniform(0, 1.5))
-            [its] = [
-                each for each in roots if (record_of(store, each).worker or "").endswith(f":{victim.pid}")
-            ]
+            [its] = [each for each in roots if f":{victim.pid}-" in (record_of(store, each).worker or "")]
             victim.kill()
             killed_at[its] = time.monotonic()
             faults.note("worker killed")

@@ -45,6 +45,7 @@ REGISTRY = re.compile(r"PIP_|SSL_|REQUESTS_|(https?|no|all)_proxy$", re.IGNORECA
 """The variables that pip needs to reach the registry, as for `make`."""
 VARYING = {
     rf"\b{re.escape(socket.gethostname())}:": "vm:",
+    r"\bvm:\d+-[0-9a-f]{6}\b": "vm:WORKER",
     r"assistant-[a-z2-7]{6}": "assistant-ID",
     r" after \S+ m?s$": "",
     r"<?\d[\d.]* m?s\b(?! ago)": "TIME",

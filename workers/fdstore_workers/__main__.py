@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import sys
 from typing import Any
 
@@ -13,6 +14,7 @@ from fdstore import settings
 from fdstore.errors import FDStoreError
 from fdstore.foreign_variables import drop_foreign_variables
 from fdstore.log_options import log_options
+from fdstore.logs import log_to_stderr
 from fdstore.optional_packages import frozen_imports, require
 from fdstore.safe_path import drop_relative_entries
 from fdstore.text.layout import show_controls
@@ -137,8 +139,9 @@ def worker(
         parse_store_url(chosen)
     if chosen or broker_url:
         find_broker(chosen or "", broker_url)
+    log_to_stderr(configuration["log_level"], configuration["log_format"])
     with frozen_imports():
-        from fdstore_workers.tasks import worker_name
+        from fdstore.store.processes.leases import holder_name
         from fdstore_workers.worker import Worker
 
     status = None
@@ -148,7 +151,7 @@ def worker(
 
         status = open_status(metrics_host, metrics_port, concurrency)
     configured = Worker(
-        name=worker_name(),
+        name=holder_name(socket.gethostname()),
         url=url,
         broker_url=broker_url,
         concurrency=concurrency,

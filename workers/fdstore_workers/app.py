@@ -19,6 +19,7 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import os
+import secrets
 import socket
 import tempfile
 import threading
@@ -33,7 +34,7 @@ from celery.concurrency import thread
 from celery.exceptions import SecurityWarning
 from kombu.connection import Connection
 
-from fdstore.logs import LogFormat, formatter
+from fdstore.logs import log_to_stderr
 from fdstore.runtime.broker_url import find_broker
 from fdstore.runtime.queue import TASK, celery_app
 from fdstore.settings import DEFAULT_PREFIX
@@ -129,7 +130,7 @@ def start_worker(app: Any, concurrency: int, pool: Literal["threads", "prefork"]
             lambda **_: die_with_parent(supervisor), weak=False, dispatch_uid="fdstore supervisor"
         )
     worker = app.Worker(
-        hostname=f"fdstore-{os.getpid()}@{socket.gethostname()}",
+        hostname=f"fdstore-{os.getpid()}-{secrets.token_hex(3)}@{socket.gethostname()}",
         pool=ThreadPool if pool == "threads" else pool,
         concurrency=concurrency,
         loglevel="WARNING",
@@ -169,18 +170,3 @@ def _share_memory_without_a_directory() -> None:
     do.
     """
     vars(multiprocessing.current_process())["_config"]["tempdir"] = tempfile.gettempdir()
-
-
-def log_to_stderr(level: str = "INFO", log_format: LogFormat = "text", **_: Any) -> None:
-    """Log to stderr: fdstore from `level` up, other packages from WARNING up. A second call changes nothing.
-
-    Replaces Celery's own set-up, which would take over the root logger.
-    """
-    if logging.getLogger().handlers:
-        return
-    handler = logging.StreamHandler()
-    handler.setFormatter(formatter(log_format, "%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    logging.basicConfig(level=logging.WARNING, handlers=[handler])
-    logging.getLogger("fdstore").setLevel(level.upper())
-    if log_format == "json":
-        logging.captureWarnings(True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import os
-import socket
 import threading
 from collections.abc import Callable
 from concurrent.futures import Executor
@@ -79,12 +78,6 @@ class Clients:
             if self._model is None:
                 self._model = AnthropicModel()
             return self._model
-
-
-def worker_name() -> str:
-    """Return the name of this worker in Redis, `host:pid`. Call it in the supervisor: its forks share the
-    name."""
-    return f"{socket.gethostname()}:{os.getpid()}"
 
 
 def attempt(

@@ -33,7 +33,7 @@ from fdstore.agent.models.anthropic import missing_key
 from fdstore.client import Store, connect
 from fdstore.errors import STORE_FAILURES, FDStoreError
 from fdstore.local.redis_server import is_embedded
-from fdstore.logs import LogFormat
+from fdstore.logs import LogFormat, log_to_stderr
 from fdstore.permissions import parse_permissions
 from fdstore.runtime import claim
 from fdstore.runtime.eligibility import describe_permissions
@@ -43,7 +43,7 @@ from fdstore.store.keys import process_keys
 from fdstore.store.processes import leases
 from fdstore.telemetry import otel, tracing
 from fdstore.telemetry.counts import count
-from fdstore_workers.app import log_to_stderr, make_app, start_worker
+from fdstore_workers.app import make_app, start_worker
 from fdstore_workers.load_board import LoadBoard
 from fdstore_workers.pipeline.choose_sandbox import Engine, find_sandbox
 from fdstore_workers.pipeline.run_pipeline import run_pipeline
@@ -179,6 +179,7 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
             status.started(sender.hub)
             shutdown_timer.start()
             reporter.ready()
+            log.info("this worker is %s", self.name)
             if os.geteuid() == 0:
                 log.warning("runs as root: give it a user of its own, as deploy/fdstore-worker@.service does")
 

@@ -10,6 +10,8 @@ expires or, for a ready process, when its wake-up counts as lost.
 from __future__ import annotations
 
 import math
+import os
+import secrets
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Literal, TypeVar
@@ -86,6 +88,12 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     limits: TreeLimits
     alone_until: int | None
     journal: list[bytes]
+
+
+def holder_name(where: str) -> str:
+    """Return a name for what holds leases here, `where:pid-random`. No other has it: containers may share the
+    name of their host, and each has a process 1. Call it once, before forks that share the name."""
+    return f"{where}:{os.getpid()}-{secrets.token_hex(3)}"
 
 
 def claim(

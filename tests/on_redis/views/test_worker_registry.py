@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
 from fdstore.client import Store
 from fdstore.store.clock import redis_now
+from fdstore.store.processes.leases import holder_name
 from fdstore.store.views.live import live
 from fdstore.store.views.worker_registry import (
     HEARTBEAT_S,
@@ -101,3 +103,16 @@ def test_a_load_that_cannot_be_read_is_unknown_and_the_worker_is_listed(
     [found] = registered(store).alive
 
     assert (found.name, found.load) == ("here:1", None)
+
+
+def test_two_workers_of_one_host_name_and_process_id_are_two(store: Store) -> None:
+    killed, lives = (holder_name("container") for _ in range(2))
+    now = store.run(redis_now())
+    store.run(register_worker("fdstore", killed, 8.0, now - 60))
+    store.run(register_worker("fdstore", lives, 8.0, now))
+
+    found = store.run(read_workers("fdstore"))
+
+    assert [each.name for each in found.alive] == [lives]
+    assert [each.name for each in found.vanished] == [killed]
+    assert all(name.startswith(f"container:{os.getpid()}-") for name in (killed, lives))
