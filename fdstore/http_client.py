@@ -54,6 +54,12 @@ def open_client(**options: Any) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(transport=Transport(), **options)
 
 
+def check_way_to(url: str) -> None:
+    """Raise `UnusableSetting` if the environment lets no request to a server be made, and
+    `httpx2.InvalidURL` for what is no URL."""
+    Transport().transport_for(httpx2.URL(url))
+
+
 class Transport(httpx2.AsyncBaseTransport):
     """The connections of one client: without a limit, each direct or through a proxy.
 
@@ -65,13 +71,14 @@ class Transport(httpx2.AsyncBaseTransport):
         self._transports: dict[tuple[str, str], httpx2.AsyncHTTPTransport] = {}
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        return await self._transport_for(request.url).handle_async_request(request)
+        return await self.transport_for(request.url).handle_async_request(request)
 
     async def aclose(self) -> None:
         for transport in self._transports.values():
             await transport.aclose()
 
-    def _transport_for(self, url: httpx2.URL) -> httpx2.AsyncHTTPTransport:
+    def transport_for(self, url: httpx2.URL) -> httpx2.AsyncHTTPTransport:
+        """Return the connections for requests to a URL, made for the first one. Raises `UnusableSetting`."""
         name = (
             "" if goes_directly(url, self._proxies.get("no", "")) else _proxy_name(self._proxies, url.scheme)
         )

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from fdstore import settings
 from fdstore.cli import output
 from fdstore.cli.interrupts import as_interrupts
-from fdstore.cli.session import CliSession, as_usage_errors, verb
+from fdstore.cli.session import CliSession, as_usage_errors, verb, warn_without_server
 from fdstore.errors import InvalidArgument, TargetMissing, WriteFailed
 from fdstore.settings import HOST_READ_CHARS
 
@@ -173,6 +173,10 @@ def gateway(
             *(("--code-allow", pattern, None) for pattern in code_allow),
         )
         is_code = code is not None
+        if wrapped is not None:
+            if is_code:
+                _require_python()
+            warn_without_server(session.chosen_url)
         _change_file(session, file, out, options, tools=tools, unwrap=unwrapped is not None, as_one=is_code)
         return
     if out is not None:
@@ -218,6 +222,20 @@ def gateway(
     click.get_current_context().exit(status)
 
 
+def _require_python() -> None:
+    """Raise `MissingExtra` if programs cannot be run."""
+    from fdstore.optional_packages import require
+
+    require(("pydantic_monty",), "python")
+
+
+def _require_http() -> None:
+    """Raise `MissingExtra` if there can be no gateway before a server by HTTP."""
+    from fdstore.optional_packages import require
+
+    require(("httpx2", "starlette", "uvicorn"), "mcp")
+
+
 def _words(*options: tuple[str, object, object]) -> list[str]:
     """Return options as words of a command line: name, value, and the value that is not said."""
     return [word for name, value, usual in options if value != usual for word in (name, str(value))]
@@ -252,9 +270,8 @@ def _programs(
     """Return what answers the calls of run_python and find_tools."""
     from fdstore.integrations.gateway.code.programs import CodeOptions, Programs
     from fdstore.interpreter.prelude import check_functions
-    from fdstore.optional_packages import require
 
-    require(("pydantic_monty",), "python")
+    _require_python()
     options = CodeOptions(mode=mode, allowed=allowed)
     if group is not None:
         names = tuple(start.name for start in group)
@@ -291,11 +308,10 @@ def _relay_http(
     descriptors: Descriptors,
     programs: Programs | None,
 ) -> int:
-    from fdstore.optional_packages import require
-
     if not re.match(r"https?://[^/]", url):
         raise click.BadParameter("an http:// or https:// URL is needed", param_hint="--http")
-    require(("httpx2", "starlette", "uvicorn"), "mcp")
+    _require_http()
+    _check_way_to(url)
     descriptors.start()
     if listen is None:
         from fdstore.integrations.gateway.http_upstream import HttpUpstream
@@ -309,6 +325,20 @@ def _relay_http(
     relay = HttpRelay(url, descriptors, headers, header_paths=header_paths, programs=programs)
     serve(relay, socket, url, _say)
     return 0
+
+
+def _check_way_to(url: str) -> None:
+    """Raise an error in one line if no request to a URL can be made from this environment."""
+    import httpx2
+
+    from fdstore.http_client import UnusableSetting, check_way_to
+
+    try:
+        check_way_to(url)
+    except httpx2.InvalidURL as error:
+        raise click.BadParameter(f"this is not a URL: {error}", param_hint="--http") from error
+    except UnusableSetting as error:
+        raise InvalidArgument("--http", str(error)) from error
 
 
 def _wrapped_entry() -> dict[str, Any]:
@@ -351,6 +381,7 @@ def _change_file(
 ) -> None:
     """Wrap or unwrap the servers of a configuration, each or with `as_one` together, and print what was done
     to each. Raises `InvalidArgument`, `TargetMissing`, `WriteFailed`."""
+    from fdstore.integrations.gateway.config_entries import has_http_server
     from fdstore.integrations.gateway.wrap import unwrap_config, wrap_config
     from fdstore.integrations.gateway.wrap_code import unwrap_for_code, wrap_for_code
 
@@ -363,6 +394,8 @@ def _change_file(
     except (OSError, ValueError) as error:
         raise InvalidArgument(str(file), f"it cannot be read as JSON: {error}") from error
     try:
+        if not unwrap and has_http_server(text):
+            _require_http()
         if unwrap:
             new, changes = unwrap_for_code(text)
             if not changes:

@@ -146,6 +146,42 @@ def test_a_configuration_is_wrapped_in_place_once_and_unwrapped(command):
     assert file.read_bytes().decode() == before
 
 
+def test_wrapping_says_what_to_install_where_no_server_can_start(make_command):
+    hopeless = make_command(FDSTORE_REDIS_SERVER="/no-such-server")
+    hopeless.environment.pop("FDSTORE_URL", None)
+    elsewhere = make_command(FDSTORE_REDIS_SERVER="/no-such-server", FDSTORE_URL="redis://127.0.0.1:1")
+    file = hopeless.folder / "mcp.json"
+    file.write_text('{"mcpServers": {"git": {"command": "git-mcp"}}}')
+
+    said = hopeless("gateway", "--wrap", file)
+    silent = [hopeless("gateway", "--unwrap", file), elsewhere("gateway", "--wrap", file)]
+
+    assert said.lines == ["wrapped    git: git-mcp"]
+    [line] = said.err.splitlines()
+    assert "FDSTORE_REDIS_SERVER is /no-such-server" in line
+    assert [each.err for each in silent] == ["", ""]
+
+
+@pytest.mark.parametrize("options", [(), ("--listen", "127.0.0.1:0")])
+def test_a_proxy_that_cannot_be_used_is_one_line(make_command, options):
+    command = make_command(ALL_PROXY="socks5://127.0.0.1:7891", NO_PROXY="localhost,fe80::/10")
+
+    ended = command("gateway", "--http", "https://example.com/mcp", *options)
+
+    assert (ended.code, ended.out) == (1, "")
+    [line] = ended.err.splitlines()
+    assert line.startswith("fdstore: invalid_argument: --http: $ALL_PROXY is a SOCKS proxy")
+
+
+def test_a_server_on_this_machine_needs_no_proxy(make_command):
+    command = make_command(ALL_PROXY="socks5://127.0.0.1:7891", NO_PROXY="localhost,fe80::/10")
+    with served(Upstream()) as upstream:
+        ended = command("gateway", "--process", "p", "--http", upstream, stdin=request("other"))
+
+    assert ended.code == 0, ended.err
+    assert json.loads(ended.lines[0])["result"] == {"n": 1.5}
+
+
 def test_a_wrapped_server_does_not_import_a_module_of_the_project(command):
     (command.folder / "fdstore.py").write_text("raise SystemExit('the project was imported')")
     file = command.folder / "mcp.json"

@@ -80,6 +80,19 @@ def test_what_needs_an_extra_names_it(alone, command, extra):
     assert command[0] == "python" or ended.stderr.startswith("fdstore: missing_extra: ")
 
 
+@pytest.mark.parametrize(("options", "extra"), [((), "mcp"), (("--code",), "python")])
+def test_a_configuration_is_not_wrapped_by_gateways_that_need_an_extra(alone, tmp_path, options, extra):
+    file = tmp_path / "mcp.json"
+    file.write_text('{"mcpServers": {"docs": {"url": "https://example.com/mcp"}}}')
+    before = file.read_bytes()
+
+    ended = alone.run("fdstore", "gateway", "--wrap", str(file), *options)
+
+    assert ended.returncode == 1
+    assert f"'.[{extra}]'" in ended.stderr
+    assert file.read_bytes() == before
+
+
 @pytest.mark.parametrize("extra", USES)
 def test_an_extra_alone_is_enough(install, server, extra):
     installed = install(extra, url=server.url)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import PurePath
 from typing import Any, NamedTuple, TypeAlias
@@ -92,6 +93,17 @@ def check_started(entry: object) -> None:
     if entry.get("disabled") is True:
         raise LeftAlone("it is disabled")
     check_served(entry)
+
+
+def has_http_server(text: str) -> bool:
+    """Return whether a gateway can stand before a server by HTTP in a configuration. Raises
+    `InvalidArgument`."""
+    for _, _, entry in servers_of(without_comments(text)).values():
+        with suppress(LeftAlone):
+            check_started(entry)
+            if not words_of(entry):
+                return True
+    return False
 
 
 def url_field_of(entry: Entry) -> str | None:

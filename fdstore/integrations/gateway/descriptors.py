@@ -35,6 +35,20 @@ END_S = 2.0
 """The time that the program's end waits for the first connection."""
 
 
+_importing = threading.Lock()
+
+
+def _import_library() -> None:
+    """Import what descriptors need, one thread at a time: modules that import each other are half there for a
+    second thread. The gateway begins without them, since they take longer than all else."""
+    with _importing:
+        import fdstore.client._sync.store
+        import fdstore.tools.functions.python_tool
+        import fdstore.toolset._sync
+        import fdstore.toolset.build
+        import fdstore.wire.breaker  # noqa: F401
+
+
 class Connected(NamedTuple):
     """A store, and the tools of the gateway's process in it."""
 
@@ -102,6 +116,7 @@ class Descriptors:
 
     def definitions(self) -> list[dict[str, Any]]:
         """Return our tools for a tool list of MCP, whether the store can be reached or not."""
+        _import_library()
         from fdstore.tools.definition_shapes import in_shape
         from fdstore.tools.toolbox import Toolbox
         from fdstore.toolset.build import described_context
@@ -174,6 +189,7 @@ class Descriptors:
 
     def _look(self) -> None:
         """Try the store until it answers."""
+        _import_library()
         from fdstore.wire.breaker import PAUSES_S
 
         for pause_s in chain(PAUSES_S, repeat(PAUSES_S[-1])):

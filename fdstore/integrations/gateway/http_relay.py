@@ -27,6 +27,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 
 from fdstore.errors import InvalidArgument
+from fdstore.http_client import open_client
 from fdstore.http_server import HttpServer, PortRefused, listen, origin_of
 from fdstore.integrations.gateway.acting import answer_call, expand, rewrite
 from fdstore.integrations.gateway.descriptors import Descriptors
@@ -84,10 +85,8 @@ class HttpRelay:
         self._sessions: OrderedDict[str, Rewriter] = OrderedDict()
         # A tool may take as long as it needs. No limit of connections, since each listener holds one. Clients
         # get redirects and cookies themselves: the next request here may be another client's.
-        self._client = httpx2.AsyncClient(
+        self._client = open_client(
             timeout=httpx2.Timeout(None, connect=CONNECT_S),
-            limits=httpx2.Limits(),
-            trust_env=True,
             follow_redirects=False,
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
         )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import httpx2
 
+from fdstore.http_client import open_client
 from fdstore.integrations.gateway.descriptors import Descriptors
 from fdstore.integrations.gateway.host_connection import HostConnection, background_thread
 from fdstore.integrations.gateway.http_connection import (
@@ -57,17 +58,25 @@ class HttpUpstream:
 
     def run(self) -> int:
         """Relay until the host leaves and has its answers. Return the exit code."""
-        relay = background_thread(lambda: asyncio.run(self._relay()), "relay")
-        relay.start()
-        relay.join()
+        ended: Future[None] = Future()
+
+        def relay() -> None:
+            try:
+                asyncio.run(self._relay())
+            except BaseException as error:  # noqa: BLE001  it belongs to who waits
+                ended.set_exception(error)
+            else:
+                ended.set_result(None)
+
+        background_thread(relay, "relay").start()
+        ended.result()
         return 0
 
     async def _relay(self) -> None:
         self._loop = asyncio.get_running_loop()
-        async with httpx2.AsyncClient(
+        async with open_client(
             headers=self._headers,
             timeout=httpx2.Timeout(None, connect=CONNECT_S),
-            limits=httpx2.Limits(),
             follow_redirects=False,  # the headers are for this server
         ) as client:
             self._server = HttpConnection(
