@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -15,6 +16,8 @@ from fdstore.integrations.gateway.rewriting import CallOurTool, RequestKey
 
 if TYPE_CHECKING:
     from fdstore.integrations.gateway.code.programs import CodeCall, Programs
+
+log = logging.getLogger("fdstore.gateway")
 
 PROGRESS_EVERY_S = 0.25
 """The shortest time between two notifications of progress."""
@@ -44,6 +47,10 @@ class HostPrograms:
         def run() -> bytes | None:
             try:
                 content, is_error = self._programs.answer(request.tool, request.arguments, call)
+            except Exception as error:  # even a defect here must not cost the host its answer
+                log.exception("a program has failed")
+                text = f"the gateway has failed: {type(error).__name__}"
+                content, is_error = [{"type": "text", "text": text}], True
             finally:
                 with self._lock:
                     self._running.pop(request.key, None)

@@ -156,6 +156,23 @@ def test_a_mistake_is_told_before_anything_is_called(host: CodeHost) -> None:
     assert [each["method"] for each in requests if each["method"] == "tools/call"] == ["tools/call"]
 
 
+def test_a_wrong_name_of_a_server_is_told_before_anything_is_called(
+    make_host: Callable[..., CodeHost],
+) -> None:
+    host = make_host(mode="only")
+    code = "await server.echo(text='a')\nawait {}.echo(text='b')"
+
+    for name in ("servr", "github"):  # before there are variables, and beside some
+        said = host.fails(code.format(name))
+        assert f"line 2: there is no server {name}; did you mean server.echo(text: str) -> str?" in said
+        host.run("mine = server")
+
+    assert host.run("await mine.echo(text='c')") == "'c'"
+    requests = json.loads(host.run("print(await server.requests())"))
+    called = [each["params"]["name"] for each in requests if each["method"] == "tools/call"]
+    assert called == ["echo", "requests"]
+
+
 def test_arguments_that_only_the_run_knows_are_checked_then(host: CodeHost) -> None:
     assert "does not take text=3: server.echo(text: str) -> str" in host.fails(
         "x = 3\nawait server.echo(text=x)"

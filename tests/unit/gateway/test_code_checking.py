@@ -63,6 +63,39 @@ def test_a_mistake_is_told_with_its_line_and_the_right_signature(code: str, prob
     assert str(told.value).endswith("; nothing was run")
 
 
+@pytest.mark.parametrize(
+    ("code", "problem"),
+    [
+        ("x = 1\nawait dcs.find(query='a')", "line 2: there is no server dcs; did you mean docs.find(query"),
+        ("await gather(dosc.nothing())", "line 1: there is no server dosc; did you mean docs?"),
+        ("await hub.open_()", "line 1: there is no server hub; did you mean docs.open_() -> str?"),
+        ("await hub.nothing()", "line 1: there is no server hub; there are: docs, disk"),
+        ("[web.find(query=x) for x in y]", "line 1: there is no server web; did you mean docs.find(query"),
+    ],
+)
+def test_a_name_that_is_used_as_a_server_is_told_with_what_is_meant(code: str, problem: str) -> None:
+    [unknown] = check_code(code, CATALOGUE)
+
+    assert str(unknown.problem).startswith(f"code: {problem}")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "await docs.find(query='a')",
+        "unknown.nothing()",
+        "await asyncio.sleep(1)\nre.find('a')",
+        "dcs = docs\nawait dcs.find(query='a')",
+        "async def f(dcs):\n    await dcs.find(query='a')",
+        "exec('dcs = docs')\nawait dcs.find(query='a')",
+        "from tools import *\nawait dcs.find(query='a')",
+        "await fd('fd:1').find()",
+    ],
+)
+def test_other_names_are_no_servers(code: str) -> None:
+    assert check_code(code, CATALOGUE) == []
+
+
 TEXT, NUMBER = {"type": "string"}, {"type": "integer"}
 BY_ID = {"type": "object", "properties": {"id": NUMBER}, "required": ["id"]}
 BY_NAME = {"type": "object", "properties": {"name": TEXT}, "required": ["name"]}

@@ -30,6 +30,9 @@ MAX_FOUND = 20
 MAX_ANSWER_CHARS = 40_000
 """The characters of one answer to a search."""
 
+MAX_COMPARED_CHARS = 100
+"""The longest name that is compared with others."""
+
 MAX_LISTED_CHARS = 4000
 """The characters of the names in an error."""
 
@@ -145,6 +148,21 @@ class Catalogue:
         names = list(same.values()) or self.names
         listed = ", ".join(names[:MAX_FOUND])[:MAX_LISTED_CHARS]
         return f"there are: {listed}{', ...' if len(names) > MAX_FOUND else ''}"
+
+    def servers_like(self, name: str) -> list[str]:
+        """Return the servers whose names are like this one, the most similar first."""
+        return get_close_matches(name, self.servers, 3) if len(name) <= MAX_COMPARED_CHARS else []
+
+    def closest_server(self, near: Sequence[str], tool: str) -> str:
+        """Return what may be meant by a tool of a server that does not exist, as a sentence. `near`: the
+        servers with similar names."""
+        having = [name for name in self.tools if name.partition(".")[2] == tool]
+        meant = [f"{server}.{tool}" for server in near if f"{server}.{tool}" in self.tools] or having[:3]
+        if meant:
+            return f"did you mean {' or '.join(self.tools[name].signature for name in meant)}?"
+        if near:
+            return f"did you mean {' or '.join(near)}?"
+        return f"there are: {', '.join(self.servers[:MAX_FOUND])[:MAX_LISTED_CHARS]}"
 
 
 def _score(tool: CodeTool, words: Sequence[str]) -> int:

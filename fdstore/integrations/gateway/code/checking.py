@@ -8,12 +8,20 @@ further arguments takes them. Nothing else stops a program; a whole check of typ
 from __future__ import annotations
 
 import ast
+import builtins
+import sys
 from collections.abc import Mapping, Set
-from typing import Any
+from typing import Any, NamedTuple
 
 from fdstore.errors import InvalidArgument
 from fdstore.integrations.gateway.code.catalogue import Catalogue, CodeTool
 from fdstore.integrations.gateway.code.signatures import ALTERNATIVES, Schema, Shape, resolved, shape_of
+from fdstore.interpreter import prelude
+
+MAKES_NAMES = frozenset({"exec", "eval", "globals", "locals", "*"})
+"""Names whose use gives other names a meaning that is not written."""
+
+_USUAL = frozenset({*dir(builtins), *sys.stdlib_module_names, *prelude.NAMES})
 
 UNKNOWN: Any = object()
 """The value of an argument that only the run will tell."""
@@ -29,15 +37,25 @@ _CLASSES: dict[str, tuple[type, ...]] = {
 }
 
 
-def check_code(code: str, catalogue: Catalogue) -> None:
-    """Look through a program. Raises `InvalidArgument` with the line and the right signature. What is not
-    Python is left to the interpreter, which says what is wrong with it."""
+class UnknownServer(NamedTuple):
+    """A name that code calls a tool of, and to which it gives no meaning itself: a mistake, unless an earlier
+    program did."""
+
+    name: str
+    problem: InvalidArgument
+
+
+def check_code(code: str, catalogue: Catalogue) -> list[UnknownServer]:
+    """Look through a program. Return the names that are servers by their use alone. Raises `InvalidArgument`
+    with the line and the right signature. What is not Python is left to the interpreter, which says what is
+    wrong with it."""
     try:
         tree = ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return
+        return []
     nodes = list(ast.walk(tree))
-    servers = set(catalogue.servers) - _rebound(nodes)
+    bound = _rebound(nodes)
+    servers = set(catalogue.servers) - bound
     for node in nodes:
         if isinstance(node, ast.Expr) and (name := _tool_called(node.value, servers)):
             raise _mistake(node, f"{name}: nothing awaits this call; write await {name}(...)")
@@ -51,6 +69,26 @@ def check_code(code: str, catalogue: Catalogue) -> None:
             assert isinstance(node, ast.Call)
             if problem := _problem_of(node, catalogue.tools[name]):
                 raise _mistake(node, problem)
+    return _unknown_servers(nodes, bound, catalogue)
+
+
+def _unknown_servers(nodes: list[ast.AST], bound: set[str], catalogue: Catalogue) -> list[UnknownServer]:
+    if not bound.isdisjoint(MAKES_NAMES) or any(
+        isinstance(node, ast.Name) and node.id in MAKES_NAMES for node in nodes
+    ):
+        return []
+    known = {*bound, *catalogue.servers, *_USUAL}
+    awaited = {id(node.value) for node in nodes if isinstance(node, ast.Await)}
+    tools = {name.partition(".")[2] for name in catalogue.tools}
+    found = {}
+    for node in nodes:
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=tool)) if name not in known:
+                near = catalogue.servers_like(name)
+                if (near or tool in tools or id(node) in awaited) and not name.startswith(prelude.HOST):
+                    problem = f"there is no server {name}; {catalogue.closest_server(near, tool)}"
+                    found.setdefault(name, UnknownServer(name, _mistake(node, problem)))
+    return list(found.values())
 
 
 def problem_with(tool: CodeTool, arguments: Mapping[str, Any], *, is_whole: bool = True) -> str:

@@ -18,7 +18,7 @@ from msgspec import Raw
 
 from fdstore.errors import FDStoreError, InvalidArgument
 from fdstore.integrations.gateway.code.catalogue import Catalogue, read_tools, read_tools_of
-from fdstore.integrations.gateway.code.checking import check_code
+from fdstore.integrations.gateway.code.checking import UnknownServer, check_code
 from fdstore.integrations.gateway.code.program_journal import ProgramJournal
 from fdstore.integrations.gateway.code.tool_functions import ToolFunctions
 from fdstore.integrations.gateway.code.upstream_calls import CallCancelled, ServerGone, UpstreamCalls
@@ -26,13 +26,15 @@ from fdstore.integrations.gateway.descriptors import Connected, Descriptors, err
 from fdstore.integrations.gateway.json_parts import value_of
 from fdstore.integrations.gateway.long_values import Message
 from fdstore.integrations.gateway.paged_list import OWN_REQUEST_S
-from fdstore.programs.course import abandon
+from fdstore.interpreter.events import UnreadableState
+from fdstore.programs.course import abandon, open_session
 from fdstore.results.context import Context
+from fdstore.store.processes import python_state
 from fdstore.tools.catalogue import READING_TOOLS
 from fdstore.tools.functions.function_values import MAX_VALUE_CHARS
 from fdstore.tools.toolbox import Toolbox
 from fdstore.toolset.build import context_for, do_nothing
-from fdstore.wire.operation import new_op
+from fdstore.wire.operation import Disk, Operation, new_op
 
 Mode: TypeAlias = Literal["also", "only"]
 Content: TypeAlias = tuple[list[dict[str, Any]], bool]
@@ -48,6 +50,8 @@ GROUP_S = 2.0
 """The further time for the list of several servers, of which each has that of one."""
 
 LOOK_EVERY_S = 0.1
+
+MAX_VARIABLES = 100_000
 
 MAX_NAMES_CHARS = 2000
 """The characters of tool names that the description of run_python shows."""
@@ -210,9 +214,11 @@ class Programs:
             if tool == FIND_TOOLS:
                 return mcp_blocks(found.find(_argument(arguments, "query", ""))), False
             code = _argument(arguments, "code", None)
-            check_code(code, found)
+            unknown = check_code(code, found)
             with self._turn_of(call):
-                return self._descriptors.work(lambda connected: self._run(connected, code, found, call))
+                return self._descriptors.work(
+                    lambda connected: self._run(connected, code, found, call, unknown)
+                )
         except FDStoreError as error:
             return error_blocks(error), True
         except (ServerGone, CallCancelled, ValueError) as error:
@@ -228,13 +234,25 @@ class Programs:
         finally:
             self._turn.release()
 
-    def _run(self, connected: Connected, code: str, catalogue: Catalogue, call: CodeCall) -> Content:
+    def _run(
+        self,
+        connected: Connected,
+        code: str,
+        catalogue: Catalogue,
+        call: CodeCall,
+        unknown: Sequence[UnknownServer],
+    ) -> Content:
         store, run_id, began = connected.store, new_op(), time.monotonic()
         context = self._context(connected)
         journal = ProgramJournal(context.handle, run_id)
         functions = ToolFunctions(catalogue, call.calls, call.meta, context, journal, call.report)
         watched = msgspec.structs.replace(context, outside=functions, watch=call.ended_by)
         toolbox = Toolbox(watched)
+        if unknown:
+            variables = store.run(_variables(watched))
+            for each in unknown:
+                if variables is not None and each.name not in variables:
+                    raise each.problem
         store.run(journal.begin(code))
         try:
             with call.ended_by(functions.cancel):
@@ -260,6 +278,24 @@ class Programs:
             linked={},
             wake=do_nothing,
         )
+
+
+def _variables(context: Context) -> Operation[set[str] | None]:
+    """Return the names that earlier programs of the process have left; None if they cannot be known."""
+    kept = (yield from python_state.read(context.handle, "")).session
+    if kept is None:
+        return set()
+
+    def look() -> set[str] | None:
+        limits = context.python.limits_under(context.handle.limits)
+        with (
+            suppress(UnreadableState),
+            open_session(limits, context.names_for_code, kept, None, 0).session as session,
+        ):
+            return {name for name, _ in session.largest_variables(MAX_VARIABLES)} or None
+        return None
+
+    return (yield Disk(look))
 
 
 def _outcome_for(call: CodeCall, under_way: Future[Catalogue]) -> Catalogue:
