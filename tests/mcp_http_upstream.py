@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -44,6 +45,7 @@ class Upstream:
         self.session = "s7"
         self.unasked: list[Any] = []
         self.tools: list[Any] = []
+        self.keeps_streams_open = False
         self.waiting, self.cancelled = threading.Event(), threading.Event()
 
     def forget(self) -> None:
@@ -86,6 +88,9 @@ class Upstream:
             return Response(status_code=202)
         if message["method"] == "initialize":
             found = answer(id, {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}})
+            if self.keeps_streams_open:
+                begun = {"Mcp-Session-Id": self.session}
+                return StreamingResponse(open_stream(found), media_type="text/event-stream", headers=begun)
             return Response(
                 json.dumps(found), media_type="application/json", headers={"Mcp-Session-Id": self.session}
             )
@@ -131,6 +136,12 @@ def text(value: str) -> Any:
 
 def stream(events: bytes) -> Response:
     return Response(events, media_type="text/event-stream")
+
+
+async def open_stream(message: Any) -> AsyncIterator[bytes]:
+    """Yield an event, and nothing more until the client leaves."""
+    yield event(message)
+    await asyncio.Event().wait()
 
 
 def megabytes(id: Any, count: int, is_stream: bool) -> StreamingResponse:

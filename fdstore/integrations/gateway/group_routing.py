@@ -58,6 +58,7 @@ CHANGED = {
 MAX_NAME_CHARS = 64
 """The length of the names that hosts and models take."""
 DIGEST_CHARS = 12
+_CUT = re.compile(rf".{{{MAX_NAME_CHARS - DIGEST_CHARS - 1}}}_[0-9a-f]{{{DIGEST_CHARS}}}", re.DOTALL)
 
 MAX_LISTED = 100_000
 """The most names and resources of servers that are remembered with their servers."""
@@ -122,8 +123,14 @@ class _Server(msgspec.Struct):
 
 
 class _Gathered(msgspec.Struct):
-    """A request of the host that several servers answer. `waiting` has the ids of ours that are open, with
-    their servers; `is_over`: the host has its answer, without what the servers that are `late` have now."""
+    """A request of the host that several servers answer.
+
+    lists       what each has said
+    waiting     the ids of ours that are open, with their servers
+    late        the servers that the host's answer does not wait for
+    is_over     whether the host has its answer
+    to_pass_on  a request of the host whose server the lists tell, in place of an answer
+    """
 
     id: Raw
     method: str
@@ -132,6 +139,7 @@ class _Gathered(msgspec.Struct):
     waiting: dict[str, str] = {}
     late: set[str] = set()
     is_over: bool = False
+    to_pass_on: Parts | None = None
 
 
 class GroupRouter:
@@ -192,8 +200,13 @@ class GroupRouter:
         else:
             yield _error(id, METHOD_NOT_FOUND, f"several servers together have no {method}")
 
-    def _by_name(self, id: Raw, fields: Parts, params: Parts) -> Steps:
+    def _by_name(self, id: Raw, fields: Parts, params: Parts, *, is_listed: bool = False) -> Steps:
         given = text_at(params, "name") or ""
+        if given not in self._named and not is_listed and _CUT.fullmatch(given):
+            # the host knows it from before this gateway began
+            lists = "tools/list" if text_at(fields, "method") == "tools/call" else "prompts/list"
+            yield from self._gather(id, lists, fields)
+            return
         server, name = self._named_by(given)
         if server not in self._servers:
             names = ", ".join(self._servers)
@@ -388,8 +401,9 @@ class GroupRouter:
 
     # --- requests to all
 
-    def _gather(self, id: Raw, method: str) -> Steps:
+    def _gather(self, id: Raw, method: str, to_pass_on: Parts | None = None) -> Steps:
         gathered = self._gather_from(id, method)
+        gathered.to_pass_on = to_pass_on
         for name in self._ready(method.partition("/")[0]):
             gathered.lists[name] = PagedList(method)
             if self._is_owed(name, method):
@@ -480,6 +494,9 @@ class GroupRouter:
             for key, item in listed.items.items():
                 public, seen = self._shown(gathered.method, name, key, item)
                 shown.setdefault(public, seen)
+        if (request := gathered.to_pass_on) is not None:
+            yield from self._by_name(gathered.id, request, object_at(request, "params"), is_listed=True)
+            return
         yield _result(gathered.id, {LISTS[gathered.method].field: list(shown.values())})
 
     def _shown(self, method: str, server: str, key: str, item: Raw) -> tuple[str, Raw]:

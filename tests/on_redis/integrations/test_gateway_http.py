@@ -358,6 +358,18 @@ def test_a_server_that_lost_the_session_gets_a_new_one(host: StdioHost, upstream
     ]
 
 
+def test_a_new_session_begins_though_the_stream_of_its_answer_stays_open(
+    host: StdioHost, upstream: Upstream
+) -> None:
+    host.ask("initialize")
+    upstream.session = "s8"
+    upstream.keeps_streams_open = True
+    try:
+        assert shown(host.ask("tools/call", name="lines")).startswith("<fd_result ")
+    finally:
+        upstream.keeps_streams_open = False
+
+
 def test_a_stream_that_broke_off_is_continued(host: StdioHost) -> None:
     assert shown(host.ask("tools/call", name="broken")).startswith("<fd_result ")
 

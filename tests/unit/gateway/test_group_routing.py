@@ -230,6 +230,25 @@ def test_a_name_that_hosts_refuse_for_its_length_is_cut_and_leads_to_its_tool(wi
         assert wire.servers["git"].pop()["params"]["name"] == whole
 
 
+def test_a_cut_name_that_the_host_knows_from_an_earlier_gateway_leads_to_its_tool(wire: Wire) -> None:
+    name = "list_" * 20
+    shown = public_name(f"git__{name}")
+    wire.ask(7, "tools/call", name=shown, arguments={"a": 1})
+    assert [each["method"] for each in wire.servers["git"]] == ["tools/list"]
+
+    wire.answer("files", {"tools": []})
+    wire.answer("git", {"tools": [{"name": name}]})
+
+    [called] = wire.servers["git"]
+    assert (called["id"], called["params"]) == (7, {"name": name, "arguments": {"a": 1}})
+    assert wire.host == []
+    wire.ask(8, "tools/call", name=shown[:-1] + "0")
+    for server in ("git", "files"):
+        wire.servers[server] = wire.servers[server][-1:]
+        wire.answer(server, {"tools": []})
+    assert wire.servers["git"].pop()["params"]["name"] == shown[len("git__") : -1] + "0"
+
+
 def test_code_calls_a_tool_by_its_whole_name(wire: Wire) -> None:
     name = "list_" * 20
     wire.ask(1, "tools/list")

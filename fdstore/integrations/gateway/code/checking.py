@@ -80,7 +80,7 @@ def _unknown_servers(nodes: list[ast.AST], bound: set[str], catalogue: Catalogue
     known = {*bound, *catalogue.servers, *_USUAL}
     awaited = {id(node.value) for node in nodes if isinstance(node, ast.Await)}
     tools = {name.partition(".")[2] for name in catalogue.tools}
-    found = {}
+    found: dict[str, UnknownServer] = {}
     for node in nodes:
         match node:
             case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=tool)) if name not in known:

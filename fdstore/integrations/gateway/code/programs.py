@@ -295,7 +295,8 @@ def _variables(context: Context) -> Operation[set[str] | None]:
             return {name for name, _ in session.largest_variables(MAX_VARIABLES)} or None
         return None
 
-    return (yield Disk(look))
+    found: set[str] | None = yield Disk(look)
+    return found
 
 
 def _outcome_for(call: CodeCall, under_way: Future[Catalogue]) -> Catalogue:
