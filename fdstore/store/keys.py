@@ -19,7 +19,8 @@
     {triage}:processes                   zset    its processes, by creation time      collect
     {triage}:contents                    set     its contents (triage/3)              last release
     {triage}:collecting                  set     contents of a tree being removed     collect
-    {triage}:earlier:numbers             hash    next numbers when last removed       expires (365 d)
+    {triage}:earlier:numbers             hash    next numbers when last removed       expires (365 d; of a
+                                                                                      generated name 1 d)
     {triage}:leases                      zset    process -> when the sweep checks it  its end
     {triage}:writers                     zset    open content -> when to check it     its end
     {triage}:programs                    hash    digest -> a bundle of programs       collect

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 
 import msgspec
@@ -14,9 +15,25 @@ from fdstore.text.quantities import DAY_S
 NAME_ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
 
 
+_GENERATED = re.compile(r".*-(?=[a-z]*[2-7])(?=[2-7]*[a-z])[a-z2-7]{6}", re.ASCII)
+
+
 def fresh_name(program: str) -> str:
-    """Return a new root name: `<program>-<6 random base32 letters>`."""
-    return f"{program[:41]}-{''.join(secrets.choice(NAME_ALPHABET) for _ in range(6))}"
+    """Return a new root name: `<program>-<6 random base32 letters>`, of which one at least is a digit and one
+    is not, so that few words and numbers of people have this form."""
+    while True:
+        name = f"{program[:41]}-{''.join(secrets.choice(NAME_ALPHABET) for _ in range(6))}"
+        if is_generated(name):
+            return name
+
+
+def is_generated(name: str) -> bool:
+    """Return whether a root name has the form of `fresh_name`; lua/common.lua computes the same.
+
+    >>> is_generated("proc-k3xab7"), is_generated("web-server"), is_generated("run-234567")
+    (True, False, False)
+    """
+    return _GENERATED.fullmatch(name) is not None
 
 
 def check_limits(limits: TreeLimits) -> TreeLimits:

@@ -21,6 +21,10 @@ PROCESS_WRITES_S = 30
 TROUBLE_SPAN_S, TROUBLE_SPANS = 300, 12
 """The span in which a tree counts failures and losses, and how many spans it keeps."""
 
+REOPENED_FROM = 100_000
+"""A new tree that is opened by a generated name gives numbers above this one: an earlier tree of that name,
+which has left no memory, gave them up to it."""
+
 IN_LUA = {
     "GOES_ON": len(GOES_ON),
     "GROUP_PAGES": GROUP_PAGES,
@@ -28,6 +32,7 @@ IN_LUA = {
     "MAX_INTEGER": MAX_INTEGER,
     "MAX_STREAM_LEASE_S": MAX_STREAM_LEASE_S,
     "PROCESS_WRITES_S": PROCESS_WRITES_S,
+    "REOPENED_FROM": REOPENED_FROM,
     "ROW_PAGES": ROW_PAGES,
     "TROUBLE_SPANS": TROUBLE_SPANS,
     "TROUBLE_SPAN_S": TROUBLE_SPAN_S,

@@ -15,6 +15,7 @@ local ENDED = { exited = true, failed = true, cancelled = true }
 local ANSWER_MS = 30000 -- how long a repeated operation finds its first reply
 local LAST_EVENT_S = 60 -- TTL of the last event: waiting clients also poll the record
 local KEEP_NUMBERS_S = 31536000 -- how long the numbers of a removed tree are kept
+local KEEP_GENERATED_S = 86400 -- the same of a tree with a generated name, if they are up to REOPENED_FROM
 local MAX_WORDS = 20000 -- of a tree, for search, half of them of sources: later ones are not found
 local CHECK_EVERY_S = 60 -- how often the eviction policy is checked for a tree
 
@@ -151,8 +152,7 @@ local function not_found(fds, name)
   local tree_numbers = string.match(fds, '^.-}') .. ':earlier:numbers'
   local number = tonumber(string.match(name, '^fd:(%d+)$'))
   if number and number < counted(redis.call('HGET', tree_numbers, 'next_fd')) then
-    local age_s = KEEP_NUMBERS_S - redis.call('PTTL', tree_numbers) / 1000
-    return { 'removed', name, string.format('%.0f', seconds_now() - age_s), unpack(known) }
+    return { 'removed', name, string.format('%.0f', counted(redis.call('HGET', tree_numbers, 'removed_at'))), unpack(known) }
   end
   local process = string.match(fds, '^(.*):fds$')
   if number and not string.find(process, '%.[0-9]+$') and number < counted(redis.call('HGET', process, 'first_fd')) then
@@ -362,12 +362,20 @@ local function remove_process(tree, id)
     process .. ':asks:queue')
 end
 
+-- Whether a root name has the form of those that are generated (tree_limits.py).
+local function is_generated(root)
+  local letters = string.match(root, '%-([a-z2-7]+)$') or ''
+  return #letters == 6 and string.find(letters, '[a-z]') and string.find(letters, '[2-7]')
+end
+
 -- Keeps the numbers that the root of a tree gives next: a later tree of this name begins there, so that an id of
 -- this one, kept in a conversation, never means another text. Its record is renamed and emptied of the rest, which a
--- full Redis allows.
+-- full Redis allows. Of a generated name they are kept for a day, for clients that still know the tree: a later tree of
+-- that name begins above REOPENED_FROM.
 local function keep_numbers(tree)
   local tree_numbers = tree .. ':earlier:numbers'
-  local process = process_record(tree, string.match(tree, '{(.*)}$'))
+  local root = string.match(tree, '{(.*)}$')
+  local process = process_record(tree, root)
   local numbers = redis.pcall('HMGET', process, 'next_fd', 'next_child')
   if numbers.err then -- WRONGTYPE: a damaged tree can be removed, too
     return
@@ -379,7 +387,10 @@ local function keep_numbers(tree)
         redis.call('HDEL', tree_numbers, field)
       end
     end
-    redis.call('EXPIRE', tree_numbers, KEEP_NUMBERS_S)
+    redis.call('HSET', tree_numbers, 'removed_at', string.format('%.0f', seconds_now()))
+    local last = math.max(counted(numbers[1]), counted(numbers[2])) - 1
+    local is_short = is_generated(root) and last <= REOPENED_FROM
+    redis.call('EXPIRE', tree_numbers, is_short and KEEP_GENERATED_S or KEEP_NUMBERS_S)
   end
 end
 

@@ -5,6 +5,7 @@
 --       8 the requested limits (JSON), '' if they are the same  9 '1' to keep below half of maxmemory
 --       10 the format that the tree is written in  11 traceparent of its creator, '' for none
 --       12 price of the model (JSON, '' for none)  13 the least number of its first descriptor
+--       14 and of its first child
 -- ->    ok 'created'|'found' limits | unsafe policy | taken | collecting
 local done = answered(KEYS[3], ARGV[1], 2)
 if done then
@@ -45,7 +46,7 @@ if ARGV[5] ~= '' then
 end
 local earlier = redis.call('HMGET', tree .. ':earlier:numbers', 'next_fd', 'next_child')
 local first = string.format('%.0f', math.max(1, counted(earlier[1]), counted(ARGV[13])))
-local next_child = math.max(1, counted(earlier[2]))
+local next_child = math.max(1, counted(earlier[2]), counted(ARGV[14]))
 redis.call('HSET', process, 'state', 'open', 'attempt', 0, 'losses', 0, 'program', ARGV[5], 'bundle', ARGV[6],
   'next_fd', first, 'next_child', string.format('%.0f', next_child), 'started_at', now,
   unpack(set_only({ 'first_fd', first ~= '1' and first or '', 'traceparent', ARGV[11], 'price', ARGV[12] })))

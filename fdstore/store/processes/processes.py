@@ -15,17 +15,18 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 from math import inf
+from typing import Any
 
 import msgspec
 
 from fdstore import end_reasons
-from fdstore.errors import InvalidArgument, QuotaExceeded
+from fdstore.errors import DamagedRecord, InvalidArgument, QuotaExceeded, quoted
 from fdstore.lifecycle import ProcessState
 from fdstore.records import ModelPrice, TreeLimits, Unreadable
 from fdstore.store.clock import redis_now, seconds_of
 from fdstore.store.contents.resolving import TAKES_NO_WRITES
 from fdstore.store.contents.staging import MAX_REASON_CHARS, check_page_size, check_source
-from fdstore.store.keys import ProcessKeys, TreeKeys, check_root, process_keys
+from fdstore.store.keys import ProcessKeys, TreeKeys, check_root, member_of, process_keys
 from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import CEILINGS_EVERY_S, ProcessHandle
 from fdstore.store.processes.process_records import missing
@@ -34,12 +35,12 @@ from fdstore.store.record_format import (
     FORMAT,
     SKIPPABLE,
     check_format,
-    decoding,
+    decode_record,
     limits_of,
     show_bytes,
     timestamp,
 )
-from fdstore.store.tree_limits import check_limits, due_at, fresh_name
+from fdstore.store.tree_limits import check_limits, due_at, fresh_name, is_generated
 from fdstore.store.trees.ceilings import apply_to_tree, run_with_ceilings
 from fdstore.store.trees.ceilings import parse as ceilings_in
 from fdstore.store.trees.collect_trees import collect_tree, due_names, trees_of
@@ -48,6 +49,7 @@ from fdstore.text.growth import empty_index
 from fdstore.text.quantities import DAY_S
 from fdstore.text.words import joined_words
 from fdstore.wire.operation import Command, Operation, new_op
+from fdstore.wire.script_constants import REOPENED_FROM
 from fdstore.wire.scripts import script, text
 
 MAX_FIRST_FD = 1_000_000_000
@@ -126,6 +128,9 @@ def open_root(
         existing, now_s = yield from _existing(keys)
         if existing is not None:
             return existing
+    # a generated name comes again only by its name: numbers of an earlier tree, kept by somebody, stay unused
+    is_reopened = is_generated(keys.process) and (exact or not fresh)
+    least = REOPENED_FROM + 1 if is_reopened else 1
     op = new_op()
     due = due_at(limits, now_s)
     while True:
@@ -138,7 +143,7 @@ def open_root(
                 *("", keys.process, "1" if fresh else "0", effective),
                 *(program.name, program.digest, program.bundle),
                 *("" if requested == effective else requested, "1" if lowered.by_memory else "0", FORMAT),
-                *(traceparent(), program.price_json, first_fd),
+                *(traceparent(), program.price_json, max(first_fd, least), least),
             )
         ]
         if reply[0] == b"taken":
@@ -265,11 +270,19 @@ def create_child(
         *(["*"] if share is None else ["", *share]),
     )
     [reply] = yield from run_with_ceilings(handle, [create])
-    [child_id] = map(text, outcome(reply, handle.id))
+    child_id = _child_in(handle, outcome(reply, handle.id))
     handle.see_child(child_id)
     new = ProcessHandle(ProcessKeys(tree, child_id), handle.limits)
     new.highest, new.ceilings_due_at = handle.highest, handle.ceilings_due_at
     return new
+
+
+def _child_in(handle: ProcessHandle, facts: list[Any]) -> str:
+    """Return the child that a script has made, now or by its stored reply. Raises `DamagedRecord`."""
+    child = show_bytes(facts[0])
+    if member_of(handle.keys.tree, child.encode()) is None:
+        raise DamagedRecord(f"the calls of process {handle.id}", f"{quoted(child)} is no process of the tree")
+    return child
 
 
 def _empty(output: ChildStream) -> tuple[str, int, str]:
@@ -280,8 +293,13 @@ def _empty(output: ChildStream) -> tuple[str, int, str]:
 def child_of_call(handle: ProcessHandle, call_id: str) -> Operation[str | None]:
     """Return the child that an earlier run of a tool call created, or None."""
     [answer] = yield [("HGET", handle.keys.calls, call_id)]
-    with decoding(f"the calls of process {handle.id}"):
-        return None if answer is None else str(msgspec.json.decode(answer, type=list[str])[1])
+    if answer is None:
+        return None
+    what = f"the calls of process {handle.id}"
+    reply = decode_record(answer, list[str], what)
+    if len(reply) < 2 or member_of(handle.keys.tree, reply[1].encode()) is None:
+        raise DamagedRecord(what, f"{quoted(call_id)} has made no process of the tree")
+    return reply[1]
 
 
 def launch(handle: ProcessHandle, brief: str, title: str = "") -> Operation[None]:

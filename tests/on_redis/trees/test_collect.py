@@ -15,6 +15,8 @@ from fdstore.records import TreeLimits
 from fdstore.store.keys import TreeKeys
 from fdstore.store.processes import processes
 from fdstore.store.trees import collect_trees
+from fdstore.text.quantities import DAY_S
+from fdstore.wire.script_constants import REOPENED_FROM
 from tests.round_trips import killed_after, one_request
 from tests.stored_keys import lasting_keys
 from tests.waiting import wait_until
@@ -315,6 +317,58 @@ def test_numbers_go_on_through_any_number_of_removals(store: Store) -> None:
         store.drop_tree("chat-7")
 
     assert made == ["fd:1", "fd:2", "fd:3"]
+
+
+def generated_tree(store: Store, execute: Any) -> str:
+    """Make a tree with a generated name, remove it, and let the memory of its numbers expire."""
+    name = store.process().id
+    store.process(name).create("of the first tree")
+    store.process(name).child()
+    store.drop_tree(name)
+    key = f"fdstore:{{{name}}}:earlier:numbers"
+    assert 0 < execute("TTL", key) <= DAY_S
+    execute("UNLINK", key)
+    return name
+
+
+def test_a_generated_name_is_remembered_for_a_day(store: Store, execute: Any) -> None:
+    for _ in range(3):
+        generated_tree(store, execute)
+
+    assert not execute("KEYS", "*:earlier:numbers")
+
+
+def test_an_id_of_a_generated_tree_never_means_a_text_of_a_later_one(store: Store, execute: Any) -> None:
+    name = generated_tree(store, execute)
+
+    proc = store.process(name)
+    made, child = proc.create("of the second tree"), proc.child()
+
+    assert made.fd == f"fd:{REOPENED_FROM + 1}"
+    assert child.id == f"{name}.{REOPENED_FROM + 1}"
+    with pytest.raises(NotFound):
+        proc.read("fd:1")
+    with pytest.raises(NotFound):
+        store.process(f"{name}.1")
+    store.drop_tree(name)
+    assert execute("TTL", f"fdstore:{{{name}}}:earlier:numbers") > DAY_S
+    assert store.process(name).create("third").fd == f"fd:{REOPENED_FROM + 2}"
+
+
+def test_a_generated_tree_that_gave_many_numbers_is_remembered_as_long_as_others(
+    store: Store, execute: Any
+) -> None:
+    proc = store.process()
+    execute("HSET", f"fdstore:{{{proc.id}}}:{proc.id}", "next_fd", REOPENED_FROM + 2)
+
+    store.drop_tree(proc.id)
+
+    assert execute("TTL", f"fdstore:{{{proc.id}}}:earlier:numbers") > DAY_S
+
+
+@pytest.mark.parametrize("name", ["web-server", "run-234567", "chat-7", "a-k3xab7c", "a-k3xab1"])
+def test_a_name_that_people_chose_begins_with_one(store: Store, name: str) -> None:
+    assert store.process(name).create("text").fd == "fd:1"
 
 
 def test_a_removed_tree_that_gave_no_number_leaves_no_key(store: Store, execute: Any) -> None:
