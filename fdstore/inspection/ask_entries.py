@@ -10,11 +10,13 @@ from collections.abc import Sequence
 
 import msgspec
 
+from fdstore.errors import DamagedRecord
 from fdstore.inspection.cutting import cut_text, cut_value
 from fdstore.inspection.entries import ConversationEntry
 from fdstore.records import ProcessRecord, TokenUsage
 from fdstore.store.processes import asks
 from fdstore.store.processes.asks import AskRecord
+from fdstore.store.record_format import decode_record
 from fdstore.wire.operation import Operation
 
 ASKS_AT_ONCE = 25
@@ -88,8 +90,8 @@ def entries_of_lane(
             found.append(ConversationEntry(position=0, kind="task", text=task, chars=len(task), at=at))
             continue
         try:
-            answered = msgspec.json.decode(record, type=_Answered)
-        except msgspec.MsgspecError as error:
+            answered = decode_record(record, _Answered, f"the journal of process {lane.id}")
+        except DamagedRecord as error:
             found.append(ConversationEntry(position=position, kind="unreadable", text=str(error)))
             continue
         which = [(lane.call or "", number) for number in answered.asks]

@@ -49,7 +49,7 @@ from fdstore.results.wrapping import (
     wrap_text,
 )
 from fdstore.store.processes import tool_calls
-from fdstore.store.record_format import decoding
+from fdstore.store.record_format import decode_record
 from fdstore.text.media_types import BYTES_TYPE, type_of_bytes
 from fdstore.text.names import name_id
 from fdstore.text.surrogates import escape_surrogates
@@ -66,7 +66,6 @@ class _Stored(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 prepare(_Stored)
-_decoder = msgspec.json.Decoder(_Stored)
 
 
 def offload(
@@ -275,8 +274,7 @@ def _wrap_once(
     request = tool_calls.request_of("offload", [source, fd, identity()])
     before = yield from tool_calls.identify(context.handle, call_id, request)
     if before is not None:
-        with decoding(f"the calls of process {context.handle.id}"):
-            return _decoder.decode(before)
+        return decode_record(before, _Stored, f"the calls of process {context.handle.id}")
     stored = yield from _wrap_each(context, parts, source, call_id, fd, joined)
     result = msgspec.json.encode(stored).decode("utf-8")
     yield from tool_calls.store_result(context.handle, call_id, result)

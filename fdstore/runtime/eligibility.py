@@ -17,7 +17,7 @@ from fdstore.permissions import Permissions
 from fdstore.records import ProcessRecord
 from fdstore.store.keys import ProcessKeys, process_keys
 from fdstore.store.processes.asks import fold_lanes
-from fdstore.store.record_format import replies_or_damage, show_bytes
+from fdstore.store.record_format import decode_record, replies_or_damage, show_bytes
 from fdstore.store.views import worker_check
 from fdstore.store.views.health import read_health
 from fdstore.store.views.live import LiveSnapshot, live
@@ -66,11 +66,11 @@ def read_needs(members: list[ProcessKeys]) -> Operation[list[Needs]]:
 def _parse(text: bytes, is_pipeline: bool, program: str) -> Needs:
     try:
         if is_pipeline:
-            task = msgspec.json.decode(text, type=PipeTask)
+            task = decode_record(text, PipeTask, "the task of a pipeline")
             return Needs(commands=tuple(argv[0] for argv in task.commands), is_pipeline=True)
         found = Bundle.from_json(text).programs[program]
         return Needs(python=found.python, export_root=found.export_root)
-    except (msgspec.MsgspecError, UnicodeError, InvalidProgram, NewerFormat, LookupError):
+    except (DamagedRecord, InvalidProgram, NewerFormat, LookupError):
         return Needs()
 
 

@@ -24,7 +24,7 @@ from fdstore import end_reasons
 from fdstore.agent.conversation import Assistant
 from fdstore.agent.models.base import Listener, Model, ModelFailed, ModelRequest
 from fdstore.agent.models.observed import ObservedModel
-from fdstore.errors import STORE_FAILURES, FDStoreError, Fenced, QuotaExceeded, TooLarge
+from fdstore.errors import STORE_FAILURES, DamagedRecord, FDStoreError, Fenced, QuotaExceeded, TooLarge
 from fdstore.lifecycle import ProcessEnd
 from fdstore.records import TOKEN_COUNTS, TokenUsage
 from fdstore.runtime.attempt import Attempt, AttemptOutcome
@@ -34,7 +34,7 @@ from fdstore.store.keys import process_keys
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import asks
 from fdstore.store.processes.asks import Answered, AskAnswer, AskPart, AskSettings, LaneTask, StoredAsk
-from fdstore.store.record_format import decoding
+from fdstore.store.record_format import decode_record
 from fdstore.text.selection import selector
 from fdstore.text.surrogates import escape_surrogates
 
@@ -58,8 +58,7 @@ INCOMPLETE = {
 
 def run_asks(attempt: Attempt, model: Callable[[], Model], *, alone_until: int | None) -> AttemptOutcome:
     """Run a lane until its call has no asks left, or until it is past the journal record `alone_until`."""
-    with decoding(f"the journal of process {attempt.process}"):
-        task = msgspec.json.decode(attempt.claim.journal[0], type=LaneTask)
+    task = decode_record(attempt.claim.task, LaneTask, f"the journal of process {attempt.process}")
     lane = _Lane(attempt, ObservedModel(model()), task, alone_until)
     with ThreadPoolExecutor(task.width, f"asks {attempt.process}") as pool:
         try:
@@ -91,7 +90,9 @@ class _Lane:
         self._task = task
         self._commits_alone = None if alone_until is None else alone_until + 1 - len(attempt.claim.journal)
         self._parent = ProcessHandle(
-            process_keys(attempt.store.prefix, attempt.claim.parent), attempt.claim.limits
+            # not the parent that its record names: who writes that would have it answer asks of another tree
+            process_keys(attempt.store.prefix, _parent_of(attempt.process)),
+            attempt.claim.limits,
         )
         self._settings: dict[str, AskSettings] = {}
         self._arrived: SimpleQueue[Answered | _Dropped | _Begun | BaseException] = SimpleQueue()
@@ -295,6 +296,13 @@ class _FirstEvent:
 
     def on_retry(self) -> None:
         """Implements `Listener`."""
+
+
+def _parent_of(lane: str) -> str:
+    parent, dot, _ = lane.rpartition(".")
+    if not dot:
+        raise DamagedRecord(f"the record of process {lane}", "a root is no lane")
+    return parent
 
 
 def _usage(answer: Assistant) -> TokenUsage:

@@ -12,8 +12,6 @@ from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from typing import Literal
 
-import msgspec
-
 from fdstore.agent.models.base import Model
 from fdstore.agent.program_loader import Bundle
 from fdstore.client import Store
@@ -30,7 +28,7 @@ from fdstore.runtime.run_asks import run_asks
 from fdstore.store.keys import process_keys
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import leases, processes
-from fdstore.store.record_format import decoding
+from fdstore.store.record_format import decode_record
 from fdstore.telemetry import tracing
 from fdstore.telemetry.counts import count
 from fdstore.tools.process_task import PipeTask
@@ -174,8 +172,7 @@ def _run_pipeline(attempt: Attempt, run_commands: RunCommands) -> AttemptOutcome
         attempt.lease.give_back(has_begun=False)
         attempt.log.left("is given back")
         return "given back"
-    with decoding(f"the journal of process {attempt.process}"):
-        task = msgspec.json.decode(attempt.claim.journal[0], type=PipeTask)
+    task = decode_record(attempt.claim.task, PipeTask, f"the journal of process {attempt.process}")
     end = run_commands(attempt.store, attempt.handle, task, attempt.lease.lost, attempt.stopping)
     ending = processes.end(
         attempt.handle, end.state, exit_code=end.exit_code, reason=end.reason, release=True

@@ -11,6 +11,7 @@ from fdstore.records import TreeLimits
 from fdstore.store.content_info import ContentInfo
 from fdstore.store.keys import ProcessKeys
 from fdstore.store.recent import Recent
+from fdstore.store.record_format import decoding, whole_number
 from fdstore.text.index import GROUP_PAGES, Group
 from fdstore.text.quantities import DAY_S
 
@@ -74,14 +75,17 @@ class ProcessHandle:
 
     def see(self, *fds: str) -> None:
         """Remember the highest of these descriptor numbers: new descriptors must be above it."""
-        highest = max((int(fd[3:]) for fd in fds if fd.startswith("fd:")), default=0)
+        with decoding(f"the descriptors of process {self.id}"):
+            highest = max((whole_number(fd[3:]) for fd in fds if fd.startswith("fd:")), default=0)
         with self._numbers_lock:
             self.highest = max(self.highest, highest)
 
     def see_child(self, process: str) -> None:
         """Remember the number of a child: new children must be above it."""
+        with decoding(f"the children of process {self.id}"):
+            number = whole_number(process.rpartition(".")[2])
         with self._numbers_lock:
-            self.highest_child = max(self.highest_child, int(process.rpartition(".")[2]))
+            self.highest_child = max(self.highest_child, number)
 
     def known(self, fd: str) -> ContentInfo | None:
         """Return a sealed content if it is cached, or None. A number always means the same content; a name

@@ -115,9 +115,9 @@ def show_bytes(value: bytes | str) -> str:
     return show_controls(text[:MAX_SHOWN], keep="")
 
 
-def whole_number(value: str | bytes, least: int = 0, most: int = MAX_INTEGER) -> int:
-    """Parse a whole number from `least` to `most`. Raises `ValueError`."""
-    text = value.decode("ascii") if isinstance(value, bytes) else value
+def whole_number(value: str | bytes | int, least: int = 0, most: int = MAX_INTEGER) -> int:
+    """Parse a whole number from `least` to `most`, also one that a script returns. Raises `ValueError`."""
+    text = value.decode("ascii") if isinstance(value, bytes) else str(value)
     # int() would accept blanks, underscores, and any number of digits
     if len(text) > 20 or not text.removeprefix("-").isdecimal() or not text.isascii():
         raise ValueError(f"{quoted(text, 40)} is not a whole number")

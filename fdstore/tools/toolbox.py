@@ -24,6 +24,7 @@ from fdstore.elements.render import fd_error, process_result
 from fdstore.elements.stored_message import advise
 from fdstore.errors import (
     CallInterrupted,
+    DamagedRecord,
     FDStoreError,
     InvalidArgument,
     NotFound,
@@ -42,8 +43,9 @@ from fdstore.results.tool_outcome import Started, ToolResult, element_result, ha
 from fdstore.results.tool_policy import NO_POLICY
 from fdstore.results.wrapping import NO_OUTPUT, store_answer, wrap_error
 from fdstore.store.contents import contents
+from fdstore.store.keys import member_of
 from fdstore.store.processes import process_records, processes, savings, tool_calls, waiting
-from fdstore.store.record_format import decoding
+from fdstore.store.record_format import decode_record, decoding
 from fdstore.store.views import worker_check
 from fdstore.telemetry.counts import count
 from fdstore.text.selection import selector
@@ -201,8 +203,7 @@ class Toolbox:
                 request = tool_calls.request_of(str(name), arguments)
                 before = yield from tool_calls.identify(handle, call_id, request)
                 if before is not None:
-                    with decoding(f"the calls of process {handle.id}"):
-                        return _decoder.decode(before)
+                    return self._recalled(before)
             outcome = yield from work
             if isinstance(outcome, Started) and outcome.resumes:
                 return outcome
@@ -221,6 +222,17 @@ class Toolbox:
                 advice = advise(error, self.context.offers)
                 error = NotText(error.fd, error.media_type, error.size_bytes, error.problem, advice)
             return element_result(fd_error(error, fd, MAX_ERROR_CHARS), is_error=True)
+
+    def _recalled(self, stored: str) -> ToolResult | Started:
+        """Return the stored outcome of a call. Raises `DamagedRecord`, also if it waits for a process of
+        another tree."""
+        what, tree = f"the calls of process {self.context.handle.id}", self.context.handle.keys.tree
+        outcome = decode_record(stored, _Outcome, what)
+        if isinstance(outcome, Started):
+            for process in outcome.processes:
+                if member_of(tree, process.encode()) is None:
+                    raise DamagedRecord(what, "a call waits for a process of another tree")
+        return outcome
 
     def finished(
         self, started: Started, read: Mapping[str, list[bytes]] | None = None
@@ -347,7 +359,7 @@ class Toolbox:
             return ToolResult(unstored, is_error=True)
 
 
-_decoder: msgspec.json.Decoder[ToolResult | Started] = msgspec.json.Decoder(ToolResult | Started)
+_Outcome: Any = ToolResult | Started
 
 
 def _fd_of(error: FDStoreError, arguments: object) -> str | None:

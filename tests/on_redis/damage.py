@@ -64,6 +64,11 @@ class DamagedStore:
         client.flushall()
         for tree in TREES:
             self._make(tree)
+        self.keep()
+
+    def keep(self) -> None:
+        """Keep the keys as they are now, for `restore`."""
+        client = self.client
         self._kept = {key: client.dump(key) for key in client.keys("*") if client.pttl(key) == -1}
 
     def restore(self) -> None:

@@ -38,7 +38,7 @@ from fdstore.store.contents.resolving import content_name, resolve
 from fdstore.store.keys import content_keys
 from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import ProcessHandle
-from fdstore.store.record_format import decoding
+from fdstore.store.record_format import decoding, timestamp
 from fdstore.store.trees.ceilings import run_with_ceilings
 from fdstore.text.byte_pages import DEFAULT_BYTE_PAGE_SIZE, ByteTotals
 from fdstore.text.index import IndexWriter
@@ -226,6 +226,8 @@ class StagedContent:
         fd, content, created_at, *new = map(text, outcome(reply, process))
         self.is_known = self._call_id is None or bool(new)
         created = created_at.encode()
+        with decoding(f"the calls of process {process}"):
+            created_s = timestamp(created)
         handle.meet(fd, content, created)
         descriptor = Descriptor(
             fd=fd,
@@ -236,7 +238,7 @@ class StagedContent:
             pages=index.pages,
             page_size=self._page_size,
             source=self._source,
-            created_at=float(created_at),
+            created_at=created_s,
             producer=process,
             origin=origin,
             kind=self._kind,

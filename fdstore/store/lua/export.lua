@@ -9,9 +9,9 @@ if refused then
   return refused
 end
 local limits, used, created_at = unpack(redis.call('HMGET', KEYS[1], 'limits', 'export_bytes', 'created_at'))
-local before = tonumber(redis.call('HGET', KEYS[3], ARGV[2]) or 0)
+local before = counted(redis.call('HGET', KEYS[3], ARGV[2]))
 local limit = cjson.decode(limits).tree_export_bytes or math.huge
-local others = (used or 0) - before
+local others = counted(used) - before
 local needed = tonumber(ARGV[3])
 if needed > before and others + needed > limit then
   return { 'quota_exceeded', 'tree_export_bytes', limit }

@@ -2,6 +2,7 @@
 -- reservations, so a repeated call counts nothing twice.
 -- KEYS  1 today's exports
 -- ARGV  1 the tree and its creation time  2 its exports before this call  3 with it  4 the ceiling
+--       5 the bytes of this call: a damaged total of one tree takes nothing from the others
 -- ->    ok | quota_exceeded name limit
 local day = tostring(today())
 if redis.call('HGET', KEYS[1], 'day') ~= day then
@@ -9,7 +10,7 @@ if redis.call('HGET', KEYS[1], 'day') ~= day then
 end
 local counted = tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or ARGV[2])
 local new = math.max(counted, tonumber(ARGV[3]))
-local bytes = (redis.call('HGET', KEYS[1], 'bytes') or 0) + new - counted
+local bytes = (redis.call('HGET', KEYS[1], 'bytes') or 0) + math.min(new - counted, tonumber(ARGV[5]))
 if new > counted and bytes > tonumber(ARGV[4]) then
   return { 'quota_exceeded', 'export_bytes_per_day', tonumber(ARGV[4]) }
 end

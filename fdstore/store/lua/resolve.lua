@@ -36,7 +36,7 @@ local record = content_record(KEYS[1], content)
 local index = record .. ':index'
 local state, count, tail, size, kind =
   unpack(redis.call('HMGET', record, 'state', 'pages', 'tail', 'bytes', 'kind'))
-local pages = tonumber(count or 0)
+local pages = counted(count)
 local wanted = tonumber(ARGV[2])
 local groups = {}
 
@@ -110,13 +110,17 @@ local function page_of_byte(position, first_page)
     end
     page, before, first = first and page or page + ROW_PAGES, before + size, false
   end
-  local stored = redis.call('HLEN', record .. ':pages') -- `pages` may be damaged
-  while page < math.min(pages, stored) do
+  -- the sizes say which row it is, and a short index has one group: a longer way has other pages than it counts
+  local farthest = math.min(pages, page + (sizes and ROW_PAGES or GROUP_PAGES))
+  while page < farthest do
     local after = before + page_size(page)
     if after > position then
-      break
+      return page, before
     end
     page, before = page + 1, after
+  end
+  if page < pages then
+    error('the index of ' .. record .. ' does not match its pages')
   end
   return page, before
 end

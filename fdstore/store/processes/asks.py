@@ -26,7 +26,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -37,7 +37,7 @@ from fdstore.store.contents.resolving import content_info
 from fdstore.store.keys import in_bounded_pieces, in_pieces, is_process, process_keys
 from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import ProcessHandle
-from fdstore.store.record_format import decoding, replies_or_damage, whole_number
+from fdstore.store.record_format import decode_record, decoding, replies_or_damage, whole_number
 from fdstore.store.trees.ceilings import run_with_ceilings
 from fdstore.telemetry.tracing import traceparent
 from fdstore.text.selection import selector
@@ -114,7 +114,7 @@ class LaneTask(msgspec.Struct, frozen=True, tag="asks", tag_field="kind"):
     at once."""
 
     call: str
-    width: int
+    width: Annotated[int, msgspec.Meta(ge=1, le=PER_LANE)]
 
 
 def check_size(size: int, limit: int) -> None:
@@ -279,13 +279,14 @@ def take_next(
     match how:
         case b"limit":
             name, limit, used = rest
-            return Next(how="limit", limit=(text(name), int(limit), int(used)))
+            with decoding(f"the record of tree {lane.keys.tree.tree}"):
+                return Next(how="limit", limit=(text(name), whole_number(limit), whole_number(used)))
         case b"ended":
             return Next(how="ended", woken=tuple(text(rest[0]).split()))
     _, *flat = rest
     with decoding(f"the asks of process {parent.id}"):
         asks = {
-            int(number): msgspec.json.decode(stored, type=StoredAsk)
+            whole_number(number): msgspec.json.decode(stored, type=StoredAsk)
             for number, stored in zip(flat[::2], flat[1::2], strict=True)
         }
     return Next(how="wait" if how == b"wait" else "go", asks=asks)
@@ -294,8 +295,7 @@ def take_next(
 def read_settings(parent: ProcessHandle, settings: str) -> Operation[AskSettings]:
     """Return the settings of an ask. Raises `DamagedRecord`."""
     [stored] = yield [("HGET", parent.keys.asks, f"settings/{settings}")]
-    with decoding(f"the asks of process {parent.id}"):
-        return msgspec.json.decode(stored or b"", type=AskSettings)
+    return decode_record(stored, AskSettings, f"the asks of process {parent.id}")
 
 
 def fail_rest(

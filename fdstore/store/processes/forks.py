@@ -12,6 +12,8 @@ from fdstore.errors import SpawnLimit
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import processes
 from fdstore.store.processes.processes import StoredProgram
+from fdstore.store.record_format import decoding, whole_number
+from fdstore.text.numbers import MAX_INTEGER
 from fdstore.wire.operation import Batch, Operation
 
 
@@ -47,10 +49,13 @@ def _check_room(handle: ProcessHandle, slots: list[str]) -> Operation[None]:
     ]
     (total, live), existing = yield batch
     more = existing.count(None)
+    with decoding(f"the record of tree {handle.keys.tree.tree}"):
+        in_all = whole_number(total or b"0", -MAX_INTEGER)
+        living = whole_number(live or b"0", -MAX_INTEGER)
     for name, needed, allowed in (
         ("tree_depth", depth, limits.tree_depth),
-        ("tree_processes", int(total or 0) + more, limits.tree_processes),
-        ("tree_live", int(live or 0) + more, limits.tree_live),
+        ("tree_processes", in_all + more, limits.tree_processes),
+        ("tree_live", living + more, limits.tree_live),
     ):
         if more and needed > allowed:
             raise SpawnLimit(name, allowed)

@@ -18,6 +18,7 @@ from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import tool_calls
 from fdstore.store.processes.process_records import decode_reply, missing
+from fdstore.store.record_format import decoding, whole_number
 from fdstore.store.trees.ceilings import run_with_ceilings
 from fdstore.wire.operation import Batch, Command, Operation
 from fdstore.wire.scripts import script, text
@@ -61,8 +62,9 @@ def append(
     holds_any = any(count)
     if not reached:
         return Appended(int(length), None, holds_any)
-    name, limit, used = reached
-    return Appended(int(length), (text(name), int(limit), int(used)), holds_any)
+    with decoding(f"the record of tree {handle.keys.tree.tree}"):
+        name, limit, used = reached
+        return Appended(int(length), (text(name), whole_number(limit), whole_number(used)), holds_any)
 
 
 def add(handle: ProcessHandle, records: list[str]) -> Operation[None]:

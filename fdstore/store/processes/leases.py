@@ -89,6 +89,11 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     alone_until: int | None
     journal: list[bytes]
 
+    @property
+    def task(self) -> bytes | None:
+        """The first record of the journal; None if it is missing."""
+        return self.journal[0] if self.journal else None
+
 
 def holder_name(where: str) -> str:
     """Return a name for what holds leases here, `where:pid-random`. No other has it: containers may share the

@@ -247,7 +247,7 @@ def open_stream(
         *(handle.highest, joined_words(source)),
     )
     [reply] = yield from run_with_ceilings(handle, [create])
-    fd, content = map(text, outcome(reply, handle.id))
+    fd, content = map(text, outcome(reply, handle.id)[:2])
     handle.see(fd)
     return StreamAppender(
         *(handle, fd, content, GrowingText(size), writer, lease_s),

@@ -237,7 +237,7 @@ def _obey(tree: TreeKeys, ceilings: Ceilings, record: list[bytes | None]) -> Ope
     at most once a minute per tree, however many clients write to it."""
     total = None
     if ceilings.get("bytes") is not None and not _is_recent(record[-1]):
-        _, total = yield from stored_bytes(tree.prefix)
+        _, total = yield from stored_bytes(tree.prefix, ceilings)
     command, limits = _obeying(tree, record, ceilings, total)
     if command:
         yield [command]
@@ -250,7 +250,7 @@ def apply_to_all(prefix: str) -> Operation[int]:
     names = yield from tree_names(prefix)
     total = None
     if ceilings.get("bytes") is not None:
-        total = sum((yield from _bytes_of(prefix, names)).values())
+        total = sum((yield from _bytes_of(prefix, names, ceilings)).values())
     changed = 0
     for piece in in_pieces(names):
         trees = [TreeKeys(prefix, name) for name in piece]
@@ -310,12 +310,15 @@ def _obeying(
     return script("obey")((tree.record,), held, requested or held, effective, left, ceiling, at), limits
 
 
-def _bytes_of(prefix: str, names: list[str]) -> Operation[dict[str, int]]:
+def _bytes_of(prefix: str, names: list[str], ceilings: Ceilings | None = None) -> Operation[dict[str, int]]:
+    """Return the bytes of each tree by its own counter, which takes no more from the others than the ceiling
+    of one tree allows."""
+    most = MAX_INTEGER if ceilings is None else ceilings.get("tree_bytes") or MAX_INTEGER
     sizes: dict[str, int] = {}
     for piece in in_pieces(names):
         batch: Batch = [("HGET", TreeKeys(prefix, name).record, "bytes") for name in piece]
         found = yield from replies_or_damage(batch)
-        sizes |= {name: _size_in(each) for name, each in zip(piece, found, strict=True)}
+        sizes |= {name: min(_size_in(each), most) for name, each in zip(piece, found, strict=True)}
     return sizes
 
 
@@ -329,7 +332,7 @@ def _size_in(reply: bytes | DamagedRecord | None) -> int:
         return 0
 
 
-def stored_bytes(prefix: str) -> Operation[tuple[int, int]]:
+def stored_bytes(prefix: str, ceilings: Ceilings | None = None) -> Operation[tuple[int, int]]:
     """Return the number of trees, and the bytes of text they hold."""
     names = yield from tree_names(prefix)
-    return len(names), sum((yield from _bytes_of(prefix, names)).values())
+    return len(names), sum((yield from _bytes_of(prefix, names, ceilings)).values())

@@ -14,6 +14,7 @@ from fdstore.errors import FDStoreError, Fenced, StoreUnavailable, UnknownOutcom
 from fdstore.store.keys import TreeKeys
 from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.record_format import decoding, whole_number
 from fdstore.store.trees import ceilings
 from fdstore.text.quantities import DAY_S
 from fdstore.wire.operation import Operation, new_op
@@ -69,15 +70,15 @@ class Allowance:
         )
         flat, reply = yield [("HGETALL", tree.ceilings), count]
         granted, before, exported, created_at = outcome(reply, self._handle.id)
+        with decoding(f"the exports of tree {tree.tree}"):
+            first, self._granted, all_of_tree = map(whole_number, (before, granted, exported))
         if self._at_first is None:
-            self._at_first = int(before)
-        self._granted = int(granted)
+            self._at_first = first
         top = ceilings.parse(flat).get("export_bytes_per_day")
         if top is not None and how == "ahead":
             life = f"{tree.tree}@{text(created_at)}"
-            all_of_tree = int(exported)
-            day = script("export_day")((tree.exports,), life, all_of_tree - self._granted, all_of_tree, top)
-            [reply] = yield [day]
+            totals = (all_of_tree - self._granted, all_of_tree, top, min(self._granted, reserve))
+            [reply] = yield [script("export_day")((tree.exports,), life, *totals)]
             outcome(reply, self._handle.id)
 
 
@@ -89,4 +90,5 @@ def read_exported_today(prefix: str) -> Operation[int | None]:
     ]
     if day is None:
         return None
-    return int(size_bytes) if int(day) == int(seconds) // DAY_S else 0
+    with decoding("the exports of today"):
+        return whole_number(size_bytes or b"0") if whole_number(day) == int(seconds) // DAY_S else 0

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
-
-from fdstore.errors import NotAllowed, NotFound, NoWorker
+from fdstore.errors import DamagedRecord, NotAllowed, NotFound, NoWorker
 from fdstore.permissions import Permissions
 from fdstore.store.processes import process_records
+from fdstore.store.record_format import decode_record
 from fdstore.store.views import worker_registry
 from fdstore.wire.operation import Operation
 
@@ -68,8 +67,8 @@ def _refusals(living: list[worker_registry.RegisteredWorker], commands: Sequence
 def permissions_of(worker: worker_registry.RegisteredWorker) -> Permissions:
     """Return what the operator of a worker allows."""
     try:
-        return msgspec.json.decode(worker.permissions or "{}", type=Permissions)
-    except (msgspec.MsgspecError, UnicodeError):
+        return decode_record(worker.permissions or "{}", Permissions, "the permissions of a worker")
+    except DamagedRecord:
         return Permissions()  # unknown, as of an older worker: it decides by itself
 
 
