@@ -102,6 +102,15 @@ def environment_problems() -> list[str]:
     return list(found)
 
 
+def needs_environment(url: str) -> bool:
+    """Return whether requests to a URL depend on a proxy or on certificates."""
+    try:
+        parsed = httpx2.URL(url)
+    except httpx2.InvalidURL:
+        return False
+    return parsed.scheme == "https" or not goes_directly(parsed, getproxies().get("no", ""))
+
+
 def goes_directly(url: httpx2.URL, no_proxy: str) -> bool:
     """Return whether a request takes no proxy. An entry of `no_proxy` is a host with all below it, an address
     or a network, perhaps with a port, or `*`; one that is none of these is ignored, as curl does.

@@ -88,8 +88,8 @@ def formatter(log_format: LogFormat, text: str) -> logging.Formatter:
 def log_to_stderr(level: str = "INFO", log_format: LogFormat = "text", **_: Any) -> None:
     """Log to stderr: fdstore from `level` up, other packages from WARNING up. A second call changes nothing.
 
-    For a worker. Replaces Celery's own set-up, which would take over the root logger. Call it before the import
-    of the SDK of models, which sets up the root logger itself if `$ANTHROPIC_LOG` is set.
+    For a worker. Replaces the set-up of Celery, which would take over the root logger. Call it before the SDK
+    of models is imported, which sets up the root logger itself if `$ANTHROPIC_LOG` is set.
     """
     if logging.getLogger().handlers:
         return

@@ -27,6 +27,9 @@ MAX_NESTING = 200
 
 _CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 
+_CUT_SHORT = frozenset({"max_tokens", "refusal", "model_context_window_exceeded"})
+"""Stop reasons of answers whose calls are not run: the last one may be half."""
+
 
 class AnswerBuilder:
     """Accumulator of stream events, in order. Blocks of unknown types are kept as they started."""
@@ -98,9 +101,12 @@ class AnswerBuilder:
                         malformed[str(block.get("id"))] = f"its arguments are not a JSON object: {error}"
             content.append({name: value for name, value in _storable(block).items() if value is not None})
         usage = self._usage.get
+        stop_reason = self._stop_reason
+        if any(block.get("type") == "tool_use" for block in content) and stop_reason not in _CUT_SHORT:
+            stop_reason = "tool_use"  # other servers of this API say `end_turn` there, or a reason of theirs
         answer = Assistant(
             content=content,
-            stop_reason=self._stop_reason,
+            stop_reason=stop_reason,
             # input_tokens excludes cache reads and cache writes
             input_tokens=usage("input_tokens", 0)
             + usage("cache_creation_input_tokens", 0)
@@ -109,7 +115,7 @@ class AnswerBuilder:
             cache_read_tokens=usage("cache_read_input_tokens", 0),
             cache_write_tokens=usage("cache_creation_input_tokens", 0),
             # with any other stop reason the calls are not run
-            malformed=malformed if self._stop_reason == "tool_use" else {},
+            malformed=malformed if stop_reason == "tool_use" else {},
         )
         answer.check()
         return answer

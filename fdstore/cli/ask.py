@@ -330,9 +330,14 @@ def _report(
             output.line(ended.text)
         if record.reason:
             output.say(f"fdstore: {record.id} {record.state}: {record.reason}")
-        if not quiet:
-            from fdstore.cli.question_progress import format_end
+    if taken.asked and taken.failed == taken.asked:
+        output.say(
+            f"fdstore: all asks of its programs failed ({taken.failed} of {taken.asked}), so the answer "
+            f"rests on none; fdstore log {record.id} --asks has the errors"
+        )
+    if not session.as_json and not quiet:
+        from fdstore.cli.question_progress import format_end
 
-            prefix = f" --prefix {shlex.quote(session.prefix)}" if session.prefix else ""
-            more = f'fdstore ask --continue {holder}{prefix} "..."'
-            output.say(f"fdstore: {format_end(taken)}; to ask more: {more}")
+        prefix = f" --prefix {shlex.quote(session.prefix)}" if session.prefix else ""
+        more = f'fdstore ask --continue {holder}{prefix} "..."'
+        output.say(f"fdstore: {format_end(taken)}; to ask more: {more}")

@@ -37,6 +37,7 @@ def check_everything(session: CliSession) -> Iterator[Finding]:
     """Yield all findings, in the order of the report."""
     yield Finding(subject="python", ok=True, said=f"{platform.python_version()} on {platform.system()}")
     yield from packages()
+    yield from http_requests()
     url = session.chosen_url
     if url is None:
         yield data_directory(settings.read().data_dir)
@@ -111,6 +112,24 @@ def package(name: str, bounds: str, extra: str | None) -> Finding:
 
 def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(number) for number in re.findall(r"\d+", version)[:3])
+
+
+def http_requests() -> Iterator[Finding]:
+    """Check that proxies and certificates of the environment can be used: a problem if the model needs them,
+    else a note, since no other verb does."""
+    if not is_installed("httpx2"):
+        return
+    from fdstore.http_client import environment_problems, needs_environment
+
+    env = os.environ
+    asked = env.get("ANTHROPIC_BASE_URL") or "https://api.anthropic.com"
+    has_key = bool(env.get("ANTHROPIC_API_KEY") or env.get("ANTHROPIC_AUTH_TOKEN"))
+    is_problem = has_key and needs_environment(asked)
+    for said in environment_problems():
+        said, _, advice = said.partition("; ")
+        yield Finding(
+            subject="http requests", ok=not is_problem, note=not is_problem, said=said, advice=advice
+        )
 
 
 def data_directory(directory: Path) -> Finding:

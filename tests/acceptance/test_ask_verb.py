@@ -33,12 +33,24 @@ def question_of(request: Request) -> str:
     return content if isinstance(content, str) else "\n".join(block["text"] for block in content)
 
 
+ALL_FAIL = """
+import asyncio
+asked = [ask("Fail?", part) for part in fd("fd:1").split(lines=2000)]
+answers = await asyncio.gather(*asked, return_exceptions=True)
+print(sum(isinstance(each, Exception) for each in answers), "failed")
+"""
+
+
 def model_of(request: Request) -> Reply:
+    if not request.tools and "Fail?" in question_of(request):
+        return fail(400, message="no")
     if not request.tools:
         return say(str(question_of(request).count("ERROR ")))
     question = question_of(request)
     if request.turn_number == 0 and question.startswith("Count"):
         return call("run_python", code=COUNT)
+    if request.turn_number == 0 and question.startswith("Fail"):
+        return call("run_python", code=ALL_FAIL)
     if request.turn_number == 0 and question.startswith("Recall"):
         code = "print(total, note.text(), [text.source for text in fds()])"
         return call("run_python", code=code)
@@ -148,6 +160,18 @@ def test_a_model_that_refuses_is_named_with_its_reason(command, model):
 
     assert (ended.code, ended.out) == (1, "")
     assert "fdstore: manuals.1 failed: " in ended.err
+
+
+@pytest.mark.parametrize("more", [[], ["--quiet"], ["--json"]])
+def test_an_answer_whose_asks_all_failed_is_given_with_a_warning(command, model, more):
+    ended = command("ask", "Fail, all of you.", "build.log", "--name", "manuals", *more)
+
+    assert ended.code == 0, ended.err
+    assert "2 failed" in ended.out
+    assert (
+        "all asks of its programs failed (2 of 2), so the answer rests on none; fdstore log manuals.1"
+        in ended.err
+    )
 
 
 def bytes_of(name: str) -> bytes:

@@ -158,6 +158,23 @@ def test_an_unsafe_redis_is_refused_before_anything_is_created_and_remedies_are_
 
 
 @pytest.mark.parametrize(
+    ("environment", "mark", "code"),
+    [
+        ({}, "note", 0),
+        ({"ANTHROPIC_API_KEY": "any"}, "problem", 1),
+        ({"ANTHROPIC_API_KEY": "any", "ANTHROPIC_BASE_URL": "http://127.0.0.1:1"}, "note", 0),
+    ],
+)
+def test_doctor_names_a_proxy_that_cannot_be_used(make_command, environment, mark, code):
+    ended = make_command(ALL_PROXY="socks5://127.0.0.1:7891", **environment)("doctor", "--json")
+
+    [found] = [each for each in ended.documents if each["subject"] == "http requests"]
+    assert "$ALL_PROXY is a SOCKS proxy" in found["said"]
+    assert "unset ALL_PROXY" in found["said"] + found["advice"]
+    assert ("note" if found["note"] else "problem", ended.code) == (mark, code)
+
+
+@pytest.mark.parametrize(
     ("environment", "problem"),
     [
         ({"FDSTORE_REDIS_SERVER": "/no-such-server"}, "PROBLEM  redis-server: "),

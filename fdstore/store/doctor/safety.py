@@ -45,11 +45,13 @@ def problem(subject: str, said: str, advice: str) -> Finding:
 
 
 class Way(NamedTuple):
-    """The connection to a store: whether traffic leaves this machine, and how it is protected."""
+    """The connection to a store: whether traffic leaves this machine, and how it is protected. `unchecked` is
+    the option of the URL by which the certificate, or its name, is not checked."""
 
     leaves_machine: bool
     has_password: bool
     has_tls: bool
+    unchecked: str = ""
 
 
 def way_to(place: StoreUrl) -> Way:
@@ -57,14 +59,20 @@ def way_to(place: StoreUrl) -> Way:
 
     >>> from fdstore.wire.store_url import parse_store_url
     >>> way_to(parse_store_url("rediss://:secret@db.example"))
-    Way(leaves_machine=True, has_password=True, has_tls=True)
+    Way(leaves_machine=True, has_password=True, has_tls=True, unchecked='')
     """
     options = place.options
+    unchecked = ""
+    if options.get("ssl_cert_reqs") == "none":
+        unchecked = "ssl_cert_reqs=none"
+    elif options.get("ssl_check_hostname") is False:
+        unchecked = "ssl_check_hostname=false"
     hosts = [host for host, _ in place.hosts] or [options.get("host", "localhost")]
     return Way(
         leaves_machine="path" not in options and not all(map(_is_loopback, hosts)),
         has_password=bool(options.get("password")),
         has_tls=place.url.startswith("rediss://"),
+        unchecked=unchecked,
     )
 
 
@@ -88,7 +96,16 @@ def password(way: Way) -> Finding:
 
 
 def encryption(way: Way) -> Finding:
-    """Check that traffic over a network is encrypted."""
+    """Check that traffic over a network is encrypted, and that the server proves who it is."""
+    if way.has_tls and way.unchecked:
+        said = f"TLS, but the certificate is not checked ({way.unchecked})"
+        if not way.leaves_machine:
+            return well("encryption", f"{said}; nothing leaves this machine")
+        return problem(
+            "encryption",
+            f"{said}: whoever is in between can read texts and the password",
+            f"leave {way.unchecked} out of the URL, and name the server's CA with ssl_ca_certs=FILE",
+        )
     if way.has_tls or not way.leaves_machine:
         said = "TLS" if way.has_tls else "no TLS; nothing leaves this machine"
         return well("encryption", said)

@@ -76,6 +76,27 @@ def test_any_stop_reason_is_preserved(stop_reason: str) -> None:
         assert client.query().stop_reason == stop_reason
 
 
+@pytest.mark.parametrize("stop_reason", ["end_turn", "stop_sequence", "pause_turn", "tool_calls"])
+def test_an_answer_with_a_call_is_one_whatever_stop_reason_a_server_gives(stop_reason: str) -> None:
+    said = turn(say("I add."), call("add", a=1), stop_reason=stop_reason)
+
+    with ScriptedModel([said]) as scripted, open_client(scripted) as client:
+        answer = client.query(tools=[ADD])
+
+    assert (answer.stop_reason, answer.is_last, len(answer.calls)) == ("tool_use", False, 1)
+
+
+@pytest.mark.parametrize("stop_reason", ["max_tokens", "refusal", "model_context_window_exceeded"])
+def test_calls_of_an_answer_that_was_cut_short_are_not_run(stop_reason: str) -> None:
+    with (
+        ScriptedModel([turn(call("add", a=1), stop_reason=stop_reason)]) as scripted,
+        open_client(scripted) as client,
+    ):
+        answer = client.query(tools=[ADD])
+
+    assert (answer.stop_reason, answer.is_last) == (stop_reason, True)
+
+
 def test_an_empty_answer_is_accepted() -> None:
     with ScriptedModel([turn()]) as scripted, open_client(scripted) as client:
         answer = client.query()

@@ -45,6 +45,15 @@ def test_beyond_this_machine_a_password_and_tls_are_needed() -> None:
     assert [mark(safety.encryption(way)) for way in (HERE, AWAY, safe)] == ["ok", "problem", "ok"]
 
 
+@pytest.mark.parametrize("option", ["ssl_cert_reqs=none", "ssl_check_hostname=false"])
+def test_tls_whose_certificate_is_not_checked_is_a_problem_beyond_this_machine(option: str) -> None:
+    away = safety.encryption(safety.way_to(parse_store_url(f"rediss://db.example?{option}")))
+    here = safety.encryption(safety.way_to(parse_store_url(f"rediss://localhost?{option}")))
+
+    assert (mark(away), mark(here)) == ("problem", "ok")
+    assert all(f"the certificate is not checked ({option})" in each.said for each in (away, here))
+
+
 def test_loading_a_truncated_log_is_a_problem_if_the_append_only_file_is_on() -> None:
     yes, no = {"aof-load-truncated": "yes"}, {"aof-load-truncated": "no"}
 
