@@ -17,7 +17,7 @@ from pathlib import Path
 from fdstore import settings
 from fdstore.cli.session import CliSession
 from fdstore.errors import FDStoreError, StoreRefused
-from fdstore.local.data_directory import ADVICE, other_owner
+from fdstore.local.data_directory import problem_of
 from fdstore.local.redis_conf import binary_version, find_binary
 from fdstore.optional_packages import how_to_install
 from fdstore.store.doctor.accepted import Accepted, apply, read_accepted
@@ -142,9 +142,9 @@ def data_directory(directory: Path) -> Finding:
             said=f"{directory} cannot be written",
             advice=f"make {existing} a directory that you can write to, or set FDSTORE_DATA_DIR",
         )
-    if owner := other_owner(directory):
-        said = f"{directory} belongs to {owner}"
-        return Finding(subject="data directory", ok=False, said=said, advice=ADVICE)
+    if found := problem_of(directory):
+        problem, advice = found
+        return Finding(subject="data directory", ok=False, said=f"{directory}: {problem}", advice=advice)
     free = shutil.disk_usage(existing).free
     text = f"{directory}, {format_size(free)} free"
     if free < LOW_DISK_BYTES:

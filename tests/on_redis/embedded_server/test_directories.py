@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 
 import pytest
 
 from fdstore.cli.doctor_checks import data_directory
 from fdstore.errors import StartFailed, StoreUnavailable
+from fdstore.local.data_directory import check_owner, make_private, problem_of
 from fdstore.local.redis_server import EmbeddedServer
 from fdstore.local.worker import BackgroundWorker, stop_embedded_workers
 from tests.on_redis.embedded_server.servers import ask, crash
+
+CLOSED = "redis://127.0.0.1:1"
 
 
 def test_a_long_data_directory_is_reached_through_a_short_link(tmp_path, short, binary):
@@ -99,7 +103,7 @@ def test_a_directory_of_another_user_is_refused_and_left_as_it_is(tmp_path):
     for act in (
         server.ensure,
         server.stop,
-        BackgroundWorker(directory, "redis://127.0.0.1:1", "fdstore").ensure,
+        BackgroundWorker(directory, CLOSED, "fdstore").ensure,
         lambda: stop_embedded_workers(directory),
     ):
         with pytest.raises(StartFailed, match=r"it belongs to .*: run this as that user, or name"):
@@ -108,3 +112,54 @@ def test_a_directory_of_another_user_is_refused_and_left_as_it_is(tmp_path):
     assert state() == before
     finding = data_directory(directory)
     assert (finding.ok, "belongs to" in finding.said) == (False, os.geteuid() == 0)
+
+
+def test_a_directory_below_that_of_another_user_is_none_of_ours(tmp_path):
+    """As HOME is under a `sudo` that keeps it."""
+    home, other = tmp_path / "ann", os.geteuid() + 1
+    home.mkdir()
+    if os.geteuid() == 0:
+        os.chown(home, 54321, 54321)
+
+    problem, advice = problem_of(home / ".local" / "share" / "fdstore", other) or ("", "")
+
+    assert problem.startswith(f"{home} belongs to ")
+    assert "name a directory of yours in FDSTORE_DATA_DIR" in advice
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o757])
+def test_nothing_is_made_below_a_directory_that_others_can_write_to(tmp_path, mode):
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(mode)
+    (tmp_path / "link").symlink_to(tmp_path / "open")
+
+    for above in ("open", "link"):
+        refuses(tmp_path / above / "mine" / "data", r"other users can write to .*: .* in FDSTORE_DATA_DIR")
+
+    assert list((tmp_path / "open").iterdir()) == []
+
+
+def refuses(directory: Path, words: str) -> None:
+    for act in (EmbeddedServer(directory).ensure, BackgroundWorker(directory, CLOSED, "fdstore").ensure):
+        with pytest.raises(StartFailed, match=words):
+            act()
+    assert not data_directory(directory).ok
+
+
+@pytest.mark.parametrize("mode", [0o1777, 0o755, 0o775])
+def test_a_sticky_directory_and_one_of_the_own_group_may_be_above_it(tmp_path, mode):
+    (tmp_path / "above").mkdir()
+    (tmp_path / "above").chmod(mode)
+
+    check_owner(tmp_path / "above" / "mine" / "data")
+
+
+def test_directories_that_are_made_are_for_their_owner_alone(tmp_path):
+    before = os.umask(0)
+    try:
+        make_private(tmp_path / "share" / "fdstore")
+    finally:
+        os.umask(before)
+
+    made = [tmp_path / "share", tmp_path / "share" / "fdstore"]
+    assert [stat.S_IMODE(each.stat().st_mode) for each in made] == [0o700, 0o700]
