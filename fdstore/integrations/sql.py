@@ -49,7 +49,7 @@ TIMEOUT_S = 60
 INTERRUPT_EVERY_S = 0.02
 MEMORY_MB = 512
 OBJECT_BYTES = 16 << 20
-"""The largest object of JSON that is read in `MEMORY_MB`; larger ones may take `OBJECT_COPIES` times theirs."""
+"""The largest object of JSON that is read in `MEMORY_MB`. Of a larger one `OBJECT_COPIES` have room."""
 
 OBJECT_COPIES = 6
 THREADS = 2

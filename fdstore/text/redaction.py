@@ -11,7 +11,9 @@ What replaces a match can make another one possible (`\bword` once its neighbour
 searched until no match is left but those within "[redacted]" itself; one that does not come to rest is
 replaced as a whole. Matches that touch are one place.
 
-Texts are redacted whole and cut afterwards: the first half of a secret matches no pattern.
+Texts are redacted whole and cut afterwards: the second half of a secret matches no pattern. What was cut
+before, such as a page in a conversation, is searched for pieces of the matches that were learned from whole
+texts (`cut_matches`).
 """
 
 from __future__ import annotations
@@ -21,10 +23,12 @@ import re
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
+from fdstore.text.cut_matches import CutMatches
 from fdstore.text.pattern import Pattern
 from fdstore.text.surrogates import join_surrogates
 
@@ -81,10 +85,26 @@ class Redactor:
 
     def __init__(self, patterns: Sequence[str] = ()) -> None:
         self._patterns = [Pattern(each) for each in patterns]
+        self._cut = CutMatches()
         self.places = 0
 
     def __bool__(self) -> bool:
         return bool(self._patterns)
+
+    def learn(self, text: str) -> None:
+        """Learn the matches in a text, of whole lines, whose pieces are redacted from then on. Raises
+        `InvalidArgument` if there are too many.
+
+        >>> redactor = Redactor([r"sk-\\w+"])
+        >>> redactor.learn("Key: sk-4f9a77be")
+        >>> redactor.text("9a77be is the rest of it")
+        '[redacted] is the rest of it'
+        """
+        for view in _views(text):
+            if self._matches_lines(view):
+                for line in view.text.split("\n"):
+                    for start, end in self._spans(line):
+                        self._cut.learn(line[start:end])
 
     def matches(self, text: str) -> bool:
         """Return whether anything in a text is to be redacted."""
@@ -191,7 +211,7 @@ class Redactor:
         """Return quickly whether a text may have a match, for the most texts, which have none."""
         if not self._patterns or not text:
             return False
-        return any(map(self._matches_lines, _views(text)))
+        return bool(self._cut) or any(map(self._matches_lines, _views(text)))
 
     def _matches_lines(self, view: _View) -> bool:
         data = f"{view.text}\n".encode()
@@ -242,7 +262,7 @@ class Redactor:
         for view in _views(line):
             at = 0
             for piece in view.text.split("\n"):
-                for start, end in self._spans(piece):
+                for start, end in chain(self._spans(piece), self._cut.pieces(piece)):
                     yield view.starts[at + start], view.starts[at + end]
                 at += len(piece) + 1
 

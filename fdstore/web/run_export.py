@@ -17,7 +17,9 @@ and loads nothing; its links lead to its own anchors (`run_links`). `run_data` h
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -57,6 +59,12 @@ DESCRIPTORS = 25
 UNCUT = 1 << 40
 """Characters of a text that is redacted, and cut afterwards."""
 
+LEARNED_BYTES = 1 << 20
+"""Bytes of a content that are searched at a time for what is redacted."""
+
+LONGEST_LINE, LINE_OVERLAP = 4 << 20, 1 << 16
+"""Bytes of a line that are searched at a time, and those that are searched again with what follows."""
+
 READ_BYTES, SEARCHED_BYTES = 8_000, 256_000
 """Bytes that are read of a content for its preview; if they are searched for what is redacted."""
 
@@ -90,6 +98,8 @@ class RunExport:
         """Yield what is to be run before the head and the body are made. The first one raises `NotFound`,
         `InvalidArgument`, `NewerFormat`, `DamagedRecord`."""
         yield self._read_tree()
+        if self.redactor:
+            yield from self._learn()
         tracks = JournalTracks()
         for _ in range(MAX_ROUNDS):
             yield self._read_journals(tracks)
@@ -149,6 +159,53 @@ class RunExport:
         except (NotFound, DamagedRecord):
             return ""
         return next((each.text for each in page.entries if each.kind in ("task", "commands")), "")
+
+    def _learn(self) -> Iterator[Operation[None]]:
+        """Yield the search of all whole texts for what is to be redacted, in bounded memory."""
+        seen: set[str] = set()
+        for process in self._whole.processes:
+            yield self._learn_conversation(process)
+            yield self._learn_contents(process, seen)
+
+    def _learn_conversation(self, process: ProcessRecord) -> Operation[None]:
+        start = 0
+        while process.kind != "asks":
+            try:
+                page = yield from conversation(self.prefix, process.id, start, RECORDS, max_chars=UNCUT)
+            except (NotFound, DamagedRecord):
+                return
+            for entry in page.entries:
+                self.redactor.learn(entry.text)
+                self.redactor.learn(json.dumps(entry.arguments, ensure_ascii=False))
+            if page.is_last or page.next <= start:
+                return
+            start = page.next
+
+    def _learn_contents(self, process: ProcessRecord, seen: set[str]) -> Operation[None]:
+        handle = ProcessHandle(process_keys(self.prefix, process.id), TreeLimits())
+        try:
+            held = (yield from listing(handle)).descriptors
+        except DamagedRecord:
+            return
+        for each in held:
+            if each.kind == "text":
+                with suppress(FDStoreError):  # the part of the process says so
+                    yield from self._learn_content(handle, each, seen)
+
+    def _learn_content(
+        self, handle: ProcessHandle, descriptor: Descriptor, seen: set[str]
+    ) -> Operation[None]:
+        rest, at = b"", 0
+        while at < descriptor.bytes:
+            info, data = yield from read_bytes(handle, descriptor.fd, at, LEARNED_BYTES)
+            if not data or (at == 0 and info.content in seen):
+                return
+            seen.add(info.content)
+            at += len(data)
+            lines, _, rest = (rest + data).rpartition(b"\n")
+            if len(rest) > LONGEST_LINE or at >= descriptor.bytes:
+                lines, rest = lines + b"\n" + rest, rest[-LINE_OVERLAP:]
+            self.redactor.learn(lines.decode("utf-8", "replace"))
 
     def _read_journals(self, tracks: JournalTracks) -> Operation[None]:
         """Read a part of the journals; make the timeline of what is read."""

@@ -6,8 +6,10 @@ import re
 from typing import Any
 
 import httpx2
+import pytest
 
-from fdstore.agent.conversation import Result, Start
+from fdstore import Toolset
+from fdstore.agent.conversation import Assistant, Result, Start
 from fdstore.client import Process, Store
 from fdstore.lifecycle import ENDED
 from fdstore.records import TokenUsage
@@ -122,6 +124,49 @@ def test_what_patterns_match_is_nowhere_in_the_page(store: Store, proc: Process,
     notice = re.search(r'id="redacted">(\d+) places were redacted', html)
     assert notice
     assert int(notice[1]) > 20
+
+
+KEY = "sk-ZZ" + "".join(f"{number:02d}Q" for number in range(30, 44))
+"""A key of 47 characters."""
+
+
+def pieces_of_key(page: str) -> set[str]:
+    return {KEY[at : at + 4] for at in range(len(KEY) - 3) if KEY[at : at + 4] in page}
+
+
+@pytest.mark.parametrize("cut", [1, 4, 7, 20, 36, 43])
+def test_no_piece_of_a_key_is_left_where_a_page_a_search_or_an_extraction_cut_it(
+    store: Store, proc: Process, cut: int
+) -> None:
+    before = "x" * (600 - cut - 2)
+    text = f"{before}, {KEY} {'y' * 3000} the end"
+    fd = proc.create(text, page_size=600).fd
+    part = proc.extract(fd, mode="char", start=600 - cut + 6, count=2000).fd
+    tools = Toolset(proc, enabled=["read_fd", "search_fd", "write_fd"])
+    asked = [
+        ("read_fd", {"fd": fd, "start": 1}),
+        ("read_fd", {"fd": fd, "start": 2}),
+        ("read_fd", {"fd": f"{fd}#C{600 - cut + 5}-640"}),
+        ("read_fd", {"fd": part}),
+        ("search_fd", {"fd": fd, "pattern": "x, .{5}"}),
+        ("search_fd", {"fd": fd, "pattern": "the end"}),
+        ("write_fd", {"data": KEY[cut:] + " is the rest"}),
+    ]
+    calls = [
+        {"type": "tool_use", "id": f"c{number}", "name": name, "input": given}
+        for number, (name, given) in enumerate(asked)
+    ]
+    results = [
+        Result(call=call["id"], content=tools.call(call["name"], call["input"]).content) for call in calls
+    ]
+    converse(proc, *SHORT[:1], Assistant(content=calls, stop_reason="tool_use"), *results)
+    assert pieces_of_key("".join(str(each.content) for each in results))
+
+    page = export(store, "triage", "sk-[A-Za-z0-9_-]+")
+
+    assert pieces_of_key(page) == set()
+    assert "is the rest" in page
+    assert "the end" in page
 
 
 def test_the_name_of_a_run_can_be_redacted(store: Store, hostile: Process) -> None:
