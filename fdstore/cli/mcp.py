@@ -36,9 +36,10 @@ THREADS = 32
 @click.option(
     "--allow",
     metavar="LIST",
-    default="read,write",
-    show_default=True,
-    help="What callers may do, of read, write, pipe, export, python.",
+    multiple=True,
+    default=["read,write"],
+    show_default="read,write",
+    help="What callers may do, of read, write, pipe, export, python; repeatable.",
 )
 @click.option("--export-root", metavar="DIR", help="With export: directory below which files are written.")
 @click.option("--put-root", metavar="DIR", help="Directory below which put_fd may store files.")
@@ -79,7 +80,7 @@ THREADS = 32
 def mcp(
     session: CliSession,
     process: str | None,
-    allow: str,
+    allow: tuple[str, ...],
     export_root: str | None,
     put_root: str | None,
     commands: tuple[str, ...],
@@ -122,7 +123,7 @@ def mcp(
         from fdstore.results.config import FDConfig
     output.show_logs(log_level, log_format)
     with as_usage_errors():
-        permissions = parse_permissions(allow)
+        permissions = parse_permissions(",".join(allow))
         if "python" in permissions:
             require((pool.PACKAGE,), pool.EXTRA)
         project = current_project()

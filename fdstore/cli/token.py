@@ -28,9 +28,10 @@ USES: dict[str, Use] = {"add": "make", "ls": "look", "rm": "remove"}
 @click.option(
     "--allow",
     metavar="LIST",
-    default="read",
-    show_default=True,
-    help="With add: what it permits, of read, write, pipe, export, python.",
+    multiple=True,
+    default=["read"],
+    show_default="read",
+    help="With add: what it permits, of read, write, pipe, export, python; repeatable.",
 )
 @click.option("--expires", type=DURATION, metavar="TIME", help="With add: as 12h or 30d. [default: never]")
 def token(
@@ -39,7 +40,7 @@ def token(
     name: str | None,
     process: str | None,
     tree: bool,
-    allow: str,
+    allow: tuple[str, ...],
     expires: float | None,
 ) -> None:
     """Add, list or remove tokens, by which `fdstore mcp --http` knows its callers.
@@ -62,7 +63,7 @@ def token(
     if (process is None) == (action == "add"):
         raise click.UsageError("token add needs --process, the other actions do not take it")
     try:
-        permissions = parse_permissions(allow)
+        permissions = parse_permissions(",".join(allow))
     except InvalidArgument as error:
         raise click.UsageError(error.problem) from error
     with session.store(use=USES[action]) as store:

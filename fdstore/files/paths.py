@@ -65,7 +65,7 @@ def locate(path: str, root: str | Root | None = None) -> tuple[int, str]:
     left for `require_regular` to refuse. Raises `PathRefused`, `TargetMissing` (the directory does not exist)
     and `OSError`.
     """
-    names = _split(path)
+    names = _split(path, is_of_model=root is not None)
     try:
         if root is not None:
             root = Root(root) if isinstance(root, str) else root
@@ -86,11 +86,14 @@ def _kind(found: os.stat_result) -> str:
     return _KINDS.get(stat.S_IFMT(found.st_mode), "of an unknown kind")
 
 
-def _split(path: str) -> list[str]:
-    """Return the components of `path`, which must end in a file name. Raises `PathRefused`."""
+def _split(path: str, *, is_of_model: bool) -> list[str]:
+    """Return the components of `path`, which must end in a file name. A person's may have bytes that are not
+    UTF-8, which Python shows as lone surrogates; those in the path of a model are none. Raises
+    `PathRefused`."""
     try:
-        path.encode()  # os.fsencode accepts some lone surrogates as raw bytes
         os.fsencode(path)
+        if is_of_model:
+            path.encode()
     except UnicodeEncodeError as error:
         raise PathRefused(path, "it holds a character that no file name can have") from error
     names = path.split("/")

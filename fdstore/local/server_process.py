@@ -57,18 +57,19 @@ Condition = Literal["absent", "silent", "loading", "ready"]
 def short_socket_path(listening: Path, runtime_dir: Path | None) -> Path:
     """Return the path by which clients reach the socket `listening`: itself, or a short link to it.
 
-    A socket address holds about 100 bytes of path. A longer path is reached through a symbolic link, named by
-    a hash of the path, in a directory accessible to this user only. The socket stays with its data, so a
-    caller with another runtime directory reaches the same server through another link.
+    A socket address holds about 100 bytes of path, and clients read its URL as UTF-8. Any other path is
+    reached through a symbolic link, named by a hash of the path, in a directory accessible to this user only.
+    The socket stays with its data, so a caller with another runtime directory reaches the same server through
+    another link.
     """
-    if len(os.fsencode(listening)) <= ADDRESS_BYTES:
+    if _is_address(listening):
         return listening
     name = hashlib.sha256(os.fsencode(listening)).hexdigest()[:16] + ".sock"
     problem = ""
     for directory in filter(None, (runtime_dir, Path(tempfile.gettempdir()))):
         link = directory / f"fdstore-{os.getuid()}" / name
-        if len(os.fsencode(link)) > ADDRESS_BYTES:
-            problem = f"{link} is too long as well"
+        if not _is_address(link):
+            problem = f"{link} is none either"
             continue
         try:
             link.parent.mkdir(mode=0o700, exist_ok=True)
@@ -80,7 +81,13 @@ def short_socket_path(listening: Path, runtime_dir: Path | None) -> Path:
             problem = f"{link.parent} is not a directory that only this user can enter"
         except OSError as error:
             problem = str(error)
-    raise StartFailed(str(listening), f"the path is too long for a socket, and {problem}")
+    raise StartFailed(str(listening), f"the path is no address for a socket, and {problem}")
+
+
+def _is_address(path: Path) -> bool:
+    """Return whether clients can reach a socket at a path: it is short enough, and UTF-8."""
+    name = os.fsencode(path)
+    return len(name) <= ADDRESS_BYTES and name == str(path).encode("utf-8", "replace")
 
 
 def command_line(pid: int) -> str:

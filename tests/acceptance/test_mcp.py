@@ -34,6 +34,14 @@ def test_a_host_starts_it_stores_a_text_and_ends_it(command, store):
     assert proc.read("fd:1").text == "one\ntwo\n"
 
 
+def test_permissions_may_be_given_one_by_one(command):
+    with command.start("mcp", "--allow", "read", "--allow", "write") as server:
+        tools = Host(server).tools()
+        server.communicate(timeout=PATIENCE_S)
+
+    assert tools == tools_of(frozenset({"read", "write"}))
+
+
 def test_a_host_that_stops_it_does_not_wait(command):
     for number in (signal.SIGTERM, signal.SIGINT):
         with command.start("mcp") as server:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -223,6 +225,20 @@ def test_a_file_object_reads_seeks_and_fetches_ahead(store: Store, proc: Process
         with pytest.raises(Conflict):
             file.read()
     assert calls(execute) - before < 200
+
+
+def test_libraries_of_files_find_no_end_of_an_archive_in_a_short_content(proc: Process) -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("a.txt", "one")
+
+    for data, is_zip in ((b"", False), (b"PK", False), (packed.getvalue(), True)):
+        with proc.open_bytes(proc.create(data + b"").fd) as file:
+            assert zipfile.is_zipfile(file) is is_zip
+            with pytest.raises(OSError, match="before the start") as refused:
+                file.seek(-len(data) - 1, io.SEEK_END)
+            assert refused.value.errno == errno.EINVAL
+            assert type(refused.value)(*refused.value.args).args == refused.value.args
 
 
 def test_a_file_object_is_awaited_too(awaited: Any, proc: Process) -> None:

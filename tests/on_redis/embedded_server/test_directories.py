@@ -60,7 +60,7 @@ def test_a_short_link_in_a_directory_writable_by_others_is_not_used(tmp_path, sh
 
 
 @pytest.mark.parametrize(
-    "name", ["with space", 'with "quotes" and \\', "mit Umlaut ü", "50%#?", "line\nbreak"]
+    "name", ["with space", 'with "quotes" and \\', "mit Umlaut ü", "50%#?", "line\nbreak", "not UTF-8 \udce9"]
 )
 def test_directories_with_unusual_names_work(tmp_path, binary, name):
     server = EmbeddedServer(tmp_path / name, binary=binary)
