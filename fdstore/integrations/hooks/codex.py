@@ -22,6 +22,7 @@ from fdstore.integrations.hooks.output import (
     readable,
     source_of,
     text_field,
+    text_of,
 )
 from fdstore.integrations.hooks.own_tools import is_own_tool
 
@@ -62,12 +63,13 @@ def _value_of(response: object, limit: int) -> str | list[Any] | None:
         return response
     if isinstance(response, dict):
         structured = response.get("structuredContent", response.get("structured_content"))
-        value = _value_of(response.get("content"), limit)
-        if structured is None or value is None:
+        content = response.get("content")
+        value = _value_of(content, limit)
+        if structured is None or (content and value is None):
             return value
         return readable(msgspec.json.encode(structured).decode("utf-8"))
     if isinstance(response, list) and response:
-        if joined_texts(response) is None:
-            return None
-        return blocks_of_texts([block["text"] for block in response], limit)
+        texts = [text_of(block) for block in response]
+        found = [text for text in texts if text is not None]
+        return blocks_of_texts(found, limit) if len(found) == len(texts) else None
     return None

@@ -105,9 +105,22 @@ def is_long(value: object, limit: int) -> bool:
     if isinstance(value, str):
         return len(value) > limit
     blocks = value if isinstance(value, list) else ()
-    texts = [block.get("text") for block in blocks if isinstance(block, dict)]
-    lengths = [len(text) for text in texts if isinstance(text, str)]
+    lengths = [len(text) for block in blocks if (text := text_of(block)) is not None]
     return sum(lengths) + len(lengths) - 1 > limit
+
+
+def text_of(block: object) -> str | None:
+    """Return the text of a block, or of the resource in it; None if it has none.
+
+    >>> text_of({"type": "text", "text": "a"}), text_of({"type": "resource", "resource": {"text": "b"}})
+    ('a', 'b')
+    """
+    if not isinstance(block, dict):
+        return None
+    if block.get("type") == "resource":
+        block = block.get("resource")
+    text = block.get("text") if isinstance(block, dict) else None
+    return text if isinstance(text, str) else None
 
 
 def blocks_of_texts(texts: Sequence[str], limit: int, separator: str = "\n") -> str | list[Any]:
@@ -154,17 +167,19 @@ def text_blocks(text: str) -> list[Any]:
 
 def readable(text: str) -> str:
     r"""Return a text as a model reads it best: of JSON that is blocks, or a result that is one text, that
-    text; other JSON indented, so that it has lines.
+    text, as is one that is a text itself; other JSON indented, so that it has lines.
 
     >>> readable('{"result":"one\\ntwo"}'), readable('{"rows":[]}'), readable("plain")
     ('one\ntwo', '{\n  "rows": []\n}', 'plain')
     """
-    if text[:1] not in ("{", "["):
+    if text[:1] not in ("{", "[", '"'):
         return text
     try:
         value = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
         return text
+    if isinstance(value, str):
+        return value
     if isinstance(value, dict) and len(value) == 1 and isinstance(value.get("result"), str):
         return str(value["result"])  # as servers wrap a text
     if isinstance(value, list) and value and (joined := joined_texts(value)) is not None:

@@ -53,7 +53,9 @@ def primaries(*sections: str, with_settings: bool = False) -> Operation[list[Pri
 
 
 def _read(replies: list[bytes]) -> dict[str, str]:
-    return dict(line.split(":", 1) for reply in replies for line in text(reply).splitlines() if ":" in line)
+    # a server tells its paths, which need not be UTF-8
+    texts = [reply.decode("utf-8", "backslashreplace") for reply in replies]
+    return dict(line.split(":", 1) for each in texts for line in each.splitlines() if ":" in line)
 
 
 def server_info(*sections: str) -> Operation[dict[str, str]]:

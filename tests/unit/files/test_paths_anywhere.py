@@ -30,7 +30,7 @@ def test_path_objects_and_relative_paths_are_accepted(
 def test_a_person_may_name_a_file_whose_name_is_not_utf_8(root: Path) -> None:
     put(root / "caf\udce9.txt")
 
-    assert os.listdir(os.fsencode(root)) == [b"caf\xe9.txt"]
+    assert b"caf\xe9.txt" in os.listdir(os.fsencode(root))
 
 
 @pytest.mark.parametrize("link", ["sub/link", "sub/link-to-link"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -28,6 +29,12 @@ def codex_event(response: Any, tool: str = "mcp__github__list") -> dict[str, Any
         ({"content": [text(LONG)], "isError": False}, LONG),
         ({"content": [text("a"), text("b"), text(LONG)]}, [text("a\nb"), text(LONG)]),
         ({"content": [text(LONG)], "structuredContent": {"result": LONG}}, LONG),
+        ({"content": [], "structuredContent": LONG}, LONG),
+        ({"structuredContent": {"result": LONG}}, LONG),
+        (
+            {"content": [text("a"), {"type": "resource", "resource": {"uri": "file:///a", "text": LONG}}]},
+            [text("a"), text(LONG)],
+        ),
         (
             {"content": [text("short")], "structuredContent": {"rows": LONG}},
             '{\n  "rows": "' + LONG + '"\n}',
@@ -69,6 +76,41 @@ def test_the_text_blocks_of_an_mcp_tool_in_codex_are_judged_one_by_one() -> None
     assert output is not None
     assert [block["text"] for block in output.value] == JUDGED
     assert output.answer(output.value)["reason"] == "\n".join(JUDGED)
+
+
+@pytest.mark.parametrize(
+    ("tool", "response", "said"),
+    [
+        ("mcp_github_list", {"llmContent": LONG, "error": {"message": "no such repository"}}, "failed"),
+        (
+            "run_shell_command",
+            {"llmContent": f"Output: {LONG}\nExit Code: 2\nProcess Group PGID: 7"},
+            "failed",
+        ),
+        ("run_shell_command", {"llmContent": f"Output: Exit Code: 2\n{LONG}\nExit Code: 0"}, "succeeded"),
+        ("run_shell_command", {"llmContent": LONG}, "succeeded"),
+    ],
+)
+def test_gemini_is_told_whether_the_call_succeeded(tool: str, response: Any, said: str) -> None:
+    event = {"hook_event_name": "AfterTool", "tool_name": tool, "tool_response": response}
+
+    output = gemini.output_of(event, LIMIT)
+
+    assert output is not None
+    assert (
+        output.answer("STUB")["reason"] == f"the call has {said}; its output is long, so it was stored:\nSTUB"
+    )
+
+
+def test_a_long_resource_in_an_output_of_claude_code_is_taken_and_a_text_as_json_is_that_text() -> None:
+    resource = {"type": "resource", "resource": {"uri": "file:///a", "text": LONG}}
+    taken = claude.output_of(after_tool("mcp__files__read", [resource]), LIMIT)
+    structured = claude.output_of(after_tool("mcp__files__read", json.dumps(LONG)), LIMIT)
+
+    assert taken is not None
+    assert taken.value == [resource]
+    assert structured is not None
+    assert structured.value == [text(LONG)]
 
 
 def test_the_parts_of_an_output_in_gemini_are_judged_one_by_one() -> None:
