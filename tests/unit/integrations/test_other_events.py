@@ -84,7 +84,7 @@ def test_the_text_blocks_of_an_mcp_tool_in_codex_are_judged_one_by_one() -> None
         ("mcp_github_list", {"llmContent": LONG, "error": {"message": "no such repository"}}, "failed"),
         (
             "run_shell_command",
-            {"llmContent": f"Output: {LONG}\nExit Code: 2\nProcess Group PGID: 7"},
+            {"llmContent": f"Output: {LONG}\nExit Code: 2\nPGID: 7"},
             "failed",
         ),
         ("run_shell_command", {"llmContent": f"Output: Exit Code: 2\n{LONG}\nExit Code: 0"}, "succeeded"),
