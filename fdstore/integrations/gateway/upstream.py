@@ -41,8 +41,9 @@ class UpstreamProcess:
                 env=None if env is None else {**os.environ, **env},
                 cwd=directory,
             )
-        except OSError as error:
-            raise InvalidArgument("COMMAND", f"{command[0]} cannot be started: {error.strerror}") from error
+        except (OSError, ValueError) as error:  # ValueError: a word or a variable that no program can have
+            problem = getattr(error, "strerror", None) or str(error)
+            raise InvalidArgument("COMMAND", f"{command[0]} cannot be started: {problem}") from error
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         assert self._process.stderr is not None
