@@ -7,7 +7,7 @@ Field names are those of the Redis hashes, so `redis-cli HGETALL` and Python agr
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -168,14 +168,18 @@ class Export(Record, frozen=True, kw_only=True):
     kind: ContentKind = "text"
 
 
+_Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+"""A number within the bounds that a record in Redis is decoded with: up to `text.numbers.MAX_INTEGER`."""
+
+
 class TokenUsage(Record, frozen=True, kw_only=True):
     """Tokens that models have counted. `input_tokens` is all that was sent to them, `cache_read_tokens` and
     `cache_write_tokens` the parts of it that were read from their prompt cache, or written to it."""
 
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_read_tokens: int = 0
-    cache_write_tokens: int = 0
+    input_tokens: _Count = 0
+    output_tokens: _Count = 0
+    cache_read_tokens: _Count = 0
+    cache_write_tokens: _Count = 0
 
     @property
     def tokens(self) -> int:

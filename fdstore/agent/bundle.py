@@ -21,7 +21,7 @@ import msgspec
 from fdstore.agent.models.base import PromptCache
 from fdstore.agent.program_file import DEFAULT_MAX_TOKENS, Provider
 from fdstore.agent.program_limits import Limits
-from fdstore.errors import InvalidProgram, NewerFormat, quoted
+from fdstore.errors import InvalidArgument, InvalidProgram, NewerFormat, quoted
 from fdstore.msgspec_types import prepare
 from fdstore.records import ModelPrice, TreeLimits
 from fdstore.results.config import FDConfig
@@ -130,7 +130,9 @@ class Bundle(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             if str(error).startswith(_NEWER):
                 raise NewerFormat("the program", str(error)) from error
             raise InvalidProgram("bundle", f"is not a stored bundle: {error}") from error
-        except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
+        except InvalidProgram:
+            raise
+        except (InvalidArgument, msgspec.DecodeError, RecursionError, UnicodeError) as error:
             raise InvalidProgram("bundle", f"is not a stored bundle: {error}") from error
 
     @cached_property

@@ -15,7 +15,7 @@ from fdstore.agent.models.base import Model
 from fdstore.agent.models.observed import ObservedModel
 from fdstore.agent.program_loader import Bundle, Program
 from fdstore.client import Store
-from fdstore.errors import DamagedRecord, InvalidProgram, NewerFormat, quoted
+from fdstore.errors import NewerFormat, quoted
 from fdstore.lifecycle import ProcessEnd
 from fdstore.permissions import Permissions
 from fdstore.pipeline_limits import PipelineLimits
@@ -50,10 +50,7 @@ def run_agent(
     are those of `run_process`."""
     store, claim, handle, process = attempt.store, attempt.claim, attempt.handle, attempt.process
     with decoding(f"the program of process {process}"):
-        try:
-            bundle = own or Bundle.from_json(claim.bundle)
-        except InvalidProgram as error:
-            raise DamagedRecord(f"the program of process {process}", str(error)) from error
+        bundle = own or Bundle.from_json(claim.bundle)
         program = bundle.programs[claim.program]
     check_tools(process, program)
     history = store.run(read_history(handle.keys, claim.journal))

@@ -18,7 +18,14 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from fdstore.errors import DamagedRecord, FDStoreError, NewerFormat, StoreLostData, quoted
+from fdstore.errors import (
+    DamagedRecord,
+    FDStoreError,
+    InvalidArgument,
+    NewerFormat,
+    StoreLostData,
+    quoted,
+)
 from fdstore.msgspec_types import prepare
 from fdstore.records import TreeLimits, Unreadable
 from fdstore.text.layout import show_controls
@@ -44,10 +51,11 @@ MAX_MOMENT_S = 253_402_300_800
 
 @contextmanager
 def decoding(what: str) -> Iterator[None]:
-    """Convert decoding errors in the block to `DamagedRecord` of `what`."""
+    """Convert decoding errors in the block to `DamagedRecord` of `what`, also those of names and settings that
+    are checked as if a user had given them."""
     try:
         yield
-    except UNREADABLE as error:
+    except (InvalidArgument, *UNREADABLE) as error:
         raise damage(what, error) from error
 
 

@@ -40,6 +40,7 @@ from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.record_format import decode_record, decoding, replies_or_damage, whole_number
 from fdstore.store.trees.ceilings import run_with_ceilings
 from fdstore.telemetry.tracing import traceparent
+from fdstore.text.numbers import MAX_INTEGER
 from fdstore.text.selection import selector
 from fdstore.wire.operation import Operation, Value
 from fdstore.wire.scripts import script, text
@@ -68,18 +69,21 @@ class Ask(msgspec.Struct, frozen=True):
     parts: list[str | AskPart] = []
 
 
+_Positive = Annotated[int, msgspec.Meta(ge=1, le=MAX_INTEGER)]
+
+
 class AskSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of asks: the texts of one have at most `max_chars` characters together; up to `at_once` of
     a call are asked at a time. `price` is that of the model."""
 
     model: str
-    max_tokens: int = 4096
+    max_tokens: _Positive = 4096
     system: str = ""
     parameters: dict[str, Any] = {}
-    at_once: int = 50
-    max_chars: int = 200_000
+    at_once: _Positive = 50
+    max_chars: _Positive = 200_000
     price: ModelPrice | None = None
-    give_up_seconds: float = 600.0
+    give_up_seconds: Annotated[float, msgspec.Meta(ge=0, le=1e9)] = 600.0
 
     @property
     def id(self) -> str:

@@ -107,6 +107,9 @@ def test_warnings_are_neither_stored_nor_digested():
         '{"root": "a", "programs": {"a": {"name": "a", "model": "m", "limits": {"max_turns": 0}}}}',
         '{"root": "a", "programs": {"a": {"name": "a", "model": "m", "parameters": ' + "[" * 9999,
         b'{"root": "\xff"}',
+        '{"root": "a", "programs": {"a": {"name": "a", "model": "m", "python_limits": {"memory": "x"}}}}',
+        '{"root": "a", "programs": {"a": {"name": "a", "model": "", "file_descriptor": {"tool": {"": 7}}}}}',
+        '{"root": "a", "programs": {"a": {"name": "", "model": "", "file_descriptor": {"whole_chars": -1}}}}',
     ],
 )
 def test_text_that_is_not_a_bundle_is_refused(text):

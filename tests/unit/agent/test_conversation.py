@@ -291,3 +291,11 @@ def test_a_conversation_rebuilt_from_its_journal_equals_the_original(
 
     assert resumed.messages() == lived.messages()
     assert resumed.open_calls() == lived.open_calls()
+
+
+@pytest.mark.parametrize("number", ["-1", "1e308", "9007199254740993", "9" * 400, '"nan"', "null"])
+def test_a_record_with_an_impossible_number_of_tokens_is_not_one(number: str) -> None:
+    record = f'{{"kind":"assistant","content":[],"stop_reason":null,"input_tokens":{number}}}'
+
+    with pytest.raises(ValueError, match="input_tokens"):
+        decode_entry(record.encode())
