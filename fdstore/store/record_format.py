@@ -51,8 +51,8 @@ MAX_MOMENT_S = 253_402_300_800
 
 @contextmanager
 def decoding(what: str) -> Iterator[None]:
-    """Convert decoding errors in the block to `DamagedRecord` of `what`, also those of names and settings that
-    are checked as if a user had given them."""
+    """Convert decoding errors in the block to `DamagedRecord` of `what`, also those of names and settings,
+    which are checked as if a user had given them."""
     try:
         yield
     except (InvalidArgument, *UNREADABLE) as error:

@@ -14,6 +14,7 @@ import msgspec
 
 from fdstore.records import Record
 from fdstore.store.doctor.safety import Finding
+from fdstore.store.record_format import UNREADABLE
 from fdstore.wire.operation import Operation
 from fdstore.wire.scripts import text
 
@@ -40,7 +41,7 @@ def read_accepted(prefix: str) -> Operation[dict[str, Accepted]]:
     for subject, value in pairs:
         try:
             accepted[text(subject)] = msgspec.json.decode(value, type=Accepted)
-        except msgspec.MsgspecError:
+        except UNREADABLE:
             continue
     return accepted
 

@@ -37,7 +37,13 @@ from fdstore.store.contents.resolving import content_info
 from fdstore.store.keys import in_bounded_pieces, in_pieces, is_process, process_keys
 from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import ProcessHandle
-from fdstore.store.record_format import decode_record, decoding, replies_or_damage, whole_number
+from fdstore.store.record_format import (
+    MAX_MOMENT_S,
+    decode_record,
+    decoding,
+    replies_or_damage,
+    whole_number,
+)
 from fdstore.store.trees.ceilings import run_with_ceilings
 from fdstore.telemetry.tracing import traceparent
 from fdstore.text.numbers import MAX_INTEGER
@@ -69,6 +75,7 @@ class Ask(msgspec.Struct, frozen=True):
     parts: list[str | AskPart] = []
 
 
+_Count = Annotated[int, msgspec.Meta(ge=0, le=MAX_INTEGER)]
 _Positive = Annotated[int, msgspec.Meta(ge=1, le=MAX_INTEGER)]
 
 
@@ -97,11 +104,11 @@ class AskAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
     text: str = ""
     error: str = ""
-    tokens: int = 0
-    seconds: float = 0.0
-    output_tokens: int = 0
+    tokens: _Count = 0
+    seconds: Annotated[float, msgspec.Meta(ge=0, le=MAX_MOMENT_S)] = 0.0
+    output_tokens: _Count = 0
     lane: str = ""
-    at_ms: int | None = None
+    at_ms: Annotated[int, msgspec.Meta(ge=0, lt=1000 * MAX_MOMENT_S)] | None = None
 
 
 class StoredAsk(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -228,10 +235,10 @@ def answers(handle: ProcessHandle, call_id: str, numbers: Sequence[int]) -> Oper
                 (keys.tree.record, keys.record, keys.asks, keys.asks_queue), handle.attempt, call_id, *some
             )
         ]
-        with decoding(f"the asks of process {handle.id}"):
-            for number, stored in zip(some, outcome(reply, handle.id), strict=True):
-                if stored:
-                    found[number] = msgspec.json.decode(stored, type=AskAnswer)
+        for number, stored in zip(some, outcome(reply, handle.id), strict=True):
+            if stored:
+                what = f"answer {number} of the asks of process {handle.id}"
+                found[number] = decode_record(stored, AskAnswer, what)
     return found
 
 
@@ -288,9 +295,10 @@ def take_next(
         case b"ended":
             return Next(how="ended", woken=tuple(text(rest[0]).split()))
     _, *flat = rest
-    with decoding(f"the asks of process {parent.id}"):
+    what = f"the asks of process {parent.id}"
+    with decoding(what):
         asks = {
-            whole_number(number): msgspec.json.decode(stored, type=StoredAsk)
+            whole_number(number): decode_record(stored, StoredAsk, what)
             for number, stored in zip(flat[::2], flat[1::2], strict=True)
         }
     return Next(how="wait" if how == b"wait" else "go", asks=asks)
@@ -368,17 +376,17 @@ def read_asks(prefix: str, process: str, which: Sequence[tuple[str, int]]) -> Op
         return []
     fields = [f"{kind}/{call}/{number}" for call, number in which for kind in ("ask", "answer")]
     [values] = yield [("HMGET", process_keys(prefix, process).asks, *fields)]
-    with decoding(f"the asks of process {process}"):
-        return [
-            AskRecord(
-                call=call,
-                number=number,
-                ask=msgspec.json.decode(ask, type=StoredAsk),
-                answer=None if answer is None else msgspec.json.decode(answer, type=AskAnswer),
-            )
-            for (call, number), ask, answer in zip(which, values[::2], values[1::2], strict=True)
-            if ask is not None
-        ]
+    what = f"the asks of process {process}"
+    return [
+        AskRecord(
+            call=call,
+            number=number,
+            ask=decode_record(ask, StoredAsk, what),
+            answer=None if answer is None else decode_record(answer, AskAnswer, what),
+        )
+        for (call, number), ask, answer in zip(which, values[::2], values[1::2], strict=True)
+        if ask is not None
+    ]
 
 
 def fold_lanes(prefix: str, processes: Sequence[ProcessRecord]) -> Operation[list[ProcessRecord]]:

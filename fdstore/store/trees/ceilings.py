@@ -32,7 +32,7 @@ from fdstore.errors import (
 from fdstore.records import Record, TreeLimits
 from fdstore.store.keys import TreeKeys, in_pieces
 from fdstore.store.process_handle import CEILINGS_EVERY_S, ProcessHandle
-from fdstore.store.record_format import decoding, limits_of, replies_or_damage, whole_number
+from fdstore.store.record_format import decode_record, decoding, limits_of, replies_or_damage, whole_number
 from fdstore.store.tree_facts import tree_names
 from fdstore.text.numbers import BYTE_UNITS, COUNT_UNITS, MAX_INTEGER, parse_number
 from fdstore.wire.operation import Alongside, Batch, Command, Operation
@@ -225,8 +225,7 @@ def request(tree: TreeKeys, **limits: int) -> Operation[None]:
     flat, (held, requested, *room) = yield [("HGETALL", tree.ceilings), _record_of(tree)]
     if held is None:
         return
-    with decoding(f"the limits of tree {tree.tree}"):
-        fields = msgspec.json.decode(requested or held, type=dict[str, Any]) | limits
+    fields = decode_record(requested or held, dict[str, Any], f"the limits of tree {tree.tree}") | limits
     command, _ = _obeying(tree, [held, msgspec.json.encode(fields), *room], parse(flat), None)
     if command:
         yield [command]
@@ -288,13 +287,14 @@ def _obeying(
     if held is None:
         return None, None
     limits = ceilings.lower(limits_of(tree.tree, requested or held))
-    with decoding(f"the limits of tree {tree.tree}"):
-        fields = msgspec.json.decode(requested or held, type=dict[str, Any])
+    what = f"the limits of tree {tree.tree}"
+    with decoding(what):
+        fields = decode_record(requested or held, dict[str, Any], what)
         # preserve limits that only a newer version knows
         known = limits.__struct_fields__
         others = {name: value for name, value in fields.items() if name not in known}
         effective = msgspec.json.encode(msgspec.to_builtins(limits) | others)
-        is_held = msgspec.json.decode(held, type=dict[str, Any]) == msgspec.json.decode(effective)
+        is_held = decode_record(held, dict[str, Any], what) == msgspec.json.decode(effective)
         top = ceilings.get("bytes")
         before = (room or b"", room_at or b"")
         if top is None:

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from fdstore.client import Process, Store
-from fdstore.errors import Fenced
+from fdstore.errors import DamagedRecord, Fenced
 from fdstore.records import ModelPrice, TokenUsage, TreeLimits
 from fdstore.store.keys import process_keys
 from fdstore.store.process_handle import ProcessHandle
@@ -633,3 +633,53 @@ def test_texts_of_a_lane_are_read_while_others_are_awaited(asking: Asking) -> No
     sent = {question_of(r): r.messages[0]["content"][0]["text"] for r in asking.agents.model.requests}
     assert sent["question 7"].startswith("Text 1, fd:1#L701-800:\nline 701\n")
     wait_until(lambda: threading.active_count() < 40)
+
+
+def test_a_lane_answers_the_asks_of_its_own_tree_whatever_its_record_names(
+    store: Store, asking: Asking, execute: Any
+) -> None:
+    store.process("victim")
+    [lane] = asking.start(Ask(number=0, question="why?"))
+    execute("HSET", f"fdstore:{{{asking.proc.id}}}:{lane}", "parent", "victim")
+
+    asking.run()
+
+    assert asking.texts(1) == ["WHY?"]
+    assert not execute("EXISTS", "fdstore:{victim}:victim:asks")
+
+
+@pytest.mark.parametrize("width", [0, -1, PER_LANE + 1, 10**9, 10**30, None, "5"])
+def test_a_lane_with_an_impossible_width_fails(asking: Asking, execute: Any, width: object) -> None:
+    [lane] = asking.start(Ask(number=0, question="why?"))
+    task = msgspec.json.encode({"kind": "asks", "call": "call", "width": width})
+    execute("LSET", f"fdstore:{{{asking.proc.id}}}:{lane}:journal", 0, task)
+
+    asking.run()
+
+    [answer] = asking.texts(1)
+    assert "the record is damaged" in answer
+
+
+DAMAGED_ANSWERS = [
+    *(b"", b"{", b"null", b"7", b"[]", b"[" * 1000, b'{"a":' * 1000, b'{"text":7}', b'{"text":"\xff"}'),
+    *(
+        b'{"tokens":-1}',
+        b'{"seconds":1e308}',
+        b'{"at_ms":9007199254740992}',
+        b'{"tokens":' + b"9" * 400 + b"}",
+    ),
+]
+
+
+@pytest.mark.parametrize("answer", DAMAGED_ANSWERS)
+def test_a_damaged_answer_is_lost_data(asking: Asking, execute: Any, answer: bytes) -> None:
+    asking.start(Ask(number=0, question="why?"))
+    execute("HSET", f"fdstore:{{{asking.proc.id}}}:{asking.proc.id}:asks", "answer/call/0", answer)
+
+    if answer:
+        with pytest.raises(DamagedRecord):
+            asking.found(1)
+    else:
+        assert asking.found(1) == {}
+    with pytest.raises(DamagedRecord):
+        asking.store.run(asks.read_asks("fdstore", asking.proc.id, [("call", 0)]))
