@@ -8,7 +8,7 @@ import click
 
 from fdstore.cli import output
 from fdstore.cli.progress import progress
-from fdstore.cli.session import NOTHING_FOUND, CliSession, verb
+from fdstore.cli.session import NOTHING_FOUND, CliSession, verb, where_else
 from fdstore.text.quantities import format_size
 
 if TYPE_CHECKING:
@@ -35,18 +35,24 @@ def find(session: CliSession, pattern: str) -> None:
     fdstore find '*.log'
     fdstore find 'refund policy'
     """
+    from fdstore.store.tree_facts import tree_names
     from fdstore.store.views import finding
 
     with session.store(use="look") as store, progress("find", None, "tree") as tell:
         found = store.run(finding.find(store.prefix, pattern, tell or (lambda done: None)))
+        is_empty = not (found.processes or found.descriptors or found.words)
+        has_trees = not is_empty or bool(store.run(tree_names(store.prefix, [])))
+        elsewhere = None if has_trees else where_else(store)
     if session.as_json:
         output.documents((*found.processes, *found.descriptors, *found.words))
     else:
         _print(found)
     output.report_unreadable(found.unreadable, as_json=session.as_json)
-    if not (found.processes or found.descriptors or found.words):
+    if is_empty:
         if not session.as_json:
             output.say("fdstore: nothing found")
+            if elsewhere:
+                output.say(f"fdstore: {elsewhere}")
         click.get_current_context().exit(NOTHING_FOUND)
 
 

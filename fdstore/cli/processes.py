@@ -168,9 +168,9 @@ def _print(session: CliSession, found: ProcessListing) -> None:
     elif not found.is_empty:
         output.note("no process matches")
     elif not found.unreadable:
-        output.note("there are no processes yet; `fdstore put PROC FILE` creates the first")
+        output.say("there are no processes yet; `fdstore put PROC FILE` creates the first")
         if found.elsewhere:
-            output.note(found.elsewhere)
+            output.say(found.elsewhere)
     output.report_unreadable(found.unreadable, as_json=session.as_json)
 
 

@@ -13,7 +13,7 @@ import click
 from fdstore.cli import output
 from fdstore.cli.control import cancel_and_wake
 from fdstore.cli.limits import format_budget
-from fdstore.cli.session import CliSession, verb
+from fdstore.cli.session import CliSession, verb, where_else
 from fdstore.cli.tables import facts
 from fdstore.optional_packages import require
 from fdstore.records import ProcessRecord, Record, TokenUsage, Unreadable
@@ -41,7 +41,8 @@ class StoreStatus(Record, frozen=True, kw_only=True):
     agents ("" if it does). `ceilings` are those that the operator set, `tokens` what models have used, by
     tree, `token_counts` the same by kind (for --json alone), and `budgets` those of trees that have not
     ended, with what is used. `health` says how workers and store get on, problems first. `unreadable` lists
-    damaged records, which are not counted.
+    damaged records, which are not counted. `elsewhere` says which other prefix
+    has trees, if this one has none.
     """
 
     url: str
@@ -68,6 +69,7 @@ class StoreStatus(Record, frozen=True, kw_only=True):
     budgets: list[LimitStatus]
     health: list[Finding]
     unreadable: list[Unreadable]
+    elsewhere: str | None = None
 
 
 @verb
@@ -228,6 +230,7 @@ def store_status(session: CliSession, url: str) -> StoreStatus:
             budgets=[each for tree in trees if tree.live for each in budgets_of_tree(tree)],
             health=store.run(read_health(store.prefix)),
             unreadable=damaged,
+            elsewhere=None if trees else where_else(store),
         )
 
 
@@ -281,6 +284,8 @@ def held_facts(store: StoreStatus) -> list[tuple[str, str]]:
     contents = f"{format_count(store.contents, 'content')} with {format_size(store.bytes)}"
     workers = ", ".join(store.workers) or "none is running; start one with `fdstore up` or `fdstore worker`"
     rows = [("holds", f"{format_count(store.trees, 'tree')}, {processes}, {contents}"), ("workers", workers)]
+    if store.elsewhere:
+        rows.append(("elsewhere", store.elsewhere))
     rows += [("agents", f"not run{where}: {reason}") for where, reason in _by_worker(store.no_agents)]
     for where, sentence in _by_worker(store.commands):
         rows.append(("commands", f"{where.strip()}: {sentence}" if where else sentence))

@@ -45,7 +45,7 @@ def _with_parents(directory: Path) -> Iterator[Path]:
 
 
 def _is_of_system(uid: int) -> bool:
-    """Return whether a user is root; in a user namespace without root, the one that the kernel shows for it."""
+    """Return whether a user is root; in a user namespace without root, the one that the kernel shows."""
     if uid == 0:
         return True
     with suppress(OSError, ValueError):

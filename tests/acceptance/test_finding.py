@@ -136,6 +136,23 @@ def test_a_tree_of_the_demo_is_named_to_who_looks_for_it_under_another_prefix(fr
     assert shown[-1] == "the prefix fdstore-demo has monitoring: --prefix fdstore-demo"
 
 
+def test_an_empty_prefix_says_how_to_begin_and_which_other_one_has_trees(make_command, store):
+    with fdstore.connect(store.url, prefix="fdstore-demo") as demo:
+        demo.process("monitoring")
+    empty = make_command(FDSTORE_URL=store.url, FDSTORE_PREFIX="empty")
+    there = "the prefix fdstore-demo has monitoring: --prefix fdstore-demo"
+
+    assert empty("ps").err.splitlines() == [
+        "there are no processes yet; `fdstore put PROC FILE` creates the first",
+        there,
+    ]
+    assert empty("ps", "--json") == (0, b"", "")
+    assert empty("find", "x").err == f"fdstore: nothing found\nfdstore: {there}\n"
+    assert there in empty("status").out
+    with fdstore.connect(store.url, prefix="fdstore-demo") as demo:
+        demo.drop_tree("monitoring", kill=True)
+
+
 def test_ps_with_watch_shows_new_processes_until_it_is_interrupted(command, trees):
     with command.start("ps", "--watch") as watching:
         assert watching.stdout is not None
