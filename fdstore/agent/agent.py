@@ -91,8 +91,7 @@ class Agent:
             read_parts=self.conversation.read_parts,
             count_tokens=toolbox.context.count_tokens.calibrated_by(self._calibration),
         )
-        has_open_calls = bool(self.conversation.open_calls())
-        self._facts = FactCollector(begin_attempt(claim, has_open_calls=has_open_calls))
+        self._facts = FactCollector(begin_attempt(claim))
         if history.own and isinstance(history.own[-1], Assistant):
             # the previous attempt may have ended between writing the answer and storing its references
             self._take_references()

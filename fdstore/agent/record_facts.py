@@ -98,15 +98,14 @@ def add_facts(record: str, facts: RecordFacts) -> str:
     return record if added == "{}" else f"{record[:-1]},{added[1:]}"
 
 
-def begin_attempt(claim: Claim, *, has_open_calls: bool) -> AttemptFacts:
-    """Return the facts about a claimed attempt. With open calls, the attempt before waited for their ends,
-    unless its worker was lost."""
+def begin_attempt(claim: Claim) -> AttemptFacts:
+    """Return the facts about a claimed attempt."""
     earlier = 0
     for record in reversed(claim.journal):
         if b'"attempt":{' in record and (facts := read_facts(record).attempt):
             earlier = facts.losses
             break
-    before: Before = "wait" if has_open_calls else "return"
+    before: Before = "wait" if claim.waited else "return"
     if claim.losses > earlier:
         before = "loss"
     return AttemptFacts(

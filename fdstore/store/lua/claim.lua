@@ -5,8 +5,9 @@
 --       6 the format that the worker knows: a process of a tree of another one stays ready, for newer workers
 --       7 '1' when other processes run beside it in the same operating-system process
 -- ->    ok attempt program bundle-json|'' parent|'' kind|'' started_at|'' outputs|'' limits now wakes alone_until|''
---       losses taken traceparent|'' traced|''
---       taken: '1' for the first attempt after a loss; traced: traceparent of the last attempt
+--       losses taken traceparent|'' traced|'' waited|''
+--       taken: '1' for the first attempt after a loss; traced: traceparent of the last attempt; waited: the last
+--       attempt that waited for children
 --       | unsafe policy | no state | pipeline | agent | alone | gone | format found|''
 -- A process with a loss may have killed its worker: it runs alone until its journal is longer than `alone_until`,
 -- its length at the loss. If it has crashed two workers, it runs alone to its end.
@@ -62,4 +63,4 @@ attempt, program, bundle, parent, started_at, outputs =
 local programs = bundle and redis.call('HGET', KEYS[1] .. ':programs', bundle)
 return { 'ok', attempt, program or '', programs or '', parent or '', kind or '', started_at or '', outputs or '',
   limits or '', stamp(now), wakes or 0, alone_until, losses, taken and '1' or '0',
-  redis.call('HGET', KEYS[2], 'traceparent') or '', redis.call('HGET', KEYS[2], 'traced') or '' }
+  redis.call('HGET', KEYS[2], 'traceparent') or '', redis.call('HGET', KEYS[2], 'traced') or '', redis.call('HGET', KEYS[2], 'waited') or '' }

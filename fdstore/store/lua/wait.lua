@@ -21,7 +21,7 @@ if #left == 0 then
 end
 redis.call('HDEL', KEYS[2], 'lease_until', 'worker') -- removing first, as in write_end
 redis.call('HSET', KEYS[2], 'state', 'waiting', 'waiting_for', table.concat(left, ' '),
-  'wait_s', ARGV[3])
+  'wait_s', ARGV[3], 'waited', ARGV[2])
 if ARGV[3] == '' then
   redis.call('ZREM', KEYS[1] .. ':leases', ARGV[1])
 else

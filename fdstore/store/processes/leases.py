@@ -67,14 +67,16 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     (JSON) that contains it, the streams it was created to write, the tree's limits, its journal. `claimed_at`
     is the Redis time, `age_s` the time since it was started; `wakes` how often the sweep has sent its wake-up
     in vain. Up to the journal length `alone_until` it must run in an operating-system process of its own;
-    None: it may share one. `is_takeover`: the first attempt after a loss. `traceparent` is that of its
-    creator, `traced` that of its last attempt ("" if they were not traced)."""
+    None: it may share one. `is_takeover`: the first attempt after a loss; `waited`: the attempt before waited
+    for children. `traceparent` is that of its creator, `traced` that of its last attempt ("" if they were not
+    traced)."""
 
     attempt: int
     worker: str
     losses: int
     claimed_at: float
     is_takeover: bool
+    waited: bool
     traceparent: str
     traced: str
     program: str
@@ -130,7 +132,7 @@ def claim(
     attempt, program, bundle, parent, kind, started_at, outputs, limits, now, wakes, *more = outcome(
         reply, keys.process
     )
-    alone_until, losses, taken, traceparent, traced = more
+    alone_until, losses, taken, traceparent, traced, waited = more
     with decoding(f"the record of process {keys.process}"):
         return Claim(
             attempt=whole_number(attempt, 1),
@@ -140,6 +142,7 @@ def claim(
             is_takeover=taken == b"1",
             traceparent=show_bytes(traceparent),
             traced=show_bytes(traced),
+            waited=waited == b"%d" % (whole_number(attempt, 1) - 1),
             program=text(program),
             bundle=text(bundle),
             parent=text(parent),

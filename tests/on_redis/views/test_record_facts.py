@@ -11,8 +11,8 @@ from fdstore.agent.conversation import decode_entry, encode_entry
 from fdstore.agent.record_facts import FactCollector, RecordFacts, read_facts
 from fdstore.client import Process, Store
 from fdstore.store.processes import journal
-from fdstore.testing import call, fail, say
-from tests.on_redis.running_agents import StopAfterClaim, running, tool
+from fdstore.testing import call, fail, say, turn
+from tests.on_redis.running_agents import Agents, StopAfterClaim, running, tool
 
 Execute = Callable[..., Any]
 
@@ -59,6 +59,30 @@ def test_a_later_attempt_tells_its_worker_and_the_losses_before_it(
     [begun] = [each.attempt for each in facts if each.attempt]
     assert (begun.number, begun.worker, begun.losses, begun.before) == (2, "here", 1, "loss")
     assert begun.at_ms <= facts[1].at_ms
+
+
+class StopWithAnOpenCall:
+    """A stop event that is set when the journal has the result of the first of two calls."""
+
+    def __init__(self, agents: Agents) -> None:
+        self._agents = agents
+
+    def is_set(self) -> bool:
+        return len(self._agents.journal()) > 2
+
+
+def test_an_attempt_after_one_that_was_returned_in_a_call_does_not_say_that_it_waited(
+    store: Store, tmp_path: Path
+) -> None:
+    both = turn(call("echo", words="a"), call("echo", words="b"))
+    with running(store, [both, say("Done.")], tmp_path) as agents:
+        agents.launch(python=(tool("echo"),))
+        first = agents.attempt("solo", stopping=StopWithAnOpenCall(agents))
+        agents.run_all("solo")
+        facts = list(map(read_facts, agents.journal()))
+
+    assert first == "given back"
+    assert [each.attempt.before for each in facts if each.attempt] == ["", "return"]
 
 
 def test_an_answer_tells_the_tries_that_failed_before_it(store: Store, tmp_path: Path) -> None:
