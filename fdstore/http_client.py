@@ -126,7 +126,7 @@ def goes_directly(url: httpx2.URL, no_proxy: str) -> bool:
         return True
     if address is not None and (address.is_loopback or address.is_unspecified):
         return True
-    port = str(url.port or {"http": 80, "https": 443}.get(url.scheme, ""))
+    port = str(url.port or (443 if url.scheme == "https" else 80))
     entries = re.split(r"[,\s]+", no_proxy.lower())
     return any(_names(entry, url.scheme, host, address, port) for entry in entries)
 
