@@ -8,7 +8,9 @@
     agent.run(messages=[...], hook_context={"fdstore_thread": "chat-7"})
 
 The hook shows long results as their `fd_result` and, as `before_run`, long messages of the user too. Images
-and files stay. Messages that it changed say so in their `meta`, and are not looked at again.
+and files stay. Messages that it changed say so in their `meta`, and are not looked at again. As `after_run`,
+which Haystack has since 3.4, it gives back the results with which a tool ended the run (`exit_conditions`):
+they are for the caller, who is no model.
 
 The thread is `fdstore_thread` of the run's `hook_context`. A run without one has a process of its own: to go
 on with its messages in another run, give one, or a `process` to the hook. An agent as a tool shares it with
@@ -34,6 +36,7 @@ from fdstore.integrations.thread_tools import AnyStore, Steps, ThreadOptions, Th
 from fdstore.optional_packages import how_to_install
 from fdstore.results.content_blocks import picture_in
 from fdstore.results.pictures import Picture
+from fdstore.store.recent import Recent
 
 try:
     from haystack.components.agents.state.state import State
@@ -50,6 +53,13 @@ THREAD = "fdstore_thread"
 
 META = "fdstore"
 """The key in the `meta` of a message that was looked at: the process, and the descriptor if one was made."""
+
+
+MAX_LAST = 64
+"""Threads of which the results of the last step are kept as their tools returned them."""
+
+_Replaced = list[tuple[ChatMessage, ChatMessage]]
+"""Messages as they are shown, and as they were."""
 
 
 class FdstoreHook:
@@ -72,10 +82,12 @@ class FdstoreHook:
     '<fd_result fd="fd:1"'
     """
 
-    allowed_hook_points = ("before_run", "before_llm", "after_tool")
+    allowed_hook_points = ("before_run", "before_llm", "after_tool", "after_run")
 
     def __init__(self, store: AnyStore, **options: Unpack[ThreadOptions]) -> None:
         self._ours = ThreadTools(store, **options)
+        self._last: Recent[str, _Replaced] = Recent(MAX_LAST)
+        """What was replaced after the last step of a thread."""
 
     @property
     def instructions(self) -> str:
@@ -104,11 +116,27 @@ class FdstoreHook:
 
     def _store(self, state: State) -> Steps[None]:
         thread, messages, shown = self._thread_of(state), list(state.data.get("messages") or ()), []
+        if state.data.get("exit_reason") and (given := self._as_returned(thread, messages)) is not None:
+            state.set("messages", given, handler_override=replace_values)
+            return
         self._ours.see(thread, [each for each in messages if not each.is_from(ChatRole.SYSTEM)])
         for message in messages:
             shown.append((yield from self._store_message(thread, message)))
-        if any(new is not old for new, old in zip(shown, messages, strict=True)):
+        replaced = [(new, old) for new, old in zip(shown, messages, strict=True) if new is not old]
+        if replaced:
             state.set("messages", shown, handler_override=replace_values)
+        self._last.put(thread, replaced)
+
+    def _as_returned(self, thread: str, messages: list[ChatMessage]) -> list[ChatMessage] | None:
+        """Return the messages of a run that its last step has ended, with the results of that step as its
+        tools returned them; None if none was replaced."""
+        replaced, given, is_last = self._last.get(thread) or [], list(messages), True
+        for number in reversed(range(len(messages))):
+            is_last = is_last and messages[number].tool_call_result is not None
+            for shown, returned in replaced if is_last else []:
+                if messages[number] == shown:
+                    given[number] = returned
+        return given if any(new is not old for new, old in zip(given, messages, strict=True)) else None
 
     def _store_message(self, thread: str, message: ChatMessage) -> Steps[ChatMessage]:
         """Return a message as the model is to see it: the same one if nothing changes."""

@@ -1,8 +1,8 @@
 """Gemini CLI: the hook AfterTool. The reason of a "deny" replaces the output that the model sees.
 
 `tool_response` has `llmContent`: a text, a part (`{"text": ...}`), or a list of these, and `error` if the
-call failed. An output with other parts, as pictures, stays as it is. So does what a reading tool returned: the
-model chose the part that it reads.
+call failed. An output with other parts, as pictures, stays as it is. So does what a reading tool returned:
+the model chose the part that it reads.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ EXCEPTIONS = {
     ),
     ("Haystack", "approval"): "its hooks ask within the run, which waits for the answer",
     ("Haystack", "direct results"): (
-        "its exit conditions end a run after the hook, whose messages are the caller's too"
+        "from 3.4 on the caller gets the text, with the hook as `after_run` too; older ones have no such hook"
     ),
     ("Haystack", "agent in a tool"): (
         "its hooks have no end that always runs; the page says how to pass `hook_context`"

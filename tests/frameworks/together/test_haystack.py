@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from haystack.components.agents import Agent
+from haystack.components.agents.agent import VALID_HOOK_POINTS
 from haystack.components.generators.chat import MockChatGenerator
 from haystack.core.serialization import allow_deserialization_module
 from haystack.dataclasses import ChatMessage, ImageContent, TextContent, ToolCall
@@ -77,6 +78,32 @@ def test_a_long_result_is_shown_as_its_descriptor_and_read_back_exactly(
     assert "search_fd" in messages[0].text
     assert "line 2500 of" not in str([message.to_dict() for message in messages])
     assert store.process("chat-7").read("fd:2", read_all=True).text == log_text
+
+
+@pytest.mark.parametrize("awaited", [False, True], ids=["blocking", "awaited"])
+def test_a_result_that_ends_the_run_is_what_the_tool_returned(
+    store: Store, log_text: str, read_log: Any, awaited: bool
+) -> None:
+    hook = FdstoreHook(store)
+    # older versions have no hook after a run
+    after = {"after_run": [hook]} if "after_run" in VALID_HOOK_POINTS else {}
+
+    def agent(*script: ChatMessage) -> Agent:
+        return Agent(
+            chat_generator=MockChatGenerator([*script, ChatMessage.from_assistant("Done.")]),
+            tools=[made(read_log), *hook.tools],
+            hooks={"before_run": [hook], "after_tool": [hook], **after},
+            exit_conditions=["read_log", "text"],
+        )
+
+    first = run(agent(ask("read_log", "call_1")), awaited=awaited)
+    second = run(agent(ask("read_fd", "call_2", fd="fd:1#L7")), "And now?", before=first, awaited=awaited)
+
+    if after:
+        assert results(first)[-1].result == log_text
+    shown, page = results(second)
+    assert shown.result.startswith('<fd_result fd="fd:1" ')
+    assert "\nline 7 of the build\n" in page.result
 
 
 def test_errors_stay_errors_and_short_results_stay_as_they_are(store: Store, log_text: str) -> None:
