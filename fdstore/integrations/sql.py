@@ -271,12 +271,13 @@ def _printed(
 ) -> tuple[Sequence[str], Iterator[Sequence[str | None]]]:
     """Run a query. Return the names of its columns, and its rows as DuckDB prints them, since Python has no
     values for some of its own: nanoseconds, months, infinite dates, numbers of 4 bytes."""
-    *before, last = connection.extract_statements(query) or [None]
-    for statement in before:
+    statements = connection.extract_statements(query)
+    for statement in statements[:-1]:
         connection.execute(statement)
-    relation = None if last is None else connection.sql(last.query)
-    if last is None or relation is None or not relation.columns:
+    relation = connection.sql(statements[-1].query) if statements else None
+    if relation is None or not relation.columns:
         raise InvalidArgument("query", "it has no result; write a SELECT")
+    last = statements[-1]
     kinds = relation.types
     if "SELECT" in str(last.type):
         columns = [f"c{number}" for number in range(len(kinds))]  # names may occur twice
@@ -284,7 +285,7 @@ def _printed(
         found = connection.execute(
             f"SELECT {_texts(columns, kinds)} FROM ({query}\n) AS found({', '.join(columns)})"
         )
-        rows = chain.from_iterable(iter(lambda: found.fetchmany(ROWS_AT_A_TIME), []))
+        rows: Iterator[Any] = chain.from_iterable(iter(lambda: found.fetchmany(ROWS_AT_A_TIME), []))
     else:  # was run
         columns = [f"#{number}" for number in range(1, len(kinds) + 1)]
         rows = iter(relation.project(_texts(columns, kinds)).fetchall())

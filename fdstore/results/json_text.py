@@ -111,7 +111,7 @@ def _content_of(value: Any) -> Any:
         return value.model_dump(mode="json")
     if callable(getattr(kind, "tolist", None)):  # an array or a number of numpy, torch, pandas
         return value.tolist()
-    if kind.__str__ is object.__str__:
+    if not any("__str__" in vars(each) for each in kind.__mro__[:-1]):
         raise TypeError
     return str(value)
 
