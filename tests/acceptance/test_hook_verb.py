@@ -58,7 +58,9 @@ def test_what_fails_leaves_the_output_as_it_was_and_never_exits_with_2(
     assert len(answered.err.splitlines()) <= 1 or code
 
 
-@pytest.mark.parametrize("words", [["claude-plugin"], ["hook", "install", "claude", "--yes", "--scope", "project"]])
+@pytest.mark.parametrize(
+    "words", [["claude-plugin"], ["hook", "install", "claude", "--yes", "--scope", "project"]]
+)
 def test_what_sets_up_a_host_says_what_to_install_where_no_server_can_start(make_command, words):
     hopeless = make_command(FDSTORE_REDIS_SERVER="/no-such-server")
     hopeless.environment.pop("FDSTORE_URL", None)

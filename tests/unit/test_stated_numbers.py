@@ -24,6 +24,8 @@ from fdstore.store.processes import leases
 from fdstore.store.streams import streams
 from fdstore.store.views import worker_check
 from fdstore.text.index import GROUP_PAGES, ROW_PAGES
+from fdstore.text.previews.json_shape import PART_CHARS
+from fdstore.text.previews.sample import END_BYTES, WHOLE_BYTES
 from fdstore_workers.pipeline import poll_loop
 from fdstore_workers.pipeline.command_limits import CommandLimits
 
@@ -46,6 +48,11 @@ def spaced(number: float) -> str:
 
 
 STATED = {
+    "docs/how-to/costs.md": (
+        f"of up to {WHOLE_BYTES / 1e6:g} MB is looked at whole",
+        f"of a longer one {END_BYTES // 1000} kB of either end",
+        f"of JSON the first {spaced(PART_CHARS)} characters",
+    ),
     "README.md": (
         f"returns more than {DIRECT_CHARS} characters",
         f"{TREE.tree_depth} generations, {TREE.tree_live} not ended, {TREE.tree_processes} in total",

@@ -24,7 +24,7 @@ from fdstore.text.previews.diffs import diff
 from fdstore.text.previews.html_outline import html
 from fdstore.text.previews.json_shape import json_lines_shape, json_shape
 from fdstore.text.previews.line_search import bytes_options
-from fdstore.text.previews.logs import log
+from fdstore.text.previews.logs import log, tests_inside
 from fdstore.text.previews.metrics import metrics
 from fdstore.text.previews.sample import Outline, Sample, fit, sample_ends, sample_text
 from fdstore.text.previews.source_code import source_code
@@ -42,18 +42,16 @@ KINDS: tuple[tuple[Callable[[Sample], Outline | None], bytes], ...] = (
     (diff, rb"(?m:^)(?:diff --git |@@ -)"),
     (html, rb"<(?i:!doctype html|html)"),
     (traceback, rb"at |(?m:^)(?:Traceback |panic: |fatal error: )"),
-    (compiler_errors, rb"warning"),
+    (compiler_errors, rb"warning|error"),
     (table, rb"\A[^\n]*[,\t;|]"),
     (metrics, rb"(?m:^)# TYPE "),
     (log, _ANY),
     (source_code, _ANY),
+    (tests_inside, _ANY),
     (compiler_error_inside, rb"error"),
-    (traceback_inside, rb"Traceback|panic|fatal"),
+    (traceback_inside, rb"Traceback|panic|fatal|at "),
 )
-"""Each kind with what a text of the kind has among its first or last lines; those of `_WITH_ERRORS` may have
-lines with errors elsewhere instead."""
-
-_WITH_ERRORS = frozenset({compiler_errors, compiler_error_inside, traceback_inside})
+"""Each kind with what every text of the kind has somewhere."""
 
 
 @cache
@@ -89,9 +87,9 @@ def preview_of(sample: Sample, max_chars: int) -> Preview | None:
     >>> preview_of(sample_text("plain words\n" * 1000), 2000) is None
     True
     """
-    matching = _patterns().Match(sample.looked_at.encode("utf-8", "surrogatepass"))
+    matching = set(_patterns().Match(sample.all_bytes))
     for number, (describe, _) in enumerate(KINDS):
-        if number not in matching and not (describe in _WITH_ERRORS and sample.error_lines.lines):
+        if number not in matching:
             continue
         outline = describe(sample)
         if outline is not None:

@@ -7,9 +7,10 @@ kind, as the output of a long build is: then its beginning is shown too.
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import NamedTuple
 
-from fdstore.text.previews.line_search import FoundLine, compile_words, find_lines
+from fdstore.text.previews.line_search import MAX_HITS, FoundLine, compile_words, find_lines, line_of
 from fdstore.text.previews.sample import (
     SHOWN_TAIL_CHARS,
     Outline,
@@ -31,7 +32,7 @@ _REPORT = re.compile(
 )
 _RUST = re.compile(r"(?P<kind>error|warning)(?:\[E\d+\])?: (?!aborting|could not compile|build failed)")
 _RUST_PLACE = re.compile(r"\s+--> (?P<file>[^:]+):\d+:\d+")
-_WORDS = compile_words(b"error|warning")
+_WORDS, _WARNING = compile_words(b"error|warning"), compile_words(rb"(?m:^)warning|[:)] ?warning")
 
 
 class _Report(NamedTuple):
@@ -58,13 +59,14 @@ def compiler_error_inside(sample: Sample) -> Outline | None:
 
 
 def _may_have_reports(sample: Sample) -> bool:
-    """Return whether there is a report among the lines with errors, or of either end; only then all warnings
-    are searched for."""
+    """Return whether there is a report among the lines with errors, or those with warnings; only then both
+    are searched for together."""
     found = (line for line in sample.error_lines.lines if "error" in line.text or "warning" in line.text)
     if any(map(_report, found)):
         return True
-    ends = (line for line in (*sample.first, *sample.last) if "warning" in line)
-    return any(_REPORT.match(line) or _RUST.match(line) for line in ends)
+    warnings = (hit for span in sample.spans for hit in islice(_WARNING.finditer(span.data), MAX_HITS))
+    lines = (line_of(hit.string, hit.start()).decode("utf-8", "replace") for hit in warnings)
+    return any(_REPORT.match(line) or _RUST.match(line) for line in lines)
 
 
 def _outline(sample: Sample, min_reports: int) -> Outline | None:

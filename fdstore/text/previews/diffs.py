@@ -13,12 +13,8 @@ from dataclasses import dataclass
 from fdstore.text.previews.sample import Outline, Sample, excerpt, part_of
 from fdstore.text.quantities import format_count
 
-MAX_DIFF_LINES = 4000
-"""The most lines that are looked at."""
-
 _HUNK = re.compile(r"@@ -\d{1,9}(?:,(\d{1,9}))? \+\d{1,9}(?:,(\d{1,9}))? @@")
 _GIT = "diff --git "
-_LF_GIT = "\n" + _GIT
 _NOTES = {
     "new file mode": "new",
     "deleted file mode": "deleted",
@@ -45,32 +41,22 @@ def diff(sample: Sample) -> Outline | None:
     """Describe a diff in the unified format."""
     if not any(line.startswith((_GIT, "@@ -")) for line in sample.first):
         return None
-    lines = sample.more_lines(MAX_DIFF_LINES)
+    lines = sample.head_lines
     files = _files(lines)
     if not files:
         return None
     everything = len(lines) == sample.total_lines
-    of, is_git = sample.range_of_first(len(lines)), lines[files[0].line - 1].startswith(_GIT)
+    of = sample.range_of_first(len(lines))
+    in_all = "" if of == "all" else f"; the text has {sample.total_lines} lines"
     added, removed = sum(file.added for file in files), sum(file.removed for file in files)
     counts = f"{format_count(len(files), 'file')}, +{added} -{removed}"
-    shown = [f"{counts}{part_of(of)}{_in_all(sample, is_git, of)}"]
+    shown = [f"{counts}{part_of(of)}{in_all}"]
     if not everything:
         files[-1].note += " so far"
     for file in files:
         note = f" {file.note.strip()}" if file.note else ""
         shown.append(f"{file.line}:{excerpt(file.name)} +{file.added} -{file.removed}{note}")
     return Outline(kind="diff", of=of, lines=shown)
-
-
-def _in_all(sample: Sample, is_git: bool, of: str) -> str:
-    """Return what is known of all of a diff that is counted in part: its lines, and its files if Git made it,
-    since a line of a hunk never begins as the heading of a file does."""
-    if of == "all":
-        return ""
-    in_all = f"; the text has {sample.total_lines} lines"
-    if sample.whole and is_git:
-        in_all += f" and {format_count(sample.head.count(_LF_GIT) + sample.head.startswith(_GIT), 'file')}"
-    return in_all
 
 
 def _files(lines: Sequence[str]) -> list[_File]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections.abc import Iterator
 from html import unescape
+from itertools import islice
 
 from fdstore.text.previews.sample import Outline, Sample, excerpt, first_and_last, part_of
 from fdstore.text.quantities import format_count
@@ -19,11 +20,21 @@ _UNSEEN = re.compile(
     re.I | re.S,
 )
 _TAG = re.compile(r"<(/?)([a-z][a-z0-9-]*+)\b[^<>]*+>", re.I)
-_COUNTED = {"a": "link", "table": "table", "form": "form", "img": "image", "li": "list item"}
+# in lower case, with a beginning that re finds fast
+_TITLE, _HEADING = re.compile(r"<title(?![\w-])[^<>]*+>"), re.compile(r"<h[1-6](?![\w-])[^<>]*+>")
+_COUNTED = {
+    "link": re.compile(r"<a\s[^<>]*?href"),
+    "table": re.compile(r"<table(?![\w-])"),
+    "form": re.compile(r"<form(?![\w-])"),
+    "image": re.compile(r"<img(?![\w-])"),
+    "list item": re.compile(r"<li(?![\w-])"),
+}
+_LOWER = {number: number + 32 for number in range(ord("A"), ord("Z") + 1)}
 _HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 _ENDS_A_LINE = frozenset({"p", "div", "li", "tr", "br", "table", "ul", "ol", "title", *_HEADINGS})
-_MAX_CHARS = 60_000
-_MAX_TAGS = 2000
+_MAX_CHARS, _MAX_TAGS = 60_000, 2000
+"""Where the beginning of the text is looked for."""
+
 _SHOWN_HEADINGS = 24
 _TEXT_CHARS = 600
 _HEADING_CHARS = 100
@@ -33,47 +44,51 @@ def html(sample: Sample) -> Outline | None:
     """Describe an HTML page."""
     if not _START.match(sample.head[:10_000]):
         return None
-    head = sample.head[:_MAX_CHARS]
-    seen = _UNSEEN.sub(" ", head)
-    counts: Counter[str] = Counter()
-    headings: list[str] = []
+    seen = _UNSEEN.sub(" ", sample.head)
+    lowered = seen.lower()
+    if len(lowered) != len(seen):  # a few letters are two in lower case
+        lowered = seen.translate(_LOWER)
+    title, *_ = [*_inside(seen, lowered, "title", _TITLE), ("", "")]
+    headings = [
+        f"{name}: {excerpt(words, _HEADING_CHARS)}"
+        for name, words in _inside(seen, lowered, "h", _HEADING)
+        if words
+    ]
+    of = "all" if sample.whole else f"chars 1-{len(sample.head)}"
+    lines = [f"title: {excerpt(title[1])}"] if title[1] else []
+    found = [
+        format_count(count, noun) for noun, tag in _COUNTED.items() if (count := len(tag.findall(lowered)))
+    ]
+    lines.append(", ".join([format_count(len(headings), "heading"), *found]) + part_of(of))
+    lines += first_and_last(headings, _SHOWN_HEADINGS, "headings")
+    lines.append(f"text: {excerpt(_beginning_of_the_text(seen[:_MAX_CHARS]), _TEXT_CHARS)}")
+    return Outline(kind="html outline", of=of, lines=lines)
+
+
+def _inside(seen: str, lowered: str, tag: str, opening: re.Pattern[str]) -> Iterator[tuple[str, str]]:
+    """Yield the name and the words of each element that ends before the next one begins."""
+    found = list(opening.finditer(lowered))
+    for at, hit in enumerate(found):
+        limit = found[at + 1].start() if at + 1 < len(found) else len(lowered)
+        name = tag if tag == "title" else hit[0][1:3]
+        end = lowered.find(f"</{name}", hit.end(), limit)
+        if end >= 0:
+            yield name, _words(_TAG.sub("", seen[hit.end() : end]))
+
+
+def _beginning_of_the_text(seen: str) -> str:
     text: list[str] = []
-    title = inside = ""
-    begin = end = tags = 0
-    for tag in _TAG.finditer(seen):
-        tags += 1
-        if tags > _MAX_TAGS:
-            break
-        name, closing = tag[2].lower(), bool(tag[1])
-        if inside != "title":
+    end, is_title = 0, False
+    for tag in islice(_TAG.finditer(seen), _MAX_TAGS):
+        name = tag[2].lower()
+        if not is_title:
             text.append(seen[end : tag.start()])
         if name in _ENDS_A_LINE:
             text.append("\n")
+        if name == "title":
+            is_title = not tag[1]
         end = tag.end()
-        if not closing:
-            counts[name] += name in _COUNTED and (name != "a" or "href" in tag[0].lower())
-            if name in _HEADINGS or name == "title":
-                inside, begin = name, end
-        elif name == inside:
-            words = _words(_TAG.sub("", seen[begin : tag.start()]))
-            if name == "title":
-                title = title or words
-            elif words:
-                headings.append(f"{name}: {excerpt(words, _HEADING_CHARS)}")
-            inside = ""
-    if tags > _MAX_TAGS:
-        of = f"tags 1-{_MAX_TAGS}"
-    elif len(head) < sample.chars:
-        of = f"chars 1-{len(head)}"
-    else:
-        of = "all"
-    lines = [f"title: {excerpt(title)}"] if title else []
-    found = [format_count(counts[tag], noun) for tag, noun in _COUNTED.items() if counts[tag]]
-    lines.append(", ".join([format_count(len(headings), "heading"), *found]) + part_of(of))
-    lines += first_and_last(headings, _SHOWN_HEADINGS, "headings")
-    written = [words for line in "".join(text).split("\n") if (words := _words(line))]
-    lines.append(f"text: {excerpt(' / '.join(written), _TEXT_CHARS)}")
-    return Outline(kind="html outline", of=of, lines=lines)
+    return " / ".join(words for line in "".join(text).split("\n") if (words := _words(line)))
 
 
 def _words(markup: str) -> str:

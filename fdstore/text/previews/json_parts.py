@@ -17,7 +17,7 @@ DECODED_BYTES = 150_000
 """About how much of a document is decoded; a shorter one is decoded whole."""
 
 MAX_COMMAS = 200_000
-"""A document with more commas is not looked at whole: it may have as many items, and each takes time."""
+"""A document with more commas may have as many items, which are found faster by decoding all."""
 
 DECODED_DEPTH = 10
 """The depth of a large document below which nothing is decoded."""
@@ -36,6 +36,7 @@ REFUSALS = (msgspec.DecodeError, RecursionError, UnicodeError)
 
 _items = msgspec.json.Decoder(list[Raw])
 _entries = msgspec.json.Decoder(dict[str, Raw])
+_lines = msgspec.json.Decoder(Raw)
 
 
 class PartOfArray(list[Any]):
@@ -52,18 +53,61 @@ class PartOfObject(dict[str, Any]):
 
 def decode_part(document: bytes) -> list[Any]:
     """Return the value of a JSON document, alone in a list, its large arrays and objects as `PartOfArray` and
-    `PartOfObject`; nothing if it is none, or has more than `MAX_COMMAS`.
+    `PartOfObject`; nothing if it is none.
 
     >>> [numbers] = decode_part(b"[" + b"1000001," * 50_000 + b"0]")
     >>> numbers.total, numbers[:2]
     (50001, [1000001, 1000001])
     """
-    if document.count(b",") > MAX_COMMAS:
-        return []
     try:
+        if document.count(b",") > MAX_COMMAS:
+            return [_thinned(msgspec.json.decode(document), 1)]
         return [_decode(document, DECODED_BYTES, 1)]
     except REFUSALS:
         return []
+
+
+def decode_lines(lines: bytes, count: int) -> PartOfArray | None:
+    """Return the documents of lines with one each; of many some, spread evenly, as of an array. None if a
+    line is no document, or there are not `count`.
+
+    >>> decode_lines(b'{"a": 1}\\n[2]\\n', 2), decode_lines(b'{"a": 1}\\n2}\\n', 2)
+    ([{'a': 1}, [2]], None)
+    """
+    try:
+        found = _lines.decode_lines(lines)
+        return _some(found, len(lines), DECODED_BYTES, 1) if len(found) == count else None
+    except REFUSALS:
+        return None
+
+
+def _some(items: list[Raw], size: int, room: int, depth: int) -> PartOfArray:
+    """Return items of an array that has this size, about `room` bytes of them."""
+    fitting = len(items) * room // max(size, 1)
+    chosen = _spread(items, min(max(fitting, MIN_ITEMS), MAX_ITEMS) if size > room else len(items))
+    array = PartOfArray(_decode_each(chosen, room, depth))
+    array.total = len(items)
+    return array
+
+
+def _thinned(value: Any, depth: int) -> Any:
+    """Return a value that was decoded, with some of the items and keys of what is large."""
+    match value:
+        case list() if len(value) > MAX_ITEMS or depth > 1:
+            some = _spread(value, MAX_ITEMS if depth == 1 else MIN_ITEMS)
+            array = PartOfArray(_thinned(each, depth + 1) for each in some if depth < DECODED_DEPTH)
+            array.total = len(value)
+            return array
+        case list():
+            return [_thinned(each, depth + 1) for each in value]
+        case dict():
+            entries = _spread(list(value.items()), MAX_KEYS)
+            part = PartOfObject(
+                (key, _thinned(each, depth + 1)) for key, each in entries if depth < DECODED_DEPTH
+            )
+            part.total = len(value)
+            return part
+    return value
 
 
 def _decode(value: bytes | Raw, room: int, depth: int) -> Any:
@@ -73,12 +117,7 @@ def _decode(value: bytes | Raw, room: int, depth: int) -> Any:
         return msgspec.json.decode(data)
     match bytes(data[:1]) if depth > 1 else bytes(data).lstrip(b" \t\n\r")[:1]:
         case b"[":
-            items = _items.decode(data)
-            fitting = len(items) * room // len(data)
-            chosen = _spread(items, min(max(fitting, MIN_ITEMS), MAX_ITEMS))
-            array = PartOfArray(_decode_each(chosen, room, depth))
-            array.total = len(items)
-            return array
+            return _some(_items.decode(data), len(data), room, depth)
         case b"{":
             entries = _entries.decode(data)
             keys = _spread(list(entries), MAX_KEYS)

@@ -14,10 +14,16 @@ from typing import Any
 import msgspec
 
 from fdstore.text.layout import show_controls_in_json
-from fdstore.text.previews.json_parts import REFUSALS, PartOfArray, PartOfObject, decode_part
-from fdstore.text.previews.sample import SHORT_CHARS, Outline, Sample
+from fdstore.text.previews.json_parts import (
+    REFUSALS,
+    PartOfArray,
+    PartOfObject,
+    decode_lines,
+    decode_part,
+)
+from fdstore.text.previews.sample import JUDGED_LINES, SHORT_CHARS, Outline, Sample, part_of
 
-PART_CHARS = 12_000
+PART_CHARS = 100_000
 """The characters of a cut document that are looked at."""
 
 MAX_CUT_DEPTH = 100
@@ -60,15 +66,27 @@ def json_lines_shape(sample: Sample) -> Outline | None:
     """Describe a text of which each line that is looked at is a JSON object or array."""
     if len(sample.first) < 2 or not sample.first[0].lstrip(" \t\r").startswith(("{", "[")):
         return None
+    # most texts are none, which the first lines show
+    if not all(map(_is_container, sample.first[:JUDGED_LINES])):
+        return None
     values: list[Any] = []
-    for _, line in sample.numbered():
-        found = _parse(line)
-        if not found or not isinstance(found[0], (dict, list)):
+    total = 0
+    for span in sample.spans:
+        lines = decode_lines(span.data, span.last - span.first + 1)
+        if lines is None or not all(isinstance(each, (dict, list)) for each in lines):
             return None
-        values += found
-    lines: list[str] = [f"JSON in each line: {len(values)} looked at, of {sample.total_lines}"]
-    _describe("a line", values, "", lines)
-    return Outline(kind="json lines shape", of=sample.range_of_lines(), lines=lines)
+        total += lines.total
+        values += lines
+    of = sample.range_of_spans()
+    of_all = f"{sample.total_lines}" if len(values) == total else f"{total}, all of which are JSON"
+    described = [f"JSON in each line: {len(values)} looked at, of {of_all}{part_of(of)}"]
+    _describe("a line", values, "", described)
+    return Outline(kind="json lines shape", of=of, lines=described)
+
+
+def _is_container(line: str) -> bool:
+    found = _parse(line)
+    return bool(found) and isinstance(found[0], (dict, list))
 
 
 def _parse(text: str) -> list[Any]:

@@ -52,6 +52,14 @@ class FoundLine(NamedTuple):
         # the end may be cut inside a character
         return data[self.end : stop].decode("utf-8", "replace").removesuffix("\n").split("\n")
 
+    def following_until(self, end: Any) -> list[str]:
+        """Return the lines after this one up to that in which `end` begins to match, the last one."""
+        data = self.span.data
+        found = end.search(data, self.end)
+        stop = -1 if found is None else data.find(b"\n", found.start())
+        stop = len(data) if stop < 0 else stop
+        return data[self.end : stop].decode("utf-8", "replace").removesuffix("\n").split("\n")
+
 
 @dataclass(frozen=True)
 class MatchingLines:
@@ -126,6 +134,12 @@ def _find_in(span: LineSpan, words: Any, lines: list[FoundLine], searched: list[
             number, end = line.number + 1, line.end
     lines += found
     searched.append((first, span.last))
+
+
+def line_of(data: bytes, at: int) -> bytes:
+    """Return the line around a position."""
+    stop = data.find(b"\n", at)
+    return data[data.rfind(b"\n", 0, at) + 1 : len(data) if stop < 0 else stop]
 
 
 def _line_at(span: LineSpan, at: int, number: int, since: int) -> FoundLine:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from itertools import islice
 
+from fdstore.text.previews.line_search import compile_words, line_of
 from fdstore.text.previews.sample import (
     JUDGED_CHARS,
     JUDGED_LINES,
@@ -21,7 +22,9 @@ from fdstore.text.previews.sample import (
 )
 
 MIN_LINES = 6
-MIN_MARKS = 2
+MIN_MARKS, MAX_MARKS = 2, 20
+"""The different lines that make a text the output of tests, and the most that are looked at."""
+
 SHOWN_ERRORS = 16
 LOG_TAIL_CHARS = 800
 """The end of a log says most."""
@@ -31,14 +34,16 @@ _LOGGED = re.compile(
     r"|\[ *\d+\.\d{3,6}\]|\d{9,13}(?:\.\d+)?[\s\]])"
     r"|.{0,60}?\b(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|FATAL|CRITICAL)\b"
 )
-_TESTED = re.compile(
-    r"=+ (?:test session starts|FAILURES|ERRORS|short test summary info|.{0,200}?\b(?:passed|failed)\b)"
-    r"|(?:FAILED|ERROR|PASSED) \S+::|[^\s:]++(?:::?[^\s:]++)* (?:PASSED|FAILED|ERROR|SKIPPED)\b"
-    r"|(?:not )?ok \d+ |TAP version \d|ok  +\t?\S+\t"
-    r"|\s*--- (?:FAIL|PASS|SKIP): |=== RUN |test \S+ \.\.\. (?:ok|FAILED|ignored)|test result: "
-    r"|running \d+ tests?$|Tests: +\d+|Test Suites: +\d|(?:PASS|FAIL)\s+\S+\.\S+|Ran \d+ tests? in "
-    r"|\[INFO\] Tests run:|BUILD (?:SUCCESS|FAIL)|make(?:\[\d+\])?: (?:\*\*\*|Entering|Leaving)"
-    r"|npm (?:ERR!|error)|##\[\w+\]"
+_TESTED = compile_words(
+    rb"(?m:^)(?:=+ (?:test session starts|FAILURES|ERRORS|short test summary info"
+    rb"|.{0,200}?\b(?:passed|failed)\b)"
+    rb"|(?:FAILED|ERROR|PASSED) \S+::|[^\s:]+(?:::?[^\s:]+)* (?:PASSED|FAILED|ERROR|SKIPPED)\b"
+    rb"|(?:not )?ok \d+ |TAP version \d|ok  +\t?\S+\t"
+    rb"|[ \t]*--- (?:FAIL|PASS|SKIP): |=== RUN |test \S+ \.\.\. (?:ok|FAILED|ignored)|test result: "
+    rb"|running \d+ tests?\r?(?m:$)|Tests: +\d+|Test Suites: +\d|(?:PASS|FAIL)[ \t]+\S+\.\S+"
+    rb"|Ran \d+ tests? in |\[INFO\] Tests run:|BUILD (?:SUCCESS|FAIL)"
+    rb"|make(?:\[\d+\])?: (?:\*\*\*|Entering|Leaving)"
+    rb"|npm (?:ERR!|error)|##\[\w+\])"
 )
 _ERROR = re.compile(
     r"(?:errors?|fail(?:ed|ures?)?|fatal|critical|panic|exception|not ok|traceback)\b(?!=0|: 0\b)"
@@ -53,13 +58,29 @@ def log(sample: Sample) -> Outline | None:
         return None
     judged = [line for line in sample.first[:JUDGED_LINES] if line.strip()]
     logged = sum(1 for line in judged if _LOGGED.match(line))
-    kind = "log"
-    if 2 * logged < max(len(judged), MIN_LINES):
-        ends = (*sample.first[:JUDGED_LINES], *sample.first[-JUDGED_LINES:], *sample.last[-JUDGED_LINES:])
-        marks = sum(1 for _ in islice(filter(_TESTED.match, dict.fromkeys(ends)), MIN_MARKS))
-        if marks < MIN_MARKS:
-            return None
-        kind = "test output"
+    if 2 * logged >= max(len(judged), MIN_LINES):
+        return _outline(sample, "log")
+    ends = [*sample.first[:JUDGED_LINES], *sample.first[-JUDGED_LINES:], *sample.last[-JUDGED_LINES:]]
+    if _is_tested("\n".join(ends).encode("utf-8", "surrogatepass")):
+        return _outline(sample, "test output")
+    return None
+
+
+def tests_inside(sample: Sample) -> Outline | None:
+    """Describe a text that has the output of tests somewhere."""
+    if len(sample.first) < MIN_LINES or any(line.startswith("```") for line in sample.first):
+        return None  # a document that quotes some
+    is_tested = any(_is_tested(span.data) for span in sample.spans)
+    return _outline(sample, "test output") if is_tested else None
+
+
+def _is_tested(data: bytes) -> bool:
+    """Return whether there are lines that only test runners and build tools print."""
+    marks = {line_of(data, hit.start()) for hit in islice(_TESTED.finditer(data), MAX_MARKS)}
+    return len(marks) >= MIN_MARKS
+
+
+def _outline(sample: Sample, kind: str) -> Outline:
     found = sample.error_lines
     errors = [line for line in found.lines if _looks_like_an_error(line.text)]
     of = found.range_in(sample.total_lines)

@@ -4,9 +4,9 @@
     1: first    n:               |          |               m:      last |
 
 A text in memory is looked at whole up to `WHOLE_BYTES`; of a longer one, and of a text in the store, the two
-ends are. What needs time for each line is done with the `first` and `last` lines alone; what can be found in
-the bytes is found in all of them, see `line_search`. Only whole lines are used as lines; the number of each
-is known, because the head begins with line 1 and the tail ends with the last one.
+ends are. What is counted is counted in all of that, by what takes few steps for each line; of which kind a
+text is, and how it begins and ends, the `first` and `last` lines say. Only whole lines are used as lines; the
+number of each is known, because the head begins with line 1 and the tail ends with the last one.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from fdstore.text.previews.line_search import LineSpan, MatchingLines, compile_w
 
 T = TypeVar("T")
 
-WHOLE_BYTES = 1_500_000
-"""A text in memory that is not longer than this is looked at whole; searching it takes some milliseconds."""
+WHOLE_BYTES = 3_000_000
+"""A text in memory that is not longer than this (UTF-8) is looked at whole; searching it takes some
+milliseconds."""
 
 END_BYTES = 500_000
 """The bytes at either end of a longer one that are looked at."""
 
-BYTES_A_CHAR = 3
-"""The bytes that a character counts in a text that is not ASCII: the time goes with the bytes in UTF-8."""
+MAX_CHAR_BYTES = 4
 
 SHORT_CHARS = 60_000
 """The lines of a text that is not longer are looked at one by one, if they are not too many."""
@@ -66,7 +66,6 @@ class Sample:
     tail       the end, "" if `whole`; its first line counts as cut; it may overlap the head
     first      the first whole lines, without LF
     last       the last ones that are not in `first`; the number of the first of them is `last_number`
-    looked_at  the text that has these lines, and perhaps parts of others
     """
 
     head: str
@@ -76,7 +75,6 @@ class Sample:
     first: list[str]
     last: list[str]
     whole: bool
-    looked_at: str
 
     @property
     def last_number(self) -> int:
@@ -100,13 +98,17 @@ class Sample:
         shown = [f"{a}-{b}" for a, b in ranges if a <= b]
         return f"lines {' and '.join(shown)}"
 
-    def more_lines(self, limit: int) -> list[str]:
-        """Return at most `limit` whole lines of the beginning, those of `first` and more."""
-        lines = self.head.split("\n", limit)
-        is_cut = len(lines) > limit or not self.whole
-        if is_cut or not lines[-1]:
+    @cached_property
+    def head_lines(self) -> list[str]:
+        """All whole lines of the beginning."""
+        lines = self.head.split("\n")
+        if not self.whole or not lines[-1]:
             lines.pop()
         return lines
+
+    def range_of_spans(self) -> str:
+        """Return all whole lines that are there for display."""
+        return MatchingLines([], [(each.first, each.last) for each in self.spans]).range_in(self.total_lines)
 
     def range_of_first(self, count: int) -> str:
         """Return the first `count` lines for display."""
@@ -116,6 +118,12 @@ class Sample:
     def head_bytes(self) -> bytes:
         """The beginning in UTF-8."""
         return self.head.encode("utf-8", "surrogatepass")
+
+    @property
+    def all_bytes(self) -> bytes:
+        """All that is there, in UTF-8, with a line end between the beginning and the end."""
+        tail = self.tail.encode("utf-8", "surrogatepass")
+        return self.head_bytes + b"\n" + tail if tail else self.head_bytes
 
     @cached_property
     def spans(self) -> list[LineSpan]:
@@ -143,12 +151,15 @@ def sample_text(text: str, lines: int | None = None) -> Sample:
     """Return the sample of a text that is in memory, and has this many lines (default: count them)."""
     if lines is None:
         lines = count_lines(text)
-    size = 1 if text.isascii() else BYTES_A_CHAR
-    if len(text) * size <= WHOLE_BYTES:
+    if len(text) <= WHOLE_BYTES and (text.isascii() or size_in_utf8(text) <= WHOLE_BYTES):
         return sample_ends(text, "", len(text), lines)
-    end_chars = END_BYTES // size
+    end_chars = END_BYTES // (1 if text.isascii() else MAX_CHAR_BYTES)
     # one character more, to see whether it begins a line
     return sample_ends(text[:end_chars], text[-end_chars - 1 :], len(text), lines)
+
+
+def size_in_utf8(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))
 
 
 def sample_ends(head: str, tail: str, chars: int, lines: int) -> Sample:
@@ -159,12 +170,12 @@ def sample_ends(head: str, tail: str, chars: int, lines: int) -> Sample:
         first = head.split("\n")
         if not first[-1]:
             first.pop()
-        return Sample(head, "", chars, lines, first, [], whole, head)
+        return Sample(head, "", chars, lines, first, [], whole)
     start, end = head[:HEAD_CHARS], (head if whole else tail)[-TAIL_CHARS - 1 :]
     first = start.split("\n", MAX_LINES)[:-1]
     last = end.removesuffix("\n").rsplit("\n", MAX_LINES)[1:]
     last = last[max(0, len(first) + len(last) - lines) :]
-    return Sample(head, "" if whole else tail, chars, lines, first, last, whole, f"{start}\n{end}")
+    return Sample(head, "" if whole else tail, chars, lines, first, last, whole)
 
 
 class Outline(Record, frozen=True, kw_only=True):

@@ -3,50 +3,55 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
+from fdstore.text.previews.line_search import compile_words, find_lines
 from fdstore.text.previews.sample import JUDGED_CHARS, Outline, Sample, numbered_excerpt, part_of
 
 MIN_DEFINITIONS = 3
-MAX_CODE_LINES = 2000
-"""The most lines that are looked at."""
 
-_LANGUAGES: dict[str, tuple[re.Pattern[str], re.Pattern[str]]] = {
+
+def _lines_that_begin(pattern: bytes) -> Any:
+    return compile_words(rb"(?m:^)(?:" + pattern + rb")")
+
+
+_LANGUAGES: dict[str, tuple[Any, re.Pattern[str]]] = {
     # what defines something, and a line that no prose has
     "Python": (
-        re.compile(r"\s*(?:async def|def) \w+[\[(]|class \w+[(:\[]"),
+        _lines_that_begin(rb"[ \t]*(?:async def|def) \w+[\[(]|class \w+[(:\[]"),
         re.compile(
             r"(?:from [\w.]+ import |import [\w.]+(?: as \w+)?$|\s*(?:async )?def \w+\([^()]*\).{0,80}?:$)"
         ),
     ),
-    "Go": (re.compile(r"func [(\w]|type \w+ (?:struct|interface)\b"), re.compile(r"package \w+\s*$")),
+    "Go": (_lines_that_begin(rb"func [(\w]|type \w+ (?:struct|interface)\b"), re.compile(r"package \w+\s*$")),
     "Rust": (
-        re.compile(
-            r"\s*(?:pub(?:\([\w:]+\))? )?(?:(?:async |const |unsafe )*fn \w+|(?:struct|enum|trait|mod) \w+"
-            r"|impl\b.*\{)"
+        _lines_that_begin(
+            rb"[ \t]*(?:pub(?:\([\w:]+\))? )?(?:(?:async |const |unsafe )*fn \w+"
+            rb"|(?:struct|enum|trait|mod) \w+|impl\b.*\{)"
         ),
         re.compile(r"use [\w:{}*, ]+;|\s*(?:pub )?fn \w+.*\{\s*$"),
     ),
     "Java": (
-        re.compile(
-            r"\s*(?:(?:public|private|protected|static|final|abstract|sealed) )+[\w<>\[\], ?]+"
-            r"(?:\(|\{|\b(?:class|interface|enum|record)\b)"
+        _lines_that_begin(
+            rb"[ \t]*(?:(?:public|private|protected|static|final|abstract|sealed) )+[\w<>\[\], ?]+"
+            rb"(?:\(|\{|\b(?:class|interface|enum|record)\b)"
         ),
         re.compile(r"(?:package|import(?: static)?) [\w.*]+;"),
     ),
     "JavaScript": (
-        re.compile(
-            r"\s*(?:export (?:default )?)?(?:(?:async )?function\b\*? ?\w*\(|(?:abstract )?class \w+"
-            r"|(?:interface|enum) \w+|type \w+ ="
-            r"|(?:const|let|var) \w+ = (?:async )?(?:function\b|\([^()]*\)[^()]{0,80}=>|\w+ =>))"
+        _lines_that_begin(
+            rb"[ \t]*(?:export (?:default )?)?(?:(?:async )?function\b\*? ?\w*\(|(?:abstract )?class \w+"
+            rb"|(?:interface|enum) \w+|type \w+ ="
+            rb"|(?:const|let|var) \w+ = (?:async )?(?:function\b|\([^()]*\)[^()]{0,80}=>|\w+ =>))"
         ),
         re.compile(
             r"import .* from ['\"]|import ['\"]|(?:const|let|var) .* = require\(|export |\s*\}\);?\s*$"
         ),
     ),
     "C": (
-        re.compile(
-            r"(?:[A-Za-z_][\w:<>]*+[ *&]++)+[A-Za-z_]\w*(?:::~?\w+)?\([^;]*$"
-            r"|(?:struct|enum|union|class) \w+ ?\{?$"
+        _lines_that_begin(
+            rb"(?:[A-Za-z_][\w:<>]*[ *&]+)+[A-Za-z_]\w*(?:::~?\w+)?\([^;\n]*(?m:$)"
+            rb"|(?:struct|enum|union|class) \w+ ?\{?(?m:$)"
         ),
         re.compile(r"#\s*include [<\"]"),
     ),
@@ -60,15 +65,13 @@ def source_code(sample: Sample) -> Outline | None:
     for language, (definition, mark) in _LANGUAGES.items():
         if not any(mark.match(line, 0, JUDGED_CHARS) for line in sample.first[:200]):
             continue
-        lines = sample.more_lines(MAX_CODE_LINES)
-        found = [
-            numbered_excerpt(number, line)
-            for number, line in enumerate(lines, 1)
-            if definition.match(line, 0, JUDGED_CHARS)
-        ]
-        if len(found) < MIN_DEFINITIONS:
+        found = find_lines(sample.spans, definition)
+        if len(found.lines) < MIN_DEFINITIONS:
             continue
-        of = sample.range_of_first(len(lines))
-        shown = [f"{language}: {len(found)} lines that look like definitions{part_of(of)}", *found]
+        of = found.range_in(sample.total_lines)
+        shown = [
+            f"{language}: {len(found.lines)} lines that look like definitions{part_of(of)}",
+            *(numbered_excerpt(line.number, line.text) for line in found.lines),
+        ]
         return Outline(kind="source code", of=of, lines=shown)
     return None

@@ -9,12 +9,17 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Sequence
+from operator import methodcaller
+from typing import NamedTuple
 
-from fdstore.text.previews.sample import SHOWN_TAIL_CHARS, Outline, Sample, excerpt, part_of
+from fdstore.text.previews.sample import JUDGED_LINES, SHOWN_TAIL_CHARS, Outline, Sample, excerpt, part_of
 
 DELIMITERS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
 MIN_ROWS = 4
 MAX_COLUMNS = 200
+MAX_CELLS = 60_000
+"""The cells by which columns are described; rows are counted in all of the text that is looked at."""
+
 SHOWN_ROWS = 3
 _CELL_CHARS = 40
 
@@ -25,33 +30,62 @@ _INTEGER = re.compile(r"[-+]?\d++")
 def table(sample: Sample) -> Outline | None:
     """Describe a table."""
     if len(sample.first) <= MIN_ROWS:
-        return None
+        return None  # also of few very long lines
     head = sample.first[0]
     for delimiter, name in sorted(DELIMITERS.items(), key=lambda each: -head.count(each[0])):
         if not 1 <= head.count(delimiter) < MAX_COLUMNS:
             continue
-        rows = _rows(sample.first, delimiter)
-        if rows is not None:
-            return _outline(sample, rows, name)
+        # most texts are none, which the first lines show
+        judged = sample.head_lines[:JUDGED_LINES]
+        if _table(judged, delimiter, is_cut=len(judged) < sample.total_lines) is None:
+            continue
+        if (found := _table(sample.head_lines, delimiter, is_cut=not sample.whole)) is not None:
+            return _outline(sample, found, name)
     return None
 
 
-def _rows(lines: Sequence[str], delimiter: str) -> list[list[str]] | None:
-    """Return the rows; None if this is not a table of this delimiter."""
-    columns, rows = 0, []
+class _Table(NamedTuple):
+    """A table: its columns, each with its name first, of the first rows; the rows after the header, and how
+    many lines they are with it."""
+
+    columns: list[Sequence[str]]
+    rows: int
+    lines: int
+
+
+def _table(lines: list[str], delimiter: str, *, is_cut: bool) -> _Table | None:
+    """Return the table that the lines are; None if they are none of this delimiter. The last row of a text
+    that is cut may be a part of one, and is left out then."""
     while lines and not lines[-1]:
         lines = lines[:-1]
     try:
-        if not _is_header(next(csv.reader(lines[:1], delimiter=delimiter), [])):
-            return None
-        for row in csv.reader((f"{line}\n" for line in lines), delimiter=delimiter, strict=True):
-            columns = columns or len(row)
-            if len(row) != columns:
-                return None
-            rows.append(row)
+        header = next(csv.reader(lines[:1], delimiter=delimiter), [])
     except csv.Error:
         return None
-    return rows if len(rows) > MIN_ROWS else None
+    if not _is_header(header) or len(lines) <= MIN_ROWS:
+        return None
+    described = MAX_CELLS // len(header)
+    if not any('"' in line or "\r" in line for line in lines):
+        # each line is a row, which needs no csv
+        if set(map(methodcaller("count", delimiter), lines)) != {len(header) - 1}:
+            return None
+        cells = delimiter.join(lines[:described]).split(delimiter)
+        columns: list[Sequence[str]] = [cells[number :: len(header)] for number in range(len(header))]
+        return _Table(columns, len(lines) - 1, len(lines))
+    reader = csv.reader((f"{line}\n" for line in lines), delimiter=delimiter, strict=True)
+    first: list[list[str]] = []
+    rows = used = 0
+    try:
+        for row in reader:
+            if len(row) != len(header):
+                return None
+            if rows < described:
+                first.append(row)
+            rows, used = rows + 1, reader.line_num
+    except csv.Error:
+        if not is_cut or reader.line_num < len(lines):
+            return None
+    return _Table(list(zip(*first, strict=True)), rows - 1, used) if rows > MIN_ROWS else None
 
 
 def _is_header(cells: list[str]) -> bool:
@@ -64,30 +98,33 @@ def _is_header(cells: list[str]) -> bool:
     )
 
 
-def _outline(sample: Sample, rows: list[list[str]], delimiter: str) -> Outline:
-    header, body = rows[0], rows[1:]
-    of = sample.range_of_first(len(sample.first))
+def _outline(sample: Sample, table: _Table, delimiter: str) -> Outline:
+    of = "all" if sample.whole else sample.range_of_first(table.lines)
     part = "" if of == "all" else f"{part_of(of)}; the text has {sample.total_lines} lines"
-    lines = [f"{len(header)} columns, separated by {delimiter}; {len(body)} rows after the header{part}"]
-    for number, name in enumerate(header):
-        lines.append(f"column {number + 1}: {excerpt(name)} - {_column([row[number] for row in body])}")
+    count = len(table.columns)
+    lines = [f"{count} columns, separated by {delimiter}; {table.rows} rows after the header{part}"]
+    described = len(table.columns[0]) - 1
+    if described < table.rows:
+        lines.append(f"the columns in the first {described} rows:")
+    for number, (name, *cells) in enumerate(table.columns, 1):
+        lines.append(f"column {number}: {excerpt(name)} - {_column(cells)}")
     lines += [f"{number}:{excerpt(line)}" for number, line in enumerate(sample.first[: SHOWN_ROWS + 1], 1)]
     return Outline(kind="table", of=of, lines=lines, tail_chars=SHOWN_TAIL_CHARS)
 
 
 def _column(cells: list[str]) -> str:
     """Return what the cells of a column are."""
-    filled = [cell for cell in cells if cell]
+    filled = list(filter(None, cells))
     empty = f", {len(cells) - len(filled)} empty" if len(filled) < len(cells) else ""
     if not filled:
         return f"{len(cells)} empty"
-    if all(map(_INTEGER.fullmatch, filled)):
+    different = set(filled)
+    if all(map(_INTEGER.fullmatch, different)):
         kind = "integers"
-    elif all(map(_NUMBER.fullmatch, filled)):
+    elif all(map(_NUMBER.fullmatch, different)):
         kind = "numbers"
     else:
-        different = len(set(filled))
-        kind = f"texts, {different} different" if different > 1 else "the same text"
+        kind = f"texts, {len(different)} different" if len(different) > 1 else "the same text"
     return f"{kind}, e.g. {_one_line(filled[0])}{empty}"
 
 

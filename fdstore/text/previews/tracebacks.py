@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 from fdstore.records import Record
-from fdstore.text.previews.line_search import FoundLine
+from fdstore.text.previews.line_search import FoundLine, compile_words
 from fdstore.text.previews.sample import (
     SHOWN_TAIL_CHARS,
     Outline,
@@ -23,9 +23,6 @@ from fdstore.text.quantities import format_count
 
 MAX_LINES_AFTER = 3
 """The most lines that may follow a traceback at the end of a text."""
-
-MAX_TRACEBACK_LINES = 300
-"""The most lines of a traceback inside a text that are looked at."""
 
 SHOWN_FIRST, SHOWN_LAST = 1, 2
 
@@ -41,6 +38,10 @@ _CAUSE = "Caused by: "
 _FRAME_CHARS = 1000
 _GO = ("panic: ", "fatal error: ")
 _GO_FRAME = re.compile(r"\t[^\t ]+\.go:\d+")
+# the line after the last one of a traceback
+_ENDS_PYTHON = compile_words(rb"(?m:^)[^ ]")
+_ENDS_GO = compile_words(rb"\n\r?\n(?:[^g\[]|g[^o]|\[[^s])")
+_ENDS = compile_words(rb"(?m:^)(?:[^ \tC]|C[^a])")
 _DEEPER = re.compile(r"\s+(?:at |\.\.\. \d+ (?:more|lines)|\[)")
 
 
@@ -112,7 +113,14 @@ def _begins(line: FoundLine) -> bool:
 
 def _describe_at(line: FoundLine) -> list[str]:
     """Describe the traceback that begins with a line."""
-    lines = [line.text, *line.following(MAX_TRACEBACK_LINES)]
+    end = (
+        _ENDS_PYTHON
+        if line.text.rstrip("\r") == _PYTHON
+        else _ENDS_GO
+        if line.text.startswith(_GO)
+        else _ENDS
+    )
+    lines = [line.text, *line.following_until(end)]
     if lines[0].rstrip("\r") == _PYTHON:
         found = _python_at(lines, 0)
     elif lines[0].startswith(_GO):

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fdstore.text.previews import KINDS, Preview, preview_of, sample_text
+from fdstore.text.previews.sample import WHOLE_BYTES
 from tests.thorough import thorough
 from tests.unit.text.previews import examples
 from tests.unit.text.previews.examples import EXAMPLES, PLAIN
@@ -289,15 +290,15 @@ def test_a_document_that_quotes_a_traceback_is_none() -> None:
     assert preview_of(sample_text(text), 4000) is None
 
 
-def test_a_long_diff_of_git_says_how_many_files_it_has_in_all() -> None:
+def test_a_long_diff_is_counted_whole() -> None:
     made = "".join(
         f"diff --git a/{name} b/{name}\n--- a/{name}\n+++ b/{name}\n@@ -1,1 +1,30 @@\n-x\n" + "+line\n" * 30
         for name in range(1000)
     )
 
-    first = describe(made, 8000).text.split("\n")[0]
+    found = describe(made, 8000)
 
-    assert first == "115 files, +3425 -115 in lines 1-4000; the text has 35000 lines and 1000 files"
+    assert (found.of, found.text.split("\n")[0]) == ("all", "1000 files, +30000 -1000")
 
 
 LONG = {
@@ -353,3 +354,228 @@ def test_a_diff_of_thousands_of_lines_is_counted_whole_where_the_text_is_in_memo
 
     assert (found.of, found.text.split("\n")[0]) == ("all", "100 files, +3000 -100")
     assert found.text.split("\n")[-1] == "3367:b/99 +30 -1"
+
+
+# what may be looked at is counted, up to its last byte
+
+SESSION = (
+    "======= test session starts =======\ncollected 2 items\n\ntests/test_a.py .F\n\n"
+    "======= FAILURES =======\nE   assert 2 == 3\nFAILED tests/test_a.py::test_b - assert 2 == 3\n"
+    "======= 1 failed, 1 passed in 0.1s =======\n"
+)
+
+
+def built(lines: int) -> str:
+    """Return output of a build, of no kind."""
+    return "".join(f"gcc -O2 -c src/module_{each}.c -o build/module_{each}.o\n" for each in range(lines))
+
+
+def padded(beginning: str, line: str, chars: int) -> str:
+    """Return a text of exactly so many characters, which ends with as many of these lines as fit."""
+    count, rest = divmod(chars - len(beginning), len(line))
+    return beginning + line * (count - 1) + line[:-1] + " " * rest + "\n"
+
+
+@pytest.mark.parametrize("delimiter", [",", "\t", ";", "|"])
+@pytest.mark.parametrize("last", ["5000", '"5000"'], ids=["plain", "quoted"])
+def test_all_rows_of_a_table_are_counted_and_its_columns_described_by_all_of_them(
+    delimiter: str, last: str
+) -> None:
+    rows = [f"{number}{delimiter}name {number % 7}{delimiter}{number}.5" for number in range(5000)]
+    rows.append(f"{last}{delimiter}another{delimiter}none")
+
+    found = describe("\n".join([f"id{delimiter}name{delimiter}price", *rows]) + "\n")
+
+    lines = found.text.split("\n")
+    assert found.of == "all"
+    assert lines[0].endswith("; 5001 rows after the header")
+    assert lines[1:4] == [
+        "column 1: id - integers, e.g. 0",
+        "column 2: name - texts, 8 different, e.g. name 0",
+        "column 3: price - texts, 5001 different, e.g. 0.5",
+    ]
+
+
+def test_rows_of_a_table_may_have_line_ends_in_their_cells() -> None:
+    text = "id,note\n" + '1,"a\nb"\n' * 30_000
+
+    found = describe(text)
+
+    assert (found.of, found.text.split("\n")[0].partition("; ")[2]) == ("all", "30000 rows after the header")
+
+
+def test_a_table_beyond_the_bound_says_which_of_its_lines_are_counted() -> None:
+    for row in ("1,some words\n", '"1","some words"\n', '1,"some\nwords"\n'):
+        text = "id,note\n" + row * (WHOLE_BYTES // len(row) + 1)
+
+        found = describe(text)
+
+        last = int(found.of.removeprefix("lines 1-"))
+        rows = (last - 1) // row.count("\n")
+        heading = found.text.split("\n")[0]
+        assert (
+            f"; {rows} rows after the header in {found.of}; the text has {text.count(chr(10))} lines"
+            in heading
+        )
+
+
+def test_a_wide_table_says_by_how_many_rows_its_columns_are_described() -> None:
+    text = "id,note\n" + "1,word\n" * 40_000
+
+    lines = describe(text).text.split("\n")
+
+    assert lines[0].endswith("; 40000 rows after the header")
+    assert lines[1] == "the columns in the first 29999 rows:"
+
+
+def test_an_error_is_counted_up_to_the_bound_and_beyond_it_the_range_is_said() -> None:
+    line = "2026-11-22T13:07:00Z INFO request handled, without any trouble at all, as ever before and since\n"
+    error = "2026-11-22T13:07:00Z ERROR disk full\n"
+    half = line * (WHOLE_BYTES // 2 // len(line))
+    for chars, is_whole in ((WHOLE_BYTES, True), (WHOLE_BYTES + 1, False)):
+        text = padded(half + error, line, chars)
+
+        found = describe(text)
+
+        assert len(text) == chars
+        assert (found.of == "all") == is_whole
+        assert ("1 line looks like an error:" in found.text) == is_whole
+        assert is_whole or f"0 lines look like errors in {found.of}" in found.text
+
+
+def test_the_bound_is_of_bytes_whatever_the_letters() -> None:
+    line = "13:07:00 INFO größer als äöü\n"
+    count = WHOLE_BYTES // len(line.encode())
+    error = "13:07:00 ERROR voll\n"
+
+    whole = describe(line * (count // 2) + error + line * (count // 2 - 1))
+    cut = describe(line * count + error + line * 99)
+
+    assert whole.of == "all"
+    assert "1 line looks like an error:" in whole.text
+    assert cut.of.startswith("lines 1-")
+
+
+@pytest.mark.parametrize("before", [30, 300, 800, 1500])
+def test_a_failed_test_session_inside_a_build_is_found_wherever_it_is(before: int) -> None:
+    text = built(before) + SESSION + built(2000 - before)
+
+    found = describe(text)
+
+    assert (found.kind, found.of) == ("test output", "all")
+    assert f"{before + 7}:E   assert 2 == 3" in found.text.split("\n")
+
+
+@pytest.mark.parametrize("frames", [120, 150, 2000])
+def test_a_long_traceback_inside_other_output_keeps_its_message_and_last_frame(frames: int) -> None:
+    calls = "".join(f'  File "/app/a.py", line {n}, in f\n    f({n})\n' for n in range(1, frames + 1))
+    trace = f"Traceback (most recent call last):\n{calls}ValueError: no such day\n"
+
+    found = describe(built(100) + trace + built(100))
+
+    lines = found.text.split("\n")
+    assert found.kind == "traceback"
+    assert f"Python traceback in lines 101-{2 * frames + 102}, {frames} frames" in lines
+    assert f"{2 * frames + 102}:ValueError: no such day" in lines
+    assert f'{2 * frames + 100}:  File "/app/a.py", line {frames}, in f' in lines
+
+
+@pytest.mark.parametrize("language", ["Java", "JavaScript", "Go"])
+def test_a_long_stack_of_other_languages_is_followed_to_its_end(language: str) -> None:
+    begin, frame, per_frame = {
+        "Java": ("java.lang.StackOverflowError: deep\n", "\tat com.example.A.f(A.java:3)\n", 1),
+        "JavaScript": ("RangeError: deep\n", "    at f (/app/a.js:3:9)\n", 1),
+        "Go": ("panic: deep\n\ngoroutine 1 [running]:\n", "main.f()\n\t/app/a.go:3\n", 2),
+    }[language]
+
+    found = describe(built(100) + begin + frame * 500 + "\n" + built(100))
+
+    last = 100 + begin.count("\n") + 500 * per_frame
+    assert f"{language} traceback in lines 101-{last}, 500 frames" in found.text.split("\n")
+
+
+@pytest.mark.parametrize("place", [100, 800, 1900])
+def test_warnings_of_a_compiler_inside_a_build_are_found_wherever_they_are(place: int) -> None:
+    text = built(place) + "a.c:3:5: warning: unused\nb.c:4: warning: unused\n" + built(2000 - place)
+
+    found = describe(text)
+
+    assert (found.kind, found.of) == ("compiler errors", "all")
+    assert found.text.startswith("lines that report 0 errors and 2 warnings in 2 files")
+
+
+def test_all_lines_of_json_lines_are_looked_at() -> None:
+    lines = [json.dumps({"id": number}) for number in range(5000)]
+
+    whole = describe("\n".join([*lines, '{"late": 1}']) + "\n")
+    broken = preview_of(sample_text("\n".join([*lines[:2500], "no JSON", *lines[2500:]])), 4000)
+
+    assert whole.of == "all"
+    assert whole.text.split("\n")[:3] == [
+        "JSON in each line: 5001 looked at, of 5001",
+        "a line: 5001 objects",
+        "  id (in 5000 of 5001): 5000 integers, e.g. 0",
+    ]
+    assert broken is None
+
+
+def test_many_items_of_json_are_counted_also_where_there_are_hundreds_of_thousands() -> None:
+    found = describe("[" + "1," * 500_000 + "1]")
+    inside = describe('{"rows": [' + "[1, 2]," * 150_000 + "[]]}")
+
+    assert (found.of, found.text.split("\n")[0]) == ("all", "array of 500001")
+    assert (inside.of, inside.text.split("\n")[1]) == ("all", "  rows: array of 150001")
+
+
+def test_all_samples_of_metrics_are_counted() -> None:
+    text = "# TYPE a counter\n" + 'a_total{x="1"} 1\n' * 9000 + "# TYPE b gauge\n" + "b 1\n" * 3000
+    text += '# TYPE c histogram\nc_bucket{le="1"} 1\nc_sum 2\nc_count 3\nother 4\n'
+
+    found = describe(text)
+
+    assert found.of == "all"
+    assert found.text.split("\n") == [
+        "3 metric families are declared; 12004 samples, also of 1 name not declared here",
+        "1:a counter, 9000 samples",
+        "9002:b gauge, 3000 samples",
+        "12003:c histogram, 3 samples",
+    ]
+
+
+def test_all_of_a_web_page_is_counted() -> None:
+    body = '<H2>Part <b>one</b></H2><p>Words <a class="x" href="y">here</a>.</p><img src="z"><li>item</li>\n'
+    text = f"<!doctype html><html><title>A page</title><h1>İ</h1><h3>open<ul>{body * 5000}</ul></html>"
+
+    found = describe(text)
+
+    assert (found.kind, found.of) == ("html outline", "all")
+    lines = found.text.split("\n")
+    assert lines[:2] == ["title: A page", "5001 headings, 5000 links, 5000 images, 5000 list items"]
+    assert lines[2:4] == ["h1: İ", "h2: Part one"]
+
+
+def test_all_definitions_of_source_code_are_counted() -> None:
+    text = "import os\n" + "x = 1\n" * 5000 + "def f(x):\n    return x\n\n\n" * 20 + "class Last:\n    pass\n"
+
+    found = describe(text)
+
+    assert (found.kind, found.of) == ("source code", "all")
+    assert found.text.startswith("Python: 21 lines that look like definitions\n5002:def f(x):")
+
+
+HOSTILE = {
+    "comments of HTML": "<!doctype html>" + "<!-- " * 500_000,
+    "headings that stay open": "<!doctype html>" + "<h1>" * 700_000,
+    "tags that stay open": "<!doctype html>" + "<a " * 900_000,
+    "links without an address": "<!doctype html>" + "<a x " * 500_000,
+    "colons": "x:y:" * 700_000 + " z\n" + "words\n" * 10,
+    "a quoted cell that stays open": 'a,b\n1,"' + "x\n" * 1_400_000,
+    "tracebacks that do not end": 'Traceback (most recent call last):\n  File "a", line 1\n' * 50_000,
+    "panics": "words\n" * 9 + "panic: x\n\ngoroutine 1 [running]:\n" * 80_000,
+    "types of metrics": "# TYPE a counter\na 1\n" * 130_000,
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_no_text_takes_more_than_some_passes_a_byte(name: str) -> None:
+    assert _seconds(lambda: preview_of(sample_text(HOSTILE[name][:WHOLE_BYTES]), 2400)) < 5
