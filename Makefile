@@ -16,7 +16,7 @@ FRAMEWORKS = $(patsubst tests/frameworks/%/requirements.txt,%,$(wildcard tests/f
 FRAMEWORKS_TESTED = $(FRAMEWORKS:%=test-frameworks-%)
 FRAMEWORKS_READY = $(FRAMEWORKS:%=.frameworks/%/.ready)
 
-.PHONY: demo test test-all test-fast test-package test-bounds test-pythons test-servers test-releases release-keys \
+.PHONY: demo test test-all test-fast test-package test-bounds test-pythons system-python test-servers test-releases release-keys \
 	test-hosts test-browser test-frameworks $(FRAMEWORKS_TESTED) frameworks-ready test-frameworks-oldest \
 	screenshots chaos bench-tasks generate docs test-docs lint clean
 
@@ -70,9 +70,12 @@ test-bounds: $(PACKAGE_READY)
 	.bounds/venv/bin/python -m pytest -W ignore::pytest.PytestRemovedIn10Warning -n 2 --dist loadfile tests/unit tests/on_redis \
 		tests/with_workers/test_transport.py tests/with_workers/test_hostile_queue.py
 
-# The tests with each later Python that this machine has; `make test-pythons PYTHONS=/path/to/python` names others.
+# The tests with each later Python that this machine has, and with that of the system where it is another one than
+# ours: Debian's has defects that later patch releases mended. `make test-pythons PYTHONS=/path/to/python` names others.
 pythons = $(wildcard $(HOME)/.pyenv/versions/3.1$1.*/bin/python /usr/bin/python3.1$1 /usr/local/bin/python3.1$1)
-PYTHONS ?= $(call pythons,[2-9])
+version = import sys; print(sys.version if sys.version_info >= (3, 11) else "")
+system_python = $(if $(filter-out $(shell $(PYTHON) -c '$(version)'),$(shell /usr/bin/python3 -c '$(version)' 2>/dev/null)),/usr/bin/python3)
+PYTHONS ?= $(system_python) $(call pythons,[2-9])
 test-pythons: export PYTHONDONTWRITEBYTECODE =
 test-pythons: export UV_SYSTEM_CERTS = 1
 test-pythons: $(PACKAGE_READY)
@@ -80,10 +83,14 @@ test-pythons: $(PACKAGE_READY)
 		$$python --version; \
 		$(BIN)/uv venv --quiet --clear --python $$python .pythons/venv; \
 		$(BIN)/uv pip install --quiet --python .pythons/venv --editable '.[all]' --group dev; \
-		.pythons/venv/bin/python -m pytest -n 2 --dist loadfile tests/unit tests/on_redis \
+		.pythons/venv/bin/python -m pytest $(AT_ONCE) tests/unit tests/on_redis \
 			tests/with_workers/test_transport.py tests/with_workers/test_spawn.py \
 			tests/acceptance/test_store_verbs.py tests/acceptance/test_put_verb.py; \
 	done
+
+# Prints the Python of the system if it is another one than ours.
+system-python:
+	@echo $(system_python)
 
 # The tests of stores, failures and workers on each supported server: those of the packages, and those on PATH.
 # `make test-servers SERVERS="6.2 7.0 9.1"` fails if one is missing; SERVERS=/path/to/redis-server names any.
