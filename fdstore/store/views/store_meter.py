@@ -11,12 +11,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary, WeakSet
 
 from fdstore.errors import FDStoreError
 from fdstore.settings import read as read_settings
 from fdstore.store.views.gauges import read_gauges, read_queue
+from fdstore.wire.operation import Operation
+
+T = TypeVar("T")
 
 OPEN_STREAMS, QUEUE_LENGTH = "fdstore.store.open_streams", "fdstore.queue.length"
 
@@ -76,7 +79,7 @@ def _queue_length(url: str, prefix: str) -> int:
     return _run(read_settings().broker_url or url, read_queue(prefix)).length
 
 
-def _run(url: str, operation: Any) -> Any:
+def _run(url: str, operation: Operation[T]) -> T:
     """Run an operation over a connection of its own."""
     from fdstore.wire._sync.cluster import make_runner
 
