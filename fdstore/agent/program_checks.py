@@ -10,10 +10,10 @@ import keyword
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 
 from fdstore.errors import quoted
 from fdstore.text.numbers import MAX_INTEGER
+from fdstore.text.similar_names import similar_names
 from fdstore.tools.catalogue import BUILT_IN
 
 BUILT_IN_TOOLS = tuple(sorted(BUILT_IN))
@@ -64,7 +64,7 @@ def meant(word: object, known: Iterable[str]) -> str:
     >>> meant("max_turn", ["max_turns", "max_depth"]), meant("x", ["max_turns"])
     (' (did you mean max_turns?)', '')
     """
-    close = get_close_matches(word, known, 1) if isinstance(word, str) else []
+    close = similar_names(word, known, 1) if isinstance(word, str) else []
     return f" (did you mean {close[0]}?)" if close else ""
 
 

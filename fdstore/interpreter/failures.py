@@ -14,18 +14,17 @@ for what the interpreter lacks and for what is often meant otherwise.
 
 from __future__ import annotations
 
-import ast
 import builtins
 import re
 from collections.abc import Collection, Iterable
-from difflib import get_close_matches
 from typing import Any
 
 import msgspec
 
 from fdstore.interpreter import prelude
+from fdstore.interpreter.code_tokens import tokens_of
 from fdstore.interpreter.events import CallLimits, Limit
-from fdstore.interpreter.rewrite import parse
+from fdstore.text.similar_names import similar_names
 
 MAX_MESSAGE = 4000
 """Characters of an exception's text; half from its start, half from its end."""
@@ -34,6 +33,9 @@ MAX_FRAMES = 20
 """Lines of a traceback; half from its start, half from its end."""
 
 MAX_LINE = 200
+
+MAX_OWN_NAMES = 50
+"""The names of the code that are compared with an unknown one."""
 
 NO_SYSTEM = (
     "programs have no files, no network and no environment: fd('fd:1') is a text, and create(text) makes a "
@@ -88,6 +90,15 @@ def is_crash(error: Exception) -> bool:
     import pydantic_monty
 
     return not isinstance(error, pydantic_monty.MontyRuntimeError | pydantic_monty.MontySyntaxError)
+
+
+def is_refused(error: Any) -> bool:
+    """Return whether the code that was fed is not Python, so that none of it has run."""
+    import pydantic_monty
+
+    return isinstance(error, pydantic_monty.MontySyntaxError) and all(
+        frame.function_name is None for frame in error.traceback()
+    )
 
 
 def host_repr(value: Any, most: int) -> str:
@@ -145,25 +156,33 @@ def describe_stop(limit: Limit, limits: CallLimits, failed: FailedCode, error: E
 def _traceback(error: Any, failed: FailedCode) -> list[str]:
     if not hasattr(error, "traceback"):
         return []
-    code = failed.code.splitlines()
     own = {_file(feed) for feed in failed.own_feeds}
-    frames: list[list[str]] = []
-    for frame in error.traceback():
-        if frame.filename in own:
-            continue
-        function = f", in {frame.function_name}" if frame.function_name else ""
-        if frame.filename == _file(failed.feed):
-            frames.append([f"  line {frame.line}{function}"])
-            if 0 < frame.line <= len(code):
-                frames[-1].append(f"    {_cut(code[frame.line - 1].strip(), MAX_LINE)}")
-        else:
-            place = "of an eval or exec" if frame.filename == "<string>" else "of an earlier call"
-            frames.append([f"  line {frame.line} {place}{function}"])
+    frames = [frame for frame in error.traceback() if frame.filename not in own]
     if len(frames) > MAX_FRAMES:
         half = MAX_FRAMES // 2
-        frames[half:-half] = [[f"  ... {len(frames) - MAX_FRAMES} more"]]
-    shown = [line for frame in frames for line in frame]
+        shown = [
+            *_frames(frames[:half], failed),
+            f"  ... {len(frames) - MAX_FRAMES} more",
+            *_frames(frames[-half:], failed),
+        ]
+    else:
+        shown = _frames(frames, failed)
     return ["Traceback (most recent call last):", *shown] if shown else []
+
+
+def _frames(frames: Iterable[Any], failed: FailedCode) -> list[str]:
+    code = re.split(r"\r\n|[\r\n]", failed.code)
+    lines = []
+    for frame in frames:
+        function = f", in {_cut(frame.function_name, MAX_LINE)}" if frame.function_name else ""
+        if frame.filename == _file(failed.feed):
+            lines.append(f"  line {frame.line}{function}")
+            if 0 < frame.line <= len(code):
+                lines.append(f"    {_cut(code[frame.line - 1].strip(), MAX_LINE)}")
+        else:
+            place = "of an eval or exec" if frame.filename == "<string>" else "of an earlier call"
+            lines.append(f"  line {frame.line} {place}{function}")
+    return lines
 
 
 def _file(feed: int) -> str:
@@ -325,25 +344,25 @@ def _unknown_name(name: str, failed: FailedCode) -> list[str]:
     if hint := _hint(_NAMES, name):
         return hint
     known = {*prelude.NAMES, *(function.partition(".")[0] for function in failed.functions)}
-    if close := get_close_matches(name, [*known, *_names_in(failed.code), *dir(builtins)], 3):
+    own = list(dict.fromkeys(_names_in(failed.code)))[:MAX_OWN_NAMES]
+    if close := similar_names(name, dict.fromkeys([*own, *known, *dir(builtins)])):
         return [f"Similar names: {', '.join(close)}."]
     return [f"There are: {', '.join(sorted(known))}."]
 
 
-def _names_in(code: str) -> set[str]:
-    parsed = parse(code)
-    if parsed is None:
-        return set()
-    names = set()
-    for node in ast.walk(parsed[0]):
-        match node:
-            case ast.Name(id=name, ctx=ast.Store()) | ast.FunctionDef(name=name) | ast.ClassDef(name=name):
-                names.add(name)
-            case ast.AsyncFunctionDef(name=name) | ast.arg(arg=name):
-                names.add(name)
-            case ast.alias(name=module, asname=name):
-                names.add(name or module.partition(".")[0])
-    return names
+def _names_in(code: str) -> list[str]:
+    """Return the names that code gives a meaning, as far as its tokens tell."""
+    tokens = tokens_of(code)
+    if tokens is None:
+        return []
+    before = ["", *tokens.texts]
+    after = [*tokens.texts[1:], ""]
+    return [
+        name
+        for name, last, following in zip(tokens.texts, before, after, strict=False)
+        if (last in ("def", "class", "import", "as", "for") or following in ("=", ":=", "in"))
+        and name.isidentifier()
+    ]
 
 
 def _unknown_module(name: str) -> list[str]:
@@ -361,12 +380,18 @@ def _unknown_attribute(kind: str, name: str) -> list[str]:
 
 def _lines_of_raise(code: str) -> list[int]:
     """Return where exceptions are made of something else than one str."""
-    parsed = parse(code)
-    lines = []
-    for node in ast.walk(parsed[0]) if parsed else ():
-        match node:
-            case ast.Raise(exc=ast.Call(args=args, lineno=line)) if args:
-                plain = len(args) == 1 and isinstance(args[0], ast.Constant | ast.JoinedStr)
-                if not plain or (isinstance(args[0], ast.Constant) and not isinstance(args[0].value, str)):
-                    lines.append(line)
+    tokens = tokens_of(code)
+    lines: list[int] = []
+    for begin, end in tokens.statements() if tokens else ():
+        assert tokens is not None
+        if tokens.texts[begin] != "raise" or tokens.text(begin + 2) != "(":
+            continue
+        closing = tokens.closed_by[begin + 2]
+        if begin + 3 < closing < end and not all(map(_is_str, tokens.level(begin + 3, closing))):
+            lines.append(tokens.line(begin))
     return sorted(set(lines))[:5]
+
+
+def _is_str(token: str) -> bool:
+    """Return whether a token is one of a str, or begins an f-string."""
+    return token[-1] in "'\"" and "b" not in token.partition(token[-1])[0].lower()

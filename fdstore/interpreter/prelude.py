@@ -1,12 +1,14 @@
 """The names that programs see, in the interpreter's own Python.
 
     fd fds create ask spawn pipe Text Hit      and the user's functions
+    print asyncio                              as they are without a program's assignment
     _fdstore_...                               what the host adds to code, and the host's functions
 
 The source is one function, so that its names are closures: a program that assigns `str`, `list` or `Text`
-changes nothing here. Methods of a `Text` call the host and wait; `ask`, `spawn`, `pipe` and the user's
-functions are coroutines, since a host call that is awaited in a later call of the same session would never
-return.
+changes nothing here. What it assigns to the names above, to `print` and to `asyncio` holds until its end:
+`RESTORE` gives them their meaning again at the begin of each call, in a tenth of a millisecond. Methods of a
+`Text` call the host and wait; `ask`, `spawn`, `pipe` and the user's functions are coroutines, since a host
+call that is awaited in a later call of the same session would never return.
 
 Arguments are checked here, because the interpreter passes functions and other objects to the host as text.
 """
@@ -21,14 +23,23 @@ HOST = "_fdstore_"
 """Names of host functions begin with it; the rest, with one underscore, is the name of the `HostCall`."""
 
 NAMES = ("fd", "fds", "create", "ask", "spawn", "pipe", "Text", "Hit")
-"""The names of every program, beside the user's functions."""
+"""The names of every program, beside the user's functions, `print` and `asyncio`."""
+
+HOST_FUNCTIONS = ("fd", "fds", "read", "search", "split", "create", "ask", "spawn", "pipe", "tool")
+"""The functions of the host, without `HOST`."""
 
 SOURCE = r"""
 def _fdstore_prelude(
     isinstance=isinstance, type=type, repr=repr, len=len, any=any,
     str=str, int=int, bool=bool, float=float, list=list, tuple=tuple, dict=dict, set=set,
     TypeError=TypeError, ValueError=ValueError, Exception=Exception, AttributeError=AttributeError,
+    setattr=setattr, print_=print,
+    host_fd=_fdstore_fd, host_fds=_fdstore_fds, host_read=_fdstore_read, host_search=_fdstore_search,
+    host_split=_fdstore_split, host_create=_fdstore_create, host_ask=_fdstore_ask, host_spawn=_fdstore_spawn,
+    host_pipe=_fdstore_pipe, host_tool=_fdstore_tool,
 ):
+    import asyncio as asyncio_
+
     def kind(value):
         if value is None:
             return "None"
@@ -88,32 +99,32 @@ def _fdstore_prelude(
 
         def page(self, number):
             whole("page(number): the number", number)
-            return _fdstore_read(self.ref, "pages", number, number)
+            return host_read(self.ref, "pages", number, number)
 
         def line(self, number):
             whole("line(number): the number", number)
-            return _fdstore_read(self.ref, "lines", number, number)
+            return host_read(self.ref, "lines", number, number)
 
         def lines(self, first, last=None):
             whole("lines(first, last): first", first)
             if last is None:
                 last = first
-            return _fdstore_read(self.ref, "lines", first, whole("lines(first, last): last", last))
+            return host_read(self.ref, "lines", first, whole("lines(first, last): last", last))
 
         def chars(self, first, last=None):
             whole("chars(first, last): first", first)
             if last is None:
                 last = first
-            return _fdstore_read(self.ref, "chars", first, whole("chars(first, last): last", last))
+            return host_read(self.ref, "chars", first, whole("chars(first, last): last", last))
 
         def text(self):
-            return _fdstore_read(self.ref, "all", None, None)
+            return host_read(self.ref, "all", None, None)
 
         def search(self, pattern, max_matches=1000, ignore_case=False, context=0):
             words("search(pattern): the pattern", pattern)
             whole("search(..., max_matches=): the number", max_matches)
             whole("search(..., context=): the number of lines", context)
-            found = _fdstore_search(self.ref, pattern, max_matches, bool(ignore_case), context)
+            found = host_search(self.ref, pattern, max_matches, bool(ignore_case), context)
             return [Hit(facts) for facts in found]
 
         def split(self, *positional, chars=None, lines=None, pages=None):
@@ -128,7 +139,7 @@ def _fdstore_prelude(
                 raise TypeError("Text.split takes one of chars=, lines= or pages=, the size of a part")
             unit, size = sizes[0]
             whole("split(" + unit + "=): the size", size)
-            return [Text(facts) for facts in _fdstore_split(self.ref, unit, size)]
+            return [Text(facts) for facts in host_split(self.ref, unit, size)]
 
         def __repr__(self):
             chars = "" if self.total_chars is None else f", {self.total_chars} chars"
@@ -174,7 +185,7 @@ def _fdstore_prelude(
         ref = facts["ref"]
         if ref is None:
             return None
-        return Text(ref if isinstance(ref, dict) else _fdstore_fd(ref))
+        return Text(ref if isinstance(ref, dict) else host_fd(ref))
 
     def fd(reference_or_number):
         ref = reference_or_number
@@ -182,16 +193,16 @@ def _fdstore_prelude(
             return ref
         if isinstance(ref, bool) or not isinstance(ref, (int, str)):
             raise TypeError("fd() takes a number or a reference like 'fd:1' or 'name:KEY', not " + kind(ref))
-        return Text(_fdstore_fd(ref))
+        return Text(host_fd(ref))
 
     def fds():
-        return [Text(facts) for facts in _fdstore_fds()]
+        return [Text(facts) for facts in host_fds()]
 
     def create(text, name=None):
         words("create(text): the text", text)
         if name is not None:
             words("create(..., name=): the name", name)
-        return Text(_fdstore_create(text, name))
+        return Text(host_create(text, name))
 
     def flat(values):
         for value in values:
@@ -210,13 +221,13 @@ def _fdstore_prelude(
         if isinstance(question, Text):
             raise TypeError("ask(question, *texts): the question comes first and is a str")
         words("ask(question, *texts): the question", question)
-        return await _fdstore_ask(question, [part(value) for value in flat(texts)])
+        return await host_ask(question, [part(value) for value in flat(texts)])
 
     async def spawn(program, query, *texts):
         words("spawn(program, query, *texts): the program's name", program)
         words("spawn(program, query, *texts): the query", query)
         refs = [reference("spawn(program, query, *texts)", value) for value in flat(texts)]
-        return Spawned(await _fdstore_spawn(program, query, refs))
+        return Spawned(await host_spawn(program, query, refs))
 
     async def pipe(commands, text=None):
         form = "pipe(commands, text): commands is a list of lists of str, as [['sort'], ['uniq', '-c']]"
@@ -233,7 +244,7 @@ def _fdstore_prelude(
         ref = None
         if text is not None:
             ref = reference("pipe(commands, text)", text)
-        return Piped(await _fdstore_pipe(checked, ref))
+        return Piped(await host_pipe(checked, ref))
 
     def ref_of(text):
         return text.ref
@@ -272,7 +283,7 @@ def _fdstore_prelude(
         of_text = content_of if "." in name else ref_of
 
         async def tool(*args, **kwargs):
-            answer = await _fdstore_tool(name, plain(what, args, of_text), plain(what, kwargs, of_text))
+            answer = await host_tool(name, plain(what, args, of_text), plain(what, kwargs, of_text))
             if "fd" in answer:
                 return Text(answer["fd"])
             return answer["value"]
@@ -329,7 +340,7 @@ def _fdstore_prelude(
         return 50
 
     def largest(variables, count):
-        given = ("fd", "fds", "create", "ask", "spawn", "pipe", "Text", "Hit")
+        given = ("fd", "fds", "create", "ask", "spawn", "pipe", "Text", "Hit", "print", "asyncio")
         sizes = [
             (length(v), name)
             for name, v in variables.items()
@@ -338,24 +349,44 @@ def _fdstore_prelude(
         sizes.sort(reverse=True)
         return [[name, size] for size, name in sizes[:count]]
 
-    names = (fd, fds, create, ask, spawn, pipe, Text, Hit)
-    return names, (function, gone, namespace, settled, shown, largest)
+    names = (fd, fds, create, ask, spawn, pipe, Text, Hit, print_, asyncio_)
+    inner = (gone, settled, shown, largest)
+    outer = (
+        host_fd, host_fds, host_read, host_search, host_split, host_create, host_ask, host_spawn, host_pipe,
+        host_tool,
+    )
+    own = []
+
+    def restore(version, define=None):
+        global fd, fds, create, ask, spawn, pipe, Text, Hit, print, asyncio
+        global _fdstore_gone, _fdstore_settled, _fdstore_shown, _fdstore_largest, _fdstore_restore
+        global _fdstore_fd, _fdstore_fds, _fdstore_read, _fdstore_search, _fdstore_split
+        global _fdstore_create, _fdstore_ask, _fdstore_spawn, _fdstore_pipe, _fdstore_tool
+
+        (fd, fds, create, ask, spawn, pipe, Text, Hit, print, asyncio) = names
+        (_fdstore_gone, _fdstore_settled, _fdstore_shown, _fdstore_largest) = inner
+        (
+            _fdstore_fd, _fdstore_fds, _fdstore_read, _fdstore_search, _fdstore_split,
+            _fdstore_create, _fdstore_ask, _fdstore_spawn, _fdstore_pipe, _fdstore_tool,
+        ) = outer
+        _fdstore_restore = restore
+        if define is not None:
+            own[:] = [define]
+        for each in own:
+            each(function, namespace)
+        return version
+
+    return restore
 
 
-(
-    (fd, fds, create, ask, spawn, pipe, Text, Hit),
-    (
-        _fdstore_function,
-        _fdstore_gone,
-        _fdstore_namespace,
-        _fdstore_settled,
-        _fdstore_shown,
-        _fdstore_largest,
-    ),
-) = _fdstore_prelude()
+_fdstore_restore = _fdstore_prelude()
 """
 
 VERSION = hashlib.sha256(SOURCE.encode()).hexdigest()[:16]
+
+RESTORE = f"{HOST}restore({VERSION!r})"
+"""The code that gives all names their meaning again. Its value is `VERSION`, unless a program has replaced
+the function itself."""
 
 
 def check_functions(functions: Sequence[str]) -> None:
@@ -374,21 +405,27 @@ def check_functions(functions: Sequence[str]) -> None:
 
 
 def define(functions: Sequence[str], before: Sequence[str] = ()) -> str:
-    """Return the code that defines functions of the user, and that ends those of `before` that are gone.
+    """Return the code that defines functions of the user, and that ends those of `before` that are gone. Its
+    value is that of `RESTORE`.
 
     A name with a dot is a function of an object, so that the tools of a server have its name in common.
 
-    >>> define(["read_log"], before=["old"])
-    "old = _fdstore_gone('old')\\nread_log = _fdstore_function('read_log')"
+    >>> print(define(["docs.find", "read_log"], before=["old"]))  # doctest: +ELLIPSIS
+    def _fdstore_define(function, namespace):
+        global docs, read_log
+        docs = namespace('docs', ['find'])
+        read_log = function('read_log')
+    old = _fdstore_gone('old')
+    _fdstore_restore('...', _fdstore_define)
     """
-    roots = {name.partition(".")[0] for name in functions}
-    lines = []
-    for root in sorted({name.partition(".")[0] for name in before} - roots):
-        lines.append(f"{root} = {HOST}gone({root!r})")
-    for root in sorted(roots):
+    roots = sorted({name.partition(".")[0] for name in functions})
+    lines = [f"def {HOST}define(function, namespace):"]
+    lines.append(f"    global {', '.join(roots)}" if roots else "    pass")
+    for root in roots:
         attributes = sorted(name.partition(".")[2] for name in functions if name.startswith(f"{root}."))
-        if attributes:
-            lines.append(f"{root} = {HOST}namespace({root!r}, {attributes!r})")
-        else:
-            lines.append(f"{root} = {HOST}function({root!r})")
+        made = f"namespace({root!r}, {attributes!r})" if attributes else f"function({root!r})"
+        lines.append(f"    {root} = {made}")
+    for root in sorted({name.partition(".")[0] for name in before}.difference(roots)):
+        lines.append(f"{root} = {HOST}gone({root!r})")
+    lines.append(f"{HOST}restore({VERSION!r}, {HOST}define)")
     return "\n".join(lines)

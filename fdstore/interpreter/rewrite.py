@@ -8,29 +8,24 @@
     from fdstore import ask                           pass
     the last expression                               _fdstore_shown((...), 1000000), which is its repr
 
-Each replacement is within its lines, so line numbers stay. The positions are those of Python's own parser. A
-Python before 3.12 does not know an f-string that holds quotes of its own kind, so there a second try reads
-the code with its f-strings blanked.
+Each replacement is within its lines, so line numbers stay. It goes by the tokens of the code: what is not
+written as above is left, and so is code that has none, of which the interpreter says what is wrong.
 """
 
 from __future__ import annotations
 
-import ast
-import re
-import sys
-import threading
-import warnings
 from collections.abc import Iterator
 
+from fdstore.interpreter.code_tokens import COMPOUND, Tokens, tokens_of
 from fdstore.interpreter.prelude import HOST, NAMES
 
 Edit = tuple[int, int, str]
 """Replace the characters from the first position to before the second."""
 
-
-_parsing = threading.Lock()
-"""One thread at a time: the filters of warnings belong to the process, and so does the depth of recursion
-that `ast` counts in CPython 3.11, where a second thread makes it raise SystemError."""
+_NO_EXPRESSIONS = frozenset(
+    {"assert", "break", "continue", "del", "from", "global", "import", "nonlocal", "pass", "raise", "return"}
+)
+"""The beginnings of simple statements, beside those that assign."""
 
 
 def rewrite(code: str, max_value: int) -> tuple[str, bool]:
@@ -39,103 +34,123 @@ def rewrite(code: str, max_value: int) -> tuple[str, bool]:
     >>> rewrite("x = 1\\nx + 1", 100)
     ('x = 1\\n_fdstore_shown((x + 1), 100)', True)
     """
-    parsed = parse(code)
-    if parsed is None:
+    tokens = tokens_of(code)
+    if tokens is None:
         return code, False
-    tree, offsets = parsed
-    edits = [edit for node in ast.walk(tree) for edit in _edits(node, code, offsets)]
-    if tree.body and isinstance(last := tree.body[-1], ast.Expr):
-        start, end = offsets.of(last)
+    edits = [*_in_expressions(tokens), *_in_statements(tokens)]
+    if (last := _last_expression(tokens)) is not None:
+        start, end = tokens.starts[last[0]], tokens.end(last[1] - 1)
         edits += [(start, start, f"{HOST}shown(("), (end, end, f"), {max_value})")]
-    return _apply(code, edits), True
+    return _apply(code, edits), last is not None
 
 
-def parse(code: str) -> tuple[ast.Module, Offsets] | None:
-    """Return the tree of the code and its positions; None if it has errors, or is too deeply nested."""
-    for text in (code, blank_f_strings(code)) if sys.version_info < (3, 12) else (code,):
-        try:
-            with _parsing, warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                return ast.parse(text), Offsets(text)
-        except (SyntaxError, ValueError, RecursionError, MemoryError, SystemError):
-            pass
-    return None
+def _in_expressions(tokens: Tokens) -> Iterator[Edit]:
+    texts, starts = tokens.texts, tokens.starts
+    kept_until = 0
+    for index, text in enumerate(texts):
+        if index < kept_until or not text.endswith(_REPLACED):
+            continue
+        after, before = tokens.text(index + 1), tokens.text(index - 1)
+        if text == "return_exceptions" and after == "=" and before in ("(", ","):
+            opening = tokens.inside[index]
+            if _opens_call(tokens, opening) and tokens.text(opening - 1).rpartition(".")[2] == "gather":
+                # the flag is evaluated where it comes first, as it stands
+                kept_until = _end_of_argument(tokens, index, opening)
+                yield from _settled(tokens, index, kept_until, opening)
+        elif text == "asyncio.TimeoutError" and after != "=" and before != ".":
+            yield starts[index], tokens.end(index), "TimeoutError"
+        elif text == "sys.exit" and after == "(" and before != ".":
+            yield starts[index], tokens.end(index), "exit"
+        elif (
+            text.rpartition(".")[2] == "utcnow"
+            and ("." in text or before == ".")
+            and tokens.closed_by.get(index + 1) == index + 2
+        ):
+            yield tokens.end(index) - len("utcnow"), tokens.end(index), "now"
 
 
-class Offsets:
-    """Turns lines and columns in bytes, as nodes have them, into positions in characters."""
-
-    def __init__(self, code: str) -> None:
-        # as Python counts lines: a form feed ends none
-        self._lines = re.split("(?<=\n)|(?<=\r)(?!\n)", code)
-        self._starts = [0]
-        for line in self._lines:
-            self._starts.append(self._starts[-1] + len(line))
-
-    def of(self, node: ast.stmt | ast.expr | ast.keyword) -> tuple[int, int]:
-        assert node.end_lineno is not None
-        assert node.end_col_offset is not None
-        return self._at(node.lineno, node.col_offset), self._at(node.end_lineno, node.end_col_offset)
-
-    def _at(self, line: int, column: int) -> int:
-        text = self._lines[line - 1]
-        if not text.isascii():
-            column = len(text.encode()[:column].decode())
-        return self._starts[line - 1] + column
+_REPLACED = ("return_exceptions", "asyncio.TimeoutError", "sys.exit", "utcnow")
 
 
-def _edits(node: ast.AST, code: str, offsets: Offsets) -> Iterator[Edit]:
-    match node:
-        case ast.Call(func=ast.Name(id="gather") | ast.Attribute(attr="gather"), keywords=keywords):
-            for keyword in keywords:
-                if keyword.arg == "return_exceptions":
-                    yield from _settled(node, keyword, code, offsets)
-        case ast.Call(func=ast.Attribute(value=ast.Name(id="sys"), attr="exit") as function):
-            yield (*offsets.of(function), "exit")
-        case ast.Attribute(value=ast.Name(id="asyncio"), attr="TimeoutError", ctx=ast.Load()):
-            yield (*offsets.of(node), "TimeoutError")
-        case ast.Call(func=ast.Attribute(attr="utcnow") as function, args=[], keywords=[]):
-            _, end = offsets.of(function)
-            yield end - len("utcnow"), end, "now"
-        case ast.ImportFrom(module="fdstore", names=names, lineno=line, end_lineno=end) if line == end:
-            if all(alias.name in NAMES and alias.asname is None for alias in names):
-                yield (*offsets.of(node), "pass")
-        case ast.Delete(targets=[ast.Subscript(value=value, slice=index)]):
-            yield from _popped(node, value, index, code, offsets)
+def _opens_call(tokens: Tokens, opening: int) -> bool:
+    return tokens.text(opening) == "(" and tokens.text(opening - 2) != "def"
 
 
-def _settled(call: ast.Call, keyword: ast.keyword, code: str, offsets: Offsets) -> Iterator[Edit]:
+def _end_of_argument(tokens: Tokens, index: int, opening: int) -> int:
+    """Return the index after the last token of the argument that begins at `index` in these brackets."""
+    closing = tokens.closed_by[opening]
+    while index < closing and tokens.texts[index] != ",":
+        index = tokens.closed_by.get(index, index) + 1
+    return index
+
+
+def _settled(tokens: Tokens, keyword: int, end: int, opening: int) -> Iterator[Edit]:
     """Settle the awaitables before they are gathered: the interpreter's gather takes no keywords."""
-    first, last = offsets.of(keyword.value)
-    flag = code[first:last]
-    if "\n" in flag:
+    if end < keyword + 3:
         return
-    opening = code.find("(", offsets.of(call.func)[1])
-    closing = offsets.of(call)[1] - 1
-    yield opening + 1, opening + 1, f"*{HOST}settled({flag}, "
-    yield (*offsets.of(keyword), "*()")
+    first, last = tokens.starts[keyword + 2], tokens.end(end - 1)
+    flag = tokens.code[first:last]
+    if "\n" in flag or "\r" in flag or "#" in flag:
+        return
+    begin, closing = tokens.end(opening), tokens.starts[tokens.closed_by[opening]]
+    yield begin, begin, f"*{HOST}settled({flag}, "
+    yield tokens.starts[keyword], last, "*()"
     yield closing, closing, ")"
 
 
-def _popped(
-    statement: ast.Delete, value: ast.expr, index: ast.expr, code: str, offsets: Offsets
-) -> Iterator[Edit]:
-    start, end = offsets.of(statement)
-    held, held_end = offsets.of(value)
-    key, key_end = offsets.of(index)
-    between = (code[start:held], code[held_end:key], code[key_end:end])
-    # a slice has no equivalent; comments and parentheses in between are left to the interpreter's own error
-    if isinstance(index, ast.Slice | ast.Tuple) or ["".join(text.split()) for text in between] != [
-        "del",
-        "[",
-        "]",
-    ]:
+def _in_statements(tokens: Tokens) -> Iterator[Edit]:
+    for begin, end in tokens.statements():
+        if tokens.texts[begin] == "del":
+            yield from _popped(tokens, begin, end)
+        elif tokens.texts[begin] == "from":
+            yield from _imported(tokens, begin, end)
+
+
+def _imported(tokens: Tokens, begin: int, end: int) -> Iterator[Edit]:
+    start, last = tokens.starts[begin], tokens.end(end - 1)
+    names = [text for text in tokens.texts[begin + 3 : end] if text not in ("(", ",", ")")]
+    is_ours = tokens.texts[begin + 1 : begin + 3] == ["fdstore", "import"] and {*names} <= {*NAMES}
+    if is_ours and names and len(tokens.code[start:last].splitlines()) == 1:
+        yield start, last, "pass"
+
+
+def _popped(tokens: Tokens, begin: int, end: int) -> Iterator[Edit]:
+    """Pop an item from a dict or a list. A slice and several targets have no equivalent."""
+    texts, starts, closing = tokens.texts, tokens.starts, end - 1
+    opening = tokens.inside[closing - 1] if texts[closing] == "]" else -1
+    if opening < begin + 2 or tokens.closed_by[opening] != closing or texts[opening + 1] == "*":
         return
-    if "\n" not in between[0]:
-        opening = code.find("[", held_end)
-        yield start, held, ""
-        yield opening, opening + 1, ".pop("
-        yield end - 1, end, ")"
+    if {",", ":"}.intersection(tokens.level(opening + 1, closing)) or "," in tokens.level(begin, opening):
+        return
+    between = tokens.code[starts[begin] : starts[begin + 1]]
+    if len(between.splitlines()) == 1:
+        yield starts[begin], starts[begin + 1], ""
+        yield starts[opening], starts[opening] + 1, ".pop("
+        yield starts[closing], starts[closing] + 1, ")"
+
+
+def _last_expression(tokens: Tokens) -> tuple[int, int] | None:
+    """Return the index of the first token of the last statement, and that after its last, if it is an
+    expression and in no block."""
+    line, begin, end = tokens.last_statement()
+    if begin == end or tokens.texts[begin] in _NO_EXPRESSIONS or tokens.texts[line].startswith("@"):
+        return None
+    start = tokens.starts[line]
+    is_indented = start > 0 and tokens.code[start - 1] not in "\r\n\ufeff"
+    if is_indented or tokens.texts[line] in COMPOUND:
+        return None
+    lambdas = 0
+    for text in tokens.level(begin, end):
+        lambdas += text == "lambda"
+        if text == ":" and lambdas:
+            lambdas -= 1
+        elif text in _ASSIGNS and not lambdas:
+            return None
+    return begin, end
+
+
+_ASSIGNS = frozenset({"=", ">>=", "<<=", ":", ":=", "for"})
+"""What an expression has in brackets only: it would become one in those that are put around it."""
 
 
 def _apply(code: str, edits: list[Edit]) -> str:
@@ -144,75 +159,3 @@ def _apply(code: str, edits: list[Edit]) -> str:
         parts += [code[at:start], text]
         at = end
     return "".join([*parts, code[at:]])
-
-
-_TOKEN = re.compile(r"""#[^\n]*|(?<!\w)([A-Za-z]{0,2})(\"{3}|'{3}|"|')""")
-
-
-def blank_f_strings(code: str) -> str:
-    """Return the code with the same positions and without what its f-strings hold.
-
-    >>> blank_f_strings("x = f'{d['a']}' + 'b'")
-    "x = '_________' + 'b'"
-    """
-    out, at = [], 0
-    while token := _TOKEN.search(code, at):
-        start, end = token.span()
-        if token[2] is not None:
-            end = _string_end(code, end, token[2], "f" in token[1].lower())
-        text = code[start:end]
-        if token[2] is not None and "f" in token[1].lower():
-            text = _blank(text, len(token[1]), token[2])
-        out += [code[at:start], text]
-        at = end
-    return "".join([*out, code[at:]])
-
-
-def _blank(text: str, prefix: int, quote: str) -> str:
-    if len(text) < prefix + 2 * len(quote) or not text.endswith(quote):
-        return text
-    inner = re.sub(r"[^\n]", "_", text[prefix + len(quote) : -len(quote)])
-    if len(quote) == 1:
-        inner = inner.replace("_\n", "\\\n")
-    return quote + "_" * prefix + inner + quote
-
-
-def _string_end(code: str, at: int, quote: str, formatted: bool) -> int:
-    """Return where the string ends whose quote opened before `at`."""
-    while at < len(code):
-        if code.startswith(quote, at):
-            return at + len(quote)
-        if code[at] == "\\" or (formatted and code.startswith(("{{", "}}"), at)):
-            at += 2
-        elif formatted and code[at] == "{":
-            at = _field_end(code, at + 1)
-        else:
-            at += 1
-    return len(code)
-
-
-def _field_end(code: str, at: int) -> int:
-    """Return where the replacement field ends whose brace opened before `at`."""
-    depth = 0
-    while at < len(code):
-        char = code[at]
-        if depth == 0 and char == ":":
-            return _format_end(code, at + 1)
-        if depth == 0 and char == "}":
-            return at + 1
-        if token := _TOKEN.match(code, at):
-            at = (
-                token.end()
-                if token[2] is None
-                else _string_end(code, token.end(), token[2], "f" in token[1].lower())
-            )
-            continue
-        depth += (char in "([{") - (char in ")]}")
-        at += 1
-    return len(code)
-
-
-def _format_end(code: str, at: int) -> int:
-    while at < len(code) and code[at] != "}":
-        at = _field_end(code, at + 1) if code[at] == "{" else at + 1
-    return at + 1

@@ -43,7 +43,7 @@ from fdstore.interpreter.events import (
 )
 from fdstore.interpreter.printed import Printed
 from fdstore.interpreter.rewrite import rewrite
-from fdstore.interpreter.values import NotTaken, to_json, to_result, without_surrogates
+from fdstore.interpreter.values import VALUE_ERRORS, NotTaken, to_json, to_result, without_surrogates
 
 AWAITED = frozenset({"_ask", "_spawn", "_pipe", "_tool"})
 """The host calls that programs await, so that other tasks run meanwhile; `asyncio.sleep` is one, too."""
@@ -146,9 +146,13 @@ class Session:
         self._require(suspended=False)
         code = without_surrogates(code)
         self._begin_call(code)
-        self._feeds += 1
         changed, self._has_repr = rewrite(code, self.limits.max_output)
-        return self._run(lambda: self._process.session.feed_start(changed, print_callback=self._print))
+        try:
+            self._restore_names()
+        except _errors() as error:
+            return self._failed(error)
+        self._is_rewritten = changed != code
+        return self._run(self._feeding(changed))
 
     def restored(self) -> Event:
         """Return the `Waiting` in which the snapshot was taken."""
@@ -213,8 +217,10 @@ class Session:
                 if failures.is_crash(error) and failures.limit_of(error) is None:
                     raise InterpreterEnded("the interpreter has ended during a dump") from error
                 raise StateTooLarge(largest) from error
-        if self._ended:
+        if self._ended == "killed":
             raise RuntimeError("the session was killed")
+        if self._ended:
+            raise InterpreterEnded("the interpreter has used up its time")
         self._count_time_from(used_s)
         header = dumps.Header(
             interpreter=pydantic_monty.__version__,
@@ -233,16 +239,17 @@ class Session:
     def largest_variables(self, count: int = 5) -> list[tuple[str, int]]:
         """Return the names of the largest variables and about how many bytes each takes, largest first.
 
-        Between calls only. Empty if the interpreter has no memory left to measure them.
+        Between calls only. Empty if the interpreter cannot measure them, as without memory left.
         """
-        import pydantic_monty
-
         self._require(suspended=False)
         try:
+            # a program may have put a function of its own in the place of this one
             sizes = self._feed_own(f"{prelude.HOST}largest(locals(), {count})")
-        except (pydantic_monty.MontyError, RuntimeError):
+            return [
+                (str(name)[:100], min(int(size), self.limits.memory_bytes)) for name, size in sizes[:count]
+            ]
+        except (*_errors(), *VALUE_ERRORS):
             return []
-        return [(name, size) for name, size in sizes]
 
     def _open(self, state: bytes | None, snapshot: bytes | None, functions: Sequence[str]) -> None:
         self._feeds, self._own_feeds, self._entropy = 0, set[int](), 0
@@ -274,8 +281,6 @@ class Session:
         )
 
     def _load(self, state: bytes | None, snapshot: bytes | None, functions: Sequence[str]) -> None:
-        import pydantic_monty
-
         try:
             if snapshot is not None:
                 self._take(self._load_dump(snapshot, is_snapshot=True))
@@ -283,16 +288,32 @@ class Session:
             header = self._load_dump(state, is_snapshot=False) if state is not None else None
             if header is not None:
                 self._take(header)
-            if header is None or header.prelude != prelude.VERSION:
-                self._feed_own(prelude.SOURCE)
             wanted = sorted(set(functions))
-            if wanted != self._functions:
+            if header is None or header.prelude != prelude.VERSION:
+                self._define(wanted)
+            elif wanted != self._functions:
                 self._feed_own(prelude.define(wanted, self._functions))
-                self._functions = wanted
-        except (pydantic_monty.MontyError, RuntimeError) as error:
+            self._functions = wanted
+        except _errors() as error:
             is_damage = failures.limit_of(error) is None and not failures.is_crash(error)
             kind = DamagedState if is_damage else UnreadableState
             raise kind(f"the interpreter cannot load the session: {error}") from error
+
+    def _define(self, functions: Sequence[str]) -> None:
+        self._feed_own(prelude.SOURCE)
+        self._feed_own(prelude.define(functions, self._functions))
+
+    def _restore_names(self) -> None:
+        """Give the names of the prelude and of the user's functions their meaning again."""
+        import pydantic_monty
+
+        try:
+            if self._feed_own(prelude.RESTORE) == prelude.VERSION:
+                return
+        except pydantic_monty.MontyRuntimeError as error:
+            if failures.limit_of(error) is not None:
+                raise
+        self._define(self._functions)
 
     def _load_dump(self, dump: bytes, *, is_snapshot: bool) -> dumps.Header:
         import pydantic_monty
@@ -325,7 +346,7 @@ class Session:
             self._used_s = header.used_s
 
     def _begin_call(self, code: str) -> None:
-        self._code, self._has_repr = code, False
+        self._code, self._is_rewritten, self._has_repr = code, False, False
         self._number = self._lookups = 0
         self._calling = False
         self._pending, self._ready, self._blocked = {}, {}, None
@@ -376,9 +397,19 @@ class Session:
                 self._used_s += time.monotonic() - began
 
     def _feed_own(self, code: str) -> Any:
+        """Run code of ours, and return its value. It may call what a program has put in the place of ours."""
         self._own_feeds.add(self._feeds)
         self._feeds += 1
-        return self._process.session.feed_run(code)
+        session = self._process.session
+        return self._step(
+            lambda: session.feed_run(
+                code, external_lookup=_HOST_FUNCTIONS, print_callback=lambda _, text: None
+            )
+        )
+
+    def _feeding(self, code: str) -> Step:
+        self._feeds += 1
+        return lambda: self._process.session.feed_start(code, print_callback=self._print)
 
     def _require(self, *, suspended: bool) -> None:
         if self._over:
@@ -407,42 +438,61 @@ class Session:
 
     def _run(self, step: Step) -> Event:
         """Let the interpreter go on to the next event."""
-        import pydantic_monty
-
         self._suspended, self._calling = None, False
         while True:
             try:
                 stop = self._step(step)
-            except (pydantic_monty.MontyError, RuntimeError) as error:
+            except _errors() as error:
+                if self._is_rewritten and failures.is_refused(error):
+                    # what is wrong is said of the code as it was written
+                    self._is_rewritten = self._has_repr = False
+                    step = self._feeding(self._code)
+                    continue
                 return self._failed(error)
             if self._ended:
                 return self._stopped(self._ended)
             if self._lookups > LOOKUPS_PER_CALL * self.limits.calls:
                 return self._stopped("calls")
-            match stop:
-                case pydantic_monty.MontyComplete():
-                    return Finished(self._value(stop.output))
-                case pydantic_monty.FutureSnapshot(pending_call_ids=pending):
-                    ready = {
-                        call_id: self._ready.pop(call_id) for call_id in pending if call_id in self._ready
-                    }
-                    if ready:
-                        step = self._settling(stop, ready)
-                    elif pending:
-                        self._suspended = stop
-                        self._check_pending(self._pending)
-                        return self._waiting()
-                    else:
-                        # nothing will ever come; told so, the interpreter raises
-                        step = self._settling(stop, {})
-                case pydantic_monty.NameLookupSnapshot():
-                    self._lookups += 1
-                    step = stop.resume
-                case _:
-                    called = self._called(stop)
-                    if isinstance(called, HostCall | Failed):
-                        return called
-                    step = called
+            try:
+                reached = self._reached(stop)
+            except VALUE_ERRORS as error:
+                reached = self._refusing(stop, error)
+            if isinstance(reached, Event):
+                return reached
+            step = reached
+
+    def _reached(self, stop: Any) -> Event | Step:
+        """Return the event where the interpreter stops, or how it goes on without the host."""
+        import pydantic_monty
+
+        match stop:
+            case pydantic_monty.MontyComplete():
+                return Finished(self._value(stop.output))
+            case pydantic_monty.FutureSnapshot(pending_call_ids=pending):
+                ready = {call_id: self._ready.pop(call_id) for call_id in pending if call_id in self._ready}
+                if pending and not ready:
+                    self._suspended = stop
+                    self._check_pending(self._pending)
+                    return self._waiting()
+                # if nothing will ever come, the interpreter raises
+                return self._settling(stop, ready)
+            case pydantic_monty.NameLookupSnapshot():
+                self._lookups += 1
+                return lambda: stop.resume()
+            case _:
+                return self._called(stop)
+
+    def _refusing(self, stop: Any, error: Exception) -> Event | Step:
+        """Return what becomes of a value of the program that the host cannot take: where it is an argument of
+        a call the call raises, else the program fails."""
+        import pydantic_monty
+
+        kind: Any = "TypeError" if isinstance(error, TypeError) else "ValueError"
+        text = f"this value cannot be passed: {error}"
+        if isinstance(stop, pydantic_monty.FunctionSnapshot):
+            self._lookups += 1
+            return _answering(stop, Raise(kind, text))
+        return Failed(f"{kind}: {text}", keeps_session=True)
 
     def _called(self, call: Any) -> HostCall | Failed | Step:
         """Return the event of a call, or how the interpreter goes on without the host."""
@@ -450,7 +500,8 @@ class Session:
         if not call.is_os_function:
             if not name.startswith(prelude.HOST):
                 self._lookups += 1
-                return lambda: call.resume(failures.unknown_function(name, call.args))
+                answer = failures.unknown_function(name, call.args)
+                return lambda: call.resume(answer)
             try:
                 args, kwargs = to_json(list(call.args)), to_json(call.kwargs)
             except NotTaken as error:
@@ -481,8 +532,8 @@ class Session:
         return HostCall(self._number - 1, name, args, kwargs)
 
     def _value(self, output: Any) -> str | None:
-        if output is None or self._has_repr:
-            return None if output is None else str(output)
+        if output is None or (self._has_repr and isinstance(output, str)):
+            return output
         return failures.host_repr(output, self.limits.max_output)
 
     def _failed(self, error: Exception) -> Event:
@@ -499,12 +550,34 @@ class Session:
         return Failed(failures.describe_stop(limit, self.limits, failed, error), False, limit)
 
 
+def _errors() -> tuple[type[Exception], ...]:
+    """Return what the interpreter raises."""
+    import pydantic_monty
+
+    return (pydantic_monty.MontyError, RuntimeError)
+
+
+def _host_function(name: str) -> Callable[..., Any]:
+    """Return what stands for a function of the host: the interpreter asks the host for each call of it."""
+
+    def function(*_: Any, **__: Any) -> Any:
+        raise RuntimeError(f"{name} is called by programs only")
+
+    function.__name__ = name
+    return function
+
+
+_HOST_FUNCTIONS = {
+    f"{prelude.HOST}{name}": _host_function(f"{prelude.HOST}{name}") for name in prelude.HOST_FUNCTIONS
+}
+
+
 def _name(call: Any) -> str:
     return "_" + str(call.function_name).removeprefix(prelude.HOST)
 
 
 def _answering(call: Any, answer: Answer) -> Step:
-    if call.is_os_function:
+    if call.is_os_function and not isinstance(answer, Raise):
         zone = call.args[0] if call.function_name == "datetime.now" else None
         result = to_result(answer, call.function_name, zone)
     else:

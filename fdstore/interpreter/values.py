@@ -9,6 +9,11 @@ from fdstore.interpreter.events import Answer, Raise
 
 MAX_DEPTH = 100
 
+VALUE_ERRORS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""The exceptions of Python for a value that is not what was expected: an int of too many digits, a nan, a
+list that is nested too deeply. What the host makes of a value of a program is guarded by these: they are
+errors of the program."""
+
 
 class NotTaken(Exception):
     """An argument of a host call has a type or a size that hosts do not take."""

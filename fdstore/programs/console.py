@@ -19,7 +19,7 @@ from functools import partial
 import msgspec
 
 from fdstore.interpreter.events import Answer, Event, Failed, InterpreterEnded, Waiting
-from fdstore.programs.course import ENDED, damage_reported, drive, open_session, state_after
+from fdstore.programs.course import ENDED, check_size, damage_reported, drive, open_session, state_after
 from fdstore.programs.host import Host, PendingCalls, Starters
 from fdstore.results.context import Context
 from fdstore.store.processes import python_state, waiting
@@ -75,13 +75,14 @@ class Console:
                 self._kill = None
 
     def run(self, code: str) -> Operation[Ran]:
-        """Return the operation that runs code until it ends. It raises `Fenced`, `NotFound`, and other errors
-        of the store."""
+        """Return the operation that runs code until it ends. It raises `InvalidArgument` for code that is too
+        long, `Fenced`, `NotFound`, and other errors of the store."""
         with self._lock:
             self._is_interrupted = False
         return self._run(code)
 
     def _run(self, code: str) -> Operation[Ran]:
+        check_size(code)
         context, handle, run_id = self._context, self._context.handle, new_op()
         seed = secrets.randbits(53)
         if self._keeps or self._is_first:

@@ -16,7 +16,7 @@ from functools import partial
 import msgspec
 
 from fdstore.elements.render import python_result
-from fdstore.errors import DamagedRecord, quoted
+from fdstore.errors import DamagedRecord, InvalidArgument, quoted
 from fdstore.interpreter.events import (
     Answer,
     CallLimits,
@@ -52,6 +52,9 @@ NOT_SUSPENDED = (
 )
 ENDED = "The interpreter ended unexpectedly; variables are as before the call."
 
+MAX_CODE_BYTES = 64 * 1024
+"""The most UTF-8 bytes of the code of one call."""
+
 SOURCE = "run_python"
 """The source of a long result, as the model sees it."""
 
@@ -63,11 +66,24 @@ class Snapshot(msgspec.Struct, frozen=True):
     pending: PendingCalls
 
 
+def check_size(code: str) -> None:
+    """Raise `InvalidArgument` for code that is too long."""
+    size = len(code) if len(code) > MAX_CODE_BYTES else len(code.encode("utf-8", "surrogatepass"))
+    if size > MAX_CODE_BYTES:
+        raise InvalidArgument(
+            "code",
+            f"it has more than {MAX_CODE_BYTES >> 10} KiB; define functions in one call and use them in the "
+            "next, and store long texts as descriptors, which fd('fd:1').text() reads",
+        )
+
+
 def run_call(context: Context, starters: Starters, code: str, run_id: str) -> Operation[ToolOutcome]:
     """Run the code as far as it goes without waiting. Return its result, or `Started` with the processes
     whose ends it waits for: then the same call is to be made again.
 
-    A call whose interpreter ended before it is repeated, as after a lost attempt."""
+    A call whose interpreter ended before it is repeated, as after a lost attempt. Raises `InvalidArgument`
+    for code that is too long."""
+    check_size(code)
     for _ in range(MAX_RUNS - 1):
         with suppress(InterpreterEnded):
             return (yield from _run(context, starters, code, run_id, is_last=False))

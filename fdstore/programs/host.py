@@ -21,7 +21,7 @@ import msgspec
 from fdstore import end_reasons
 from fdstore.errors import CallInterrupted, FDStoreError, InvalidArgument, NotFound, TooLarge, quoted
 from fdstore.interpreter.events import LATER, Answer, HostCall, Raise, Waiting
-from fdstore.interpreter.values import to_result
+from fdstore.interpreter.values import VALUE_ERRORS, to_result
 from fdstore.lifecycle import ENDED
 from fdstore.programs import text_refs
 from fdstore.programs.refusals import NotForCode
@@ -117,18 +117,18 @@ class Host:
             return self._recorded_answer(call, known)
         if self._context.progress is not None:
             self._context.progress(call.number + 1, None)
+        if (function := self._functions.get(call.name)) is None:
+            return Raise("NameError", f"there is no function {call.name.removeprefix('_')} of the host")
         try:
-            try:
-                operation = self._functions[call.name](call.number, *call.args, **call.kwargs)
-            except TypeError as error:  # code may call these functions itself
-                return Raise("TypeError", str(error))
-            return (yield from operation)
+            return (yield from function(call.number, *call.args, **call.kwargs))
         except FDStoreError as error:
             if error.type in UNANSWERABLE and not isinstance(error, CallInterrupted):
                 raise
             raised = as_exception(error)
-            self._keep(call.number, _Kept(error=raised))
-            return raised
+        except VALUE_ERRORS as error:  # code may call these functions itself, with anything
+            raised = Raise("TypeError" if isinstance(error, TypeError) else "ValueError", str(error))
+        self._keep(call.number, _Kept(error=raised))
+        return raised
 
     def _recorded_answer(self, call: HostCall, stored: bytes) -> Answer:
         """Return the answer that an earlier run recorded. Raises `DamagedRecord` for one that no run has."""
@@ -196,7 +196,7 @@ class Host:
         self, number: int, ref: object, pattern: str, max_matches: int, ignore_case: bool, context: int
     ) -> Operation[list[dict[str, Any]]]:
         if not isinstance(pattern, str):
-            raise InvalidArgument("pattern", f"a str is needed, not {pattern!r}")
+            raise InvalidArgument("pattern", f"a str is needed, not {quoted(pattern)}")
 
         def find(text_ref: TextRef) -> Operation[list[dict[str, Any]]]:
             return text_refs.search(
@@ -255,7 +255,9 @@ class Host:
         taken: list[str | AskPart] = []
         for part in parts if isinstance(parts, list) else [parts]:
             if not isinstance(part, str):
-                part = AskPart(ref=(yield from self._text_ref(_ref(part))).ref)
+                text_ref = yield from self._text_ref(_ref(part))
+                text_refs.require_text(text_ref)
+                part = AskPart(ref=text_ref.ref)
             taken.append(part)
         self._unasked.append(Ask(number=number, question=question, parts=taken))
         return LATER

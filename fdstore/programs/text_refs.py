@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from fdstore.errors import InvalidArgument, PositionOutOfRange
+from fdstore.errors import InvalidArgument, NotText, PositionOutOfRange, quoted
 from fdstore.records import Descriptor
 from fdstore.store.contents import descriptors, extents, reading, searching
 from fdstore.store.contents.extents import Extent, SplitUnit
@@ -65,6 +65,13 @@ class TextRef(msgspec.Struct, frozen=True):
         }
 
 
+def require_text(text_ref: TextRef) -> None:
+    """Raise `NotText` for bytes, which have no characters to read."""
+    d = text_ref.descriptor
+    if d.kind != "text":
+        raise NotText(d.fd, d.media_type, d.bytes)
+
+
 def whole(descriptor: Descriptor) -> TextRef:
     """Return the reference to a whole text, or of bytes, which have no characters to read."""
     return TextRef(descriptor, extents.whole(descriptor), descriptor.fd)
@@ -93,6 +100,7 @@ def read(
 
     Raises `PositionOutOfRange`, `TooLarge` (more than `limit` characters), `NotText`.
     """
+    require_text(text_ref)
     fd, extent = text_ref.descriptor.fd, text_ref.extent
     if unit == "all":
         if extent.chars == 0:
@@ -128,7 +136,7 @@ def _inside(text: str, chars: str, extent: Extent) -> str:
 
 def _whole_number(name: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InvalidArgument(name, f"{value!r} is not a number from 1 on")
+        raise InvalidArgument(name, f"{quoted(value)} is not a number from 1 on")
     return value
 
 
@@ -142,7 +150,8 @@ def search(
     context: int,
 ) -> Operation[list[dict[str, Any]]]:
     """Return the matching lines, with what the groups of the pattern match in each. Lines count from the
-    beginning of the text."""
+    beginning of the text. Raises `InvalidArgument`, `NotText`."""
+    require_text(text_ref)
     if text_ref.extent.chars == 0:
         return []
     part = None if text_ref.is_whole else text_ref.extent.part
@@ -174,7 +183,8 @@ def search(
 
 
 def split(handle: ProcessHandle, text_ref: TextRef, unit: SplitUnit, size: int) -> Operation[list[TextRef]]:
-    """Return it in parts, see `extents.split`."""
+    """Return it in parts, see `extents.split`. Raises `InvalidArgument`, `NotText`."""
+    require_text(text_ref)
     size = _whole_number(unit, size)
     found = yield from extents.split(handle, text_ref.descriptor.fd, text_ref.extent, unit, size)
     return [part_of(text_ref.descriptor, each) for each in found]

@@ -73,6 +73,8 @@ class Host:
     def answer(self, call: HostCall) -> Answer:
         try:
             return getattr(self, f"on_{call.name.lstrip('_')}")(*call.args)
+        except (AttributeError, TypeError, ValueError) as error:
+            return Raise("TypeError", str(error))
         except KeyError as error:
             return Raise("ValueError", f"not_found: {error.args[0]} does not exist")
 

@@ -13,7 +13,7 @@ import pytest
 from fdstore.interpreter import prelude
 from fdstore.interpreter.events import LATER, CallLimits, Failed, Finished, HostCall, Raise, Waiting
 from fdstore.interpreter.session import Session
-from tests.unit.interpreter.host import EPOCH_S, Host, failing, value
+from tests.unit.interpreter.host import EPOCH_S, Host, failing, failure, value
 from tests.waiting import PATIENCE_S
 
 ASK_THREE = """
@@ -387,3 +387,133 @@ def test_limits_of_memory_may_be_large():
 
 def test_code_may_have_lone_surrogates():
     assert value("x = '\ud800'\nlen(x)") == "1"
+
+
+MANY_DIGITS = "10**5000"
+
+VALUES = [
+    MANY_DIGITS,
+    f"[{MANY_DIGITS}]",
+    f"{{'a': {MANY_DIGITS}}}",
+    "P(10**5000)",
+    "deep",
+    "cyclic",
+    "float('nan')",
+    "1e400",
+    "{(1, 2): 3}",
+    "print",
+    "b'x'",
+    "fd(1)",
+    "None",
+    "'\\0'",
+]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "VALUE",
+        "exit(VALUE)",
+        "sys.exit(VALUE)",
+        "unknown(VALUE)",
+        "_fdstore_fd(VALUE)",
+        "fd(VALUE)",
+        "fd(1).page(VALUE)",
+        "fd(1).lines(-1, VALUE)",
+        "fd(1).search('a', max_matches=VALUE)",
+        "await ask('a', VALUE)",
+        "await read_log(a=VALUE)",
+        "await asyncio.gather(1, VALUE)",
+        "import time\ntime.sleep(VALUE)",
+        "await asyncio.sleep(VALUE)",
+        "import os\nos.urandom(VALUE)",
+        "datetime.datetime.now(VALUE)",
+        "raise VALUE",
+        "raise ValueError(VALUE)",
+        "print(1, sep=VALUE)",
+        "assert 0, VALUE",
+        "return VALUE",
+        "_fdstore_shown = lambda *a: VALUE\n1",
+        "_fdstore_largest = lambda *a: VALUE",
+        "_fdstore_restore = lambda *a: VALUE",
+    ],
+)
+def test_no_value_of_a_program_makes_the_host_fail(code: str) -> None:
+    with Session(functions=["read_log"]) as session:
+        begin = (
+            "import datetime, dataclasses\nkept = 5\ncyclic = []\ncyclic.append(cyclic)\ndeep = 1\n"
+            "for _ in range(3000):\n    deep = [deep]\n"
+            "@dataclasses.dataclass\nclass P:\n    x: int"
+        )
+        assert isinstance(Host("abc").run(session, begin), Finished)
+
+        for value in VALUES:
+            ended = Host("abc").run(session, code.replace("VALUE", f"({value})"))
+            assert isinstance(ended, Finished) or ended.keeps_session
+            session.largest_variables()
+
+        assert Host("abc").run(session, "kept") == Finished("5")
+
+
+def test_a_program_that_exits_with_a_value_that_cannot_be_shown_is_told_its_line() -> None:
+    assert failure("x = 1\nexit(10**5000)").text.startswith(
+        "Traceback (most recent call last):\n  line 2, in <module>\n    exit(10**5000)\nValueError: "
+    )
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "fd = fd('fd:1')",
+        "for fd in fds(): pass",
+        "try:\n    1 / 0\nexcept ZeroDivisionError as fd:\n    pass",
+        "class fd: pass",
+        "def fd(): pass",
+        "import re as fd",
+        "def f():\n    global fd\n    fd = 5\nf()",
+        "[fd := 5]",
+        "print = create = read_log = github = asyncio = 5",
+        "github.issues = 5",
+        "exec('fd = 5')",
+        "_fdstore_read = _fdstore_shown = _fdstore_settled = _fdstore_fd = 5",
+        "_fdstore_restore = 5\nfd = 5",
+        "_fdstore_restore = lambda *a: print('mine')",
+        "fd = fds = create = ask = spawn = pipe = Text = Hit = None",
+    ],
+)
+def test_the_names_of_fdstore_are_there_again_in_each_call(code: str) -> None:
+    with Session(functions=["read_log", "github.issues"]) as session:
+        host = Host("abc")
+        assert isinstance(host.run(session, f"mine = 7\n{code}"), Finished)
+        state = session.dump()
+
+        use = (
+            "print(fd(1).text(), fds()[0].ref, create('x').ref, await ask('q'), mine)\n"
+            "await asyncio.gather(read_log(a=1), github.issues(), return_exceptions=True)"
+        )
+        again = host.run(session, use)
+        assert again == Finished("[['read_log', [], {'a': 1}], ['github.issues', [], {}]]")
+        assert session.printed == "abc fd:1 fd:2 q:  7\n"
+
+    with Session(functions=["read_log", "github.issues"], state=state) as session:
+        assert Host("abc").run(session, use) == again
+
+
+def test_the_state_does_not_grow_with_the_calls() -> None:
+    with Session(functions=["read_log"]) as session:
+        Host().run(session, "x = 1")
+        before = len(session.dump())
+
+        for _ in range(50):
+            Host().run(session, "x = 1")
+
+        assert len(session.dump()) < before + 50 * 40
+
+
+def test_code_of_a_program_in_the_place_of_ours_prints_nowhere(capfd: pytest.CaptureFixture[str]) -> None:
+    with Session() as session:
+        Host().run(session, "_fdstore_largest = _fdstore_restore = lambda *a: print('mine')")
+        session.dump()
+        Host().run(session, "1")
+
+    assert capfd.readouterr().out == ""

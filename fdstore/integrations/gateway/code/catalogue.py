@@ -12,7 +12,6 @@ import json
 import keyword
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -21,6 +20,7 @@ import msgspec
 from fdstore.integrations.gateway.code.signatures import Schema, shape_of, signature
 from fdstore.integrations.gateway.group_routing import SEPARATOR, WHOLE_NAME, public_name
 from fdstore.interpreter import prelude
+from fdstore.text.similar_names import similar_names
 
 RESULT, CONTENT = "result", "content"
 
@@ -29,9 +29,6 @@ MAX_FOUND = 20
 
 MAX_ANSWER_CHARS = 40_000
 """The characters of one answer to a search."""
-
-MAX_COMPARED_CHARS = 100
-"""The longest name that is compared with others."""
 
 MAX_LISTED_CHARS = 4000
 """The characters of the names in an error."""
@@ -143,7 +140,7 @@ class Catalogue:
         """Return the signatures of the tools whose names are most like this one, as a sentence."""
         server, _, tool = name.partition(".")
         same = {each.partition(".")[2]: each for each in self.tools if each.startswith(f"{server}.")}
-        if near := get_close_matches(tool, same, 3):
+        if near := similar_names(tool, same):
             return f"did you mean {' or '.join(self.tools[same[each]].signature for each in near)}?"
         names = list(same.values()) or self.names
         listed = ", ".join(names[:MAX_FOUND])[:MAX_LISTED_CHARS]
@@ -151,7 +148,7 @@ class Catalogue:
 
     def servers_like(self, name: str) -> list[str]:
         """Return the servers whose names are like this one, the most similar first."""
-        return get_close_matches(name, self.servers, 3) if len(name) <= MAX_COMPARED_CHARS else []
+        return similar_names(name, self.servers)
 
     def closest_server(self, near: Sequence[str], tool: str) -> str:
         """Return what may be meant by a tool of a server that does not exist, as a sentence. `near`: the

@@ -2,13 +2,14 @@
 
 Only what is certainly wrong is a mistake: the name of a tool that does not exist, an argument that a tool
 does not take or needs, a literal of the wrong type, a call that nothing awaits. A schema that says nothing of
-further arguments takes them. Nothing else stops a program; a whole check of types would refuse right ones.
+further arguments takes them. Nothing else stops a program; a whole check of types would refuse right ones. It
+goes by the tokens of the program, in time linear in it.
 """
 
 from __future__ import annotations
 
-import ast
 import builtins
+import re
 import sys
 from collections.abc import Mapping, Set
 from typing import Any, NamedTuple
@@ -17,8 +18,9 @@ from fdstore.errors import InvalidArgument
 from fdstore.integrations.gateway.code.catalogue import Catalogue, CodeTool
 from fdstore.integrations.gateway.code.signatures import ALTERNATIVES, Schema, Shape, resolved, shape_of
 from fdstore.interpreter import prelude
+from fdstore.interpreter.code_tokens import Tokens, tokens_of
 
-MAKES_NAMES = frozenset({"exec", "eval", "globals", "locals", "*"})
+MAKES_NAMES = frozenset({"exec", "eval", "globals", "locals"})
 """Names whose use gives other names a meaning that is not written."""
 
 _USUAL = frozenset({*dir(builtins), *sys.stdlib_module_names, *prelude.NAMES})
@@ -49,46 +51,49 @@ def check_code(code: str, catalogue: Catalogue) -> list[UnknownServer]:
     """Look through a program. Return the names that are servers by their use alone. Raises `InvalidArgument`
     with the line and the right signature. What is not Python is left to the interpreter, which says what is
     wrong with it."""
-    try:
-        tree = ast.parse(code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tokens = tokens_of(code)
+    if tokens is None:
         return []
-    nodes = list(ast.walk(tree))
-    bound = _rebound(nodes)
-    servers = set(catalogue.servers) - bound
-    for node in nodes:
-        if isinstance(node, ast.Expr) and (name := _tool_called(node.value, servers)):
-            raise _mistake(node, f"{name}: nothing awaits this call; write await {name}(...)")
-        if isinstance(node, ast.Attribute) and (name := _tool_named(node, servers)):
-            if name not in catalogue.tools:
-                raise _mistake(node, f"there is no tool {name}; {catalogue.closest(name)}")
-            tool = catalogue.tools[name]
-            if not tool.allowed:
-                raise _mistake(node, f"{name}: {tool.refusal}")
-        if (name := _tool_called(node, servers)) in catalogue.tools:
-            assert isinstance(node, ast.Call)
-            if problem := _problem_of(node, catalogue.tools[name]):
-                raise _mistake(node, problem)
-    return _unknown_servers(nodes, bound, catalogue)
+    servers = set(catalogue.servers) - _rebound(tokens, set(catalogue.servers))
+    dropped = {begin for begin, end in tokens.statements() if tokens.closed_by.get(begin + 1) == end - 1}
+    for index, text in enumerate(tokens.texts):
+        server, _, rest = text.partition(".")
+        if not rest or server not in servers or tokens.text(index - 1) == ".":
+            continue
+        attribute, _, further = rest.partition(".")
+        name = f"{server}.{attribute}"
+        is_called = not further and tokens.text(index + 1) == "("
+        if is_called and index in dropped:
+            raise _mistake(tokens, index, f"{name}: nothing awaits this call; write await {name}(...)")
+        if name not in catalogue.tools:
+            raise _mistake(tokens, index, f"there is no tool {name}; {catalogue.closest(name)}")
+        tool = catalogue.tools[name]
+        if not tool.allowed:
+            raise _mistake(tokens, index, f"{name}: {tool.refusal}")
+        if is_called and (problem := _problem_of(tokens, index + 1, tool)):
+            raise _mistake(tokens, index, problem)
+    return _unknown_servers(tokens, catalogue)
 
 
-def _unknown_servers(nodes: list[ast.AST], bound: set[str], catalogue: Catalogue) -> list[UnknownServer]:
-    if not bound.isdisjoint(MAKES_NAMES) or any(
-        isinstance(node, ast.Name) and node.id in MAKES_NAMES for node in nodes
-    ):
+def _unknown_servers(tokens: Tokens, catalogue: Catalogue) -> list[UnknownServer]:
+    texts = tokens.texts
+    imports = [index + 1 for index, text in enumerate(texts) if text == "import"]
+    if not MAKES_NAMES.isdisjoint(texts) or any(tokens.text(index) == "*" for index in imports):
         return []
-    known = {*bound, *catalogue.servers, *_USUAL}
-    awaited = {id(node.value) for node in nodes if isinstance(node, ast.Await)}
+    known = {*catalogue.servers, *_USUAL, *(tokens.text(index).partition(".")[0] for index in imports)}
     tools = {name.partition(".")[2] for name in catalogue.tools}
     found: dict[str, UnknownServer] = {}
-    for node in nodes:
-        match node:
-            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=tool)) if name not in known:
-                near = catalogue.servers_like(name)
-                if (near or tool in tools or id(node) in awaited) and not name.startswith(prelude.HOST):
-                    problem = f"there is no server {name}; {catalogue.closest_server(near, tool)}"
-                    found.setdefault(name, UnknownServer(name, _mistake(node, problem)))
-    return list(found.values())
+    for index, text in enumerate(texts):
+        name, _, tool = text.partition(".")
+        is_call = tool and "." not in tool and tokens.text(index + 1) == "(" and tokens.text(index - 1) != "."
+        if not is_call or name in known or name in found or name.startswith(prelude.HOST):
+            continue
+        near = catalogue.servers_like(name)
+        if near or tool in tools or tokens.text(index - 1) == "await":
+            problem = f"there is no server {name}; {catalogue.closest_server(near, tool)}"
+            found[name] = UnknownServer(name, _mistake(tokens, index, problem))
+    bound = _rebound(tokens, set(found))
+    return [each for name, each in found.items() if name not in bound]
 
 
 def problem_with(tool: CodeTool, arguments: Mapping[str, Any], *, is_whole: bool = True) -> str:
@@ -151,44 +156,71 @@ def _fits(value: Any, schema: Any, root: Mapping[str, Any]) -> bool:
     return isinstance(value, tuple(classes))
 
 
-def _problem_of(call: ast.Call, tool: CodeTool) -> str:
-    if call.args:
-        return f"{tool.name} takes its arguments by name: {tool.signature}"
-    given = {each.arg: _value_of(each.value) for each in call.keywords if each.arg is not None}
-    return problem_with(tool, given, is_whole=all(each.arg is not None for each in call.keywords))
+def _problem_of(tokens: Tokens, opening: int, tool: CodeTool) -> str:
+    given: dict[str, Any] = {}
+    is_whole = True
+    for begin, end in tokens.arguments(opening):
+        if tokens.texts[begin].startswith("**"):
+            is_whole = False
+        elif tokens.text(begin + 1) != "=":
+            return f"{tool.name} takes its arguments by name: {tool.signature}"
+        else:
+            given[tokens.texts[begin]] = _value_of(tokens.texts[begin + 2 : end])
+    return problem_with(tool, given, is_whole=is_whole)
 
 
-def _value_of(node: ast.expr) -> Any:
-    return node.value if isinstance(node, ast.Constant) else UNKNOWN
+_NAMED = {"None": None, "True": True, "False": False}
+_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,99})\Z")
+_FLOAT = re.compile(r"-?[0-9]{1,99}\.[0-9]{0,99}\Z")
+_STRING = re.compile(r"""[rR]?('{3}|"{3}|'|")([^\\]*)\1\Z""")
 
 
-def _rebound(nodes: list[ast.AST]) -> set[str]:
-    """Return the names to which the program itself gives a meaning."""
-    names: set[str] = set()
-    for node in nodes:
-        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-            names.add(node.id)
-        elif isinstance(node, ast.arg):
-            names.add(node.arg)
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            names.add(node.name)
-        elif isinstance(node, ast.alias):
-            names.add((node.asname or node.name).partition(".")[0])
-        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
-            names.add(node.name)
-    return names
+def _value_of(texts: list[str]) -> Any:
+    """Return the value of a literal of one token, and `UNKNOWN` for what has to be computed."""
+    if len(texts) != 1:
+        return UNKNOWN
+    [text] = texts
+    if text in _NAMED:
+        return _NAMED[text]
+    if _INTEGER.match(text):
+        return int(text)
+    if _FLOAT.match(text):
+        return float(text)
+    string = _STRING.match(text)
+    return UNKNOWN if string is None else string[2]
 
 
-def _tool_named(node: ast.AST, servers: set[str]) -> str:
-    """Return the name of the tool that an expression is, or ""."""
-    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in servers:
-        return f"{node.value.id}.{node.attr}"
-    return ""
+def _rebound(tokens: Tokens, names: set[str]) -> set[str]:
+    """Return which of these names the program itself gives, or may give, another meaning: a name that stands
+    alone and is neither an argument of a call nor what is assigned."""
+    texts = tokens.texts
+    rebound: set[str] = set()
+    for index, text in enumerate(texts):
+        if text not in names or text in rebound:
+            continue
+        before, after = tokens.text(index - 1), tokens.text(index + 1)
+        opening = tokens.inside[index]
+        is_argument = (
+            before in ("(", ",")
+            and after in (")", ",", "=")
+            and tokens.text(opening) == "("
+            and (tokens.text(opening - 1)[:1].isidentifier() or tokens.text(opening - 1) in (")", "]"))
+            and tokens.text(opening - 1) not in _BEFORE_BRACKETS
+            and tokens.text(opening - 2) not in ("def", "class", "case")
+        )
+        is_assigned = before == "=" and opening == -1 and after[:1] in ("", "\n", "\r", ";")
+        is_attribute = before == "."
+        if not (is_argument or is_assigned or is_attribute):
+            rebound.add(text)
+    return rebound
 
 
-def _tool_called(node: ast.AST, servers: set[str]) -> str:
-    return _tool_named(node.func, servers) if isinstance(node, ast.Call) else ""
+_BEFORE_BRACKETS = frozenset(
+    {"and", "as", "assert", "await", "case", "del", "elif", "else", "for", "if", "import", "in", "is"}
+    | {"lambda", "match", "not", "or", "return", "while", "with", "yield"}
+)
+"""Words after which brackets call nothing."""
 
 
-def _mistake(node: ast.stmt | ast.expr, problem: str) -> InvalidArgument:
-    return InvalidArgument("code", f"line {node.lineno}: {problem}; nothing was run")
+def _mistake(tokens: Tokens, index: int, problem: str) -> InvalidArgument:
+    return InvalidArgument("code", f"line {tokens.line(index)}: {problem}; nothing was run")

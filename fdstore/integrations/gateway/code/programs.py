@@ -27,7 +27,7 @@ from fdstore.integrations.gateway.json_parts import value_of
 from fdstore.integrations.gateway.long_values import Message
 from fdstore.integrations.gateway.paged_list import OWN_REQUEST_S
 from fdstore.interpreter.events import UnreadableState
-from fdstore.programs.course import abandon, open_session
+from fdstore.programs.course import abandon, check_size, open_session
 from fdstore.results.context import Context
 from fdstore.store.processes import python_state
 from fdstore.tools.catalogue import READING_TOOLS
@@ -214,6 +214,7 @@ class Programs:
             if tool == FIND_TOOLS:
                 return mcp_blocks(found.find(_argument(arguments, "query", ""))), False
             code = _argument(arguments, "code", None)
+            check_size(code)
             unknown = check_code(code, found)
             with self._turn_of(call):
                 return self._descriptors.work(
