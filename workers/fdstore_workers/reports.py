@@ -9,6 +9,7 @@
     PID leave PROCESS CLAIM       that code has ended
     PID release PROCESS CLAIM     it has finished with the process, in whatever way
     PID alone PROCESS             the process must run in an operating-system process of its own
+    PID beat                      its threads run; every second, once it works
 
 A claim is reported before it is made, so the supervisor knows all processes that a dead worker held and need
 not wait for their leases. Lines are shorter than the atomic write size of a pipe, so threads and processes
@@ -19,6 +20,8 @@ because the store compares claims.
 from __future__ import annotations
 
 import os
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -26,6 +29,8 @@ import msgspec
 
 MAX_LINE_BYTES = 512
 """The limit for a line. POSIX guarantees atomic writes of this size."""
+
+BEAT_EVERY_S = 1.0
 
 WORDS = {
     "ready": 2,
@@ -37,6 +42,7 @@ WORDS = {
     "leave": 4,
     "release": 4,
     "alone": 3,
+    "beat": 2,
 }
 """The number of words of each kind of line."""
 
@@ -84,6 +90,17 @@ class Reporter:
 
     def alone(self, process: str) -> None:
         self._write("alone", process)
+
+    def beat(self) -> None:
+        """Report from now on, from a thread, that the threads of this operating-system process run."""
+
+        def run() -> None:
+            while True:
+                self._write("beat")
+                time.sleep(BEAT_EVERY_S)
+
+        if self._fd is not None:
+            threading.Thread(target=run, name="heartbeat", daemon=True).start()
 
     def _write(self, *words: str) -> None:
         line = " ".join((str(os.getpid()), *words)).encode() + b"\n"

@@ -19,6 +19,12 @@ A call that goes on after its process was cancelled, or was taken over as after 
 nothing, and a thread cannot be killed. After `LOST_CALL_S` its operating-system process gets SIGTERM: it
 returns what else it runs, without a loss, and another one starts.
 
+Work that holds the interpreter's lock, as a regular expression or a call of a C library can for minutes,
+stops all threads of its operating-system process, those that renew leases too. Such a process does not beat
+any more, although it runs. It is killed before its leases expire, so that the loss counts for the one that
+froze it and not for its neighbours, as after any crash. One that is stopped from outside, or gets no
+processor, is not frozen by its own work: it is left alone, and its leases expire.
+
 If the supervisor is killed, the kernel kills its children: nothing runs unsupervised. The leases then expire
 and other workers take over, as after the loss of a machine. Such losses are counted for no agent.
 """
@@ -29,6 +35,7 @@ import logging
 import os
 import selectors
 import signal
+import sys
 import time
 from collections.abc import Callable, Collection, Sequence, Set
 from contextlib import suppress
@@ -59,6 +66,15 @@ LOST_CALL_S = 60.0
 REPLACED_WITHIN_S = 30.0
 """The time that a worker that is replaced may take to shut down, which returns the processes that it runs
 (claim.STOP_GRACE_S, worker.LEAVE_AFTER_S). Then it is killed: it may be frozen."""
+
+FROZEN_AFTER_S = 6.0
+"""The time without a beat after which a process is frozen: less than a lease has left that was renewed in
+time."""
+
+LOOK_AGAIN_S = 0.5
+
+BUSY_S = 1.0
+"""Who has had so much processor time since the last beat did not lack it."""
 
 MAX_WAITING = 10_000
 """The limit of queued suspects. The sweep finds any others again."""
@@ -107,7 +123,16 @@ class Child:
         self.lost: dict[str, float] = {}  # claims of calls that go on without their lease, and since when
         self.kill_at: float | None = None  # it was told to shut down, and is killed then
         self.taken: dict[str, None] = {}
+        self.beat_at: float | None = None
+        self.used_at_beat_s = 0.0
+        self.is_silent = False
         self.pool: dict[int, int] = {}  # the pidfds of its own children that claim processes
+
+    @property
+    def frozen_at(self) -> float:
+        """Return when it counts as frozen if it does not beat until then."""
+        assert self.beat_at is not None
+        return self.beat_at + FROZEN_AFTER_S + (LOOK_AGAIN_S if self.is_silent else 0.0)
 
 
 class Supervisor:
@@ -127,6 +152,7 @@ class Supervisor:
         self._signals, self._wakeup = os.pipe()
         self._was_ready = self._is_stopping = False
         self._unready_deaths = 0
+        self._looked_at = time.monotonic()
         self._start_at: float | None = 0.0
         self._status = 0
 
@@ -143,6 +169,7 @@ class Supervisor:
                 signal.signal(number, _on_signal)
         while self._start_at is not None or self._children:
             self._replace_stuck()
+            self._kill_frozen()
             self._tell_load()
             self._fork_due()
             due_at = self._next_due_at()
@@ -176,6 +203,8 @@ class Supervisor:
                 moments.append(child.kill_at)
             elif child.lost and not self._is_stopping:
                 moments.append(min(child.lost.values()) + LOST_CALL_S)
+            if child.beat_at is not None and child.held:
+                moments.append(child.frozen_at)
         return min(moments, default=None)
 
     def _replace_stuck(self) -> None:
@@ -201,6 +230,26 @@ class Supervisor:
             # what ran alone is not its own any more, so there is nothing to return
             child.kill_at = now if child.role == "alone" else now + REPLACED_WITHIN_S
             os.kill(child.pid, signal.SIGTERM)
+
+    def _kill_frozen(self) -> None:
+        """Kill processes that their own work has frozen."""
+        looked_at, self._looked_at = self._looked_at, time.monotonic()
+        for child in self._children.values():
+            if child.beat_at is None or not child.held:
+                continue
+            self._listen(child)
+            if self._looked_at - looked_at > FROZEN_AFTER_S + 1:
+                _note_beat(child)  # this process itself did not run, and the other may not have either
+            if time.monotonic() < child.frozen_at:
+                continue
+            if not is_silent_by_itself(child.pid, child.used_at_beat_s):
+                _note_beat(child)
+            elif not child.is_silent:
+                child.is_silent = True  # it is looked at once more: both may have been stopped until now
+            else:
+                log.warning("worker process %d is frozen by what it runs, and is killed", child.pid)
+                child.beat_at = None
+                os.kill(child.pid, signal.SIGKILL)  # not reaped yet, so the pid is still valid
 
     def _tell_load(self) -> None:
         load = load_of(self._children.values(), self._slots, self._lost_calls)
@@ -258,6 +307,8 @@ class Supervisor:
                 child.in_user_code.discard(report.claim)
                 child.lost.pop(report.claim, None)
                 child.held.pop(report.claim, None)
+            case "beat" if report.pid == child.pid:
+                _note_beat(child)
             case "alone" if len(self._to_run_alone) < MAX_WAITING:
                 self._to_run_alone[report.process] = None
 
@@ -392,6 +443,34 @@ def find_culprit(held: Sequence[str], in_user_code: Set[str]) -> str | None:
     """
     suspects = held if len(held) == 1 else [claim for claim in held if claim in in_user_code]
     return suspects[0] if len(suspects) == 1 else None
+
+
+def _note_beat(child: Child) -> None:
+    child.beat_at, child.used_at_beat_s = time.monotonic(), _used_s(child.pid)
+    child.is_silent = False
+
+
+def _used_s(pid: int) -> float:
+    """Return the processor time of a process so far; 0 where the system does not tell."""
+    try:
+        # the clock's number in Linux, see fdstore.interpreter.processor_time
+        return time.clock_gettime(~pid << 3 | 2) if sys.platform == "linux" else 0.0
+    except OSError:
+        return 0.0
+
+
+def is_silent_by_itself(pid: int, used_before_s: float) -> bool:
+    """Return whether a process that does not beat runs, or sleeps, by its own doing: whether it has had a
+    second of processor time meanwhile, or wants none. False if it was stopped, or waits for a processor or
+    a disk, and where the system does not tell."""
+    states = set()
+    try:
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/stat", encoding="ascii", errors="replace") as file:
+                states.add(file.read().rpartition(")")[2].split()[0])
+    except (OSError, IndexError):
+        return False
+    return states == {"S"} or (_used_s(pid) - used_before_s >= BUSY_S and not states & {"T", "t"})
 
 
 def pause_before_next(unready_deaths: int, lived_s: float) -> float:

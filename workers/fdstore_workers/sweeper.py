@@ -37,7 +37,7 @@ from fdstore.records import TreeLimits, Unreadable
 from fdstore.store import tree_facts
 from fdstore.store.clock import redis_now
 from fdstore.store.doctor.check import check_server
-from fdstore.store.keys import ProcessKeys
+from fdstore.store.keys import ProcessKeys, member_of
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import leases, process_records, processes
 from fdstore.store.processes.process_records import TreeHoldings
@@ -76,8 +76,12 @@ def fail_process(keys: ProcessKeys, attempt: int, reason: str) -> Operation[tupl
 
 
 def losses_allowed(keys: ProcessKeys) -> Operation[int]:
-    """Return how many workers a process may crash, from the limits of its program."""
-    [(program, digest)] = yield [("HMGET", keys.record, "program", "bundle")]
+    """Return how many workers a process may crash, from the limits of its program: of a lane of asks from
+    those of the process that asks."""
+    fields = ("program", "bundle", "kind", "parent")
+    [(program, digest, kind, parent)] = yield [("HMGET", keys.record, *fields)]
+    if kind == b"asks" and (asking := member_of(keys.tree, parent or b"")) is not None:
+        [(program, digest)] = yield [("HMGET", asking.record, *fields[:2])]
     if digest is None:
         return leases.MAX_LOSSES
     try:

@@ -178,6 +178,7 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
             sweeper.start()
             status.started(sender.hub)
             shutdown_timer.start()
+            reporter.beat()
             reporter.ready()
             log.info("this worker is %s", self.name)
             if os.geteuid() == 0:
@@ -216,6 +217,7 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
         """Run one process until it has passed the point where it was lost."""
         flush = otel.configure(read_otel())
         stopping = Stopping()
+        reporter.beat()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
             signal.signal(number, lambda *_: stopping.set())
         with connect(self.url, self.prefix) as store:

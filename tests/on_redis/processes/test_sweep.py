@@ -7,17 +7,21 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
 from fdstore.agent.program_loader import Limits
 from fdstore.client import Store
 from fdstore.store.clock import redis_now
 from fdstore.store.keys import ProcessKeys, process_keys
-from fdstore.store.processes import leases
+from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.processes import asks, leases
 from fdstore.store.processes.process_records import TreeHoldings
 from fdstore.store.views import worker_registry
 from fdstore.testing import call, say
 from fdstore.wire.operation import Operation
+from fdstore_workers.supervisor import HeldProcess
 from fdstore_workers.sweeper import sweep
+from fdstore_workers.worker import release_held
 from tests.on_redis.running_agents import READER, Agents, running
 
 Execute = Callable[..., Any]
@@ -90,6 +94,24 @@ def test_a_parent_gets_the_failure_of_a_child_that_was_lost_too_often(store: Sto
         [result] = agents.results()
         assert result.is_error
         assert 'reason="poison"' in result.content
+
+
+@pytest.mark.parametrize(("allowed", "state"), [(1, "failed"), (2, "ready")])
+def test_a_lane_of_questions_may_crash_as_many_workers_as_the_process_that_asks(
+    store: Store, tmp_path: Path, allowed: int, state: str
+) -> None:
+    with running(store, [], tmp_path) as agents:
+        agents.launch(limits=Limits(max_losses=allowed))
+        claimed = store.run(leases.claim(process_keys("fdstore", "solo"), "a"))
+        assert isinstance(claimed, leases.Claim)
+        asking = ProcessHandle(process_keys("fdstore", "solo"), claimed.limits, claimed.attempt)
+        question = asks.Ask(number=0, question="Which dates occur?")
+        [lane] = store.run(asks.start(asking, "call", [question], asks.AskSettings(model="scripted")))
+        store.run(leases.claim(process_keys("fdstore", lane), "a", "claim-1"))
+
+        release_held(store, agents.woken.append, [HeldProcess(1, lane, "claim-1")])
+
+        assert agents.record(lane).state == state
 
 
 def test_the_sweep_wakes_a_ready_process_periodically(store: Store, tmp_path: Path) -> None:

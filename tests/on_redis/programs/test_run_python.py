@@ -321,3 +321,57 @@ def test_a_cancelled_call_ends_its_code_and_holds_up_nothing(redis_url: str, pro
             return (await tools.call("run_python", {"code": "1 + 1"})).text
 
     assert body(asyncio.run(main())) == "2"
+
+
+BYTES_READ = [
+    "text()",
+    "page(1)",
+    "line(1)",
+    "lines(1, 2)",
+    "chars(1, 5)",
+    "search('a')",
+    "split(chars=10)",
+    "split(lines=10)",
+    "split(pages=1)",
+]
+
+
+@pytest.mark.parametrize("read", BYTES_READ)
+def test_bytes_are_not_read_as_a_text(proc: Process, read: str) -> None:
+    proc.create(b"\x89PNG\x00\xff", media_type="image/png")
+
+    assert "not_text: fd:1 is image/png" in failure(tools_of(proc), f"fd(1).{read}")
+
+
+def test_code_of_more_than_64_kib_is_refused_with_what_to_do(proc: Process) -> None:
+    tools = tools_of(proc)
+
+    said = failure(tools, "import " + "a." * 100_000 + "a")
+    assert "invalid_argument" in said
+    assert "64 KiB; define functions in one call and use them in the next" in said
+    assert run(tools, f"x = {'y' * (64 * 1024 - 8)!r}\n1") == "1"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "exit(10**5000)",
+        "_fdstore_shown = lambda *a: 10**5000\n1",
+        "_fdstore_largest = lambda *a: 5\n1",
+        "_fdstore_search('fd:1', 'a', None, False, 0)",
+        "_fdstore_search('fd:1', ['a'], 1, False, 'x')",
+        "_fdstore_read('fd:1', 'lines', None, [1])",
+        "_fdstore_split('fd:1', ['chars'], 1)",
+        "_fdstore_pipe([1], 'fd:1')",
+        "_fdstore_nothing(1)",
+        "fd(1).search('a', max_matches=2**63 - 1, context=2**62)",
+        "import time\ntime.sleep(1e400)\ntime.time()",
+    ],
+)
+def test_no_value_of_code_fails_the_host_and_the_variables_stay(proc: Process, code: str) -> None:
+    proc.create("a")
+    tools = tools_of(proc)
+    run(tools, "kept = 5")
+
+    assert tools.call("run_python", {"code": code}).text.startswith("<python_result")
+    assert run(tools, "kept") == "5"

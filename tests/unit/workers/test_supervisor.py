@@ -379,3 +379,63 @@ def work(reporter):
 
     assert (status, sum(each == ["work"] for each in noted)) == (0, 1)
     assert "is replaced" not in log
+
+
+FREEZES = {
+    "a library that sleeps": "ctypes.PyDLL(None).usleep(200_000_000)",
+    "a regular expression": "re.match('(a+)+$', 'a' * 60 + 'b')",
+}
+
+
+@pytest.mark.parametrize("how", FREEZES)
+def test_a_worker_that_is_frozen_by_what_it_runs_is_killed_and_this_is_blamed(
+    supervised: Supervised, how: str
+) -> None:
+    status, noted, told = supervised(f"""
+import ctypes, re
+supervisor.FROZEN_AFTER_S = 1.5
+supervisor.BUSY_S = 0.2
+
+def work(reporter):
+    note("work")
+    reporter.beat()
+    reporter.ready()
+    if noted("work") == 1:
+        reporter.claim("innocent", "claim-1")
+        reporter.claim("freezes", "claim-2")
+        with reporter.user_code("freezes", "claim-2"):
+            {FREEZES[how]}
+    wait(lambda: noted("blamed"))
+    stop()
+""")
+
+    assert (status, told.count("is frozen by what it runs, and is killed")) == (0, 1)
+    assert ["blamed", ["claim-2"]] in noted
+    assert next(held for kind, *rest in noted if kind == "burial" for held in rest[1:2]) == [
+        ["innocent", "claim-1"],
+        ["freezes", "claim-2"],
+    ]
+
+
+def test_a_worker_that_is_stopped_from_outside_is_not_killed(supervised: Supervised) -> None:
+    status, noted, told = supervised("""
+supervisor.FROZEN_AFTER_S = 1.5
+supervisor.LOOK_AGAIN_S = 0.01
+
+def work(reporter):
+    note("work")
+    reporter.beat()
+    reporter.ready()
+    reporter.claim("stopped", "claim-1")
+    pid = os.getpid()
+    if os.fork() == 0:
+        os.kill(pid, signal.SIGSTOP)
+        time.sleep(4)  # longer than after which it would be frozen
+        os.kill(pid, signal.SIGCONT)
+        os._exit(0)
+    wait(lambda: os.waitpid(-1, os.WNOHANG)[0])
+    stop()
+""")
+
+    assert (status, sum(entry == ["work"] for entry in noted)) == (0, 1)
+    assert "is frozen" not in told
