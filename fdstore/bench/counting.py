@@ -18,6 +18,7 @@ from fdstore.settings import DEFAULT_PREFIX
 from fdstore.wire._sync.link import Link
 from fdstore.wire._sync.runner import Runner
 from fdstore.wire.operation import Batch, NumberedFields, Receive, Send
+from fdstore.wire.redis_errors import Codes
 from fdstore.wire.retry import InFlight
 from fdstore.wire.scripts import name_of
 
@@ -48,21 +49,21 @@ class CountingRunner(Runner):
             self._note(CONNECT)
         return super()._take()
 
-    def _round_trip(self, batch: Batch, block_s: float = 0.0, *, required: int | None = None) -> list[Any]:
+    def _round_trip(self, batch: Batch, *more: Any, **options: Any) -> list[Any]:
         self._note(_label(batch))
-        return super()._round_trip(batch, block_s, required=required)
+        return super()._round_trip(batch, *more, **options)
 
-    def _serve(self, request: Any, flights: dict[str, InFlight]) -> Any:
+    def _serve(self, request: Any, flights: dict[str, InFlight], waits_for: Codes) -> Any:
         match request:
             case Send(batch, lane):
-                reply = super()._serve(request, flights)
+                reply = super()._serve(request, flights, waits_for)
                 self._sent[lane].append((len(self.waits), _label(batch)))
                 return reply
             case Receive(lane):
                 sent_at, label = self._sent[lane].popleft()
                 if sent_at == len(self.waits):
                     self._note(label)
-        return super()._serve(request, flights)
+        return super()._serve(request, flights, waits_for)
 
     def _note(self, label: str) -> None:
         if not threading.current_thread().name.startswith("lease "):

@@ -54,12 +54,16 @@ from fdstore.errors.store import (
     StartFailed,
     StoreFull,
     StoreLostData,
+    StoreNotReady,
     StoreReadOnly,
     StoreRefused,
     StoreUnavailable,
     UnsafeStore,
     WrongEventLoop,
 )
+
+REFUSALS = (StoreFull, StoreReadOnly, StoreNotReady)
+"""Errors of a store that answers, and will do what was asked when it can again."""
 
 STORE_FAILURES = (StoreUnavailable, StoreRefused, StoreFull, StoreReadOnly, UnknownOutcome, UnsafeStore)
 """Failures of the store, not of an agent: another attempt continues once the store answers again."""
@@ -91,6 +95,7 @@ __all__ = [
     "StartFailed",
     "StoreFull",
     "StoreLostData",
+    "StoreNotReady",
     "StoreReadOnly",
     "StoreRefused",
     "StoreUnavailable",

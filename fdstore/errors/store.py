@@ -20,8 +20,14 @@ class StoreFull(FDStoreError):
         )
 
 
+_UNTIL_IT_WRITES = {
+    "MISCONF": "free or mend its disk, see its log",
+    "NOREPLICAS": "start its replicas, or lower min-replicas-to-write",
+}
+
+
 class StoreReadOnly(FDStoreError):
-    """Redis accepts no writes: it is a replica, or its disk failed."""
+    """Redis accepts no writes: it is a replica, has too few replicas, or its disk failed."""
 
     type = "store_readonly"
 
@@ -30,7 +36,9 @@ class StoreReadOnly(FDStoreError):
         self.problem = problem
 
     def __str__(self) -> str:
-        return f"Redis takes no writes ({self.problem}); point FDSTORE_URL at a primary with a working disk"
+        code = self.problem.partition(" ")[0]
+        advice = _UNTIL_IT_WRITES.get(code, "point FDSTORE_URL at a primary with a working disk")
+        return f"Redis takes no writes ({self.problem}); {advice}"
 
 
 class StoreUnavailable(FDStoreError):
@@ -44,6 +52,18 @@ class StoreUnavailable(FDStoreError):
 
     def __str__(self) -> str:
         return f"Redis at {self.where}: {self.problem}; check FDSTORE_URL, or unset it and run `fdstore up`"
+
+
+class StoreNotReady(StoreUnavailable):
+    """Redis answers, but serves nothing now: it is busy with a script, loads its data, or fails over."""
+
+    def __init__(self, where: str, problem: str, advice: str) -> None:
+        super().__init__(where, problem)
+        self.args = (where, problem, advice)
+        self.advice = advice
+
+    def __str__(self) -> str:
+        return f"{self.problem} ({self.where}); {self.advice}"
 
 
 class StoreRefused(FDStoreError):

@@ -8,6 +8,9 @@ server fail without a connection. Then one call probes, while the others still f
         |                            +--- no answer: 2, 4, 8 ... 30 s -----+         |
         +------------------------------- any answer, an error too -------------------+
 
+A server that does nothing for now, as one that is busy with a script, counts as one that does not answer. One
+that only refuses writes has a breaker for these: reads go on.
+
 Pure: `guarded` adapts an operation, so the blocking and the asyncio runner share the breaker. The key of a
 server is None for a single Redis, and in a Cluster the nodes that a request needs.
 """
@@ -18,15 +21,17 @@ import threading
 import time
 from collections.abc import Callable, Hashable
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from redis.exceptions import ClusterDownError
 from redis.exceptions import ConnectionError as LostConnection
 from redis.exceptions import TimeoutError as LostReply
 
-from fdstore.errors import FDStoreError, StoreUnavailable, UnknownOutcome
-from fdstore.wire.operation import Abandon, Disk, Operation, Receive, Request, Send, served
+from fdstore.errors import FDStoreError, StoreNotReady, StoreReadOnly, StoreUnavailable, UnknownOutcome
+from fdstore.wire.operation import Abandon, Alongside, Disk, Operation, Receive, Request, Send, served
+from fdstore.wire.redis_errors import refusal_code
+from fdstore.wire.scripts import is_read
 
 T = TypeVar("T")
 
@@ -35,6 +40,9 @@ PAUSES_S = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
 
 NO_ANSWER = (LostConnection, LostReply, ClusterDownError)
 """Errors that mean an outage: no answer, or the reply that the server is loading or down."""
+
+NO_WRITES = frozenset({"NOREPLICAS", "READONLY"})
+"""The refusals of a server that reads."""
 
 
 class Outage(msgspec.Struct, frozen=True):
@@ -61,9 +69,12 @@ class Outage(msgspec.Struct, frozen=True):
         >>> begin_outage(100.0, 102.0).describe(102.6)
         'it has not answered for 2.6 s; it is tried again in 0.4 s'
         """
+        return f"it has not answered for {now - self.began:.1f} s; it is {self.when(now)}"
+
+    def when(self, now: float) -> str:
+        """Return when the store is tried again."""
         left_s = self.retry_at - now
-        when = f"tried again in {left_s:.1f} s" if left_s > 0 else "being tried now"
-        return f"it has not answered for {now - self.began:.1f} s; it is {when}"
+        return f"tried again in {left_s:.1f} s" if left_s > 0 else "being tried now"
 
 
 def begin_outage(began: float, now: float) -> Outage:
@@ -72,8 +83,20 @@ def begin_outage(began: float, now: float) -> Outage:
 
 
 def is_unanswered(error: BaseException | None) -> bool:
-    """Return whether a call failed because the store did not answer, and not by an answer of the store."""
-    return isinstance(error, (StoreUnavailable, UnknownOutcome)) and isinstance(error.__cause__, NO_ANSWER)
+    """Return whether a call failed because the store did not answer, or did nothing for as long as the call
+    could wait."""
+    if not isinstance(error, (StoreUnavailable, UnknownOutcome, StoreReadOnly)):
+        return False
+    return isinstance(error.__cause__, NO_ANSWER) or _is_refused(error) or refuses_writes(error)
+
+
+def _is_refused(error: BaseException) -> bool:
+    return isinstance(error, StoreNotReady) and refusal_code(error.__cause__) is not None
+
+
+def refuses_writes(error: BaseException | None) -> bool:
+    """Return whether a call failed because the store took no writes for as long as the call could wait."""
+    return isinstance(error, StoreReadOnly) and refusal_code(error.__cause__) in NO_WRITES
 
 
 class Breaker:
@@ -92,13 +115,18 @@ class Breaker:
         """Forget all outages, as after a fork: a probe of the parent never ends here."""
         self._lock = threading.Lock()
         self._outages: dict[Hashable, Outage] = {}
+        self._found: dict[Hashable, FDStoreError] = {}
         self._probed: set[Hashable] = set()
 
-    def attempt(self, server: Hashable = None) -> GuardedRequest:
-        """Return a context manager for one request to a server. Raises `StoreUnavailable` at once during an
-        outage, unless this request is the probe."""
-        is_probe = bool(self._outages) and self._admit(server)
-        return GuardedRequest(self, server, self._clock(), is_probe=is_probe)
+    def attempt(self, server: Hashable = None, request: Request | None = None) -> GuardedRequest:
+        """Return a context manager for one request to a server. During an outage, or if the request writes
+        while the server takes no writes, raises the error of the call that found it out at once, unless this
+        request is the probe."""
+        keys: tuple[Hashable, ...] = (server,)
+        if self._outages and request is not None and _writes(request):
+            keys = (server, _Writes(server))
+        probes = self._admit(keys) if self._outages else ()
+        return GuardedRequest(self, keys, self._clock(), probes)
 
     def guarded(
         self, operation: Operation[T], server_of: Callable[[Any], Hashable] = lambda request: None
@@ -126,7 +154,7 @@ class Breaker:
                 return (yield request)
             case Send(batch, lane):
                 if lane not in in_flight:
-                    in_flight[lane] = self.attempt(server_of(batch))
+                    in_flight[lane] = self.attempt(server_of(batch), request)
                 return (yield request)
             case Receive(lane):
                 # the server may have executed what was sent, so this never fails at once
@@ -134,49 +162,84 @@ class Breaker:
                 attempt.began = self._clock()
                 with attempt:
                     return (yield request)
-        with self.attempt(server_of(request)):
+        with self.attempt(server_of(request), request):
             return (yield request)
 
-    def _admit(self, server: Hashable) -> bool:
-        """Return whether a request that begins now is the probe. Raises `StoreUnavailable`."""
+    def _admit(self, keys: tuple[Hashable, ...]) -> tuple[Hashable, ...]:
+        """Return of which outages a request that begins now is the probe. Raises `StoreUnavailable` or
+        `StoreReadOnly`."""
         with self._lock:
-            outage, now = self._outages.get(server), self._clock()
-            if outage is None:
-                return False
-            if now < outage.retry_at or server in self._probed:
-                raise StoreUnavailable(self._where, outage.describe(now))
-            self._probed.add(server)
-            return True
+            now = self._clock()
+            away = [key for key in keys if key in self._outages]
+            for key in away:
+                if now < self._outages[key].retry_at or key in self._probed:
+                    raise self._failure(key, now)
+            self._probed.update(away)
+            return tuple(away)
+
+    def _failure(self, key: Hashable, now: float) -> FDStoreError:
+        outage, error = self._outages[key], self._found.get(key)
+        if isinstance(error, StoreReadOnly):
+            return StoreReadOnly(f"{error.problem}; it is {outage.when(now)}")
+        if isinstance(error, StoreNotReady):
+            return StoreNotReady(self._where, f"{error.problem}: {outage.describe(now)}", error.advice)
+        return StoreUnavailable(self._where, outage.describe(now))
 
     def _settle(self, attempt: GuardedRequest, error: BaseException | None) -> None:
         if error is None and not self._outages:
             return
-        server, now = attempt.server, self._clock()
+        now = self._clock()
         with self._lock:
-            outage = self._outages.get(server)
-            if attempt.is_probe:
-                self._probed.discard(server)
-            if error is None or (isinstance(error, FDStoreError) and not is_unanswered(error)):
-                self._outages.pop(server, None)
-            elif not is_unanswered(error):
-                pass  # it was cancelled: nothing is known
-            elif outage is None:
-                self._outages[server] = begin_outage(attempt.began, now)
-            elif attempt.is_probe:
-                # calls that were under way when the outage began do not lengthen the pause
-                self._outages[server] = outage.failed_again(now)
+            self._probed.difference_update(attempt.probes)
+            if error is not None and not isinstance(error, FDStoreError):
+                return  # it was cancelled: nothing is known
+            over = set(attempt.keys)
+            if error is not None and is_unanswered(error):
+                over = over - {_Writes(attempt.server)} if refuses_writes(error) else set()
+                key = _Writes(attempt.server) if refuses_writes(error) else attempt.server
+                outage = self._outages.get(key)
+                if outage is None:
+                    self._outages[key], self._found[key] = begin_outage(attempt.began, now), error
+                elif key in attempt.probes:
+                    # calls that were under way when the outage began do not lengthen the pause
+                    self._outages[key], self._found[key] = outage.failed_again(now), error
+            for key in over:
+                self._outages.pop(key, None)
+                self._found.pop(key, None)
+
+
+class _Writes(NamedTuple):
+    """The key of the writes to a server."""
+
+    server: Hashable
+
+
+def _writes(request: Request) -> bool:
+    match request:
+        case list():
+            return not all(map(is_read, request))
+        case Send(batch) | Alongside(_, batch):
+            return not all(map(is_read, batch))
+    return False
 
 
 class GuardedRequest:
-    """A request to a server, as its breaker knows it; its end opens or closes the breaker."""
+    """A request to a server, as its breaker knows it; its end opens or closes the breaker. `keys` are the
+    outages that it would end, `probes` those that it is the probe of."""
 
-    __slots__ = ("_breaker", "began", "is_probe", "server")
+    __slots__ = ("_breaker", "began", "keys", "probes")
 
-    def __init__(self, breaker: Breaker, server: Hashable, began: float, *, is_probe: bool) -> None:
+    def __init__(
+        self, breaker: Breaker, keys: tuple[Hashable, ...], began: float, probes: tuple[Hashable, ...]
+    ) -> None:
         self._breaker = breaker
-        self.server = server
+        self.keys = keys
         self.began = began
-        self.is_probe = is_probe
+        self.probes = probes
+
+    @property
+    def server(self) -> Hashable:
+        return self.keys[0]
 
     def __enter__(self) -> None:
         return None
@@ -185,9 +248,9 @@ class GuardedRequest:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._breaker._settle(self, error)
-        self.is_probe = False
+        self.probes = ()
 
     def release(self) -> None:
         """End without a result; another request becomes the probe."""
-        if self.is_probe:
+        if self.probes:
             self.__exit__(GeneratorExit, GeneratorExit(), None)

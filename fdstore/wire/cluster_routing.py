@@ -10,6 +10,7 @@ Cluster logic exists once, for both runners, and without I/O.
     TRYAGAIN             the slot is migrating and the command names several keys (see `slots`): retry later
     CLUSTERDOWN          no node serves the slot, as during a failover: retry later
     NOSCRIPT             the node does not know the script: send its source
+    BUSY, READONLY ...   the node does not do it now (see `redis_errors`): retry later, as a lost connection
 
 Retries end after the patience of the client or `retry.DEADLINE_S`, as with one Redis; with patience, nodes
 that are asked in turn share it. Units that only read are sent in one request per node; if any unit writes,
@@ -41,7 +42,7 @@ from fdstore.wire.operation import (
     Send,
     served,
 )
-from fdstore.wire.redis_errors import error_in, raise_error, translate, without_errors
+from fdstore.wire.redis_errors import error_in, raise_error, refusal_code, translate, without_errors
 from fdstore.wire.retry import MIN_WAIT_S, NOT_ON_THIS_NODE, RetryState
 from fdstore.wire.scripts import as_eval, is_read
 from fdstore.wire.slots import Slots, Unit, group_by_node, slot_of, units_of
@@ -50,6 +51,9 @@ T = TypeVar("T")
 
 REDIRECTS = (AskError, NoScriptError)
 """Refusals that are retried without a pause."""
+
+ROUTED = frozenset({"CLUSTERDOWN", "TRYAGAIN"})
+"""Refusals that concern single units of a batch: they are read as replies here."""
 
 TRY_ONCE_S = 1.0
 """The longest time of reads that a batch does not depend on, see `Alongside`."""
@@ -145,12 +149,14 @@ class Router:
 
     def load(self) -> Routed[None]:
         """Load the slot map from any node. Raises `StoreUnavailable`, `InvalidArgument`."""
-        error = yield from self._refresh(None, time.monotonic())
-        if error is None:
-            return
-        if "cluster support disabled" in str(error):
-            raise InvalidArgument("url", f"{self._where} is not a Redis Cluster; use redis://") from error
-        raise translate(error, self._where) from error
+        started = time.monotonic()
+        tries = RetryState(self._where, [], [], sent=False, started=started, deadline_s=self._patience_s)
+        while error := (yield from self._refresh(None, started)):
+            if "cluster support disabled" in str(error):
+                raise InvalidArgument("url", f"{self._where} is not a Redis Cluster; use redis://") from error
+            if type(error) is ClusterDownError or not refusal_code(error):
+                raise translate(error, self._where) from error
+            yield Pause(tries.after(error))
 
     def _serve(self, request: Request, lanes: dict[str, Lane]) -> Routed[Any]:
         started = time.monotonic()
@@ -185,7 +191,6 @@ class Router:
             sent=sent,
             started=started,
             block_s=block_s,
-            fails_over=True,
             deadline_s=self._patience_s,
         )
         wait_s = tries.patience_s() if block_s else None
@@ -215,6 +220,8 @@ class Router:
             if isinstance(error, REDIRECTS) and hops < MAX_HOPS:
                 hops += 1
                 continue
+            if block_s and refusal_code(error) == "UNBLOCKED":
+                return [None]
             hops = 0
             tries.sent = sent
             pause = tries.after(error)
@@ -336,6 +343,7 @@ class Router:
     def _receive(self, name: str, lanes: dict[str, Lane]) -> Routed[list[Any]]:
         lane = lanes[name]
         batch = lane.batches.popleft()
+        sent = True
         if not lane.broken:
             result = yield ReceiveAt(name)
             if isinstance(result, list):
@@ -344,11 +352,13 @@ class Router:
                     raise_error(batch, result, self._where)
                     replies: list[Any] = result
                     return replies
+            else:
+                sent = result.sent
             if not isinstance(result, list) or isinstance(refusal, MovedError):
                 yield from self._break(lane, name)
         if not lane.batches and lane.broken:
             del lanes[name]  # the next batch opens a lane to the right node
-        return (yield from self._ask(batch, time.monotonic(), sent=True))
+        return (yield from self._ask(batch, time.monotonic(), sent=sent))
 
     def _break(self, lane: Lane, name: str) -> Routed[None]:
         lane.broken = True

@@ -56,7 +56,7 @@ class Abandon(msgspec.Struct, frozen=True):
 
 class Block(msgspec.Struct, frozen=True):
     """Run one command that may block in Redis for up to `seconds`, on a connection of its own. Result: its
-    reply."""
+    reply; None also if the server ended the wait early, as in a failover."""
 
     command: Command
     seconds: float
@@ -92,6 +92,25 @@ Request: TypeAlias = Batch | Send | Receive | Abandon | Block | Alongside | Ever
 
 T = TypeVar("T")
 Operation: TypeAlias = Generator[Request, Any, T]
+
+
+class Working(Generator[Request, Any, T]):
+    """An operation of work that runs: its requests wait also for the refusals that others raise at once (see
+    `redis_errors`)."""
+
+    __slots__ = ("_operation",)
+
+    def __init__(self, operation: Operation[T]) -> None:
+        self._operation = operation
+
+    def send(self, value: Any) -> Request:
+        return self._operation.send(value)
+
+    def throw(self, *error: Any) -> Request:
+        return self._operation.throw(*error)
+
+    def close(self) -> None:
+        self._operation.close()
 
 
 @lru_cache(maxsize=4096)

@@ -1,5 +1,16 @@
 """Errors of Redis and redis-py, translated into those of fdstore once.
 
+Some errors are refusals that pass: the server did nothing, and does what is asked when it can again. They are
+waited for like an outage (see `retry`).
+
+    BUSY         a script runs for too long            LOADING     it reads its data after a start
+    NOREPLICAS   it has too few replicas to write      READONLY    it is a replica, as after a failover
+    MASTERDOWN   a replica that lost its primary       UNBLOCKED   it ended a blocking command, likewise
+    TRYAGAIN     the slot moves to another node        CLUSTERDOWN no node serves the slot now
+    OOM          it is full                            MISCONF     it cannot write to its disk
+
+The last two may need a person, so only work that runs waits for them: its caller is not there to try again.
+
 To an error in a script servers add where it was raised: Redis 6.2 before the message, Redis 7 and Valkey
 after it. `bare_message` removes that, so that nothing else depends on the server.
 """
@@ -7,10 +18,13 @@ after it. `bare_message` removes that, so that nothing else depends on the serve
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, TypeAlias
 
 from redis.exceptions import (
     AuthenticationError,
+    BusyLoadingError,
+    ClusterDownError,
+    MasterDownError,
     NoPermissionError,
     OutOfMemoryError,
     ReadOnlyError,
@@ -23,6 +37,7 @@ from fdstore.errors import (
     DamagedRecord,
     FDStoreError,
     StoreFull,
+    StoreNotReady,
     StoreReadOnly,
     StoreRefused,
     StoreUnavailable,
@@ -61,27 +76,83 @@ IN_A_SCRIPT = re.compile(r"NOPERM|NOAUTH|ACL failure in script|The user executin
 _COMMAND = re.compile(r"the '(?!(?:acl|client|config)\b)[a-z|]+' command")
 """A command in an error that forbids it, if the workers of deploy/users.acl may run it."""
 
-_NO_WRITES = re.compile(r"READONLY|MISCONF|NOREPLICAS")
+Codes: TypeAlias = frozenset[str]
+
+WAITED_FOR: Codes = frozenset(
+    {"BUSY", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "NOREPLICAS", "READONLY", "TRYAGAIN", "UNBLOCKED"}
+)
+"""The refusals that every call waits for."""
+
+WORK_WAITS_FOR: Codes = WAITED_FOR | {"OOM", "MISCONF"}
+"""Those that a call of work that runs waits for."""
+
+_REFUSAL_CODE = re.compile(rf"(?:\A|[: ]-|because of: )({'|'.join(sorted(WORK_WAITS_FOR))}) ")
+"""A code at the begin of a message, in one that a script of Redis 6.2 wraps, or in that of an EXEC."""
+
+_CODE_OF_CLASS: tuple[tuple[type[RedisError], str], ...] = (
+    (BusyLoadingError, "LOADING"),
+    (ReadOnlyError, "READONLY"),
+    (OutOfMemoryError, "OOM"),
+    (TryAgainError, "TRYAGAIN"),
+    (MasterDownError, "MASTERDOWN"),
+    (ClusterDownError, "CLUSTERDOWN"),
+)
+"""The errors that redis-py has a class for; it removes their code from the message."""
 
 
-def refuses_service(reply: Any) -> RedisError | None:
-    """Return the reply as an error if the server refuses all service now, or all writes: a new connection is
-    needed, which may find another server. Redis 6 wraps errors raised in scripts."""
-    if isinstance(reply, (LostConnection, ReadOnlyError)):
-        return reply
-    return ReadOnlyError(str(reply)) if isinstance(reply, RedisError) and "-READONLY " in str(reply) else None
+def refusal_code(error: BaseException | None) -> str | None:
+    """Return the code of an error if it is a refusal that passes, else None.
+
+    >>> refusal_code(RedisError("BUSY Redis is busy running a script.")), refusal_code(RedisError("ERR no"))
+    ('BUSY', None)
+    >>> refusal_code(RedisError("Transaction discarded because of: NOREPLICAS Not enough good replicas"))
+    'NOREPLICAS'
+    """
+    for kind, code in _CODE_OF_CLASS:
+        if isinstance(error, kind):
+            return code
+    found = _REFUSAL_CODE.search(str(error)) if isinstance(error, RedisError) else None
+    return found[1] if found else None
+
+
+def refusal_in(reply: Any, waits_for: Codes) -> RedisError | None:
+    """Return the reply as an error if the server refused what was asked and will do it later, or refuses all
+    service: a new connection is needed, which may find another server."""
+    if isinstance(reply, list):  # of EXEC: its commands may be refused one by one
+        return next((error for part in reply if (error := refusal_in(part, waits_for))), None)
+    if not isinstance(reply, RedisError) or isinstance(reply, LostConnection):
+        return reply if isinstance(reply, LostConnection) else None
+    code = refusal_code(reply)
+    if code not in waits_for:
+        return None
+    # Redis 6 wraps errors raised in scripts
+    return ReadOnlyError(str(reply)) if code == "READONLY" else reply
+
+
+_NOT_READY = {
+    "BUSY": ("Redis is busy with a script", "wait for its end, or end it with `redis-cli script kill`"),
+    "CLUSTERDOWN": ("the Cluster serves no slot yet, or not this one", "wait, or look at `cluster info`"),
+    "LOADING": ("Redis is loading its data", "wait until it has"),
+    "MASTERDOWN": ("Redis is a replica that has lost its primary", "wait, or point FDSTORE_URL at a primary"),
+    "TRYAGAIN": ("the slot of this tree is on its way to another node", "wait until it is there"),
+    "UNBLOCKED": ("Redis ended a blocking command", "call again"),
+}
+"""What the server is at while it refuses everything, and what to do."""
+
+
+_DISCARDED = re.compile(r"\A(?:EXECABORT )?Transaction discarded because of: ")
 
 
 def translate(error: Exception, where: str) -> FDStoreError:
     """Translate an error of redis-py. For errors it has a class for, redis-py removes the code from the
     message, but not if a script wraps the error."""
-    message = bare_message(error)
-    if isinstance(error, TryAgainError):
-        message = "the slot of this tree is on its way to another node"
-    if isinstance(error, OutOfMemoryError) or "OOM " in message or "'maxmemory'" in message:
+    message, code = bare_message(error), refusal_code(error)
+    if code == "OOM" or "'maxmemory'" in message:
         return StoreFull("maxmemory is reached")
-    if isinstance(error, ReadOnlyError) or _NO_WRITES.search(message):
-        return StoreReadOnly(message.removeprefix("READONLY ").partition(".")[0])
+    if code in ("READONLY", "MISCONF", "NOREPLICAS"):
+        return StoreReadOnly(_DISCARDED.sub("", message).removeprefix("READONLY ").partition(".")[0])
+    if code is not None:
+        return StoreNotReady(where, *_NOT_READY[code])
     if isinstance(error, AuthenticationError):
         return StoreRefused(where, message.rstrip("."), "check the user and the password in the store's URL")
     if isinstance(error, NoPermissionError) or IN_A_SCRIPT.search(message):
@@ -123,7 +194,7 @@ compute with the values they read."""
 
 def _damage(batch: Batch, number: int, message: str) -> DamagedRecord | None:
     """Return the error if a command or transaction hit a damaged record; None for any other refusal."""
-    if not _DAMAGE.search(message) or any(code in message for code in ("OOM ", "MISCONF", "READONLY")):
+    if not _DAMAGE.search(message) or _REFUSAL_CODE.search(message):
         return None
     command = batch[number]
     if command == ("EXEC",):

@@ -12,10 +12,8 @@ from typing import Any
 from redis.exceptions import (
     AskError,
     AuthenticationError,
-    BusyLoadingError,
     ClusterDownError,
     NoScriptError,
-    ReadOnlyError,
     TryAgainError,
 )
 from redis.exceptions import ConnectionError as LostConnection
@@ -24,7 +22,7 @@ from redis.exceptions import TimeoutError as LostReply
 from fdstore.errors import UnknownOutcome
 from fdstore.wire.connection_options import SOCKET_TIMEOUT_S
 from fdstore.wire.operation import Batch
-from fdstore.wire.redis_errors import error_in, translate
+from fdstore.wire.redis_errors import WORK_WAITS_FOR, error_in, refusal_code, translate
 from fdstore.wire.scripts import as_one_script, is_read, name_of
 
 DEADLINE_S = 10.0
@@ -41,13 +39,22 @@ NOT_ON_THIS_NODE = (AskError, TryAgainError, ClusterDownError, NoScriptError)
 """Refusals of a Cluster node that executed nothing: another node serves the key (MOVED is an AskError, too),
 or no node does now, or the script must be sent with its source."""
 
-TRANSIENT_ERRORS = (LostConnection, LostReply, BusyLoadingError, ReadOnlyError, *NOT_ON_THIS_NODE)
-"""Errors worth a retry. An authentication error is excluded, although it is a LostConnection by class. A
-read-only server may have been demoted; the next connection finds the new primary."""
+TRANSIENT_ERRORS = (LostConnection, LostReply, *NOT_ON_THIS_NODE)
+"""Errors worth a retry, besides the refusals that pass. An authentication error is excluded, although it is a
+LostConnection by class."""
+
+
+def is_transient(error: Exception) -> bool:
+    """Return whether the same request may succeed soon."""
+    if isinstance(error, AuthenticationError):
+        return False
+    # a link returns those that its request does not wait for as replies, and raises the others
+    return isinstance(error, TRANSIENT_ERRORS) or refusal_code(error) in WORK_WAITS_FOR
 
 
 class RetryState:
-    """The retries of a batch whose connection was lost: its replies so far, the next piece, the deadline.
+    """The retries of a batch whose connection was lost, or which the server refused: its replies so far, the
+    next piece, the deadline.
 
     Every request is safe to repeat, but answered ones are not sent again: a network that loses every n-th
     reply would never let a batch of n through. The others are resent together once; if that yields no
@@ -56,9 +63,7 @@ class RetryState:
 
     `sent`: Redis may have received this attempt's requests; only then is the outcome of a write in doubt.
     `started` is the time (monotonic) of the first attempt, `block_s` how long the server may delay the
-    reply. `fails_over`: another server may become the primary of this store at any moment, so a read-only
-    one is retried until the deadline, not just once. `deadline_s` is for how long it is retried
-    (default: `DEADLINE_S`).
+    reply. `deadline_s` is for how long it is retried (default: `DEADLINE_S`).
     """
 
     def __init__(
@@ -70,7 +75,6 @@ class RetryState:
         sent: bool,
         started: float,
         block_s: float = 0.0,
-        fails_over: bool = False,
         deadline_s: float | None = None,
     ) -> None:
         self._where = where
@@ -79,7 +83,6 @@ class RetryState:
         self.sent = sent
         self._block_s = block_s
         self._until = started + block_s + (DEADLINE_S if deadline_s is None else deadline_s)
-        self._fails_over = fails_over
         self._failures = 0
         self._in_doubt = False
         self._known = 0
@@ -113,18 +116,19 @@ class RetryState:
         useless or the deadline is over."""
         now = time.monotonic()
         self._failures += 1
-        if isinstance(error, AuthenticationError) or not isinstance(error, TRANSIENT_ERRORS):
+        if not is_transient(error):
             raise translate(error, self._where) from error
-        read_only = isinstance(error, ReadOnlyError)
+        refused = refusal_code(error)
+        if refused == "UNBLOCKED" and self._block_s:
+            self._replies.append(None)  # its caller looks again, and blocks for the time that is left
+            return PAUSES_S[1]
         known, self._known = self._known, self._drop_partial()
         if self._known > known:
             self._pauses = 0
-        elif self._failures > 1 and self.sent and not read_only:
+        elif self._failures > 1 and self.sent and not refused:
             self._one_by_one = True
-        # a read-only server has executed no write
-        self._in_doubt, self.sent = self._in_doubt or (self.sent and not read_only), False
-        if read_only and not self._in_doubt and self._failures > 1 and not self._fails_over:
-            raise translate(error, self._where) from error
+        # a server that refuses has done nothing
+        self._in_doubt, self.sent = self._in_doubt or (self.sent and not refused), False
         pause = PAUSES_S[min(self._pauses, len(PAUSES_S) - 1)]
         self._pauses += 1
         if now + pause > self._until:

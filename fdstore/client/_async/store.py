@@ -20,7 +20,7 @@ from fdstore.store.views.store_meter import observe_if_provided
 from fdstore.telemetry import tracing
 from fdstore.wire._async.cluster import make_runner
 from fdstore.wire._async.runner import Runner
-from fdstore.wire.operation import Operation
+from fdstore.wire.operation import Operation, Working
 from fdstore.wire.tls_hints import add_hint
 
 T = TypeVar("T")
@@ -41,10 +41,11 @@ async def connect(
     With `looking` the store is read-only: an unsafe Redis is accepted too, and every write raises
     `UnsafeStore`.
 
-    `patience` limits the time of a call while Redis does not answer, in seconds, including name resolution,
-    connecting and retries. After a call that timed out, calls raise `StoreUnavailable` at once, without a
-    connection; after 1 s one of them tries Redis again, then after 2, 4 ... 30 s, until it answers. By
-    default every call is retried for 10 s.
+    A call waits while Redis does not answer, or refuses what it will do later: it is busy with a script,
+    loads its data, fails over, or has too few replicas. `patience` limits the time, in seconds, including
+    name resolution, connecting and retries. After a call that timed out, calls raise its error at once,
+    without a connection; after 1 s one of them tries Redis again, then after 2, 4 ... 30 s, until it answers.
+    By default every call is retried for 10 s.
 
     Raises `StoreUnavailable` if Redis does not answer, `UnsafeStore` if it is older than 6.2 or evicts keys,
     `InvalidArgument` for an invalid URL, prefix or patience.
@@ -120,10 +121,20 @@ class Store:
     ['triage']
     """
 
-    def __init__(self, runner: Runner, prefix: str, url: str, *, looking: bool = False) -> None:
+    def __init__(
+        self,
+        runner: Runner,
+        prefix: str,
+        url: str,
+        *,
+        looking: bool = False,
+        working: bool = False,
+    ) -> None:
         self._runner = runner
         self._looking = looking
+        self._is_working = working
         self._patient: Store | None = None
+        self._working: Store | None = None
         self.prefix = prefix
         self.url = url
 
@@ -177,8 +188,25 @@ class Store:
             return self
         if self._patient is None:
             runner = make_runner(self.url, seconds)
-            self._patient = Store(runner, self.prefix, self.url, looking=self._looking)
+            self._patient = Store(
+                runner, self.prefix, self.url, looking=self._looking, working=self._is_working
+            )
         return self._patient
+
+    def for_work(self) -> Store:
+        """Return this store for work that runs, such as an agent: its calls wait for a Redis that is full or
+        whose disk failed, as for one that does not answer. Other calls raise `StoreFull` or `StoreReadOnly`
+        at once, so that their caller can act.
+
+        >>> working = store.for_work()
+        >>> await working.processes() == await store.processes(), working.for_work() is working
+        (True, True)
+        """
+        if self._is_working:
+            return self
+        if self._working is None:
+            self._working = Store(self._runner, self.prefix, self.url, looking=self._looking, working=True)
+        return self._working
 
     async def run(self, operation: Operation[T]) -> T:
         """Run one operation of `fdstore.store` and return its result. Raises what the operation raises.
@@ -193,8 +221,11 @@ class Store:
             with tracing.operation(operation) as wrote:
                 if wrote is not None:
                     operation = noting_writes(operation, wrote)
-                return await self._runner.run(operation)
-        return await self._runner.run(operation)
+                return await self._runner.run(self._marked(operation))
+        return await self._runner.run(self._marked(operation))
+
+    def _marked(self, operation: Operation[T]) -> Operation[T]:
+        return Working(operation) if self._is_working else operation
 
     async def process(
         self, name: str | None = None, *, limits: TreeLimits | None = None, first_fd: int = 1

@@ -271,7 +271,7 @@ class Process:
         appender = self._run(
             streams.open_stream(self.handle, source, page_size, lease_s=streams.check_lease(lease_s))
         )
-        return StreamWriter(self.store.run, appender)
+        return StreamWriter(self.store.for_work().run, appender)
 
     def follow(self, fd: FdLike, start: int = 1) -> Iterator[str]:
         r"""Iterate over the text of a stream from character `start` on, as it is written, until EOF; a sealed

@@ -6,7 +6,8 @@ even one of 64 KB costs more than in a batch. So a writer buffers (see `WriteBuf
 task stores the buffer when it holds enough for a round trip or is 10 ms old; text added during a round trip
 goes with the next one. `write` itself stores, and so waits, when `GROUP_CHARS` are buffered; `flush` and
 `end` always do. The background task also renews the lease while there is nothing to store: if the program
-dies, the lease expires, and readers find the stream broken.
+dies, the lease expires, and readers find the stream broken. An end that the store did not take before the
+deadline of its call is written by the background task when the store takes it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import warnings
 import weakref
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from fdstore.client._sync.support import Event, Lock, join, start, wait_within
 from fdstore.client.write_buffer import (
@@ -29,9 +30,16 @@ from fdstore.client.write_buffer import (
     check_reason,
     reason_of,
 )
-from fdstore.errors import FDStoreError, StoreUnavailable, StreamClosed, UnknownOutcome
+from fdstore.errors import STORE_FAILURES, FDStoreError, StreamClosed
 from fdstore.store.streams.streams import StreamAppender, check_exit_code
 from fdstore.wire.operation import Operation
+
+
+class _Ending(NamedTuple):
+    """An end that was asked for: the state of the stream then, and what makes it so."""
+
+    state: Literal["sealed", "broken"]
+    operation: Callable[[], Operation[None]]
 
 
 class StreamWriter:
@@ -56,11 +64,14 @@ class StreamWriter:
         self._renew_every_s = appender.lease_s / RENEWALS_PER_LEASE
         self._stored_at = time.monotonic()
         self._failing = False
+        self._ending: _Ending | None = None
         self._storing = Lock()  # held for a round trip
         self._wake = Event()  # text is buffered, or the writer is stopped
         self._enough = Event()  # enough text is buffered, or the writer is stopped
+        self._kept: list[StreamWriter] = []  # this one, once its end is left to the background task
+        every_s = self._renew_every_s
         self._task = start(
-            f"stream {self.fd}", _store_periodically, weakref.ref(self), self._wake, self._renew_every_s
+            f"stream {self.fd}", _store_periodically, weakref.ref(self), self._wake, every_s, self._kept
         )
 
     def __repr__(self) -> str:
@@ -91,7 +102,7 @@ class StreamWriter:
                 self.fail(reason_of(error))
 
     def __del__(self, _warn: Callable[..., Any] = warnings.warn) -> None:
-        if not self._stopped.is_set():
+        if not self._stopped.is_set() and self._ending is None:
             self._wake.set()
             _warn(f"the stream {self.fd} was never ended", ResourceWarning, stacklevel=2)
 
@@ -135,7 +146,8 @@ class StreamWriter:
     def end(self, exit_code: int = 0, *, chain: str = "") -> None:
         """Store the buffered text and end the stream: readers get EOF and the exit code (and `chain`, the
         exit codes of the pipelines that produced it). After an end it does nothing. Raises as `write` does,
-        and `InvalidArgument`.
+        and `InvalidArgument`. If the store took no writes until the deadline of this call, that is raised,
+        and the end is written when it does, unless this program ends before.
 
         >>> out = proc.open_stream()
         >>> out.end(exit_code=1)
@@ -143,22 +155,12 @@ class StreamWriter:
         1
         """
         code = check_exit_code(exit_code)
-        try:
-            with self._storing:
-                if self._buffer.ended is None:
-                    self._store_all()
-                    self._run(self._buffer.appender.seal(code, chain))
-                    self._buffer.ended = "sealed"
-        except FINAL as error:
-            self._buffer.error = error
-            raise
-        finally:
-            if self._buffer.is_over:
-                self._stop()
+        self._end(_Ending("sealed", lambda: self._buffer.appender.seal(code, chain)))
 
     def fail(self, reason: str) -> None:
         """Break the stream: readers get the text written so far and then the reason (1-200 characters). After
-        an end it does nothing. Raises `InvalidArgument`, `Fenced`, `NotFound`.
+        an end it does nothing. Raises `InvalidArgument`, `Fenced`, `NotFound`; if the store takes no writes,
+        as `end`.
 
         >>> out = proc.open_stream()
         >>> out.fail("disk full")
@@ -166,21 +168,42 @@ class StreamWriter:
         'disk full'
         """
         check_reason(reason)
+        self._end(_Ending("broken", lambda: self._buffer.appender.break_off(reason)))
+
+    def _end(self, ending: _Ending) -> None:
         try:
             with self._storing:
-                if self._buffer.ended is None:
-                    try:
-                        self._store_all()
-                    except (StoreUnavailable, UnknownOutcome):
-                        raise  # do not wait for the store a second time; the lease of the stream expires
-                    except FDStoreError:
-                        pass  # text that cannot be stored is part of the failure
-                    # it may be broken already, by its quota or by a reader after its lease expired
-                    with contextlib.suppress(StreamClosed):
-                        self._run(self._buffer.appender.break_off(reason))
-                    self._buffer.ended = "broken"
+                self._ending = ending
+                self._store_end(ending)
+        except FINAL as error:
+            self._buffer.error = error
+            raise
+        except FDStoreError:
+            self._failing = True
+            self._kept.append(self)
+            self._wake.set()
+            raise
         finally:
-            self._stop()
+            if self._buffer.is_over:
+                self._stop()
+
+    def _store_end(self, ending: _Ending) -> None:
+        if self._buffer.ended is not None:
+            return
+        if ending.state == "sealed":
+            self._store_all()
+            self._run(ending.operation())
+        else:
+            try:
+                self._store_all()
+            except STORE_FAILURES:
+                raise  # do not wait for the store a second time
+            except FDStoreError:
+                pass  # text that cannot be stored is part of the failure
+            # it may be broken already, by its quota or by a reader after its lease expired
+            with contextlib.suppress(StreamClosed):
+                self._run(ending.operation())
+        self._buffer.ended = ending.state
 
     def _store(self) -> None:
         with self._storing:
@@ -204,14 +227,18 @@ class StreamWriter:
         join(self._task)
 
     def _store_or_renew(self) -> bool:
-        """Store the buffer when it is full or old enough, or renew the lease. Return False when the stream is
-        over."""
-        if self._buffer.chars:
+        """Store the buffer when it is full or old enough, or an end that was not taken before, or renew the
+        lease. Return False when the stream is over."""
+        if self._buffer.chars and self._ending is None:
             wait_within(self._enough, MAX_AGE_S)
         with self._storing:
             if self._stopped.is_set() or self._buffer.is_over:
                 return False
             try:
+                if self._ending is not None:
+                    self._store_end(self._ending)
+                    self._stopped.set()
+                    return False
                 if self._buffer.chars:
                     self._store_all()
                 elif time.monotonic() - self._stored_at >= self._renew_every_s / 2:
@@ -227,7 +254,9 @@ class StreamWriter:
         return True
 
 
-def _store_periodically(writer: weakref.ref[StreamWriter], wake: Event, every_s: float) -> None:
+def _store_periodically(
+    writer: weakref.ref[StreamWriter], wake: Event, every_s: float, kept: list[StreamWriter]
+) -> None:
     # holds the writer only while it works: the lease of a garbage-collected writer must expire
     pause_s = every_s
     while True:

@@ -16,9 +16,10 @@ from fdstore.url_options import Address
 from fdstore.wire._async.link import Link
 from fdstore.wire._async.runner import Runner
 from fdstore.wire._async.support import sleep
-from fdstore.wire.cluster_routing import AtNode, AttemptFailed, Drop, Pause, ReceiveAt, Router, SendAt
-from fdstore.wire.operation import Batch, NumberedFields, Operation
+from fdstore.wire.cluster_routing import ROUTED, AtNode, AttemptFailed, Drop, Pause, ReceiveAt, Router, SendAt
+from fdstore.wire.operation import Batch, NumberedFields, Operation, Working
 from fdstore.wire.packing import pack
+from fdstore.wire.redis_errors import Codes, refusal_code
 from fdstore.wire.retry import MIN_WAIT_S, InFlight
 from fdstore.wire.store_url import StoreUrl, parse_store_url
 
@@ -41,9 +42,11 @@ class ClusterRunner(Runner):
         self._idle: defaultdict[Address, list[Link]] = defaultdict(list)
 
     async def run(self, operation: Operation[T]) -> T:
+        is_working = type(operation) is Working
         if self._breaker is not None:
             operation = self._breaker.guarded(operation, self._router.nodes_of)
-        return await super().run(self._router.routed(operation))
+        routed = self._router.routed(operation)
+        return await super().run(Working(routed) if is_working else routed)
 
     async def read_field(self, fields: NumberedFields, number: int) -> list[Any]:
         return await self.run(fields.read(number))
@@ -59,13 +62,14 @@ class ClusterRunner(Runner):
             for link in links:
                 await link.close()
 
-    async def _serve(self, request: Any, flights: dict[str, InFlight]) -> Any:
+    async def _serve(self, request: Any, flights: dict[str, InFlight], waits_for: Codes) -> Any:
         match request:
             case AtNode(address, batch, wait_s):
-                return await self._try(address, batch, wait_s)
+                return await self._try(address, batch, wait_s, waits_for)
             case SendAt(address, batch, lane):
                 if lane not in flights:
                     flights[lane] = InFlight(self._take_at(address))
+                    flights[lane].link.waits_for = waits_for - ROUTED
                 flights[lane].batches.append(batch)
                 return await self._start(flights[lane])
             case ReceiveAt(lane):
@@ -77,10 +81,13 @@ class ClusterRunner(Runner):
                 return self._give(flight.link)
             case Pause(seconds):
                 return await sleep(seconds)
-        return await super()._serve(request, flights)
+        return await super()._serve(request, flights, waits_for)
 
-    async def _try(self, address: Address, batch: Batch, wait_s: float | None) -> list[Any] | AttemptFailed:
+    async def _try(
+        self, address: Address, batch: Batch, wait_s: float | None, waits_for: Codes
+    ) -> list[Any] | AttemptFailed:
         link = self._take_at(address)
+        link.waits_for = waits_for - ROUTED
         started = time.monotonic()
         try:
             await link.send(pack(batch), len(batch), wait_s)
@@ -88,7 +95,7 @@ class ClusterRunner(Runner):
                 wait_s = max(wait_s - (time.monotonic() - started), MIN_WAIT_S)
             return await self._finish(link, batch, wait_s)
         except RedisError as error:
-            sent = link.owed > 0
+            sent = link.owed > 0 and not refusal_code(error)
             link.disconnect()
             return AttemptFailed(error, sent=sent)
         finally:
@@ -109,7 +116,7 @@ class ClusterRunner(Runner):
             await link.receive(replies, len(batch), wait_s)
         except RedisError as error:
             link.disconnect()
-            return AttemptFailed(error, sent=True, replies=replies)
+            return AttemptFailed(error, sent=not refusal_code(error), replies=replies)
         return replies
 
     def leave_to_parent(self) -> None:

@@ -20,7 +20,7 @@ from redis.exceptions import TimeoutError as LostReply
 from fdstore.wire._async.support import connect_within
 from fdstore.wire.connection_options import discard_unsent, take_whole_requests
 from fdstore.wire.packing import INCOMPLETE, make_reader
-from fdstore.wire.redis_errors import refuses_service
+from fdstore.wire.redis_errors import WAITED_FOR, Codes, refusal_in
 
 
 class Link:
@@ -38,6 +38,8 @@ class Link:
         """The number of outstanding replies."""
         self.refused = False
         """True if the last request got a reply that is or contains an error."""
+        self.waits_for: Codes = WAITED_FOR
+        """The refusals that its user waits for: `receive` raises them."""
         self._stream: _Stream | None = None
         to_connect, to_reply = self.connection.socket_connect_timeout, self.connection.socket_timeout
         if patience_s is not None:
@@ -107,7 +109,7 @@ class Link:
     async def receive(self, replies: list[Any], count: int, wait_s: float | None = None) -> None:
         """Append the next replies, waiting at most `wait_s` seconds for bytes; replies that arrived before
         the connection is lost are appended too. An error reply is appended as redis-py's exception; it is
-        raised only if the server refuses all service."""
+        raised only if it is waited for (`waits_for`), or the server refuses all service."""
         stream = self._stream
         if stream is None:
             raise LostConnection("it was closed")
@@ -116,7 +118,7 @@ class Link:
             await stream.wait(count, wait_s or self._timeouts_s[1])
         for _ in range(min(count, len(arrived))):
             reply = arrived.popleft()
-            if self.refused and (error := refuses_service(reply)):
+            if self.refused and (error := refusal_in(reply, self.waits_for)):
                 raise error
             replies.append(reply)
             count -= 1

@@ -36,7 +36,7 @@ from redis.exceptions import TimeoutError as LostReply
 from fdstore.wire._sync.support import connect_within
 from fdstore.wire.connection_options import READ_SIZE_BYTES, discard_unsent, take_whole_requests
 from fdstore.wire.packing import INCOMPLETE, make_reader
-from fdstore.wire.redis_errors import refuses_service
+from fdstore.wire.redis_errors import WAITED_FOR, Codes, refusal_in
 
 FINISH_S = 1.0
 POLL_NS = 100_000
@@ -59,6 +59,8 @@ class Link:
         """The number of outstanding replies."""
         self.refused = False
         """True if the last request got a reply that is or contains an error."""
+        self.waits_for: Codes = WAITED_FOR
+        """The refusals that its user waits for: `receive` raises them."""
         self._sock: socket.socket | None = None
         self._write: Callable[[bytes], int]
         self._read: Callable[[], int]
@@ -166,7 +168,7 @@ class Link:
                             continue
                         received = sock.recv_into(buffer)
                     reader.feed(buffer, 0, received or _closed())
-                if self.refused and (error := refuses_service(reply)):
+                if self.refused and (error := refusal_in(reply, self.waits_for)):
                     raise error
                 replies.append(reply)
             if wait_s is not None:

@@ -5,9 +5,9 @@ A runner holds a stack of redis-py *connections* and bypasses redis-py's client:
 packed commands, read as many replies". redis-py's defaults (ten blind retries, a 5 s read time-out) could
 execute a command twice after one lost reply.
 
-Every request is idempotent (see `operation`), so after a lost connection the runner reconnects and resends
-the unanswered requests (see `retry.RetryState`), until its patience or `retry.DEADLINE_S` is over. Only then
-is the outcome of a write unknown.
+Every request is idempotent (see `operation`), so after a lost connection, or a refusal that passes (see
+`redis_errors`), the runner reconnects and resends the unanswered requests (see `retry.RetryState`), until its
+patience or `retry.DEADLINE_S` is over. Only then is the outcome of a write unknown.
 
 The runner for a Redis Cluster is in `cluster`; `cluster.make_runner` chooses the runner by the URL.
 """
@@ -40,14 +40,23 @@ from fdstore.wire.operation import (
     Receive,
     Request,
     Send,
+    Working,
 )
 from fdstore.wire.packing import pack
-from fdstore.wire.redis_errors import raise_error, translate, without_errors
+from fdstore.wire.redis_errors import (
+    WAITED_FOR,
+    WORK_WAITS_FOR,
+    Codes,
+    raise_error,
+    refusal_code,
+    translate,
+    without_errors,
+)
 from fdstore.wire.retry import (
     MIN_WAIT_S,
-    TRANSIENT_ERRORS,
     InFlight,
     RetryState,
+    is_transient,
     unloaded_scripts,
 )
 from fdstore.wire.scripts import LoadedScripts
@@ -85,6 +94,7 @@ class Runner:
 
     def run(self, operation: Operation[T]) -> T:
         """Serve the requests of an operation until it ends. Return its result."""
+        waits_for = WORK_WAITS_FOR if type(operation) is Working else WAITED_FOR
         if self._adapt is not None:
             operation = self._adapt(operation)
         flights: dict[str, InFlight] = {}
@@ -93,9 +103,9 @@ class Runner:
             while True:
                 try:
                     if type(request) is list:
-                        reply: Any = self._round_trip(request)
+                        reply: Any = self._round_trip(request, waits_for)
                     else:
-                        reply = self._serve(request, flights)
+                        reply = self._serve(request, flights, waits_for)
                 except THROWN as error:
                     request = operation.throw(error)
                 else:
@@ -113,6 +123,7 @@ class Runner:
         if self._breaker is not None:
             return self.run(fields.read(number))
         link = self._take()
+        link.waits_for = WAITED_FOR
         replies: list[Any] = []
         started = time.monotonic()
         try:
@@ -145,7 +156,9 @@ class Runner:
                 link.receive([], 1, self._wait_s(started))
         except (RedisError, UnicodeError) as error:
             link.disconnect()
-            raise translate(error, self.where) from error
+            if not refusal_code(error):
+                raise translate(error, self.where) from error
+            self._round_trip([("PING",)])  # it is there: wait until it serves
         self._free.append(link)
 
     def close(self) -> None:
@@ -180,12 +193,13 @@ class Runner:
         make = partial(self._pool.connection_class, **{**self._pool.connection_kwargs, **options})
         return Link(make, self.patience_s)
 
-    def _serve(self, request: Request, flights: dict[str, InFlight]) -> Any:
+    def _serve(self, request: Request, flights: dict[str, InFlight], waits_for: Codes) -> Any:
         match request:
             case Send(batch, lane):
                 flight = flights.get(lane)
                 if flight is None:
                     flight = flights[lane] = InFlight(self._take())
+                    flight.link.waits_for = waits_for
                 broken = flight.broken
                 flight.batches.append(batch)
                 if not broken:  # on a new connection this batch would overtake the earlier ones
@@ -199,19 +213,27 @@ class Runner:
                     self._free.append(abandoned.link)
                 return None
             case Block(command, seconds):
-                return self._round_trip([command], seconds)[0]
+                return self._round_trip([command], waits_for, seconds)[0]
             case Alongside(reads, batch):
-                replies = self._round_trip([*reads, *batch])
+                replies = self._round_trip([*reads, *batch], waits_for)
                 return replies[: len(reads)], replies[len(reads) :]
             case Everywhere(batch, optional):
-                replies = self._round_trip([*batch, *optional], required=len(batch))
+                replies = self._round_trip([*batch, *optional], waits_for, required=len(batch))
                 return [(self.where, replies)]
             case Disk():
                 return run_call(request)
         raise TypeError(f"not a request: {request!r}")
 
-    def _round_trip(self, batch: Batch, block_s: float = 0.0, *, required: int | None = None) -> list[Any]:
+    def _round_trip(
+        self,
+        batch: Batch,
+        waits_for: Codes = WAITED_FOR,
+        block_s: float = 0.0,
+        *,
+        required: int | None = None,
+    ) -> list[Any]:
         link = self._take()
+        link.waits_for = waits_for
         replies: list[Any] = []
         started = time.monotonic()
         try:
@@ -224,7 +246,7 @@ class Runner:
                 clean = False
         finally:
             self._give(link)
-        return replies if clean else self._resolve_errors(batch, replies, required)
+        return replies if clean else self._resolve_errors(batch, replies, waits_for, required)
 
     def _wait_s(self, started: float, block_s: float = 0.0) -> float | None:
         """Return how long a first attempt waits for replies, which the server may delay for `block_s`;
@@ -240,7 +262,9 @@ class Runner:
             for batch in batches:
                 limit_s = self._wait_s(started - flight.waited_s)
                 flight.link.send(pack(self.scripts.with_sources(batch)), len(batch), limit_s)
-        except TRANSIENT_ERRORS:
+        except RedisError as error:
+            if not is_transient(error):
+                raise
             # everything in flight is resent when its replies are requested
             flight.link.disconnect()
             flight.waited_s += time.monotonic() - started
@@ -260,7 +284,7 @@ class Runner:
             self._send_flight(flight, islice(flight.batches, 1, None))
         # all its replies have been read, errors among them or not
         flight.batches.popleft()
-        return replies if clean else self._resolve_errors(batch, replies)
+        return replies if clean else self._resolve_errors(batch, replies, link.waits_for)
 
     def _tries(
         self,
@@ -279,7 +303,6 @@ class Runner:
             sent=sent or link.owed > 0,
             started=started,
             block_s=block_s,
-            fails_over=self.place.kind != "redis",
             deadline_s=self.patience_s,
         )
 
@@ -301,13 +324,19 @@ class Runner:
             except RedisError as problem:
                 error = problem
 
-    def _resolve_errors(self, batch: Batch, replies: list[Any], required: int | None = None) -> list[Any]:
+    def _resolve_errors(
+        self,
+        batch: Batch,
+        replies: list[Any],
+        waits_for: Codes = WAITED_FOR,
+        required: int | None = None,
+    ) -> list[Any]:
         """Run scripts that the server did not know again, with their sources. Return the replies. Raises the
         first other error among them, or among the `required` ones: the others are then None."""
         if required is not None:
             replies[required:] = without_errors(replies[required:])
         for unit in unloaded_scripts(batch, replies):
             self.scripts.forget()
-            replies[unit] = self._round_trip(batch[unit])
+            replies[unit] = self._round_trip(batch[unit], waits_for)
         raise_error(batch, replies, self.where)
         return replies

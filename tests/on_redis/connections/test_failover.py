@@ -14,6 +14,7 @@ import fdstore
 import fdstore.aio
 from fdstore.errors import StoreReadOnly
 from fdstore.local.redis_server import PrivateServer
+from fdstore.wire import retry
 from tests.chaos.proxy import Proxy
 from tests.waiting import wait_until
 
@@ -85,8 +86,11 @@ async def test_the_next_awaitable_write_goes_to_the_new_primary_too(pair: Pair) 
         assert [(await proc.read(fd)).text for fd in ("fd:1", made.fd)] == ["before", "after"]
 
 
-def test_without_a_new_primary_writes_are_refused_and_reads_work(pair: Pair) -> None:
+def test_without_a_new_primary_writes_are_refused_and_reads_work(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with fdstore.connect(pair.address.url) as store:
+        monkeypatch.setattr(retry, "DEADLINE_S", 0.3)
         proc = store.process("triage")
         proc.create("before")
         replicate(pair.primary, port_of(pair.replica))

@@ -11,7 +11,13 @@ from typing import Any
 
 import pytest
 from redis.asyncio.connection import UnixDomainSocketConnection
-from redis.exceptions import BusyLoadingError, NoScriptError, ReadOnlyError
+from redis.exceptions import (
+    BusyLoadingError,
+    MasterDownError,
+    NoScriptError,
+    ReadOnlyError,
+    ResponseError,
+)
 from redis.exceptions import ConnectionError as LostConnection
 from redis.exceptions import TimeoutError as LostReply
 
@@ -105,6 +111,13 @@ async def test_an_error_is_a_reply_like_others(tmp_path: Path) -> None:
         (b"-LOADING the data set\r\n", BusyLoadingError),
         (b"-READONLY You can't write against a read only replica.\r\n", ReadOnlyError),
         (b"-ERR Error running script: @user_script:1: -READONLY You can't write\r\n", ReadOnlyError),
+        (b"-BUSY Redis is busy running a script.\r\n", ResponseError),
+        (b"-MASTERDOWN Link with MASTER is down\r\n", MasterDownError),
+        (b"-NOREPLICAS Not enough good replicas to write.\r\n", ResponseError),
+        (b"-ERR Error running script: @user_script:1: -NOREPLICAS Not enough\r\n", ResponseError),
+        (b"*2\r\n+OK\r\n-NOREPLICAS Not enough good replicas to write.\r\n", ResponseError),
+        (b"-EXECABORT Transaction discarded because of: READONLY You can't write\r\n", ReadOnlyError),
+        (b"-UNBLOCKED force unblock from blocking operation\r\n", ResponseError),
     ],
 )
 async def test_a_server_that_refuses_service_counts_as_connection_lost(

@@ -5,16 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from redis.exceptions import BusyLoadingError
+from redis.exceptions import BusyLoadingError, ResponseError
 from redis.exceptions import ConnectionError as LostConnection
 from redis.exceptions import TimeoutError as LostReply
 
-from fdstore.errors import FDStoreError, StoreFull, StoreUnavailable, UnknownOutcome
+from fdstore.errors import (
+    FDStoreError,
+    StoreFull,
+    StoreNotReady,
+    StoreReadOnly,
+    StoreUnavailable,
+    UnknownOutcome,
+)
 from fdstore.wire.breaker import PAUSES_S, Breaker
 from fdstore.wire.operation import Abandon, Batch, Disk, Operation, Receive, Send
 from fdstore.wire.redis_errors import translate
 
 READ: Batch = [("GET", "k")]
+WRITE: Batch = [("SET", "k", 1)]
 
 
 class Clock:
@@ -230,3 +238,59 @@ def test_after_a_fork_a_probe_of_the_parent_holds_nothing_up(breaker: Breaker, c
 
     answer(begin(breaker))
     probe.close()
+
+
+def refused(message: str) -> FDStoreError:
+    cause = ResponseError(message)
+    error = translate(cause, "somewhere")
+    error.__cause__ = cause
+    return error
+
+
+def writing() -> Operation[Any]:
+    return (yield WRITE)
+
+
+def begin_write(breaker: Breaker) -> Operation[Any]:
+    operation = breaker.guarded(writing())
+    assert next(operation) == WRITE
+    return operation
+
+
+def test_a_server_that_takes_no_writes_is_read_and_not_written(breaker: Breaker, clock: Clock) -> None:
+    fail(begin_write(breaker), refused("NOREPLICAS Not enough good replicas to write."))
+
+    with pytest.raises(StoreReadOnly, match=r"NOREPLICAS.* tried again in 1\.0 s"):
+        next(breaker.guarded(writing()))
+    answer(begin(breaker))
+    clock.now += PAUSES_S[0]
+    probe = begin_write(breaker)
+    answer(begin(breaker))
+    with pytest.raises(StoreReadOnly, match="being tried now"):
+        next(breaker.guarded(writing()))
+    answer(probe)
+    answer(begin_write(breaker))
+
+
+def test_a_refused_probe_of_writes_doubles_the_pause(breaker: Breaker, clock: Clock) -> None:
+    fail(begin_write(breaker), refused("READONLY You can't write against a read only replica."))
+    clock.now += PAUSES_S[0]
+    fail(begin_write(breaker), refused("READONLY You can't write against a read only replica."))
+
+    with pytest.raises(StoreReadOnly, match=r"tried again in 2\.0 s"):
+        next(breaker.guarded(writing()))
+
+
+def test_a_server_that_serves_nothing_is_left_alone_and_its_error_stays_the_same(breaker: Breaker) -> None:
+    fail(begin(breaker), refused("BUSY Redis is busy running a script."))
+
+    with pytest.raises(StoreNotReady, match=r"busy with a script: .*script kill") as caught:
+        next(breaker.guarded(reading()))
+    assert "FDSTORE_URL" not in str(caught.value)
+
+
+@pytest.mark.parametrize("message", ["OOM command not allowed", "MISCONF Errors writing to the AOF file"])
+def test_a_full_server_is_asked_every_time(breaker: Breaker, message: str) -> None:
+    fail(begin_write(breaker), refused(message))
+
+    answer(begin_write(breaker))

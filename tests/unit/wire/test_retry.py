@@ -8,11 +8,19 @@ import time
 from typing import Any
 
 import pytest
+from redis.exceptions import (
+    BusyLoadingError,
+    ClusterDownError,
+    MasterDownError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    ResponseError,
+    TryAgainError,
+)
 from redis.exceptions import ConnectionError as LostConnection
-from redis.exceptions import ReadOnlyError
 
 from fdstore.client import Process, Store
-from fdstore.errors import StoreReadOnly, StoreUnavailable, UnknownOutcome
+from fdstore.errors import StoreFull, StoreNotReady, StoreReadOnly, StoreUnavailable, UnknownOutcome
 from fdstore.wire import connection_options, retry
 from fdstore.wire.operation import Batch
 from fdstore.wire.retry import PAUSES_S, RetryState
@@ -158,25 +166,56 @@ def test_the_blocking_time_of_a_command_extends_the_deadline() -> None:
     assert connection_options.SOCKET_TIMEOUT_S < tries.patience_s() <= 60
 
 
+REFUSALS = {
+    "BUSY": ResponseError("BUSY Redis is busy running a script."),
+    "CLUSTERDOWN": ClusterDownError("The cluster is down"),
+    "LOADING": BusyLoadingError("Redis is loading the dataset in memory"),
+    "MASTERDOWN": MasterDownError("Link with MASTER is down"),
+    "MISCONF": ResponseError("MISCONF Errors writing to the AOF file: No space left on device"),
+    "NOREPLICAS": ResponseError("NOREPLICAS Not enough good replicas to write."),
+    "OOM": OutOfMemoryError("command not allowed when used memory > 'maxmemory'."),
+    "READONLY": READ_ONLY,
+    "TRYAGAIN": TryAgainError("Multiple keys request during rehashing of slot"),
+}
+
+
 @pytest.mark.parametrize("batch", [STAGED, READS])
-def test_a_read_only_server_is_left_once(batch: Batch) -> None:
-    tries = RetryState("somewhere", batch, [], sent=True, started=time.monotonic())
-
-    assert tries.after(READ_ONLY) == 0
-    tries.sent = True
-    with pytest.raises(StoreReadOnly):
-        tries.after(READ_ONLY)
-
-
-def test_with_failover_a_read_only_server_is_left_until_the_deadline() -> None:
+@pytest.mark.parametrize("code", REFUSALS)
+def test_a_refusal_is_waited_for_until_the_deadline_and_leaves_nothing_in_doubt(
+    code: str, batch: Batch
+) -> None:
     started = time.monotonic()
-    tries = RetryState("somewhere", STAGED, [], sent=True, started=started, fails_over=True)
-    pauses = [tries.after(READ_ONLY) for _ in range(4)]
+    tries = RetryState("somewhere", batch, [], sent=True, started=started)
+    pauses = []
+    for _ in range(4):
+        tries.sent = True
+        pauses.append(tries.after(REFUSALS[code]))
 
     assert pauses == list(PAUSES_S[:4])
-    tries = RetryState("somewhere", STAGED, [], sent=True, started=started - 60, fails_over=True)
-    with pytest.raises(StoreReadOnly):
-        tries.after(READ_ONLY)
+    assert tries.piece() == batch
+    tries = RetryState("somewhere", batch, [], sent=True, started=started - 60)
+    with pytest.raises((StoreReadOnly, StoreFull, StoreNotReady)):
+        tries.after(REFUSALS[code])
+
+
+@pytest.mark.parametrize("code", ["BUSY", "NOREPLICAS", "READONLY"])
+def test_a_write_that_was_sent_before_a_refusal_stays_in_doubt(code: str) -> None:
+    started = time.monotonic()
+    tries = RetryState("somewhere", STAGED, [], sent=True, started=started, deadline_s=PAUSES_S[1] / 2)
+    tries.after(LOST)
+
+    with pytest.raises(UnknownOutcome):
+        tries.after(REFUSALS[code])
+
+
+def test_a_blocking_command_that_the_server_ends_has_no_reply() -> None:
+    replies: list[Any] = []
+    block: Batch = [("XREAD", "BLOCK", 5000, "STREAMS", "k", "0")]
+    tries = RetryState("somewhere", block, replies, sent=True, started=time.monotonic(), block_s=5)
+
+    assert tries.after(ResponseError("UNBLOCKED client unblocked via CLIENT UNBLOCK")) < 1
+
+    assert (tries.piece(), replies) == ([], [None])
 
 
 def test_an_in_doubt_operation_has_the_name_of_its_script(monkeypatch: pytest.MonkeyPatch) -> None:
