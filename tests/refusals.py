@@ -38,8 +38,15 @@ LOOP = "while true do end"
 @contextmanager
 def refused(server: PrivateServer, kind: str) -> Iterator[redis.Redis]:
     """Have a server refuse during the block. Yields a client of it."""
-    with redis.Redis.from_url(server.url, protocol=2) as client:
-        lift = _begin(client, server, kind)
+    with refused_at(server.url, kind) as client:
+        yield client
+
+
+@contextmanager
+def refused_at(url: str, kind: str) -> Iterator[redis.Redis]:
+    """The same for the server at a URL."""
+    with redis.Redis.from_url(url, protocol=2) as client:
+        lift = _begin(client, url, kind)
         try:
             yield client
         finally:
@@ -51,7 +58,7 @@ def lasting(seconds: float) -> None:
     threading.Event().wait(seconds)
 
 
-def _begin(client: redis.Redis, server: PrivateServer, kind: str) -> Any:
+def _begin(client: redis.Redis, url: str, kind: str) -> Any:
     match kind:
         case "NOREPLICAS":
             return _set(client, **{"min-replicas-to-write": 1})
@@ -69,7 +76,7 @@ def _begin(client: redis.Redis, server: PrivateServer, kind: str) -> Any:
         case "MISCONF":
             return _fail_to_save(client)
         case "BUSY":
-            return _run_script(client, server)
+            return _run_script(client, url)
     raise AssertionError(kind)
 
 
@@ -95,9 +102,9 @@ def _fail_to_save(client: redis.Redis) -> Any:
     return end
 
 
-def _run_script(client: redis.Redis, server: PrivateServer) -> Any:
+def _run_script(client: redis.Redis, url: str) -> Any:
     undo = _set(client, **{"lua-time-limit": 1})
-    thread = threading.Thread(target=_loop, args=(server.url,))
+    thread = threading.Thread(target=_loop, args=(url,))
     thread.start()
 
     def is_busy() -> bool:

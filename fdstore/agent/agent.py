@@ -305,8 +305,15 @@ class Agent:
         self._written = self._appended.length
         self.conversation.add(entry)
 
-    def hand_over(self, end: ProcessEnd, *, is_root: bool) -> tuple[str, ...]:
-        """End the process. Return the ids of the ancestors to wake.
+    def hand_over(
+        self,
+        end: ProcessEnd,
+        keep: Callable[[Callable[[], tuple[str, ...]]], tuple[str, ...]] = lambda step: step(),
+        *,
+        is_root: bool,
+    ) -> tuple[str, ...]:
+        """End the process. Return the ids of the ancestors to wake. `keep` calls the last step, which is
+        idempotent, until the store takes it.
 
         A long answer is passed to the parent as a descriptor: the answer stream if it holds exactly the
         answer, else a new one. A process that is not a root and exits with 0 releases its own descriptors.
@@ -320,17 +327,21 @@ class Agent:
                 fd, answer = self._run(store_long_answer(self._handle, answer, size, limit))
         if isinstance(self.task, SpawnTask) and self.task.hands_back:
             self._run(processes.hand_back(self._handle))  # first: the end releases its descriptors
-        woken: tuple[str, ...] = self._run(
-            processes.end(
-                self._handle,
-                end.state,
-                exit_code=end.exit_code,
-                reason=end.reason,
-                release=end.state == "exited" and end.exit_code == 0 and not is_root,
-                answer="" if fd else answer,
-                answer_fd=fd,
-                long_answer=answer,
-                broken=end.reason,
+
+        def finish() -> tuple[str, ...]:
+            woken: tuple[str, ...] = self._run(
+                processes.end(
+                    self._handle,
+                    end.state,
+                    exit_code=end.exit_code,
+                    reason=end.reason,
+                    release=end.state == "exited" and end.exit_code == 0 and not is_root,
+                    answer="" if fd else answer,
+                    answer_fd=fd,
+                    long_answer=answer,
+                    broken=end.reason,
+                )
             )
-        )
-        return woken
+            return woken
+
+        return keep(finish)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -15,7 +17,7 @@ from fdstore.cli.interrupts import Interrupted, as_interrupts
 from fdstore.cli.names import KEY
 from fdstore.cli.put_file import Errors, PutOptions, explain_options, put_file, report_bytes, source_of
 from fdstore.cli.session import CliSession, as_usage_errors, verb
-from fdstore.errors import FDStoreError, InvalidArgument, NotEncoded, PathRefused, TargetMissing
+from fdstore.errors import REFUSALS, FDStoreError, InvalidArgument, NotEncoded, PathRefused, TargetMissing
 
 if TYPE_CHECKING:
     from fdstore.client import Process
@@ -73,7 +75,8 @@ def put(
     is given. The first 64 KB of a pipe decide; with --stream, what arrives first.
 
     With --stream the descriptor is printed immediately, and readers get input some ten milliseconds after it
-    arrives. The end of the input ends the stream; if this command ends before, the stream is broken.
+    arrives. The end of the input ends the stream; if this command ends before, the stream is broken. A Redis
+    that refuses writes for a while is waited for.
 
     \b
     fdstore put triage build.log photo.png
@@ -157,13 +160,27 @@ def open_to_store(file: str, *, last: bool) -> AbstractContextManager[BinaryIO |
 def _put_live(
     session: CliSession, opened: Process, file: str, binary: BinaryIO | None, options: PutOptions
 ) -> None:
-    """Store input as it arrives, until its end. Any error or signal before that breaks the stream."""
+    """Store input as it arrives, until its end. Any error or signal before that breaks the stream. A Redis
+    that refuses is waited for."""
     from fdstore.client.write_buffer import check_reason, reason_of
     from fdstore.files.source import TextFile
+    from fdstore.runtime.store_wait import WaitLog, until_taken
     from fdstore.text.encodings import HEAD_BYTES
     from fdstore.text.utf8 import is_utf8
 
     assert binary is not None
+    waiting = WaitLog(logging.getLogger("fdstore.streams"), "the input waits for the store")
+
+    def kept(step: Callable[[], None]) -> None:
+        """Have what was read stored: Redis may refuse for longer than a call waits."""
+        until_taken(step, threading.Event(), waiting, REFUSALS)
+
+    def write(piece: str | bytes) -> None:
+        try:
+            out.write(piece)
+        except REFUSALS:
+            kept(out.flush)  # the writer has buffered the piece
+
     head = b""
     out = opened.open_stream(source_of(file, options.source), options.page_size)
     try:
@@ -176,13 +193,13 @@ def _put_live(
         head = chunk[:HEAD_BYTES]
         if is_bytes:
             while chunk:
-                out.write(chunk)
+                write(chunk)
                 chunk = os.read(binary.fileno(), LIVE_BYTES)
         elif chunk:
             text = TextFile(binary, options.encoding or "utf-8", options.errors, unread=chunk)
             while chunk := text.read_now(LIVE_BYTES):
-                out.write(chunk.decode("utf-8"))
-        out.end()
+                write(chunk.decode("utf-8"))
+        kept(out.end)
     except BaseException as error:
         if isinstance(error, NotEncoded):
             error = explain_options(error, opened.id, file, head)

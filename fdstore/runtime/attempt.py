@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Literal
+from typing import Literal, TypeVar
 
 from fdstore import end_reasons
 from fdstore.agent.attempt_log import AttemptLog
@@ -18,12 +18,17 @@ from fdstore.errors import STORE_FAILURES, FDStoreError, Fenced, NewerFormat, No
 from fdstore.errors.description import describe_error
 from fdstore.lifecycle import ProcessEnd
 from fdstore.runtime.claim import Flag, Lease, WorkerStopping
+from fdstore.runtime.store_wait import WaitLog, until_taken
 from fdstore.store.keys import ProcessKeys
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import leases, processes
 from fdstore.telemetry.counts import count
 
 log = logging.getLogger("fdstore.agent")
+
+T = TypeVar("T")
+
+_ends = WaitLog(log, "the end of a process waits for the store")
 
 AttemptOutcome = Literal[
     "not ready", "pipeline", "agent", "alone", "not allowed", "ended", "waiting", "given back", "lost"
@@ -107,6 +112,11 @@ class Attempt:
                 log.exception("process %s failed", self.process)
                 return self._fail(describe_error(error)[:500])
 
+    def end(self, step: Callable[[], T]) -> T:
+        """Return the result of `step`, which writes how the process ended: finished work is not given up
+        because the store takes no writes. Repeated until it does, or until the lease is lost."""
+        return until_taken(step, self.lease.lost, _ends)
+
     def ended(self, end: ProcessEnd, woken: tuple[str, ...]) -> AttemptOutcome:
         """Log an end that is stored, and wake the ancestors that waited for it."""
         self.log.ended(end.state, end.exit_code, end.reason)
@@ -126,11 +136,13 @@ class Attempt:
     def _fail(self, reason: str) -> AttemptOutcome:
         end = ProcessEnd("failed", None, reason)
         try:
-            woken = self.store.run(
-                processes.end(
-                    self.handle, "failed", exit_code=None, reason=reason, release=False, broken=reason
+            woken = self.end(
+                lambda: self.store.run(
+                    processes.end(
+                        self.handle, "failed", exit_code=None, reason=reason, release=False, broken=reason
+                    )
                 )
             )
-        except (Fenced, NotFound):
+        except (Fenced, NotFound, *STORE_FAILURES):  # of the store only if the lease was lost
             return "lost"
         return self.ended(end, woken)

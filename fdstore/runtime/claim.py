@@ -30,11 +30,14 @@ from fdstore.errors import (
     UnknownOutcome,
 )
 from fdstore.runtime.periodic import run_periodically
+from fdstore.runtime.store_wait import WaitLog
 from fdstore.store.keys import ProcessKeys
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import leases
 
 log = logging.getLogger("fdstore.agent")
+
+_renewals = WaitLog(log, "leases cannot be renewed")
 
 POLL_S = 0.5
 """The interval at which waiting code checks whether the worker stops, and whether the lease is still held."""
@@ -216,6 +219,7 @@ class Lease:
             elif is_due:
                 self._renew_at = now + leases.RENEW_EVERY_S
                 self._store.run(leases.renew(self._handle))
+                _renewals.goes_on()
             else:
                 self._held.look(self._store)
         except (Fenced, NotFound):
@@ -223,7 +227,7 @@ class Lease:
         except FDStoreError as error:
             # the store may recover before the lease expires; if not, the next try is fenced
             if is_due:
-                log.warning("the lease of %s could not be renewed: %s", self._handle.id, error)
+                _renewals.waits(error)
         if not self.lost.is_set():
             return True
         self._when_lost()

@@ -30,13 +30,12 @@ from typing import Any
 
 from fdstore.errors import (
     FDStoreError,
-    StoreFull,
-    StoreReadOnly,
     StoreRefused,
     StoreUnavailable,
 )
 from fdstore.runtime.broker_url import Broker, find_broker
 from fdstore.settings import DEFAULT_PREFIX, queue_prefix
+from fdstore.wire.redis_errors import refusal_code, translate
 
 TASK = "fdstore.run"
 """Name of the only Celery task; its argument is a process id."""
@@ -214,13 +213,10 @@ class Dispatcher:
             self._producer = None
 
 
-def _translate(error: BaseException, where: str) -> FDStoreError:
-    # redis-py strips the error codes OOM and READONLY from the text
+def _translate(error: Exception, where: str) -> FDStoreError:
     message = str(error)
-    if "'maxmemory'" in message:
-        return StoreFull("maxmemory is reached")
-    if "read only replica" in message or "MISCONF" in message:
-        return StoreReadOnly(message.partition(".")[0])
+    if refusal_code(error) or "'maxmemory'" in message:
+        return translate(error, where)
     if REFUSED.search(message):
         return StoreRefused(where, message.rstrip("."), "check the user and the password in the queue's URL")
     return StoreUnavailable(where, message)

@@ -94,7 +94,7 @@ def run_agent(
                 attempt.log.left(f"waits for {', '.join(children)}")
                 return "waiting"
         elif isinstance(outcome, ProcessEnd):
-            return attempt.ended(outcome, agent.hand_over(outcome, is_root=not claim.parent))
+            return attempt.ended(outcome, agent.hand_over(outcome, attempt.end, is_root=not claim.parent))
         elif alone_until is not None and agent.written > alone_until:
             raise WorkerStopping  # past the point of the loss: continue it among the others
 

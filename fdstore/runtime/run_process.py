@@ -88,11 +88,13 @@ def run_process(
     user_code           returns a context manager around each run of a user's function, for that supervisor
     when_lost           called when the lease is lost while a call goes on here, for that supervisor
 
-    During a lasting store outage a worker returns the process as soon as it can. With `wait_here`,
-    `StoreUnavailable` and the like are raised instead, and another attempt continues once the lease expires.
-    What `permissions` do not include is not claimed; with `wait_here` that is `NotAllowed` or `PathRefused`.
-    Raises `KeyboardInterrupt` on Ctrl-C.
+    A call waits until its deadline for a store that does not answer, takes no writes, or is full. If that
+    lasts longer, a worker returns the process as soon as it can; an end is written when the store takes it.
+    With `wait_here`, `StoreUnavailable` and the like are raised instead, and another attempt continues once
+    the lease expires. What `permissions` do not include is not claimed; with `wait_here` that is `NotAllowed`
+    or `PathRefused`. Raises `KeyboardInterrupt` on Ctrl-C.
     """
+    store = store.for_work()
     keys = process_keys(store.prefix, process)
     stop: Flag = stopping or threading.Event()
     if stop.is_set():
@@ -174,7 +176,10 @@ def _run_pipeline(attempt: Attempt, run_commands: RunCommands) -> AttemptOutcome
         return "given back"
     task = decode_record(attempt.claim.task, PipeTask, f"the journal of process {attempt.process}")
     end = run_commands(attempt.store, attempt.handle, task, attempt.lease.lost, attempt.stopping)
-    ending = processes.end(
-        attempt.handle, end.state, exit_code=end.exit_code, reason=end.reason, release=True
-    )
-    return attempt.ended(end, attempt.store.run(ending))
+
+    def finish() -> tuple[str, ...]:
+        return attempt.store.run(
+            processes.end(attempt.handle, end.state, exit_code=end.exit_code, reason=end.reason, release=True)
+        )
+
+    return attempt.ended(end, attempt.end(finish))

@@ -9,6 +9,7 @@ import pytest
 import redis
 
 import fdstore
+from tests.refusals import lasting, refused_at
 from tests.waiting import PATIENCE_S, wait_until
 
 
@@ -118,6 +119,21 @@ def test_text_piped_into_a_stream_reaches_its_readers_live(command, store):
     assert (putting.returncode, out, err) == (0, b"", b"")
     assert (following.returncode, rest) == (0, "café\n".encode())
     assert store.process("triage").stat(1).state == "sealed"
+
+
+@pytest.mark.parametrize("kind", ["NOREPLICAS", "OOM"])
+def test_a_live_put_waits_for_a_redis_that_takes_no_writes(command, store, kind):
+    with command.start("put", "triage", "-", "--stream") as putting:
+        assert putting.stdout.readline() == b"fd:1\n"
+        with refused_at(store.url, kind):
+            putting.stdin.write(b"during\n")
+            putting.stdin.close()
+            lasting(1.5)
+            assert putting.poll() is None
+        assert putting.wait(PATIENCE_S) == 0
+
+    made = store.process("triage").read(1)
+    assert (made.text, made.eof) == ("during\n", True)
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ threads instead of 200 interpreters. With `prefork` each task runs in a process 
 first `run`: `run` must open the clients of store, broker and model itself (once per operating-system
 process), and never inherit them from the caller of `make_app`.
 
-When the broker goes away, the worker reconnects without limit, at growing intervals of up to 5 s.
-Running tasks continue. Their messages may be redelivered, which is harmless: the lease decides which worker
-runs a process.
+When the broker goes away, the worker reconnects without limit, at growing intervals of up to 5 s, and says so
+once a minute. Running tasks continue. Their messages may be redelivered, which is harmless: the lease decides
+which worker runs a process.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import secrets
 import socket
 import tempfile
 import threading
+import time
 import warnings
 from collections.abc import Callable
 from typing import Any, Literal
@@ -32,11 +33,13 @@ from celery import signals
 from celery.apps import worker as celery_program
 from celery.concurrency import thread
 from celery.exceptions import SecurityWarning
+from celery.worker.consumer import consumer
 from kombu.connection import Connection
 
 from fdstore.logs import log_to_stderr
 from fdstore.runtime.broker_url import find_broker
 from fdstore.runtime.queue import TASK, celery_app
+from fdstore.runtime.store_wait import SAY_EVERY_S
 from fdstore.settings import DEFAULT_PREFIX
 from fdstore.telemetry.tracing import untraced
 from fdstore_workers.forks import die_with_parent
@@ -57,6 +60,27 @@ for a message; with kombu's 25 s a worker takes none for up to 51 s after its co
 RECONNECT_AFTER_S, LONGEST_RECONNECT_S = 1.0, 5.0
 """The pauses between attempts to reconnect: each longer than the one before by the first. With the 30 s of
 Celery a worker would take no message for that long after the broker is there again."""
+
+
+class _OnceAMinute(logging.Filter):
+    """Passes a line about a lost connection if it was not said in the last minute, without a traceback: a
+    worker that waits for its queue is no defect."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._silent_until: dict[str, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether to log this."""
+        said, now = str(record.msg), time.monotonic()
+        if now < self._silent_until.get(said, now):
+            return False
+        self._silent_until[said] = now + SAY_EVERY_S
+        record.exc_info = record.exc_text = None
+        return True
+
+
+_of_connections = _OnceAMinute()
 
 
 def _leave_alone(pool: Any, pid: int, number: int | None = None) -> None:
@@ -119,6 +143,7 @@ def start_worker(app: Any, concurrency: int, pool: Literal["threads", "prefork"]
     Call this in the main thread. Returns an exit status: 0 after SIGTERM.
     """
     signals.setup_logging.connect(log_to_stderr, dispatch_uid="fdstore")
+    logging.getLogger(consumer.__name__).addFilter(_of_connections)
     # Celery's words of a shutdown and of root name kinds and options that our workers do not have
     celery_program.safe_say = lambda *_, **__: None
     warnings.filterwarnings("ignore", category=SecurityWarning)

@@ -34,6 +34,7 @@ from fdstore.errors import (
 )
 from fdstore.logs import facts
 from fdstore.records import TreeLimits, Unreadable
+from fdstore.runtime.store_wait import WaitLog
 from fdstore.store import tree_facts
 from fdstore.store.clock import redis_now
 from fdstore.store.doctor.check import check_server
@@ -229,6 +230,7 @@ class Sweeper:
         self.moved_at = time.monotonic()
         """The time at which the thread last did anything, of `time.monotonic`."""
         self._report = DamageLog()
+        self._waiting = WaitLog(log, "the sweep failed")
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._keep, name="sweeper", daemon=True)
 
@@ -255,17 +257,14 @@ class Sweeper:
 
     def _keep(self) -> None:
         pause_s = 0.0
-        trouble = ""
         while not self._done.wait(pause_s):
             pause_s = leases.SWEEP_EVERY_S
             self._has_moved()
             try:
                 pause_s = self._round()
-                trouble = ""
+                self._waiting.goes_on()
             except FDStoreError as error:
-                if str(error) != trouble:
-                    log.warning("the sweep failed: %s", error)
-                trouble = str(error)
+                self._waiting.waits(error)
             except Exception as error:  # noqa: BLE001 - without its thread nothing would be swept
                 self._report("a round of the sweep", f"{type(error).__name__}: {error}", error)
 

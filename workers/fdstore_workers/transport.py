@@ -7,10 +7,13 @@ same happens to entries of `unacked` that return to the queue.
 **Size.** Replies of Redis are bounded: a message of 512 MB is dropped together with its connection.
 
 **Errors of Redis.** Any client with write access to the queue can replace the list, or `unacked`, by a
-string. While Redis refuses to take messages or to note them as taken (WRONGTYPE, NOPERM), the worker asks
-again at growing intervals, and says so once: a new connection would be refused at once, again and again.
-Other errors (OOM, a replica) are raised as a ConnectionError, so that Celery reconnects with back-off while
-the running tasks continue. Otherwise kombu's main loop would end, and all tasks with it.
+string. While Redis refuses to take messages or to note them as taken (WRONGTYPE, NOPERM, or a refusal that
+passes: a replica, too few replicas, a full memory, a busy server), the worker asks again at growing
+intervals, and says so once a minute: a new connection would be refused at once, again and again. It is closed
+where the next one may find another primary. A message that cannot be noted as taken goes back to the queue;
+where Redis refuses that, too, it is dropped, and the sweep sends it again. Other errors are raised as a
+ConnectionError, so that Celery reconnects with back-off while the running tasks continue. Otherwise kombu's
+main loop would end, and all tasks with it.
 
 **Lost connections.** The defect (kombu 5.7): when Redis goes away, Celery closes the consumer's connection
 twice. The first close stops at the first channel that raises, as a pub/sub channel does, and clears the
@@ -37,7 +40,7 @@ import json
 import logging
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from queue import Empty
 from typing import Any
 
@@ -47,6 +50,8 @@ from kombu.transport import redis as kombu_redis
 
 from fdstore.errors import StartFailed
 from fdstore.runtime.queue import QUEUE
+from fdstore.runtime.store_wait import WaitLog
+from fdstore.wire.redis_errors import refusal_code
 from fdstore_workers import messages
 
 log = logging.getLogger("fdstore.worker")
@@ -62,6 +67,15 @@ RESTORE_AT_ONCE = 100
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
 """The pause before messages are asked for again after Redis refused that: twice as long each time."""
 
+LONGEST_WAIT_S = 4.0
+"""The longest pause for a refusal that passes."""
+
+ELSEWHERE = frozenset({"MASTERDOWN", "READONLY", "UNBLOCKED"})
+"""The refusals after which another server may be the primary."""
+
+_taking = WaitLog(log, "the queue's Redis refused, and is asked again at growing intervals")
+_forgetting = WaitLog(log, "the queue's Redis refused to forget a taken message")
+
 # untyped, because kombu is; the rest of fdstore reaches redis-py through `fdstore.wire` only
 redis: Any = kombu_redis
 redis_py: Any = redis.redis
@@ -74,7 +88,12 @@ class ReplyTooLong(Exception):
 
 
 class _QueueRefused(Exception):
-    """Redis refuses to take messages from the queue, on a new connection, too."""
+    """Redis refuses to take messages from the queue, on a new connection, too. `code` is that of a refusal
+    that passes."""
+
+    def __init__(self, reason: str, code: str | None) -> None:
+        super().__init__(reason)
+        self.code = code
 
 
 def _reason(error: Exception) -> str:
@@ -84,8 +103,9 @@ def _reason(error: Exception) -> str:
 
 def _refusal(error: Exception) -> Exception:
     """Return what an error of Redis means: `_QueueRefused` if a new connection would get it, too."""
-    if "WRONGTYPE" in str(error) or isinstance(error, NoPermission):
-        return _QueueRefused(_reason(error))
+    code = refusal_code(error)
+    if code or "WRONGTYPE" in str(error) or isinstance(error, NoPermission):
+        return _QueueRefused(_reason(error), code)
     return error
 
 
@@ -161,12 +181,16 @@ class QoS(redis.QoS):
             try:
                 yield
             except ResponseError as error:
-                log.warning("the queue's Redis refused to forget a taken message: %s", _reason(error))
+                _forgetting.waits(_reason(error))
                 super(redis.QoS, self).ack(delivery_tag)
 
     def restore_visible(self, *arguments: Any, **options: Any) -> None:
         with _expected_errors():
-            super().restore_visible(*arguments, **options)
+            try:
+                super().restore_visible(*arguments, **options)
+            except ResponseError as error:
+                if not refusal_code(error):
+                    raise  # else a later pass restores them
 
     def restore_by_tag(self, tag: str | bytes, client: Any = None, leftmost: bool = False) -> None:
         """Remove an unacknowledged message, and return it to the queue if it is valid."""
@@ -226,15 +250,17 @@ class _Guarded:
             original: Any = super()
             original._brpop_start(timeout)
 
-    def _pause(self, error: Exception) -> None:
-        if not self._pause_s:
-            log.warning(
-                "the queue's Redis refused: %s; asking again, at intervals that grow to %d s",
-                error,
-                LONGEST_PAUSE_S,
-            )
-        self._pause_s = min(2 * self._pause_s or FIRST_PAUSE_S, LONGEST_PAUSE_S)
+    def _pause(self, refused: _QueueRefused) -> None:
+        _taking.waits(refused)
+        longest_s = LONGEST_WAIT_S if refused.code else LONGEST_PAUSE_S
+        self._pause_s = min(2 * self._pause_s or FIRST_PAUSE_S, longest_s)
         self._resume_at = time.monotonic() + self._pause_s
+        if refused.code in ELSEWHERE:
+            self.client.connection.disconnect()
+
+    def _resume(self) -> None:
+        self._pause_s = 0.0
+        _taking.goes_on()
 
     def _brpop_read(self, **options: Any) -> bool:
         """Read the reply of BRPOP and deliver its message. Raises `Empty` without a valid message."""
@@ -250,7 +276,7 @@ class _Guarded:
                 connection.disconnect()
                 raise
             if not reply:
-                self._pause_s = 0.0
+                self._resume()
                 raise Empty
             _, message = reply
             self._queue_cycle.rotate(QUEUE)
@@ -262,11 +288,11 @@ class _Guarded:
             try:
                 self.connection._deliver(messages.envelope(process), QUEUE)
             except _QueueRefused as refused:  # it cannot be noted as taken
-                with _expected_errors():
+                with _expected_errors(), suppress(*((ResponseError,) if refused.code else ())):
                     self.client.rpush(QUEUE, message)
                 self._pause(refused)
                 raise Empty from None
-            self._pause_s = 0.0
+            self._resume()
             return True
         finally:
             self._in_poll = None

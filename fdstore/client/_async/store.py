@@ -6,6 +6,7 @@ In the examples `store` is connected, and `proc` is a new process in it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from types import TracebackType
 from typing import TypeVar
 
@@ -205,7 +206,8 @@ class Store:
         if self._is_working:
             return self
         if self._working is None:
-            self._working = Store(self._runner, self.prefix, self.url, looking=self._looking, working=True)
+            self._working = copy(self)
+            self._working._is_working = True
         return self._working
 
     async def run(self, operation: Operation[T]) -> T:

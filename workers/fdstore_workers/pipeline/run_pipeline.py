@@ -16,8 +16,8 @@ The end of the pipeline decides the end of its process and outputs:
 
 An output whose first 64 KB are UTF-8 is text; any other is bytes, stored as they are. stderr is always text.
 
-While the store is unreachable, the programs block: their output stays in the pipes, and bytes already read
-stay in memory. The pipeline is not given up, because its programs cannot be run twice.
+While the store is unreachable or takes no writes, the programs block: their output stays in the pipes, and
+bytes already read stay in memory. The pipeline is not given up, because its programs cannot be run twice.
 """
 
 from __future__ import annotations
@@ -28,25 +28,24 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import TypeVar
 
 from fdstore import end_reasons
 from fdstore.client import Store, StreamWriter
 from fdstore.client.write_buffer import FINAL
 from fdstore.errors import (
+    STORE_FAILURES,
     FDStoreError,
+    NewerFormat,
     NotAllowed,
     NotFound,
     QuotaExceeded,
-    StoreRefused,
-    StoreUnavailable,
     StreamBroken,
-    UnknownOutcome,
 )
 from fdstore.lifecycle import ProcessEnd
 from fdstore.permissions import Permissions
 from fdstore.runtime.claim import STOP_GRACE_S, Flag
 from fdstore.runtime.periodic import run_periodically
+from fdstore.runtime.store_wait import LONGEST_PAUSE_S, WaitLog, until_taken
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import pipelines
 from fdstore.store.processes.pipelines import PipeFds
@@ -68,24 +67,8 @@ FEED_WAIT_S = 0.5
 STOP_KILL_S = 5.0
 """The time before the worker's own end at which it kills a running pipeline."""
 
-OUT_OF_REACH = (StoreUnavailable, StoreRefused, UnknownOutcome)
-"""Errors that end when the store is back, or accepts this worker's password again."""
-
-T = TypeVar("T")
-
-
-def retrying(step: Callable[[], T], lost: threading.Event) -> T:
-    """Repeat the idempotent `step` until the store answers.
-
-    Raises `StoreUnavailable`, `StoreRefused` or `UnknownOutcome` if the process is lost meanwhile.
-    """
-    while True:
-        try:
-            return step()
-        except OUT_OF_REACH as error:
-            log.warning("a pipeline waits for the store: %s", error)
-            if lost.wait(FEED_WAIT_S):
-                raise
+_output = WaitLog(log, "a pipeline waits for the store")
+_input = WaitLog(log, "the input of a pipeline waits for the store")
 
 
 class Branch:
@@ -164,8 +147,8 @@ class Branch:
         try:
             try:
                 self._writer.write(text)
-            except OUT_OF_REACH:
-                retrying(self._writer.flush, self._lost)  # the writer has buffered the text
+            except STORE_FAILURES:
+                until_taken(self._writer.flush, self._lost, _output)  # the writer has buffered the text
         except FINAL as error:
             self._closed = True
             self.over_quota = isinstance(error, QuotaExceeded)
@@ -173,8 +156,8 @@ class Branch:
 
     def _close(self, close: Callable[[], None]) -> None:
         # on these errors nothing is left to do: no holder is left, or the store breaks the content itself
-        with suppress(*FINAL, *OUT_OF_REACH):
-            retrying(close, self._lost)
+        with suppress(*FINAL, *STORE_FAILURES):
+            until_taken(close, self._lost, _output)
 
 
 class Feed:
@@ -192,6 +175,7 @@ class Feed:
         if self._fd is None:
             return
         follower = follow_bytes(self._handle, self._fd)
+        pause_s = FEED_WAIT_S
         while not follower.ended:
             try:
                 piece = self._store.run(follower.more(FEED_WAIT_S))
@@ -202,11 +186,16 @@ class Feed:
                 # the process was cancelled or given up, and its hold on the input with it
                 self.broken = end_reasons.CLOSED
                 return
-            except OUT_OF_REACH as error:
-                log.warning("the input of a pipeline waits for the store: %s", error)
-                self._lost.wait(FEED_WAIT_S)
+            except NewerFormat:
+                raise
+            except STORE_FAILURES as error:
+                _input.waits(error)
+                self._lost.wait(pause_s)
+                pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
                 yield b""
                 continue
+            _input.goes_on()
+            pause_s = FEED_WAIT_S
             yield piece
 
 
@@ -220,7 +209,7 @@ def run_pipeline(
     stop: Flag,
 ) -> ProcessEnd:
     """Run a pipeline to its end, seal or break its outputs, and return how it ended."""
-    fds = store.run(pipelines.fds_of(store.prefix, handle.id))
+    fds = until_taken(lambda: store.run(pipelines.fds_of(store.prefix, handle.id)), lost, _output)
     if fds is None:
         return ProcessEnd("failed", None, "not a pipeline")
 
@@ -302,8 +291,8 @@ def _conclude(
         if replaced:
             with suppress(BranchClosed):
                 error.say(f"fdstore: {replaced} bytes were not UTF-8 and are shown as \\xNN\n")
-        retrying(lambda: store.run(pipelines.store_exit_codes(handle, ended.codes)), lost)
-        before = retrying(lambda: store.run(pipelines.chain_of(handle, fds.in_fd)), lost)
+        until_taken(lambda: store.run(pipelines.store_exit_codes(handle, ended.codes)), lost, _output)
+        before = until_taken(lambda: store.run(pipelines.chain_of(handle, fds.in_fd)), lost, _output)
     except FDStoreError:
         for branch in branches:
             branch.break_off(end_reasons.CANCELLED)
