@@ -38,15 +38,8 @@ LOOP = "while true do end"
 @contextmanager
 def refused(server: PrivateServer, kind: str) -> Iterator[redis.Redis]:
     """Have a server refuse during the block. Yields a client of it."""
-    with refused_at(server.url, kind) as client:
-        yield client
-
-
-@contextmanager
-def refused_at(url: str, kind: str) -> Iterator[redis.Redis]:
-    """The same for the server at a URL."""
-    with redis.Redis.from_url(url, protocol=2) as client:
-        lift = _begin(client, url, kind)
+    with redis.Redis.from_url(server.url, protocol=2) as client:
+        lift = _begin(client, server.url, kind)
         try:
             yield client
         finally:

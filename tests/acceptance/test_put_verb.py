@@ -9,7 +9,8 @@ import pytest
 import redis
 
 import fdstore
-from tests.refusals import lasting, refused_at
+from fdstore.local.redis_server import PrivateServer
+from tests.refusals import lasting, refused
 from tests.waiting import PATIENCE_S, wait_until
 
 
@@ -123,17 +124,18 @@ def test_text_piped_into_a_stream_reaches_its_readers_live(command, store):
 
 @pytest.mark.parametrize("kind", ["NOREPLICAS", "OOM"])
 def test_a_live_put_waits_for_a_redis_that_takes_no_writes(command, store, kind):
-    with command.start("put", "triage", "-", "--stream") as putting:
-        assert putting.stdout.readline() == b"fd:1\n"
-        with refused_at(store.url, kind):
-            putting.stdin.write(b"during\n")
-            putting.stdin.close()
-            lasting(1.5)
-            assert putting.poll() is None
-        assert putting.wait(PATIENCE_S) == 0
+    with PrivateServer() as server, fdstore.connect(server.url, store.prefix) as refusing:
+        with command.start("put", "triage", "-", "--stream", "--url", server.url) as putting:
+            assert putting.stdout.readline() == b"fd:1\n"
+            with refused(server, kind):
+                putting.stdin.write(b"during\n")
+                putting.stdin.close()
+                lasting(1.5)
+                assert putting.poll() is None
+            assert putting.wait(PATIENCE_S) == 0
 
-    made = store.process("triage").read(1)
-    assert (made.text, made.eof) == ("during\n", True)
+        made = refusing.process("triage").read(1)
+        assert (made.text, made.eof) == ("during\n", True)
 
 
 @pytest.mark.parametrize(
