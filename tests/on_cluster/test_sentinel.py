@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from fdstore.errors import StoreUnavailable
 from fdstore.local.redis_server import PrivateServer
 from fdstore.runtime.queue import Dispatcher
 from fdstore.testing import ScriptedModel
+from fdstore.toolset import Toolset
+from tests.elements import only
 from tests.on_cluster.cluster import port_of, start_sentinel
 from tests.on_redis.followers import Reader
 from tests.waiting import wait_until
@@ -28,19 +31,37 @@ AT_ONCE = {"repl-diskless-sync-delay": 0}
 
 
 class Watched:
-    """A primary, its replica, and a Sentinel that watches them."""
+    """A primary, its replicas, and a Sentinel that watches them."""
 
-    def __init__(self, stack: ExitStack, folder: Path) -> None:
-        self.primary = stack.enter_context(PrivateServer(AT_ONCE, port=True))
-        self.replica = stack.enter_context(PrivateServer(AT_ONCE, port=True))
-        with redis.Redis.from_url(self.replica.url) as client:
-            client.replicaof("127.0.0.1", port_of(self.primary))
-            wait_until(lambda: client.info("replication")["master_link_status"] == "up")
+    def __init__(self, stack: ExitStack, folder: Path, replicas: int = 1, needed: int = 0) -> None:
+        """Start them. The primary takes writes only with as many replicas as are `needed`."""
+        options = {**AT_ONCE, "min-replicas-to-write": needed}
+        self.primary = stack.enter_context(PrivateServer(options, port=True))
+        self.replicas = [stack.enter_context(PrivateServer(options, port=True)) for _ in range(replicas)]
+        self.replica = self.replicas[0]
+        for replica in self.replicas:
+            with redis.Redis.from_url(replica.url) as client:
+                client.replicaof("127.0.0.1", port_of(self.primary))
+                wait_until(lambda client=client: client.info("replication")["master_link_status"] == "up")
         config = "sentinel down-after-milliseconds main 500", "sentinel failover-timeout main 5000"
         port = start_sentinel(stack, folder, self.primary, *config)
         self._client = stack.enter_context(redis.Redis(port=port, protocol=2))
-        wait_until(lambda: self._client.sentinel_master("main")["num-slaves"] == 1)
+        wait_until(lambda: self._client.sentinel_master("main")["num-slaves"] == replicas)
         self.url = f"sentinel://127.0.0.1:1,127.0.0.1:{port}/main"
+
+    def fail_over(self) -> None:
+        """Promote a replica by order of the Sentinel, and return when the old primary takes no writes, which
+        would be lost."""
+        self._client.execute_command("SENTINEL", "FAILOVER", "main")
+        with redis.Redis.from_url(self.primary.url, protocol=2) as client:
+
+            def is_replica() -> bool:
+                try:
+                    return bool(client.info("replication")["role"] == "slave")
+                except redis.ConnectionError:  # the Sentinel has closed it
+                    return False
+
+            wait_until(is_replica)
 
     def names(self, server: PrivateServer) -> bool:
         """Return whether the Sentinel reports this server as the primary."""
@@ -76,6 +97,40 @@ def test_a_client_continues_with_the_promoted_replica(watched: Watched) -> None:
             out.write("after\n")
         assert reader.done() == "before\nafter\n"
         assert proc.read("fd:1", read_all=True).chars == "1-20000"
+
+
+def test_what_runs_goes_on_through_a_failover_in_which_redis_refuses_writes(tmp_path: Path) -> None:
+    """Until replicas have attached, the new primary has too few of them to write."""
+    with ExitStack() as stack:
+        watched = Watched(stack, tmp_path, replicas=2, needed=1)
+        model = stack.enter_context(ScriptedModel([]))
+        start_worker = stack.enter_context(agent_workers(tmp_path))
+        worker = start_worker(watched.url, model, 2, "threads", "--unsandboxed-commands")
+        store = stack.enter_context(fdstore.connect(watched.url))
+        proc = store.process("triage")
+        out = stack.enter_context(proc.open_stream())
+        out.write("before\n")
+        out.flush()
+        reader = Reader(proc, out.fd)
+        reader.wait_for("before\n")
+        tools = Toolset(proc, enabled=["pipe"], commands=["cat"])
+        piped = only(tools.call("pipe", {"commands": ["cat"], "in_fd": out.fd}).content)
+        wait_until(lambda: proc.stat(piped["fd"]).chars > 0, what="the first line")
+
+        watched.fail_over()
+        with ThreadPoolExecutor(4) as threads:
+            made = list(threads.map(lambda _: proc.create("a short text").fd, range(80)))
+        out.write("after\n")
+        out.end()
+        ended = {"exited", "failed", "cancelled"}
+        wait_until(lambda: store.tree("triage").members[-1].state in ended, what="the end of the pipeline")
+
+        assert len(set(made)) == 80
+        assert reader.done() == "before\nafter\n"
+        piping = store.tree("triage").members[-1]
+        assert (piping.state, piping.reason) == ("exited", None), worker.log
+        assert proc.read(piped["fd"]).text == "before\nafter\n"
+        assert "Traceback" not in worker.log
 
 
 @pytest.mark.thorough("the same as with the blocking client")
