@@ -55,7 +55,8 @@ class StoreUnavailable(FDStoreError):
 
 
 class StoreNotReady(StoreUnavailable):
-    """Redis answers, but serves nothing now: it is busy with a script, loads its data, or fails over."""
+    """Redis serves nothing now, and the URL is not why: it is busy with a script, loads its data, fails over,
+    or could not be started."""
 
     def __init__(self, where: str, problem: str, advice: str) -> None:
         super().__init__(where, problem)
@@ -96,9 +97,13 @@ class WrongEventLoop(FDStoreError):
         )
 
 
-class StartFailed(StoreUnavailable):
+class StartFailed(StoreNotReady):
     """The embedded server or its worker cannot be started. Separate from `StoreUnavailable`, whose advice
     (check the URL, run `fdstore up`) does not help."""
+
+    def __init__(self, where: str, problem: str) -> None:
+        super().__init__(where, problem, "")
+        self.args = (where, problem)
 
     def __str__(self) -> str:
         return f"{self.where}: {self.problem}"
