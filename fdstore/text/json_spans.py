@@ -13,12 +13,16 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-_STRING = r'"(?:[^"\\]|\\.)*+"'
-_COMMENT = re.compile(rf"{_STRING}|//[^\n]*+|/\*.*?\*/|\A\ufeff", re.DOTALL)
-_TRAILING_COMMA = re.compile(rf"{_STRING}|,(?=[ \t\r\n]*+[\]}}])", re.DOTALL)
-_SPACE = re.compile(r"[ \t\r\n]*+")
+_QUOTE_OR_BACKSLASH = re.compile(r'["\\]')
+_STRING_OR_COMMENT = re.compile(r'"|//|/\*')
+_STRING_OR_COMMA = re.compile(r'"|,')
+_CLOSING = re.compile(r"[ \t\r\n]*[\]}]")
+_NO_BREAK = re.compile(r"[^\r\n]")
+_SPACE = re.compile(r"[ \t\r\n]*")
+_BOM = "\ufeff"
 _decoder = json.JSONDecoder()
 
 
@@ -36,7 +40,8 @@ def without_comments(text: str) -> str:
     >>> without_comments('[1, "//", // one\n2,]')
     '[1, "//",       \n2 ]'
     """
-    return _TRAILING_COMMA.sub(_blank, _COMMENT.sub(_blank, text))
+    plain = _blanked(text, _comments(text))
+    return _blanked(plain, _trailing_commas(plain))
 
 
 def value_at(plain: str, start: int) -> JsonSpan:
@@ -77,5 +82,47 @@ def _skip_space(plain: str, at: int) -> int:
     return at if found is None else found.end()
 
 
-def _blank(found: re.Match[str]) -> str:
-    return found[0] if found[0].startswith('"') else re.sub(r"[^\r\n]", " ", found[0])
+def _comments(text: str) -> Iterator[tuple[int, int]]:
+    if text.startswith(_BOM):
+        yield 0, len(_BOM)
+    at = 0
+    while found := _STRING_OR_COMMENT.search(text, at):
+        start, at = found.span()
+        if found[0] == '"':
+            at = _end_of_string(text, at)
+            continue
+        mark, length = ("\n", 0) if found[0] == "//" else ("*/", 2)
+        end = text.find(mark, at)
+        if end < 0 and length:
+            return  # a comment without an end is none, and no other one has an end
+        at = len(text) if end < 0 else end + length
+        yield start, at
+
+
+def _trailing_commas(text: str) -> Iterator[tuple[int, int]]:
+    at = 0
+    while found := _STRING_OR_COMMA.search(text, at):
+        start, at = found.span()
+        if found[0] == '"':
+            at = _end_of_string(text, at)
+        elif _CLOSING.match(text, at):
+            yield start, at
+
+
+def _end_of_string(text: str, at: int) -> int:
+    """Return where the string ends that `at` is in."""
+    while found := _QUOTE_OR_BACKSLASH.search(text, at):
+        if found[0] == '"':
+            return found.end()
+        at = found.end() + 1
+    return len(text)
+
+
+def _blanked(text: str, spans: Iterable[tuple[int, int]]) -> str:
+    """Return a text with spaces in these places; line breaks stay."""
+    pieces: list[str] = []
+    kept = 0
+    for start, end in spans:
+        pieces += [text[kept:start], _NO_BREAK.sub(" ", text[start:end])]
+        kept = end
+    return "".join([*pieces, text[kept:]])

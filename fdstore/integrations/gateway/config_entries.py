@@ -43,7 +43,10 @@ class Source(NamedTuple):
 
 def parse_entry(text: str) -> Entry:
     """Return an entry that may have comments. Raises `ValueError` if it is not an object."""
-    entry = json.loads(without_comments(text))
+    try:
+        entry = json.loads(without_comments(text))
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
     if not isinstance(entry, dict):
         raise ValueError("it is not an object")
     return entry
