@@ -1,6 +1,7 @@
 """A tiny MCP server on standard input and output, for programs of a gateway's host.
 
-It needs the standard library only, so that `python -I -S` starts it fast."""
+It needs the standard library only, so that `python -I -S` starts it fast. The variable ODD is JSON, or what
+is none, in the schema and the result of its tool `odd`."""
 
 import json
 import os
@@ -43,13 +44,18 @@ TOOLS = [
 ]
 LATER = tool("grown", {"type": "object"}, **READS)
 
+ODD = os.environ.get("ODD")
+if ODD is not None:
+    TOOLS.append(tool("odd", {"type": "object", "default": "ODD"}, **READS))
+
 seen: list[dict] = []
 waiting: dict[int, object] = {}
 asking: list[object] = []
 
 
 def write(message: dict) -> None:
-    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+    line = json.dumps({"jsonrpc": "2.0", **message})
+    sys.stdout.write((line if ODD is None else line.replace('"ODD"', ODD)) + "\n")
     sys.stdout.flush()
 
 
@@ -101,6 +107,8 @@ def call(id: object, name: str, arguments: dict, meta: dict) -> None:
             asking.append(id)
             params = {"message": "Which day?", "requestedSchema": {"type": "object", "properties": {}}}
             write({"id": "ask-1", "method": "elicitation/create", "params": params})
+        case "odd":
+            answer(id, {"content": [], "structuredContent": {"odd": "ODD"}})
         case "exit":
             os._exit(3)
         case "requests":

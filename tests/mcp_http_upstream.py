@@ -104,6 +104,10 @@ class Upstream:
                 return Response(found, media_type="application/json", headers={"X-Kept": "1"})
             case "stream":
                 return stream(NOTE + event(answer(id, text("x" * 9000)), "7"))
+            case "raw":
+                given = message["params"]["arguments"]
+                body = given["text"].replace('"ID"', json.dumps(id)).encode()
+                return stream(body) if given["stream"] else Response(body, media_type="application/json")
             case "large":
                 return Response(json.dumps(answer(id, text(LARGE))), media_type="application/json")
             case "large_stream":

@@ -134,9 +134,9 @@ def gateway(
     """Stand between a host and an MCP server, and store its long results as descriptors.
 
     Put the words `fdstore gateway --` before the command of any server in the configuration of a host. All
-    messages pass byte for byte, except that a long text in a tool's result becomes a descriptor, and that the
-    host also sees the tools read_fd, search_fd and list_fds (named fdstore_read_fd, ... if the server has
-    tools of these names). {{fd:3}} in the arguments of any tool stands for the stored content.
+    messages pass with the values they have, except that a long text in a tool's result becomes a descriptor,
+    and that the host also sees the tools read_fd, search_fd and list_fds (named fdstore_read_fd, ... if the
+    server has tools of these names). {{fd:3}} in the arguments of any tool stands for the stored content.
 
     With --code the model writes a program that calls the tools of the server, or of all servers of a
     --config: long results stay in it, and only what it prints becomes part of the conversation.

@@ -13,12 +13,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import groupby
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
-def groups_to_store(texts: Sequence[str | None], is_long: Callable[[str], bool]) -> list[tuple[int, ...]]:
+def groups_to_store(
+    texts: Sequence[T | None], is_long: Callable[[T], bool], join: Callable[[Sequence[T]], T] = "\n".join
+) -> list[tuple[int, ...]]:
     r"""Return the positions of the texts to store, in the order of the first of each group: those of a group
     are stored as one text, joined by LF. None stands for a block without a text, which separates neighbours;
-    empty texts are in no group with others.
+    empty texts are in no group with others. A caller that has only the sizes of the texts says how they
+    `join`.
 
     >>> groups_to_store(["a", "long", "b"], lambda text: len(text) > 3)
     [(1,)]
@@ -31,7 +37,8 @@ def groups_to_store(texts: Sequence[str | None], is_long: Callable[[str], bool])
     is_alone = frozenset(alone)
 
     def are_long(group: Sequence[int]) -> bool:
-        return len(group) > 1 and is_long("\n".join(str(texts[number]) for number in group))
+        members: list[Any] = [texts[number] for number in group]
+        return len(group) > 1 and is_long(join(members))
 
     def is_short(number: int) -> bool:
         return texts[number] is not None and number not in is_alone

@@ -6,6 +6,8 @@ import os
 import signal
 import socket
 
+import pytest
+
 from fdstore.integrations.mcp.access import DEFAULT_PERMISSIONS, tools_of
 from fdstore.integrations.process_name import process_name_of
 from tests.acceptance.host import Host
@@ -58,6 +60,33 @@ def test_a_request_that_cannot_be_read_is_answered(command):
 
         assert host.answer(number)["error"]["code"] == -32700
         assert host.tools()
+        server.communicate(timeout=PATIENCE_S)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [b'{"a": "a\x01b"}', b"[1]", b'{"a": ' + b"[" * 5000 + b"]" * 5000 + b"}"],
+    ids=["control", "list", "deep"],
+)
+def test_a_request_that_is_no_strict_json_is_answered(command, params):
+    with command.start("mcp") as server:
+        host = Host(server)
+
+        server.stdin.write(b'{"jsonrpc":"2.0","id":9,"method":"ping","params":%s}\n' % params)
+        server.stdin.flush()
+
+        assert host.answer(9)["error"]["code"] == -32700
+        server.communicate(timeout=PATIENCE_S)
+
+
+def test_a_byte_order_mark_before_a_line_is_no_part_of_it(command):
+    with command.start("mcp") as server:
+        host = Host(server)
+
+        server.stdin.write(b'\xef\xbb\xbf{"jsonrpc":"2.0","id":9,"method":"ping"}\n')
+        server.stdin.flush()
+
+        assert host.answer(9)["result"] == {}
         server.communicate(timeout=PATIENCE_S)
 
 

@@ -1,17 +1,19 @@
 """`fdstore gateway`: stands between an MCP host and any MCP server.
 
-Messages pass byte for byte, except answers to `tools/call` (oversized texts become descriptors), answers to
-`tools/list` (the tools that read descriptors are added), calls of those tools, which are answered here, and
-the answer to `initialize` (the list of tools may change).
+Messages pass with the values that they have, except answers to `tools/call` (oversized texts become
+descriptors), answers to `tools/list` (the tools that read descriptors are added), and calls of those tools,
+which are answered here. What is not rewritten keeps its bytes.
 
-    json_parts       replace parts of a JSON text and keep the others byte for byte
+    json_scan        find the parts of a JSON text, whatever its size, depth and dialect
+    json_parts       the one reader of messages: replace parts and keep the others as they are
+    json_texts       long texts of a message, stored from where they stand
+    messages         a message as it came, and what it says
     tool_results     which texts of a tool's result are stored, and the result without them
     tool_list        our tools in the list of the server
     rewriting        what to do with a message: pure decisions, one `Rewriter` for each connection
     descriptors      the store, connected in the background; a store out of reach changes nothing
     acting           carry the decisions out
-    long_values      long values of a message set aside, and stored from where they stand
-    lines            read lines of any size, write whole ones
+    lines            read lines, write whole ones
     upstream         the server as a child process
     server_group     several servers as one
     group_routing    which server of a group a message goes to: pure decisions

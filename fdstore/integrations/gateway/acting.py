@@ -7,7 +7,8 @@ from typing import Any, TypeAlias
 
 from fdstore.errors import FDStoreError
 from fdstore.integrations.gateway.descriptors import Descriptors, error_blocks
-from fdstore.integrations.gateway.long_values import Buffer, Message
+from fdstore.integrations.gateway.json_scan import Buffer
+from fdstore.integrations.gateway.messages import Message
 from fdstore.integrations.gateway.rewriting import (
     AddTools,
     Batch,
@@ -16,10 +17,6 @@ from fdstore.integrations.gateway.rewriting import (
     Forward,
     Incoming,
     StoreTexts,
-)
-
-NO_TOOLS = (
-    "results pass unchanged: the host has not asked for tools/list, so it has no tool that reads descriptors"
 )
 
 Definitions: TypeAlias = Callable[[], Sequence[Mapping[str, Any]]]
@@ -50,16 +47,12 @@ def rewrite(
             return message.whole
         case AddTools():
             listed = decision.with_definitions(definitions())
-            return message.whole if listed is None else message.restored(listed)
-        case StoreTexts(host_has_tools=False):
-            descriptors.report_once(NO_TOOLS)
-            return message.whole
+            return message.whole if listed is None else listed
         case StoreTexts():
-            texts = [message.to_store(text) for text in decision.texts]
-            shown = [descriptors.offload(text, decision.source) for text in texts]
+            shown = [descriptors.offload(text, decision.source) for text in decision.contents]
             if all(text is None for text in shown):
                 return message.whole
-            return message.restored(decision.with_shown(shown))
+            return decision.with_shown(shown)
         case Batch():
             pairs = zip(decision.messages, decision.decisions, strict=True)
             parts = [rewrite(descriptors, part, each, definitions) for part, each in pairs]

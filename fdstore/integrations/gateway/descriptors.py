@@ -8,11 +8,10 @@ texts pass as they are, stderr says so once, and a thread tries again until the 
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Sequence
 from itertools import chain, repeat
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from fdstore.errors import FDStoreError, StoreUnavailable, UnknownOutcome
 from fdstore.settings import HOST_PATIENCE_S, HOST_READ_CHARS
@@ -22,12 +21,11 @@ from fdstore.tools.tool_names import ToolName
 if TYPE_CHECKING:
     from fdstore.client._sync.process import Process
     from fdstore.client._sync.store import Connector, Store
+    from fdstore.integrations.gateway.json_texts import Text
     from fdstore.results.config import FDConfig
     from fdstore.toolset._sync import Toolset
 
 T = TypeVar("T")
-
-log = logging.getLogger("fdstore.gateway")
 
 FIRST_TRY_S = 5.0
 """The time that a message waits for the first connection: some hosts give a server ten seconds to start."""
@@ -89,12 +87,12 @@ class Descriptors:
         self._connected: Connected | None = None
         self._tried = threading.Event()
         self._lock = threading.Lock()
+        self._told: set[str] = set()
         self._connector: Connector | None = None
         self._ended = threading.Event()
         self._is_looking = False
         self._is_away = True
         self._is_reported = False
-        self._reported: set[str] = set()
         self._problem: FDStoreError = StoreUnavailable("the store", "it was not reached yet")
 
     def start(self) -> None:
@@ -124,20 +122,28 @@ class Descriptors:
         described = Toolbox(described_context(enabled=self.offered, config=self.config()))
         return in_shape(described.definitions, "mcp")
 
-    def offload(self, text: str | BinaryIO, source: str) -> str | None:
-        """Store a text, given as it is or as a file, and return its `fd_result`; None if it is not to be
-        replaced."""
+    def tell(self, text: str) -> None:
+        """Tell the operator something, once: what it says is one of a few kinds."""
+        with self._lock:
+            is_new = text not in self._told
+            self._told.add(text)
+        if is_new:
+            self.report(text)
+
+    def offload(self, content: Text, source: str) -> str | None:
+        """Store a text and return its `fd_result`; None if it is not to be replaced."""
         found = self._reachable()
         if found is None:
             return None
         try:
+            text = content.to_store()
             offload = found.tools.offload if isinstance(text, str) else found.tools.offload_file
             stored = offload(text, source=source or "tool_result")
         except FDStoreError as error:
             self._failed(error)
             return None
         except ValueError:
-            log.exception("invalid JSON in a result of a tool; it is passed on unchanged")
+            self.tell("a long result passes unchanged: a string in it is no text")
             return None
         self._worked()
         return None if stored.descriptor is None else str(stored.content)
@@ -247,12 +253,6 @@ class Descriptors:
         was_reported, self._is_reported = self._is_reported, False
         if was_away and was_reported:
             self.report("the store answers again: long results become descriptors")
-
-    def report_once(self, text: str) -> None:
-        """Report what the operator needs to know once."""
-        if text not in self._reported:
-            self._reported.add(text)
-            self.report(text)
 
     def _report_failure(self, error: FDStoreError) -> None:
         """Report a failure if it is the first in a row."""

@@ -32,14 +32,15 @@ from fdstore import __version__
 from fdstore.integrations.gateway.json_parts import (
     Parts,
     encode,
-    items_of,
     object_at,
     parts_of,
     text_at,
 )
-from fdstore.integrations.gateway.long_values import LONG_BYTES, Buffer
+from fdstore.integrations.gateway.json_scan import Buffer
+from fdstore.integrations.gateway.json_texts import LONG_BYTES
+from fdstore.integrations.gateway.messages import Message, error_answer
 from fdstore.integrations.gateway.paged_list import LISTS, PagedList
-from fdstore.integrations.gateway.rewriting import MAX_KNOWN, RequestKey, error_answer, key_of
+from fdstore.integrations.gateway.rewriting import MAX_KNOWN, RequestKey, key_of
 
 SEPARATOR = "__"
 """Between the name of a server, which has none, and that of its tool."""
@@ -75,6 +76,7 @@ _PROTOCOL = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 CAPABILITIES = ("tools", "prompts", "resources", "logging", "completions")
 TOOLS_CHANGED = CHANGED["tools/list"]
+PARSE_ERROR = -32700
 METHOD_NOT_FOUND = -32601
 RESOURCE_NOT_FOUND = -32002
 
@@ -166,10 +168,13 @@ class GroupRouter:
 
     def from_host(self, line: Buffer) -> Steps:
         """Decide about a line of the host."""
-        fields = parts_of(line)
+        message = Message(line)
+        fields = message.fields
         if fields is None:
-            for each in items_of(line) or ():
+            for each in message.items or ():
                 yield from self.from_host(bytes(each))
+            if message.problem:
+                yield _error(Raw(b"null"), PARSE_ERROR, f"the message cannot be read: {message.problem}")
             return
         method, id = text_at(fields, "method"), fields.get("id")
         if method is None:
@@ -344,15 +349,21 @@ class GroupRouter:
 
     def from_server(self, name: str, line: Buffer) -> Steps:
         """Decide about a line of a server. A long one is looked at only if it is more than an answer."""
+        message = Message(line)
+        line = message.whole
         if len(line) > LONG_BYTES:
             edges = bytes(line[:EDGE_BYTES]) + bytes(line[-EDGE_BYTES:])
             if b'"method"' not in edges and self._mark.encode() not in edges:
                 yield ToHost(line)
                 return
-        fields = parts_of(line)
+        fields = message.fields
         method = None if fields is None else text_at(fields, "method")
         if fields is None:
-            yield ToHost(line)
+            if message.items and message.has(self._mark.encode()):
+                for each in message.items:
+                    yield from self.from_server(name, bytes(each) + b"\n")
+            else:
+                yield from self._unreadable(name, message)
         elif method is None:
             id = text_at(fields, "id") or ""
             own = self._own.get(id)
@@ -370,6 +381,18 @@ class GroupRouter:
             yield from self._taken_back(name, fields)
         else:
             yield ToHost(line)
+
+    def _unreadable(self, name: str, message: Message) -> Steps:
+        """Fail the request of ours that a line answers which cannot be read; any other line is the host's."""
+        found = re.search(f'"({self._mark}[0-9]{{1,18}})"'.encode(), message.whole)
+        id = "" if found is None else found[1].decode()
+        own = self._own.get(id)
+        if own is not None and own[0] == name:
+            del self._own[id]
+            problem = f"its answer cannot be read: {message.problem}"
+            yield from self._gathered(name, id, own[1], {"error": encode({"message": problem})})
+        elif found is None:
+            yield ToHost(message.whole)
 
     def _taken_back(self, name: str, fields: Parts) -> Steps:
         """Pass on that a server takes back a request, under the id that the host knows."""

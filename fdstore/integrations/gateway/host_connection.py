@@ -15,8 +15,10 @@ from fdstore.integrations.gateway.acting import answer_call, expand, rewrite
 from fdstore.integrations.gateway.code.upstream_calls import UpstreamCalls
 from fdstore.integrations.gateway.descriptors import Descriptors
 from fdstore.integrations.gateway.host_programs import HostPrograms
+from fdstore.integrations.gateway.json_scan import Buffer
+from fdstore.integrations.gateway.json_texts import LONG_BYTES
 from fdstore.integrations.gateway.lines import MessageWriter, line_break_of, read_lines
-from fdstore.integrations.gateway.long_values import LONG_BYTES, Buffer, Message
+from fdstore.integrations.gateway.messages import Message, error_answer
 from fdstore.integrations.gateway.rewriting import (
     CallOurTool,
     CancelOurTool,
@@ -24,7 +26,6 @@ from fdstore.integrations.gateway.rewriting import (
     Forward,
     Incoming,
     Rewriter,
-    error_answer,
 )
 from fdstore.integrations.gateway.tool_list import ToolOffer
 
@@ -64,25 +65,25 @@ class HostConnection:
         self._programs = None if programs is None else HostPrograms(programs, self._calls, self._say)
         self._look_at = None if programs is None else programs.look_at
         self._definitions = partial(definitions_of, descriptors, programs)
-        self._rewriter = Rewriter(descriptors.limit, offer_of(descriptors, programs))
+        self._rewriter = Rewriter(descriptors.limit, offer_of(descriptors, programs), tell=descriptors.tell)
         self._lock = threading.Lock()
         self._jobs: set[threading.Thread] = set()
         self._rewrites = threading.BoundedSemaphore(MAX_REWRITES)
 
     def read(self) -> None:
         """Pass on what the host sends, to the end of its input."""
-        for line in read_lines(self._host_in):
-            self._from_host(line)
+        for line in read_lines(self._host_in, self._to_host):
+            self._from_host(Message(line).whole)
         self._on_gone()
 
     def answer(self, line: Buffer) -> None:
         """Pass on a line of the server. A long one is looked through on a thread: others follow it."""
+        message = Message(line)
         if len(line) <= LONG_BYTES:
-            self.pass_on(Message.of(line), line_break_of(line))
+            self.pass_on(message, line_break_of(line))
             return
 
         def answer() -> None:
-            message = Message.of(line)
             if not self._calls.take(message):
                 self._rewrite(message, line_break_of(line), self._decide(message))
 

@@ -12,7 +12,6 @@ end of the response stream, and before from the notification; either way nothing
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, suppress
@@ -21,11 +20,14 @@ from typing import NamedTuple
 import httpx2
 import msgspec
 
+from fdstore.integrations.gateway.code.upstream_calls import is_own_id
 from fdstore.integrations.gateway.host_connection import background_thread
 from fdstore.integrations.gateway.json_parts import object_at, parts_of, text_at
-from fdstore.integrations.gateway.long_values import LONG_BYTES, Buffer, Message
+from fdstore.integrations.gateway.json_scan import Buffer
+from fdstore.integrations.gateway.json_texts import LONG_BYTES
+from fdstore.integrations.gateway.messages import MAX_MESSAGE_BYTES, TOO_LONG, Message, error_answer
 from fdstore.integrations.gateway.paged_list import OWN_REQUEST_S
-from fdstore.integrations.gateway.rewriting import RequestKey, error_answer, key_of
+from fdstore.integrations.gateway.rewriting import RequestKey, key_of
 from fdstore.integrations.gateway.sse import EventSplitter, data_of, field_of
 
 CONNECT_S = 10.0
@@ -35,7 +37,6 @@ MAX_RECONNECT_S = 300.0
 SESSION = "mcp-session-id"
 INITIALIZED = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
 VERSION_META = "io.modelcontextprotocol/protocolVersion"
-_LINE_BREAK = re.compile(rb"[\r\n]")
 
 NAME_FIELDS = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 """Methods whose requests name what they want in a header, too, since 2026-07-28."""
@@ -116,7 +117,7 @@ class HttpConnection:
                 await self._renew(session)
                 await self._post(line, message)
                 return
-            while message.is_request and not message.is_answered and last_event is not None:
+            while message.waits and last_event is not None:
                 last_event = await self._continue(message, last_event)
         except httpx2.HTTPError as error:
             await self._fail(message, f"the MCP server cannot be reached: {type(error).__name__}: {error}")
@@ -124,8 +125,10 @@ class HttpConnection:
         except Exception as error:  # noqa: BLE001  an odd header or id of a server must cost no other message
             await self._fail(message, f"the MCP server cannot be used: {type(error).__name__}: {error}")
             return
-        if message.is_request and not message.is_answered:
+        if message.waits:
             await self._fail(message, "the MCP server ended the response without an answer")
+        elif message.has_unreadable and is_own_id(message.id):  # what the host got is no answer to it
+            await self._fail(message, "the answer of the MCP server cannot be read")
         if message.method == "notifications/initialized" and self._listening is None:
             self._listening = asyncio.create_task(self._listen())
 
@@ -194,15 +197,15 @@ class HttpConnection:
     async def _deliver_all(self, response: httpx2.Response, message: _Sent) -> bytes | None:
         """Pass the messages of a response on. Return the id of the last event of a stream."""
         if _media_type(response) != "text/event-stream":
-            body = bytearray()
-            async for chunk in response.aiter_bytes():
-                body += chunk
-            if len(body) > LONG_BYTES or body.strip():
+            body = await body_of(response.aiter_bytes())
+            if body is None:
+                await self._fail(message, TOO_LONG)
+            elif len(body) > LONG_BYTES or body.strip():
                 await self._deliver(body, message)
             return None
         last_event = None
         try:
-            async for event in _events(response):
+            async for event in _events(response, message.id):
                 last_event = field_of(event, b"id") or last_event
                 retry_ms = field_of(event, b"retry")
                 if retry_ms is not None and retry_ms.isdigit():
@@ -219,9 +222,11 @@ class HttpConnection:
     async def _deliver(self, data: Buffer, message: _Sent) -> None:
         """Pass a message on as one line."""
         is_long = len(data) > LONG_BYTES
-        answer = await asyncio.to_thread(_one_line, data) if is_long else _one_line(data)
-        found = parts_of(answer.text) or {}
-        if "id" in found and "method" not in found and bytes(found["id"]) == message.id:
+        answer = await asyncio.to_thread(one_line, data) if is_long else one_line(data)
+        found = answer.fields or {}
+        # what cannot be read is taken for the answer: the host gets it, and no error beside it
+        message.has_unreadable |= bool(answer.problem)
+        if "method" not in found and message.is_id(found.get("id")):
             message.is_answered = True
             if message.method == "initialize":
                 version = text_at(found, "result", "protocolVersion")
@@ -231,9 +236,9 @@ class HttpConnection:
 
     async def _refused(self, response: httpx2.Response, message: _Sent) -> None:
         """Pass on the error of the server, else one that names the status."""
-        body = await response.aread()
-        error = parts_of(body) or {}
-        if "error" in error and message.id is not None and bytes(error.get("id", b"")) == message.id:
+        body = await body_of(response.aiter_bytes()) or bytearray()
+        error = Message(body).fields or {}
+        if "error" in error and message.is_id(error.get("id")):
             await self._deliver(body, message)
             return
         said = text_at(error, "error", "message")
@@ -243,7 +248,7 @@ class HttpConnection:
     async def _fail(self, message: _Sent, problem: str) -> None:
         if message.id is not None and not message.is_answered:
             message.is_answered = True
-            error = Message.of(error_answer(msgspec.Raw(message.id), problem))
+            error = Message(error_answer(msgspec.Raw(message.id), problem))
             await on_a_thread(lambda: self._take_answer(error))
 
 
@@ -252,7 +257,7 @@ class _Sent:
 
     def __init__(self, method: str, id: bytes | None, params: Mapping[str, msgspec.Raw]) -> None:
         self.method, self.id, self._params = method, id, params
-        self.is_answered = self.is_repeated = False
+        self.is_answered = self.is_repeated = self.has_unreadable = False
         self.retry_s = RECONNECT_S
 
     @classmethod
@@ -265,6 +270,17 @@ class _Sent:
     @property
     def is_request(self) -> bool:
         return self.id is not None
+
+    @property
+    def waits(self) -> bool:
+        """Return whether it is a request and nothing came that can be the answer."""
+        return self.is_request and not self.is_answered and not self.has_unreadable
+
+    def is_id(self, other: msgspec.Raw | None) -> bool:
+        """Return whether an answer with this id belongs to it."""
+        if other is None or self.id is None:
+            return False
+        return bytes(other) == self.id or (self.key is not None and key_of(other) == self.key)
 
     @property
     def key(self) -> RequestKey | None:
@@ -300,15 +316,11 @@ class _Request(NamedTuple):
     task: asyncio.Task[None]
 
 
-def _one_line(data: Buffer) -> Message:
-    """Return a message as one line: line breaks outside strings become blanks, and none are in strings."""
-    view = memoryview(data)
-    while view and view[-1] in b" \t\r\n":
-        view = view[:-1]
-    message = Message.of(view)
-    if not _LINE_BREAK.search(message.text):
-        return message
-    return Message.of(bytes(view).replace(b"\r", b" ").replace(b"\n", b" "))
+def one_line(data: Buffer) -> Message:
+    """Return a message as one line, which has been read."""
+    message = Message(data).on_one_line()
+    _ = message.problem
+    return message
 
 
 def _header_value(text: str) -> str:
@@ -329,13 +341,23 @@ async def _first_answer(response: httpx2.Response) -> None:
     if _media_type(response) != "text/event-stream":
         await response.aread()
         return
-    async for event in _events(response):
+    async for event in _events(response, None):
         if data_of(event):
             return
 
 
-async def _events(response: httpx2.Response) -> AsyncIterator[bytes | bytearray]:
-    splitter = EventSplitter()
+async def body_of(chunks: AsyncIterator[bytes]) -> bytearray | None:
+    """Return a whole body; None for one that is too long."""
+    body = bytearray()
+    async for chunk in chunks:
+        body += chunk
+        if len(body) > MAX_MESSAGE_BYTES:
+            return None
+    return body
+
+
+async def _events(response: httpx2.Response, id: bytes | None) -> AsyncIterator[bytes | bytearray]:
+    splitter = EventSplitter(None if id is None else msgspec.Raw(id))
     async for chunk in response.aiter_bytes():
         for event in splitter.feed(chunk):
             yield event

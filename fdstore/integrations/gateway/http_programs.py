@@ -22,7 +22,8 @@ from fdstore.integrations.gateway.code.upstream_calls import UpstreamCalls
 from fdstore.integrations.gateway.host_connection import background_thread
 from fdstore.integrations.gateway.host_programs import HostPrograms
 from fdstore.integrations.gateway.http_connection import HttpConnection
-from fdstore.integrations.gateway.long_values import Buffer, Message
+from fdstore.integrations.gateway.json_scan import Buffer
+from fdstore.integrations.gateway.messages import Message
 from fdstore.integrations.gateway.rewriting import CallOurTool, RequestKey
 
 if TYPE_CHECKING:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 import httpx2
+from msgspec import Raw
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 
@@ -32,11 +33,26 @@ from fdstore.http_server import HttpServer, PortRefused, listen, origin_of
 from fdstore.integrations.gateway.acting import answer_call, expand, rewrite
 from fdstore.integrations.gateway.descriptors import Descriptors
 from fdstore.integrations.gateway.host_connection import definitions_of, offer_of
+from fdstore.integrations.gateway.http_connection import body_of, one_line
 from fdstore.integrations.gateway.http_programs import OF_ONE_REQUEST, HttpPrograms
-from fdstore.integrations.gateway.json_parts import encode, object_at, parts_of
-from fdstore.integrations.gateway.long_values import LONG_BYTES, Buffer, Message
-from fdstore.integrations.gateway.rewriting import CallOurTool, CancelOurTool, Expand, Forward, Rewriter
+from fdstore.integrations.gateway.json_parts import object_at, parts_of
+from fdstore.integrations.gateway.json_scan import Buffer
+from fdstore.integrations.gateway.json_texts import LONG_BYTES
+from fdstore.integrations.gateway.messages import (
+    MAX_MESSAGE_BYTES,
+    TOO_LONG,
+    TooLong,
+    error_answer,
+)
+from fdstore.integrations.gateway.rewriting import (
+    CallOurTool,
+    CancelOurTool,
+    Expand,
+    Forward,
+    Rewriter,
+)
 from fdstore.integrations.gateway.sse import EventSplitter, data_of, with_data
+from fdstore.integrations.gateway.tool_list import ToolOffer
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -113,10 +129,12 @@ class HttpRelay:
     async def _respond(self, request: Request) -> Response:
         if not is_local(request.headers.get("host"), request.headers.get("origin")):
             return _error(403, "this Host or Origin is not allowed: the gateway serves this machine only")
-        body = await request.body()
+        body = await _body(request)
+        if isinstance(body, TooLong):
+            return _error(413, TOO_LONG, body.id)
         name = request.headers.get("mcp-session-id", "")
         session = self._session(name or _client_of(request, body))
-        rewriter = Rewriter(self._descriptors.limit, session.offer)
+        rewriter = self._rewriter(session.offer)
         if request.method != "POST":
             return await self._pass_on(request, body, session if request.method == "GET" else None)
         decision = rewriter.to_server(body)
@@ -142,11 +160,14 @@ class HttpRelay:
     def _session(self, name: str) -> Rewriter:
         """Return the rewriter of a session, which knows its requests without an answer, and whether its host
         was shown our tools."""
-        found = self._sessions.pop(name, None) or Rewriter(self._descriptors.limit, self._offer.for_host())
+        found = self._sessions.pop(name, None) or self._rewriter(self._offer.for_host())
         self._sessions[name] = found
         if len(self._sessions) > MAX_SESSIONS:
             self._sessions.popitem(last=False)
         return found
+
+    def _rewriter(self, offer: ToolOffer) -> Rewriter:
+        return Rewriter(self._descriptors.limit, offer, tell=self._descriptors.tell)
 
     async def _pass_on(
         self, request: Request, body: bytes, rewriter: Rewriter | None, session: Rewriter | None = None
@@ -162,15 +183,18 @@ class HttpRelay:
         headers = [pair for pair in headers if pair[0] not in _OF_THE_CONNECTION]
         media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         is_plain = "content-encoding" not in response.headers
-        content: AsyncIterator[bytes | memoryview] = _chunks(response)
+        chunks = _chunks(response)
+        content: AsyncIterator[bytes | memoryview] = chunks
         if rewriter is not None and is_plain and media_type == "text/event-stream":
-            content = self._events(content, rewriter, session)
+            content = self._events(chunks, rewriter, session)
             headers = [pair for pair in headers if pair[0] != b"content-length"]
         elif rewriter is not None and is_plain and media_type == "application/json":
             try:
-                whole = await _unless_it_leaves(request, _all_of(content))
+                whole = await _unless_it_leaves(request, body_of(chunks))
             except httpx2.HTTPError as error:
                 return _error(502, f"the connection to the MCP server broke: {type(error).__name__}: {error}")
+            if whole is None:
+                return _error(200, TOO_LONG, rewriter.first_unanswered)
             answer = await self._rewritten(whole, rewriter, session)
             shown = Response(memoryview(answer), status_code=response.status_code)
             shown.raw_headers = [
@@ -217,21 +241,22 @@ class HttpRelay:
         return self._url.copy_with(query=joined or None)
 
     async def _events(
-        self, chunks: AsyncIterator[bytes | memoryview], rewriter: Rewriter, session: Rewriter | None
+        self, chunks: AsyncIterator[bytes], rewriter: Rewriter, session: Rewriter | None
     ) -> AsyncIterator[bytes | memoryview]:
-        splitter = EventSplitter()
+        owed = None if rewriter is session else rewriter.first_unanswered
+        splitter = EventSplitter(owed)
         with suppress(httpx2.HTTPError):  # a client continues a stream that broke off
             async for chunk in chunks:
                 for event in splitter.feed(chunk):
                     data = data_of(event)
-                    shown = await self._rewritten(data, rewriter, session) if data else data
-                    yield memoryview(event) if shown is data or shown is None else with_data(event, shown)
+                    shown = data and await self._rewritten(data, rewriter, session)
+                    yield memoryview(event) if shown is data or not shown else with_data(event, shown)
         if rest := splitter.rest():
             yield rest
 
     async def _rewritten(self, data: Buffer, rewriter: Rewriter, session: Rewriter | None) -> Buffer:
         is_long = len(data) > LONG_BYTES
-        message = await asyncio.to_thread(Message.of, data) if is_long else Message.of(data)
+        message = await asyncio.to_thread(one_line, data) if is_long else one_line(data)
         decision = rewriter.from_server(message)
         if self._programs is not None:
             self._programs.of_gateway.look_at(message)
@@ -242,7 +267,21 @@ class HttpRelay:
         return await asyncio.to_thread(rewrite, self._descriptors, message, decision, self._definitions)
 
 
-async def _chunks(response: httpx2.Response) -> AsyncIterator[bytes | memoryview]:
+async def _body(request: Request) -> bytes | TooLong:
+    """Return the body of a request. One that is too long is read to its end and not kept: many clients read
+    no answer before. Raises `ClientDisconnect`."""
+    body: bytearray | TooLong = bytearray()
+    async for chunk in request.stream():
+        if isinstance(body, TooLong):
+            body.add(chunk)
+            continue
+        body += chunk
+        if len(body) > MAX_MESSAGE_BYTES:
+            body = TooLong(body)
+    return body if isinstance(body, TooLong) else bytes(body)
+
+
+async def _chunks(response: httpx2.Response) -> AsyncIterator[bytes]:
     """Yield the body as it comes. A server that breaks off ends it, as the client would see it directly."""
     try:
         async for chunk in response.aiter_raw():
@@ -262,13 +301,6 @@ def _is_in_header(request: Request) -> bool:
     """Return whether a header repeats an argument with `{{fd:3}}`, as tools may ask since 2026-07-28. Servers
     refuse a request whose headers and body differ, so it passes as it is."""
     return any(name.startswith("mcp-param-") and "{{" in value for name, value in request.headers.items())
-
-
-async def _all_of(chunks: AsyncIterator[bytes | memoryview]) -> bytearray:
-    whole = bytearray()
-    async for chunk in chunks:
-        whole += chunk
-    return whole
 
 
 async def _unless_it_leaves(request: Request, awaited: Coroutine[Any, Any, T]) -> T:
@@ -307,9 +339,9 @@ def is_local(host: str | None, origin: str | None) -> bool:
     return all(name in LOOPBACK for name in names)
 
 
-def _error(status: int, message: str) -> Response:
-    error = {"jsonrpc": "2.0", "id": None, "error": {"code": -32000, "message": message}}
-    return Response(bytes(encode(error)), status_code=status, media_type="application/json")
+def _error(status: int, message: str, id: Raw | None = None) -> Response:
+    answer = error_answer(id or Raw(b"null"), message)
+    return Response(answer, status_code=status, media_type="application/json")
 
 
 def listening_socket(address: str) -> socket.socket:

@@ -19,7 +19,7 @@ from fdstore.integrations.gateway.http_connection import (
     HttpConnection,
     on_a_thread,
 )
-from fdstore.integrations.gateway.long_values import Buffer
+from fdstore.integrations.gateway.json_scan import Buffer
 
 if TYPE_CHECKING:
     from fdstore.integrations.gateway.code.programs import Programs

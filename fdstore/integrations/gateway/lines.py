@@ -1,37 +1,67 @@
-"""Read lines of any size from a file descriptor, and write whole messages to one from several threads."""
+"""Read lines from a file descriptor, and write whole messages to one from several threads."""
 
 from __future__ import annotations
 
+import logging
 import os
 import select
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 
-from fdstore.integrations.gateway.long_values import Buffer
+from fdstore.integrations.gateway.json_scan import Buffer
+from fdstore.integrations.gateway.messages import MAX_MESSAGE_BYTES, TOO_LONG, TooLong
+
+log = logging.getLogger("fdstore.gateway")
 
 READ_BYTES = 1 << 18
 
 
-def read_lines(fd: int) -> Iterator[bytes | bytearray]:
+def read_lines(
+    fd: int, answer: Callable[[bytes], object] | None = None, limit: int = MAX_MESSAGE_BYTES
+) -> Iterator[bytes | bytearray]:
     """Yield each line with its line break, and at the end of the input what follows the last one. A line is
-    in memory once; its size is not limited."""
-    begun = bytearray()
+    in memory once. One of more than `limit` bytes is not kept: in the place of an answer an error is
+    yielded, and a request is answered with it by `answer`, to whoever wrote it."""
+    begun: bytearray | TooLong = bytearray()
     with suppress(OSError):  # the other side has closed a terminal or a socket
         while chunk := os.read(fd, READ_BYTES):
             start = 0
             while end := chunk.find(b"\n", start) + 1:
                 if begun:
-                    begun += memoryview(chunk)[start:end]
-                    line, begun = begun, bytearray()
-                    yield line
+                    line, begun = _longer(begun, memoryview(chunk)[start:end], limit), bytearray()
+                    if isinstance(line, TooLong):
+                        yield from _instead_of(line, answer)
+                    else:
+                        yield line
                     del line
                 else:
                     yield chunk[start:end]
                 start = end
-            begun += memoryview(chunk)[start:]
-    if begun:
+            begun = _longer(begun, memoryview(chunk)[start:], limit)
+    if isinstance(begun, TooLong):
+        yield from _instead_of(begun, answer)
+    elif begun:
         yield begun
+
+
+def _longer(begun: bytearray | TooLong, more: memoryview, limit: int) -> bytearray | TooLong:
+    """Add to a line; its line break does not count."""
+    if isinstance(begun, bytearray):
+        begun += more
+        return TooLong(begun) if len(begun) > limit + 1 else begun
+    begun.add(more)
+    return begun
+
+
+def _instead_of(line: TooLong, answer: Callable[[bytes], object] | None) -> Iterator[bytes]:
+    error = line.answer()
+    if error is None:
+        log.error("%s", TOO_LONG)
+    elif not line.is_request:
+        yield error + b"\n"
+    elif answer is not None:
+        answer(error + b"\n")
 
 
 class MessageWriter:

@@ -3,37 +3,41 @@
 One `Rewriter` serves one connection of a host. It remembers the requests of the host until they are answered,
 because an answer has only an id. Requests of the server have ids of their own and are not confused with them:
 an answer has no method. `acting` carries the decisions out.
+
+A long result becomes a descriptor only for a host that has been shown the tools that read one. What passes
+unchanged although it is long, or because it cannot be read, is told the operator.
 """
 
 from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from math import isfinite
 from typing import Any, TypeAlias
 
 import msgspec
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import Raw
 
 from fdstore.elements.read import split_message
 from fdstore.integrations.gateway.json_parts import (
     Json,
     Parts,
-    encode,
+    dumps,
     is_null,
-    items_of,
+    is_string,
     map_strings,
     object_at,
-    parts_of,
     string_of,
     text_at,
     value_of,
 )
-from fdstore.integrations.gateway.long_values import Buffer, Message
+from fdstore.integrations.gateway.json_scan import Buffer
+from fdstore.integrations.gateway.json_texts import StringsText, Text, chars_up_to
+from fdstore.integrations.gateway.messages import Message
 from fdstore.integrations.gateway.tool_list import ToolOffer, rename, tool_names, with_our_tools
-from fdstore.integrations.gateway.tool_results import ResultPlan, plan_result
+from fdstore.integrations.gateway.tool_results import ResultPlan, plan_result, why_unchanged
 from fdstore.text.ref_tags import placeholders
-from fdstore.text.surrogates import show_lone_surrogates
 
 log = logging.getLogger("fdstore.gateway")
 
@@ -68,7 +72,7 @@ class CallOurTool(msgspec.Struct, frozen=True):
         """Return the message that answers the call. Older hosts ignore `resultType`."""
         shown = [_renamed(block, self.names) for block in content]
         result = {"content": shown, "isError": is_error, "resultType": "complete"}
-        return bytes(encode({"jsonrpc": "2.0", "id": self.id, "result": result}))
+        return dumps({"jsonrpc": "2.0", "id": self.id, "result": result})
 
 
 class CancelOurTool(msgspec.Struct, frozen=True):
@@ -88,36 +92,39 @@ class Expand(msgspec.Struct, frozen=True):
     def with_texts(self, texts: Sequence[str]) -> bytes:
         """Return the request with the texts in place of the arguments."""
         new = dict(zip(self.texts, texts, strict=True))
-        arguments = map_strings(self.params["arguments"], lambda text: new.get(text, text))
-        params = encode({**self.params, "arguments": arguments})
-        return bytes(encode({**self.fields, "params": params}))
+        arguments = map_strings(self.params["arguments"], lambda text: new.get(text, text), _BRACES)
+        params: dict[str, Any] = {**self.params, "arguments": arguments}
+        return dumps({**self.fields, "params": params})
 
 
 class StoreTexts(msgspec.Struct, frozen=True):
-    """Store the texts of a tool's result, or of its error, and show descriptors; to a host that has no tools
-    to read them the message as it is."""
+    """Store the texts of a tool's result, or of its error, and show descriptors."""
 
     source: str
     fields: Parts
     plan: ResultPlan | None
     error: Parts
     names: Mapping[str, str]
-    host_has_tools: bool = True
+
+    @property
+    def contents(self) -> list[Text]:
+        """The texts, where they stand."""
+        if self.plan is not None:
+            return [long.content for long in self.plan.long_texts]
+        return [StringsText((self.error["message"],))]
 
     @property
     def texts(self) -> list[str]:
-        if self.plan is not None:
-            return [long.text for long in self.plan.long_texts]
-        return [text_at(self.error, "message") or ""]
+        return [content.read() for content in self.contents]
 
     def with_shown(self, shown: Sequence[str | None]) -> bytes:
         """Return the answer with what is shown for each text; None leaves a text as it was."""
         renamed = [None if text is None else _renamed_text(text, self.names) for text in shown]
         if self.plan is not None:
-            return bytes(encode({**self.fields, "result": self.plan.with_shown(renamed)}))
+            return dumps({**self.fields, "result": self.plan.with_shown(renamed)})
         [message] = renamed
-        error = self.error if message is None else {**self.error, "message": encode(message)}
-        return bytes(encode({**self.fields, "error": error}))
+        error = self.error if message is None else {**self.error, "message": message}
+        return dumps({**self.fields, "error": error})
 
 
 class AddTools(msgspec.Struct, frozen=True):
@@ -137,7 +144,7 @@ class AddTools(msgspec.Struct, frozen=True):
             is_first=self.is_first,
             ours_only=self.ours_only,
         )
-        return None if result is None else bytes(encode({**self.fields, "result": result}))
+        return None if result is None else dumps({**self.fields, "result": result})
 
 
 class Batch(msgspec.Struct, frozen=True):
@@ -164,36 +171,37 @@ class Known(msgspec.Struct, frozen=True):
     is_cancelled: bool = False
 
 
-class _Message(msgspec.Struct):
-    """The fields of any JSON-RPC message."""
-
-    id: Raw | UnsetType = UNSET
-    method: str | UnsetType = UNSET
-    params: Raw | UnsetType = UNSET
-    result: Raw | UnsetType = UNSET
-    error: Raw | UnsetType = UNSET
-
-
-_message = msgspec.json.Decoder(_Message)
-
-_HIGH_OR_LOW = re.compile(rb"\\u[dD]")
 _BRACES = re.compile(rb"\{\{|\\u007[bB]")
 
 
-class Rewriter:
-    """The decisions about the messages of one connection; texts of more than `limit` characters are stored.
-    Connections of the same host share an `offer`."""
+def _tell_nobody(_: str) -> None: ...
 
-    def __init__(self, limit: int, offer: ToolOffer | None = None) -> None:
-        self._limit = limit
+
+class Rewriter:
+    """The decisions about the messages of one connection.
+
+    limit   texts of more characters are stored
+    offer   our tools beside those of the server; connections of one host share it
+    tell    called with what the operator is to know, which may be the same often
+    """
+
+    def __init__(
+        self,
+        limit: int,
+        offer: ToolOffer | None = None,
+        *,
+        tell: Callable[[str], None] = _tell_nobody,
+    ) -> None:
+        self._limit, self._tell = limit, tell
         self._known: dict[RequestKey, Known] = {}
         self._ours: set[RequestKey] = set()
         self.offer = offer or ToolOffer()
+        # without tools another gateway of the same process offers them
 
-    def to_server(self, message: Buffer) -> Outgoing:
+    def to_server(self, whole: Buffer) -> Outgoing:
         """Decide about a message of the host. One that is not understood passes."""
         try:
-            return self._to_server(message)
+            return self._to_server(Message(whole))
         except Exception:
             log.exception("a message of the host passes unchanged")
             return FORWARD
@@ -206,72 +214,93 @@ class Rewriter:
             log.exception("a message of the server passes unchanged")
             return FORWARD
 
-    def _to_server(self, whole: Buffer) -> Outgoing:
-        found, message = _read(whole)
-        if found is None:
-            for each in items_of(message) or ():
-                self._remember_each(bytes(each))
+    def _to_server(self, message: Message) -> Outgoing:
+        fields = message.fields
+        if fields is None:
+            for each in message.items or ():
+                self._remember_each(Message(memoryview(each)))
+            if message.problem:
+                self._tell(f"a message of the host passes as it came: {message.problem}")
             return FORWARD
-        if found.method is UNSET:
+        method = text_at(fields, "method")
+        if method is None:
             return FORWARD
-        params = parts_of(found.params) if found.params is not UNSET else None
-        params = params or {}
-        key = key_of(found.id) if found.id is not UNSET else None
-        if found.id is UNSET or key is None:
-            return self._cancel(params) if found.method == "notifications/cancelled" else FORWARD
-        tool = _tool_of(found.method, params)
+        params = object_at(fields, "params")
+        key = key_of(fields["id"]) if "id" in fields else None
+        if key is None:
+            return self._cancel(params) if method == "notifications/cancelled" else FORWARD
+        id = fields["id"]
+        tool = _tool_of(method, params)
         names = self.offer.names
         if tool in names:
             self._ours.add(key)
             self.offer.host_has_tools = True  # as after a restart of the gateway
             meta = object_at(params, "_meta")
-            return CallOurTool(found.id, key, names[tool], _arguments(params), names, meta)
-        self._remember(key, Known(found.id, found.method, tool, _cursor_of(params)))
-        if found.method == "tools/call" and _may_hold_placeholders(message):
+            return CallOurTool(id, key, names[tool], _arguments(params), names, meta)
+        self._remember(key, Known(id, method, tool, _cursor_of(params)))
+        if method == "tools/call" and _BRACES.search(message.whole) is not None:
             texts = _texts_with_placeholders(params)
             if texts:
-                return Expand(
-                    CallOurTool(found.id, key, tool, {}, names), parts_of(message) or {}, params, texts
-                )
+                return Expand(CallOurTool(id, key, tool, {}, names), fields, params, texts)
         return FORWARD
 
-    def _from_server(self, whole: Message) -> Incoming:
-        found, message = _read(whole.text)
-        if found is None:
-            return self._each_from_server(whole.whole)
-        key = key_of(found.id) if found.id is not UNSET and found.method is UNSET else None
+    def _from_server(self, message: Message) -> Incoming:
+        fields = message.fields
+        if not message.is_utf8:
+            self._tell("a message of the server is not UTF-8; what is no text in it passes as it came")
+        if fields is None:
+            if message.problem:
+                self._tell(f"a message of the server passes as it came: {message.problem}")
+            return self._each_from_server(message)
+        key = key_of(fields["id"]) if "id" in fields and "method" not in fields else None
         known = self._known.pop(key, None) if key is not None else None
         if known is None:
+            if key is not None and len(message.whole) > self._limit and "result" in fields:
+                self._tell("a long answer passes unchanged: it has the id of no request that is open")
             return FORWARD
-        if known.method == "tools/list" and found.result is not UNSET:
-            if (listed := tool_names(found.result)) is None:
-                return FORWARD
-            # "" is a page that a server may name, and what some hosts begin with
-            is_first = known.cursor is None or (known.cursor == "" and not self.offer.host_has_tools)
-            self.offer.note_page(listed, is_first=is_first)
-            return AddTools(parts_of(message) or {}, self.offer.names, self.offer.ours_only, is_first)
+        if known.method == "tools/list" and "result" in fields:
+            return self._with_our_tools(known, fields)
         # a text is never longer than its JSON
-        if known.method not in OF_TOOLS or len(whole.whole) <= self._limit:
+        if known.method not in OF_TOOLS or len(message.whole) <= self._limit:
             return FORWARD
-        if found.result is not UNSET:
-            plan = plan_result(found.result, self._limit, whole.long_values)
+        if not self.offer.host_has_tools:
+            self._tell(
+                "a long result passes unchanged: the host has not asked for tools/list, where the tools "
+                "that read descriptors are"
+            )
+            return FORWARD
+        if "result" in fields:
+            plan = plan_result(fields["result"], self._limit)
             if plan is not None:
-                return self._store(known, message, plan, {})
-        elif found.error is not UNSET:
-            error = parts_of(found.error) or {}
-            text = text_at(error, "message") or ""
-            if len(text) > self._limit or text in whole.long_values:
-                return self._store(known, message, None, error)
+                return StoreTexts(known.tool, fields, plan, {}, self.offer.names)
+            self._tell(f"a long result passes unchanged: {why_unchanged(fields['result'])}")
+        elif "error" in fields:
+            error = object_at(fields, "error")
+            said = error.get("message")
+            if said is not None and is_string(said) and chars_up_to(said, self._limit) > self._limit:
+                return StoreTexts(known.tool, fields, None, error, self.offer.names)
+            self._tell("a long error passes unchanged: its message is not what is long")
         return FORWARD
 
-    def _store(self, known: Known, message: Buffer, plan: ResultPlan | None, error: Parts) -> StoreTexts:
-        fields, offer = parts_of(message) or {}, self.offer
-        return StoreTexts(known.tool, fields, plan, error, offer.names, offer.host_has_tools)
+    def _with_our_tools(self, known: Known, fields: Parts) -> Incoming:
+        names = tool_names(fields["result"])
+        if names is None:
+            self._tell("an answer to tools/list passes unchanged: it has no list of tools")
+            return FORWARD
+        # "" is a page that a server may name, and what some hosts begin with
+        is_first = known.cursor is None or (known.cursor == "" and not self.offer.host_has_tools)
+        self.offer.note_page(names, is_first=is_first)
+        return AddTools(fields, self.offer.names, self.offer.ours_only, is_first)
 
     @property
     def owes_answers(self) -> bool:
         """Return whether the server has not answered each request of the host."""
         return any(not known.is_cancelled for known in list(self._known.values()))
+
+    @property
+    def first_unanswered(self) -> Raw | None:
+        """The id of the oldest request without an answer."""
+        return next((known.id for known in self._known.values()), None)
 
     def unanswered(self) -> list[Known]:
         """Return the requests that the server owes an answer, and forget them."""
@@ -280,33 +309,31 @@ class Rewriter:
 
     def forget_answered(self, message: Message) -> None:
         """Forget the request that a message answers, if it is an answer: it came another way."""
-        found = _parsed(message.text)
-        if found is not None and found.method is UNSET and found.id is not UNSET:
-            self._known.pop(key_of(found.id) or (False, None), None)
+        fields = message.fields
+        if fields is not None and "method" not in fields and "id" in fields:
+            self._known.pop(key_of(fields["id"]) or (False, None), None)
 
     def forget(self, key: RequestKey) -> None:
         """Forget a request that is answered without the server."""
         self._known.pop(key, None)
         self._ours.discard(key)
 
-    def _each_from_server(self, whole: Buffer) -> Incoming:
-        messages = [Message.of(bytes(each)) for each in items_of(whole) or ()]
-        decisions = [self.from_server(each) for each in messages if _parsed(each.text) is not None]
+    def _each_from_server(self, batch: Message) -> Incoming:
+        messages = [Message(memoryview(each)) for each in batch.items or ()]
+        decisions = [self.from_server(each) for each in messages if each.fields is not None]
         plain = [each for each in decisions if not isinstance(each, Batch)]
         if len(plain) != len(messages) or all(isinstance(each, Forward) for each in plain):
             return FORWARD
         return Batch(messages, plain)
 
-    def _remember_each(self, message: bytes) -> None:
+    def _remember_each(self, message: Message) -> None:
         """Remember a request of a batch, which is passed on as it is."""
-        found = _parsed(message)
-        if found is None or found.id is UNSET or found.method is UNSET:
-            return
-        params = parts_of(found.params) if found.params is not UNSET else None
-        if (key := key_of(found.id)) is not None:
-            params = params or {}
-            tool = _tool_of(found.method, params)
-            self._remember(key, Known(found.id, found.method, tool, _cursor_of(params)))
+        fields = message.fields or {}
+        method = text_at(fields, "method")
+        if method is not None and "id" in fields and (key := key_of(fields["id"])) is not None:
+            params = object_at(fields, "params")
+            known = Known(fields["id"], method, _tool_of(method, params), _cursor_of(params))
+            self._remember(key, known)
 
     def _remember(self, key: RequestKey, known: Known) -> None:
         self._known.pop(key, None)
@@ -323,35 +350,14 @@ class Rewriter:
         return FORWARD
 
 
-def error_answer(id: Raw, message: str) -> bytes:
-    """Return the message that answers a request with an error of the gateway."""
-    error = {"code": -32000, "message": message}
-    return bytes(encode({"jsonrpc": "2.0", "id": id, "error": error}))
-
-
 def key_of(id: Json) -> RequestKey | None:
     """Return the key of an id; None if it cannot be one."""
     try:
         value = value_of(id)
     except ValueError:
         return None
-    return (isinstance(value, str), value) if type(value) in (str, int, float) else None
-
-
-def _parsed(message: Buffer) -> _Message | None:
-    try:
-        return _message.decode(message)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-
-
-def _read(message: Buffer) -> tuple[_Message | None, Buffer]:
-    """Return the fields of a message, and the message with halves of characters shown as text."""
-    found = _parsed(message)
-    if found is None and _HIGH_OR_LOW.search(message):
-        message = show_lone_surrogates(bytes(message))
-        found = _parsed(message)
-    return found, message
+    is_id = type(value) in (str, int) or (type(value) is float and isfinite(value))
+    return (isinstance(value, str), value) if is_id else None
 
 
 def _tool_of(method: str, params: Parts) -> str:
@@ -384,10 +390,6 @@ def _arguments(params: Parts) -> dict[str, Any]:
     return found if isinstance(found, dict) else {"arguments": found}
 
 
-def _may_hold_placeholders(message: Buffer) -> bool:
-    return _BRACES.search(message) is not None
-
-
 def _texts_with_placeholders(params: Parts) -> list[str]:
     found: dict[str, None] = {}
 
@@ -397,7 +399,7 @@ def _texts_with_placeholders(params: Parts) -> list[str]:
         return text
 
     if "arguments" in params:
-        map_strings(params["arguments"], note)
+        map_strings(params["arguments"], note, _BRACES)
     return list(found)
 
 

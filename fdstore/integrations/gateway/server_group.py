@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 
 from fdstore.errors import InvalidArgument
 from fdstore.integrations.gateway.group_routing import GroupRouter, Limit, Say, Steps, ToHost
-from fdstore.integrations.gateway.long_values import Buffer
+from fdstore.integrations.gateway.json_scan import Buffer
 from fdstore.integrations.gateway.paged_list import OWN_REQUEST_S
 from fdstore.integrations.gateway.server_config import ServerStart
 from fdstore.integrations.gateway.upstream import UpstreamProcess

@@ -1,6 +1,7 @@
 r"""Events of a text/event-stream: split a stream into events, and replace the data of one.
 
-An event is kept as the bytes that came, so that one which is not changed passes as it was.
+An event is kept as the bytes that came, so that one which is not changed passes as it was. One of more than
+`MAX_MESSAGE_BYTES` is not kept: an event with an error comes in its place.
 
 >>> data_of(b"event: message\nid: 7\ndata: {}\n\n"), with_data(b"id: 7\ndata: {}\n\n", b"[]")
 (b'{}', b'id: 7\ndata: []\n\n')
@@ -8,31 +9,58 @@ An event is kept as the bytes that came, so that one which is not changed passes
 
 from __future__ import annotations
 
+import logging
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from fdstore.integrations.gateway.long_values import LONG_BYTES, Buffer
+from msgspec import Raw
+
+from fdstore.integrations.gateway.json_scan import Buffer
+from fdstore.integrations.gateway.json_texts import LONG_BYTES
+from fdstore.integrations.gateway.messages import MAX_MESSAGE_BYTES, TOO_LONG, TooLong
+
+log = logging.getLogger("fdstore.gateway")
 
 _END = re.compile(rb"\r\n\r\n|\n\r\n|\n\n|\r\r(?!\n)")
 _END_BYTES = 4
 
 
 class EventSplitter:
-    """Splits the chunks of a stream into events."""
+    """Splits the chunks of a stream into events. `id` is that of the request whose answer the stream brings,
+    if any: it stands in for the id of a message that is too long."""
 
-    def __init__(self) -> None:
+    def __init__(self, id: Raw | None = None, limit: int = MAX_MESSAGE_BYTES) -> None:
         self._begun = bytearray()
+        self._id, self._limit = id, limit
+        self._is_first = True
+        self._too_long: TooLong | None = None
 
     def feed(self, chunk: Buffer) -> Iterator[bytes | bytearray]:
         """Yield the events that end in this chunk, each with the empty line after it. A long one is handed
         over rather than copied."""
         searched = max(0, len(self._begun) - _END_BYTES)
         self._begun += chunk
+        if self._is_first:
+            if len(self._begun) < len(BOM_UTF8) and BOM_UTF8.startswith(self._begun):
+                return
+            self._is_first = False
+            if self._begun.startswith(BOM_UTF8):
+                del self._begun[: len(BOM_UTF8)]
+            searched = 0
         start = 0
         while end := _END.search(self._begun, max(start, searched)):
             stop = end.end()
-            if stop - start > LONG_BYTES:
+            if self._too_long is not None:
+                self._too_long.add(memoryview(self._begun)[start : end.start()])
+                yield from self._instead_of(self._too_long)
+                self._too_long = None
+                start = stop
+            elif stop - start > self._limit:
+                yield from self._instead_of(TooLong(memoryview(self._begun)[start:stop]))
+                start = stop
+            elif stop - start > LONG_BYTES:
                 event, self._begun = self._begun, self._begun[stop:]
                 del event[stop:]
                 del event[:start]
@@ -43,6 +71,23 @@ class EventSplitter:
                 yield bytes(memoryview(self._begun)[start:stop])
                 start = stop
         del self._begun[:start]
+        if self._too_long is not None:
+            self._too_long.add(memoryview(self._begun)[:-_END_BYTES])
+            del self._begun[:-_END_BYTES]
+        elif len(self._begun) > self._limit:
+            self._too_long = TooLong(memoryview(self._begun)[:-_END_BYTES])
+            del self._begun[:-_END_BYTES]
+
+    def _instead_of(self, event: TooLong) -> Iterator[bytes]:
+        """Yield what comes in the place of an event that is too long: its fields with an error as data."""
+        begin = bytes(data_of(event.first) or b"")
+        message = TooLong(begin)
+        message.add(event.last)
+        error = None if message.is_request else message.answer(self._id)
+        if error is None:
+            log.error("%s", TOO_LONG)
+        else:
+            yield with_data(event.first, error) + b"\n\n"
 
     def rest(self) -> bytes:
         """Return what followed the last event: a stream may end within one."""

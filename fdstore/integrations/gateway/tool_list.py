@@ -110,7 +110,7 @@ def with_our_tools(
     *,
     is_first: bool,
     ours_only: bool = False,
-) -> Raw | None:
+) -> dict[str, Any] | None:
     """Return one page of a tool list without `outputSchema`, and the first page with ours; with `ours_only`
     it is the only one. None if it is not a tool list. A host would hold a result that is a descriptor against
     the schema."""
@@ -131,7 +131,7 @@ def with_our_tools(
             renamed["name"] = offered[definition["name"]]
             hints = definition.get("annotations") or _hints(definition["name"])
             kept.append(encode({**renamed, "annotations": hints, "_meta": _META}))
-    return encode({**fields, "tools": kept})
+    return {**fields, "tools": kept}
 
 
 def _hints(tool: str) -> dict[str, bool]:

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from fdstore.errors import InvalidArgument
+from fdstore.integrations.gateway.json_scan import Buffer
 from fdstore.integrations.gateway.lines import READ_BYTES, MessageWriter, read_lines
-from fdstore.integrations.gateway.long_values import Buffer
 
 KEPT_STDERR_BYTES = 1 << 20
 """The bytes of stderr that are kept for a host that does not read it; then the oldest are dropped."""
@@ -63,7 +63,7 @@ class UpstreamProcess:
 
     def lines(self) -> Iterator[Buffer]:
         """Yield the lines of the server, until it has closed its output."""
-        return read_lines(self.stdout)
+        return read_lines(self.stdout, self.send)
 
     def pass_stderr(self, target: int) -> None:
         """Begin to write the server's log to a file descriptor."""

@@ -12,7 +12,7 @@ import fdstore
 from fdstore.client import Store
 from fdstore.integrations.gateway.acting import rewrite
 from fdstore.integrations.gateway.descriptors import Descriptors
-from fdstore.integrations.gateway.long_values import Message
+from fdstore.integrations.gateway.messages import Message
 from fdstore.integrations.gateway.rewriting import Rewriter
 from fdstore.integrations.gateway.tool_list import ToolOffer
 from fdstore.integrations.hooks.hosts import HOSTS
@@ -56,7 +56,7 @@ def through_the_gateway(redis_url: str, result: Any) -> None:
     rewriter = Rewriter(LIMIT, ToolOffer(()))
     rewriter.to_server(b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"rows"}}')
     answer = json.dumps({"jsonrpc": "2.0", "id": 1, "result": result}).encode()
-    message = Message.of(answer)
+    message = Message(answer)
     rewrite(descriptors, message, rewriter.from_server(message), descriptors.definitions)
     descriptors.finish()
 

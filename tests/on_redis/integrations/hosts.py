@@ -59,6 +59,12 @@ class PipedHost:
         self.write({"id": id, "method": method, "params": params})
         return id
 
+    def see_tools(self) -> None:
+        """Ask for the tools, so that long results become descriptors."""
+        self.send("tools/list", id="tools")
+        while self.read().get("id") != "tools":
+            pass
+
     def begin(self, tool: str, **arguments: Any) -> Any:
         return self.send("tools/call", name=tool, arguments=arguments)
 
@@ -73,12 +79,6 @@ class PipedHost:
     def text(self, tool: str, **arguments: Any) -> str:
         [block] = self.call(tool, **arguments)["content"]
         return str(block["text"])
-
-    def see_tools(self) -> None:
-        """Ask for the tools, after which results become descriptors."""
-        self.send("tools/list", "tools")
-        while self.read().get("id") != "tools":
-            pass
 
     def hang_up(self) -> None:
         """Close both sides at once, as a host that is killed."""

@@ -13,10 +13,9 @@ from typing import Any
 import pytest
 
 from fdstore.client import Store
-from fdstore.integrations.gateway.acting import NO_TOOLS
 from fdstore.integrations.gateway.descriptors import Descriptors
+from fdstore.integrations.gateway.json_texts import LONG_BYTES
 from fdstore.integrations.gateway.lines import read_lines
-from fdstore.integrations.gateway.long_values import LONG_BYTES
 from fdstore.integrations.gateway.stdio_relay import StdioRelay
 from fdstore.integrations.gateway.upstream import UpstreamProcess
 from fdstore.local.redis_server import PrivateServer
@@ -47,9 +46,14 @@ TOOLS = ["echo", "lines", "read_fd", "search_fd", "list_fds"]
 def make_host(redis_url: str) -> Iterator[Callable[..., Host]]:
     hosts: list[Host] = []
 
-    def make(*arguments: str, url: str = redis_url, launcher: Sequence[str] = ()) -> Host:
-        hosts.append(Host(url, *arguments, launcher=launcher))
-        return hosts[-1]
+    def make(
+        *arguments: str, url: str = redis_url, launcher: Sequence[str] = (), sees_tools: bool = True
+    ) -> Host:
+        host = Host(url, *arguments, launcher=launcher)
+        hosts.append(host)
+        if sees_tools:
+            host.see_tools()
+        return host
 
     yield make
     for host in hosts:
@@ -58,10 +62,7 @@ def make_host(redis_url: str) -> Iterator[Callable[..., Host]]:
 
 @pytest.fixture
 def host(make_host: Callable[..., Host]) -> Host:
-    """A host that was shown our tools."""
-    made = make_host()
-    made.see_tools()
-    return made
+    return make_host()
 
 
 def test_a_long_result_is_a_descriptor_that_the_model_reads(host: Host, store: Store) -> None:
@@ -87,10 +88,11 @@ def test_a_long_result_that_failed_is_a_descriptor_that_failed(host: Host) -> No
 
 
 def test_a_host_that_was_not_shown_our_tools_gets_results_as_they_are(make_host: Callable[..., Host]) -> None:
-    host = make_host()
+    host = make_host(sees_tools=False)
     for _ in range(2):
         assert len(host.text("lines", count=5000)) > 40_000
-    assert host.said == [NO_TOOLS]
+    [said] = host.said
+    assert "the host has not asked for tools/list" in said
 
     assert "<fd_list" in host.text("list_fds")  # it knows them from before the gateway began
 
@@ -111,6 +113,77 @@ def test_stored_content_is_passed_on_to_a_tool(host: Host) -> None:
     assert host.text("echo", text="<{{fd:1#L7-8}}>") == "<line 7\nline 8\n>"
     assert '<fd_error type="not_found"' in host.text("echo", text="{{fd:9}}")
     assert '<fd_error type="not_found"' in host.text("read_fd", fd="fd:9")
+
+
+ODD = [r'"\ud83d"', "NaN", "1e400", '"\x01"', "[" * 5000 + "]" * 5000]
+
+
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_a_long_result_beside_what_is_no_strict_json_is_stored(
+    host: Host, store: Store, odd: str, mark: str
+) -> None:
+    lines = "a line\n" * 5000
+    result = json.dumps({"content": [{"type": "text", "text": lines}], "_meta": {"odd": 0}})
+    line = f'{mark}{{"id":1,"result":{result.replace("0}}", odd + "}}")}}}\n'
+
+    host.begin("raw", text=line)
+    shown = bytes(next(host.lines)).decode()
+
+    assert f'"_meta":{{"odd": {odd}}}' in shown
+    assert shown.startswith('{"id":1,"result":{"content":[{"type":"text","text":"<fd_result fd=\\"fd:1\\"')
+    assert store.process("triage").read("fd:1", read_all=True).text == lines
+    assert host.said == []
+
+
+def test_what_cannot_be_read_passes_once_and_the_operator_is_told_once(host: Host) -> None:
+    line = json.dumps({"id": 1, "result": {"content": [{"type": "text", "text": "x" * 9000}]}})
+    broken = line.replace("1,", "1,,") + "\n"
+
+    host.begin("raw", text=broken * 2)
+    host.begin("echo", text="after")
+
+    assert [bytes(next(host.lines)).decode() for _ in range(2)] == [broken] * 2
+    assert host.read()["result"]["content"][0]["text"] == "after"
+    assert host.said == ["a message of the server passes as it came: it is not JSON"]
+
+
+def test_without_a_list_of_tools_a_long_result_passes_and_the_operator_is_told(redis_url: str) -> None:
+    said: list[str] = []
+    descriptors = Descriptors(redis_url, None, "triage", 8000, said.append)
+    descriptors.start()
+    server = UpstreamProcess([sys.executable, "-I", "-S", str(UPSTREAM)])
+    host = PipedHost(lambda **fds: StdioRelay(server, descriptors, **fds))
+
+    assert host.text("lines", count=5000).startswith("line 1\n")
+    assert host.text("lines", count=5000).endswith("line 5000\n")
+    host.close()
+    assert len(said) == 1
+    assert said[0].startswith("a long result passes unchanged: the host has not asked for tools/list")
+
+
+@pytest.mark.parametrize("megabytes", [9, 25])
+def test_a_text_of_many_megabytes_is_stored_exactly(host: Host, store: Store, megabytes: int) -> None:
+    shown = host.text("megabytes", count=megabytes)
+
+    assert shown.startswith('<fd_result fd="fd:1" ')
+    [stored] = store.process("triage").list()
+    assert stored.chars == megabytes << 20
+
+
+@pytest.mark.parametrize(
+    "begin",
+    ['{"id":1,"result":{"content":[],"x":[', '{"id":1,"result":{"content":[', "["],
+)
+def test_a_message_of_many_brackets_holds_nobody_up(host: Host, begin: str) -> None:
+    nested = '"structuredContent":{' * ((LONG_BYTES + 4096) // 21)
+
+    host.begin("raw", text=f"{begin}{nested}\n")
+    host.begin("echo", text="after")
+
+    passed = bytes(next(host.lines)).decode()
+    assert passed == f"{begin}{nested}\n" or '"after"' in passed
+    assert '"id"' in passed or passed.startswith("[")
 
 
 def test_an_incomplete_last_line_passes(host: Host) -> None:
@@ -200,7 +273,6 @@ def test_messages_pass_while_a_result_waits_for_a_store_that_never_answers(
 ) -> None:
     with SilentServer() as silent:
         host = make_host(url=silent.url)
-        host.see_tools()
         host.send("tools/call", "long", name="lines", arguments={"count": 5000})
         host.send("tools/call", "short", name="echo", arguments={"text": "passes"})
 
@@ -219,7 +291,6 @@ def test_the_tools_are_listed_before_a_store_that_never_answers_is_given_up(
 ) -> None:
     with SilentServer() as silent:
         host = make_host(url=silent.url)
-        host.see_tools()
 
         host.begin("lines", count=5000)  # waits for the store
         host.send("tools/list", "list")
@@ -251,7 +322,6 @@ def test_a_host_that_listed_the_tools_while_the_store_was_away_uses_them_when_it
 def test_a_store_that_stops_and_returns_is_used_again(make_host: Callable[..., Host]) -> None:
     with PrivateServer() as server:
         host = make_host(url=server.url)
-        host.see_tools()
         assert host.text("lines", count=5000).startswith("<fd_result")
 
         server.stop()
@@ -302,7 +372,6 @@ def test_a_large_value_in_small_parts_is_stored_as_it_came(host: Host, store: St
 
 def test_a_large_result_passes_byte_for_byte_while_the_store_is_away(make_host: Callable[..., Host]) -> None:
     host = make_host(url="redis://127.0.0.1:1")
-    host.see_tools()
     given = large_answer(PICTURE, {"type": "text", "text": LARGE})
 
     host.begin("raw", text=given.decode())

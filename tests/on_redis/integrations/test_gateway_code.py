@@ -11,7 +11,7 @@ import pytest
 from fdstore.client import Store
 from fdstore.inspection.conversation import conversation
 from fdstore.integrations.gateway.code.programs import CodeOptions
-from fdstore.integrations.gateway.long_values import LONG_BYTES
+from fdstore.integrations.gateway.json_texts import LONG_BYTES
 from fdstore.local.redis_server import PrivateServer
 from tests.on_redis.integrations.hosts import CodeHost, printed
 

@@ -67,6 +67,43 @@ def test_code_calls_the_tools_of_all_servers(group: Group) -> None:
     assert "there is no tool two.ecko; did you mean two.echo" in group.fails("await two.ecko(text='a')")
 
 
+@pytest.mark.parametrize(
+    ("odd", "in_code"),
+    [
+        (r'"half \ud83d"', r"'half \\ud83d'"),
+        ("NaN", "nan"),
+        ("-Infinity", "-inf"),
+        ("1e400", "inf"),
+        ('"a\x01b"', r"'a\x01b'"),
+        ("12345678901234567890123", "12345678901234567890123"),
+    ],
+)
+def test_what_a_server_writes_beside_strict_json_costs_no_tool_and_no_program(
+    make_group: Callable[..., Group], odd: str, in_code: str
+) -> None:
+    group = make_group(start("one", NAME="first"), start("two", ODD=odd))
+
+    names = group.list_tools()
+
+    assert {"one__echo", "two__echo", "two__odd"} <= set(names)
+    assert group.run("(await two.odd())['odd']") == in_code
+    assert group.run("await one.name()") == "'first'"
+    assert "two.odd" in group.find("odd")
+
+
+def test_a_page_that_cannot_be_read_costs_its_own_tools_alone(
+    make_group: Callable[..., Group],
+) -> None:
+    group = make_group(start("one", NAME="first"), start("two", ODD="oops"))
+
+    names = group.list_tools()
+
+    assert {"one__echo", "two__echo"} <= set(names)
+    assert "two__odd" not in names
+    assert group.said == ["tools/list of the MCP server two: its answer cannot be read: it is not JSON"]
+    assert group.run("await one.name()") == "'first'"
+
+
 def test_calls_of_both_servers_are_under_way_together(group: Group) -> None:
     code = (
         "import asyncio\nawait asyncio.gather(*[server.together(number=n, of=20)"

@@ -271,6 +271,41 @@ def test_a_server_that_is_gone_is_named(descriptors: Descriptors) -> None:
     assert "cannot be reached" in response.json()["error"]["message"]
 
 
+ODD = [r'"\ud83d"', "NaN", "1e400", '"a\x01b"']
+LINES = "a line\n" * 5000
+
+
+def odd_answer(odd: str, *, is_stream: bool, mark: str) -> dict[str, Any]:
+    """The arguments of a tool that answers with a long text beside what is no strict JSON."""
+    line = f'{{"id":"ID","result":{{"content":[{{"type":"text","text":{json.dumps(LINES)}}}],"odd":{odd}}}}}'
+    return {"text": mark + (f"data: {line}\r\n\r\n" if is_stream else line), "stream": is_stream}
+
+
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("is_stream", [True, False])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_a_client_gets_a_descriptor_beside_what_is_no_strict_json(
+    url: str, store: Store, odd: str, is_stream: bool, mark: str
+) -> None:
+    response = post(url, "raw", **odd_answer(odd, is_stream=is_stream, mark=mark))
+
+    body = (data_of_last(response) if is_stream else response.content).decode()
+    assert body.startswith('{"id":1,"result":{"content":[{"type":"text","text":"<fd_result fd=')
+    assert body.endswith(f'"odd":{odd}}}}}')
+    assert store.process("triage").read("fd:1", read_all=True).text == LINES
+
+
+def test_a_result_whose_data_is_several_lines_stays_one_event(url: str) -> None:
+    line = json.dumps(
+        {"id": "ID", "result": {"content": [{"type": "text", "text": LINES}], "n": [1, 2]}}, indent=1
+    )
+    data = "".join(f"data: {each}\r\n" for each in line.splitlines())
+
+    response = post(url, "raw", text=f"{data}\r\n", stream=True)
+
+    assert shown(json.loads(data_of_last(response))).startswith('<fd_result fd="fd:1" ')
+
+
 # --- a host on standard input
 
 
@@ -324,6 +359,32 @@ def test_a_host_on_standard_input_uses_a_server_by_http(
     for _, headers, _ in upstream.requests[1:]:
         assert (headers["mcp-session-id"], headers["mcp-protocol-version"]) == ("s7", "2025-11-25")
         assert headers["authorization"] == "Bearer s"
+
+
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("is_stream", [True, False])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_a_host_gets_one_descriptor_beside_what_is_no_strict_json(
+    host: StdioHost, odd: str, is_stream: bool, mark: str
+) -> None:
+    id = host.begin("raw", **odd_answer(odd, is_stream=is_stream, mark=mark))
+    line = bytes(next(host.lines)).decode()
+
+    assert line.startswith(f'{{"id":{id},"result":{{"content":[{{"type":"text","text":"<fd_result fd=')
+    assert line.endswith(f'"odd":{odd}}}}}\n')
+    assert host.ask("ping")["result"] == {"n": 1.5}
+
+
+@pytest.mark.parametrize("is_stream", [True, False])
+def test_what_cannot_be_read_reaches_the_host_once_and_no_error_follows(
+    host: StdioHost, is_stream: bool
+) -> None:
+    broken = '{"id":"ID","result":{"a":1,,"b":2}}'
+
+    id = host.begin("raw", text=f"data: {broken}\n\n" if is_stream else broken, stream=is_stream)
+
+    assert bytes(next(host.lines)).decode() == broken.replace('"ID"', str(id)) + "\n"
+    assert host.ask("ping")["result"] == {"n": 1.5}
 
 
 @pytest.mark.parametrize("tool", ["large", "large_stream"])

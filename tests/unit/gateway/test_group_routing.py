@@ -9,7 +9,7 @@ import pytest
 
 from fdstore.integrations.gateway.code.catalogue import read_tools_of
 from fdstore.integrations.gateway.group_routing import GroupRouter, Limit, Say, ToHost, ToServer, public_name
-from fdstore.integrations.gateway.long_values import LONG_BYTES
+from fdstore.integrations.gateway.json_texts import LONG_BYTES
 from fdstore.integrations.gateway.paged_list import MAX_LIST_BYTES
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fdstore.integrations.gateway.long_values import Message
+from fdstore.integrations.gateway.messages import Message, error_answer
 from fdstore.integrations.gateway.rewriting import (
     AddTools,
     Batch,
@@ -19,7 +19,6 @@ from fdstore.integrations.gateway.rewriting import (
     Rewriter,
     StoreTexts,
     _renamed_text,
-    error_answer,
 )
 from fdstore.integrations.gateway.tool_list import ToolOffer
 
@@ -58,9 +57,17 @@ def text(value: str) -> dict[str, Any]:
     return {"type": "text", "text": value}
 
 
-def called(tool: str = "grep", id: Any = 1, limit: int = LIMIT) -> Rewriter:
+def listed(limit: int = LIMIT, **options: Any) -> Rewriter:
+    """A connection on which the host has seen the tools."""
+    rewriter = Rewriter(limit, **options)
+    rewriter.to_server(request("tools/list", "list"))
+    assert isinstance(rewriter.from_server(Message(answer({"tools": []}, "list"))), AddTools)
+    return rewriter
+
+
+def called(tool: str = "grep", id: Any = 1, limit: int = LIMIT, **options: Any) -> Rewriter:
     """A connection on which the host has called a tool of the server."""
-    rewriter = Rewriter(limit)
+    rewriter = listed(limit, **options)
     assert rewriter.to_server(request("tools/call", id, name=tool, arguments={})) == Forward()
     return rewriter
 
@@ -69,14 +76,14 @@ def called(tool: str = "grep", id: Any = 1, limit: int = LIMIT) -> Rewriter:
 def test_the_answer_to_a_request_with_any_id_is_recognized(id: Any, fields: Any) -> None:
     rewriter = called(id=id)
 
-    decision = rewriter.from_server(Message.of(answer({"content": [text(LONG)], "other": fields}, id)))
+    decision = rewriter.from_server(Message(answer({"content": [text(LONG)], "other": fields}, id)))
 
     assert isinstance(decision, StoreTexts)
     assert (decision.source, decision.texts) == ("grep", [LONG])
     shown = json.loads(decision.with_shown(["<fd_result/>"]))
     assert shown["result"] == {"content": [text("<fd_result/>")], "other": fields}
     assert shown["id"] == id
-    assert rewriter.from_server(Message.of(answer({"content": [text(LONG)]}, id))) == Forward()
+    assert rewriter.from_server(Message(answer({"content": [text(LONG)]}, id))) == Forward()
 
 
 @given(values)
@@ -84,7 +91,7 @@ def test_a_message_without_a_long_text_passes(fields: Any) -> None:
     rewriter = called(limit=10_000)
     result = {"content": [text("short")], "structuredContent": fields}
 
-    assert rewriter.from_server(Message.of(answer(result))) == Forward()
+    assert rewriter.from_server(Message(answer(result))) == Forward()
 
 
 def test_what_is_not_replaced_keeps_its_bytes() -> None:
@@ -92,7 +99,7 @@ def test_what_is_not_replaced_keeps_its_bytes() -> None:
     before = b'{"id":1, "big":12345678901234567890123, "result":{"n":1.50e+05,"content":[{"type":"text",'
     before += b'"text":"%s","a":0.10},{"type":"image","data":"\\u0041"}],"_meta":{"k":1E5}}}'
 
-    decision = rewriter.from_server(Message.of(before % LONG.encode()))
+    decision = rewriter.from_server(Message(before % LONG.encode()))
 
     assert isinstance(decision, StoreTexts)
     assert decision.with_shown(["S"]) == (
@@ -105,7 +112,7 @@ def test_a_string_and_a_number_are_two_ids() -> None:
     rewriter = called("one", id=1)
     rewriter.to_server(request("tools/call", "1", name="other", arguments={}))
 
-    decisions = [rewriter.from_server(Message.of(answer({"content": [text(LONG)]}, id))) for id in ("1", 1)]
+    decisions = [rewriter.from_server(Message(answer({"content": [text(LONG)]}, id))) for id in ("1", 1)]
 
     assert [decision.source for decision in decisions if isinstance(decision, StoreTexts)] == ["other", "one"]
 
@@ -113,16 +120,16 @@ def test_a_string_and_a_number_are_two_ids() -> None:
 def test_a_request_of_the_server_is_not_an_answer_to_the_host() -> None:
     rewriter = called(id=1)
 
-    assert rewriter.from_server(Message.of(request("sampling/createMessage", 1, text=LONG))) == Forward()
+    assert rewriter.from_server(Message(request("sampling/createMessage", 1, text=LONG))) == Forward()
     assert rewriter.to_server(answer({"content": [text(LONG)]}, 1)) == Forward()
-    assert isinstance(rewriter.from_server(Message.of(answer({"content": [text(LONG)]}, 1))), StoreTexts)
+    assert isinstance(rewriter.from_server(Message(answer({"content": [text(LONG)]}, 1))), StoreTexts)
 
 
 @pytest.mark.parametrize("line", [b"", b"\xff\xfe", b"Starting...", b"[1, 2", b"null", b"7", b'"id"', b"{}"])
 def test_what_is_no_message_passes(line: bytes) -> None:
     rewriter = called()
 
-    assert rewriter.from_server(Message.of(line)) == Forward()
+    assert rewriter.from_server(Message(line)) == Forward()
     assert rewriter.to_server(line) == Forward()
 
 
@@ -130,14 +137,14 @@ def test_other_answers_pass_whatever_their_size() -> None:
     rewriter = Rewriter(LIMIT)
     rewriter.to_server(request("resources/read", 1, uri="a:b"))
 
-    assert rewriter.from_server(Message.of(answer({"content": [text(LONG)]}))) == Forward()
+    assert rewriter.from_server(Message(answer({"content": [text(LONG)]}))) == Forward()
 
 
 def test_a_long_error_is_stored() -> None:
     rewriter = called()
     failed = {"jsonrpc": "2.0", "id": 1, "error": {"code": -32603, "message": LONG, "data": {"a": 1}}}
 
-    decision = rewriter.from_server(Message.of(encoded(failed)))
+    decision = rewriter.from_server(Message(encoded(failed)))
 
     assert isinstance(decision, StoreTexts)
     assert decision.texts == [LONG]
@@ -149,15 +156,13 @@ def test_a_text_cut_in_the_middle_of_a_character_is_stored() -> None:
     rewriter = called()
     line = b'{"id":1,"result":{"content":[{"type":"text","text":"%s\\ud83d"}]}}' % LONG.encode()
 
-    decision = rewriter.from_server(Message.of(line))
+    decision = rewriter.from_server(Message(line))
 
     assert isinstance(decision, StoreTexts)
     assert decision.texts == [LONG + "\\ud83d"]
 
 
-@pytest.mark.parametrize(
-    "arguments", [b'{"x": 1e999}', b'{"x": "\xff {{fd:1}}"}', b'{"x": 9' + b"9" * 5000 + b"}", b"[1]"]
-)
+@pytest.mark.parametrize("arguments", [b'{"x": "\xff {{fd:1}}"}', b'{"x": 9' + b"9" * 5000 + b"}", b"[1]"])
 def test_arguments_that_are_no_json_object_end_no_connection(arguments: bytes) -> None:
     rewriter = Rewriter(LIMIT)
     line = b'{"id":1,"method":"tools/call","params":{"name":"%s","arguments":%s}}'
@@ -182,18 +187,87 @@ def test_a_text_that_is_deep_json_ends_no_connection(depth: int) -> None:
     deep = "[" * depth + "]" * depth
 
     decision = called().from_server(
-        Message.of(answer({"content": [text(deep)], "structuredContent": {"a": LONG}}))
+        Message(answer({"content": [text(deep)], "structuredContent": {"a": LONG}}))
     )
 
     assert isinstance(decision, StoreTexts)
     assert deep in decision.texts
 
 
+@pytest.mark.parametrize(
+    "odd", [rb'"\ud83d"', b"NaN", b"-Infinity", b"1e400", b'"\x01"', b"[" * 5000 + b"]" * 5000]
+)
+def test_what_is_no_strict_json_is_read_and_passes_as_it_is(odd: bytes) -> None:
+    rewriter = called()
+    line = b'\xef\xbb\xbf{"id":1,"result":{"content":[{"type":"text","text":"%s"}],"odd":%s}}\n'
+
+    decision = rewriter.from_server(Message(line % (LONG.encode(), odd)))
+
+    assert isinstance(decision, StoreTexts)
+    assert decision.texts == [LONG]
+    assert decision.with_shown(["S"]) == (
+        b'{"id":1,"result":{"content":[{"type":"text","text":"S"}],"odd":%s}}' % odd
+    )
+
+
+def test_tools_beside_half_of_a_character_are_listed() -> None:
+    rewriter = Rewriter(LIMIT)
+    rewriter.to_server(request("tools/list"))
+    line = rb'{"id":1,"result":{"tools":[{"name":"grep","description":"\ud83d","inputSchema":{"max":NaN}}]}}'
+
+    decision = rewriter.from_server(Message(line))
+
+    assert isinstance(decision, AddTools)
+    shown = decision.with_definitions(DEFINITIONS) or b""
+    assert rb'[{"name":"grep","description":"\ud83d","inputSchema":{"max":NaN}},{"name":"read_fd"' in shown
+
+
+def test_a_long_result_passes_to_a_host_that_has_not_seen_our_tools_and_the_operator_is_told() -> None:
+    said: list[str] = []
+    rewriter = Rewriter(LIMIT, tell=said.append)
+    rewriter.to_server(request("tools/call", name="grep"))
+
+    assert rewriter.from_server(Message(answer({"content": [text(LONG)]}))) == Forward()
+    assert said == [
+        "a long result passes unchanged: the host has not asked for tools/list, where the tools that read "
+        "descriptors are"
+    ]
+
+
+def test_where_another_gateway_offers_our_tools_a_long_result_is_stored() -> None:
+    rewriter = Rewriter(LIMIT, ToolOffer(()))
+    rewriter.to_server(request("tools/call", name="grep"))
+
+    assert isinstance(rewriter.from_server(Message(answer({"content": [text(LONG)]}))), StoreTexts)
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (answer({"content": [{"type": "image", "data": LONG}]}), "it has no long text; images"),
+        (answer({"content": {"a": LONG}}), "its content is no list of blocks"),
+        (answer({"content": [text(LONG)]}, 2), "it has the id of no request that is open"),
+        (b'{"id":1,"result":' + LONG.encode(), "passes as it came: it is not JSON"),
+        (b'"' + LONG.encode() + b'"', "passes as it came: it is no message"),
+        (encoded({"id": 1, "error": {"code": 1, "message": "no", "data": LONG}}), "a long error passes"),
+        (answer({"content": [text(LONG)]}).replace(b"xxx", b"\xff\xff\xff"), "is not UTF-8"),
+    ],
+)
+def test_the_operator_is_told_why_what_is_long_passes_unchanged(line: bytes, why: str) -> None:
+    said: list[str] = []
+    rewriter = called(tell=said.append)
+
+    rewriter.from_server(Message(line))
+
+    [told] = said
+    assert why in told
+
+
 def page(rewriter: Rewriter, *tools: str, cursor: Any = None, **more: Any) -> dict[str, Any]:
     """Let the host ask for a page of the tools, and return what it gets."""
     rewriter.to_server(request("tools/list", "page", **({} if cursor is None else {"cursor": cursor})))
     listed = {"tools": [{"name": name} for name in tools], **more}
-    decision = rewriter.from_server(Message.of(answer(listed, "page")))
+    decision = rewriter.from_server(Message(answer(listed, "page")))
     assert isinstance(decision, AddTools)
     result = json.loads(decision.with_definitions(DEFINITIONS) or b"")["result"]
     return {**result, "tools": [tool["name"] for tool in result["tools"]]}
@@ -206,7 +280,7 @@ def test_our_tools_follow_those_of_the_first_page() -> None:
 
     for number, rest in enumerate([{"nextCursor": "2"}, {"ttlMs": 5}]):
         rewriter.to_server(request("tools/list", number, **({"cursor": "2"} if number else {})))
-        decision = rewriter.from_server(Message.of(answer({"tools": [tool], **rest}, number)))
+        decision = rewriter.from_server(Message(answer({"tools": [tool], **rest}, number)))
         assert isinstance(decision, AddTools)
         pages.append(json.loads(decision.with_definitions(DEFINITIONS) or b"")["result"])
 
@@ -248,15 +322,13 @@ def test_the_only_tools_are_on_one_page() -> None:
 def test_results_are_stored_for_a_host_that_was_shown_our_tools_or_calls_one() -> None:
     def is_stored(rewriter: Rewriter) -> bool:
         rewriter.to_server(request("tools/call", name="grep", arguments={}))
-        decision = rewriter.from_server(Message.of(answer({"content": [text(LONG)]})))
-        assert isinstance(decision, StoreTexts)
-        return decision.host_has_tools
+        return isinstance(rewriter.from_server(Message(answer({"content": [text(LONG)]}))), StoreTexts)
 
     unseen = Rewriter(LIMIT)
     assert not is_stored(unseen)
     page(unseen, "grep", cursor="2")
     unseen.to_server(request("tools/list", 5))
-    assert unseen.from_server(Message.of(answer({"n": 1}, 5))) == Forward()
+    assert unseen.from_server(Message(answer({"n": 1}, 5))) == Forward()
     assert not is_stored(unseen)
     page(unseen, "grep")
     assert is_stored(unseen)
@@ -272,7 +344,7 @@ def test_a_tool_with_the_name_of_a_tool_of_the_server_is_renamed() -> None:
     rewriter.to_server(request("tools/list"))
     theirs = [{"name": "search_fd"}, {"name": "fdstore_search_fd"}]
 
-    decision = rewriter.from_server(Message.of(answer({"tools": theirs})))
+    decision = rewriter.from_server(Message(answer({"tools": theirs})))
     assert isinstance(decision, AddTools)
     tools = json.loads(decision.with_definitions(DEFINITIONS) or b"")["result"]["tools"][2:]
 
@@ -317,12 +389,12 @@ def test_only_string_values_of_arguments_are_expanded() -> None:
 
 
 def test_the_answers_of_a_batch_are_rewritten_one_by_one() -> None:
-    rewriter = Rewriter(LIMIT)
+    rewriter = listed()
     calls = [{"id": id, "method": "tools/call", "params": {"name": "grep"}} for id in (1, 2)]
     rewriter.to_server(encoded(calls))
     answers = [{"id": id, "result": {"content": [text(long)]}} for id, long in ((1, "short"), (2, LONG))]
 
-    decision = rewriter.from_server(Message.of(encoded(answers)))
+    decision = rewriter.from_server(Message(encoded(answers)))
 
     assert isinstance(decision, Batch)
     assert [type(each) for each in decision.decisions] == [Forward, StoreTexts]
@@ -332,7 +404,7 @@ def test_what_the_server_owes_is_known_at_its_end() -> None:
     rewriter = called(id=1)
     for id in (2, "3"):
         rewriter.to_server(request("prompts/list", id))
-    rewriter.from_server(Message.of(answer({}, 2)))
+    rewriter.from_server(Message(answer({}, 2)))
     rewriter.to_server(request("ping", 4))
     cancelled = {"method": "notifications/cancelled", "params": {"requestId": 4}}
     rewriter.to_server(encoded(cancelled))
@@ -354,10 +426,10 @@ def test_the_source_of_a_result_is_the_name_of_the_servers_own_tool() -> None:
 
 
 def test_the_result_of_a_task_is_stored_like_that_of_a_call() -> None:
-    rewriter = Rewriter(LIMIT)
+    rewriter = listed()
     rewriter.to_server(request("tasks/result", id=3, taskId="786512e2"))
 
-    decision = rewriter.from_server(Message.of(answer({"content": [text(LONG)]}, id=3)))
+    decision = rewriter.from_server(Message(answer({"content": [text(LONG)]}, id=3)))
 
     assert isinstance(decision, StoreTexts)
     assert (decision.source, decision.texts) == ("task 786512e2", [LONG])
@@ -369,6 +441,5 @@ def test_a_task_that_has_no_tools_result_passes() -> None:
         rewriter.to_server(request(method, id=id, taskId=LONG))
 
         assert (
-            rewriter.from_server(Message.of(answer({"taskId": LONG, "status": "working"}, id=id)))
-            == Forward()
+            rewriter.from_server(Message(answer({"taskId": LONG, "status": "working"}, id=id))) == Forward()
         )

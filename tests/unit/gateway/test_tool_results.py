@@ -8,7 +8,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fdstore.integrations.gateway.tool_results import plan_result
+from fdstore.integrations.gateway.json_parts import dumps
+from fdstore.integrations.gateway.tool_results import COMPARED_BYTES, plan_result
 
 LIMIT = 100
 LONG = "y" * (LIMIT + 1)
@@ -27,7 +28,7 @@ def shown(result: Any, count: int) -> Any:
     """The result after each of `count` texts was stored."""
     plan = plan_result(json.dumps(result).encode(), LIMIT)
     assert plan is not None
-    return json.loads(bytes(plan.with_shown([f"S{number}" for number in range(count)])))
+    return json.loads(dumps(plan.with_shown([f"S{number}" for number in range(count)])))
 
 
 @given(st.lists(st.text(st.characters(categories=["L", "N", "P"]), max_size=300), max_size=6))
@@ -35,7 +36,7 @@ def test_no_more_than_the_limit_remains_and_nothing_is_lost(texts: list[str]) ->
     result = {"content": [text(each) for each in texts]}
     plan = plan_result(json.dumps(result).encode(), LIMIT)
 
-    kept = result if plan is None else json.loads(bytes(plan.with_shown([""] * len(plan.long_texts))))
+    kept = result if plan is None else json.loads(dumps(plan.with_shown([""] * len(plan.long_texts))))
     inline = [block["text"] for block in kept["content"]]
 
     assert sum(map(len, inline)) <= LIMIT
@@ -112,6 +113,36 @@ def test_a_text_that_was_made_structured_content_is_stored_as_text() -> None:
     assert shown(result, 1) == {"content": [text("S0")]}
 
 
+def test_a_string_as_structured_content_is_stored_as_the_text_it_is() -> None:
+    lines = "a line\n" * LIMIT
+
+    assert stored({"content": [], "structuredContent": lines}) == [lines]
+    assert stored({"content": [text(lines)], "structuredContent": lines}) == [lines]
+    assert shown({"content": [text(lines)], "structuredContent": lines}, 1) == {"content": [text("S0")]}
+
+
+def test_a_long_value_that_the_text_repeats_is_stored_once() -> None:
+    value = {"rows": [{"name": "a name", "size": 1.5}] * (COMPARED_BYTES // 20)}
+    result = {"content": [text(json.dumps(value, indent=1))], "structuredContent": value}
+
+    assert [json.loads(each) for each in stored(result)] == [value]
+
+
+def test_a_value_with_a_number_that_is_none_is_stored_once_as_it_came() -> None:
+    value = {"rows": [float("nan"), float("inf")] * LIMIT}
+    result = {"content": [text(json.dumps(value))], "structuredContent": value}
+
+    assert stored(result) == [json.dumps(value)]
+
+
+def test_an_empty_text_is_not_stored_and_stays() -> None:
+    result = {"content": [text(""), text(LONG), text("")], "structuredContent": {"result": ""}}
+
+    assert stored(result) == [LONG]
+    assert shown(result, 1)["content"] == [text(""), text("S0"), text("")]
+    assert stored({"content": [text(""), text("")]}) == []
+
+
 def test_a_text_that_a_server_names_otherwise_is_stored_once() -> None:
     """As the server for files of the MCP project does."""
     result = {"content": [text("read"), text(LONG)], "structuredContent": {"content": LONG}}
@@ -139,4 +170,4 @@ def test_a_text_that_could_not_be_stored_stays() -> None:
     plan = plan_result(json.dumps(result).encode(), LIMIT)
 
     assert plan is not None
-    assert json.loads(bytes(plan.with_shown([None, None]))) == result
+    assert json.loads(dumps(plan.with_shown([None, None]))) == result

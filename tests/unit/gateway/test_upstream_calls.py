@@ -11,7 +11,7 @@ import pytest
 
 from fdstore.errors import InvalidArgument
 from fdstore.integrations.gateway.code.upstream_calls import ServerGone, UpstreamCalls
-from fdstore.integrations.gateway.long_values import Message
+from fdstore.integrations.gateway.messages import Message
 from fdstore.integrations.gateway.paged_list import MAX_PAGES
 from fdstore.integrations.gateway.upstream import UpstreamProcess
 
@@ -37,7 +37,7 @@ class Server:
             assert self.say(asked["id"], self._answers.pop(0))
 
     def say(self, id: Any, answer: dict[str, Any]) -> bool:
-        return self.calls.take(Message.of(json.dumps({"jsonrpc": "2.0", "id": id, **answer}).encode()))
+        return self.calls.take(Message(json.dumps({"jsonrpc": "2.0", "id": id, **answer}).encode()))
 
 
 def page(name: str, **more: Any) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from fdstore.integrations.gateway.code.tool_functions import ToolFunctions
 from fdstore.integrations.gateway.code.upstream_calls import CallCancelled, ServerGone, UpstreamCalls
 from fdstore.integrations.gateway.descriptors import Connected, Descriptors, error_blocks, mcp_blocks
 from fdstore.integrations.gateway.json_parts import value_of
-from fdstore.integrations.gateway.long_values import Message
+from fdstore.integrations.gateway.messages import Message
 from fdstore.integrations.gateway.paged_list import OWN_REQUEST_S
 from fdstore.interpreter.events import UnreadableState
 from fdstore.programs.course import abandon, check_size, open_session
@@ -155,7 +155,7 @@ class Programs:
 
     def look_at(self, message: Message) -> None:
         """Look whether a server says that it has other tools now: they are asked for when they are needed."""
-        if len(message.text) < MAX_NOTICE_BYTES and LIST_CHANGED in bytes(message.text):
+        if len(message.whole) < MAX_NOTICE_BYTES and message.has(LIST_CHANGED):
             self._version += 1
             self._catalogue = None
 
@@ -198,7 +198,7 @@ class Programs:
         if listed.problems and not listed.items:
             raise ValueError("; ".join(listed.problems))
         for problem in listed.problems:
-            self._descriptors.report_once(f"tools/list of the MCP server: {problem}")
+            self._descriptors.tell(f"tools/list of the MCP server: {problem}")
         return [value for value in map(_value_or_none, listed.items.values()) if isinstance(value, dict)]
 
     def _read(self, tools: list[dict[str, Any]]) -> Catalogue:

@@ -6,6 +6,7 @@ id is the token of progress too.
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
@@ -19,12 +20,16 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import Raw
 
-from fdstore.integrations.gateway.json_parts import encode, object_at, parts_of, text_at
-from fdstore.integrations.gateway.long_values import Buffer, Message
+from fdstore.integrations.gateway.json_parts import encode, object_at, text_at
+from fdstore.integrations.gateway.json_scan import Buffer
+from fdstore.integrations.gateway.messages import Message, error_answer
 from fdstore.integrations.gateway.paged_list import OWN_REQUEST_S, PagedList
 
 PROTOCOL = "io.modelcontextprotocol/"
 """The prefix of the names of the protocol's own metadata; since 2026-07-28 each request has its version."""
+
+OWN_ID = "fdstore-"
+"""The begin of the ids of our requests."""
 
 OnProgress = Callable[[str], None]
 """Called with what a server says of a call that runs."""
@@ -59,7 +64,7 @@ class UpstreamCalls:
 
     def __init__(self, send: Callable[[Buffer], object]) -> None:
         self._send = send
-        self._mark = f"fdstore-{token_hex(8)}-"
+        self._mark = f"{OWN_ID}{token_hex(8)}-"
         self._mark_bytes = self._mark.encode()
         self._numbers = count(1)
         self._open: dict[str, UpstreamCall] = {}
@@ -110,7 +115,7 @@ class UpstreamCalls:
                 self.cancel(call, TOO_LATE)
                 listed.problems.append(f"no answer within {limit_s:g} s")
                 return listed
-            cursor = listed.take(parts_of(answer.text) or {})
+            cursor = listed.take(answer.fields or {})
             if cursor is None:
                 return listed
             params = {"cursor": cursor}
@@ -118,9 +123,11 @@ class UpstreamCalls:
     def take(self, message: Message) -> bool:
         """Take a message of the server if it belongs to one of these requests, also to one that was taken
         back. Return whether it does."""
-        if not self._has_begun or self._mark_bytes not in bytes(message.text):
+        if not self._has_begun or not message.has(self._mark_bytes):
             return False
-        found = parts_of(message.text) or {}
+        if message.problem:
+            return self._take_unreadable(message)
+        found = message.fields or {}
         if "method" in found:
             return self._take_progress(object_at(found, "params"))
         id = text_at(found, "id") or ""
@@ -129,6 +136,16 @@ class UpstreamCalls:
         if call is not None:
             _settle(call, message)
         return id.startswith(self._mark)
+
+    def _take_unreadable(self, message: Message) -> bool:
+        """Fail the request whose id is in a message that cannot be read. Return whether there is one."""
+        found = re.search(re.escape(self._mark_bytes) + rb"[0-9]{1,18}", message.whole)
+        with self._lock:
+            call = None if found is None else self._open.pop(found[0].decode(), None)
+        if call is not None:
+            said = f"the answer of the server cannot be read: {message.problem}"
+            _settle(call, Message(error_answer(encode(call.id), said)))
+        return found is not None
 
     def _take_progress(self, params: Mapping[str, Raw]) -> bool:
         token = text_at(params, "progressToken") or ""
@@ -154,6 +171,11 @@ class UpstreamCalls:
             calls, self._open = list(self._open.values()), {}
         for call in calls:
             _settle(call, ServerGone(problem))
+
+
+def is_own_id(id: bytes | None) -> bool:
+    """Return whether an id, as JSON, is one of ours."""
+    return id is not None and id.startswith(f'"{OWN_ID}'.encode())
 
 
 def _settle(call: UpstreamCall, answer: Message | Exception) -> None:

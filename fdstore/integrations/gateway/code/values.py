@@ -9,22 +9,29 @@ isError, an error      an exception with its text, and what is structured in it 
 
 from __future__ import annotations
 
-from io import BytesIO
 from typing import Any, BinaryIO
 
 from msgspec import Raw
 
 from fdstore.integrations.gateway.json_parts import (
+    Parts,
     encode,
     is_null,
+    is_string,
     items_of,
     object_at,
     parts_of,
     string_of,
-    text_at,
     value_of,
 )
-from fdstore.integrations.gateway.long_values import Message
+from fdstore.integrations.gateway.json_texts import (
+    LONG_BYTES,
+    JsonText,
+    StringsText,
+    Text,
+    chars_up_to,
+)
+from fdstore.integrations.gateway.messages import Message
 from fdstore.integrations.gateway.tool_results import resource_text_in, text_in
 from fdstore.store.contents import contents
 from fdstore.store.process_handle import ProcessHandle
@@ -63,82 +70,99 @@ class Shelf:
 def outcome_of(message: Message, shelf: Shelf, field: str = "") -> Operation[FunctionOutcome]:
     """Return what an answer is for code; of a structured result only this `field`, if it is named. Raises the
     errors of storing a text."""
-    answer = parts_of(message.text) or {}
+    answer = message.fields or {}
     result = parts_of(answer.get("result", b""))
     if result is None:
-        error = object_at(answer, "error")
-        code = bytes(error.get("code", b"")).decode("utf-8", "replace")
-        said = text_at(error, "message") or "the server gave neither a result nor an error"
-        text = _with_json(f"{said} (error {code})" if code else said, error.get("data"))
-        return (yield from _failure(message, text, shelf, "RuntimeError"))
+        return (yield from _failure(_error_of(answer), shelf, "RuntimeError"))
     blocks = items_of(result.get("content", b"[]")) or []
     found = [(text_in(block), resource_text_in(block)) for block in blocks]
     texts = [resource if text is None else text for text, resource in found]
-    if value_of(result.get("isError", b"false")) is True:
-        said = "\n".join(text for text in texts if text is not None)
-        said = _with_json(said, result.get("structuredContent"))
-        if not said and blocks:
-            said = _with_json("", encode(blocks))
-        return (yield from _failure(message, said or "the tool failed", shelf, "ValueError"))
+    plain = StringsText(tuple(text for text in texts if text is not None))
+    if bytes(result.get("isError", b"")).strip() == b"true":
+        is_empty = all(len(text) <= len('""') for text in plain.literals)
+        said = _with_json(StringsText(()) if is_empty else plain, result.get("structuredContent"))
+        if not said.literals and len(plain.literals) < len(blocks):
+            said = _with_json(said, result["content"])
+        elif not said.literals:
+            said = _said("the tool failed")
+        return (yield from _failure(said, shelf, "ValueError"))
     structured = result.get("structuredContent")
     if structured is not None and not is_null(structured):
         fields = parts_of(structured) or {}
-        return (yield from _value(message, fields.get(field, structured), shelf))
-    plain = [text for text in texts if text is not None]
-    if len(plain) < len(blocks):
-        return (yield from _value(message, encode(blocks), shelf))
-    text = "\n".join(plain)
-    if _is_long(message, text):
-        return FunctionOutcome(fd=(yield from shelf.keep(_joined(message, plain))))
-    return FunctionOutcome(value=text)
+        return (yield from _value(fields.get(field, structured), shelf))
+    if len(plain.literals) < len(blocks):
+        return (yield from _value(result["content"], shelf))
+    if _is_long(plain):
+        return FunctionOutcome(fd=(yield from shelf.keep(plain.to_store())))
+    return FunctionOutcome(value=plain.read())
 
 
-def _with_json(said: str, structured: Raw | None) -> str:
+def _error_of(answer: Parts) -> StringsText:
+    """Return what an error says."""
+    error = object_at(answer, "error")
+    message = error.get("message")
+    said = message if message is not None and is_string(message) else None
+    if said is None:
+        said = encode("the server gave neither a result nor an error")
+    text = StringsText((said,))
+    if "code" in error and chars_up_to(said, MAX_ERROR_CHARS) <= MAX_ERROR_CHARS:
+        code = bytes(error["code"]).decode("utf-8", "replace")
+        text = _said(f"{string_of(said)} (error {code})")
+    return _with_json(text, error.get("data"))
+
+
+def _with_json(said: StringsText, structured: Raw | None) -> StringsText:
     """Return what a tool said, with what it said as JSON unless that is the same."""
     if structured is None or is_null(structured):
         return said
-    text = string_of(structured)  # one itself, or the token of a long value
-    if text is None:
-        text = bytes(structured).decode("utf-8", "replace")
-    return said if _is_same(said, text, structured) else "\n".join(filter(None, (said, text)))
+    if is_string(structured):
+        more = structured
+    else:
+        more = encode(bytes(structured).decode("utf-8", "replace"))
+    return said if _is_same(said, structured) else StringsText((*said.literals, more))
 
 
-def _is_same(said: str, text: str, structured: Raw) -> bool:
+def _is_same(said: StringsText, structured: Raw) -> bool:
     """Return whether a text says what a structured value does, as for clients that take texts alone."""
-    if said == text:
-        return True
+    if said.size > LONG_BYTES:
+        return False
+    text = said.read()
     try:
-        return bool(value_of(said.encode()) == value_of(structured))
+        value = value_of(structured)
+        return bool(text == value or value_of(text.encode()) == value)
     except (ValueError, RecursionError):
         return False
 
 
-def _failure(message: Message, text: str, shelf: Shelf, kind: Any) -> Operation[FunctionOutcome]:
-    if len(text) <= MAX_ERROR_CHARS and not _is_long(message, text):
-        return FunctionOutcome(error=text, kind=kind)
-    fd = yield from shelf.keep(message.to_store(text))
-    shown = "" if _is_long(message, text) else text[:MAX_ERROR_CHARS] + "... "
-    return FunctionOutcome(error=f"{shown}(the whole error is {fd})", kind=kind)
+def _said(text: str) -> StringsText:
+    return StringsText((encode(text),))
 
 
-def _value(message: Message, json: Raw, shelf: Shelf) -> Operation[FunctionOutcome]:
-    text = string_of(json)  # one itself, or the token of a long value that was set aside whole
-    if text is None:
-        text = bytes(json).decode("utf-8", "replace")
-    if not _is_long(message, text):
-        return FunctionOutcome(value=value_of(json))
-    return FunctionOutcome(fd=(yield from shelf.keep(message.to_store(text))))
+def _failure(text: StringsText, shelf: Shelf, kind: Any) -> Operation[FunctionOutcome]:
+    if text.size <= MAX_ERROR_CHARS or (text.size <= LONG_BYTES and len(text.read()) <= MAX_ERROR_CHARS):
+        return FunctionOutcome(error=text.read(), kind=kind)
+    begin = "" if _is_long(text) else text.read()[:MAX_ERROR_CHARS] + "... "
+    fd = yield from shelf.keep(text.to_store())
+    return FunctionOutcome(error=f"{begin}(the whole error is {fd})", kind=kind)
 
 
-def _is_long(message: Message, text: str) -> bool:
-    return len(text) > MAX_VALUE_CHARS or any(token in text for token in message.long_values)
+def _value(json: Raw, shelf: Shelf) -> Operation[FunctionOutcome]:
+    text: Text = StringsText((json,)) if is_string(json) else JsonText(json)
+    if not _is_long(text):
+        try:
+            return FunctionOutcome(value=value_of(json))
+        except ValueError:  # too deep for a value of Python: code gets the text
+            pass
+    return FunctionOutcome(fd=(yield from shelf.keep(text.to_store())))
 
 
-def _joined(message: Message, texts: list[str]) -> str | BinaryIO:
-    """Return the texts of blocks as one to store."""
-    if len(texts) == 1:
-        return message.to_store(texts[0])
-    parts = [message.to_store(text) for text in texts]
-    if all(isinstance(part, str) for part in parts):
-        return "\n".join(texts)
-    return BytesIO(b"\n".join(part.encode() if isinstance(part, str) else part.read() for part in parts))
+def _is_long(text: Text) -> bool:
+    """Return whether a text has more than `MAX_VALUE_CHARS`."""
+    if text.size <= MAX_VALUE_CHARS:
+        return False
+    count = 0
+    for piece in text.pieces():
+        count += len(piece.decode("utf-8", "replace"))
+        if count > MAX_VALUE_CHARS:
+            return True
+    return False
