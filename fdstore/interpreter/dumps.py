@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import lzma
 import zlib
+from typing import Any
 
 import msgspec
 
@@ -115,11 +116,11 @@ def _compressed(data: bytes) -> bytes:
 
 def _decompressed(data: memoryview) -> bytes:
     """Unpack a dump into a bounded buffer. Raises `DamagedState` for anything but one whole dump."""
+    unpacking: Any = zlib.decompressobj()
+    most = COMPRESSED_BYTES
     if data[: len(_XZ)] == _XZ:
         unpacking, most = lzma.LZMADecompressor(lzma.FORMAT_XZ, PACKED_MEMORY_BYTES), PACKED_BYTES
-    else:
-        unpacking, most = zlib.decompressobj(), COMPRESSED_BYTES
-    payload = unpacking.decompress(data, most)
+    payload: bytes = unpacking.decompress(data, most)
     # a whole dump that fills the buffer may end with the next step, which returns nothing more
     rest = getattr(unpacking, "unconsumed_tail", b"")
     if not unpacking.eof and unpacking.decompress(rest, 1):

@@ -66,8 +66,10 @@ def decode_record(value: bytes | str | None, kind: type[T], what: str) -> T:
     >>> decode_record(b'{"tree_depth": 3}', TreeLimits, "the limits of tree triage").tree_depth
     3
     """
+    of_kind: Any = kind
     with decoding(what):
-        return _decoder(kind).decode(b"" if value is None else value)
+        found: T = _decoder(of_kind).decode(b"" if value is None else value)
+    return found
 
 
 @cache

@@ -227,7 +227,7 @@ class Toolbox:
         """Return the stored outcome of a call. Raises `DamagedRecord`, also if it waits for a process of
         another tree."""
         what, tree = f"the calls of process {self.context.handle.id}", self.context.handle.keys.tree
-        outcome = decode_record(stored, _Outcome, what)
+        outcome: ToolResult | Started = decode_record(stored, _Outcome, what)
         if isinstance(outcome, Started):
             for process in outcome.processes:
                 if member_of(tree, process.encode()) is None:
