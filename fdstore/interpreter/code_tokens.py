@@ -251,8 +251,7 @@ class _Reader:
             add_inside(around)
             if kind >= _OPENING:
                 if kind == _CLOSING:
-                    if index == closed_by.get(of_field):
-                        assert string is not None
+                    if string is not None and of_field is not None and index == closed_by.get(of_field):
                         string.fields.pop()
                         return start + 1
                 elif kind == _OTHER or len(stack) > MAX_NESTED:

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def groups_to_store(
-    texts: Sequence[T | None], is_long: Callable[[T], bool], join: Callable[[Sequence[T]], T] = "\n".join
+    texts: Sequence[T | None], is_long: Callable[[T], bool], join: Callable[[Sequence[Any]], Any] = "\n".join
 ) -> list[tuple[int, ...]]:
     r"""Return the positions of the texts to store, in the order of the first of each group: those of a group
     are stored as one text, joined by LF. None stands for a block without a text, which separates neighbours;
