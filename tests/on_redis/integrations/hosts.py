@@ -69,7 +69,7 @@ class PipedHost:
         return self.send("tools/call", name=tool, arguments=arguments)
 
     def read(self) -> Any:
-        return json.loads(next(self.lines))
+        return json.loads(next(self.lines), strict=False)
 
     def call(self, tool: str, **arguments: Any) -> Any:
         """Call a tool and return the result."""
