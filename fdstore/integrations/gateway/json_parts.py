@@ -166,8 +166,10 @@ def _as_strict(view: memoryview) -> bytes:
     """Return a text of the same structure in strict JSON, with other values in place of what is not."""
     text = bytes(view).translate(_NO_CONTROLS)
     if b"\\u" in text:
-        text = _SURROGATE.sub(rb"\\u0030", text.replace(b"\\\\", b"  "))
-    return text.replace(b"NaN", b"0").replace(b"Infinity", b"0")
+        text = text.replace(b"\\\\", b"  ")
+        text = _SURROGATE.sub(rb"\\u0030", text)
+    text = text.replace(b"NaN", b"0")
+    return text.replace(b"Infinity", b"0")
 
 
 def is_utf8(value: Json) -> bool:

@@ -20,7 +20,7 @@ values = st.recursive(
 )
 
 
-@given(values, st.sampled_from(["// why, ]\n", '/* why\n"*/', "/**/", ",//"]))
+@given(values, st.sampled_from(["// why, ]", '/* "why */', "/**/", "//"]))
 def test_only_what_is_outside_strings_becomes_blank(value: Any, comment: str) -> None:
     with_comments = "\ufeff" + json.dumps(value, indent=1).replace("\n", f"{comment}\n")
 
