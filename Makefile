@@ -44,7 +44,7 @@ test-all: export FDSTORE_TEST_FRESH = 1
 test-all: $(READY)
 	$(BIN)/python -m pytest --hypothesis-profile=thorough $(AT_ONCE) $(TESTED)
 
-# What whole tasks cost an agent in tokens, in four ways each; the tables of docs/how-to/costs.md.
+# What whole tasks cost an agent in tokens, in four ways each; the tables of docs/explanation/task-costs.md.
 bench-tasks: $(READY)
 	$(BIN)/python -m tests.bench.tasks
 

@@ -72,7 +72,7 @@ def varying(line: str) -> str:
 def test_the_question_of_the_readme_has_its_answer_and_prints_its_lines(command):
     for name, text in logs().items():
         (command.folder / name).write_text(text)
-    line = shown(".venv/bin/fdstore ask ")
+    line = shown('fdstore ask "')
 
     with ScriptedModel(model) as played:
         command.environment |= played.environ

@@ -23,7 +23,7 @@ from tests.bench.tasks.results import Verdict, judge
 from tests.bench.tasks.running import TASKS, run
 from tests.bench.tasks.task import Task
 
-COSTS = (Path(__file__).parent.parent.parent / "docs/how-to/costs.md").read_text("utf-8")
+COSTS = (Path(__file__).parent.parent.parent / "docs/explanation/task-costs.md").read_text("utf-8")
 TEXTS_OF_MEGABYTES = {
     "failed test in a CI log",
     "cause of a traceback",

@@ -21,8 +21,11 @@ DOCS = ROOT / "docs"
 SESSION = Path(__file__).with_name("python_session.py").read_text("utf-8")
 
 HOSTS = "tests/hosts runs the coding hosts that its commands start, tests/unit checks all commands"
+TUTORIAL = "runs in a test of its own, from its first step"
 NOT_RUN = {
-    "tutorial.md": "runs in a test of its own, from its first step",
+    "tutorial.md": TUTORIAL,
+    "tutorial-network.md": TUTORIAL,
+    "tutorial-workers.md": TUTORIAL,
     "how-to/claude-code.md": HOSTS,
     "how-to/code.md": HOSTS,
     "how-to/codex.md": HOSTS,

@@ -1,4 +1,4 @@
-"""The tutorial, followed word by word: in a copy of the checkout, with a new HOME, environment and venv.
+"""The tutorial, its three pages followed word by word: in a copy of the checkout, with a new HOME, environment and venv.
 
 Each terminal of the page is a bash. The first one waits for the end of each command; the others, which are
 named above their blocks, run servers, and are waited for until they have printed what is shown. What is shown
@@ -29,7 +29,8 @@ from tests.conftest import children_of
 from tests.waiting import PATIENCE_S, wait_until
 
 ROOT = Path(__file__).parent.parent.parent
-PAGE = (ROOT / "docs" / "tutorial.md").read_text("utf-8")
+PAGES = ("tutorial.md", "tutorial-network.md", "tutorial-workers.md")
+PAGE = "".join((ROOT / "docs" / name).read_text("utf-8") for name in PAGES)
 PORTS = ("6390", "8765")
 """The ports of the page's Redis and model; free ones take their place."""
 FIRST = "Terminal 1"

@@ -53,8 +53,7 @@ STATED = {
         f"of a longer one {END_BYTES // 1000} kB of either end",
         f"of JSON the first {spaced(PART_CHARS)} characters",
     ),
-    "README.md": (
-        f"returns more than {DIRECT_CHARS} characters",
+    "docs/how-to/limits.md": (
         f"{TREE.tree_depth} generations, {TREE.tree_live} not ended, {TREE.tree_processes} in total",
         f"{spaced(TREE.tree_fds)} contents",
         f"{TREE.tree_bytes // GIB} GiB of text",
@@ -62,10 +61,8 @@ STATED = {
         f"{spaced(TREE.tree_model_calls_per_day)} answers of models",
         f"| `tree_tokens_per_day` | {spaced(TREE.tree_tokens_per_day)},",
         f"| `retention_days` | {TREE.retention_days:g};",
-        f"one field per {GROUP_PAGES} pages",
-        f"by a lease of {WORDS[leases.LEASE_S]} seconds",
     ),
-    "docs/tutorial.md": (f"by a lease of {WORDS[leases.LEASE_S]} seconds",),
+    "docs/tutorial-workers.md": (f"by a lease of {WORDS[leases.LEASE_S]} seconds",),
     "deploy/runbook.md": (
         f"`lease_until` is at most {leases.LEASE_S:g} s ahead",
         f"for up to {TAKEOVER_S:g} s: {leases.LEASE_S:g} s until the lease is over",
