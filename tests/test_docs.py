@@ -52,7 +52,7 @@ def run(command: list[str], folder: Path, environ: dict[str, str]) -> str:
 
 
 def test_the_door_of_a_coding_host_gives_it_a_plugin(environ, tmp_path):
-    # the host is not on every machine: this one lists the directory that it is given. tests/hosts has the real one
+    # not every machine has the host: this one lists what it is given; tests/hosts runs the real one
     host = Path(environ["HOME"]) / "claude"
     host.write_text('#!/bin/sh\n[ "$1" = --plugin-dir ] && find "$2" -type f\n')
     host.chmod(0o755)

@@ -1,4 +1,4 @@
-"""The tutorial, its three pages followed word by word: in a copy of the checkout, with a new HOME, environment and venv.
+"""The pages of the tutorial, followed word by word: in a copy of the checkout, with a new HOME and venv.
 
 Each terminal of the page is a bash. The first one waits for the end of each command; the others, which are
 named above their blocks, run servers, and are waited for until they have printed what is shown. What is shown

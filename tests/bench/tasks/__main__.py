@@ -23,7 +23,7 @@ from tests.bench.tasks.running import TASKS, measure_tasks
 
 @click.command
 @click.option("--task", "names", metavar="NAME", multiple=True, type=click.Choice([*TASKS, *READING_TASKS]))
-@click.option("--markdown", "as_markdown", is_flag=True, help="Print the tables of docs/explanation/task-costs.md.")
+@click.option("--markdown", "as_markdown", is_flag=True, help="Print them for the documentation.")
 @click.option("--json", "as_json", is_flag=True, help="Print a line of JSON for each task.")
 def main(names: tuple[str, ...], as_markdown: bool, as_json: bool) -> None:
     """Count the tokens that whole tasks cost an agent that sees everything, one whose host cuts long results

@@ -206,7 +206,7 @@ def reading_rows(verdicts: Iterable[ReadingVerdict]) -> list[list[str]]:
 
 
 def reading_markdown(verdicts: Iterable[ReadingVerdict]) -> str:
-    """Return the second table of docs/explanation/task-costs.md: tokens of the agent and of the others, and turns."""
+    """Return the second table of task-costs.md: tokens of the agent and of the others, and turns."""
     lines = [
         "| task | inline | by pages | by children | by a program | ratio, of all |",
         "|---|---:|---:|---:|---:|---:|",

@@ -129,7 +129,7 @@ def row_of(
 
 
 def markdown(verdicts: Iterable[Verdict]) -> str:
-    """Return the short table of docs/explanation/task-costs.md: a row for each task, tokens without a cache."""
+    """Return the short table of task-costs.md: a row for each task, tokens without a cache."""
     lines = [
         f"| task | {' | '.join(HEADINGS.values())} | ratio, with cache |",
         "|---|" + "---:|" * (len(HEADINGS) + 1),
