@@ -13,7 +13,7 @@ from tests.documents import blocks_of
 from tests.waiting import PATIENCE_S
 
 ROOT = Path(__file__).parent.parent
-DOCUMENTS = ("README.md", "docs/how-to/own-loop.md")
+DOCUMENTS = ("README.md", *(f"docs/how-to/own-loop{part}.md" for part in ("", "-functions", "-more")))
 
 USE = """\
 from typing import assert_type

@@ -41,10 +41,14 @@ STARTS_NO_HOST = re.compile(
 
 PROSE = {
     "how-to/frameworks.md": "is about what all adapters share; each has a page of its own",
+    "how-to/inspector-runs.md": "its commands need a run; tests/acceptance exports runs",
     "how-to/inspector.md": "its command serves a browser until Ctrl-C; tests/browser visits every page",
     "how-to/observability.md": "its commands are workers, which run until a signal",
     "how-to/watching.md": "shows output with times",
     "explanation/compatibility.md": "states a policy",
+    "explanation/source.md": "is a list of files",
+    "explanation/task-costs.md": "shows figures; tests/bench runs the tasks",
+    "explanation/why-not-a-file.md": "compares",
     "explanation/programs.md": "its block is code of a model; tests/on_redis/programs runs such",
     "explanation/speed.md": "shows figures of one machine; tests/bench runs the benchmark",
     "explanation/upstream.md": "its block crashes an interpreter",
@@ -62,7 +66,10 @@ NOT_RUN |= {
     for name in PAGES
     if name.startswith("how-to/frameworks/")
 }
-NOT_RUN["how-to/frameworks/typescript.md"] = "tests/hosts runs its programs, for which Node is needed"
+NOT_RUN |= {
+    f"how-to/frameworks/{name}.md": "tests/hosts runs its programs, for which Node is needed"
+    for name in ("typescript", "typescript-agents")
+}
 RUN = [name for name in PAGES if name not in NOT_RUN]
 
 

@@ -23,7 +23,8 @@ from tests.waiting import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples" / "frameworks" / "typescript"
-PAGE = (ROOT / "docs" / "how-to" / "frameworks" / "typescript.md").read_text("utf-8")
+FOLDER = ROOT / "docs" / "how-to" / "frameworks"
+PAGE = "".join((FOLDER / name).read_text("utf-8") for name in ("typescript.md", "typescript-agents.md"))
 BLOCKS = blocks_of(PAGE)
 
 WITH_MODEL = ["ai_sdk", "mastra"]
