@@ -32,11 +32,19 @@ FAILED_COMPARISON = 2
 """As for grep and diff, whose exit code 1 means no match and a difference."""
 
 VERBS: dict[str, dict[str, tuple[str, str]]] = {
+    "Start here": {
+        "demo": ("fdstore.cli.demo:demo", "Show a complete example in a minute."),
+        "ask": ("fdstore.cli.ask:ask", "Answer a question about files of any size."),
+        "init": ("fdstore.cli.check:init", "Write a commented program file to begin with."),
+        "run": ("fdstore.cli.run:run", "Run an agent program."),
+        "up": ("fdstore.cli.services:up", "Start a worker, and the embedded server."),
+        "ui": ("fdstore.cli.ui:ui", "Serve an inspector for the browser."),
+    },
     "Content": {
         "put": ("fdstore.cli.put:put", "Store files, or standard input, in a process."),
         "mv": ("fdstore.cli.names:mv", "Rename a named content."),
         "ls": ("fdstore.cli.contents:ls", "List the descriptors of a process."),
-        "stat": ("fdstore.cli.contents:stat", "Show the state, sizes and origin of a descriptor."),
+        "stat": ("fdstore.cli.contents:stat", "Show state, sizes, origin and holders of a descriptor."),
         "read": ("fdstore.cli.reading:read", "Print pages, lines or characters of a content."),
         "cat": ("fdstore.cli.reading:cat", "Print a content of any size, text or bytes."),
         "search": ("fdstore.cli.search:search", "Print the lines that match a pattern."),
@@ -44,53 +52,74 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "tail": ("fdstore.cli.tail:tail", "Print the end of a content; -f follows it as it grows."),
         "export": ("fdstore.cli.export:export", "Write a content to a file, atomically."),
         "rm": ("fdstore.cli.room:rm", "Drop descriptors, or remove a whole tree."),
-        "find": ("fdstore.cli.find:find", "Find processes and descriptors by name."),
-        "holders": ("fdstore.cli.room:holders", "Show which processes hold a content."),
+        "find": ("fdstore.cli.find:find", "Find runs by words of tasks and answers, texts by name."),
     },
     "Processes": {
         "ps": ("fdstore.cli.processes:ps", "Show processes as trees; -a ended ones, too."),
-        "init": ("fdstore.cli.check:init", "Write a commented program file to begin with."),
         "check": ("fdstore.cli.check:check", "Check program files and all that they link to."),
-        "ask": ("fdstore.cli.ask:ask", "Answer a question about files of any size."),
-        "run": ("fdstore.cli.run:run", "Run an agent program."),
         "pipe": ("fdstore.cli.pipes:pipe", "Run commands over a content, on a worker."),
         "top": ("fdstore.cli.top:top", "Show live trees, processes, streams and workers on a screen."),
-        "log": ("fdstore.cli.log:log", "Print the conversation of a process; -f follows it."),
+        "log": ("fdstore.cli.log:log", "Print what a process has said and done; -f goes on."),
         "export-run": (
             "fdstore.cli.export_run:export_run",
             "Write a run as one HTML page that opens anywhere.",
         ),
-        "attach": ("fdstore.cli.control:attach", "Watch an agent until it ends."),
+        "attach": ("fdstore.cli.control:attach", "Watch a running agent in short, then print its answer."),
         "python": ("fdstore.cli.python:python", "Run Python over the texts of a process, or at a prompt."),
-        "resume": ("fdstore.cli.control:resume", "Continue an agent here after its program or worker died."),
+        "resume": ("fdstore.cli.control:resume", "Run an agent on here that no worker continues."),
         "kill": ("fdstore.cli.control:kill", "Cancel a process and its descendants."),
         "worker": ("fdstore.cli.worker:worker", "Run a worker for agents and pipelines."),
-        "demo": ("fdstore.cli.demo:demo", "Show a complete example in a minute."),
     },
     "Hosts": {
         "mcp": ("fdstore.cli.mcp:mcp", "Serve a process to an MCP host."),
         "gateway": ("fdstore.cli.gateway:gateway", "Put descriptors between a host and any MCP server."),
         "token": ("fdstore.cli.token:token", "Add, list or remove tokens of callers on the network."),
         "claude-plugin": ("fdstore.cli.claude_plugin:claude_plugin", "Print the plugin for Claude Code."),
-        "hook": ("fdstore.cli.hook:hook", "Answer hooks of Claude Code, Codex and Gemini CLI."),
+        "hook": ("fdstore.cli.hook:hook", "Set up hooks of coding hosts: `fdstore hook install HOST`."),
     },
     "Store": {
-        "up": ("fdstore.cli.services:up", "Start a worker, and the embedded server."),
         "down": ("fdstore.cli.services:down", "Stop the worker and the embedded server; the data stays."),
         "status": ("fdstore.cli.services:status", "Show the services and the stored data."),
-        "ui": ("fdstore.cli.ui:ui", "Serve an inspector for the browser."),
         "limits": ("fdstore.cli.limits:limits", "Show or set the ceilings of all trees."),
         "du": ("fdstore.cli.room:du", "Show stored bytes by tree, process or descriptor."),
         "saved": ("fdstore.cli.saved:saved", "Show what was kept out of contexts, and read back."),
         "redis-cli": ("fdstore.cli.redis_cli:redis_cli", "Run redis-cli on the store."),
-        "redis-server": ("fdstore.cli.redis_cli:redis_server", "Run the installed redis-server."),
+        "doctor": ("fdstore.cli.upkeep:doctor", "Check this installation and its store."),
+    },
+    "More": {
         "gc": ("fdstore.cli.upkeep:gc", "Remove trees past their retention."),
+        "redis-server": ("fdstore.cli.redis_cli:redis_server", "Run the installed redis-server."),
         "bench": ("fdstore.cli.bench:bench", "Measure fdstore against plain Redis commands."),
         "completion": ("fdstore.cli.completion:completion", "Print the completion script for a shell."),
-        "doctor": ("fdstore.cli.upkeep:doctor", "Check this installation and its store."),
     },
 }
 """Section of the help -> verb -> ("module:attribute", line of help)."""
+
+HIDDEN = {"holders": ("fdstore.cli.contents:holders", "Show which processes hold a content.")}
+"""Verbs that work and are not listed, as in `VERBS`: `stat` shows what they show."""
+
+MEANT = {
+    "grep": "search",
+    "list": "ls",
+    "show": "read",
+    "get": "read",
+    "add": "put",
+    "store": "put",
+    "mcp-server": "mcp",
+    "delete": "rm",
+    "remove": "rm",
+    "start": "up",
+    "stop": "down",
+    "logs": "log",
+    "inspect": "ui",
+    "watch": "attach",
+    "cancel": "kill",
+    "workers": "status",
+    "repl": "python",
+    "config": "init",
+    "install": "hook install",
+}
+"""Words of other programs -> the verb that does it here."""
 
 
 class Verbs(click.Group):
@@ -101,6 +130,8 @@ class Verbs(click.Group):
         for section in VERBS.values():
             for name, (_, line) in section.items():
                 self.add_command(click.Command(name, help=line))
+        for name, (_, line) in HIDDEN.items():
+            self.add_command(click.Command(name, help=line, hidden=True))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, section in VERBS.items():
@@ -117,6 +148,8 @@ class Verbs(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] in MEANT and not ctx.resilient_parsing:
+            ctx.fail(f"there is no `fdstore {args[0]}`; use `fdstore {MEANT[args[0]]}`")
         name, known, rest = super().resolve_command(ctx, args)
         if name is None or known is None:
             return name, known, rest
@@ -151,7 +184,7 @@ class Verbs(click.Group):
 
 def load_verb(name: str) -> click.Command:
     """Return the verb of this name. Raises `ClickException` if this installation cannot load it."""
-    home = next(section[name][0] for section in VERBS.values() if name in section)
+    home, _ = next(section[name] for section in (*VERBS.values(), HIDDEN) if name in section)
     module, _, attribute = home.partition(":")
     try:
         verb = getattr(import_module(module), attribute)

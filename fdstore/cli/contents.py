@@ -1,4 +1,4 @@
-"""The verbs ls and stat: show descriptors."""
+"""The verbs ls, stat and holders: show descriptors, and who holds them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import click
 
 from fdstore.cli import output
 from fdstore.cli.session import CliSession, verb
-from fdstore.cli.tables import facts
+from fdstore.cli.tables import facts, table
 from fdstore.text.quantities import ago, format_count, format_size, moment
 
 if TYPE_CHECKING:
@@ -81,16 +81,24 @@ def _row(descriptor: Descriptor, now_s: float) -> list[str]:
 @click.argument("process", metavar="PROC")
 @click.argument("fd", metavar="FD")
 def stat(session: CliSession, process: str, fd: str) -> None:
-    """Show the state, kind, media type, sizes, source and origin of a descriptor."""
+    """Show the state, kind, media type, sizes, source, origin and holders of a descriptor.
+
+    A content is deleted when the last process that holds it drops it.
+    """
+    import msgspec
+
     from fdstore.store.clock import redis_now
+    from fdstore.store.views import usage
 
     with session.process(process) as opened:
         found = opened.stat(fd)
+        held = opened.store.run(usage.holders(opened.handle, found.fd))
         now = opened.store.run(redis_now())
     if session.as_json:
-        output.document(found)
+        output.document({**msgspec.to_builtins(found), "holders": held})
     else:
-        output.line(facts(_described(found, now)))
+        by = ", ".join(f"{each.process} ({each.state})" for each in held)
+        output.line(facts([*_described(found, now), ("held by", by)]))
 
 
 def _described(found: Descriptor, now_s: float) -> list[tuple[str, str]]:
@@ -124,3 +132,20 @@ def _described(found: Descriptor, now_s: float) -> list[tuple[str, str]]:
 
 def _state(found: Descriptor) -> str:
     return found.state if found.reason is None else f"{found.state} ({found.reason})"
+
+
+@verb
+@click.argument("process", metavar="PROC")
+@click.argument("fd", metavar="FD")
+def holders(session: CliSession, process: str, fd: str) -> None:
+    """Show which processes hold the content of a descriptor; `fdstore stat` shows them too."""
+    from fdstore.store.views import usage
+    from fdstore.text.selection import fd_id
+
+    with session.process(process) as opened:
+        found = opened.store.run(usage.holders(opened.handle, fd_id(fd)))
+    if session.as_json:
+        output.documents(found)
+    else:
+        rows = [[each.process, each.state, each.fd or "-"] for each in found]
+        output.line(table(["PROCESS", "STATE", "FD"], rows))

@@ -81,7 +81,12 @@ def cancel_and_wake(store: Store, process: str) -> Cancellation:
 @interrupt_option("leave")
 @quiet_option
 def attach(session: CliSession, process: str, quiet: bool, on_interrupt: str) -> None:
-    """Watch a process until it ends and print its answer. By default Ctrl-C leaves it running."""
+    """Watch a process until it ends and print its answer. By default Ctrl-C leaves it running.
+
+    To look at a process there are `attach` (what happens from now on, in short, then the answer), `log -f`
+    (the whole conversation, then what is added) and `top` (all processes). None of them runs it:
+    `resume` runs an agent on whose program or worker died, where no worker does.
+    """
     from fdstore.store.processes import process_records, processes
 
     with session.store(use="look") as store:
@@ -114,9 +119,9 @@ def resume(
 ) -> None:
     """Continue an agent here after its program or worker died, and print its answer.
 
-    An agent that still runs elsewhere is left alone. With a running worker you do not need this verb: the
-    worker takes over lost agents by itself. The agent's program comes from the store: on a store given by URL
-    it may use only what the options allow.
+    With a running worker you do not need this verb: the worker takes over lost agents by itself. An agent
+    that still runs elsewhere is left alone; to look at it, use `attach` or `log -f`. The agent's program
+    comes from the store: on a store given by URL it may use only what the options allow.
     """
     from fdstore.local.redis_server import is_embedded
     from fdstore.permissions import parse_permissions

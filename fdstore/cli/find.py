@@ -19,16 +19,15 @@ if TYPE_CHECKING:
 @verb
 @click.argument("pattern", metavar="PATTERN")
 def find(session: CliSession, pattern: str) -> None:
-    """Find processes by id or program, descriptors by source or name, and what else has these words.
+    """Find runs by words of their tasks, answers and errors, processes by id, and texts by source or name.
 
-    PATTERN with `*`, `?` or `[` is a glob for the whole name, any other one a part of it; case is ignored.
-    The name of name:KEY is KEY.
-    A content is listed under each process that holds it.
+    Words are found in tasks, answers, errors (why a process ended) and sources of the 500 trees used last:
+    in processes that have all the words, or words that begin so. Words within a text: `fdstore search`.
 
-    PATTERN as words, unless it is a glob, is found in tasks, answers, errors (why a process ended) and
-    sources of the 500 trees used last: in processes that have all the words, or words that begin so. A URL
-    (fdstore://PROCESS/fd:3) finds the process or descriptor that it names. The exit code is 0 if something
-    was found, else 1.
+    A name is found by a part of it: ids of processes and their programs, sources, the KEY of name:KEY. With
+    `*`, `?` or `[` PATTERN is a glob for the whole name; case is ignored. A content is listed under each
+    process that holds it. A URL (fdstore://PROCESS/fd:3) finds the process or descriptor that it names. The
+    exit code is 0 if something was found, else 1.
 
     \b
     fdstore find build.log

@@ -66,8 +66,9 @@ class HookCommand(click.Command):
 def hook(session: CliSession, action: str, host: str | None, undo: bool, yes: bool, scope: str) -> None:
     """Replace long outputs of a coding host's tools by descriptors, before the model sees them.
 
-    `install HOST` shows what it changes in the host's configuration, asks, and writes it; --undo restores
-    what was there. For Claude Code the plugin is better: `fdstore claude-plugin`.
+    You need only `fdstore hook install HOST`; the host runs the rest. It shows what it changes in the host's
+    configuration, asks, and writes it; --undo restores what was there. For Claude Code the plugin is
+    better: `fdstore claude-plugin`.
 
     The host then runs `fdstore hook HOST` after calls of its tools, with the event as JSON on standard
     input. An output of more than 8000 characters is stored in the project's process, and the answer

@@ -54,6 +54,9 @@ def log(
     prints it. The last lines say what the process waits for, or how it ended. With --json each line is one
     entry; a last document `pending` says what it waits for.
 
+    With -f it goes on with what is added. `fdstore attach` shows an agent's progress in short and prints its
+    answer at the end; `fdstore resume` runs an agent on that no worker continues.
+
     \b
     fdstore log triage
     fdstore log triage.1 -f -n 20

@@ -128,23 +128,6 @@ def _descriptor_table(descriptors: list[DescriptorUsage]) -> str:
 
 
 @verb
-@click.argument("process", metavar="PROC")
-@click.argument("fd", metavar="FD")
-def holders(session: CliSession, process: str, fd: str) -> None:
-    """Show which processes hold the content of a descriptor. It is deleted when the last one drops it."""
-    from fdstore.store.views import usage
-    from fdstore.text.selection import fd_id
-
-    with session.process(process) as opened:
-        found = opened.store.run(usage.holders(opened.handle, fd_id(fd)))
-    if session.as_json:
-        output.documents(found)
-    else:
-        rows = [[each.process, each.state, each.fd or "-"] for each in found]
-        output.line(table(["PROCESS", "STATE", "FD"], rows))
-
-
-@verb
 @click.argument("process", metavar="PROC", required=False)
 @click.argument("fds", metavar="FD...", nargs=-1)
 @click.option("--tree", metavar="NAME", help="Remove a whole tree permanently.")
@@ -155,8 +138,8 @@ def rm(
 ) -> None:
     """Drop descriptors, also of a process that has ended, or with --tree remove a tree with all its data.
 
-    A content is deleted when no process holds it (`fdstore holders`). If a descriptor cannot be dropped, the
-    others still are; the exit code is then 1.
+    A content is deleted when no process holds it (`fdstore stat` shows who does). If a descriptor cannot be
+    dropped, the others still are; the exit code is then 1.
 
     A tree with a running or waiting agent or pipeline is removed only with --kill. The command asks for
     confirmation; without a terminal it needs --yes. Both forms work while Redis is full. An interrupted

@@ -58,6 +58,7 @@ def test_stat_names_the_source_of_an_extraction(command, proc):
     assert shown["fd"] == "fd:2"
     assert shown["lines"] == "2"
     assert "cut from  lines 2-3, characters 5-14 of fd:1 (triage/1)" in ended.out
+    assert shown["held"] == "by   triage (open)"
 
 
 @pytest.mark.parametrize(
@@ -220,6 +221,7 @@ def test_json_output_is_one_document_or_one_per_line(command, store, tmp_path):
     made = msgspec.convert(put.document, Descriptor)
     assert msgspec.convert(listed.document, Descriptor) == made
     assert msgspec.convert(stat.document, Descriptor) == made
+    assert stat.document["holders"] == [{"process": "triage", "state": "open", "fd": "fd:1"}]
     assert msgspec.convert(read.document, Slice).text == "one\n"
     assert msgspec.convert(exported.document, Export).char_count == 4
     assert msgspec.convert(processes.document, ProcessRecord).id == "triage"
