@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -112,6 +113,9 @@ def ask(
 
     if not question.strip():
         raise click.UsageError("the question is empty")
+    if not files and os.path.exists(question):
+        named = shlex.quote(question)
+        raise click.UsageError(f'the question comes first: fdstore ask "What is this about?" {named}')
     if not files and continued is None:
         raise click.UsageError("name the files that it is about; - is standard input")
     if name is not None and continued is not None:
@@ -182,7 +186,13 @@ def _new_holder(store: Store, name: str | None, budget: int | None) -> Process:
     limits = TreeLimits(tree_token_budget=UNSET if budget is None else budget)
     named = fresh_name(NAME) if name is None else name
     operation = open_root(store.prefix, named, limits, fresh=True, exact=name is not None)
-    return Process(store, store.run(operation))
+    try:
+        return Process(store, store.run(operation))
+    except InvalidArgument as error:
+        if name is None or error.argument != "name":
+            raise
+        problem = f"{error.problem}, or ask more about its texts: fdstore ask --continue {name} QUESTION"
+        raise InvalidArgument("--name", problem) from error
 
 
 def _holder_of(store: Store, name: str, budget: int | None) -> Process:

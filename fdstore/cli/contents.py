@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     metavar="[PREFIX]",
     help="Only names, in order: all, or those that begin with PREFIX.",
 )
-def ls(session: CliSession, process: str, names: str | None) -> None:
+@click.option("-a", "--all", "everything", is_flag=True, hidden=True)
+def ls(session: CliSession, process: str, names: str | None, everything: bool) -> None:
     """List the descriptors of a process: by number, then the named ones by creation.
 
     \b
@@ -36,6 +37,11 @@ def ls(session: CliSession, process: str, names: str | None) -> None:
     """
     from fdstore.store.clock import redis_now
     from fdstore.store.contents.descriptors import listing
+
+    if everything:
+        raise click.UsageError(
+            "ls lists all descriptors of one process; `fdstore ps --all` lists all processes"
+        )
 
     with session.process(process) as opened:
         if names is None:

@@ -194,6 +194,7 @@ def _remove_tree(session: CliSession, name: str, *, yes: bool, kill: bool) -> No
     for each in dropped.cancelled:
         output.line(f"cancelled {each}")
     output.line(f"removed {name}: {format_count(dropped.contents, 'content')}")
+    output.say(f"fdstore: a new {name} goes on counting, so that no old fd:1 means another text")
 
 
 def _look_at_tree(store: Store, name: str, *, kill: bool) -> tuple[int | None, str]:

@@ -46,6 +46,13 @@ _QUOTES = re.compile(r"\\Q(?:.*?\\E|.*)|\\.", re.DOTALL)
 _LITERAL = re.compile(r"[\w \-,;:=/<>\"'!@#%&~`]+")
 _REASON_CHARS = 200
 
+_LACKS = {
+    r"\(\?<?[=!]": "; RE2 has no look-around, so search for the whole line, or for each part of it",
+    r"\\[1-9]|\(\?P=": "; RE2 has no back-references, so search for each case",
+    r"[*+?}]\+|\(\?>": "; RE2 never backtracks, so a possessive or atomic form is written as the plain one",
+}
+"""What people know from other engines -> what to do without it."""
+
 
 class LineMatch(NamedTuple):
     """A matching line: the offsets of its first byte, its LF, and the start and end of the first match."""
@@ -216,7 +223,10 @@ def _compiled(pattern: str, ignore_case: bool, *, capture: bool = False) -> Any:
         try:
             return re2.compile(pattern, options)
         except re2.error as error:
-            raise InvalidArgument("pattern", f"it is not an RE2 expression: {_reason(error)}") from error
+            lacks = next((text for form, text in _LACKS.items() if re.search(form, pattern)), "")
+            raise InvalidArgument(
+                "pattern", f"it is not an RE2 expression: {_reason(error)}{lacks}"
+            ) from error
     return uncached.re(0)
 
 

@@ -16,6 +16,8 @@ _HINTS = {
     "rediss": {
         "Timeout": _PLAIN,
         "no connection within": _PLAIN,
+        "IP address mismatch": "the URL names an address, so write the name that the certificate has",
+        "Hostname mismatch": "write the name that the certificate has in the URL",
         "CERTIFICATE_VERIFY_FAILED": "?ssl_ca_certs=FILE names the certificate of its authority",
     },
 }

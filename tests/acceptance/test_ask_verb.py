@@ -211,6 +211,7 @@ def test_what_is_no_text_is_refused_and_leaves_nothing(command, model, file, pro
     [
         (["ask", "Why?"], "name the files that it is about"),
         (["ask", " ", "build.log"], "the question is empty"),
+        (["ask", "build.log"], 'the question comes first: fdstore ask "What is this about?" build.log'),
         (["ask", "Why?", "-", "-"], "only once"),
         (["ask", "Why?", "build.log", "--budget", "lots"], "not a number of tokens"),
         (["ask", "Why?", "--continue", "a", "--name", "b"], "leave --name out"),
@@ -240,7 +241,9 @@ def test_a_name_that_is_taken_and_one_that_is_not_there_are_errors(command, mode
     store.process("taken").create("text")
     store.process("over").end()
 
-    assert "taken exists already" in command("ask", "Why?", "build.log", "--name", "taken").err
+    taken = command("ask", "Why?", "build.log", "--name", "taken").err
+    assert "taken exists already" in taken
+    assert "ask more about its texts: fdstore ask --continue taken QUESTION" in taken
     assert "not_found" in command("ask", "Why?", "--continue", "nowhere").err
     assert "over is exited" in command("ask", "Why?", "--continue", "over").err
     assert store.process("taken").read("fd:1").text == "text"

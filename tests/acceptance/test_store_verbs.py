@@ -203,6 +203,13 @@ def test_ps_draws_each_tree_with_ended_processes(command, store):
     assert command("ps", "nope").err.startswith("fdstore: not_found: tree nope does not exist; there are: ")
 
 
+def test_ls_names_the_verb_that_lists_all_processes(command):
+    ended = command("ls", "triage", "--all")
+
+    assert ended.code == 2
+    assert "`fdstore ps --all` lists all processes" in ended.err
+
+
 # --- JSON
 
 

@@ -93,6 +93,7 @@ def test_rm_removes_a_tree_only_after_confirmation(command: Command, store: Stor
 
     assert (refused.code, "--yes" in refused.err, trees) == (2, True, ["other", "triage"])
     assert (done.code, done.lines) == (0, ["removed triage: 1 content"])
+    assert "a new triage goes on counting" in done.err
     assert (again.code, "not_found" in again.err) == (1, True)
     assert [tree.id for tree in store.trees()] == ["other"]
 

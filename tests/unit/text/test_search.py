@@ -229,3 +229,19 @@ def test_lines_without_a_hit_do_not_count_as_kept(monkeypatch):
     [hit] = found("hit", text, context=3)
 
     assert (hit.line, len(hit.before)) == (501, 3)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "advice"),
+    [
+        (r"(?<=from )\w+", "no look-around"),
+        (r"ERROR(?! 0)", "no look-around"),
+        (r"(\w) \1", "no back-references"),
+        (r"(?P<a>x)(?P=a)", "no back-references"),
+        (r"a++b", "never backtracks"),
+        (r"(?>a|ab)c", "never backtracks"),
+    ],
+)
+def test_a_pattern_of_another_engine_says_what_to_do_without_it(pattern, advice):
+    with pytest.raises(InvalidArgument, match=advice):
+        Pattern(pattern)
