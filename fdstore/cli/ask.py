@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Sequence
-from contextlib import ExitStack
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 import click
@@ -73,6 +75,7 @@ class Tokens(click.ParamType[int]):
     "--continue", "continued", metavar="TREE", help="Ask about the texts of an earlier question, by its name."
 )
 @click.option("--detach", is_flag=True, help="Let workers answer it, and return immediately.")
+@click.option("--demo", is_flag=True, help="Show what would happen: a script plays the model. Needs no key.")
 @interrupt_option("cancel")
 @quiet_option
 def ask(
@@ -85,6 +88,7 @@ def ask(
     name: str | None,
     continued: str | None,
     detach: bool,
+    demo: bool,
     quiet: bool,
     on_interrupt: str,
 ) -> None:
@@ -105,9 +109,14 @@ def ask(
     fdstore ask --continue ask-k3v9qd "And who noticed it?"
 
     The exit code is 0 if there is an answer, else 1.
+
+    With --demo a script plays the model, on this machine, over your own files: it searches for the words of
+    the question and says that it is a script. All else is real, and apart from your texts: the prefix is
+    fdstore-demo.
     """
     from fdstore import settings
     from fdstore.agent.questions import DEFAULT_MODEL, question_bundle
+    from fdstore.cli.run import workers_for
     from fdstore.interpreter.pool import EXTRA, PACKAGE
     from fdstore.text.surrogates import escape_surrogates
 
@@ -129,9 +138,14 @@ def ask(
     model = escape_surrogates(model or env.model or DEFAULT_MODEL)
     ask_model = escape_surrogates(ask_model or env.ask_model or "") or None
     bundle = question_bundle(model, ask_model, prices.get(model), prices.get(ask_model or model))
-    if not detach and on_interrupt == "cancel":
-        _require_key()
+    if demo and detach:
+        raise click.UsageError("--demo ends with this command, so nothing can go on; leave --detach out")
     with ExitStack() as held:
+        if demo:
+            session.prefix = session.prefix or settings.DEMO_PREFIX
+            held.enter_context(_scripted_model(question))
+        elif not detach and on_interrupt == "cancel":
+            _require_key()
         # open the files first: a wrong file name must not leave an empty process behind
         sources = [(file, held.enter_context(open_to_store(file, last=len(files) == 1))) for file in files]
         store = held.enter_context(session.store())
@@ -147,6 +161,10 @@ def ask(
             holder = _holder_of(store, continued, budget)
             earlier, variables = _earlier(store, holder), _variables(store, holder)
             _store_texts(holder, sources)
+        if demo:
+            held.enter_context(_worker_of_demo(store))
+        else:
+            workers_for(session, store, bundle, agents=True)
         _answer(
             session,
             store,
@@ -170,7 +188,40 @@ def _require_key() -> None:
     try:
         AnthropicModel().close()
     except ModelFailed as error:
-        raise click.ClickException(str(error)) from error
+        way = f'{error}. `fdstore ask --demo "..." FILE` shows what would happen, by a script'
+        raise click.ClickException(way) from error
+
+
+@contextmanager
+def _scripted_model(question: str) -> Iterator[None]:
+    """Play the model by a script while the block runs, for this program and what it starts."""
+    from fdstore.demo.scripted_question import script_for
+    from fdstore.testing import ScriptedModel
+
+    output.say("fdstore: a script plays the model; what it says is no answer")
+    with ScriptedModel(script_for(question)) as model:
+        before = {name: os.environ.get(name) for name in model.environ}
+        os.environ.update(model.environ)
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                if value is None:
+                    del os.environ[name]
+                else:
+                    os.environ[name] = value
+
+
+@contextmanager
+def _worker_of_demo(store: Store) -> Iterator[None]:
+    """Run a worker for the questions to the script while the block runs."""
+    from fdstore.cli.demo import demo_worker
+
+    with (
+        tempfile.TemporaryDirectory(prefix="fdstore-ask-") as folder,
+        demo_worker(store, {}, Path(folder) / "worker.log"),
+    ):
+        yield
 
 
 def _new_holder(store: Store, name: str | None, budget: int | None) -> Process:
@@ -304,12 +355,10 @@ def _answer(
 ) -> None:
     from fdstore.agent.questions import launch_question
     from fdstore.cli.question_progress import QuestionProgress
-    from fdstore.cli.run import workers_for
     from fdstore.permissions import Permissions
     from fdstore.runtime.waker import waker
     from fdstore.store.processes import process_records
 
-    workers_for(session, store, bundle, agents=True)
     if not detach:
         load_runner()
     agent = launch_question(store, holder, bundle, question, earlier=earlier, variables=variables)

@@ -76,7 +76,8 @@ def demo(session: CliSession, file: str | None, live: bool, out: str) -> None:
             environment = model.environ
             output.line("The model is a scripted server on this machine. Redis and the worker are real.")
         output.line(f"Redis: {store.where}\n")
-        worker_pid = held.enter_context(_worker(store, environment, out_dir / "worker.log"))
+        worker_pid = held.enter_context(demo_worker(store, environment, out_dir / "worker.log"))
+        output.line(f"A worker is running (pid {worker_pid}).\n")
 
         def run(
             program: str, query: str, during: Callable[[str], AbstractContextManager[object]] = nullcontext
@@ -92,8 +93,8 @@ def demo(session: CliSession, file: str | None, live: bool, out: str) -> None:
 
 
 @contextmanager
-def _worker(store: Store, environment: Mapping[str, str], log: Path) -> Iterator[int]:
-    """Run a worker for the demo as a child process. Yields its id."""
+def demo_worker(store: Store, environment: Mapping[str, str], log: Path) -> Iterator[int]:
+    """Run a worker for a scripted model as a child process. Yields its id."""
     from fdstore.errors import StartFailed
     from fdstore.local.server_process import wait_until
     from fdstore.local.worker import READY_S, worker_command, worker_environment
@@ -113,7 +114,6 @@ def _worker(store: Store, environment: Mapping[str, str], log: Path) -> Iterator
         if not wait_until(lambda: registered() or worker.poll() is not None, READY_S) or worker.poll():
             last_lines = log.read_text("utf-8", "replace").strip().splitlines()[-2:] or ["no output"]
             raise StartFailed(store.where, f"the demo's worker did not start: {' / '.join(last_lines)}")
-        output.line(f"A worker is running (pid {worker.pid}).\n")
         yield worker.pid
     finally:
         worker.terminate()

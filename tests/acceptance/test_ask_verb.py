@@ -215,6 +215,7 @@ def test_what_is_no_text_is_refused_and_leaves_nothing(command, model, file, pro
         (["ask", "Why?", "-", "-"], "only once"),
         (["ask", "Why?", "build.log", "--budget", "lots"], "not a number of tokens"),
         (["ask", "Why?", "--continue", "a", "--name", "b"], "leave --name out"),
+        (["ask", "Why?", "build.log", "--demo", "--detach"], "leave --detach out"),
     ],
 )
 def test_usage_errors_say_what_to_do(command, args, problem):
@@ -234,6 +235,22 @@ def test_without_a_key_nothing_is_stored(command):
 
     assert ended.code == 1
     assert "set ANTHROPIC_API_KEY" in ended.err
+    assert "fdstore ask --demo" in ended.err
+    assert trees(command) == []
+
+
+def test_with_demo_a_script_shows_what_would_happen_and_says_that_it_is_one(command):
+    (command.folder / "build.log").write_text(LINES)
+    command.environment = command.without_key()
+
+    ended = command("ask", "Which lines have an ERROR?", "build.log", "--demo")
+
+    assert ended.code == 0, ended.err
+    assert ended.out.startswith("This is a script, not a model")
+    assert "build.log: 4000 lines, 38930 characters" in ended.out
+    assert "  error: 40 lines, the first is 8: ERROR 7" in ended.out
+    assert "a script plays the model; what it says is no answer" in ended.err
+    assert "--prefix fdstore-demo" in ended.err
     assert trees(command) == []
 
 
