@@ -33,11 +33,10 @@ print(f"{{len(parts)}} parts; {{len(answers)}} of them were given to the model t
 """
 
 _WORD = re.compile(r"\w{4,}")
-_COMMON = frozenset(
-    ("about", "after", "again", "also", "been", "before", "could", "does", "from", "give", "happened", "have")
-    + ("into", "list", "many", "most", "name", "other", "over", "please", "show", "some", "such", "tell")
-    + ("than", "that", "their", "them", "then", "there", "these", "they", "this", "those", "were", "what")
-    + ("when", "where", "which", "while", "will", "with", "would", "your")
+_COMMON = re.compile(
+    "about|after|again|also|been|before|could|does|from|give|happened|have|into|list|many|most|name|other|over|"
+    "please|show|some|such|tell|than|that|their|them|then|there|these|they|this|those|were|what|when|where|"
+    "which|while|will|with|would|your"
 )
 
 
@@ -68,4 +67,4 @@ def words_of(question: str) -> list[str]:
     ['errors', 'began', 'deployment']
     """
     found = dict.fromkeys(word.lower() for word in _WORD.findall(question))
-    return [word for word in found if word not in _COMMON][:10]
+    return [word for word in found if not _COMMON.fullmatch(word)][:10]

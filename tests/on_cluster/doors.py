@@ -11,14 +11,14 @@ import trustme
 
 
 class Authority:
-    """A private certificate authority and a server certificate for this machine."""
+    """A private certificate authority and a server certificate, by default for all names of this machine."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *names: str) -> None:
         authority = trustme.CA()
         self.file = folder / "ca.pem"
         authority.cert_pem.write_to_path(str(self.file))
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        authority.issue_cert("127.0.0.1", "localhost").configure_cert(self.context)
+        authority.issue_cert(*(names or ("127.0.0.1", "localhost"))).configure_cert(self.context)
 
 
 class TlsProxy:

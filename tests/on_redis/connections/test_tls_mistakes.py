@@ -34,6 +34,17 @@ def test_a_certificate_of_an_unknown_authority_is_told_the_option(connect, tls_p
         connect(f"rediss://127.0.0.1:{tls_port}")
 
 
+@BOTH
+def test_an_address_in_place_of_the_name_of_the_certificate_is_told_the_name(connect, tmp_path: Path) -> None:
+    authority = Authority(tmp_path, "localhost")
+
+    with (
+        TlsProxy(authority, behind=1) as proxy,
+        pytest.raises(StoreUnavailable, match="so write the name that the certificate has"),
+    ):
+        connect(f"rediss://127.0.0.1:{proxy.port}?ssl_ca_certs={authority.file}")
+
+
 def test_a_url_with_tls_of_a_plain_port_is_told_the_other_scheme() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
