@@ -41,6 +41,9 @@ STARTS_NO_HOST = re.compile(
 
 PROSE = {
     "how-to/frameworks.md": "is about what all adapters share; each has a page of its own",
+    "how-to/slow-servers.md": "its command starts a host; tests/hosts does",
+    "how-to/install-for-hosts.md": "installs; tests/docs/test_tutorial.py installs in the same way",
+    "how-to/model-servers.md": "its commands need servers of models",
     "how-to/inspector-runs.md": "its commands need a run; tests/acceptance exports runs",
     "how-to/inspector.md": "its command serves a browser until Ctrl-C; tests/browser visits every page",
     "how-to/observability.md": "its commands are workers, which run until a signal",

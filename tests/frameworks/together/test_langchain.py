@@ -285,3 +285,12 @@ def test_the_graph_of_the_page_runs(redis_url: str, capsys: pytest.CaptureFixtur
     assert capsys.readouterr().out.endswith(
         '<fd_result fd="fd:1" pages="6" truncated="false" lines="1-18\nDone.\n'
     )
+
+
+def test_the_checkpoints_of_the_page_are_small(redis_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    page = examples.ROOT / "docs" / "how-to" / "frameworks" / "langgraph-checkpoints.md"
+    [block] = re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.S)
+
+    exec(block, {})
+
+    assert capsys.readouterr().out == "True True\n"
