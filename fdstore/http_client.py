@@ -51,16 +51,16 @@ class UnusableSetting(httpx2.TransportError):
 def open_client(**options: Any) -> httpx2.AsyncClient:
     """Return a client of HTTP; for `options` see `httpx2.AsyncClient`. Raises nothing about the environment:
     its requests do, see `UnusableSetting`."""
-    return httpx2.AsyncClient(transport=Transport(), **options)
+    return httpx2.AsyncClient(transport=GuardedTransport(), **options)
 
 
 def check_way_to(url: str) -> None:
     """Raise `UnusableSetting` if the environment lets no request to a server be made, and
     `httpx2.InvalidURL` for what is no URL."""
-    Transport().transport_for(httpx2.URL(url))
+    GuardedTransport().transport_for(httpx2.URL(url))
 
 
-class Transport(httpx2.AsyncBaseTransport):
+class GuardedTransport(httpx2.AsyncBaseTransport):
     """The connections of one client: without a limit, each direct or through a proxy.
 
     proxies   by scheme, with "all" and "no", as `urllib.request.getproxies` returns them

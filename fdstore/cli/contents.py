@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     metavar="[PREFIX]",
     help="Only names, in order: all, or those that begin with PREFIX.",
 )
-@click.option("-a", "--all", "everything", is_flag=True, hidden=True)
+@click.option("-a", "--all", "everything", is_flag=True, hidden=True, help="Not of ls: of `fdstore ps`.")
 def ls(session: CliSession, process: str, names: str | None, everything: bool) -> None:
     """List the descriptors of a process: by number, then the named ones by creation.
 

@@ -108,7 +108,7 @@ def demo_worker(store: Store, environment: Mapping[str, str], log: Path) -> Iter
 
     def registered() -> bool:
         names = store.run(worker_registry.workers(store.prefix))
-        return any(name.endswith(f":{worker.pid}") for name in names)
+        return any(f":{worker.pid}-" in name for name in names)
 
     try:
         if not wait_until(lambda: registered() or worker.poll() is not None, READY_S) or worker.poll():

@@ -97,7 +97,7 @@ class _Field:
         self.index, self.in_format = index, False
 
 
-class Tokens:
+class CodeTokens:
     """The tokens of a program.
 
     texts, starts  of each token: its characters, and the position of the first
@@ -189,7 +189,7 @@ class Tokens:
             yield begin, closing
 
 
-def tokens_of(code: str) -> Tokens | None:
+def tokens_of(code: str) -> CodeTokens | None:
     """Return the tokens; None for code that has none, because a string or a bracket is not closed, or that
     is nested too deeply.
 
@@ -205,7 +205,7 @@ class _Reader:
 
     def __init__(self, code: str) -> None:
         self.code = code
-        self.tokens = Tokens(code)
+        self.tokens = CodeTokens(code)
         self._open: list[int] = [-1]
         self._strings: list[_FString] = []
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fdstore.interpreter.code_tokens import COMPOUND, Tokens, tokens_of
+from fdstore.interpreter.code_tokens import COMPOUND, CodeTokens, tokens_of
 from fdstore.interpreter.prelude import HOST, NAMES
 
 Edit = tuple[int, int, str]
@@ -44,7 +44,7 @@ def rewrite(code: str, max_value: int) -> tuple[str, bool]:
     return _apply(code, edits), last is not None
 
 
-def _in_expressions(tokens: Tokens) -> Iterator[Edit]:
+def _in_expressions(tokens: CodeTokens) -> Iterator[Edit]:
     texts, starts = tokens.texts, tokens.starts
     kept_until = 0
     for index, text in enumerate(texts):
@@ -72,11 +72,11 @@ def _in_expressions(tokens: Tokens) -> Iterator[Edit]:
 _REPLACED = ("return_exceptions", "asyncio.TimeoutError", "sys.exit", "utcnow")
 
 
-def _opens_call(tokens: Tokens, opening: int) -> bool:
+def _opens_call(tokens: CodeTokens, opening: int) -> bool:
     return tokens.text(opening) == "(" and tokens.text(opening - 2) != "def"
 
 
-def _end_of_argument(tokens: Tokens, index: int, opening: int) -> int:
+def _end_of_argument(tokens: CodeTokens, index: int, opening: int) -> int:
     """Return the index after the last token of the argument that begins at `index` in these brackets."""
     closing = tokens.closed_by[opening]
     while index < closing and tokens.texts[index] != ",":
@@ -84,7 +84,7 @@ def _end_of_argument(tokens: Tokens, index: int, opening: int) -> int:
     return index
 
 
-def _settled(tokens: Tokens, keyword: int, end: int, opening: int) -> Iterator[Edit]:
+def _settled(tokens: CodeTokens, keyword: int, end: int, opening: int) -> Iterator[Edit]:
     """Settle the awaitables before they are gathered: the interpreter's gather takes no keywords."""
     if end < keyword + 3:
         return
@@ -98,7 +98,7 @@ def _settled(tokens: Tokens, keyword: int, end: int, opening: int) -> Iterator[E
     yield closing, closing, ")"
 
 
-def _in_statements(tokens: Tokens) -> Iterator[Edit]:
+def _in_statements(tokens: CodeTokens) -> Iterator[Edit]:
     for begin, end in tokens.statements():
         if tokens.texts[begin] == "del":
             yield from _popped(tokens, begin, end)
@@ -106,7 +106,7 @@ def _in_statements(tokens: Tokens) -> Iterator[Edit]:
             yield from _imported(tokens, begin, end)
 
 
-def _imported(tokens: Tokens, begin: int, end: int) -> Iterator[Edit]:
+def _imported(tokens: CodeTokens, begin: int, end: int) -> Iterator[Edit]:
     start, last = tokens.starts[begin], tokens.end(end - 1)
     names = [text for text in tokens.texts[begin + 3 : end] if text not in ("(", ",", ")")]
     is_ours = tokens.texts[begin + 1 : begin + 3] == ["fdstore", "import"] and {*names} <= {*NAMES}
@@ -114,7 +114,7 @@ def _imported(tokens: Tokens, begin: int, end: int) -> Iterator[Edit]:
         yield start, last, "pass"
 
 
-def _popped(tokens: Tokens, begin: int, end: int) -> Iterator[Edit]:
+def _popped(tokens: CodeTokens, begin: int, end: int) -> Iterator[Edit]:
     """Pop an item from a dict or a list. A slice and several targets have no equivalent."""
     texts, starts, closing = tokens.texts, tokens.starts, end - 1
     opening = tokens.inside[closing - 1] if texts[closing] == "]" else -1
@@ -129,7 +129,7 @@ def _popped(tokens: Tokens, begin: int, end: int) -> Iterator[Edit]:
         yield starts[closing], starts[closing] + 1, ")"
 
 
-def _last_expression(tokens: Tokens) -> tuple[int, int] | None:
+def _last_expression(tokens: CodeTokens) -> tuple[int, int] | None:
     """Return the index of the first token of the last statement, and that after its last, if it is an
     expression and in no block."""
     line, begin, end = tokens.last_statement()

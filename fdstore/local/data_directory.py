@@ -75,12 +75,10 @@ def make_private(directory: Path) -> None:
     """Create the directory if it is missing, for its owner alone. Raises `StartFailed` if it, or one above
     it, belongs to another user or can be written by others, `OSError`."""
     check_owner(directory)
-    for path in [
-        *reversed(directory.parents),
-        directory,
-    ]:  # else those above it would be open to a wide umask
+    for path in reversed(directory.parents):  # else those above it would be open to a wide umask
         if not path.exists():
             path.mkdir(mode=0o700, exist_ok=True)
+    directory.mkdir(mode=0o700, exist_ok=True)
     check_owner(directory)
     if directory.stat().st_mode & 0o077:
         directory.chmod(0o700)  # it existed with wider permissions: stored texts are private

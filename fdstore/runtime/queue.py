@@ -35,7 +35,6 @@ from fdstore.errors import (
 )
 from fdstore.runtime.broker_url import Broker, find_broker
 from fdstore.settings import DEFAULT_PREFIX, queue_prefix
-from fdstore.wire.redis_errors import refusal_code, translate
 
 TASK = "fdstore.run"
 """Name of the only Celery task; its argument is a process id."""
@@ -214,6 +213,8 @@ class Dispatcher:
 
 
 def _translate(error: Exception, where: str) -> FDStoreError:
+    from fdstore.wire.redis_errors import refusal_code, translate
+
     message = str(error)
     if refusal_code(error) or "'maxmemory'" in message:
         return translate(error, where)

@@ -109,7 +109,8 @@ class WorkerPool:
             members = [member for tree in trees for member in store.tree(tree).members]
             for member in members:
                 if member.state == "running" and member.worker:
-                    held.setdefault(int(member.worker.rpartition(":")[2]), []).append(member)
+                    pid = int(member.worker.rpartition(":")[2].partition("-")[0])
+                    held.setdefault(pid, []).append(member)
             for dead in held.keys() - {worker.pid for worker in self.alive}:
                 del held[dead]  # its death is not recorded yet
             return bool(held) or all(member.state in ENDED for member in members)

@@ -345,7 +345,8 @@ def test_a_refused_acknowledgement_frees_the_place_of_its_message(
         for process in held:
             ledger.release(process)
 
-        wait_until(lambda: worker.log.count("refused to forget a taken message: WRONGTYPE") == 2)
+        wait_until(lambda: set(ledger.ended) >= held)
+        wait_until(lambda: "refused to forget a taken message: WRONGTYPE" in worker.log)
         client.delete(UNACKED)
         ledger.forget()
         wait_for_valid_message(durable_server, ledger, worker)

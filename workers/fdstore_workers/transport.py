@@ -73,7 +73,7 @@ LONGEST_WAIT_S = 4.0
 ELSEWHERE = frozenset({"MASTERDOWN", "READONLY", "UNBLOCKED"})
 """The refusals after which another server may be the primary."""
 
-_taking = WaitLog(log, "the queue's Redis refused, and is asked again at growing intervals")
+_taking = WaitLog(log, "the queue's Redis refused")
 _forgetting = WaitLog(log, "the queue's Redis refused to forget a taken message")
 
 # untyped, because kombu is; the rest of fdstore reaches redis-py through `fdstore.wire` only

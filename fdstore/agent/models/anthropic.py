@@ -27,7 +27,7 @@ from fdstore.agent.conversation import Assistant
 from fdstore.agent.models.base import Listener, ModelFailed, ModelRequest, Retry
 from fdstore.agent.models.request_loop import Requests
 from fdstore.agent.program_file import DEFAULT_MAX_TOKENS
-from fdstore.http_client import Transport, UnusableSetting
+from fdstore.http_client import GuardedTransport, UnusableSetting
 from fdstore.records import TokenUsage
 
 FIRST_PAUSE_S = 0.5
@@ -59,7 +59,7 @@ class _LastEvent:
 
 def _connections() -> httpx2.AsyncClient:
     # without a transport of ours the SDK would read the proxies of the environment here
-    return anthropic.DefaultAsyncHttpxClient(transport=Transport())
+    return anthropic.DefaultAsyncHttpxClient(transport=GuardedTransport())
 
 
 class _Clients:

@@ -31,7 +31,11 @@ local first_of_session = #names + 1
 add_chunks(key_session, state.session, state.session_chunks)
 local found, others, left = {}, {}, tonumber(ARGV[2])
 for i, name in ipairs(names) do
-  local value = left > 0 and redis.call('HGET', i < first_of_session and KEYS[1] or key_session, name)
+  local key_of_field = KEYS[1]
+  if i >= first_of_session then
+    key_of_field = key_session
+  end
+  local value = left > 0 and redis.call('HGET', key_of_field, name)
   if value then
     found[#found + 1] = name
     found[#found + 1] = value

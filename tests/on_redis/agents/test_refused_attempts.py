@@ -71,7 +71,7 @@ def test_the_end_of_an_agent_is_written_however_long_the_refusal_takes(
         """A store whose Redis refuses from the end of the process on, for several deadlines of calls."""
 
         def run(self, operation: Any) -> Any:
-            if operation.__name__ == "end" and not lifting.is_alive():
+            if operation.__name__ == "end" and lifting.ident is None:
                 monkeypatch.setattr(retry, "DEADLINE_S", 0.1)
                 refusal.enter_context(refused(own_redis, "NOREPLICAS"))
                 lifting.start()

@@ -18,7 +18,7 @@ from fdstore.errors import InvalidArgument
 from fdstore.integrations.gateway.code.catalogue import Catalogue, CodeTool
 from fdstore.integrations.gateway.code.signatures import ALTERNATIVES, Schema, Shape, resolved, shape_of
 from fdstore.interpreter import prelude
-from fdstore.interpreter.code_tokens import Tokens, tokens_of
+from fdstore.interpreter.code_tokens import CodeTokens, tokens_of
 
 MAKES_NAMES = frozenset({"exec", "eval", "globals", "locals"})
 """Names whose use gives other names a meaning that is not written."""
@@ -75,7 +75,7 @@ def check_code(code: str, catalogue: Catalogue) -> list[UnknownServer]:
     return _unknown_servers(tokens, catalogue)
 
 
-def _unknown_servers(tokens: Tokens, catalogue: Catalogue) -> list[UnknownServer]:
+def _unknown_servers(tokens: CodeTokens, catalogue: Catalogue) -> list[UnknownServer]:
     texts = tokens.texts
     imports = [index + 1 for index, text in enumerate(texts) if text == "import"]
     if not MAKES_NAMES.isdisjoint(texts) or any(tokens.text(index) == "*" for index in imports):
@@ -156,7 +156,7 @@ def _fits(value: Any, schema: Any, root: Mapping[str, Any]) -> bool:
     return isinstance(value, tuple(classes))
 
 
-def _problem_of(tokens: Tokens, opening: int, tool: CodeTool) -> str:
+def _problem_of(tokens: CodeTokens, opening: int, tool: CodeTool) -> str:
     given: dict[str, Any] = {}
     is_whole = True
     for begin, end in tokens.arguments(opening):
@@ -190,7 +190,7 @@ def _value_of(texts: list[str]) -> Any:
     return UNKNOWN if string is None else string[2]
 
 
-def _rebound(tokens: Tokens, names: set[str]) -> set[str]:
+def _rebound(tokens: CodeTokens, names: set[str]) -> set[str]:
     """Return which of these names the program itself gives, or may give, another meaning: a name that stands
     alone and is neither an argument of a call nor what is assigned."""
     texts = tokens.texts
@@ -222,5 +222,5 @@ _BEFORE_BRACKETS = frozenset(
 """Words after which brackets call nothing."""
 
 
-def _mistake(tokens: Tokens, index: int, problem: str) -> InvalidArgument:
+def _mistake(tokens: CodeTokens, index: int, problem: str) -> InvalidArgument:
     return InvalidArgument("code", f"line {tokens.line(index)}: {problem}; nothing was run")
