@@ -181,9 +181,9 @@ def test_a_message_of_many_brackets_holds_nobody_up(host: Host, begin: str) -> N
     host.begin("raw", text=f"{begin}{nested}\n")
     host.begin("echo", text="after")
 
-    passed = bytes(next(host.lines)).decode()
-    assert passed == f"{begin}{nested}\n" or '"after"' in passed
-    assert '"id"' in passed or passed.startswith("[")
+    passed = [bytes(next(host.lines)).decode() for _ in range(2)]
+    assert f"{begin}{nested}\n" in passed
+    assert any('"after"' in line for line in passed)
 
 
 def test_an_incomplete_last_line_passes(host: Host) -> None:
