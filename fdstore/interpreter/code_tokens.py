@@ -228,7 +228,7 @@ class _Reader:
         add_text, add_start, add_inside = found.texts.append, found.starts.append, found.inside.append
         index, around = len(found.texts), stack[-1]
         field = string.fields[-1] if string else None
-        of_field = field.index if field else None
+        of_field = field.index if field else -2
         for match in _TOKEN.finditer(self.code, at):
             kind = match.lastindex
             if kind is None or (kind == _LINE_END and around != -1):

@@ -242,14 +242,13 @@ class Session:
         Between calls only. Empty if the interpreter cannot measure them, as without memory left.
         """
         self._require(suspended=False)
-        failed: tuple[type[Exception], ...] = (*_errors(), *VALUE_ERRORS)
+        most = self.limits.memory_bytes
+        expected = _errors() + VALUE_ERRORS
         try:
             # a program may have put a function of its own in the place of this one
             sizes = self._feed_own(f"{prelude.HOST}largest(locals(), {count})")
-            return [
-                (str(name)[:100], min(int(size), self.limits.memory_bytes)) for name, size in sizes[:count]
-            ]
-        except failed:
+            return [(str(name)[:100], max(0, min(int(size), most))) for name, size in sizes[:count]]
+        except expected:
             return []
 
     def _open(self, state: bytes | None, snapshot: bytes | None, functions: Sequence[str]) -> None:
