@@ -28,7 +28,7 @@ from tests.worker_process import WorkerProcess
 INNOCENTS = 10
 STRIKE_S = 5
 FATAL_TOOLS = """
-import ctypes, os, signal
+import ctypes, os, re, signal
 
 def exits() -> str:
     "Ends the interpreter, in the best of order."
@@ -41,6 +41,10 @@ def is_killed() -> str:
 def crashes() -> str:
     "Crashes the interpreter."
     ctypes.string_at(0)
+
+def freezes() -> str:
+    "Keeps Python's lock for longer than any lease."
+    re.match("(a+)+$", "a" * 60 + "b")
 """
 KILLER = """
 [model]
@@ -48,7 +52,8 @@ name = "scripted"
 [prompt]
 system = "You are KILLER."
 [tools]
-python = ["fatal_tools:exits", "fatal_tools:is_killed", "fatal_tools:crashes"]
+python = ["fatal_tools:exits", "fatal_tools:is_killed", "fatal_tools:crashes",
+    "fatal_tools:freezes"]
 """
 INNOCENT = """
 [model]
@@ -100,6 +105,7 @@ class CrashAfterAllArrived:
     ("kill_tool", "workers"),
     [
         ("is_killed", 1),
+        pytest.param("freezes", 1, marks=pytest.mark.long),
         pytest.param("exits", 1, marks=pytest.mark.long),
         pytest.param("crashes", 1, marks=pytest.mark.long),
         pytest.param("is_killed", 2, marks=pytest.mark.long),
