@@ -6,6 +6,7 @@
     dumps.py           a session as bytes
     prelude.py         the names that programs see, written in the interpreter's own Python
     rewrite.py         code that the interpreter lacks and that has an exact equivalent
+    code_tokens.py     the tokens of code, read in linear time
     failures.py        errors in words that a model can act on
     pool.py            the processes in which programs run
     processor_time.py  the processor time of these processes, and its limit
