@@ -175,9 +175,15 @@ def rows(found: griffe.Class) -> Iterator[tuple[str, str]]:
 def kind(annotation: Any) -> str:
     """Return a type without what `Annotated` adds to it."""
     text = str(annotation)
-    if text.startswith("Annotated["):
-        inner = ast.parse(text, mode="eval").body
-        assert isinstance(inner, ast.Subscript)
-        first = inner.slice.elts[0] if isinstance(inner.slice, ast.Tuple) else inner.slice
-        text = ast.unparse(first)
-    return text
+    if "Annotated[" not in text:
+        return text
+    return ast.unparse(_Plain().visit(ast.parse(text, mode="eval")))
+
+
+class _Plain(ast.NodeTransformer):
+    """Replaces each `Annotated[TYPE, ...]` by its type."""
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        self.generic_visit(node)
+        is_annotated = isinstance(node.value, ast.Name) and node.value.id == "Annotated"
+        return node.slice.elts[0] if is_annotated and isinstance(node.slice, ast.Tuple) else node

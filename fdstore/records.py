@@ -168,7 +168,7 @@ class Export(Record, frozen=True, kw_only=True):
     kind: ContentKind = "text"
 
 
-_Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+_COUNT = msgspec.Meta(ge=0, le=2**53)
 """A number within the bounds that a record in Redis is decoded with: up to `text.numbers.MAX_INTEGER`."""
 
 
@@ -176,10 +176,10 @@ class TokenUsage(Record, frozen=True, kw_only=True):
     """Tokens that models have counted. `input_tokens` is all that was sent to them, `cache_read_tokens` and
     `cache_write_tokens` the parts of it that were read from their prompt cache, or written to it."""
 
-    input_tokens: _Count = 0
-    output_tokens: _Count = 0
-    cache_read_tokens: _Count = 0
-    cache_write_tokens: _Count = 0
+    input_tokens: Annotated[int, _COUNT] = 0
+    output_tokens: Annotated[int, _COUNT] = 0
+    cache_read_tokens: Annotated[int, _COUNT] = 0
+    cache_write_tokens: Annotated[int, _COUNT] = 0
 
     @property
     def tokens(self) -> int:
