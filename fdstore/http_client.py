@@ -1,10 +1,10 @@
 """Clients of HTTP, which use the proxies of the environment without failing when they are made.
 
-httpx2 reads `$HTTP_PROXY` and its relatives when a client is made, and raises then what is no error of its
-own: `ImportError` for a SOCKS proxy without the package `socksio`, `ValueError` for a scheme that it does not
-know, `InvalidURL` for an entry of `$NO_PROXY`, `OSError` for `$SSL_CERT_FILE`. Other programs set these
-variables for themselves, and a server on this machine needs none of them. So here a client has one transport
-that decides for each request:
+httpx2 reads `$HTTPS_PROXY`, `$HTTP_PROXY` and `$ALL_PROXY` when a client is made, and raises then what is no
+error of its own: `ImportError` for a SOCKS proxy without the package `socksio`, `ValueError` for a scheme
+that it does not know, `InvalidURL` for an entry of `$NO_PROXY`, `OSError` for `$SSL_CERT_FILE`. Other
+programs set these variables for themselves, and a server on this machine needs none of them. So here a client
+has one transport that decides for each request:
 
     to this machine, or to a host of $NO_PROXY   directly
     else                                         through the proxy for its scheme, or that for all

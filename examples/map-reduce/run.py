@@ -49,8 +49,8 @@ def kill_a_worker(store: fdstore.Store, root: str, run: subprocess.Popen[bytes])
         ]
         running = [each for each in agents if each.state == "running"]
         if running and sum(each.state == "exited" for each in agents) >= ENDED_BEFORE_THE_KILL:
-            _, _, pid = str(running[0].worker).rpartition(":")
-            os.kill(int(pid), signal.SIGKILL)
+            _, _, name = str(running[0].worker).rpartition(":")  # HOST:PID-SUFFIX
+            os.kill(int(name.partition("-")[0]), signal.SIGKILL)
             print(f"Killed a worker that ran {running[0].id}.\n", flush=True)
             return
 
