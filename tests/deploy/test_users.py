@@ -79,7 +79,7 @@ def test_the_reader_user_can_read_and_cannot_write(deployed):
         [row] = re.findall(r"^\| `reader` .*$", RUNBOOK, re.M)
         verbs = re.findall(r"`fdstore (\w+)`", row)
         for verb in verbs:
-            words = {"ls": ["triage"], "stat": ["triage", "1"]}.get(verb, [])
+            words = {"ls": ["triage"], "holders": ["triage", "1"]}.get(verb, [])
             line = [verb, *words, "--url", deployed.url("reader")]
             subprocess.run([sys.executable, "-m", "fdstore", *line], check=True, capture_output=True)
 
