@@ -195,3 +195,16 @@ def fill_redis(execute: Any) -> Iterator[Callable[[], None]]:
     """`fill_redis()` sets the memory limit of Redis below its usage."""
     yield lambda: execute("CONFIG", "SET", "maxmemory", "1")
     execute("CONFIG", "SET", "maxmemory", "0")
+
+
+@pytest.fixture
+def own_redis() -> Iterator[PrivateServer]:
+    """A Redis of the test's own, which it may make refuse."""
+    with PrivateServer() as server:
+        yield server
+
+
+@pytest.fixture
+def own_store(own_redis: PrivateServer) -> Iterator[Store]:
+    with fdstore.connect(own_redis.url) as store:
+        yield store

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import fdstore
 from fdstore.client import Store
 from fdstore.local.redis_server import PrivateServer
 from fdstore.testing import call, say
@@ -22,18 +20,6 @@ from tests.thorough import thorough
 LASTS_S = 0.7
 
 TURNS = [call("lines", count=3000), call("echo", words="b"), say("Done.")]
-
-
-@pytest.fixture
-def own_redis() -> Iterator[PrivateServer]:
-    with PrivateServer() as server:
-        yield server
-
-
-@pytest.fixture
-def own_store(own_redis: PrivateServer) -> Iterator[Store]:
-    with fdstore.connect(own_redis.url) as store:
-        yield store
 
 
 @pytest.mark.parametrize("turn", [0, 2])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
@@ -33,18 +33,6 @@ from tests.waiting import PATIENCE_S, wait_until, within
 
 LASTS_S = 0.7
 SOON = 0.3
-
-
-@pytest.fixture
-def own_redis() -> Iterator[PrivateServer]:
-    with PrivateServer() as server:
-        yield server
-
-
-@pytest.fixture
-def own_store(own_redis: PrivateServer) -> Iterator[Store]:
-    with fdstore.connect(own_redis.url) as store:
-        yield store
 
 
 def started(call: Callable[[], Any]) -> Future[Any]:
