@@ -30,6 +30,11 @@ def _make() -> Path:
     return made
 
 
+def _described(path: Path) -> str:
+    """Return a path, and of a link where it leads: a test's own directory tells which test it was."""
+    return f"{path} -> {path.readlink()}" if path.is_symlink() else str(path)
+
+
 class TemporaryFiles:
     """A pytest plugin of the process that controls the session: pytest-xdist's workers inherit TMPDIR."""
 
@@ -45,7 +50,7 @@ class TemporaryFiles:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         interrupted = session.exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
         if not interrupted and not self.frameworks_run:
-            self._left = sorted(str(path) for path in self._directory.rglob("*"))
+            self._left = sorted(map(_described, self._directory.rglob("*")))
         if self._left:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
