@@ -84,6 +84,15 @@ def short_socket_path(listening: Path, runtime_dir: Path | None) -> Path:
     raise StartFailed(str(listening), f"the path is no address for a socket, and {problem}")
 
 
+def remove_short_path(listening: Path, runtime_dir: Path | None) -> None:
+    """Remove the link that `short_socket_path` returns, and its directory if it is empty then."""
+    link = short_socket_path(listening, runtime_dir)
+    if link != listening:
+        with contextlib.suppress(OSError):  # others have links there, or removed this one
+            link.unlink()
+            link.parent.rmdir()
+
+
 def _is_address(path: Path) -> bool:
     """Return whether clients can reach a socket at a path: it is short enough, and UTF-8."""
     name = os.fsencode(path)
@@ -171,10 +180,12 @@ class ServerProcess:
         Does not use redis-py, which raises the same error for "nothing listens" and "too busy to answer": the
         difference decides whether a second server may be started on the data.
         """
+        listening = listening or self._socket
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(ANSWER_DEADLINE_S)
             try:
-                connection.connect(str(short_socket_path(listening or self._socket, self._runtime_dir)))
+                listening.lstat()  # a server that has ended gets no link
+                connection.connect(str(short_socket_path(listening, self._runtime_dir)))
                 connection.sendall(b"PING\r\n")
                 answer = connection.recv(64)
             except (FileNotFoundError, NotADirectoryError, ConnectionRefusedError):
@@ -256,6 +267,7 @@ class ServerProcess:
             self._signal(pid, signal.SIGTERM)  # same as SHUTDOWN, and always delivered
         if not wait_until(lambda: self._has_ended(pid), timeout_s):
             raise TimedOut(f"the end of the server at {self._socket}", timeout_s)
+        remove_short_path(self._socket, self._runtime_dir)
         return True
 
     def kill(self) -> None:
@@ -316,6 +328,7 @@ class ServerProcess:
         if not wait_until(lambda: self._has_ended(pid), START_DEADLINE_S) or not repaired:
             problem = self.log_tail()
             raise StartFailed(str(self._socket), f"repairing its torn log failed:\n{problem}")
+        remove_short_path(listening, self._runtime_dir)
         return True
 
     def _has_log(self) -> bool:

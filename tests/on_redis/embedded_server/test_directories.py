@@ -32,6 +32,7 @@ def test_a_long_data_directory_is_reached_through_a_short_link(tmp_path, short, 
     assert server.ensure() == url
     assert ask(server, "GET", "page") == "text"
     assert server.stop()
+    assert list((short / "run").iterdir()) == []
 
 
 def test_a_command_with_another_runtime_directory_finds_the_server_of_a_long_directory(tmp_path, short):
@@ -62,8 +63,8 @@ def test_a_short_link_in_a_directory_writable_by_others_is_not_used(tmp_path, sh
 @pytest.mark.parametrize(
     "name", ["with space", 'with "quotes" and \\', "mit Umlaut ü", "50%#?", "line\nbreak", "not UTF-8 \udce9"]
 )
-def test_directories_with_unusual_names_work(tmp_path, binary, name):
-    server = EmbeddedServer(tmp_path / name, binary=binary)
+def test_directories_with_unusual_names_work(tmp_path, short, binary, name):
+    server = EmbeddedServer(tmp_path / name, runtime_dir=short, binary=binary)
 
     server.ensure()
     ask(server, "SET", "page", "text")
@@ -73,6 +74,7 @@ def test_directories_with_unusual_names_work(tmp_path, binary, name):
     assert ask(server, "GET", "page") == "text"
     assert server.stop()
     assert list(tmp_path.iterdir()) == [tmp_path / name]
+    assert not list(short.rglob("*.sock"))
 
 
 def test_a_directory_that_cannot_be_created_is_a_store_error(tmp_path):
