@@ -19,6 +19,7 @@ from fdstore.wire.operation import (
     Receive,
     Request,
     Send,
+    Upkeep,
     served,
 )
 from fdstore.wire.scripts import is_read, name_of
@@ -28,9 +29,11 @@ T = TypeVar("T")
 
 def read_only(operation: Operation[T], where: str) -> Operation[T]:
     """Run an operation that may only read. A request that contains a write is not sent; `LookingOnly` is
-    raised in the operation instead."""
+    raised in the operation instead, but for upkeep."""
 
     def serve(request: Request) -> Operation[Any]:
+        if isinstance(request, Upkeep):
+            return None
         if (write := _write_in(request)) is not None:
             raise LookingOnly(where, write)
         return (yield request)
@@ -56,7 +59,7 @@ def _write_in(request: Request) -> str | None:
 
 def _commands_of(request: Request) -> Batch:
     match request:
-        case Send(batch) | Everywhere(batch):
+        case Send(batch) | Everywhere(batch) | Upkeep(batch):
             return batch
         case Alongside(reads, batch):
             return [*reads, *batch]

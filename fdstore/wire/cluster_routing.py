@@ -23,6 +23,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, TypeAlias, TypeVar
 
 import msgspec
@@ -40,9 +41,19 @@ from fdstore.wire.operation import (
     Receive,
     Request,
     Send,
+    Upkeep,
     served,
 )
-from fdstore.wire.redis_errors import error_in, raise_error, refusal_code, translate, without_errors
+from fdstore.wire.redis_errors import (
+    OF_WRITES,
+    TAKES_NO_WRITES,
+    Codes,
+    error_in,
+    raise_error,
+    refusal_code,
+    translate,
+    without_errors,
+)
 from fdstore.wire.retry import MIN_WAIT_S, NOT_ON_THIS_NODE, RetryState
 from fdstore.wire.scripts import as_eval, is_read
 from fdstore.wire.slots import Slots, Unit, group_by_node, slot_of, units_of
@@ -64,11 +75,13 @@ MAX_HOPS = 5
 
 class AtNode(msgspec.Struct, frozen=True):
     """Send a batch to one node, and wait at most `wait_s` seconds (None: the default time-out) for bytes.
-    Result: its replies, errors among them, or `AttemptFailed`."""
+    Refusals with the codes `without` are not waited for. Result: its replies, errors among them, or
+    `AttemptFailed`."""
 
     address: Address
     batch: Batch
     wait_s: float | None = None
+    without: Codes = frozenset()
 
 
 class SendAt(msgspec.Struct, frozen=True):
@@ -138,7 +151,7 @@ class Router:
                 batch: Batch = request
             case Block(command):
                 batch = [command]
-            case Alongside(_, batch):
+            case Alongside(_, batch) | Upkeep(batch):
                 pass
             case _:
                 return self.slots.primaries
@@ -174,6 +187,10 @@ class Router:
             case Alongside(reads, batch):
                 replies = yield from self._try_once(reads)
                 return replies, (yield from self._ask(batch, started))
+            case Upkeep(batch):
+                with suppress(*TAKES_NO_WRITES):
+                    return (yield from self._ask(batch, started, without=OF_WRITES))
+                return None
             case Everywhere(batch, optional):
                 return (yield from self._ask_all(batch, optional, started))
             case Abandon(lane):
@@ -181,7 +198,13 @@ class Router:
         return (yield request)
 
     def _ask(
-        self, batch: Batch, started: float, block_s: float = 0.0, *, sent: bool = False
+        self,
+        batch: Batch,
+        started: float,
+        block_s: float = 0.0,
+        *,
+        sent: bool = False,
+        without: Codes = frozenset(),
     ) -> Routed[list[Any]]:
         replies: list[Any] = [None] * len(batch)
         in_order = not all(map(is_read, batch))
@@ -200,9 +223,8 @@ class Router:
             failure: AttemptFailed | None = None
             for address, run in group_by_node(waiting, self.slots, in_order=in_order):
                 commands = [command for unit in run for command in unit.request]
-                result = yield AtNode(
-                    address, commands, wait_s if self._patience_s is None else tries.patience_s()
-                )
+                patience_s = wait_s if self._patience_s is None else tries.patience_s()
+                result = yield AtNode(address, commands, patience_s, without)
                 if isinstance(result, AttemptFailed):
                     failure, lost, sent = result, address, sent or result.sent
                     failed = self._place(result.replies, address, run, replies, result.error)

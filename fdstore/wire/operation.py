@@ -71,6 +71,13 @@ class Alongside(msgspec.Struct, frozen=True):
     batch: Batch
 
 
+class Upkeep(msgspec.Struct, frozen=True):
+    """Run a batch of writes that a reader makes for others, and can do without: the refusal of a server that
+    takes no writes is not waited for. Result: its replies; None if they were refused."""
+
+    batch: Batch
+
+
 class Everywhere(msgspec.Struct, frozen=True):
     """Run the same reads on every primary of the store (one, except in a Cluster), with one attempt each.
     Result: for each its address, and its replies or the error. The reply to an `optional` one that the server
@@ -88,7 +95,7 @@ class Disk(msgspec.Struct, frozen=True):
     must_end: bool = False
 
 
-Request: TypeAlias = Batch | Send | Receive | Abandon | Block | Alongside | Everywhere | Disk
+Request: TypeAlias = Batch | Send | Receive | Abandon | Block | Alongside | Upkeep | Everywhere | Disk
 
 T = TypeVar("T")
 Operation: TypeAlias = Generator[Request, Any, T]

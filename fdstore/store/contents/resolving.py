@@ -14,11 +14,7 @@ from fdstore.errors import (
     Conflict,
     DamagedRecord,
     NotFound,
-    StoreFull,
     StoreLostData,
-    StoreReadOnly,
-    StoreRefused,
-    UnsafeStore,
 )
 from fdstore.store.content_info import ContentGone, ContentInfo, Unit, descriptor_of, pairs
 from fdstore.store.contents.page_fields import fields_of, joined
@@ -27,7 +23,7 @@ from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.record_format import UNREADABLE, damage, decoding, show_bytes, whole_number
 from fdstore.text.index import Group, group_of
-from fdstore.wire.operation import Batch, Command, Operation
+from fdstore.wire.operation import Batch, Command, Operation, Upkeep
 from fdstore.wire.scripts import script
 
 T = TypeVar("T")
@@ -77,11 +73,8 @@ def resolve(
         else:
             if reply[0] == b"lent":
                 torn = content_keys(tree, show_bytes(reply[1]))
-                try:
-                    [moved] = yield [script("put_back")((torn.pages, torn.lent))]
-                except TAKES_NO_WRITES:
-                    moved = [b"ok", b"0"]
-                if outcome(moved, handle.id) == [b"0"]:
+                moved = yield Upkeep([script("put_back")((torn.pages, torn.lent))])
+                if moved is None or outcome(moved[0], handle.id) == [b"0"]:
                     raise StoreLostData(fd, f"its pages are still under {torn.lent}")
                 continue
             try:
@@ -113,17 +106,12 @@ def resolve(
             if "index" in fields:  # short, without a key of its own; `info` keeps it
                 info.learn(1, fields["index"].encode())
         if live and info.descriptor.state == "open" and info.writer_left_s <= 0:
-            try:
-                yield [lost_writer(tree, name)]
+            if (yield Upkeep([lost_writer(tree, name)])) is not None:
                 continue
-            except TAKES_NO_WRITES:
-                # another client will break it; until then, read what is stored and poll
-                info.writer_left_s = RENEWS_WITHIN_S
+            # another client will break it; until then, read what is stored and poll
+            info.writer_left_s = RENEWS_WITHIN_S
         return handle.remember(fd, info), page_text
 
-
-TAKES_NO_WRITES = (StoreFull, StoreReadOnly, StoreRefused, UnsafeStore)
-"""Errors of a cleanup write that a reader may ignore: reading still works."""
 
 RENEWS_WITHIN_S = 5.0
 """Within this time after Redis becomes available again, a live writer has renewed its lease."""

@@ -24,7 +24,6 @@ from fdstore.errors import DamagedRecord, InvalidArgument, QuotaExceeded, quoted
 from fdstore.lifecycle import ProcessState
 from fdstore.records import ModelPrice, TreeLimits, Unreadable
 from fdstore.store.clock import redis_now, seconds_of
-from fdstore.store.contents.resolving import TAKES_NO_WRITES
 from fdstore.store.contents.staging import MAX_REASON_CHARS, check_page_size, check_source
 from fdstore.store.keys import ProcessKeys, TreeKeys, check_root, member_of, process_keys
 from fdstore.store.outcomes import outcome
@@ -48,7 +47,7 @@ from fdstore.telemetry.tracing import traceparent
 from fdstore.text.growth import empty_index
 from fdstore.text.quantities import DAY_S
 from fdstore.text.words import joined_words
-from fdstore.wire.operation import Command, Operation, new_op
+from fdstore.wire.operation import Command, Operation, Upkeep, new_op
 from fdstore.wire.script_constants import REOPENED_FROM
 from fdstore.wire.scripts import script, text
 
@@ -390,13 +389,13 @@ def cancel(prefix: str, process: str, reason: str = end_reasons.KILLED) -> Opera
 
 
 def touch(handle: ProcessHandle) -> Operation[None]:
-    """Record the use of the tree, which postpones its collection. Errors of a Redis that refuses writes are
-    ignored: reading still works."""
+    """Record the use of the tree, which postpones its collection."""
     tree = handle.keys.tree
-    with suppress(*TAKES_NO_WRITES):
-        [reply] = yield [script("touch")((tree.record,))]
+    replies = yield Upkeep([script("touch")((tree.record,))])
+    if replies is not None:
+        [reply] = replies
         if reply[0] == b"gone":
             return
         due = due_at(handle.limits, float(reply[1]))
-        yield [("ZADD", tree.trees, "XX", due, tree.tree)]
+        yield Upkeep([("ZADD", tree.trees, "XX", due, tree.tree)])
     handle.mark_touched()

@@ -64,8 +64,8 @@ class ClusterRunner(Runner):
 
     async def _serve(self, request: Any, flights: dict[str, InFlight], waits_for: Codes) -> Any:
         match request:
-            case AtNode(address, batch, wait_s):
-                return await self._try(address, batch, wait_s, waits_for)
+            case AtNode(address, batch, wait_s, without):
+                return await self._try(address, batch, wait_s, waits_for - without)
             case SendAt(address, batch, lane):
                 if lane not in flights:
                     flights[lane] = InFlight(self._take_at(address))

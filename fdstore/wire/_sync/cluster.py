@@ -65,8 +65,8 @@ class ClusterRunner(Runner):
 
     def _serve(self, request: Any, flights: dict[str, InFlight], waits_for: Codes) -> Any:
         match request:
-            case AtNode(address, batch, wait_s):
-                return self._try(address, batch, wait_s, waits_for)
+            case AtNode(address, batch, wait_s, without):
+                return self._try(address, batch, wait_s, waits_for - without)
             case SendAt(address, batch, lane):
                 if lane not in flights:
                     flights[lane] = InFlight(self._take_at(address))

@@ -17,6 +17,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
@@ -40,10 +41,13 @@ from fdstore.wire.operation import (
     Receive,
     Request,
     Send,
+    Upkeep,
     Working,
 )
 from fdstore.wire.packing import pack
 from fdstore.wire.redis_errors import (
+    OF_WRITES,
+    TAKES_NO_WRITES,
     WAITED_FOR,
     WORK_WAITS_FOR,
     Codes,
@@ -217,6 +221,10 @@ class Runner:
             case Alongside(reads, batch):
                 replies = self._round_trip([*reads, *batch], waits_for)
                 return replies[: len(reads)], replies[len(reads) :]
+            case Upkeep(batch):
+                with suppress(*TAKES_NO_WRITES):
+                    return self._round_trip(batch, waits_for - OF_WRITES)
+                return None
             case Everywhere(batch, optional):
                 replies = self._round_trip([*batch, *optional], waits_for, required=len(batch))
                 return [(self.where, replies)]

@@ -16,6 +16,7 @@ from fdstore.errors import NotFound, StoreFull, StoreReadOnly, UnsafeStore
 from fdstore.store.processes import processes
 from fdstore.store.streams import streams
 from fdstore.store.views import usage
+from tests.waiting import within
 
 TEXT = "".join(f"{number}\n" for number in range(5000))
 
@@ -88,10 +89,10 @@ def test_a_read_write_client_can_read_where_writes_are_refused(
 ) -> None:
     set_condition(condition)
 
-    with fdstore.connect(redis_url) as store:
+    with fdstore.connect(redis_url) as store, within(2):  # whoever writes waits for 10 s
         read_everything(store, tmp_path)
-        with pytest.raises((StoreFull, StoreReadOnly)):
-            store.process("triage").create("x")
+    with fdstore.connect(redis_url, patience=0.1) as store, pytest.raises((StoreFull, StoreReadOnly)):
+        store.process("triage").create("x")
 
 
 def test_a_read_only_client_sends_no_writes(read_process: Process, redis_url: str, execute: Any) -> None:
@@ -146,10 +147,11 @@ def test_a_stream_of_a_lost_writer_can_be_read_where_it_cannot_be_marked_broken(
     execute("HSET", "fdstore:{triage}:triage:fd:1", "writer_until", "1")
     set_condition(condition)
 
-    found = proc.read("fd:1", read_all=True)
+    with within(2):
+        found = proc.read("fd:1", read_all=True)
 
-    assert (found.text, found.state, found.eof) == ("half a line", "open", False)
-    assert proc.read("fd:1", wait=0.05).state == "open"
+        assert (found.text, found.state, found.eof) == ("half a line", "open", False)
+        assert proc.read("fd:1", wait=0.05).state == "open"
 
 
 def test_removing_from_an_evicting_redis_is_allowed(

@@ -17,6 +17,7 @@ from fdstore.cli import cli
 from fdstore.client import Store
 from fdstore.local.redis_server import PrivateServer
 from fdstore.store.processes import processes
+from tests.thorough import thorough
 
 
 class CommandResult:
@@ -172,7 +173,13 @@ def test_doctor_deep_works_on_a_redis_that_refuses_writes(unsafe_redis: str) -> 
     assert "ok       trees: 1 was read" in ended.out
 
 
-@pytest.mark.parametrize("args", ["put triage -", "rm triage 1", "kill triage.1", "rm --tree triage --yes"])
+@pytest.mark.parametrize(
+    "args",
+    [
+        *("put triage -", "kill triage.1"),
+        *thorough("each waits for 10 s", "rm triage 1", "rm --tree triage --yes"),
+    ],
+)
 def test_writing_verbs_are_refused_on_an_unsafe_redis_with_the_reason(unsafe_redis: str, args: str) -> None:
     ended = CommandResult(unsafe_redis, tuple(args.split()), "x")
 
