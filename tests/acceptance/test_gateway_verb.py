@@ -19,6 +19,7 @@ from tests.acceptance.conftest import peak_bytes
 from tests.acceptance.host import Host
 from tests.conftest import is_running
 from tests.mcp_http_upstream import Upstream, served
+from tests.thorough import thorough
 from tests.waiting import PATIENCE_S, wait_until
 
 UPSTREAM = Path(__file__).parents[1] / "mcp_upstream.py"
@@ -71,7 +72,7 @@ def take_at_most_two_and_a_half_times_its_memory(gateway, ask, tool):
     return peak_after(tool, 60) - idle < 2.5 * (60 << 20)
 
 
-@pytest.mark.parametrize("tool", ["megabytes", "megabytes of rows"])
+@pytest.mark.parametrize("tool", ["megabytes of rows", *thorough("a text", "megabytes")])
 def test_a_result_of_sixty_megabytes_takes_at_most_two_and_a_half_times_its_memory(command, tool):
     with command.start("gateway", "--process", "p", "--", *SERVER) as gateway:
         host = Host(gateway, greets=False)
@@ -80,8 +81,8 @@ def test_a_result_of_sixty_megabytes_takes_at_most_two_and_a_half_times_its_memo
         assert take_at_most_two_and_a_half_times_its_memory(gateway, host.call, tool)
 
 
-@pytest.mark.parametrize("tool", ["megabytes", "megabytes_stream"])
-@pytest.mark.parametrize("is_listening", [False, True], ids=["stdio", "http"])
+@pytest.mark.parametrize("tool", ["megabytes_stream", *thorough("as JSON", "megabytes")])
+@pytest.mark.parametrize("is_listening", [True, *thorough("the other host", False)])
 def test_a_result_by_http_takes_at_most_two_and_a_half_times_its_memory(command, tool, is_listening):
     """As JSON and as an event of a stream, for a host on standard input and for one that speaks HTTP."""
     start = ["gateway", "--process", "p", *(["--listen", "127.0.0.1:0"] if is_listening else [])]

@@ -18,8 +18,8 @@ from fdstore.wire.operation import Disk, Operation, Receive, Send
 from tests.chaos.proxy import Proxy
 from tests.round_trips import Tally, tallied
 
-LONG = "".join(f"{n}\n" for n in range(700_000))
-PIECES = ["".join(f"{word} {n}\n" for n in range(60_000)) for word in ("one", "two", "three")]
+LONG = "\n".join(map(str, range(700_000)))
+PIECES = ["".join(map(f"{word} {{}}\n".format, range(60_000))) for word in ("one", "two", "three")]
 
 
 @pytest.fixture

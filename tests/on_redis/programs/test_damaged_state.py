@@ -34,7 +34,7 @@ def damaged(tools: Toolset, code: str = "x", call_id: str | None = None) -> str:
 def bomb() -> bytes:
     header = {"interpreter": "1", "prelude": "2", "functions": [], "feeds": 1, "own_feeds": []}
     head = msgspec.msgpack.encode(header | {"compressed": True})
-    return b"fdpy1" + len(head).to_bytes(4, "big") + head + lzma.compress(bytes(64 << 20))
+    return b"fdpy1" + len(head).to_bytes(4, "big") + head + lzma.compress(bytes(64 << 20), preset=0)
 
 
 @pytest.mark.parametrize("session", [b"", b"fdpy1", b"fdpy1\0\0\0\5", b"\xff" * 999, bomb()])

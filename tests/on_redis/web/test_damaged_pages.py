@@ -14,9 +14,10 @@ import fdstore
 from fdstore.local.redis_server import PrivateServer
 from tests.on_redis.damage import DamagedStore, cases
 from tests.on_redis.web.inspected import inspect
+from tests.thorough import thorough
 
 SEED = int(os.environ.get("DAMAGE_SEED", random.randrange(1 << 30)))
-SAMPLE = 25
+SAMPLE = 7
 
 HURT = (
     *("/tree/hurt", "/process/hurt", "/process/hurt.1", "/process/hurt.3", "/process/hurt.5"),
@@ -53,8 +54,9 @@ def visit_all(damaged_store: DamagedStore, count: int | None) -> None:
     inspect(damaged_store.store.url, visit)
 
 
-def test_no_page_fails_over_a_sample_of_damaged_records(damaged_store: DamagedStore) -> None:
-    visit_all(damaged_store, SAMPLE)
+@pytest.mark.parametrize("count", [SAMPLE, *thorough("more records", 4 * SAMPLE)])
+def test_no_page_fails_over_a_sample_of_damaged_records(damaged_store: DamagedStore, count: int) -> None:
+    visit_all(damaged_store, count)
 
 
 @pytest.mark.long

@@ -23,6 +23,7 @@ from fdstore.wire.operation import Operation
 from tests.on_redis.web.inspected import Get, Inspect, walk
 from tests.on_redis.web.journals import SHORT, answer, converse, ready_child
 from tests.round_trips import Tally
+from tests.thorough import thorough
 
 
 def test_a_tree_shows_processes_in_order_with_limits_and_a_timeline(get: Get, proc: Process) -> None:
@@ -50,13 +51,14 @@ def documents(redis_url: str, *command: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.output.splitlines()]
 
 
-@pytest.fixture
-def thousand(store: Store, execute: Callable[..., Any]) -> Process:
-    """A tree of 1000 processes in all states, some with tokens and a price, and of forty questions."""
+@pytest.fixture(params=[250, *thorough("more pages", 1000)])
+def large(store: Store, execute: Callable[..., Any], request: pytest.FixtureRequest) -> Process:
+    """A tree of this many processes, more than a page shows, in all states, some with tokens and a price, and
+    of forty questions."""
     limits = TreeLimits(tree_live=2000, tree_processes=2000)
     root = store.process("triage", limits=limits)
     root.create("x" * 5000)
-    for number in range(1, 1000):
+    for number in range(1, request.param):
         child = store.run(processes.create_child(root.handle, None, state="open" if number % 3 else "ready"))
         if number % 5 == 0:
             usage = TokenUsage(input_tokens=number, output_tokens=7, cache_read_tokens=number // 2)
@@ -70,14 +72,21 @@ def thousand(store: Store, execute: Callable[..., Any]) -> Process:
     return root
 
 
-def test_the_sums_of_a_tree_of_a_thousand_processes_are_those_of_ps_and_du(
-    redis_url: str, get: Get, thousand: Process
+def processes_of(request: pytest.FixtureRequest) -> int:
+    """Return how many processes `large` has below the root; the last is the lane of its questions."""
+    count: int = request.node.callspec.params["large"]
+    return count
+
+
+def test_the_sums_of_a_large_tree_are_those_of_ps_and_du(
+    redis_url: str, get: Get, large: Process, request: pytest.FixtureRequest
 ) -> None:
-    first, last = get("/tree/triage.json", "/tree/triage.json?from=900")
+    count = processes_of(request)
+    first, last = get("/tree/triage.json", f"/tree/triage.json?from={count - 100}")
     listed = documents(redis_url, "ps", "triage")
     used = documents(redis_url, "du", "triage")[0]
 
-    assert len(listed) == 1001
+    assert len(listed) == count + 1
     for page in (first.json(), last.json()):
         assert page["states"] == Counter(each["state"] for each in listed)
         assert page["tokens"] == {name: sum(each[name] for each in listed) for name in TOKEN_COUNTS}
@@ -85,15 +94,17 @@ def test_the_sums_of_a_tree_of_a_thousand_processes_are_those_of_ps_and_du(
         assert {name: page["tree"][name] for name in ("bytes", "processes", "live")} == {
             name: used[name] for name in ("bytes", "processes", "live")
         }
-        assert (page["total"], page["summed"]) == (1001, 1001)
+        assert (page["total"], page["summed"]) == (count + 1, count + 1)
     limits = {each["name"]: each["used"] for each in last.json()["limits"]}
     assert limits["tree_depth"] == 2
 
 
-def test_all_processes_of_a_large_tree_are_on_its_pages_once(get: Get, thousand: Process) -> None:
+def test_all_processes_of_a_large_tree_are_on_its_pages_once(
+    get: Get, large: Process, request: pytest.FixtureRequest
+) -> None:
     found = [each["id"] for page in walk(get, "/tree/triage.json") for each in page["processes"]]
 
-    assert found == ["triage", *(f"triage.{number}" for number in range(1, 1001))]
+    assert found == ["triage", *(f"triage.{number}" for number in range(1, processes_of(request) + 1))]
 
 
 def test_a_tree_with_more_processes_than_are_summed_says_so(

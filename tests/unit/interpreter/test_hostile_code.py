@@ -70,13 +70,16 @@ def read_all(code: str) -> None:
     _lines_of_raise(code)
 
 
-def processor_s(work: Callable[[], object]) -> float:
-    """Return the least processor time of three runs: what else the machine does only adds to it."""
+def processor_s(work: Callable[[], object], enough: float = 0.0) -> float:
+    """Return the least processor time of up to three runs: what else the machine does only adds to it. A run
+    that takes no more than is `enough` is the last."""
     taken = []
     for _ in range(3):
         began = time.thread_time()
         work()
         taken.append(time.thread_time() - began)
+        if taken[-1] <= enough:
+            break
     return min(taken)
 
 
@@ -85,7 +88,8 @@ def test_eight_times_the_code_takes_the_host_no_more_than_eight_times_as_long(na
     small, large = HOSTILE[name](MAX_CODE_BYTES // 8), HOSTILE[name](MAX_CODE_BYTES)
 
     # four times more for noise and caches; what is quadratic takes sixty-four times as long
-    assert processor_s(lambda: read_all(large)) <= 4 * 8 * max(processor_s(lambda: read_all(small)), 0.002)
+    limit = 4 * 8 * max(processor_s(lambda: read_all(small)), 0.002)
+    assert processor_s(lambda: read_all(large), limit) <= limit
 
 
 @pytest.mark.parametrize("size", [MAX_CODE_BYTES + 1, 10 * MAX_CODE_BYTES])
