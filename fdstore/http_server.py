@@ -30,13 +30,10 @@ class PortRefused(FDStoreError):
     """A server cannot listen where it was told to."""
 
     type = "invalid_argument"
+    says = "cannot listen on {where}: {problem}; use another port, or 0 for a free one"
 
-    def __init__(self, where: str, problem: str) -> None:
-        super().__init__(where, problem)
-        self.where, self.problem = where, problem
-
-    def __str__(self) -> str:
-        return f"cannot listen on {self.where}: {self.problem}; use another port, or 0 for a free one"
+    where: str
+    problem: str
 
 
 def parse_address(address: str) -> tuple[str, int]:

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from fdstore.errors import all_errors
 from fdstore.results.tool_outcome import ToolResult
 from fdstore.tools.catalogue import BUILT_IN
-from fdstore.tools.toolbox import STOPPING
 from reference import markdown
 from reference.example_store import LOG, Example, example
 
@@ -59,8 +59,9 @@ def prepare(made: Example) -> None:
 
 def blocks(made: Example) -> Iterator[str]:
     yield markdown.paragraphs(INTRODUCTION)
-    types = ", ".join(f"`{each}`" for each in sorted(STOPPING))
-    yield markdown.paragraphs(STOPPED.format(types=types))
+    roots = [each for each in all_errors() if "type" in vars(each)]
+    types = {each.type for each in roots if each.stops} - {each.type for each in roots if not each.stops}
+    yield markdown.paragraphs(STOPPED.format(types=", ".join(f"`{each}`" for each in sorted(types))))
     for works_on in ("descriptors", "processes"):
         yield f"## On {works_on}"
         for name, each in BUILT_IN.items():

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from fdstore.agent.conversation import Assistant, Cleared, Conversation
 from fdstore.agent.history import History, read_history
-from fdstore.errors import NotFound
+from fdstore.errors import SKIPPABLE, NotFound
 from fdstore.records import ProcessRecord
 from fdstore.result_facts import ResultFacts
 from fdstore.results.wrapping import block_text
@@ -20,7 +20,7 @@ from fdstore.store import tree_facts
 from fdstore.store.keys import process_keys
 from fdstore.store.processes import journal, process_records
 from fdstore.store.processes.savings import Saved, Savings, day_of, label
-from fdstore.store.record_format import SKIPPABLE, unreadable
+from fdstore.store.record_format import unreadable
 from fdstore.text.tokens import estimate_tokens
 from fdstore.tools.catalogue import FD_TOOLS
 from fdstore.wire.operation import Operation

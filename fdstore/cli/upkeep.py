@@ -27,7 +27,8 @@ def gc(session: CliSession, dry_run: bool) -> None:
     format: standard error names it, or with --json a last document, `unreadable`. Workers do the same
     periodically.
     """
-    from fdstore.store.record_format import SKIPPABLE, unreadable
+    from fdstore.errors import SKIPPABLE
+    from fdstore.store.record_format import unreadable
     from fdstore.store.trees.collect_trees import due_trees
 
     found, damaged = [], []

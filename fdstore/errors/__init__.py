@@ -1,8 +1,9 @@
 """All errors that fdstore raises: one root class, and one class per kind of failure.
 
-A class has a stable `type` (shown to models, in logs and in `--json` output) and takes facts as constructor
-arguments. `args` always equals these, so errors survive pickling. The text states the problem and what to do
-about it; it never repeats a large argument.
+A class declares everything about its kind of failure, see `FDStoreError`: a stable `type` (shown to models,
+in logs and in `--json` output), facts as fields, a sentence, a remedy, and what callers do about it. `args`
+always equals the fields, so errors survive pickling. The text states the problem and what to do about it; it
+never repeats a large argument.
 
 Errors of libraries (redis, os) are translated once, at the call, with `raise ... from`.
 """
@@ -62,15 +63,31 @@ from fdstore.errors.store import (
     WrongEventLoop,
 )
 
-REFUSALS = (StoreFull, StoreReadOnly, StoreNotReady)
-"""Errors of a store that answers, and will do what was asked when it can again."""
 
-STORE_FAILURES = (StoreUnavailable, StoreRefused, StoreFull, StoreReadOnly, UnknownOutcome, UnsafeStore)
-"""Failures of the store, not of an agent: another attempt continues once the store answers again."""
+def all_errors() -> list[type[FDStoreError]]:
+    """Return the classes that are declared in this package, in the order of their names."""
+    found = (each for each in globals().values() if isinstance(each, type))
+    return sorted(
+        (each for each in found if issubclass(each, FDStoreError) and each is not FDStoreError),
+        key=lambda each: each.__name__,
+    )
+
+
+def _that(consequence: str) -> tuple[type[FDStoreError], ...]:
+    return tuple(each for each in all_errors() if getattr(each, consequence))
+
+
+STORE_FAILURES = _that("retried")
+REFUSALS = _that("waited_for")
+TAKES_NO_WRITES = _that("readable")
+SKIPPABLE = _that("skipped")
 
 __all__ = [
+    "REFUSALS",
     "SHOWN_IDS",
+    "SKIPPABLE",
     "STORE_FAILURES",
+    "TAKES_NO_WRITES",
     "CallInterrupted",
     "Cancelled",
     "Conflict",
@@ -111,5 +128,6 @@ __all__ = [
     "UnsafeStore",
     "WriteFailed",
     "WrongEventLoop",
+    "all_errors",
     "quoted",
 ]

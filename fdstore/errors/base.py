@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar, dataclass_transform
 
 SHOWN_IDS = 40
 """Maximum number of existing ids that a `not_found` lists."""
@@ -20,10 +20,88 @@ def quoted(value: object, limit: int = 80) -> str:
     return repr(shown).replace("\\\\", "\\") + ("..." if len(text) > limit else "")
 
 
+def given(*arguments: Any) -> tuple[Any, ...]:
+    """Return the arguments of the example of an error."""
+    return arguments
+
+
+@dataclass_transform(eq_default=False)
 class FDStoreError(Exception):
-    """Base class of all errors of fdstore."""
+    """Base class of all errors of fdstore.
+
+    A subclass declares one kind of error: its fields, annotated in the order of the constructor's arguments;
+    a sentence; what to do; and its consequences, which callers act on.
+
+    >>> class NoSuchColour(FDStoreError):
+    ...     type = "not_found"
+    ...     says = "there is no colour {name}; use one of {known}"
+    ...     name: str
+    ...     known: str = "red, green"
+    >>> error = NoSuchColour("blue")
+    >>> str(error), error.args
+    ('there is no colour blue; use one of red, green', ('blue', 'red, green'))
+    """
 
     type: ClassVar[str] = "error"
+    """The word that models see and `--json` prints. Classes of one type are one kind of failure."""
+
+    says: ClassVar[str] = ""
+    """The text, in which the fields stand in braces. A class whose text depends on more has a `__str__`."""
+
+    remedy: ClassVar[str] = ""
+    """What to do, for the page of errors."""
+
+    sample: ClassVar[tuple[Any, ...]] = ()
+    """Arguments of an example."""
+
+    http: ClassVar[int] = 400
+    """The status of an HTTP response."""
+
+    of_request: ClassVar[bool] = False
+    """Another request would avoid it. All others are the store's."""
+
+    stops: ClassVar[bool] = False
+    """Neither a model nor code can do anything about it: it ends the attempt, or the call of a host."""
+
+    retried: ClassVar[bool] = False
+    """A failure of the store, not of an agent: another attempt continues once the store answers again."""
+
+    waited_for: ClassVar[bool] = False
+    """The store answers, and will do what was asked when it can again."""
+
+    readable: ClassVar[bool] = False
+    """The store takes no writes, and can be read."""
+
+    skipped: ClassVar[bool] = False
+    """It is of one record: lists leave that out, and say so."""
+
+    _fields: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls) -> None:
+        if "__init__" in vars(cls):  # with fields of its own alone
+            code = cls.__init__.__code__
+            cls._fields = code.co_varnames[1 : code.co_argcount]
+        else:
+            own = (name for name in vars(cls).get("__annotations__", ()) if name not in cls._fields)
+            cls._fields = (*cls._fields, *own)
+
+    def __init__(self, *values: Any, **named: Any) -> None:
+        fields = self._fields
+        given = dict(zip(fields, values, strict=False)) | named
+        missing = [name for name in fields if name not in given and not hasattr(type(self), name)]
+        if len(given) != len(values) + len(named) or not given.keys() <= set(fields) or missing:
+            raise TypeError(f"{type(self).__name__} takes {', '.join(fields)}; not given: {missing}")
+        given = {name: given[name] if name in given else getattr(self, name) for name in fields}
+        super().__init__(*given.values())
+        vars(self).update(given)
+
+    @classmethod
+    def fields(cls) -> tuple[str, ...]:
+        """Return the names of the constructor's arguments, which are attributes of the error too."""
+        return cls._fields
+
+    def __str__(self) -> str:
+        return self.says.format_map(vars(self))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self)!r})"
@@ -35,16 +113,15 @@ class NotFound(FDStoreError):
     whose numbers begin above this one, because an earlier conversation had it."""
 
     type = "not_found"
+    remedy = "Use an id that it names; `known` has them. Ids are never reused, nor by a later tree."
+    sample = given("fd:9", ("fd:1", "fd:2"))
+    http = 404
+    of_request = True
 
-    def __init__(
-        self,
-        what: str,
-        known: tuple[str, ...] = (),
-        removed_at: int | None = None,
-        not_of: str | None = None,
-    ) -> None:
-        super().__init__(what, known, removed_at, not_of)
-        self.what, self.known, self.removed_at, self.not_of = what, tuple(known), removed_at, not_of
+    what: str
+    known: tuple[str, ...] = ()
+    removed_at: int | None = None
+    not_of: str | None = None
 
     def __str__(self) -> str:
         missing = f"{self.what} does not exist"
@@ -69,10 +146,12 @@ class InvalidArgument(FDStoreError):
     """An argument has the wrong type, form or size."""
 
     type = "invalid_argument"
+    remedy = "Correct the argument that it names. Nothing was done."
+    sample = given("count", "must be at least 1")
+    of_request = True
 
-    def __init__(self, argument: str, problem: str) -> None:
-        super().__init__(argument, problem)
-        self.argument, self.problem = argument, problem
+    argument: str
+    problem: str
 
     def __str__(self) -> str:
         return f"{self.argument}: {self.problem}" if self.argument else self.problem
@@ -82,26 +161,32 @@ class NotAllowed(FDStoreError):
     """A program uses something that the operator of this worker does not allow."""
 
     type = "permission_error"
+    says = "{what} is not allowed on this worker; its operator allows it with {option}"
+    remedy = (
+        "Stay within what was permitted, or have the operator permit more: directories, functions and "
+        "commands by options of `fdstore worker`."
+    )
+    sample = given("the function tools:search", "--allow-python 'tools:search'")
+    http = 403
+    of_request = True
 
-    def __init__(self, what: str, option: str) -> None:
-        super().__init__(what, option)
-        self.what, self.option = what, option
-
-    def __str__(self) -> str:
-        return f"{self.what} is not allowed on this worker; its operator allows it with {self.option}"
+    what: str
+    option: str
 
 
 class UnknownOutcome(FDStoreError):
     """The store became unreachable after a write was sent, which may or may not have happened."""
 
     type = "unknown_outcome"
+    says = "whether {what} happened is unknown: the store is out of reach; look before repeating"
+    remedy = (
+        "Find out whether it happened before you repeat it. A lost reply is asked for again for 10 s first: "
+        "the store was out of reach for longer, or a worker was lost during the call."
+    )
+    sample = given("the write to fd:3")
+    stops = retried = True
 
-    def __init__(self, what: str) -> None:
-        super().__init__(what)
-        self.what = what
-
-    def __str__(self) -> str:
-        return f"whether {self.what} happened is unknown: the store is out of reach; look before repeating"
+    what: str
 
 
 class MissingExtra(FDStoreError, ImportError):
@@ -109,11 +194,13 @@ class MissingExtra(FDStoreError, ImportError):
     too, for callers that do without the package."""
 
     type = "missing_extra"
+    says = "this needs the Python package {package!r}; install it with: {how}"
+    remedy = "Install the extra."
+    sample = given("duckdb", "pip install '.[sql]'")
+
+    package: str
+    how: str
 
     def __init__(self, package: str, how: str) -> None:
-        super().__init__(package, how)
-        self.package, self.how = package, how
+        FDStoreError.__init__(self, package, how)
         self.name = package
-
-    def __str__(self) -> str:
-        return f"this needs the Python package {self.package!r}; install it with: {self.how}"

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from fdstore.errors.base import FDStoreError, InvalidArgument, UnknownOutcome, quoted
+from fdstore.errors.base import FDStoreError, InvalidArgument, UnknownOutcome, given, quoted
 
 
 class InvalidProgram(InvalidArgument):
     """A program file is invalid; `argument` is "file: key"."""
+
+    sample = given("agent.toml: limits.max_turns", "must be an integer >= 1")
 
 
 class UnknownProgram(FDStoreError):
     """The program name is not linked, or the command is not allowed."""
 
     type = "unknown_program"
+    remedy = "Use a program that it names, or add it to `[linked_programs]` or `[commands]`."
+    sample = given("expret", ("expert", "reader"))
 
-    def __init__(self, name: str, known: tuple[str, ...]) -> None:
-        super().__init__(name, known)
-        self.name, self.known = name, tuple(known)
+    name: str
+    known: tuple[str, ...]
 
     def __str__(self) -> str:
         if "/" in self.name:
@@ -29,10 +32,13 @@ class Fenced(FDStoreError):
     """A write under a lost lease: the process has ended, or a newer attempt runs it."""
 
     type = "fenced"
+    remedy = "Stop working for the process: it has ended, or another worker has it."
+    sample = given("triage.1", "attempt 2 runs it")
+    http = 409
+    stops = True
 
-    def __init__(self, process: str, problem: str) -> None:
-        super().__init__(process, problem)
-        self.process, self.problem = process, problem
+    process: str
+    problem: str
 
     def __str__(self) -> str:
         said = f"process {self.process} takes no write from here: {self.problem}"
@@ -47,39 +53,40 @@ class TreeInUse(FDStoreError):
     """The tree was not dropped, because one of its agents or pipelines runs or waits."""
 
     type = "conflict"
+    says = (
+        "the tree {tree} is in use: {process} is {state}; end it first with `fdstore kill {tree}`, or kill "
+        "and drop it in one call (kill=True, --kill)"
+    )
+    remedy = "Of a tree: end what runs in it first."
+    sample = given("triage", "triage.1", "running")
+    http = 409
 
-    def __init__(self, tree: str, process: str, state: str) -> None:
-        super().__init__(tree, process, state)
-        self.tree, self.process, self.state = tree, process, state
-
-    def __str__(self) -> str:
-        return (
-            f"the tree {self.tree} is in use: {self.process} is {self.state}; end it first with "
-            f"`fdstore kill {self.tree}`, or kill and drop it in one call (kill=True, --kill)"
-        )
+    tree: str
+    process: str
+    state: str
 
 
 class TimedOut(FDStoreError):
     """The time-out passed before the event happened."""
 
     type = "timeout"
+    says = "{what} did not happen within {seconds:g} s"
+    remedy = "Wait longer, or find out why it did not happen: `fdstore ps`, `fdstore log PROC`."
+    sample = given("the end of triage.1", 30.0)
 
-    def __init__(self, what: str, seconds: float) -> None:
-        super().__init__(what, seconds)
-        self.what, self.seconds = what, seconds
-
-    def __str__(self) -> str:
-        return f"{self.what} did not happen within {self.seconds:g} s"
+    what: str
+    seconds: float
 
 
 class SpawnLimit(FDStoreError):
     """The tree has reached its limit of processes."""
 
     type = "spawn_limit"
+    remedy = "End processes, or raise the limit in `[limits]` of the program."
+    sample = given("tree_live", 64)
 
-    def __init__(self, limit: str, allowed: int) -> None:
-        super().__init__(limit, allowed)
-        self.limit, self.allowed = limit, allowed
+    limit: str
+    allowed: int
 
     def __str__(self) -> str:
         if self.limit in ("tree_token_budget", "tree_model_calls"):
@@ -91,10 +98,12 @@ class QuotaExceeded(FDStoreError):
     """The tree, or for a `limit` without "tree_" the whole store, has reached a quota."""
 
     type = "quota_exceeded"
+    remedy = "Drop what is not needed, or raise the limit: `[limits]` of the program, or `fdstore limits`."
+    sample = given("tree_bytes", 4_294_967_296)
+    http = 503
 
-    def __init__(self, limit: str, allowed: int) -> None:
-        super().__init__(limit, allowed)
-        self.limit, self.allowed = limit, allowed
+    limit: str
+    allowed: int
 
     def __str__(self) -> str:
         if not self.limit.startswith("tree_"):
@@ -110,33 +119,32 @@ class Cancelled(FDStoreError):
     """The process was cancelled."""
 
     type = "cancelled"
+    says = "process {process} was cancelled"
+    remedy = "Nothing: the process was ended on purpose."
+    sample = given("triage.1")
+    stops = True
 
-    def __init__(self, process: str) -> None:
-        super().__init__(process)
-        self.process = process
-
-    def __str__(self) -> str:
-        return f"process {self.process} was cancelled"
+    process: str
 
 
 class CallInterrupted(UnknownOutcome):
     """An earlier attempt started a tool call that must not run twice, and left no result."""
 
-    def __str__(self) -> str:
-        return (
-            f"outcome unknown: {self.what} was begun by an earlier attempt, which left no result; it was not "
-            "done again. Look whether it took effect before you call it again"
-        )
+    says = (
+        "outcome unknown: {what} was begun by an earlier attempt, which left no result; it was not done "
+        "again. Look whether it took effect before you call it again"
+    )
+    sample = given("this call of send_mail")
+    stops = False
 
 
 class NoWorker(FDStoreError):
     """No live worker can run the process, and the caller does not wait for one."""
 
     type = "no_worker"
+    says = "{problem}"
+    remedy = "Start a worker: `fdstore up` on this machine, `fdstore worker` for a store by URL."
+    sample = given("no live worker runs agents; start one with `fdstore worker`")
+    stops = True
 
-    def __init__(self, problem: str) -> None:
-        super().__init__(problem)
-        self.problem = problem
-
-    def __str__(self) -> str:
-        return self.problem
+    problem: str

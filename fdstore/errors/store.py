@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from fdstore.errors.base import FDStoreError
+from fdstore.errors.base import FDStoreError, given
 
 
 class StoreFull(FDStoreError):
     """Redis has reached its memory limit and refused a write."""
 
     type = "store_full"
+    says = "Redis is full ({problem}): `fdstore du` shows what takes room; drop it, or raise maxmemory"
+    remedy = "Drop what takes room (`fdstore du`), or raise `maxmemory`. Reading goes on working."
+    sample = given("used 512 MiB of 512 MiB")
+    retried = waited_for = readable = True
 
-    def __init__(self, problem: str) -> None:
-        super().__init__(problem)
-        self.problem = problem
-
-    def __str__(self) -> str:
-        return (
-            f"Redis is full ({self.problem}): `fdstore du` shows what takes room; drop it, or raise maxmemory"
-        )
+    problem: str
 
 
 _UNTIL_IT_WRITES = {
@@ -30,10 +27,11 @@ class StoreReadOnly(FDStoreError):
     """Redis accepts no writes: it is a replica, has too few replicas, or its disk failed."""
 
     type = "store_readonly"
+    remedy = "Use the URL of the primary, mend its disk, or start the replicas that it needs."
+    sample = given("it is a replica")
+    stops = retried = waited_for = readable = True
 
-    def __init__(self, problem: str) -> None:
-        super().__init__(problem)
-        self.problem = problem
+    problem: str
 
     def __str__(self) -> str:
         code = self.problem.partition(" ")[0]
@@ -45,39 +43,40 @@ class StoreUnavailable(FDStoreError):
     """Redis cannot be reached."""
 
     type = "store_unavailable"
+    says = "Redis at {where}: {problem}; check FDSTORE_URL, or unset it and run `fdstore up`"
+    remedy = "Check `$FDSTORE_URL` and the server. Workers wait until it is back."
+    sample = given("127.0.0.1:6379", "connection refused")
+    http = 503
+    stops = retried = True
 
-    def __init__(self, where: str, problem: str) -> None:
-        super().__init__(where, problem)
-        self.where, self.problem = where, problem
-
-    def __str__(self) -> str:
-        return f"Redis at {self.where}: {self.problem}; check FDSTORE_URL, or unset it and run `fdstore up`"
+    where: str
+    problem: str
 
 
 class StoreNotReady(StoreUnavailable):
     """Redis serves nothing now, and the URL is not why: it is busy with a script, loads its data, fails over,
     or could not be started."""
 
-    def __init__(self, where: str, problem: str, advice: str) -> None:
-        super().__init__(where, problem)
-        self.args = (where, problem, advice)
-        self.advice = advice
+    says = "{problem} ({where}); {advice}"
+    sample = given("127.0.0.1:6379", "Redis is busy with a script", "wait for its end")
+    waited_for = True
 
-    def __str__(self) -> str:
-        return f"{self.problem} ({self.where}); {self.advice}"
+    advice: str
 
 
 class StoreRefused(FDStoreError):
     """Redis refuses this user: a missing or wrong password, or a forbidden command or key."""
 
     type = "permission_error"
+    says = "Redis at {where} refuses: {problem}; {advice}"
+    remedy = "Of Redis: have the operator permit more to its user, by the ACL."
+    sample = given("127.0.0.1:6379", "a wrong password", "check the password in FDSTORE_URL")
+    http = 403
+    stops = retried = readable = True
 
-    def __init__(self, where: str, problem: str, advice: str) -> None:
-        super().__init__(where, problem, advice)
-        self.where, self.problem, self.advice = where, problem, advice
-
-    def __str__(self) -> str:
-        return f"Redis at {self.where} refuses: {self.problem}; {self.advice}"
+    where: str
+    problem: str
+    advice: str
 
 
 class WrongEventLoop(FDStoreError):
@@ -85,41 +84,38 @@ class WrongEventLoop(FDStoreError):
     a second `asyncio.run`."""
 
     type = "invalid_argument"
+    says = (
+        "the connection to {where} belongs to another event loop; connect in each loop, or close the store "
+        "in its loop before it is used in the next"
+    )
+    remedy = "Of an event loop: connect in each."
+    sample = given("unix:///run/redis.sock")
 
-    def __init__(self, where: str) -> None:
-        super().__init__(where)
-        self.where = where
-
-    def __str__(self) -> str:
-        return (
-            f"the connection to {self.where} belongs to another event loop; connect in each loop, or close "
-            "the store in its loop before it is used in the next"
-        )
+    where: str
 
 
 class StartFailed(StoreNotReady):
     """The embedded server or its worker cannot be started. Separate from `StoreUnavailable`, whose advice
     (check the URL, run `fdstore up`) does not help."""
 
-    def __init__(self, where: str, problem: str) -> None:
-        super().__init__(where, problem, "")
-        self.args = (where, problem)
+    says = "{where}: {problem}"
+    sample = given("the embedded server", "redis-server exited with code 1")
 
-    def __str__(self) -> str:
-        return f"{self.where}: {self.problem}"
+    advice: str = ""
 
 
 class StoreLostData(FDStoreError):
     """Redis lost stored data: its log was truncated, or it was emptied."""
 
     type = "store_lost_data"
+    says = "the store lost {what}: {problem}; run `fdstore doctor --deep`, or restore a backup"
+    remedy = "Run `fdstore doctor --deep`, and restore a backup."
+    sample = given("fd:1 of triage", "its key is gone")
+    http = 500
+    skipped = True
 
-    def __init__(self, what: str, problem: str) -> None:
-        super().__init__(what, problem)
-        self.what, self.problem = what, problem
-
-    def __str__(self) -> str:
-        return f"the store lost {self.what}: {self.problem}; run `fdstore doctor --deep`, or restore a backup"
+    what: str
+    problem: str
 
 
 class DamagedRecord(StoreLostData):
@@ -128,28 +124,32 @@ class DamagedRecord(StoreLostData):
     `what` names the key, or the tree that it belongs to. Other trees are not affected.
     """
 
-    def __str__(self) -> str:
-        return f"{self.what} cannot be read: {self.problem}; the record is damaged"
+    says = "{what} cannot be read: {problem}; the record is damaged"
+    sample = given("the tree triage", "its hash is a string")
 
 
 class UnsafeStore(FDStoreError):
     """Redis could lose content: its version is too old, or it evicts keys."""
 
     type = "unsafe_store"
+    says = "the Redis at {where} is not safe to keep content in: {problem}"
+    remedy = (
+        "Set `maxmemory-policy noeviction`, or upgrade Redis or fdstore. `connect(looking=True)` reads such "
+        "a store."
+    )
+    sample = given("127.0.0.1:6379", "maxmemory-policy is allkeys-lru")
+    http = 403
+    stops = retried = readable = True
 
-    def __init__(self, where: str, problem: str) -> None:
-        super().__init__(where, problem)
-        self.where, self.problem = where, problem
-
-    def __str__(self) -> str:
-        return f"the Redis at {self.where} is not safe to keep content in: {self.problem}"
+    where: str
+    problem: str
 
 
 class LookingOnly(UnsafeStore):
     """A write through a store connected with `looking=True`. It was not sent."""
 
-    def __str__(self) -> str:
-        return f"the Redis at {self.where} is only looked at (looking=True): {self.problem} was not sent"
+    says = "the Redis at {where} is only looked at (looking=True): {problem} was not sent"
+    sample = given("redis://127.0.0.1:6379", "a commit")
 
 
 class NewerFormat(UnsafeStore):
@@ -158,5 +158,7 @@ class NewerFormat(UnsafeStore):
     `where` names it, `problem` the unknown part. A worker leaves such a process to newer workers.
     """
 
-    def __str__(self) -> str:
-        return f"{self.where} was written by a newer fdstore ({self.problem}): upgrade this one"
+    says = "{where} was written by a newer fdstore ({problem}): upgrade this one"
+    sample = given("the tree triage", "format 9")
+    http = 500
+    skipped = True

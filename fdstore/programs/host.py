@@ -19,7 +19,7 @@ from typing import Any, get_args
 import msgspec
 
 from fdstore import end_reasons
-from fdstore.errors import CallInterrupted, FDStoreError, InvalidArgument, NotFound, TooLarge, quoted
+from fdstore.errors import FDStoreError, InvalidArgument, NotFound, StoreLostData, TooLarge, quoted
 from fdstore.interpreter.events import LATER, Answer, HostCall, Raise, Waiting
 from fdstore.interpreter.values import VALUE_ERRORS, to_result
 from fdstore.lifecycle import ENDED
@@ -122,7 +122,7 @@ class Host:
         try:
             return (yield from function(call.number, *call.args, **call.kwargs))
         except FDStoreError as error:
-            if error.type in UNANSWERABLE and not isinstance(error, CallInterrupted):
+            if error.stops or isinstance(error, StoreLostData):  # of its own records
                 raise
             raised = as_exception(error)
         except VALUE_ERRORS as error:  # code may call these functions itself, with anything
@@ -404,18 +404,11 @@ def cancel_all(prefix: str, begun: Iterable[str]) -> Operation[None]:
 
 LOST = AskAnswer(error="store_lost_data: the question was lost in a crash of Redis; ask again")
 
-UNANSWERABLE = frozenset(
-    {"fenced", "store_unavailable", "store_readonly", "unsafe_store", "unknown_outcome", "store_lost_data"}
-)
-"""Types of errors that end the attempt instead: code could do nothing about them."""
-
-_EXCEPTIONS = {"permission_error": "PermissionError", "path_refused": "PermissionError"}
-
 
 def as_exception(error: FDStoreError) -> Raise:
     """Return an error as the exception that code sees: its text begins with its type."""
-    kind: Any = _EXCEPTIONS.get(error.type, "ValueError")
-    return Raise(kind, f"{error.type}: {error}")
+    said = f"{error.type}: {error}"
+    return Raise("PermissionError" if error.type == "permission_error" else "ValueError", said)
 
 
 def _ref(part: object) -> str:

@@ -9,10 +9,7 @@ class NotForCode(FDStoreError):
     """Code calls a function that it may not call here."""
 
     type = "permission_error"
+    says = "code may not call {function} here; {advice}"
 
-    def __init__(self, function: str, advice: str) -> None:
-        super().__init__(function, advice)
-        self.function, self.advice = function, advice
-
-    def __str__(self) -> str:
-        return f"code may not call {self.function} here; {self.advice}"
+    function: str
+    advice: str

@@ -30,6 +30,9 @@ T = TypeVar("T")
 
 _ends = WaitLog(log, "the end of a process waits for the store")
 
+LOST: tuple[type[FDStoreError], ...] = (Fenced, NotFound, *STORE_FAILURES)
+"""The errors of an end that another attempt has; those of the store only if the lease was lost."""
+
 AttemptOutcome = Literal[
     "not ready", "pipeline", "agent", "alone", "not allowed", "ended", "waiting", "given back", "lost"
 ]
@@ -143,6 +146,6 @@ class Attempt:
                     )
                 )
             )
-        except (Fenced, NotFound, *STORE_FAILURES):  # of the store only if the lease was lost
+        except LOST:
             return "lost"
         return self.ended(end, woken)

@@ -50,6 +50,9 @@ MODEL_FAILED = "model_failed"
 COMPLETE = frozenset({"end_turn", "stop_sequence", "max_tokens"})
 """The reasons of an answer that is returned, also if `max_tokens` cut it."""
 
+OF_THE_ATTEMPT: tuple[type[FDStoreError], ...] = (Fenced, *STORE_FAILURES)
+"""The errors that are not of one ask."""
+
 INCOMPLETE = {
     "refusal": "the model refused to answer",
     "model_context_window_exceeded": "the texts are too long for the model; split them",
@@ -214,7 +217,7 @@ class _Lane:
             self._arrived.put(Answered(number=number, answer=self._failed(problem, seconds)))
         except WorkerStopping:
             self._arrived.put(_Dropped(number))
-        except (Fenced, *STORE_FAILURES) as error:
+        except OF_THE_ATTEMPT as error:
             self._arrived.put(error)
         except FDStoreError as error:
             self._arrived.put(Answered(number=number, answer=self._failed(f"{error.type}: {error}")))

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from fdstore.errors import (
+    SKIPPABLE,
     DamagedRecord,
     FDStoreError,
     InvalidArgument,
@@ -93,10 +94,6 @@ def unreadable(error: FDStoreError) -> Unreadable:
     if isinstance(error, NewerFormat):
         return Unreadable(what=error.where, problem=f"written by a newer fdstore: {error.problem}")
     return Unreadable(what="a record", problem=str(error))
-
-
-SKIPPABLE = (StoreLostData, NewerFormat)
-"""Errors of one tree, after which an operation over many trees continues with the others."""
 
 
 @contextmanager

@@ -31,7 +31,6 @@ from fdstore.errors import (
     NotText,
     QuotaExceeded,
     StoreFull,
-    StoreRefused,
     quoted,
 )
 from fdstore.result_facts import NO_FACTS, join_facts
@@ -63,14 +62,6 @@ log = logging.getLogger("fdstore.tools")
 
 MAX_ERROR_CHARS = 4000
 """The most characters of an error that are shown. Long errors of users' functions are stored."""
-
-STOPPING = frozenset(
-    {
-        *("fenced", "cancelled", "no_worker", "store_unavailable", "store_readonly", "unsafe_store"),
-        "unknown_outcome",
-    }
-)
-"""Types of errors that a model cannot correct: `start` raises them instead of returning a result."""
 
 
 class Toolbox:
@@ -190,7 +181,8 @@ class Toolbox:
         before, so no earlier result is looked for. If there is a list `unsent`, the command that stores the
         result is added to it, for the caller to send with its next request.
 
-        Raises the errors of `STOPPING`, and `StoreRefused`; any other error is returned as a result.
+        Raises errors that neither a model nor code can do anything about (`stops`); any other error is
+        returned as a result.
         """
         handle = self.context.handle
         try:
@@ -214,8 +206,7 @@ class Toolbox:
                 unsent.append(tool_calls.result_command(handle, call_id, result))
             return outcome
         except FDStoreError as error:
-            stops = error.type in STOPPING or isinstance(error, StoreRefused)
-            if stops and not isinstance(error, CallInterrupted):
+            if error.stops:
                 raise
             fd = _fd_of(error, arguments)
             if isinstance(error, NotText):

@@ -26,9 +26,8 @@ class KillRefused(FDStoreError):
     """The inspector was started without the permission to cancel processes."""
 
     type = "permission_error"
-
-    def __str__(self) -> str:
-        return "this inspector only reads; start it with --allow kill to cancel processes"
+    says = "this inspector only reads; start it with --allow kill to cancel processes"
+    http = 403
 
 
 class KillPage(Record, frozen=True, kw_only=True):

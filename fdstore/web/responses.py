@@ -10,23 +10,11 @@ from urllib.parse import quote, urlencode
 import msgspec
 from starlette.responses import Response
 
-from fdstore.errors import FDStoreError, NewerFormat, StoreUnavailable
+from fdstore.errors import FDStoreError, StoreUnavailable
 from fdstore.store.doctor.safety import Finding
 from fdstore.store.views.health_rule import level_of
 from fdstore.web.page import PageRequest, WebPage
 from fdstore.web.rendering import encode, render
-
-STATUS = {
-    "not_found": 404,
-    "permission_error": 403,
-    "unsafe_store": 403,
-    "store_unavailable": 503,
-    "store_lost_data": 500,
-    "fenced": 409,
-    "conflict": 409,
-    "quota_exceeded": 503,
-}
-"""The status of an error, by its type; every other type is a mistake in the request (400)."""
 
 OF_STREAMS = ("seen", "strip")
 """Arguments by which a browser says what it shows when it asks for live updates: links have none of them."""
@@ -47,7 +35,7 @@ class Problem(msgspec.Struct, frozen=True):
 
 def problem_of(error: FDStoreError) -> Problem:
     """Return the problem that a page shows for an error of the library."""
-    status = 500 if isinstance(error, NewerFormat) else STATUS.get(error.type, 400)
+    status = error.http
     titles = {
         404: "Not found",
         403: "Not permitted",

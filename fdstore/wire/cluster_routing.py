@@ -29,7 +29,7 @@ from typing import Any, TypeAlias, TypeVar
 import msgspec
 from redis.exceptions import AskError, ClusterDownError, MovedError, NoScriptError, RedisError
 
-from fdstore.errors import FDStoreError, InvalidArgument
+from fdstore.errors import TAKES_NO_WRITES, FDStoreError, InvalidArgument
 from fdstore.url_options import Address, format_address
 from fdstore.wire.operation import (
     Abandon,
@@ -46,7 +46,6 @@ from fdstore.wire.operation import (
 )
 from fdstore.wire.redis_errors import (
     OF_WRITES,
-    TAKES_NO_WRITES,
     Codes,
     error_in,
     raise_error,

@@ -41,7 +41,6 @@ from fdstore.errors import (
     StoreReadOnly,
     StoreRefused,
     StoreUnavailable,
-    UnsafeStore,
 )
 from fdstore.wire.operation import Batch, Command
 from fdstore.wire.scripts import name_of
@@ -89,9 +88,6 @@ WORK_WAITS_FOR: Codes = WAITED_FOR | {"OOM", "MISCONF"}
 
 OF_WRITES: Codes = frozenset({"MISCONF", "NOREPLICAS", "OOM", "READONLY"})
 """The refusals of a server that reads."""
-
-TAKES_NO_WRITES = (StoreFull, StoreReadOnly, StoreRefused, UnsafeStore)
-"""The errors of a store that can be read."""
 
 _REFUSAL_CODE = re.compile(rf"(?:\A|[: ]-|because of: )({'|'.join(sorted(WORK_WAITS_FOR))}) ")
 """A code at the begin of a message, in one that a script of Redis 6.2 wraps, or in that of an EXEC."""

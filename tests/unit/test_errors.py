@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import pickle
-from typing import Any
 
 import pytest
 
@@ -21,29 +20,11 @@ CONTRACT_TYPES = {
 SHARED = {"permission_error", "unsafe_store", "invalid_argument", "conflict"}
 """Types that several classes have: permissions of Redis and of the file system; stores that are unsafe,
 of a newer version or read-only; arguments and program files; names and trees in conflict."""
-CLASSES = [
-    member
-    for member in vars(errors).values()
-    if inspect.isclass(member) and issubclass(member, FDStoreError) and member is not FDStoreError
-]
-SAMPLES: dict[str, Any] = {
-    "str": "fd:3",
-    "str | None": "triage",
-    "int": 7,
-    "int | None": 1_800_000_000,
-    "float": 2.5,
-    "tuple[str, ...]": ("fd:1", "fd:2"),
-}
+CLASSES = errors.all_errors()
 
 
-def sample(kind: type[FDStoreError], **instead: Any) -> FDStoreError:
-    """An error of this class, with an argument of the right type everywhere."""
-    arguments = [
-        instead.get(str(parameter.annotation), SAMPLES[str(parameter.annotation)])
-        for name, parameter in inspect.signature(kind.__init__).parameters.items()
-        if name != "self"
-    ]
-    return kind(*arguments)
+def example(kind: type[FDStoreError]) -> FDStoreError:
+    return kind(*kind.sample)
 
 
 def test_error_types_match_the_contract() -> None:
@@ -58,18 +39,31 @@ def test_only_a_subclass_shares_its_error_type() -> None:
 
 
 @pytest.mark.parametrize("kind", CLASSES)
-def test_args_equal_the_constructor_arguments(kind: type[FDStoreError]) -> None:
-    error = sample(kind)
+def test_args_equal_the_fields_which_are_attributes(kind: type[FDStoreError]) -> None:
+    error = example(kind)
 
-    names = [name for name in inspect.signature(kind.__init__).parameters if name != "self"]
+    assert error.args == tuple(getattr(error, name) for name in kind.fields())
+    assert error.args[: len(kind.sample)] == kind.sample
 
-    assert error.args == tuple(getattr(error, name) for name in names)
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_fields_are_given_in_order_or_by_name_and_each_once(kind: type[FDStoreError]) -> None:
+    given = dict(zip(kind.fields(), kind.sample, strict=False))
+
+    assert str(kind(**given)) == str(example(kind))
+    for wrong in ((*example(kind).args, "one more"), ()):
+        with pytest.raises(TypeError):
+            kind(*wrong)
+    with pytest.raises(TypeError):
+        kind(*kind.sample, **{kind.fields()[0]: kind.sample[0]})
+    with pytest.raises(TypeError):
+        kind(*kind.sample, unknown=1)
 
 
 @pytest.mark.parametrize("kind", CLASSES)
 @pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
 def test_an_error_survives_pickling(kind: type[FDStoreError], protocol: int) -> None:
-    error = sample(kind)
+    error = example(kind)
 
     again = pickle.loads(pickle.dumps(error, protocol))
 
@@ -79,11 +73,16 @@ def test_an_error_survives_pickling(kind: type[FDStoreError], protocol: int) -> 
 
 @pytest.mark.parametrize("kind", CLASSES)
 def test_a_message_is_one_line(kind: type[FDStoreError]) -> None:
-    message = str(sample(kind))
+    message = str(example(kind))
 
     assert len(message.splitlines()) == 1
     assert not message.endswith(".")
-    assert repr(sample(kind)) == f"{kind.__name__}({message!r})"
+    assert repr(example(kind)) == f"{kind.__name__}({message!r})"
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_every_class_says_what_to_do(kind: type[FDStoreError]) -> None:
+    assert kind.remedy.endswith(".")
 
 
 @pytest.mark.parametrize("kind", CLASSES)

@@ -25,6 +25,7 @@ from fdstore import end_reasons
 from fdstore.agent.program_loader import Bundle
 from fdstore.client import Store
 from fdstore.errors import (
+    SKIPPABLE,
     DamagedRecord,
     FDStoreError,
     Fenced,
@@ -42,7 +43,7 @@ from fdstore.store.keys import ProcessKeys, member_of
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import leases, process_records, processes
 from fdstore.store.processes.process_records import TreeHoldings
-from fdstore.store.record_format import SKIPPABLE, show_bytes
+from fdstore.store.record_format import show_bytes
 from fdstore.store.streams import due_streams
 from fdstore.store.trees import collect_trees
 from fdstore.store.views import gauges, worker_registry

@@ -153,7 +153,6 @@ class Descriptors:
         Raises the error of a wrong name, and `TooLarge`."""
         from fdstore.results.config import FDConfig
         from fdstore.tools.functions.python_tool import expand_placeholders
-        from fdstore.tools.toolbox import STOPPING
 
         found = self._reachable()
         if found is None:
@@ -162,7 +161,7 @@ class Descriptors:
         try:
             expanded, _ = found.store.run(expand_placeholders(found.process.handle, texts, bound))
         except FDStoreError as error:
-            if error.type not in STOPPING:
+            if not error.stops:
                 raise
             self._failed(error)
             return None

@@ -12,14 +12,6 @@ from mcp_types import INTERNAL_ERROR, INVALID_PARAMS
 
 from fdstore.errors import FDStoreError
 
-OF_THE_REQUEST = frozenset(
-    {
-        *("invalid_argument", "invalid_page", "invalid_range"),
-        *("not_found", "not_text", "permission_error", "too_large"),
-    }
-)
-"""Types of errors that another request would avoid; all others are the store's."""
-
 
 @contextmanager
 def as_protocol_errors(uri: str | None = None) -> Iterator[None]:
@@ -29,7 +21,7 @@ def as_protocol_errors(uri: str | None = None) -> Iterator[None]:
         yield
     except FDStoreError as error:
         data = {"type": error.type} if uri is None else {"type": error.type, "uri": uri}
-        code = INVALID_PARAMS if error.type in OF_THE_REQUEST else INTERNAL_ERROR
+        code = INVALID_PARAMS if error.of_request else INTERNAL_ERROR
         raise MCPError(code, str(error), data) from error
 
 
@@ -37,26 +29,20 @@ class NotPermitted(FDStoreError):
     """A caller used what neither the server's options nor its token permit."""
 
     type = "permission_error"
+    says = (
+        "{what} needs the permission {permission}, which you do not have here; the operator gives it with "
+        "--allow, or a token"
+    )
+    of_request = True
 
-    def __init__(self, what: str, permission: str) -> None:
-        super().__init__(what, permission)
-        self.what, self.permission = what, permission
-
-    def __str__(self) -> str:
-        return (
-            f"{self.what} needs the permission {self.permission}, which you do not have here; the operator "
-            "gives it with --allow, or a token"
-        )
+    what: str
+    permission: str
 
 
 class TooManyWatches(FDStoreError):
     """The server's clients watch as many contents as it allows."""
 
     type = "quota_exceeded"
+    says = "{allowed} contents are watched already, the most of a server; end other subscriptions"
 
-    def __init__(self, allowed: int) -> None:
-        super().__init__(allowed)
-        self.allowed = allowed
-
-    def __str__(self) -> str:
-        return f"{self.allowed} contents are watched already, the most of a server; end other subscriptions"
+    allowed: int

@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from fdstore import end_reasons
-from fdstore.errors import DamagedRecord, InvalidArgument, QuotaExceeded, quoted
+from fdstore.errors import SKIPPABLE, DamagedRecord, InvalidArgument, QuotaExceeded, quoted
 from fdstore.lifecycle import ProcessState
 from fdstore.records import ModelPrice, TreeLimits, Unreadable
 from fdstore.store.clock import redis_now, seconds_of
@@ -32,7 +32,6 @@ from fdstore.store.processes.process_records import missing
 from fdstore.store.processes.task_words import task_words
 from fdstore.store.record_format import (
     FORMAT,
-    SKIPPABLE,
     check_format,
     decode_record,
     limits_of,

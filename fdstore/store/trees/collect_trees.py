@@ -11,11 +11,11 @@ from typing import Literal
 
 import msgspec
 
-from fdstore.errors import StoreFull
+from fdstore.errors import SKIPPABLE, StoreFull
 from fdstore.store.clock import redis_now
 from fdstore.store.keys import TreeKeys, is_root
 from fdstore.store.outcomes import outcome
-from fdstore.store.record_format import FORMAT, SKIPPABLE, show_bytes
+from fdstore.store.record_format import FORMAT, show_bytes
 from fdstore.wire.operation import Command, Operation
 from fdstore.wire.scripts import script, text
 

@@ -24,6 +24,7 @@ from weakref import WeakSet
 
 from redis.exceptions import RedisError
 
+from fdstore.errors import TAKES_NO_WRITES
 from fdstore.wire._async.event_loop import OwnLoop  # awaiting only
 from fdstore.wire._async.link import Link
 from fdstore.wire._async.support import THROWN, make_pool, run_call, sleep
@@ -47,7 +48,6 @@ from fdstore.wire.operation import (
 from fdstore.wire.packing import pack
 from fdstore.wire.redis_errors import (
     OF_WRITES,
-    TAKES_NO_WRITES,
     WAITED_FOR,
     WORK_WAITS_FOR,
     Codes,

@@ -25,6 +25,7 @@ from weakref import WeakSet
 
 from redis.exceptions import RedisError
 
+from fdstore.errors import TAKES_NO_WRITES
 from fdstore.wire._sync.link import Link
 from fdstore.wire._sync.support import THROWN, make_pool, run_call, sleep
 from fdstore.wire.breaker import Breaker
@@ -47,7 +48,6 @@ from fdstore.wire.operation import (
 from fdstore.wire.packing import pack
 from fdstore.wire.redis_errors import (
     OF_WRITES,
-    TAKES_NO_WRITES,
     WAITED_FOR,
     WORK_WAITS_FOR,
     Codes,

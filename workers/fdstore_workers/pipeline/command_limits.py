@@ -20,13 +20,9 @@ class CommandsOff(FDStoreError):
     """Commands are disabled on this worker."""
 
     type = "permission_error"
+    says = "commands are off on this worker: {why}"
 
-    def __init__(self, why: str) -> None:
-        super().__init__(why)
-        self.why = why
-
-    def __str__(self) -> str:
-        return f"commands are off on this worker: {self.why}"
+    why: str
 
 
 class CommandLimits(Record, frozen=True, kw_only=True):

@@ -32,9 +32,9 @@ class NotStarted(FDStoreError):
 
     type = "unknown_program"
 
-    def __init__(self, program: str, problem: str, code: int) -> None:
-        super().__init__(program, problem, code)
-        self.program, self.problem, self.code = program, problem, code
+    program: str
+    problem: str
+    code: int
 
     def __str__(self) -> str:
         return f"{quoted(self.program)} cannot be started: {self.problem}"
