@@ -1,6 +1,7 @@
 """Load the Lua scripts, one file for each atomic operation, and build the commands that run them.
 
 Logic lives in Python; Lua contains only what must be atomic, and checks everything before its first write.
+The header of a script is its signature: it names its keys and arguments, in Lua as in the call.
 A script replies `ok` and values, or the type of an error and its facts; `store.outcomes` raises the typed
 error.
 """
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -32,16 +34,30 @@ _CONSTANTS = "\n\n".join(f"local {name} = {value}" for name, value in IN_LUA.ite
 _READING_SCRIPTS = frozenset({"names", "python_read", "resolve"})
 _by_sha: dict[Value, Script] = {}
 
+NUMBER, REST = ":number", "..."
+"""What the header of a script adds to the name of an argument that is a number, and to that of the last one,
+if it stands for all that follow."""
+
+_HEADER = re.compile(r"^-- (KEYS|ARGV) (\S.*(?:\n--      \S.*)*)", re.MULTILINE)
+
 
 class Script(msgspec.Struct, frozen=True):
-    """One script: `script("close")(keys, *args)` is the command that runs it."""
+    """One script: `script("close")(tree=..., fd=...)` is the command that runs it, with what the header of
+    its file names: `keys`, `arguments`, and the `rest`, a sequence ("" if it takes none)."""
 
     name: str
     source: str
     sha: str
+    keys: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
+    rest: str = ""
 
-    def __call__(self, keys: tuple[str, ...], *args: Value) -> Command:
-        return ("EVALSHA", self.sha, len(keys), *keys, *args)
+    def __call__(self, **given: Any) -> Command:
+        names = (*self.keys, *self.arguments)
+        rest: Sequence[Value] = given.pop(self.rest, ()) if self.rest else ()
+        if given.keys() != set(names):
+            raise TypeError(f"{self.name} takes {', '.join(names)}, not {', '.join(given)}")
+        return ("EVALSHA", self.sha, len(self.keys), *(given[name] for name in names), *rest)
 
 
 @cache
@@ -50,11 +66,43 @@ def script(name: str) -> Script:
     its line `-- common.lua`, by default at the top: Redis creates those functions again for each call."""
     folder = resources.files("fdstore.store") / "lua"
     shared, own = ((folder / f"{file}.lua").read_text("utf-8") for file in ("common", name))
-    first, _, rest = own.rpartition("-- common.lua\n")
-    source = first + with_shared(f"{_CONSTANTS}\n\n{shared}", rest)
-    loaded = Script(name, source, hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest())
+    keys, arguments, rest = signature(own)
+    first, _, second = own.rpartition("-- common.lua\n")
+    source = locals_of(keys, arguments, rest) + first + with_shared(f"{_CONSTANTS}\n\n{shared}", second)
+    sha = hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest()
+    names = tuple(each.removesuffix(NUMBER) for each in arguments)
+    loaded = Script(name, source, sha, keys, names, rest)
     _by_sha[loaded.sha] = loaded
     return loaded
+
+
+def signature(own: str) -> tuple[tuple[str, ...], tuple[str, ...], str]:
+    """Return the keys and the arguments that the header of a script names, and the name of its rest.
+
+    >>> signature("-- KEYS tree\\n-- ARGV fd count:number\\n--      ids...\\nreturn fd")
+    (('tree',), ('fd', 'count:number'), 'ids')
+    """
+    found = {kind: tuple(names.replace("\n--", "").split()) for kind, names in _HEADER.findall(own)}
+    keys, arguments = found.get("KEYS", ()), found.get("ARGV", ())
+    if arguments and arguments[-1].endswith(REST):
+        return keys, arguments[:-1], arguments[-1].removesuffix(REST)
+    return keys, arguments, ""
+
+
+def locals_of(keys: tuple[str, ...], arguments: tuple[str, ...], rest: str) -> str:
+    """Return the line of Lua that gives the keys and arguments of a script their names. `ids_from` is where
+    the rest `ids` begins in ARGV; a number that is none is nil.
+
+    >>> locals_of(("tree",), ("fd", "count:number"), "ids")
+    'local tree, fd, count, ids_from = KEYS[1], ARGV[1], tonumber(ARGV[2]), 3\\n'
+    """
+    values = {key: f"KEYS[{at}]" for at, key in enumerate(keys, 1)}
+    for at, each in enumerate(arguments, 1):
+        name = each.removesuffix(NUMBER)
+        values[name] = f"ARGV[{at}]" if name == each else f"tonumber(ARGV[{at}])"
+    if rest:
+        values[f"{rest}_from"] = str(len(arguments) + 1)
+    return f"local {', '.join(values)} = {', '.join(values.values())}\n" if values else ""
 
 
 def with_shared(shared: str, own: str) -> str:
@@ -142,7 +190,8 @@ def as_one_script(commands: Batch) -> Command:
         *_, (_, _, *fields), tell, _ = commands
         return as_eval((*tell, *fields))
     arguments = [part for name, _, *more in commands for part in (name, len(more), *more)]
-    return as_eval(script("at_once")(tuple(str(command[1]) for command in commands), *arguments))
+    keys = [str(command[1]) for command in commands]
+    return as_eval(("EVALSHA", script("at_once").sha, len(keys), *keys, *arguments))
 
 
 def name_of(command: Command) -> str:

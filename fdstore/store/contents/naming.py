@@ -77,15 +77,28 @@ def list_names(handle: ProcessHandle, prefix: str = "") -> Operation[list[Descri
 
 def look_up(handle: ProcessHandle, fds: Sequence[str]) -> Operation[list[Descriptor | DamagedRecord]]:
     """Return what those of these descriptors mean that exist, each in one atomic step. One round trip."""
-    return (yield from _ask(handle, 0, *fds))[0]
+    return (yield from _ask(handle, 0, lookups=fds))[0]
 
 
 def _ask(
-    handle: ProcessHandle, count: int, *arguments: str | bytes
+    handle: ProcessHandle,
+    count: int,
+    first: str | bytes = "",
+    last: str | bytes = "",
+    lookups: Sequence[str] = (),
 ) -> Operation[tuple[list[Descriptor | DamagedRecord], bytes]]:
     """Return descriptors, or why they cannot be read, and the last name examined, empty at the end."""
-    keys = (handle.keys.tree.record, handle.keys.record, handle.keys.fds, handle.keys.names)
-    [reply] = yield [script("names")(keys, count, *arguments)]
+    command = script("names")(
+        tree=handle.keys.tree.record,
+        process=handle.keys.record,
+        fd_table=handle.keys.fds,
+        names_index=handle.keys.names,
+        most_names=count,
+        first_name=first,
+        last_name=last,
+        lookups=lookups,
+    )
+    [reply] = yield [command]
     if reply[0] == b"gone":
         yield from raise_if_lost(handle)
     reached, entries = outcome(reply, handle.id)
@@ -114,10 +127,21 @@ def rename(handle: ProcessHandle, key: str, new_key: str, *, replace: bool = Fal
     that name is let go of with `replace`. One round trip. Raises `NotFound`, `Conflict`, `Fenced`,
     `InvalidArgument`."""
     answer_key, answer_field = handle.answer_slot(new_op(), None)
-    keys = (handle.keys.tree.record, handle.keys.record, handle.keys.fds, answer_key)
     old, new = name_id(key), name_id(new_key)
-    how = (old, new, "1" if replace else "0", joined_words(new_key))
-    [reply] = yield [script("rename")(keys, answer_field, handle.attempt, handle.id, *how)]
+    command = script("rename")(
+        tree=handle.keys.tree.record,
+        process=handle.keys.record,
+        fd_table=handle.keys.fds,
+        answers=answer_key,
+        op=answer_field,
+        attempt=handle.attempt,
+        process_id=handle.id,
+        fd=old,
+        new_fd=new,
+        replaces="1" if replace else "0",
+        words=joined_words(new_key),
+    )
+    [reply] = yield [command]
     handle.forget(old)
     handle.forget(new)
     content, flat = outcome(reply, handle.id)

@@ -55,8 +55,18 @@ def resolve(
     expected = f"{handle.id}/{fd[3:]}" if page and fd.startswith("fd:") else ""
     own, group = ContentKeys(f"{handle.keys.record}:{fd}"), group_of(page)
     while True:
-        keys = (tree.record, handle.keys.fds, own.record)
-        batch: Batch = [script("resolve")(keys, fd, page, expected, *((unit, first, last) if unit else ()))]
+        command = script("resolve")(
+            tree=tree.record,
+            fd_table=handle.keys.fds,
+            expected_record=own.record,
+            fd=fd,
+            wanted=page,
+            expected=expected,
+            unit=unit or "",
+            first_position=first,
+            last_position=last,
+        )
+        batch: Batch = [command]
         if expected:
             text = ("HMGET", own.pages, *fields_of((page,)))
             batch += [text, ("HGET", own.index, group), ("HGETALL", own.record)]
@@ -73,7 +83,7 @@ def resolve(
         else:
             if reply[0] == b"lent":
                 torn = content_keys(tree, show_bytes(reply[1]))
-                moved = yield Upkeep([script("put_back")((torn.pages, torn.lent))])
+                moved = yield Upkeep([script("put_back")(pages=torn.pages, lent=torn.lent)])
                 if moved is None or outcome(moved[0], handle.id) == [b"0"]:
                     raise StoreLostData(fd, f"its pages are still under {torn.lent}")
                 continue
@@ -120,8 +130,13 @@ RENEWS_WITHIN_S = 5.0
 def lost_writer(tree: TreeKeys, content: str) -> Command:
     """Return the command that breaks a stream if its writer's lease has expired, and otherwise schedules
     the next check."""
-    keys = (tree.record, tree.writers, content_keys(tree, content).record)
-    return script("lost_writer")(keys, content, RENEWS_WITHIN_S)
+    return script("lost_writer")(
+        tree=tree.record,
+        writers=tree.writers,
+        content=content_keys(tree, content).record,
+        content_id=content,
+        renews_s=RENEWS_WITHIN_S,
+    )
 
 
 def raise_if_lost(handle: ProcessHandle) -> Operation[None]:

@@ -203,7 +203,6 @@ class StagedContent:
         while self._in_flight:
             yield from self._receive()
         answer_key, answer_field = handle.answer_slot(self._op, self._call_id)
-        of_process = (handle.keys.tree.record, handle.keys.record, handle.keys.fds)
         pages: list[Value] = []
         if not self._is_staged and self._waiting_bytes <= INLINE_BYTES and index.pages <= INLINE_PAGES:
             pages = self._fields
@@ -211,14 +210,31 @@ class StagedContent:
         groups = index.fields()
         batch.append(
             script("commit")(
-                (*of_process, self._pages_key, self._index_key, answer_key),
-                *(answer_field, handle.attempt, process, name),
-                *(index.chars, index.bytes, lines, index.pages, self._page_size, self._source),
-                *(msgspec.json.encode(origin) if origin else "", handle.highest, expected),
-                "" if self._kind == "text" else self._kind,
-                "" if media_type == DEFAULT_TYPES[self._kind] else media_type,
-                *(self._split_pages or "", joined_words(f"{name.partition(':')[2]} {self._source}")),
-                *(len(pages) // 2, *pages, *chain.from_iterable(groups.items())),
+                tree=handle.keys.tree.record,
+                process=handle.keys.record,
+                fd_table=handle.keys.fds,
+                staged_pages=self._pages_key,
+                staged_index=self._index_key,
+                answers=answer_key,
+                op=answer_field,
+                attempt=handle.attempt,
+                id=process,
+                name=name,
+                chars=index.chars,
+                bytes_now=index.bytes,
+                lines=lines,
+                page_count=index.pages,
+                page_size=self._page_size,
+                source=self._source,
+                origin=msgspec.json.encode(origin) if origin else "",
+                seen_fd=handle.highest,
+                expected=expected,
+                kind="" if self._kind == "text" else self._kind,
+                media_type="" if media_type == DEFAULT_TYPES[self._kind] else media_type,
+                split=self._split_pages or "",
+                words=joined_words(f"{name.partition(':')[2]} {self._source}"),
+                inline_pages=len(pages) // 2,
+                fields=[*pages, *chain.from_iterable(groups.items())],
             )
         )
         replies = yield from run_with_ceilings(handle, [*batch, *self._unlisting])

@@ -1,9 +1,9 @@
 -- Cancels a process and its descendants, and so fences their workers. Damaged records are skipped and reported;
 -- a process is cancelled if its record can be written at all.
--- KEYS  1 tree  2 process
--- ARGV  1 process id  2 reason
+-- KEYS tree process
+-- ARGV process_id reason
 -- ->    ok state ancestors-to-wake how-many cancelled... damage... | gone
-local tree, id = KEYS[1], ARGV[1]
+local id = process_id
 local now = stamp(seconds_now())
 local cancelled, ended = {}, {}
 
@@ -15,7 +15,7 @@ local function cancel(member)
     return
   end
   -- write_end begins with a removal, which a full Redis allows: a kill frees memory
-  write_end(tree, member, 'cancelled', now, 'cancelled', '', ARGV[2], '', '')
+  write_end(tree, member, 'cancelled', now, 'cancelled', '', reason, '', '')
   cancelled[#cancelled + 1] = member
 end
 
@@ -25,7 +25,7 @@ if members.err then
   damage[#damage + 1] = 'the processes of tree ' .. tree .. ': ' .. members.err
   members = {}
 end
-local found = redis.call('EXISTS', KEYS[2]) == 1
+local found = redis.call('EXISTS', process) == 1
 if found then
   despite_damage('process', id, cancel, id)
 end
@@ -43,7 +43,7 @@ if not found then
   return { 'gone' }
 end
 local wake = notify_ancestors(tree, id, ended, now)
-local state = redis.pcall('HMGET', KEYS[2], 'state')[1]
+local state = redis.pcall('HMGET', process, 'state')[1]
 local reply = { 'ok', state or 'unreadable', wake, #cancelled }
 for _, member in ipairs(cancelled) do
   reply[#reply + 1] = member

@@ -1,9 +1,11 @@
 -- Claims a ready process: starts its next attempt, under a lease.
--- KEYS  1 tree  2 process
--- ARGV  1 process id  2 worker  3 lease in seconds  4 id of this claim
---       5 what this worker runs: 'agents', 'pipelines', 'neither', or '' for both
---       6 the format that the worker knows: a process of a tree of another one stays ready, for newer workers
---       7 '1' when other processes run beside it in the same operating-system process
+-- KEYS tree process
+-- ARGV process_id worker lease_s claim runs known_format has_others
+--   lease_s       lease in seconds
+--   claim         id of this claim
+--   runs          what this worker runs: 'agents', 'pipelines', 'neither', or '' for both
+--   known_format  the format that the worker knows: a process of a tree of another one stays ready, for newer workers
+--   has_others    '1' when other processes run beside it in the same operating-system process
 -- ->    ok attempt program bundle-json|'' parent|'' kind|'' started_at|'' outputs|'' limits now wakes alone_until|''
 --       losses taken traceparent|'' traced|'' waited|''
 --       taken: '1' for the first attempt after a loss; traced: traceparent of the last attempt; waited: the last
@@ -11,56 +13,56 @@
 --       | unsafe policy | no state | pipeline | agent | alone | gone | format found|''
 -- A process with a loss may have killed its worker: it runs alone until its journal is longer than `alone_until`,
 -- its length at the loss. If it has crashed two workers, it runs alone to its end.
-local state, kind, attempt = unpack(redis.call('HMGET', KEYS[2], 'state', 'kind', 'attempt'))
+local state, kind, attempt = unpack(redis.call('HMGET', process, 'state', 'kind', 'attempt'))
 if not state then
   return { 'gone' }
 end
-if ARGV[5] ~= '' and ARGV[5] ~= 'pipelines' and kind == 'pipeline' then
+if runs ~= '' and runs ~= 'pipelines' and kind == 'pipeline' then
   return { 'pipeline' }
 end
-if ARGV[5] ~= '' and ARGV[5] ~= 'agents' and kind ~= 'pipeline' then
+if runs ~= '' and runs ~= 'agents' and kind ~= 'pipeline' then
   return { 'agent' }
 end
-local format, limits = unpack(redis.call('HMGET', KEYS[1], 'format', 'limits'))
-if format ~= ARGV[6] then
+local format, limits = unpack(redis.call('HMGET', tree, 'format', 'limits'))
+if format ~= known_format then
   return { 'format', format or '' }
 end
 local wakes, losses, lost_at, crashes =
-  unpack(redis.call('HMGET', KEYS[2], 'wakes', 'losses', 'lost_at', 'crashes'))
+  unpack(redis.call('HMGET', process, 'wakes', 'losses', 'lost_at', 'crashes'))
 local alone_until = ''
 if (tonumber(crashes) or 0) > 1 then
   alone_until = string.format('%.0f', 2 ^ 53)
-elseif tonumber(lost_at) and redis.call('LLEN', KEYS[2] .. ':journal') <= tonumber(lost_at) then
+elseif tonumber(lost_at) and redis.call('LLEN', process .. ':journal') <= tonumber(lost_at) then
   alone_until = lost_at
 end
 if state == 'ready' then
-  if ARGV[7] == '1' and alone_until ~= '' and kind ~= 'pipeline' then
+  if has_others == '1' and alone_until ~= '' and kind ~= 'pipeline' then
     return { 'alone' }
   end
-  local refused = unsafe(KEYS[1])
+  local refused = unsafe(tree)
   if refused then
     return refused
   end
   attempt = attempt + 1
-elseif state ~= 'running' or redis.call('HGET', KEYS[2], 'claim') ~= ARGV[4] then
+elseif state ~= 'running' or redis.call('HGET', process, 'claim') ~= claim then
   return { 'no', state } -- otherwise the same claim is repeated, because its reply was lost
 end
 local now = seconds_now()
-local until_ = stamp(now + ARGV[3])
-redis.call('HDEL', KEYS[2], 'wakes', 'trouble')
+local until_ = stamp(now + lease_s)
+redis.call('HDEL', process, 'wakes', 'trouble')
 losses = losses or '0'
-local taken = losses ~= '0' and redis.call('HGET', KEYS[2], 'losses_taken') ~= losses
+local taken = losses ~= '0' and redis.call('HGET', process, 'losses_taken') ~= losses
 if taken then
-  redis.call('HSET', KEYS[2], 'losses_taken', losses)
+  redis.call('HSET', process, 'losses_taken', losses)
 end
-redis.call('ZADD', KEYS[1] .. ':leases', until_, ARGV[1])
-redis.call('HSET', KEYS[1], 'used_at', stamp(now))
-redis.call('HSET', KEYS[2], 'state', 'running', 'attempt', attempt, 'worker', ARGV[2], 'lease_until', until_,
-  'claim', ARGV[4], 'claimed_at', stamp(now))
+redis.call('ZADD', tree .. ':leases', until_, process_id)
+redis.call('HSET', tree, 'used_at', stamp(now))
+redis.call('HSET', process, 'state', 'running', 'attempt', attempt, 'worker', worker, 'lease_until', until_,
+  'claim', claim, 'claimed_at', stamp(now))
 local program, bundle, parent, started_at, outputs
 attempt, program, bundle, parent, started_at, outputs =
-  unpack(redis.call('HMGET', KEYS[2], 'attempt', 'program', 'bundle', 'parent', 'started_at', 'outputs'))
-local programs = bundle and redis.call('HGET', KEYS[1] .. ':programs', bundle)
+  unpack(redis.call('HMGET', process, 'attempt', 'program', 'bundle', 'parent', 'started_at', 'outputs'))
+local programs = bundle and redis.call('HGET', tree .. ':programs', bundle)
 return { 'ok', attempt, program or '', programs or '', parent or '', kind or '', started_at or '', outputs or '',
   limits or '', stamp(now), wakes or 0, alone_until, losses, taken and '1' or '0',
-  redis.call('HGET', KEYS[2], 'traceparent') or '', redis.call('HGET', KEYS[2], 'traced') or '', redis.call('HGET', KEYS[2], 'waited') or '' }
+  redis.call('HGET', process, 'traceparent') or '', redis.call('HGET', process, 'traced') or '', redis.call('HGET', process, 'waited') or '' }

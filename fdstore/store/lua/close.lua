@@ -1,23 +1,24 @@
 -- Drops one descriptor; the process may have ended. The content is deleted with its last holder. Only callers with
 -- an attempt are fenced, because a newer attempt may run the process.
--- KEYS  1 tree  2 process  3 its fds  4 answer of this operation
--- ARGV  1 answer field  2 attempt  3 process id  4 fd
+-- KEYS tree process fd_table answers
+-- ARGV op attempt process_id fd
+--   answers   where the reply to `op` is kept
 -- ->    ok fd | not_found id known... | gone | fenced why
-local done = answered(KEYS[4], ARGV[1], 1)
+local done = answered(answers, op, 1)
 if done then
   return done
 end
-local refused = ARGV[2] ~= '' and refusal(KEYS[2], ARGV[2])
+local refused = attempt ~= '' and refusal(process, attempt)
 if refused then
   return refused
 end
-if redis.call('EXISTS', KEYS[1], KEYS[2]) < 2 then
+if redis.call('EXISTS', tree, process) < 2 then
   return { 'gone' }
 end
-local content = content_of(KEYS[3], ARGV[4])
+local content = content_of(fd_table, fd)
 if not content then
-  return not_found(KEYS[3], ARGV[4])
+  return not_found(fd_table, fd)
 end
-remove_names(KEYS[2], { ARGV[4] })
-release(KEYS[1], ARGV[3], { content })
-return answer(KEYS[4], ARGV[1], { 'ok', ARGV[4] })
+remove_names(process, { fd })
+release(tree, process_id, { content })
+return answer(answers, op, { 'ok', fd })

@@ -1,14 +1,15 @@
 -- Removes a tree that was not used within its retention, a bounded piece at a time. The first piece removes the
 -- tree and its processes; contents follow. No tree of that name can be created before all are gone.
--- KEYS  1 tree
--- ARGV  1 '1' for a dry run  2 how many contents to remove at most
---       3 the newest format that the client knows
+-- KEYS tree
+-- ARGV is_dry most known_format
+--   is_dry        '1' for a dry run
+--   most          how many contents to remove at most
+--   known_format  the newest format that the client knows
 -- ->    ok 'kept' due | ok 'held' process now | ok 'due' contents bytes | ok 'more' | ok 'gone' | format found
 --       | damaged why
-local tree = KEYS[1]
 if redis.call('EXISTS', tree) == 1 then
   local used, bytes, fds, format = unpack(redis.call('HMGET', tree, 'used_at', 'bytes', 'fds', 'format'))
-  if is_newer(format, ARGV[3]) then
+  if is_newer(format, known_format) then
     return { 'format', format }
   end
   local days = limits_of(tree).retention_days
@@ -31,12 +32,12 @@ if redis.call('EXISTS', tree) == 1 then
       return { 'ok', 'held', id, stamp(seconds_now()) }
     end
   end
-  if ARGV[1] == '1' then
+  if is_dry == '1' then
     return { 'ok', 'due', fds, bytes }
   end
   detach_tree(tree, processes)
 end
-if ARGV[1] ~= '1' then
-  remove_contents(tree, ARGV[2])
+if is_dry ~= '1' then
+  remove_contents(tree, most)
 end
 return { 'ok', redis.call('EXISTS', tree .. ':collecting') == 1 and 'more' or 'gone' }

@@ -1,25 +1,24 @@
 -- Gives the parent of a process what the process holds beyond it: descriptors by reference, and the session of its
 -- programs. A repeat changes nothing. A number that the parent has given to another content meanwhile means that
 -- content; then the content gets a new number, and the session, whose variables name the old one, stays behind.
--- KEYS  1 tree  2 process  3 parent
--- ARGV  1 attempt  2 process id  3 parent id
+-- KEYS tree process parent_record
+-- ARGV attempt id parent
 -- ->    ok | gone | fenced why
-local refused = refusal(KEYS[2], ARGV[1])
+local refused = refusal(process, attempt)
 if refused then
   return refused
 end
-if refusal(KEYS[3], '') then
+if refusal(parent_record, '') then
   return { 'ok' } -- the parent has ended: its table is final
 end
-local tree, id, parent = KEYS[1], ARGV[2], ARGV[3]
 local there, held, is_taken = {}, {}, false
-local flat = redis.call('HGETALL', KEYS[3] .. ':fds')
+local flat = redis.call('HGETALL', parent_record .. ':fds')
 for i = 1, #flat, 2 do
   there[flat[i]], held[flat[i + 1]] = flat[i + 1], true
 end
-local next_fd = math.max(redis.call('HGET', KEYS[3], 'next_fd'), redis.call('HGET', KEYS[2], 'next_fd'))
-redis.call('HSET', KEYS[3], 'next_fd', string.format('%.0f', next_fd))
-flat = redis.call('HGETALL', KEYS[2] .. ':fds')
+local next_fd = math.max(redis.call('HGET', parent_record, 'next_fd'), redis.call('HGET', process, 'next_fd'))
+redis.call('HSET', parent_record, 'next_fd', string.format('%.0f', next_fd))
+flat = redis.call('HGETALL', process .. ':fds')
 for i = 1, #flat, 2 do
   local fd, content = flat[i], flat[i + 1]
   local other = there[fd] ~= content and there[fd]
@@ -27,7 +26,7 @@ for i = 1, #flat, 2 do
   is_taken = is_taken or (other and is_number)
   if not held[content] and string.match(content, '^.+/%d+$') then
     if other and is_number then
-      fd = 'fd:' .. next_number(KEYS[3], 'next_fd')
+      fd = 'fd:' .. next_number(parent_record, 'next_fd')
     end
     hold(tree, parent, fd, content, id)
     if other and not is_number and string.match(other, '^.+/%d+$') then

@@ -1,23 +1,26 @@
 -- Makes an open process ready for workers, with its task as the first journal record.
--- KEYS  1 tree  2 process
--- ARGV  1 process id  2 brief (JSON)  3 seconds until the sweep wakes it  4 first line of the task, '' for none
---       5 words of the task, for search
+-- KEYS tree process
+-- ARGV process_id brief check_s task words
+--   brief    brief (JSON)
+--   check_s  seconds until the sweep wakes it
+--   task     first line of the task, '' for none
+--   words    words of the task, for search
 -- ->    ok | gone | fenced why
-local refused = refusal(KEYS[2], '')
+local refused = refusal(process, '')
 if refused then
   return refused
 end
-local journal = KEYS[2] .. ':journal'
-if redis.call('HGET', KEYS[2], 'state') == 'open' then
+local journal = process .. ':journal'
+if redis.call('HGET', process, 'state') == 'open' then
   -- push twice, so that UNLINK finds a key and is logged, see common.lua: half of another launch may be there
-  redis.call('RPUSH', journal, ARGV[2])
+  redis.call('RPUSH', journal, brief)
   redis.call('UNLINK', journal)
-  redis.call('RPUSH', journal, ARGV[2])
-  add_words(KEYS[1], 'task', ARGV[1], ARGV[5])
+  redis.call('RPUSH', journal, brief)
+  add_words(tree, 'task', process_id, words)
   local now = seconds_now()
-  redis.call('ZADD', KEYS[1] .. ':leases', stamp(now + ARGV[3]), ARGV[1])
-  redis.call('HSET', KEYS[2], 'state', 'ready', 'ready_at', stamp(now), unpack(set_only({ 'task', ARGV[4] })))
-elseif redis.call('LINDEX', journal, 0) ~= ARGV[2] then
+  redis.call('ZADD', tree .. ':leases', stamp(now + check_s), process_id)
+  redis.call('HSET', process, 'state', 'ready', 'ready_at', stamp(now), unpack(set_only({ 'task', task })))
+elseif redis.call('LINDEX', journal, 0) ~= brief then
   return { 'fenced', 'it was launched before' }
 end
 return { 'ok' }

@@ -1,17 +1,20 @@
 -- Stores fields of a running call: recorded answers, or pieces of a state that `python_flip` makes the current one.
--- KEYS  1 process  2 state of its programs
--- ARGV  1 attempt  2 call  3 version of the pieces, '' for answers  4.. number, value...
+-- KEYS process python
+-- ARGV attempt call version values...
+--   python   state of its programs
+--   version  version of the pieces, '' for answers
+--   values   number, value...
 -- ->    ok | gone | fenced why
-local refused = refusal(KEYS[1], ARGV[1])
+local refused = refusal(process, attempt)
 if refused then
   return refused
 end
-local state = python_head(KEYS[2])
-if state.call ~= ARGV[2] then
+local state = python_head(python)
+if state.call ~= call then
   return { 'fenced', 'another call of run_python has replaced this one' }
 end
-local prefix = ARGV[3] == '' and python_answers(state) or ARGV[3] .. '/'
-for i = 4, #ARGV, 2 do
-  redis.call('HSET', KEYS[2], prefix .. ARGV[i], ARGV[i + 1])
+local prefix = version == '' and python_answers(state) or version .. '/'
+for i = values_from, #ARGV, 2 do
+  redis.call('HSET', python, prefix .. ARGV[i], ARGV[i + 1])
 end
 return { 'ok' }

@@ -1,14 +1,16 @@
 -- Reads the state of a process's programs (see python_state.py): its head, and as many of its fields as fit.
--- KEYS  1 its state  2 tree
--- ARGV  1 a call: its snapshot and answers are read if it runs  2 the bytes after which only names are returned
+-- KEYS python tree
+-- ARGV call most_bytes:number
+--   call        a call: its snapshot and answers are read if it runs
+--   most_bytes  the bytes after which only names are returned
 -- ->    ok head|'' {name, value, ...} {names of the other fields...}: those of the session are in the state of the
 --       process that the head names, if it names one
-local head = redis.call('HGET', KEYS[1], 'head')
+local head = redis.call('HGET', python, 'head')
 if not head then
   return { 'ok', '', {}, {} }
 end
-local state, names = python_head(KEYS[1]), {}
-local key_session = python_key_of_session(KEYS[2], KEYS[1], state)
+local state, names = python_head(python), {}
+local key_session = python_key_of_session(tree, python, state)
 local function add_chunks(key, version, count)
   count = version and version ~= '' and counted(count) or 0
   if count > redis.call('HLEN', key) then
@@ -18,20 +20,20 @@ local function add_chunks(key, version, count)
     names[#names + 1] = version .. '/' .. i
   end
 end
-if state.call == ARGV[1] then
+if state.call == call then
   local answers = python_answers(state)
-  for _, name in ipairs(redis.call('HKEYS', KEYS[1])) do
+  for _, name in ipairs(redis.call('HKEYS', python)) do
     if string.sub(name, 1, #answers) == answers then
       names[#names + 1] = name
     end
   end
-  add_chunks(KEYS[1], state.snapshot, state.snapshot_chunks)
+  add_chunks(python, state.snapshot, state.snapshot_chunks)
 end
 local first_of_session = #names + 1
 add_chunks(key_session, state.session, state.session_chunks)
-local found, others, left = {}, {}, tonumber(ARGV[2])
+local found, others, left = {}, {}, most_bytes
 for i, name in ipairs(names) do
-  local key_of_field = KEYS[1]
+  local key_of_field = python
   if i >= first_of_session then
     key_of_field = key_session
   end

@@ -1,33 +1,36 @@
 -- Gives a named content of a process another name.
--- KEYS  1 tree  2 process  3 its fds  4 answer of this operation
--- ARGV  1 answer field  2 attempt  3 process id  4 name  5 new name  6 '1' to replace what has that name
---       7 words of the new name, for search
+-- KEYS tree process fd_table answers
+-- ARGV op attempt process_id fd new_fd replaces words
+--   answers   where the reply to `op` is kept
+--   fd        name
+--   replaces  '1' to replace what has that name
+--   words     words of the new name, for search
 -- ->    ok content metadata | not_found id known... | conflict name found | gone | fenced why
-local done = answered(KEYS[4], ARGV[1], 1)
+local done = answered(answers, op, 1)
 if done then
   return done
 end
-local refused = refusal(KEYS[2], ARGV[2])
+local refused = refusal(process, attempt)
 if refused then
   return refused
 end
-local content = content_of(KEYS[3], ARGV[4])
+local content = content_of(fd_table, fd)
 if not content then
-  return not_found(KEYS[3], ARGV[4])
+  return not_found(fd_table, fd)
 end
-if ARGV[4] ~= ARGV[5] then
-  local replaced = content_of(KEYS[3], ARGV[5])
-  refused = conflict(KEYS[1], ARGV[5], replaced, ARGV[6] == '1' and '' or 'absent')
+if fd ~= new_fd then
+  local replaced = content_of(fd_table, new_fd)
+  refused = conflict(tree, new_fd, replaced, replaces == '1' and '' or 'absent')
   if refused then
     return refused
   end
-  add_words(KEYS[1], 'source', ARGV[3] .. ' ' .. ARGV[5], ARGV[7])
-  add_name(KEYS[2], ARGV[5])
+  add_words(tree, 'source', process_id .. ' ' .. new_fd, words)
+  add_name(process, new_fd)
   -- one command for both, so that the content has one name in a torn log too
-  redis.call('HSET', KEYS[3], ARGV[5], content, ARGV[4], '')
-  remove_names(KEYS[2], { ARGV[4] })
+  redis.call('HSET', fd_table, new_fd, content, fd, '')
+  remove_names(process, { fd })
   if replaced then
-    release(KEYS[1], ARGV[3], { replaced })
+    release(tree, process_id, { replaced })
   end
 end
-return answer(KEYS[4], ARGV[1], { 'ok', content, redis.call('HGETALL', content_record(KEYS[1], content)) })
+return answer(answers, op, { 'ok', content, redis.call('HGETALL', content_record(tree, content)) })

@@ -1,22 +1,24 @@
 -- Renews a lease; optionally records what blocks the process, or the trace of this attempt.
--- KEYS  1 tree  2 process
--- ARGV  1 process id  2 attempt  3 lease in seconds  4 what blocks it, '' to clear; absent or '*': unchanged
---       5 traceparent of this attempt; absent: unchanged
+-- KEYS tree process
+-- ARGV process_id attempt lease_s blocked_by traceparent
+--   lease_s      lease in seconds
+--   blocked_by   what blocks it, '' to clear, '*' to leave it unchanged
+--   traceparent  traceparent of this attempt, '' to leave the last
 -- ->    ok | gone | fenced why
-local refused = refusal(KEYS[2], ARGV[2])
+local refused = refusal(process, attempt)
 if refused then
   return refused
 end
-local until_ = stamp(seconds_now() + ARGV[3])
-redis.call('HDEL', KEYS[2], 'lease_until') -- removing first, as in write_end
-redis.call('HSET', KEYS[2], 'lease_until', until_)
-if ARGV[5] then
-  redis.call('HSET', KEYS[2], 'traced', ARGV[5])
+local until_ = stamp(seconds_now() + lease_s)
+redis.call('HDEL', process, 'lease_until') -- removing first, as in write_end
+redis.call('HSET', process, 'lease_until', until_)
+if traceparent ~= '' then
+  redis.call('HSET', process, 'traced', traceparent)
 end
-if ARGV[4] == '' then
-  redis.call('HDEL', KEYS[2], 'trouble')
-elseif ARGV[4] and ARGV[4] ~= '*' then
-  redis.call('HSET', KEYS[2], 'trouble', ARGV[4])
+if blocked_by == '' then
+  redis.call('HDEL', process, 'trouble')
+elseif blocked_by ~= '*' then
+  redis.call('HSET', process, 'trouble', blocked_by)
 end
-redis.call('ZADD', KEYS[1] .. ':leases', until_, ARGV[1])
+redis.call('ZADD', tree .. ':leases', until_, process_id)
 return { 'ok' }

@@ -1,18 +1,21 @@
 -- Resolves a descriptor, and returns the metadata and index fields that a reader needs. Reads only.
--- KEYS  1 tree  2 the process's fds  3 the record of the expected content
--- ARGV  1 fd  2 page to return (0 for none)
---       3 the content that the reader expects ('' for none): it fetches that directly, which is cheaper
---         than through a script, and only needs the confirmation
---       4 'newlines'|'chars' (absent with a page): bisect the index for 5 first and 6 last position
---         in that unit; 'bytes': find the pages that hold bytes 5 to 6 of a text, counted from 0
+-- KEYS tree fd_table expected_record
+-- ARGV fd wanted:number expected unit first_position:number last_position:number
+--   fd_table         the process's fds
+--   expected_record  the record of the expected content
+--   wanted           page to return (0 for none)
+--   expected         the content that the reader expects ('' for none): it fetches that directly, which is cheaper
+--                    than through a script, and only needs the confirmation
+--   unit             'newlines'|'chars': bisect the index for the first and last position in that unit; 'bytes': find
+--                    the pages that hold these bytes of a text, counted from 0; '' with a page
 -- ->    nothing: it is the expected content, and not open | not_found id known...
 --       | ok content metadata page-text|false {group name, group value, ...}; with 'bytes', in place of a page's
 --       text: 'first page, bytes before it, last page', or '' past the end; for an open content also the text of
 --       its last page and the seconds until its writer's lease expires; then 'torn' for any stream whose pages and
 --       index may hold more than its totals count: use the last page returned here
 --       | lost_data fd pages | lent content: its pages are under `lent`, `put_back` moves them back
-local content = redis.call('HGET', KEYS[2], ARGV[1])
-if content == '' and string.sub(ARGV[1], 1, 5) == 'name:' then -- left by a torn rename
+local content = redis.call('HGET', fd_table, fd)
+if content == '' and string.sub(fd, 1, 5) == 'name:' then -- left by a torn rename
   content = false
 end
 
@@ -22,22 +25,21 @@ local function is_whole(record, count, tail)
   return stored == tonumber(count) and redis.call('HSTRLEN', record .. ':pages', count) == tonumber(tail)
 end
 
-if content == ARGV[3] then
-  local state, count, tail = unpack(redis.call('HMGET', KEYS[3], 'state', 'pages', 'tail'))
-  if state ~= 'open' and ((tail or '') == '' or is_whole(KEYS[3], count, tail)) then
+if content == expected then
+  local state, count, tail = unpack(redis.call('HMGET', expected_record, 'state', 'pages', 'tail'))
+  if state ~= 'open' and ((tail or '') == '' or is_whole(expected_record, count, tail)) then
     return
   end
 end
 -- common.lua
 if not content then
-  return not_found(KEYS[2], ARGV[1])
+  return not_found(fd_table, fd)
 end
-local record = content_record(KEYS[1], content)
+local record = content_record(tree, content)
 local index = record .. ':index'
 local state, count, tail, size, kind =
   unpack(redis.call('HMGET', record, 'state', 'pages', 'tail', 'bytes', 'kind'))
 local pages = counted(count)
-local wanted = tonumber(ARGV[2])
 local groups = {}
 
 local function add(first)
@@ -136,28 +138,28 @@ if (tail or '') ~= '' and not is_whole(record, count, tail) then
     last = last .. (redis.call('HGET', key, string.format('%d', pages + 1)) or '')
   end
   if there < pages or #last < tonumber(tail) then
-    return { 'lost_data', ARGV[1], there }
+    return { 'lost_data', fd, there }
   end
   last, torn = string.sub(last, 1, tonumber(tail)), 'torn'
 end
 
 local text = false
 if wanted > 0 and wanted <= pages then
-  text = torn and wanted == pages and last or page_text(ARGV[2])
+  text = torn and wanted == pages and last or page_text(wanted)
   add(math.floor((wanted - 1) / GROUP_PAGES) * GROUP_PAGES + 1)
-elseif ARGV[4] == 'bytes' then
+elseif unit == 'bytes' then
   text = ''
-  if kind ~= 'bytes' and tonumber(ARGV[5]) < tonumber(size) then
-    local page, before = page_of_byte(tonumber(ARGV[5]), 1)
-    local last_page = page_of_byte(math.min(tonumber(ARGV[6]), size - 1), page)
+  if kind ~= 'bytes' and first_position < tonumber(size) then
+    local page, before = page_of_byte(first_position, 1)
+    local last_page = page_of_byte(math.min(last_position, size - 1), page)
     text = string.format('%d %.0f %d', page, before, last_page)
   end
-elseif ARGV[4] and kind ~= 'bytes' then -- bytes have no index
-  add(group_before(ARGV[4], tonumber(ARGV[5])))
-  add(group_before(ARGV[4], tonumber(ARGV[6])))
+elseif unit ~= '' and kind ~= 'bytes' then -- bytes have no index
+  add(group_before(unit, first_position))
+  add(group_before(unit, last_position))
 end
 if state == 'open' or torn then
   last = last or redis.call('HGET', record .. ':pages', count)
-  return { 'ok', content, redis.call('HGETALL', record), text, groups, last, stamp(writer_left(KEYS[1], record)), torn }
+  return { 'ok', content, redis.call('HGETALL', record), text, groups, last, stamp(writer_left(tree, record)), torn }
 end
 return { 'ok', content, redis.call('HGETALL', record), text, groups }

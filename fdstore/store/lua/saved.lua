@@ -1,16 +1,17 @@
 -- Counts what was kept out of a context, or read back, by day, session and tool. Above MOST fields, old days, then
 -- sessions, then tools are added together, so the hash stays small.
 -- It expires long after the last count, for trees that an older version removes.
--- KEYS  1 process  2 its savings  3 its calls
--- ARGV  1 the field of a tool call that is counted once, or ''  2 session  3 tool
---       4.. outputs, their chars and tokens kept out; reads, their chars and tokens
+-- KEYS process savings calls
+-- ARGV once session_label tool_label counts...
+--   once           the field of a tool call that is counted once, or ''
+--   counts         outputs, their chars and tokens kept out; reads, their chars and tokens
 -- ->    ok | gone
 local MOST, DAYS, COUNTS, KEPT_S = 1000, 30, 6, 31536000
-local saved, day = KEYS[2], today()
-if redis.call('EXISTS', KEYS[1]) == 0 then
+local saved, day = savings, today()
+if redis.call('EXISTS', process) == 0 then
   return { 'gone' }
 end
-if ARGV[1] ~= '' and redis.call('HSETNX', KEYS[3], ARGV[1], day) == 0 then
+if once ~= '' and redis.call('HSETNX', calls, once, day) == 0 then
   return { 'ok' }
 end
 
@@ -25,7 +26,7 @@ local function add(field, counts)
   redis.call('HSET', saved, field, table.concat(sums, ' '))
 end
 
-add(day .. '\t' .. ARGV[2] .. '\t' .. ARGV[3], { unpack(ARGV, 4, 3 + COUNTS) })
+add(day .. '\t' .. session_label .. '\t' .. tool_label, { unpack(ARGV, counts_from, counts_from + COUNTS - 1) })
 redis.call('EXPIRE', saved, KEPT_S)
 
 local folds = {

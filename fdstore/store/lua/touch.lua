@@ -1,9 +1,9 @@
 -- Records the use of a tree.
--- KEYS  1 tree
+-- KEYS tree
 -- ->    ok now | gone
-if redis.call('EXISTS', KEYS[1]) == 0 then
+if redis.call('EXISTS', tree) == 0 then
   return { 'gone' }
 end
 local now = stamp(seconds_now())
-redis.call('HSET', KEYS[1], 'used_at', now)
+redis.call('HSET', tree, 'used_at', now)
 return { 'ok', now }

@@ -157,14 +157,25 @@ def start(
     if new:
         yield from _put(handle, call_id, new, settings)
     price = b"" if settings.price is None else msgspec.json.encode(settings.price)
-    failing: list[Value] = []
+    rest: list[Value] = []
     for number, answer in refused.items():
-        failing += (number, msgspec.json.encode(answer))
+        rest += (number, msgspec.json.encode(answer))
+    rest += (ask.number for ask in pending if ask.number not in refused)
     begin = script("asks_start")(
-        (keys.tree.record, keys.record, keys.asks, keys.asks_queue),
-        *(handle.attempt, handle.id, call_id, max(1, settings.at_once), PER_LANE),
-        *(handle.highest_child, traceparent(), price, len(refused), *failing),
-        *(ask.number for ask in pending if ask.number not in refused),
+        tree=keys.tree.record,
+        parent_record=keys.record,
+        asks=keys.asks,
+        queue=keys.asks_queue,
+        attempt=handle.attempt,
+        parent=handle.id,
+        call=call_id,
+        most_at_once=max(1, settings.at_once),
+        lane_width=PER_LANE,
+        seen_child=handle.highest_child,
+        traceparent=traceparent(),
+        price=price,
+        failures=len(refused),
+        rest=rest,
     )
     [reply] = yield from run_with_ceilings(handle, [begin])
     lanes = tuple(map(text, outcome(reply, handle.id)))
@@ -214,7 +225,8 @@ def _put(handle: ProcessHandle, call_id: str, asks: list[Ask], settings: AskSett
         )
         fields.append((f"ask/{call_id}/{ask.number}", msgspec.json.encode(stored)))
     for piece in in_bounded_pieces(fields, NUMBERS_AT_ONCE, PUT_BYTES):
-        [reply] = yield [script("asks_put")((keys.record, keys.asks), handle.attempt, *piece)]
+        put = script("asks_put")(process=keys.record, asks=keys.asks, attempt=handle.attempt, fields=piece)
+        [reply] = yield [put]
         outcome(reply, keys.process)
 
 
@@ -232,7 +244,13 @@ def answers(handle: ProcessHandle, call_id: str, numbers: Sequence[int]) -> Oper
     for some in in_pieces(numbers, NUMBERS_AT_ONCE):
         [reply] = yield [
             script("asks_answers")(
-                (keys.tree.record, keys.record, keys.asks, keys.asks_queue), handle.attempt, call_id, *some
+                tree=keys.tree.record,
+                process=keys.record,
+                asks=keys.asks,
+                queue=keys.asks_queue,
+                attempt=handle.attempt,
+                call=call_id,
+                numbers=some,
             )
         ]
         for number, stored in zip(some, outcome(reply, handle.id), strict=True):
@@ -275,15 +293,24 @@ def take_next(
 ) -> Operation[Next]:
     """Store the answers of a lane and take its next asks, as many as `width` allows beside those that are
     `running`. 0 takes none. One round trip. Raises `Fenced`, `NotFound`, `DamagedRecord`."""
-    arguments: list[Value] = []
+    given: list[Value] = []
     for each in answered:
         counts = [0 if each.usage is None else getattr(each.usage, name) for name in TOKEN_COUNTS]
         is_error, is_model = int(bool(each.answer.error)), int(each.usage is not None)
-        arguments += (each.number, msgspec.json.encode(each.answer), is_error, is_model, *counts)
+        given += (each.number, msgspec.json.encode(each.answer), is_error, is_model, *counts)
     keys, of = lane.keys, parent.keys
     command = script("asks_next")(
-        (keys.tree.record, keys.record, of.asks, of.asks_queue, keys.journal),
-        *(lane.attempt, lane.id, call_id, width, " ".join(map(str, running)), *arguments),
+        tree=keys.tree.record,
+        lane_record=keys.record,
+        asks=of.asks,
+        queue=of.asks_queue,
+        journal=keys.journal,
+        attempt=lane.attempt,
+        lane_id=lane.id,
+        call=call_id,
+        width=width,
+        held=" ".join(map(str, running)),
+        given=given,
     )
     [reply] = yield [command]
     how, *rest = outcome(reply, lane.id)
@@ -319,8 +346,15 @@ def fail_rest(
     while True:
         [reply] = yield [
             script("asks_fail")(
-                (lane.keys.record, parent.keys.asks, parent.keys.asks_queue),
-                *(lane.attempt, lane.id, call_id, " ".join(map(str, running)), answer, NUMBERS_AT_ONCE),
+                process=lane.keys.record,
+                asks=parent.keys.asks,
+                queue=parent.keys.asks_queue,
+                attempt=lane.attempt,
+                lane_id=lane.id,
+                call=call_id,
+                begun=" ".join(map(str, running)),
+                reply=answer,
+                most=NUMBERS_AT_ONCE,
             )
         ]
         [count] = outcome(reply, lane.id)

@@ -44,7 +44,7 @@ def drop_tree(
     while what != "gone":
         # once begun, go on whatever is created in the tree in between
         how = "rest" if what == "rest" else "1" if kill or what else "0"
-        [reply] = yield [script("drop")((tree.record,), how, PIECE, FORMAT)]
+        [reply] = yield [script("drop")(tree=tree.record, how=how, most=PIECE, known_format=FORMAT)]
         if reply[0] == b"gone":
             break
         began, (what, removed) = not what, map(text, outcome(reply, name))

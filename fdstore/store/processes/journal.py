@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from fdstore.errors import Fenced
-from fdstore.records import TOKEN_COUNTS, ProcessRecord, Record, TokenUsage
+from fdstore.records import ProcessRecord, Record, TokenUsage
 from fdstore.store.clock import seconds_of
 from fdstore.store.keys import process_keys
 from fdstore.store.outcomes import outcome
@@ -50,10 +50,20 @@ def append(
     records, write nothing. In the same round trip, before that, store these `results` of calls (see
     `tool_calls`). Raises `Fenced`, `NotFound`."""
     process = handle.keys
-    keys = (process.record, process.journal, process.tree.record)
-    counts = [0 if usage is None else getattr(usage, name) for name in TOKEN_COUNTS]
-    answers = 0 if usage is None else 1
-    command = script("journal")(keys, handle.attempt, position, answers, *counts, *records)
+    used = usage or TokenUsage()
+    command = script("journal")(
+        process=process.record,
+        records=process.journal,
+        tree=process.tree.record,
+        attempt=handle.attempt,
+        position=position,
+        answers=0 if usage is None else 1,
+        input_tokens=used.input_tokens,
+        output_tokens=used.output_tokens,
+        cached_tokens=used.cache_read_tokens,
+        cache_written_tokens=used.cache_write_tokens,
+        new_records=records,
+    )
     held: Batch = [("HLEN", process.fds)] if ask_fds else []
     reply, *count = yield from tool_calls.run_beside(
         handle, [*results], lambda first: run_with_ceilings(handle, [*first, command, *held])

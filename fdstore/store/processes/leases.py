@@ -35,7 +35,7 @@ from fdstore.store.record_format import (
     unreadable,
     whole_number,
 )
-from fdstore.wire.operation import Batch, Command, Operation, Value, new_op
+from fdstore.wire.operation import Batch, Command, Operation, new_op
 from fdstore.wire.script_constants import MAX_DOUBLINGS
 from fdstore.wire.scripts import script, text
 
@@ -114,13 +114,19 @@ def claim(
     """Claim a ready process. Return None if it is not ready, "pipeline" or "agent" if `only` excludes it,
     "alone" if it may not run `with_others` in one operating-system process. Idempotent by `op`. One round
     trip. Raises `NotFound`, `UnsafeStore`, `NewerFormat` (it stays ready), `DamagedRecord`."""
-    flags = (only or "", FORMAT, "1" if with_others else "0")
-    arguments = (keys.process, worker, LEASE_S, op or new_op(), *flags)
+    command = script("claim")(
+        tree=keys.tree.record,
+        process=keys.record,
+        process_id=keys.process,
+        worker=worker,
+        lease_s=LEASE_S,
+        claim=op or new_op(),
+        runs=only or "",
+        known_format=FORMAT,
+        has_others="1" if with_others else "0",
+    )
     # read the journal after the claim: from then on the previous attempt is fenced and cannot append
-    reply, records = yield [
-        script("claim")((keys.tree.record, keys.record), *arguments),
-        ("LRANGE", keys.journal, 0, -1),
-    ]
+    reply, records = yield [command, ("LRANGE", keys.journal, 0, -1)]
     if reply[0] == b"no":
         return None
     if reply[0] == b"pipeline":
@@ -164,12 +170,16 @@ def renew(handle: ProcessHandle, trouble: str | None = None, traced: str = "") -
     """Renew the lease. `trouble` describes for people what blocks the process, "" clears it; `traced` is
     the traceparent of this attempt, for the next one. Raises `Fenced`, `NotFound`."""
     keys = handle.keys
-    arguments: list[Value] = [keys.process, handle.attempt, LEASE_S]
-    if trouble is not None or traced:
-        arguments.append(UNCHANGED if trouble is None else trouble)
-    if traced:
-        arguments.append(traced)
-    [reply] = yield [script("renew")((keys.tree.record, keys.record), *arguments)]
+    command = script("renew")(
+        tree=keys.tree.record,
+        process=keys.record,
+        process_id=keys.process,
+        attempt=handle.attempt,
+        lease_s=LEASE_S,
+        blocked_by=UNCHANGED if trouble is None else trouble,
+        traceparent=traced,
+    )
+    [reply] = yield [command]
     outcome(reply, keys.process)
 
 
@@ -218,7 +228,7 @@ def check_overdue(
     """Decide what to do about a due process: its lease had expired by `moment` (default: now), or its
     wake-up may be lost. A loss found here is not its doing: a supervisor reports those that are. Raises
     `DamagedRecord`."""
-    return (yield from _lapse(keys, max_losses, "0", "", "" if moment is None else f"{moment:.6f}"))
+    return (yield from _lapse(keys, max_losses, expired_by="" if moment is None else f"{moment:.6f}"))
 
 
 def record_loss(
@@ -226,7 +236,7 @@ def record_loss(
 ) -> Operation[LapseDecision]:
     """Count a loss of a process whose worker is known to be dead, which counts against the process if it
     `is_to_blame`. If it no longer runs under that worker's claim, nothing changes."""
-    return (yield from _lapse(keys, max_losses, "4" if is_to_blame else "2", claim_id, ""))
+    return (yield from _lapse(keys, max_losses, "4" if is_to_blame else "2", claim_id))
 
 
 def return_to_queue(
@@ -236,16 +246,39 @@ def return_to_queue(
     down, or cannot run it. In the latter case `in_vain` is how often its wake-up had been sent in vain before
     this attempt, so that the sweep's back-off continues, and `trouble` says why, for people. A pipeline that
     has begun is not returned: its commands may have had side effects."""
-    more: list[Value] = [] if in_vain is None else [in_vain, trouble]
     how = "1" if has_begun else "3"
-    return (yield from _lapse(handle.keys, MAX_LOSSES, how, handle.attempt, "", *more))
+    sent_in_vain = "" if in_vain is None else in_vain
+    return (
+        yield from _lapse(
+            handle.keys, MAX_LOSSES, how, handle.attempt, sent_in_vain=sent_in_vain, why=trouble
+        )
+    )
 
 
 def _lapse(
-    keys: ProcessKeys, max_losses: int, how: str, holder: str, moment: str, *more: Value
+    keys: ProcessKeys,
+    max_losses: int,
+    how: str = "0",
+    of_claim: str = "",
+    *,
+    expired_by: str = "",
+    sent_in_vain: int | str = "",
+    why: str = "",
 ) -> Operation[LapseDecision]:
-    arguments: list[Value] = [keys.process, max_losses, WAKE_AGAIN_S, how, holder, moment, LEASE_S, *more]
-    [reply] = yield [script("lapse")((keys.tree.record, keys.record), *arguments)]
+    command = script("lapse")(
+        tree=keys.tree.record,
+        process=keys.record,
+        process_id=keys.process,
+        most_losses=max_losses,
+        check_s=WAKE_AGAIN_S,
+        how=how,
+        of_claim=of_claim,
+        expired_by=expired_by,
+        lease_s=LEASE_S,
+        sent_in_vain=sent_in_vain,
+        why=why,
+    )
+    [reply] = yield [command]
     decision, *of = outcome(reply, keys.process)
     with decoding(f"the record of process {keys.process}"):
         decided = text(decision)

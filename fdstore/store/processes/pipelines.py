@@ -57,7 +57,6 @@ def start(
     Raises `NotFound` (its input), `SpawnLimit`, `QuotaExceeded`, `Fenced`; nothing is created then.
     """
     size = check_page_size(page_size)
-    empty = empty_index(size)
     answer_key, answer_field = handle.answer_slot(new_op(), call_id)
     sources = [
         title,
@@ -65,12 +64,23 @@ def start(
         *(f"stage {number} of {title}"[:MAX_SOURCE_CHARS] for number in tees),
     ]
     create = script("pipe")(
-        (handle.keys.tree.record, handle.keys.record, handle.keys.fds, answer_key),
-        *(answer_field, handle.attempt, handle.id, brief, size, empty, in_fd or "", INPUT_SOURCE),
-        handle.highest,
-        handle.highest_child,
-        *(traceparent(), task_words(brief)),
-        *(part for source in sources for part in (source, joined_words(source))),
+        tree=handle.keys.tree.record,
+        parent_record=handle.keys.record,
+        parent_table=handle.keys.fds,
+        answers=answer_key,
+        op=answer_field,
+        attempt=handle.attempt,
+        parent=handle.id,
+        brief=brief,
+        page_size=size,
+        empty_index=empty_index(size),
+        input=in_fd or "",
+        input_source=INPUT_SOURCE,
+        seen_fd=handle.highest,
+        seen_child=handle.highest_child,
+        traceparent=traceparent(),
+        words=task_words(brief),
+        outputs=[part for source in sources for part in (source, joined_words(source))],
     )
     [reply] = yield from run_with_ceilings(handle, [create])
     process, source_fd, *outputs = map(text, outcome(reply, handle.id))
@@ -97,7 +107,10 @@ def fds_of(prefix: str, process: str) -> Operation[PipeFds | None]:
 def store_exit_codes(handle: ProcessHandle, codes: tuple[int, ...]) -> Operation[None]:
     """Store the exit codes of all stages before the process ends. Raises `Fenced`, `NotFound`."""
     record = handle.keys.record
-    [reply] = yield [script("keep")((record, record), handle.attempt, "codes", ",".join(map(str, codes)))]
+    keep = script("keep")(
+        process=record, calls=record, attempt=handle.attempt, field="codes", value=",".join(map(str, codes))
+    )
+    [reply] = yield [keep]
     outcome(reply, handle.id)
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
+from functools import partial
 from math import inf
 from typing import Any
 
@@ -137,11 +138,23 @@ def open_root(
         effective, requested = msgspec.json.encode(lowered.limits), msgspec.json.encode(limits)
         [reply] = yield [
             script("root")(
-                (tree.record, keys.record, tree.answer(op)),
-                *("", keys.process, "1" if fresh else "0", effective),
-                *(program.name, program.digest, program.bundle),
-                *("" if requested == effective else requested, "1" if lowered.by_memory else "0", FORMAT),
-                *(traceparent(), program.price_json, max(first_fd, least), least),
+                tree=tree.record,
+                process=keys.record,
+                answers=tree.answer(op),
+                op="",
+                id=keys.process,
+                is_new="1" if fresh else "0",
+                effective=effective,
+                program=program.name,
+                bundle=program.digest,
+                bundle_json=program.bundle,
+                requested="" if requested == effective else requested,
+                half_memory="1" if lowered.by_memory else "0",
+                known_format=FORMAT,
+                traceparent=traceparent(),
+                price=program.price_json,
+                least_fd=max(first_fd, least),
+                least_child=least,
             )
         ]
         if reply[0] == b"taken":
@@ -258,14 +271,32 @@ def create_child(
     """
     tree = handle.keys.tree
     answer_key, answer_field = handle.answer_slot(new_op(), call_id)
+    source, page_size, empty = ("", "", "") if output is None else _empty(output)
     create = script("child")(
-        (tree.record, handle.keys.record, handle.keys.fds, answer_key),
-        *(answer_field, handle.attempt, handle.id, state),
-        *(program.name, program.digest, program.bundle, brief),
-        *(("", "", "") if output is None else _empty(output)),
-        *(handle.highest, handle.highest_child, traceparent(), program.price_json, title),
-        *(task_words(brief), "" if output is None else joined_words(output.source)),
-        *(["*"] if share is None else ["", *share]),
+        tree=tree.record,
+        parent_record=handle.keys.record,
+        parent_table=handle.keys.fds,
+        answers=answer_key,
+        op=answer_field,
+        attempt=handle.attempt,
+        parent=handle.id,
+        state=state,
+        program=program.name,
+        bundle=program.digest,
+        bundle_json=program.bundle,
+        first_record=brief,
+        source=source,
+        page_size=page_size,
+        empty_index=empty,
+        seen_fd=handle.highest,
+        seen_child=handle.highest_child,
+        traceparent=traceparent(),
+        price=program.price_json,
+        task=title,
+        task_words=task_words(brief),
+        source_words=joined_words(source) if source else "",
+        whole="*" if share is None else "",
+        ids=share or (),
     )
     [reply] = yield from run_with_ceilings(handle, [create])
     child_id = _child_in(handle, outcome(reply, handle.id))
@@ -304,8 +335,16 @@ def launch(handle: ProcessHandle, brief: str, title: str = "") -> Operation[None
     """Make an open process ready to run, with its task (JSON) as the first journal record, and `title` as
     the first line of that. Raises `Fenced` if it has ended or already runs."""
     keys = handle.keys
-    arguments = (handle.id, brief, LAUNCH_GRACE_S, title, task_words(brief))
-    [reply] = yield [script("launch")((keys.tree.record, keys.record), *arguments)]
+    command = script("launch")(
+        tree=keys.tree.record,
+        process=keys.record,
+        process_id=handle.id,
+        brief=brief,
+        check_s=LAUNCH_GRACE_S,
+        task=title,
+        words=task_words(brief),
+    )
+    [reply] = yield [command]
     outcome(reply, handle.id)
 
 
@@ -330,16 +369,26 @@ def end(
 
     Ending twice is allowed. Raises `Fenced` when a newer attempt runs it, `NotFound`.
     """
-    arguments = (
-        *(handle.id, handle.attempt, state, "" if exit_code is None else exit_code, reason),
-        *(RELEASE_PIECE if release else 0, answer, answer_fd),
-        broken[:MAX_REASON_CHARS]
-        or (end_reasons.CANCELLED if state == "cancelled" else end_reasons.WRITER_LOST),
-        *(joined_words(answer or long_answer), joined_words(reason)),
+    unsaid = end_reasons.CANCELLED if state == "cancelled" else end_reasons.WRITER_LOST
+    finish = partial(
+        script("finish"),
+        tree=handle.keys.tree.record,
+        process=handle.keys.record,
+        id=handle.id,
+        attempt_now=handle.attempt,
+        final=state,
+        exit_code="" if exit_code is None else exit_code,
+        reason=reason,
+        piece=RELEASE_PIECE if release else 0,
+        short_answer=answer,
+        answer_name=answer_fd,
+        broken_as=broken[:MAX_REASON_CHARS] or unsaid,
+        answer_words=joined_words(answer or long_answer),
+        reason_words=joined_words(reason),
     )
     cursor = "0"
     while True:
-        [reply] = yield [script("finish")((handle.keys.tree.record, handle.keys.record), *arguments, cursor)]
+        [reply] = yield [finish(cursor=cursor)]
         state_or_cursor, *woken = map(text, outcome(reply, handle.id))
         if woken:
             return tuple(woken[0].split())
@@ -353,8 +402,12 @@ def hand_back(handle: ProcessHandle) -> Operation[None]:
     parent = process_keys(handle.keys.tree.prefix, handle.id.rpartition(".")[0])
     [reply] = yield [
         script("hand_back")(
-            (handle.keys.tree.record, handle.keys.record, parent.record),
-            *(handle.attempt, handle.id, parent.process),
+            tree=handle.keys.tree.record,
+            process=handle.keys.record,
+            parent_record=parent.record,
+            attempt=handle.attempt,
+            id=handle.id,
+            parent=parent.process,
         )
     ]
     outcome(reply, handle.id)
@@ -374,7 +427,8 @@ def cancel(prefix: str, process: str, reason: str = end_reasons.KILLED) -> Opera
     """Cancel a process and its descendants. Ended processes stay as they are; damaged ones are ended if
     their record can be written at all. Raises `NotFound`."""
     keys = process_keys(prefix, process)
-    [reply] = yield [script("cancel")((keys.tree.record, keys.record), process, reason)]
+    command = script("cancel")(tree=keys.tree.record, process=keys.record, process_id=process, reason=reason)
+    [reply] = yield [command]
     if reply[0] == b"gone":
         raise (yield from missing(keys))
     state, woken, count, *names = outcome(reply, process)
@@ -390,7 +444,7 @@ def cancel(prefix: str, process: str, reason: str = end_reasons.KILLED) -> Opera
 def touch(handle: ProcessHandle) -> Operation[None]:
     """Record the use of the tree, which postpones its collection."""
     tree = handle.keys.tree
-    replies = yield Upkeep([script("touch")((tree.record,))])
+    replies = yield Upkeep([script("touch")(tree=tree.record)])
     if replies is not None:
         [reply] = replies
         if reply[0] == b"gone":

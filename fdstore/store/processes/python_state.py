@@ -22,7 +22,7 @@ two clients of another process, the call that begins later replaces the earlier 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -32,7 +32,7 @@ from fdstore.store.keys import ProcessKeys, in_bounded_pieces, member_of
 from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.record_format import decode_record, decoding, timestamp, whole_number
-from fdstore.wire.operation import Batch, Operation, Value, new_op
+from fdstore.wire.operation import Batch, Command, Operation, Value, new_op
 from fdstore.wire.scripts import script, text
 
 PIECE_BYTES = 512 * 1024
@@ -91,7 +91,9 @@ def read(handle: ProcessHandle, call_id: str) -> Operation[PythonState]:
     key = handle.keys.python
     missing = ""
     for _ in range(LOOKS):
-        read_all = script("python_read")((key, handle.keys.tree.record), call_id, READ_BYTES)
+        read_all = script("python_read")(
+            python=key, tree=handle.keys.tree.record, call=call_id, most_bytes=READ_BYTES
+        )
         [reply] = yield [read_all]
         stored, flat, others = outcome(reply, handle.id)
         head = _decode_head(handle.keys, stored) if stored else _Head()
@@ -177,7 +179,14 @@ def begin(handle: ProcessHandle, call_id: str, seed: int) -> Operation[RunningCa
     it stays. Raises `Fenced`, `NotFound`."""
     keys = handle.keys
     [reply] = yield [
-        script("python_begin")((keys.record, keys.python), handle.attempt, call_id, seed, new_op())
+        script("python_begin")(
+            process=keys.record,
+            python=keys.python,
+            attempt=handle.attempt,
+            call=call_id,
+            seed=seed,
+            op=new_op(),
+        )
     ]
     [stored] = outcome(reply, handle.id)
     with decoding(_name(keys)):
@@ -187,12 +196,21 @@ def begin(handle: ProcessHandle, call_id: str, seed: int) -> Operation[RunningCa
 def record(handle: ProcessHandle, call_id: str, answers: Mapping[int, bytes]) -> Operation[None]:
     """Record answers to host calls, which a repeat of the call must get again. Raises `Fenced`,
     `NotFound`."""
-    keys = handle.keys
     for piece in in_bounded_pieces(answers.items(), ANSWERS_AT_ONCE, PIECE_BYTES):
-        [reply] = yield [
-            script("python_fields")((keys.record, keys.python), handle.attempt, call_id, "", *piece)
-        ]
+        [reply] = yield [_fields(handle, call_id, "", piece)]
         outcome(reply, handle.id)
+
+
+def _fields(handle: ProcessHandle, call_id: str, version: str, values: Sequence[Value]) -> Command:
+    keys = handle.keys
+    return script("python_fields")(
+        process=keys.record,
+        python=keys.python,
+        attempt=handle.attempt,
+        call=call_id,
+        version=version,
+        values=values,
+    )
 
 
 def suspend(handle: ProcessHandle, call_id: str, snapshot: bytes) -> Operation[None]:
@@ -221,16 +239,23 @@ def _flip(handle: ProcessHandle, call_id: str, what: str, state: bytes, result: 
         beside = []
         for start in range(0, len(pieces), PIECES_AT_ONCE):
             staged: Batch = [
-                script("python_fields")(
-                    (keys.record, keys.python), handle.attempt, call_id, version, number, pieces[number]
-                )
+                _fields(handle, call_id, version, [number, pieces[number]])
                 for number in range(start, min(start + PIECES_AT_ONCE, len(pieces)))
             ]
             for reply in (yield staged):
                 outcome(reply, handle.id)
     flip = script("python_flip")(
-        (keys.record, keys.python, keys.calls, keys.tree.record),
-        *(handle.attempt, call_id, what, version, len(pieces), result, *beside),
+        process=keys.record,
+        python=keys.python,
+        calls=keys.calls,
+        tree=keys.tree.record,
+        attempt=handle.attempt,
+        call=call_id,
+        what=what,
+        version=version,
+        chunks=len(pieces),
+        outcome=result,
+        pieces=beside,
     )
     [reply] = yield [flip]
     outcome(reply, handle.id)

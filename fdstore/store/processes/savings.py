@@ -105,7 +105,15 @@ def _count(
     # the call has succeeded: a full or unreachable store must not make it fail now
     with suppress(FDStoreError):
         yield [
-            script("saved")((keys.record, keys.saved, keys.calls), once, label(session), label(tool), *counts)
+            script("saved")(
+                process=keys.record,
+                savings=keys.saved,
+                calls=keys.calls,
+                once=once,
+                session_label=label(session),
+                tool_label=label(tool),
+                counts=counts,
+            )
         ]
 
 

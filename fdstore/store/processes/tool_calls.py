@@ -122,7 +122,14 @@ def plan(handle: ProcessHandle, call_id: str, before: str | None, what: str) -> 
     has recorded its plan in between. Raises `Fenced`, `NotFound`."""
     keys = handle.keys
     [reply] = yield [
-        script("plan")((keys.record, keys.calls), handle.attempt, f"{call_id}/plan", before or "", what)
+        script("plan")(
+            process=keys.record,
+            calls=keys.calls,
+            attempt=handle.attempt,
+            field=f"{call_id}/plan",
+            before=before or "",
+            new=what,
+        )
     ]
     [stored] = outcome(reply, handle.id)
     return text(stored) == what
@@ -141,4 +148,7 @@ def _put_once(handle: ProcessHandle, field: str, value: str) -> Operation[str]:
 
 
 def _keep(handle: ProcessHandle, field: str, value: str) -> Command:
-    return script("keep")((handle.keys.record, handle.keys.calls), handle.attempt, field, value)
+    keys = handle.keys
+    return script("keep")(
+        process=keys.record, calls=keys.calls, attempt=handle.attempt, field=field, value=value
+    )

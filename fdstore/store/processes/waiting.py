@@ -21,9 +21,15 @@ def park(handle: ProcessHandle, children: list[str], seconds: float | None = Non
     """Park the process until these children end or `seconds` pass, which frees its worker. Return False if
     all have ended already. Raises `Fenced`, `NotFound`."""
     keys = handle.keys
-    until = "" if seconds is None else max(seconds, 0.0)
-    arguments = (handle.id, handle.attempt, until, *children)
-    [reply] = yield [script("wait")((keys.tree.record, keys.record), *arguments)]
+    command = script("wait")(
+        tree=keys.tree.record,
+        process=keys.record,
+        process_id=handle.id,
+        attempt=handle.attempt,
+        most_s="" if seconds is None else max(seconds, 0.0),
+        children=children,
+    )
+    [reply] = yield [command]
     return text(outcome(reply, handle.id)[0]) == "waiting"
 
 

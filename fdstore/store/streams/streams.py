@@ -169,28 +169,48 @@ class StreamAppender:
         yield from self._end("broken", "", reason)
 
     def _request(self, change: GrowthStep | None, call_id: str | None = None) -> Batch:
-        here, process = self._keys, self._handle.keys
-        keys = (process.tree.record, process.record, here.record, here.pages, here.index)
-        arguments: list[Value] = [call_id or "", self._handle.attempt, self._content, self.fd]
-        arguments += (self._writer, self._lease)
-        append = partial(script("append"), (*keys, process.calls, here.lent))
-        media_type = "" if self._media_type == BYTES_TYPE else self._media_type
-        kind: tuple[Value, ...] = ("", self._growth.page_size, "")
-        if self._kind == "bytes":
-            kind = ("bytes", self._growth.page_size, media_type)
+        here, process, is_bytes = self._keys, self._handle.keys, self._kind == "bytes"
+        append = partial(
+            script("append"),
+            tree=process.tree.record,
+            process=process.record,
+            content=here.record,
+            page_hash=here.pages,
+            index=here.index,
+            calls=process.calls,
+            lent=here.lent,
+            call=call_id or "",
+            attempt=self._handle.attempt,
+            content_id=self._content,
+            fd=self.fd,
+            by=self._writer,
+            lease_s=self._lease,
+            kind="bytes" if is_bytes else "",
+            page_size=self._growth.page_size,
+            media_type=self._media_type if is_bytes and self._media_type != BYTES_TYPE else "",
+        )
         if change is None:
             # an append of no text only renews the lease
-            return [append(*arguments, self._growth.chars, self._growth.chars, *[0] * 4, *kind, 0)]
-        arguments += (change.before, change.chars, change.bytes, change.lines, change.page_count)
-        arguments += (len(change.pages[-1]), *kind)
-        decide = append(*arguments, 0)
-        arguments += (16 + 2 * len(change.index), *chain.from_iterable(change.index.items()))
+            nothing = dict.fromkeys(("bytes_now", "lines_now", "pages_now", "tail_now"), 0)
+            chars = self._growth.chars
+            return [append(chars_before=chars, chars_now=chars, **nothing, index_values=DECIDES)]
+        append = partial(
+            append,
+            chars_before=change.before,
+            chars_now=change.chars,
+            bytes_now=change.bytes,
+            lines_now=change.lines,
+            pages_now=change.page_count,
+            tail_now=len(change.pages[-1]),
+        )
+        index: list[Value] = [*chain.from_iterable(change.index.items())]
         pages: list[Value] = []
         for numbered in enumerate(change.pages, change.first_page):
             pages += numbered
         if sum(map(len, change.pages)) <= ARGUMENT_BYTES:
-            return [append(*arguments, *pages)]
-        return hset_if_accepted(decide, append(*arguments), here.pages, here.lent, pages)
+            return [append(index_values=len(index), changes=[*index, *pages])]
+        decide, tell = append(index_values=DECIDES), append(index_values=len(index), changes=index)
+        return hset_if_accepted(decide, tell, here.pages, here.lent, pages)
 
     def _prepare_next(self) -> None:
         self._ready.append(self._request(self._add(self._waiting.popleft())))
@@ -214,12 +234,26 @@ class StreamAppender:
         answer_key, answer_field = self._handle.answer_slot(self._end_op, call_id)
         [reply] = yield [
             script("seal")(
-                (keys.tree.record, keys.record, self._keys.record, answer_key),
-                *(answer_field, self._handle.attempt, self._content, self.fd),
-                *(self._writer, state, exit_code, reason, chain),
+                tree=keys.tree.record,
+                process=keys.record,
+                content=self._keys.record,
+                answers=answer_key,
+                op=answer_field,
+                attempt=self._handle.attempt,
+                content_id=self._content,
+                fd=self.fd,
+                by=self._writer,
+                final=state,
+                exit_code=exit_code,
+                reason=reason,
+                chain_codes=chain,
             )
         ]
         outcome(reply, self._handle.id)
+
+
+DECIDES = -1
+"""In place of the values of the index: this append only accepts or refuses a long piece, see append.lua."""
 
 
 def open_stream(
@@ -240,11 +274,20 @@ def open_stream(
     size = check_page_size(page_size)
     writer = secrets.token_hex(8)
     answer_key, answer_field = handle.answer_slot(new_op(), call_id)
-    keys = (handle.keys.tree.record, handle.keys.record, handle.keys.fds, answer_key)
-    lease = "" if lease_s is None else check_lease(lease_s)
     create = script("open")(
-        *(keys, answer_field, handle.attempt, handle.id, size, source, writer, lease, empty_index(size)),
-        *(handle.highest, joined_words(source)),
+        tree=handle.keys.tree.record,
+        process=handle.keys.record,
+        answers=answer_key,
+        op=answer_field,
+        attempt=handle.attempt,
+        id=handle.id,
+        page_size=size,
+        source=source,
+        writer=writer,
+        lease_s="" if lease_s is None else check_lease(lease_s),
+        empty_index=empty_index(size),
+        seen_fd=handle.highest,
+        words=joined_words(source),
     )
     [reply] = yield from run_with_ceilings(handle, [create])
     fd, content = map(text, outcome(reply, handle.id)[:2])

@@ -306,8 +306,16 @@ def _obeying(
             left, at = b"%d" % (size + max(0, top - total)), b"%.3f" % time.time()
     if is_held and (left, at) == before:
         return None, limits
-    ceiling = "" if top is None else top
-    return script("obey")((tree.record,), held, requested or held, effective, left, ceiling, at), limits
+    command = script("obey")(
+        tree=tree.record,
+        limits_before=held,
+        asked=requested or held,
+        effective=effective,
+        bytes_room=left,
+        bytes_ceiling="" if top is None else top,
+        computed_at=at,
+    )
+    return command, limits
 
 
 def _bytes_of(prefix: str, names: list[str], ceilings: Ceilings | None = None) -> Operation[dict[str, int]]:

@@ -48,7 +48,10 @@ def collect_tree(tree: TreeKeys, *, dry_run: bool = False) -> Operation[Collecte
 
 def _collect(tree: TreeKeys, *, dry_run: bool) -> Operation[Collected]:
     while True:
-        [reply] = yield [script("collect")((tree.record,), "1" if dry_run else "0", PIECE, FORMAT)]
+        look = script("collect")(
+            tree=tree.record, is_dry="1" if dry_run else "0", most=PIECE, known_format=FORMAT
+        )
+        [reply] = yield [look]
         what, *facts = map(show_bytes, (each or b"" for each in outcome(reply, tree.tree)))
         match what:
             case "more":

@@ -66,7 +66,14 @@ class Allowance:
         keys = self._handle.keys
         tree = keys.tree
         count = script("export")(
-            (tree.record, keys.record, keys.calls), self._handle.attempt, self._field, needed, reserve, how
+            tree=tree.record,
+            process=keys.record,
+            calls=keys.calls,
+            attempt=self._handle.attempt,
+            call=self._field,
+            needed=needed,
+            wanted=reserve,
+            how=how,
         )
         flat, reply = yield [("HGETALL", tree.ceilings), count]
         granted, before, exported, created_at = outcome(reply, self._handle.id)
@@ -76,9 +83,15 @@ class Allowance:
             self._at_first = first
         top = ceilings.parse(flat).get("export_bytes_per_day")
         if top is not None and how == "ahead":
-            life = f"{tree.tree}@{text(created_at)}"
-            totals = (all_of_tree - self._granted, all_of_tree, top, min(self._granted, reserve))
-            [reply] = yield [script("export_day")((tree.exports,), life, *totals)]
+            of_day = script("export_day")(
+                exports=tree.exports,
+                life=f"{tree.tree}@{text(created_at)}",
+                before_call=all_of_tree - self._granted,
+                with_call=all_of_tree,
+                ceiling=top,
+                of_call=min(self._granted, reserve),
+            )
+            [reply] = yield [of_day]
             outcome(reply, self._handle.id)
 
 

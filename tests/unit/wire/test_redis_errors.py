@@ -7,7 +7,7 @@ from redis.exceptions import NoPermissionError, OutOfMemoryError, ReadOnlyError,
 
 from fdstore.errors import DamagedRecord, FDStoreError, StoreFull, StoreReadOnly, StoreRefused
 from fdstore.wire.redis_errors import raise_error, translate
-from fdstore.wire.scripts import script
+from tests.script_calls import script_call
 
 OLD = "Error running script (call to f_72c8ff3e45): @user_script:7: "
 """Redis 6.2 begins with this."""
@@ -22,7 +22,7 @@ FULL = "command not allowed when used memory > 'maxmemory'."
 REPLICA = "You can't write against a read only replica."
 FORBIDDEN = "The user executing the script can't run this command or subcommand"
 
-CLAIM = script("claim")(("fdstore:{hurt}",), "worker")
+CLAIM = script_call("claim", tree="fdstore:{hurt}")
 
 
 def error_from(error: RedisError) -> FDStoreError:

@@ -24,7 +24,8 @@ from fdstore.errors import StoreFull, StoreNotReady, StoreReadOnly, StoreUnavail
 from fdstore.wire import connection_options, retry
 from fdstore.wire.operation import Batch
 from fdstore.wire.retry import PAUSES_S, RetryState
-from fdstore.wire.scripts import as_eval, as_one_script, hset_if_accepted, script
+from fdstore.wire.scripts import as_eval, as_one_script, hset_if_accepted
+from tests.script_calls import script_call
 
 LOST = LostConnection("lost")
 READ_ONLY = ReadOnlyError("You can't write against a read only replica.")
@@ -108,15 +109,13 @@ def test_a_transaction_sent_alone_is_one_command() -> None:
 
 
 def test_a_transaction_guarded_by_a_script_is_sent_alone_as_the_script_with_all_texts() -> None:
-    call = script("append")(("{t}:pages", "{t}:lent"), "an argument")
-    batch = hset_if_accepted(
-        (*call, 13), (*call, 15, "1", "index"), "{t}:pages", "{t}:lent", [1, b"one", 2, b"two"]
-    )
+    tell = script_call("append", changes=["1", "index"])
+    batch = hset_if_accepted(script_call("append"), tell, "{t}:pages", "{t}:lent", [1, b"one", 2, b"two"])
     replies: list[Any] = []
     tries = broken_batch(batch, replies)
     fail_retry(tries)
 
-    assert tries.piece() == [as_eval((*call, 15, "1", "index", 1, b"one", 2, b"two"))]
+    assert tries.piece() == [as_eval((*tell, 1, b"one", 2, b"two"))]
 
 
 def test_retries_that_make_progress_do_not_pause() -> None:
@@ -220,7 +219,7 @@ def test_a_blocking_command_that_the_server_ends_has_no_reply() -> None:
 
 def test_an_in_doubt_operation_has_the_name_of_its_script(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retry, "DEADLINE_S", -1.0)
-    call = script("append")(("{t}:pages", "{t}:lent"))
+    call = script_call("append")
     batch = hset_if_accepted(call, call, "{t}:pages", "{t}:lent", [1, b"one"])
 
     with pytest.raises(UnknownOutcome, match="'append'"):

@@ -156,7 +156,7 @@ def test_a_redirected_transaction_is_sent_again_completely(nodes: Nodes) -> None
 def test_a_script_is_sent_with_its_text_to_a_node_that_does_not_know_it(nodes: Nodes) -> None:
     nodes.says[ONE] = iter([[NoScriptError()]])
 
-    nodes.ask(script("touch")((LOW,)))
+    nodes.ask(script("touch")(tree=LOW))
 
     [(_, [first]), (_, [second])] = nodes.asked
     assert (first[0], second[0]) == ("EVALSHA", "EVAL")
@@ -164,7 +164,7 @@ def test_a_script_is_sent_with_its_text_to_a_node_that_does_not_know_it(nodes: N
 
 
 def test_a_transaction_is_sent_with_the_text_of_its_script_as_a_whole(nodes: Nodes) -> None:
-    call = script("touch")((LOW,))
+    call = script("touch")(tree=LOW)
     batch = hset_if_accepted(call, call, LOW, LOW, [1, "x"])
     refused = [1, "OK", NoScriptError(), ResponseError(WRONG_TYPE), NoScriptError(), "OK"]
     nodes.says[ONE] = iter([["OK", *["QUEUED"] * 6, refused]])

@@ -11,7 +11,8 @@ from fdstore import end_reasons, lifecycle
 from fdstore.errors import NotFound
 from fdstore.store.outcomes import outcome
 from fdstore.wire import scripts
-from fdstore.wire.scripts import as_eval, is_read, name_of, script
+from fdstore.wire.scripts import NUMBER, as_eval, is_read, name_of, script, signature
+from tests.script_calls import script_call
 
 FOLDER = resources.files("fdstore.store") / "lua"
 SOURCES = {
@@ -26,6 +27,7 @@ WRITES = {
     *["APPEND", "COPY", "DEL", "EXPIRE", "HDEL", "HINCRBY", "HSET", "HSETNX", "LPUSH", "LTRIM", "PERSIST"],
     *["PEXPIRE", "RENAME", "RPUSH", "SADD", "SET", "SPOP", "SREM", "UNLINK", "XADD", "XTRIM", "ZADD", "ZREM"],
 }
+KEYS_OF_CLOSE = ("{t}:tree", "{t}:process", "{t}:fd_table", "{t}:answers")
 WRITERS = {"add_words", "answer", "clear", "hold", "release", "release_all", "forget_writer", "next_number"}
 
 
@@ -52,22 +54,34 @@ def test_the_header_of_a_script_states_purpose_arguments_and_result(name: str) -
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-@pytest.mark.parametrize("list_", ["KEYS", "ARGV"])
-def test_every_key_and_argument_used_is_in_the_header(name: str, list_: str) -> None:
-    header = header_of(SCRIPTS[name])
-    after = header.partition(list_)[2]
-    other = "ARGV" if list_ == "KEYS" else "-- ->"
-    documented = {int(n) for n in re.findall(r"(?<![\w'])(\d+)(?:\.\.)? ", after.partition(other)[0])}
+def test_every_key_and_argument_has_a_name_in_the_header_and_is_used_by_it(name: str) -> None:
+    code, (keys, arguments, rest) = code_of(SCRIPTS[name]), signature(SCRIPTS[name])
+    names = [each.removesuffix(NUMBER) for each in (*keys, *arguments)]
+    given = {*names, f"{rest}_from"} if rest else {*names}
 
-    used = {int(n) for n in re.findall(list_ + r"\[(\d+)\]", code_of(SCRIPTS[name]))}
+    assert not re.search(r"(?:KEYS|ARGV)\[\d", code)
+    assert len(given) == len(names) + bool(rest)
+    assert [each for each in given if not re.search(rf"\b{each}\b", code)] == []
+    # else a variable, or a function that the loader inserts, would hide it
+    names_of = re.compile(r"local (?:function )?([\w, ]+?)(?: =|\(|\n)")
+    inserted = "\n".join(re.findall(r"^local [^\n]*\n", SHARED, re.MULTILINE))
+    assert not given & {each for some in names_of.findall(code + inserted) for each in some.split(", ")}
 
-    assert used <= documented
+
+def test_a_call_names_every_key_and_argument_once() -> None:
+    given = {"tree": "t", "process": "p", "process_id": "p", "attempt": "1", "most_s": ""}
+
+    assert script("wait")(**given, children=["p.1", "p.2"])[2:] == (2, *given.values(), "p.1", "p.2")
+    assert script("wait")(**given)[2:] == (2, *given.values())
+    for wrong in ({**given, "other": 1}, {"tree": "t"}):
+        with pytest.raises(TypeError, match="wait takes tree, process, process_id, attempt, most_s, not"):
+            script("wait")(**wrong)
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_every_key_is_passed_or_derived_from_a_passed_one(name: str) -> None:
     code = code_of(SCRIPTS[name])
-    made = {"KEYS[", "process_record(", "content_record("}
+    made = {*signature(SCRIPTS[name])[0], "process_record(", "content_record("}
     grown = True
     while grown:
         before = len(made)
@@ -128,21 +142,21 @@ def test_only_commands_of_redis_6_2_are_used(name: str) -> None:
 
 
 def test_a_script_is_sent_by_sha_and_in_full_if_the_server_lacks_it() -> None:
-    command = script("close")(("a", "b"), "x")
+    command = script_call("close", fd="fd:3")
 
     assert command[0] == "EVALSHA"
     assert name_of(command) == "close"
     full = as_eval(command)
     assert full[0] == "EVAL"
     assert SCRIPTS["close"] in str(full[1])
-    assert full[2:] == (2, "a", "b", "x")
+    assert full[2:] == command[2:] == (4, *KEYS_OF_CLOSE, "op", "attempt", "process_id", "fd:3")
 
 
 def test_writing_and_reading_scripts_are_distinguished() -> None:
     assert is_read(("HGET", "k", "f"))
-    assert is_read(script("resolve")(("a", "b", "c"), "fd:1", 0, ""))
+    assert is_read(script_call("resolve"))
     assert not is_read(("HSET", "k", "f", "v"))
-    assert not is_read(script("close")(("a",)))
+    assert not is_read(script_call("close"))
     assert not is_read(("ZADD", "k", 1, "m"))
     assert not scripts.READS & WRITES
 
