@@ -16,7 +16,7 @@ FRAMEWORKS = $(patsubst tests/frameworks/%/requirements.txt,%,$(wildcard tests/f
 FRAMEWORKS_TESTED = $(FRAMEWORKS:%=test-frameworks-%)
 FRAMEWORKS_READY = $(FRAMEWORKS:%=.frameworks/%/.ready)
 
-.PHONY: demo test test-all test-fast test-package test-bounds test-pythons system-python test-servers test-releases release-keys \
+.PHONY: demo test test-thorough test-all test-fast test-package test-bounds test-pythons system-python test-servers test-releases release-keys \
 	test-hosts test-browser test-frameworks $(FRAMEWORKS_TESTED) frameworks-ready test-frameworks-oldest \
 	screenshots chaos bench-tasks generate docs test-docs lint clean
 
@@ -38,6 +38,12 @@ AT_ONCE = -n 5 --dist loadfile --no-loadscope-reorder
 test: export PYTHONDONTWRITEBYTECODE =
 test: $(READY)
 	$(BIN)/python -m pytest -m "not long and not thorough" $(AT_ONCE) $(TESTED)
+
+# What `make test` leaves out, but for the examples of properties that it has.
+test-thorough: export PYTHONDONTWRITEBYTECODE =
+test-thorough: export FDSTORE_TEST_FRESH = 1
+test-thorough: $(READY)
+	$(BIN)/python -m pytest -m "thorough and not long" --hypothesis-profile=thorough $(AT_ONCE) $(TESTED)
 
 test-all: export PYTHONDONTWRITEBYTECODE =
 test-all: export FDSTORE_TEST_FRESH = 1

@@ -16,6 +16,24 @@ from fdstore.msgspec_types import prepare
 
 Mode = Literal["page", "line", "char"]
 
+MAX_MOMENT_S = 253_402_300_800
+"""The year 10000: times from here on cannot be formatted."""
+
+_MOST = 2**53
+"""As `text.numbers.MAX_INTEGER`, which is above this module."""
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=_MOST)]
+"""How many there are. A record in Redis is decoded within these bounds."""
+
+Ordinal = Annotated[int, msgspec.Meta(ge=1, le=_MOST)]
+"""A number that begins at 1, or a size that is never 0."""
+
+Total = Annotated[int, msgspec.Meta(ge=-_MOST, le=_MOST)]
+"""A sum that a crash may have left too low."""
+
+Moment = Annotated[float, msgspec.Meta(ge=0, lt=MAX_MOMENT_S)]
+"""A time, in seconds since the epoch."""
+
 ContentKind = Literal["text", "bytes"]
 """The kind of a content: text (with pages, lines and characters) or bytes."""
 
@@ -51,13 +69,13 @@ class Descriptor(Record, frozen=True, kw_only=True):
 
     fd: str
     state: ContentState
-    chars: int
-    bytes: int
-    lines: int
-    pages: int
-    page_size: int
+    chars: Count
+    bytes: Count
+    lines: Count
+    pages: Ordinal
+    page_size: Ordinal
     source: str
-    created_at: float
+    created_at: Moment
     producer: str
     origin: Origin | None = None
     exit_code: int | None = None
@@ -168,18 +186,14 @@ class Export(Record, frozen=True, kw_only=True):
     kind: ContentKind = "text"
 
 
-_COUNT = msgspec.Meta(ge=0, le=2**53)
-"""A number within the bounds that a record in Redis is decoded with: up to `text.numbers.MAX_INTEGER`."""
-
-
 class TokenUsage(Record, frozen=True, kw_only=True):
     """Tokens that models have counted. `input_tokens` is all that was sent to them, `cache_read_tokens` and
     `cache_write_tokens` the parts of it that were read from their prompt cache, or written to it."""
 
-    input_tokens: Annotated[int, _COUNT] = 0
-    output_tokens: Annotated[int, _COUNT] = 0
-    cache_read_tokens: Annotated[int, _COUNT] = 0
-    cache_write_tokens: Annotated[int, _COUNT] = 0
+    input_tokens: Count = 0
+    output_tokens: Count = 0
+    cache_read_tokens: Count = 0
+    cache_write_tokens: Count = 0
 
     @property
     def tokens(self) -> int:
@@ -249,20 +263,20 @@ class ProcessRecord(TokenUsage, frozen=True, kw_only=True):
     program: str | None = None
     task: str | None = None
     parent: str | None = None
-    attempt: int = 0
-    losses: int = 0
+    attempt: Count = 0
+    losses: Count = 0
     worker: str | None = None
-    lease_until: float | None = None
+    lease_until: Moment | None = None
     trouble: str | None = None
     waiting_for: tuple[str, ...] = ()
     kind: Literal["pipeline", "asks"] | None = None
     outputs: tuple[str, ...] = ()
-    exit_code: int | None = None
+    exit_code: Total | None = None
     reason: str | None = None
-    next_fd: int = 1
-    next_child: int = 1
-    started_at: float | None = None
-    ended_at: float | None = None
+    next_fd: Count = 1
+    next_child: Count = 1
+    started_at: Moment | None = None
+    ended_at: Moment | None = None
     price: ModelPrice | None = None
     call: str | None = None
     asks: AskCounts | None = None
@@ -293,21 +307,21 @@ class TreeLimits(Record, frozen=True, kw_only=True):
     1048576
     """
 
-    tree_depth: int = 8
-    tree_live: int = 64
-    tree_processes: int = 1000
-    tree_fds: int = 10_000
-    tree_bytes: int = 4 << 30
-    tree_export_bytes: int = 1 << 30
-    tree_model_calls_per_day: int = 20_000
-    tree_tokens_per_day: int = 1_000_000_000
-    retention_days: float = 7
+    tree_depth: Count = 8
+    tree_live: Count = 64
+    tree_processes: Count = 1000
+    tree_fds: Count = 10_000
+    tree_bytes: Count = 4 << 30
+    tree_export_bytes: Count = 1 << 30
+    tree_model_calls_per_day: Count = 20_000
+    tree_tokens_per_day: Count = 1_000_000_000
+    retention_days: Annotated[float, msgspec.Meta(ge=0, le=_MOST)] = 7
     # not stored where they are not given: scripts find no limit then
-    tree_token_budget: int | msgspec.UnsetType = msgspec.UNSET
-    tree_model_calls: int | msgspec.UnsetType = msgspec.UNSET
-    python_seconds: int | msgspec.UnsetType = msgspec.UNSET
-    python_memory: int | msgspec.UnsetType = msgspec.UNSET
-    python_calls: int | msgspec.UnsetType = msgspec.UNSET
+    tree_token_budget: Count | msgspec.UnsetType = msgspec.UNSET
+    tree_model_calls: Count | msgspec.UnsetType = msgspec.UNSET
+    python_seconds: Count | msgspec.UnsetType = msgspec.UNSET
+    python_memory: Count | msgspec.UnsetType = msgspec.UNSET
+    python_calls: Count | msgspec.UnsetType = msgspec.UNSET
 
 
 class TreeCounts(Record, frozen=True, kw_only=True):
@@ -315,12 +329,12 @@ class TreeCounts(Record, frozen=True, kw_only=True):
     `processes` all processes and `live` those that have not ended, without those of kind `asks`."""
 
     id: str
-    created_at: float
-    used_at: float
-    bytes: int
-    fds: int
-    processes: int
-    live: int
+    created_at: Moment
+    used_at: Moment
+    bytes: Total
+    fds: Total
+    processes: Total
+    live: Total
 
 
 class TreeRecord(TreeCounts, frozen=True, kw_only=True):
@@ -331,12 +345,12 @@ class TreeRecord(TreeCounts, frozen=True, kw_only=True):
     records are damaged."""
 
     limits: TreeLimits
-    export_bytes: int = 0
-    usage_day: int = 0
-    model_calls: int = 0
-    tokens: int = 0
-    all_model_calls: int = 0
-    all_tokens: int = 0
+    export_bytes: Count = 0
+    usage_day: Annotated[int, msgspec.Meta(ge=0, lt=MAX_MOMENT_S // 86_400)] = 0
+    model_calls: Count = 0
+    tokens: Count = 0
+    all_model_calls: Count = 0
+    all_tokens: Count = 0
     members: tuple[ProcessRecord, ...] = ()
     unreadable: tuple[Unreadable, ...] = ()
 

@@ -60,9 +60,11 @@ class WorkerProcess:
 
     @property
     def name(self) -> str:
-        """The worker's name in the records of the processes that it runs, as its log says at its start."""
+        """The worker's name in the records of the processes that it runs, as its log says at its start; empty
+        until then, when it runs nothing."""
         found = re.search(r'this worker is ([^\s"]+)', self.log)
-        assert found, self.log
+        if not found:
+            return ""
         assert found[1].startswith(f"{socket.gethostname()}:{self.pid}-")
         return found[1]
 

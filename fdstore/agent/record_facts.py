@@ -105,7 +105,7 @@ def begin_attempt(claim: Claim) -> AttemptFacts:
         if b'"attempt":{' in record and (facts := read_facts(record).attempt):
             earlier = facts.losses
             break
-    before: Before = "wait" if claim.waited else "return"
+    before: Before = "wait" if claim.has_waited else "return"
     if claim.losses > earlier:
         before = "loss"
     return AttemptFacts(

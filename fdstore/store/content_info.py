@@ -19,17 +19,14 @@ import re
 from bisect import bisect_left
 from typing import Literal
 
-import msgspec
-
 from fdstore.errors import NotFound, NotText, StoreLostData
 from fdstore.records import TEXT_TYPE, Descriptor
+from fdstore.store.hashes import Hash
 from fdstore.store.keys import ContentKeys
 from fdstore.store.recent import Recent
-from fdstore.store.record_format import timestamp
 from fdstore.text.growth import ended_at
 from fdstore.text.index import Group, group_of
 from fdstore.text.media_types import BYTES_TYPE
-from fdstore.text.numbers import MAX_INTEGER
 from fdstore.wire.operation import Command, NumberedFields
 
 MAX_GROUPS = 256
@@ -135,32 +132,29 @@ def pairs(flat: list[bytes]) -> dict[str, str]:
     return dict(zip(texts, texts, strict=True))
 
 
+_HASH = Hash(Descriptor)
+
+
 def descriptor_of(fd: str, fields: dict[str, str]) -> Descriptor:
     """Build the descriptor from a content's metadata, under the name this process has for it. Raises one of
     `record_format.UNREADABLE`, also for impossible numbers: readers compute positions from them."""
-    values: dict[str, object] = {**fields, "fd": fd}
-    if fields["state"] != "sealed":
-        values.pop("exit_code", None)  # left by an end that a torn log half restored, see lua/common.lua
-    if fields["state"] != "broken":
-        values.pop("reason", None)
-    # empty ones are left by the first piece of a stream, see lua/append.lua
-    kind = values["kind"] = fields.get("kind") or "text"
-    if not fields.get("media_type"):
-        values["media_type"] = BYTES_TYPE if kind == "bytes" else TEXT_TYPE
+    state, kind = fields.get("state"), fields.get("kind") or "text"
+    known: dict[str, object] = {"fd": fd}
+    if state != "sealed":
+        known["exit_code"] = None  # left by an end that a torn log half restored, see lua/common.lua
+    if state != "broken":
+        known["reason"] = None
+    if not fields.get("media_type"):  # or an empty one, left by the first piece of a stream
+        known["media_type"] = BYTES_TYPE if kind == "bytes" else TEXT_TYPE
     if kind == "bytes":
-        values["chars"] = 0  # the record of a stream of bytes counts its bytes there
-    if "origin" in fields and fields["source"] != EXTRACTION:
-        del values["origin"]  # left by a torn content that had the same number
-    elif "origin" in fields:
-        values["origin"] = msgspec.json.decode(fields["origin"])
-    found = msgspec.convert(values, Descriptor, strict=False)  # not strict: Redis holds numbers as text
-    timestamp(fields["created_at"])
+        known["chars"] = 0  # the record of a stream of bytes counts its bytes there
+    if fields.get("source") != EXTRACTION:
+        known["origin"] = None  # left by a torn content that had the same number
+    found = _HASH.decode(fields, **known)
     origin = found.origin
     if (
-        not 0 <= found.bytes <= MAX_INTEGER
-        or not (0 <= found.chars <= found.bytes and 0 <= found.lines <= found.bytes)
-        # only an empty content has an empty page
-        or not (1 <= found.pages <= max(found.bytes, 1) and 1 <= found.page_size <= MAX_INTEGER)
+        max(found.chars, found.lines) > found.bytes
+        or found.pages > max(found.bytes, 1)  # only an empty content has an empty page
         or (origin and not (_RANGE.fullmatch(origin.chars) and _RANGE.fullmatch(origin.lines)))
     ):
         raise ValueError(f"impossible totals: {found.bytes} bytes in {found.pages} pages")

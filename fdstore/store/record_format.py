@@ -28,7 +28,7 @@ from fdstore.errors import (
     quoted,
 )
 from fdstore.msgspec_types import prepare
-from fdstore.records import TreeLimits, Unreadable
+from fdstore.records import MAX_MOMENT_S, TreeLimits, Unreadable
 from fdstore.text.layout import show_controls
 from fdstore.text.numbers import MAX_INTEGER
 from fdstore.wire.operation import Batch, Operation
@@ -45,9 +45,6 @@ UNREADABLE = (LookupError, ValueError, OverflowError, RecursionError)
 
 MAX_SHOWN = 200
 """The maximum length of a name or a problem in a message, in characters."""
-
-MAX_MOMENT_S = 253_402_300_800
-"""The year 10000: times from here on cannot be formatted."""
 
 
 @contextmanager
@@ -151,12 +148,7 @@ def timestamp(value: str | bytes) -> float:
 
 def limits_of(tree: str, stored: bytes | str | None) -> TreeLimits:
     """Decode the limits of a tree; a ceiling may have lowered one to 0. Raises `DamagedRecord`."""
-    with decoding(f"the limits of tree {tree}"):
-        limits = decode_record(stored, TreeLimits, f"the limits of tree {tree}")
-        for name in limits.__struct_fields__:
-            if getattr(limits, name) is not msgspec.UNSET and not 0 <= getattr(limits, name) <= MAX_INTEGER:
-                raise ValueError(f"{name} is {getattr(limits, name):g}")
-    return limits
+    return decode_record(stored, TreeLimits, f"the limits of tree {tree}")
 
 
 def check_format(tree: str, stored: bytes | str | None) -> None:

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
-
 from fdstore.errors import DamagedRecord
 from fdstore.records import TreeCounts, TreeRecord, Unreadable
 from fdstore.store.content_info import pairs
+from fdstore.store.hashes import Hash
 from fdstore.store.keys import TreeKeys, is_root
 from fdstore.store.record_format import (
-    MAX_MOMENT_S,
     check_format,
     decoding,
     limits_of,
@@ -22,32 +20,23 @@ from fdstore.store.record_format import (
     required,
     show_bytes,
     skipping,
-    timestamp,
-    whole_number,
 )
-from fdstore.text.numbers import MAX_INTEGER
-from fdstore.text.quantities import DAY_S
 from fdstore.wire.operation import Operation
 from fdstore.wire.scripts import text
 
 COUNTED = ("format", "created_at", "used_at", "bytes", "fds", "processes", "live")
 """The fields that `decode_counts` takes."""
 
+_COUNTS, _TREE = Hash(TreeCounts), Hash(TreeRecord)
+
 
 def decode_counts(tree: str, values: Sequence[bytes | str | None]) -> TreeCounts:
     """Decode the fields `COUNTED` of a tree. Raises `DamagedRecord`, `NewerFormat`."""
-    fields = {name: value for name, value in zip(COUNTED, values, strict=True) if value is not None}
-    check_format(tree, fields.get("format"))
+    stored = {name: value for name, value in zip(COUNTED, values, strict=True) if value is not None}
+    check_format(tree, stored.get("format"))
     with decoding(f"the record of tree {tree}"):
-        return TreeCounts(
-            id=tree,
-            created_at=timestamp(fields["created_at"]),
-            used_at=timestamp(fields["used_at"]),
-            bytes=whole_number(fields["bytes"], -MAX_INTEGER),
-            fds=whole_number(fields["fds"], -MAX_INTEGER),
-            processes=whole_number(fields["processes"], -MAX_INTEGER),
-            live=whole_number(fields["live"], -MAX_INTEGER),
-        )
+        fields = {name: text(value) for name, value in stored.items()}
+        return _COUNTS.decode(fields, id=tree)
 
 
 def tree_names(prefix: str, damaged: list[Unreadable] | None = None) -> Operation[list[str]]:
@@ -85,18 +74,6 @@ def decode_tree(tree: str, flat: list[bytes]) -> TreeRecord:
     """Decode the whole hash of a tree, without its processes. Raises as `decode_counts`."""
     with decoding(f"the record of tree {tree}"):
         fields = pairs(flat)
-        counts = decode_counts(tree, [fields.get(name) for name in COUNTED])
-
-        def number(name: str, most: int = MAX_INTEGER) -> int:
-            return whole_number(fields.get(name, "0"), 0, most)
-
-        return TreeRecord(
-            **msgspec.structs.asdict(counts),
-            limits=limits_of(tree, fields.get("limits")),
-            export_bytes=number("export_bytes"),
-            usage_day=number("usage_day", MAX_MOMENT_S // DAY_S - 1),
-            model_calls=number("model_calls"),
-            tokens=number("tokens"),
-            all_model_calls=number("all_model_calls"),
-            all_tokens=number("all_tokens"),
-        )
+        check_format(tree, fields.get("format"))
+        limits = limits_of(tree, fields.get("limits"))
+        return _TREE.decode(fields, id=tree, limits=limits, members=(), unreadable=())

@@ -6,10 +6,7 @@
 --   runs          what this worker runs: 'agents', 'pipelines', 'neither', or '' for both
 --   known_format  the format that the worker knows: a process of a tree of another one stays ready, for newer workers
 --   has_others    '1' when other processes run beside it in the same operating-system process
--- ->    ok attempt program bundle-json|'' parent|'' kind|'' started_at|'' outputs|'' limits now wakes alone_until|''
---       losses taken traceparent|'' traced|'' waited|''
---       taken: '1' for the first attempt after a loss; traced: traceparent of the last attempt; waited: the last
---       attempt that waited for children
+-- ->    ok name value...: the fields of `leases.Claim` that the record has, '' for none
 --       | unsafe policy | no state | pipeline | agent | alone | gone | format found|''
 -- A process with a loss may have killed its worker: it runs alone until its journal is longer than `alone_until`,
 -- its length at the loss. If it has crashed two workers, it runs alone to its end.
@@ -59,10 +56,15 @@ redis.call('ZADD', tree .. ':leases', until_, process_id)
 redis.call('HSET', tree, 'used_at', stamp(now))
 redis.call('HSET', process, 'state', 'running', 'attempt', attempt, 'worker', worker, 'lease_until', until_,
   'claim', claim, 'claimed_at', stamp(now))
-local program, bundle, parent, started_at, outputs
-attempt, program, bundle, parent, started_at, outputs =
-  unpack(redis.call('HMGET', process, 'attempt', 'program', 'bundle', 'parent', 'started_at', 'outputs'))
-local programs = bundle and redis.call('HGET', tree .. ':programs', bundle)
-return { 'ok', attempt, program or '', programs or '', parent or '', kind or '', started_at or '', outputs or '',
-  limits or '', stamp(now), wakes or 0, alone_until, losses, taken and '1' or '0',
-  redis.call('HGET', process, 'traceparent') or '', redis.call('HGET', process, 'traced') or '', redis.call('HGET', process, 'waited') or '' }
+local found = { 'ok', 'limits', limits or '', 'claimed_at', stamp(now), 'wakes', wakes or '', 'alone_until', alone_until,
+  'losses', losses, 'is_takeover', taken and '1' or '0' }
+for _, name in ipairs({ 'attempt', 'program', 'bundle', 'parent', 'kind', 'started_at', 'outputs', 'traceparent', 'traced',
+  'waited' }) do
+  local value = redis.call('HGET', process, name) or ''
+  if name == 'bundle' then
+    value = redis.call('HGET', tree .. ':programs', value) or ''
+  end
+  found[#found + 1] = name
+  found[#found + 1] = value
+end
+return found

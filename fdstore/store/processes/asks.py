@@ -32,13 +32,21 @@ import msgspec
 
 from fdstore.errors import FDStoreError, TooLarge
 from fdstore.lifecycle import ProcessState
-from fdstore.records import TOKEN_COUNTS, AskCounts, ModelPrice, ProcessRecord, TokenUsage
+from fdstore.records import (
+    MAX_MOMENT_S,
+    TOKEN_COUNTS,
+    AskCounts,
+    Count,
+    ModelPrice,
+    Moment,
+    ProcessRecord,
+    TokenUsage,
+)
 from fdstore.store.contents.resolving import content_info
 from fdstore.store.keys import in_bounded_pieces, in_pieces, is_process, process_keys
 from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.record_format import (
-    MAX_MOMENT_S,
     decode_record,
     decoding,
     replies_or_damage,
@@ -75,7 +83,6 @@ class Ask(msgspec.Struct, frozen=True):
     parts: list[str | AskPart] = []
 
 
-_Count = Annotated[int, msgspec.Meta(ge=0, le=MAX_INTEGER)]
 _Positive = Annotated[int, msgspec.Meta(ge=1, le=MAX_INTEGER)]
 
 
@@ -104,9 +111,9 @@ class AskAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
     text: str = ""
     error: str = ""
-    tokens: _Count = 0
-    seconds: Annotated[float, msgspec.Meta(ge=0, le=MAX_MOMENT_S)] = 0.0
-    output_tokens: _Count = 0
+    tokens: Count = 0
+    seconds: Moment = 0.0
+    output_tokens: Count = 0
     lane: str = ""
     at_ms: Annotated[int, msgspec.Meta(ge=0, lt=1000 * MAX_MOMENT_S)] | None = None
 

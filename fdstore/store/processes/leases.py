@@ -19,8 +19,10 @@ from typing import Literal, TypeVar
 import msgspec
 
 from fdstore.errors import DamagedRecord, Fenced, NotFound
-from fdstore.records import TreeLimits, Unreadable
+from fdstore.records import Count, Moment, Ordinal, TreeLimits, Unreadable
 from fdstore.store.clock import seconds_of
+from fdstore.store.content_info import pairs
+from fdstore.store.hashes import Hash
 from fdstore.store.keys import ProcessKeys, TreeKeys, member_of
 from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import ProcessHandle
@@ -65,36 +67,55 @@ ClaimRefusal = Literal["pipeline", "agent", "alone"]
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
     """A claimed process, with everything needed to run it: the attempt, its program's name and the bundle
     (JSON) that contains it, the streams it was created to write, the tree's limits, its journal. `claimed_at`
-    is the Redis time, `age_s` the time since it was started; `wakes` how often the sweep has sent its wake-up
-    in vain. Up to the journal length `alone_until` it must run in an operating-system process of its own;
-    None: it may share one. `is_takeover`: the first attempt after a loss; `waited`: the attempt before waited
-    for children. `traceparent` is that of its creator, `traced` that of its last attempt ("" if they were not
-    traced)."""
+    is the Redis time; `wakes` how often the sweep has sent its wake-up in vain. Up to the journal length
+    `alone_until` it must run in an operating-system process of its own; None: it may share one.
+    `is_takeover`: the first attempt after a loss; `waited`: the last attempt that waited for children.
+    `traceparent` is that of its creator, `traced` that of its last attempt ("" if they were not traced)."""
 
-    attempt: int
+    attempt: Ordinal
     worker: str
-    losses: int
-    claimed_at: float
-    is_takeover: bool
-    waited: bool
-    traceparent: str
-    traced: str
-    program: str
-    bundle: str
-    parent: str
-    is_pipeline: bool
-    is_lane: bool
-    age_s: float
-    wakes: int
-    outputs: tuple[str, ...]
+    claimed_at: Moment
+    started_at: Moment
     limits: TreeLimits
-    alone_until: int | None
     journal: list[bytes]
+    losses: Count = 0
+    is_takeover: bool = False
+    waited: Count | None = None
+    traceparent: str = ""
+    traced: str = ""
+    program: str = ""
+    bundle: str = ""
+    parent: str = ""
+    kind: str = ""
+    wakes: Count = 0
+    outputs: tuple[str, ...] = ()
+    alone_until: Count | None = None
+
+    @property
+    def is_pipeline(self) -> bool:
+        return self.kind == "pipeline"
+
+    @property
+    def is_lane(self) -> bool:
+        return self.kind == "asks"
+
+    @property
+    def age_s(self) -> float:
+        """The time since the process was started."""
+        return max(0.0, self.claimed_at - self.started_at)
+
+    @property
+    def has_waited(self) -> bool:
+        """Whether the attempt before waited for children."""
+        return self.waited == self.attempt - 1
 
     @property
     def task(self) -> bytes | None:
         """The first record of the journal; None if it is missing."""
         return self.journal[0] if self.journal else None
+
+
+_CLAIM = Hash(Claim)
 
 
 def holder_name(where: str) -> str:
@@ -135,32 +156,10 @@ def claim(
         return "agent"
     if reply[0] == b"alone":
         return "alone"
-    attempt, program, bundle, parent, kind, started_at, outputs, limits, now, wakes, *more = outcome(
-        reply, keys.process
-    )
-    alone_until, losses, taken, traceparent, traced, waited = more
     with decoding(f"the record of process {keys.process}"):
-        return Claim(
-            attempt=whole_number(attempt, 1),
-            worker=worker,
-            losses=whole_number(losses or b"0"),
-            claimed_at=timestamp(now),
-            is_takeover=taken == b"1",
-            traceparent=show_bytes(traceparent),
-            traced=show_bytes(traced),
-            waited=waited == b"%d" % (whole_number(attempt, 1) - 1),
-            program=text(program),
-            bundle=text(bundle),
-            parent=text(parent),
-            is_pipeline=kind == b"pipeline",
-            is_lane=kind == b"asks",
-            age_s=max(0.0, float(now) - timestamp(started_at)),
-            wakes=whole_number(wakes or b"0"),
-            outputs=tuple(text(outputs).split()),
-            limits=limits_of(keys.tree.tree, limits),
-            alone_until=whole_number(alone_until) if alone_until else None,
-            journal=records,
-        )
+        fields = pairs(outcome(reply, keys.process))
+        limits = limits_of(keys.tree.tree, fields["limits"])
+        return _CLAIM.decode(fields, worker=worker, limits=limits, journal=records)
 
 
 UNCHANGED = "*"

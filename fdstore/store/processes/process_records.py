@@ -13,10 +13,10 @@ from typing import Any, Literal
 import msgspec
 
 from fdstore.errors import DamagedRecord, NotFound
-from fdstore.lifecycle import ProcessState
-from fdstore.records import TOKEN_COUNTS, ModelPrice, ProcessRecord, Survey, TreeRecord, Unreadable
+from fdstore.records import ProcessRecord, Survey, TreeRecord, Unreadable
 from fdstore.store.clock import seconds_of
 from fdstore.store.content_info import pairs
+from fdstore.store.hashes import Hash
 from fdstore.store.keys import (
     ProcessKeys,
     TreeKeys,
@@ -32,7 +32,6 @@ from fdstore.store.record_format import (
     required,
     show_bytes,
     skipping,
-    timestamp,
     unreadable,
     whole_number,
 )
@@ -45,32 +44,14 @@ log = logging.getLogger("fdstore.store")
 
 KINDS: dict[str, Literal["pipeline", "asks"]] = {"pipeline": "pipeline", "asks": "asks"}
 
-_COUNTS = ("attempt", "losses", "next_fd", "next_child", *TOKEN_COUNTS)
-_MOMENTS = ("lease_until", "started_at", "ended_at")
+
+_HASH = Hash(ProcessRecord)
 
 
 def decode_process(process: str, fields: dict[str, str]) -> ProcessRecord:
     """Decode the record of a process from its hash. Raises one of `record_format.UNREADABLE`."""
-    numbers: dict[str, Any] = {name: whole_number(fields[name]) for name in _COUNTS if fields.get(name)}
-    if fields.get("exit_code"):
-        numbers["exit_code"] = whole_number(fields["exit_code"], -MAX_INTEGER)
-    numbers |= {name: timestamp(fields[name]) for name in _MOMENTS if name in fields}
-    return ProcessRecord(
-        id=process,
-        state=msgspec.convert(fields["state"], ProcessState),
-        program=fields.get("program") or None,
-        task=fields.get("task") or None,
-        parent=fields.get("parent"),
-        worker=fields.get("worker"),
-        trouble=fields.get("trouble") or None,
-        waiting_for=tuple(fields.get("waiting_for", "").split()),
-        kind=KINDS.get(fields.get("kind", "")),
-        outputs=tuple(fields.get("outputs", "").split()),
-        reason=fields.get("reason") or None,
-        price=msgspec.json.decode(fields["price"], type=ModelPrice) if fields.get("price") else None,
-        call=fields.get("call"),
-        **numbers,
-    )
+    kind = KINDS.get(fields.get("kind", ""))
+    return _HASH.decode(fields, id=process, kind=kind, asks=None)
 
 
 def decode_reply(process: str, flat: list[bytes]) -> tuple[ProcessRecord, dict[str, str]]:

@@ -10,9 +10,9 @@ from typing import Annotated, Any
 
 import msgspec
 
-from fdstore.records import Record
+from fdstore.records import Moment, Record
 from fdstore.store.clock import seconds_of
-from fdstore.store.record_format import MAX_MOMENT_S, show_bytes, timestamp_or_none
+from fdstore.store.record_format import show_bytes, timestamp_or_none
 from fdstore.text.layout import show_controls
 from fdstore.text.quantities import DAY_S
 from fdstore.wire.operation import Batch, Operation, Value
@@ -62,7 +62,7 @@ class WorkerLoad(Record, frozen=True, kw_only=True):
     busy: Count
     lost: Count = 0
     lost_calls: Count = 0
-    since: Annotated[float, msgspec.Meta(ge=0, le=MAX_MOMENT_S)] = 0.0
+    since: Moment = 0.0
     runs: Annotated[
         tuple[Annotated[str, msgspec.Meta(max_length=200)], ...], msgspec.Meta(max_length=20)
     ] = ()
