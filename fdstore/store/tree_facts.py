@@ -24,7 +24,7 @@ from fdstore.store.record_format import (
 from fdstore.wire.operation import Operation
 from fdstore.wire.scripts import text
 
-COUNTED = ("format", "created_at", "used_at", "bytes", "fds", "processes", "live")
+COUNTED = ("format", *(name for name in TreeCounts.__struct_fields__ if name != "id"))
 """The fields that `decode_counts` takes."""
 
 _COUNTS, _TREE = Hash(TreeCounts), Hash(TreeRecord)

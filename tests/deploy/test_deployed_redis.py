@@ -141,8 +141,8 @@ def test_the_shell_commands_of_the_runbook_run_unchanged(deployed, tmp_path):
         blocks = re.findall(r"^```sh\n(.*?)^```", RUNBOOK, re.M | re.S)
         # without a worker `fdstore doctor` would say that work stands still; this one has no key for a model
         with worker_of(deployed, tmp_path):
-            # What ends `nightly` for good comes last, whatever the order of the sections is, and `doctor` first:
-            # it objects to a process that has waited for a minute.
+            # What ends `nightly` for good comes last, whatever the order of the sections is, and `doctor`
+            # first: it objects to a process that has waited for a minute.
             order = sorted(blocks, key=lambda block: ("rm --tree" in block, "doctor" not in block))
             said = [shell(block) for block in order]
 

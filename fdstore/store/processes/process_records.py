@@ -44,7 +44,6 @@ log = logging.getLogger("fdstore.store")
 
 KINDS: dict[str, Literal["pipeline", "asks"]] = {"pipeline": "pipeline", "asks": "asks"}
 
-
 _HASH = Hash(ProcessRecord)
 
 
