@@ -8,15 +8,20 @@ newer versions may write, are ignored.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
 import msgspec
 from msgspec.inspect import StructType, UnionType, VarTupleType, type_info
 
+from fdstore.errors import quoted
 from fdstore.msgspec_types import prepare
 
 T = TypeVar("T")
+
+_AT_FIELD = re.compile(r" - at `\$\.(\w+)")
+"""Where msgspec says which field it refuses; it does not show the value."""
 
 
 class Hash(Generic[T]):
@@ -40,7 +45,12 @@ class Hash(Generic[T]):
         for name, is_optional, read in self._fields:
             if name in fields and name not in known and (fields[name] or not is_optional):
                 known[name] = read(fields[name])
-        return msgspec.convert(known, self._kind, strict=False)
+        try:
+            return msgspec.convert(known, self._kind, strict=False)
+        except msgspec.ValidationError as error:
+            if (found := _AT_FIELD.search(str(error))) and found[1] in fields:
+                raise ValueError(f"{found[1]} is {quoted(fields[found[1]], 40)}") from error
+            raise
 
 
 def _reader(kind: Any) -> Callable[[str], Any]:

@@ -33,7 +33,7 @@ def test_ps_shows_all_readable_processes_and_names_the_unreadable_ones(
 
     assert shown.exit_code == 0
     assert {"alpha.2", "omega.2", "hurt.3"} <= {word for word in shown.output.split() if "." in word}
-    problem = "the record of process hurt.2 cannot be read: could not convert string to float: 'never'"
+    problem = "the record of process hurt.2 cannot be read: started_at is 'never'"
     assert shown.stderr == f"fdstore: {problem}\n"
 
 

@@ -68,7 +68,7 @@ def test_a_known_field_is_not_read() -> None:
 )
 @pytest.mark.parametrize("name", ["count", "size"])
 def test_a_number_out_of_its_bounds_or_of_another_form_is_refused(name: str, value: str) -> None:
-    with pytest.raises(UNREADABLE):
+    with pytest.raises(UNREADABLE, match=f"{name} is '"):
         KEPT.decode({"name": "n", name: value})
 
 
