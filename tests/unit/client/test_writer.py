@@ -29,6 +29,7 @@ from fdstore.store.streams.streams import PIECE_CHARS, StreamAppender
 from fdstore.text.growth import GrowingText
 from fdstore.wire.operation import Batch, Operation, Receive, Send
 from fdstore.wire.scripts import name_of
+from tests.script_calls import arguments_of
 from tests.waiting import PATIENCE_S, concurrently, stretched, wait_until
 
 T = TypeVar("T")
@@ -75,11 +76,9 @@ class FakeRunner:
     def _note(self, call: Any, beside: list[Any]) -> None:
         self.scripts.append(name_of(call))
         if name_of(call) == "append":
-            _, _, keys, *rest = call
-            arguments = rest[keys:]
-            before, chars, index_end = arguments[6], arguments[7], arguments[15]
-            if chars > before:
-                pages = (arguments[index_end:] if index_end else []) or beside
+            given = arguments_of(call)
+            if given["chars_now"] > given["chars_before"]:
+                pages = given["changes"][max(given["index_values"], 0) :] or beside
                 self.texts.append(b"".join(pages[1::2]).decode())
 
 
