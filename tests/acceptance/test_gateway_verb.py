@@ -178,6 +178,7 @@ def test_a_server_on_this_machine_needs_no_proxy(make_command):
     command = make_command(ALL_PROXY="socks5://127.0.0.1:7891", NO_PROXY="localhost,fe80::/10")
     with served(Upstream()) as upstream:
         ended = command("gateway", "--process", "p", "--http", upstream, stdin=request("other"))
+    command("down")
 
     assert ended.code == 0, ended.err
     assert json.loads(ended.lines[0])["result"] == {"n": 1.5}
