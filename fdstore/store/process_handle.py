@@ -117,6 +117,19 @@ class ProcessHandle:
     def forget(self, fd: str) -> None:
         self._infos.forget(fd)
 
+    def changing_once(self, op: str, call_id: str | None) -> dict[str, str]:
+        """Return the arguments of every script that changes the table of the process: its keys, its attempt,
+        and where a repeat finds the reply (see `answer_slot`)."""
+        answers, field = self.answer_slot(op, call_id)
+        return {
+            "tree": self.keys.tree.record,
+            "process": self.keys.record,
+            "fd_table": self.keys.fds,
+            "answers": answers,
+            "op": field,
+            "attempt": self.attempt,
+        }
+
     def answer_slot(self, op: str, call_id: str | None) -> tuple[str, str]:
         """Return where a script stores its reply, for retries: a key, and for a tool call the field."""
         return (self.keys.tree.answer(op), "") if call_id is None else (self.keys.calls, call_id)

@@ -124,17 +124,7 @@ def _number(entry: tuple[str, str]) -> int:
 
 def close(handle: ProcessHandle, fd: str, *, call_id: str | None = None) -> Operation[None]:
     """Drop a descriptor; its content is deleted with the last holder."""
-    answer_key, answer_field = handle.answer_slot(new_op(), call_id)
-    command = script("close")(
-        tree=handle.keys.tree.record,
-        process=handle.keys.record,
-        fd_table=handle.keys.fds,
-        answers=answer_key,
-        op=answer_field,
-        attempt=handle.attempt,
-        process_id=handle.id,
-        fd=fd,
-    )
+    command = script("close")(**handle.changing_once(new_op(), call_id), process_id=handle.id, fd=fd)
     [reply] = yield [command]
     handle.forget(fd)
     outcome(reply, handle.id)

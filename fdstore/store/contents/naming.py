@@ -126,15 +126,9 @@ def rename(handle: ProcessHandle, key: str, new_key: str, *, replace: bool = Fal
     """Give a named content another name, in one atomic step, and return its descriptor. A content that has
     that name is let go of with `replace`. One round trip. Raises `NotFound`, `Conflict`, `Fenced`,
     `InvalidArgument`."""
-    answer_key, answer_field = handle.answer_slot(new_op(), None)
     old, new = name_id(key), name_id(new_key)
     command = script("rename")(
-        tree=handle.keys.tree.record,
-        process=handle.keys.record,
-        fd_table=handle.keys.fds,
-        answers=answer_key,
-        op=answer_field,
-        attempt=handle.attempt,
+        **handle.changing_once(new_op(), None),
         process_id=handle.id,
         fd=old,
         new_fd=new,

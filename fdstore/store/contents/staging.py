@@ -202,7 +202,6 @@ class StagedContent:
         media_type = media_type or DEFAULT_TYPES[self._kind]
         while self._in_flight:
             yield from self._receive()
-        answer_key, answer_field = handle.answer_slot(self._op, self._call_id)
         pages: list[Value] = []
         if not self._is_staged and self._waiting_bytes <= INLINE_BYTES and index.pages <= INLINE_PAGES:
             pages = self._fields
@@ -210,14 +209,9 @@ class StagedContent:
         groups = index.fields()
         batch.append(
             script("commit")(
-                tree=handle.keys.tree.record,
-                process=handle.keys.record,
-                fd_table=handle.keys.fds,
+                **handle.changing_once(self._op, self._call_id),
                 staged_pages=self._pages_key,
                 staged_index=self._index_key,
-                answers=answer_key,
-                op=answer_field,
-                attempt=handle.attempt,
                 id=process,
                 name=name,
                 chars=index.chars,

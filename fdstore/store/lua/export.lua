@@ -5,7 +5,7 @@
 --   call    field of the call
 --   needed  bytes needed in all
 --   wanted  bytes to reserve in all
---   how     'ahead'; 'exactly' to return unused bytes; 'forget' for a call that is never repeated
+--   how     'ahead' reserves; 'exactly' returns unused bytes; 'forget' also deletes the field of the call
 -- ->    ok granted before export_bytes created_at | gone | fenced why | quota_exceeded name limit
 local refused = refusal(process, attempt)
 if refused then

@@ -8,8 +8,8 @@
 --                 begun, even a pipeline; '2' if its worker is known to be dead; '4' if it is known to have crashed
 --                 its worker
 --   of_claim      the attempt that returns it, or the id of the dead worker's claim
---   expired_by    the time by which its lease must have expired, '' for now: a later claim had less than a lease to
---                 renew, if Redis was down in between
+--   expired_by    the time by which its lease must have expired, '' for the current time. If Redis was down in
+--                 between, a later claim had less than a lease to renew
 --   lease_s       the lease in seconds
 --   sent_in_vain  how often its wake-up had been sent in vain, if its worker returns it because it cannot run it
 --   why           why, which stays in the record until it is claimed

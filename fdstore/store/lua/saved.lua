@@ -3,7 +3,7 @@
 -- It expires long after the last count, for trees that an older version removes.
 -- KEYS process savings calls
 -- ARGV once session_label tool_label counts...
---   once           the field of a tool call that is counted once, or ''
+--   once           field that marks a tool call as counted, '' to count every time
 --   counts         outputs, their chars and tokens kept out; reads, their chars and tokens
 -- ->    ok | gone
 local MOST, DAYS, COUNTS, KEPT_S = 1000, 30, 6, 31536000

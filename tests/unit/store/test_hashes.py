@@ -1,4 +1,4 @@
-"""A Struct is the schema of a hash: what is no value of a type is refused, unknown fields are ignored."""
+"""The fields of a hash are read by the types of a Struct; invalid values are refused."""
 
 from __future__ import annotations
 
