@@ -172,6 +172,7 @@ generate: $(READY)
 	$(BIN)/python .ci/generate_blocking.py
 	$(BIN)/python .ci/generate_tool_names.py
 	$(BIN)/python .ci/generate_reference.py
+	$(BIN)/python .ci/generate_statements.py
 	$(BIN)/python .ci/generate_confusables.py
 
 # The documentation, into site/. Any warning is an error: a broken link, a page that the navigation omits.
@@ -191,6 +192,7 @@ lint: $(READY)
 	$(BIN)/python .ci/generate_blocking.py --check
 	$(BIN)/python .ci/generate_tool_names.py --check
 	$(BIN)/python .ci/generate_reference.py --check
+	$(BIN)/python .ci/generate_statements.py --check
 	$(BIN)/python .ci/generate_confusables.py --check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .

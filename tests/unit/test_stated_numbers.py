@@ -68,8 +68,6 @@ STATED = {
         f"for up to {TAKEOVER_S:g} s: {leases.LEASE_S:g} s until the lease is over",
     ),
     "docs/explanation/exactly-once.md": (
-        f"this takes up to {TAKEOVER_S:g} s",
-        f"has a lease of {leases.LEASE_S:g} s, which",
         f"a thread of its own renews every {leases.RENEW_EVERY_S:g} s",
         f"runs every {leases.SWEEP_EVERY_S:g} s",
     ),
