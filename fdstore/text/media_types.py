@@ -104,12 +104,14 @@ _NEWER_TYPES = {
     ".yaml": "application/yaml",
     ".yml": "application/yaml",
     ".toml": "application/toml",
+    ".js": "text/javascript",
+    ".mjs": "text/javascript",
     ".webp": "image/webp",
     ".parquet": "application/vnd.apache.parquet",
     ".zst": "application/zstd",
     ".7z": "application/x-7z-compressed",
 }
-"""Types that some versions of Python do not know."""
+"""Types that some versions of Python do not know, or know under an older name."""
 
 _TEXT_APPLICATIONS = re.compile(
     r"application/(?:json|jsonl|x-ndjson|xml|javascript|x-sh|x-tex|x-latex|x-httpd-php|sql|toml|yaml|.*\+(?:json|xml))"

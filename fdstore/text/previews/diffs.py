@@ -23,6 +23,9 @@ _NOTES = {
     "GIT binary patch": "binary",
 }
 _NOTED = tuple(_NOTES)
+_BEGINNINGS = ("diff ", "--- ", "Index: ", "commit ", "From ")
+MIN_SHARE = 5
+"""A text that begins otherwise is a diff if one of so many lines is of its headings and hunks."""
 
 
 @dataclass
@@ -34,6 +37,8 @@ class _File:
     added: int = 0
     removed: int = 0
     hunks: int = 0
+    lines: int = 1
+    """Of its headings and hunks."""
     note: str = ""
 
 
@@ -43,7 +48,7 @@ def diff(sample: Sample) -> Outline | None:
         return None
     lines = sample.head_lines
     files = _files(lines)
-    if not files:
+    if not files or not _is_mostly(files, lines):
         return None
     everything = len(lines) == sample.total_lines
     of = sample.range_of_first(len(lines))
@@ -65,6 +70,7 @@ def _files(lines: Sequence[str]) -> list[_File]:
     old = new = 0  # lines of the hunk that are still to come
     for number, line in enumerate(lines, 1):
         if old > 0 or new > 0:
+            files[-1].lines += 1
             match line[:1]:
                 case "+":
                     new -= 1
@@ -92,12 +98,21 @@ def _files(lines: Sequence[str]) -> list[_File]:
             if not files:
                 return []
             files[-1].hunks += 1
+            files[-1].lines += 1
             old, new = int(hunk[1] or 1), int(hunk[2] or 1)
         elif line.startswith(_NOTED) and files and not files[-1].hunks:
             for beginning, note in _NOTES.items():
                 if line.startswith(beginning):
                     files[-1].note = note
     return files if any(file.hunks or file.note for file in files) else []
+
+
+def _is_mostly(files: Sequence[_File], lines: Sequence[str]) -> bool:
+    """Return whether a text is a diff, perhaps with messages of commits, and no page that quotes one."""
+    if lines[0].startswith(_BEGINNINGS):
+        return True
+    of_diff = sum(file.lines for file in files)
+    return MIN_SHARE * sum(1 for line in lines if line.strip()) <= of_diff
 
 
 def _name(old: str, new: str) -> str:

@@ -31,13 +31,14 @@ LOG_TAIL_CHARS = 800
 
 _LOGGED = re.compile(
     r"\W{0,3}(?:\d{4}[-/.]\d\d[-/.]\d\d[T ]\d|\[?\d\d:\d\d:\d\d|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d"
+    r"|\d{1,8}:[CMSX] \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d"
     r"|\[ *\d+\.\d{3,6}\]|\d{9,13}(?:\.\d+)?[\s\]])"
     r"|.{0,60}?\b(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|FATAL|CRITICAL)\b"
 )
 _TESTED = compile_words(
     rb"(?m:^)(?:=+ (?:test session starts|FAILURES|ERRORS|short test summary info"
     rb"|.{0,200}?\b(?:passed|failed)\b)"
-    rb"|(?:FAILED|ERROR|PASSED) \S+::|[^\s:]+(?:::?[^\s:]+)* (?:PASSED|FAILED|ERROR|SKIPPED)\b"
+    rb"|(?:FAILED|ERROR|PASSED) \S+::|[^\s:]*[./:_]\S* (?:PASSED|FAILED|ERROR|SKIPPED)\b"
     rb"|(?:not )?ok \d+ |TAP version \d|ok  +\t?\S+\t"
     rb"|[ \t]*--- (?:FAIL|PASS|SKIP): |=== RUN |test \S+ \.\.\. (?:ok|FAILED|ignored)|test result: "
     rb"|running \d+ tests?\r?(?m:$)|Tests: +\d+|Test Suites: +\d|(?:PASS|FAIL)[ \t]+\S+\.\S+"
@@ -54,22 +55,21 @@ _WORDS = ("error", "fail", "fatal", "critical", "panic", "exception", "not ok", 
 
 def log(sample: Sample) -> Outline | None:
     """Describe a log, or the output of tests."""
-    if len(sample.first) < MIN_LINES:
+    if len(sample.first) < MIN_LINES or sample.script_of:
         return None
     judged = [line for line in sample.first[:JUDGED_LINES] if line.strip()]
     logged = sum(1 for line in judged if _LOGGED.match(line))
     if 2 * logged >= max(len(judged), MIN_LINES):
         return _outline(sample, "log")
     ends = [*sample.first[:JUDGED_LINES], *sample.first[-JUDGED_LINES:], *sample.last[-JUDGED_LINES:]]
-    if _is_tested("\n".join(ends).encode("utf-8", "surrogatepass")):
-        return _outline(sample, "test output")
-    return None
+    is_tested = not sample.is_document and _is_tested("\n".join(ends).encode("utf-8", "surrogatepass"))
+    return _outline(sample, "test output") if is_tested else None
 
 
 def tests_inside(sample: Sample) -> Outline | None:
     """Describe a text that has the output of tests somewhere."""
-    if len(sample.first) < MIN_LINES or any(line.startswith("```") for line in sample.first):
-        return None  # a document that quotes some
+    if len(sample.first) < MIN_LINES or sample.is_document or sample.script_of:
+        return None
     is_tested = any(_is_tested(span.data) for span in sample.spans)
     return _outline(sample, "test output") if is_tested else None
 

@@ -53,6 +53,9 @@ JUDGED_LINES, JUDGED_CHARS = 60, 400
 SHOWN_TAIL_CHARS = 300
 """The characters of the end that are shown after a description, where they may say how it ended."""
 
+_OF_DOCUMENTS = ("```", ".TH ", ".SH ", ".Dd ")
+"""How a line begins that only Markdown or the source of a manual page has."""
+
 _ERROR_WORDS = compile_words(
     rb"(?i:error|fail|fatal|critical|panic|exception|not ok|traceback)|(?m:^)E   "  # the last is pytest's
 )
@@ -84,6 +87,16 @@ class Sample:
     def all_lines(self) -> bool:
         """Return whether `first` and `last` are all lines of the text."""
         return len(self.first) + len(self.last) == self.total_lines
+
+    @cached_property
+    def is_document(self) -> bool:
+        """Return whether the text may quote others: Markdown with fences, or the source of a manual page."""
+        return any(line.startswith(_OF_DOCUMENTS) for line in self.first)
+
+    @property
+    def script_of(self) -> str:
+        """Return the first line of a script, which names its interpreter; "" if the text is none."""
+        return self.first[0][:JUDGED_CHARS] if self.first and self.first[0].startswith("#!") else ""
 
     def numbered(self) -> Iterator[tuple[int, str]]:
         """Yield the lines of `first` and `last` with their numbers."""

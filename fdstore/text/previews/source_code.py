@@ -20,7 +20,8 @@ _LANGUAGES: dict[str, tuple[Any, re.Pattern[str]]] = {
     "Python": (
         _lines_that_begin(rb"[ \t]*(?:async def|def) \w+[\[(]|class \w+[(:\[]"),
         re.compile(
-            r"(?:from [\w.]+ import |import [\w.]+(?: as \w+)?$|\s*(?:async )?def \w+\([^()]*\).{0,80}?:$)"
+            r"from [\w.]+ import |import [\w.]+(?: as \w+)?$|(?:async )?def \w+\([^()]*\).{0,80}?:$"
+            r"|class \w+.*:$"
         ),
     ),
     "Go": (_lines_that_begin(rb"func [(\w]|type \w+ (?:struct|interface)\b"), re.compile(r"package \w+\s*$")),
@@ -58,9 +59,12 @@ _LANGUAGES: dict[str, tuple[Any, re.Pattern[str]]] = {
 }
 
 
+_OTHER_SCRIPT = re.compile(r"#!.*\b(?:(?:ba|da|fi|k|z)?sh|perl|ruby|php|[gm]?awk|tclsh|lua)")
+
+
 def source_code(sample: Sample) -> Outline | None:
-    """Describe source code of one of a few languages."""
-    if len(sample.first) < MIN_DEFINITIONS or any(line.startswith("```") for line in sample.first):
+    """Describe source code of one of a few languages. A script of another one may hold some of it."""
+    if len(sample.first) < MIN_DEFINITIONS or sample.is_document or _OTHER_SCRIPT.match(sample.script_of):
         return None
     for language, (definition, mark) in _LANGUAGES.items():
         if not any(mark.match(line, 0, JUDGED_CHARS) for line in sample.first[:200]):
