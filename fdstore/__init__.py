@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from fdstore import aio, errors
     from fdstore.client import Process, Store, StreamWriter, connect
+    from fdstore.elements.result_facts import ResultFacts
     from fdstore.errors import FDStoreError
-    from fdstore.lifecycle import ContentState, ProcessState
-    from fdstore.records import (
+    from fdstore.model.lifecycle import ContentState, ProcessState
+    from fdstore.model.records import (
         ContextLine,
         Descriptor,
         DroppedTree,
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
         TreeRecord,
         Unreadable,
     )
-    from fdstore.result_facts import ResultFacts
     from fdstore.results.config import FDConfig
     from fdstore.results.python_config import AskConfig
     from fdstore.results.tool_outcome import Offloaded, ToolResult
@@ -56,8 +56,8 @@ __version__ = "0.1.0"
 _HOMES = {
     "fdstore.client": ("Process", "Store", "StreamWriter", "connect"),
     "fdstore.errors": ("FDStoreError",),
-    "fdstore.lifecycle": ("ContentState", "ProcessState"),
-    "fdstore.records": (
+    "fdstore.model.lifecycle": ("ContentState", "ProcessState"),
+    "fdstore.model.records": (
         *("ContextLine", "Descriptor", "DroppedTree", "Export", "Hit", "Mode", "Origin"),
         *(
             "ProcessRecord",
@@ -70,7 +70,7 @@ _HOMES = {
             "Unreadable",
         ),
     ),
-    "fdstore.result_facts": ("ResultFacts",),
+    "fdstore.elements.result_facts": ("ResultFacts",),
     "fdstore.store.contents.naming": ("ABSENT",),
     "fdstore.text.selection": ("FdLike",),
     "fdstore.tools.clearing": ("ClearingConfig",),

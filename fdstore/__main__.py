@@ -1,8 +1,8 @@
 """The command `fdstore`, and `python -m fdstore`. Makes `sys.path` and the environment safe before it imports
 the rest."""
 
-from fdstore.foreign_variables import drop_foreign_variables
-from fdstore.safe_path import drop_first_entry, drop_relative_entries
+from fdstore.setup.foreign_variables import drop_foreign_variables
+from fdstore.setup.safe_path import drop_first_entry, drop_relative_entries
 
 
 def main() -> None:

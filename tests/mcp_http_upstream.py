@@ -13,7 +13,7 @@ import uvicorn
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from fdstore.http_server import listen
+from fdstore.http.server import listen
 
 
 def event(message: Any, id: str = "") -> bytes:

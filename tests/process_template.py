@@ -31,7 +31,7 @@ from importlib import import_module
 from typing import Any, AnyStr, NoReturn
 
 from fdstore.cli import VERBS
-from fdstore.optional_packages import frozen_imports
+from fdstore.setup.optional_packages import frozen_imports
 from tests.children import Child
 
 COMMAND, WORKER = "fdstore.__main__", "fdstore_workers.__main__"

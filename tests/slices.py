@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from hypothesis import strategies as st
 
-from fdstore.records import Slice
+from fdstore.model.records import Slice
 
 PIECES = [
     "\n",

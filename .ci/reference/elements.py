@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from fdstore.elements import render, render_search
 from fdstore.elements.render import process_result, python_result
-from fdstore.records import ProcessRecord
+from fdstore.model.records import ProcessRecord
 from reference import markdown
 from reference.example_store import LOG, Example, example
 

@@ -13,7 +13,7 @@ import msgspec
 import fdstore
 from fdstore.client import Store
 from fdstore.local.redis_server import PrivateServer
-from fdstore.records import TreeLimits
+from fdstore.model.records import TreeLimits
 from fdstore.results.context import Context, Linked
 from fdstore.results.tool_outcome import ToolResult
 from fdstore.store.processes.processes import StoredProgram

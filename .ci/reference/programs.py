@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fdstore.agent.editor_schema import editor_schema, starter_file
+from fdstore.agents.loop.editor_schema import editor_schema, starter_file
 from reference import markdown
 
 INTRODUCTION = """

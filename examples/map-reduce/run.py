@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import fdstore
-from fdstore.records import ProcessRecord
+from fdstore.model.records import ProcessRecord
 
 ENDED_BEFORE_THE_KILL = 10
 

@@ -9,16 +9,16 @@ from collections.abc import Iterator
 
 import redis
 
-from fdstore.agent.launch import launch_root
-from fdstore.agent.models.anthropic import AnthropicModel
-from fdstore.agent.program_loader import Bundle, LinkedProgram, Program
+from fdstore.agents.loop.launch import launch_root
+from fdstore.agents.loop.models.anthropic import AnthropicModel
+from fdstore.agents.loop.program_loader import Bundle, LinkedProgram, Program
+from fdstore.agents.runtime.run_process import run_process
 from fdstore.bench import texts
 from fdstore.bench.counting import CONNECT, CountingRunner, Trips, counting_store
 from fdstore.bench.fresh_trees import drop_with_numbers
 from fdstore.bench.stage import KB
 from fdstore.client import Store
-from fdstore.permissions import Permissions
-from fdstore.runtime.run_process import run_process
+from fdstore.files.permissions import Permissions
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, turn
 from fdstore.tools.functions.python_tool import tool
 

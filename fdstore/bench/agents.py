@@ -12,8 +12,8 @@ import threading
 import time
 from collections.abc import Iterator
 
-from fdstore.agent.launch import launch_root
-from fdstore.agent.program_loader import Bundle, LinkedProgram, Program
+from fdstore.agents.loop.launch import launch_root
+from fdstore.agents.loop.program_loader import Bundle, LinkedProgram, Program
 from fdstore.bench import texts
 from fdstore.bench.crew import record_of, run_worker, wait_for_end, wake
 from fdstore.bench.measuring import BenchRow, at_least, at_most, format_duration, row, wait_until

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from fdstore.client import Store
 from fdstore.client._sync.store import open_store
-from fdstore.settings import DEFAULT_PREFIX
+from fdstore.setup.settings import DEFAULT_PREFIX
 from fdstore.wire._sync.link import Link
 from fdstore.wire._sync.runner import Runner
 from fdstore.wire.operation import Batch, NumberedFields, Receive, Send

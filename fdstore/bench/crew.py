@@ -9,12 +9,12 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from fdstore.agents.runtime.queue import Dispatcher
 from fdstore.bench.slow_model import SlowModel
 from fdstore.bench.stage import BenchStage
 from fdstore.errors import StoreUnavailable
 from fdstore.local.worker import worker_command
-from fdstore.records import ProcessRecord
-from fdstore.runtime.queue import Dispatcher
+from fdstore.model.records import ProcessRecord
 from fdstore.store.processes import process_records, waiting
 from fdstore.testing import ScriptedModel
 

@@ -18,7 +18,7 @@ from fdstore.bench.sharing import closing, spawn_lap
 from fdstore.bench.stage import GB, MB, BenchStage, format_size
 from fdstore.client import Process, Store, connect
 from fdstore.errors import NotFound
-from fdstore.records import Descriptor
+from fdstore.model.records import Descriptor
 from fdstore.store import tree_facts
 from fdstore.store.clock import redis_now
 from fdstore.store.contents import descriptors

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal, TypeVar
 
 from fdstore.errors import TimedOut
-from fdstore.records import Record
+from fdstore.model.records import Record
 
 T = TypeVar("T")
 

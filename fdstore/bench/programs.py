@@ -23,7 +23,7 @@ from typing import Any
 
 import msgspec
 
-from fdstore.agent.program_loader import Bundle, Program
+from fdstore.agents.loop.program_loader import Bundle, Program
 from fdstore.bench import texts
 from fdstore.bench.child import output_of
 from fdstore.bench.crew import record_of, run_worker, wait_for_end, wake

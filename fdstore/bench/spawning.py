@@ -16,7 +16,8 @@ from typing import Any
 
 import redis
 
-from fdstore.agent.program_loader import Bundle, Program
+from fdstore.agents.loop.program_loader import Bundle, Program
+from fdstore.agents.runtime.queue import Dispatcher
 from fdstore.bench import texts
 from fdstore.bench.bare_task import BARE
 from fdstore.bench.crew import run_worker, wait_for_end
@@ -24,7 +25,6 @@ from fdstore.bench.measuring import BenchRow, Lap, at_most, format_duration, row
 from fdstore.bench.stage import KB, BenchStage
 from fdstore.client import Process
 from fdstore.errors import TimedOut
-from fdstore.runtime.queue import Dispatcher
 from fdstore.store.processes import processes
 from fdstore.testing import ScriptedModel, say
 from fdstore.tools.process_task import SpawnTask, encode_task

@@ -16,7 +16,7 @@ import redis
 from fdstore.bench.measuring import Bar, BenchRow, Lap, at_most, row, slower, take_turns
 from fdstore.client import Process, Store, connect
 from fdstore.local.redis_server import PrivateServer
-from fdstore.records import TreeLimits
+from fdstore.model.records import TreeLimits
 from fdstore.store.keys import ContentKeys, content_keys
 
 KB, MB, GB = 1000, 1_000_000, 1_000_000_000

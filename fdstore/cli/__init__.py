@@ -23,8 +23,8 @@ from fdstore.cli import output
 from fdstore.cli.interrupts import Interrupted
 from fdstore.cli.session import COMPLETE_VARIABLE, CliSession, common_options
 from fdstore.errors import FDStoreError
-from fdstore.optional_packages import how_to_install
-from fdstore.url_arguments import exit_code_of
+from fdstore.setup.optional_packages import how_to_install
+from fdstore.setup.url_arguments import exit_code_of
 
 READER_GONE = 141
 INTERRUPTED = 130

@@ -18,12 +18,12 @@ from fdstore.cli.put import open_to_store
 from fdstore.cli.put_file import PutOptions, file_name, store_file
 from fdstore.cli.session import CliSession, verb
 from fdstore.errors import InvalidArgument, NotEncoded
-from fdstore.optional_packages import require
+from fdstore.setup.optional_packages import require
 from fdstore.text.numbers import COUNT_UNITS, parse_number
 
 if TYPE_CHECKING:
-    from fdstore.agent.bundle import Bundle
-    from fdstore.agent.questions import Earlier
+    from fdstore.agents.loop.bundle import Bundle
+    from fdstore.agents.loop.questions import Earlier
     from fdstore.cli.question_progress import AskProgress
     from fdstore.client import Process, Store
     from fdstore.store.processes.process_records import ProcessAnswer
@@ -114,10 +114,10 @@ def ask(
     the question and says that it is a script. All else is real, and apart from your texts: the prefix is
     fdstore-demo.
     """
-    from fdstore import settings
-    from fdstore.agent.questions import DEFAULT_MODEL, question_bundle
+    from fdstore.agents.loop.questions import DEFAULT_MODEL, question_bundle
     from fdstore.cli.run import workers_for
-    from fdstore.interpreter.pool import EXTRA, PACKAGE
+    from fdstore.programs.interpreter.pool import EXTRA, PACKAGE
+    from fdstore.setup import settings
     from fdstore.text.surrogates import escape_surrogates
 
     if not question.strip():
@@ -180,10 +180,10 @@ def ask(
 
 
 def _require_key() -> None:
-    from fdstore.agent.models.base import ModelFailed
+    from fdstore.agents.loop.models.base import ModelFailed
 
     load_runner()
-    from fdstore.agent.models.anthropic import AnthropicModel
+    from fdstore.agents.loop.models.anthropic import AnthropicModel
 
     try:
         AnthropicModel().close()
@@ -228,9 +228,9 @@ def _new_holder(store: Store, name: str | None, budget: int | None) -> Process:
     """Create the process that holds the texts. Raises `InvalidArgument` for a name that is taken."""
     from msgspec import UNSET
 
-    from fdstore.agent.questions import NAME
+    from fdstore.agents.loop.questions import NAME
     from fdstore.client import Process
-    from fdstore.records import TreeLimits
+    from fdstore.model.records import TreeLimits
     from fdstore.store.processes.processes import open_root
     from fdstore.store.tree_limits import fresh_name
 
@@ -298,7 +298,7 @@ def _wide(encoding: str, file: str) -> str:
 
 def _earlier(store: Store, holder: Process) -> list[Earlier]:
     """Return the questions that were asked about these texts before, in order, with their answers."""
-    from fdstore.agent.questions import EARLIER_SHOWN, NAME, Earlier, question_in
+    from fdstore.agents.loop.questions import EARLIER_SHOWN, NAME, Earlier, question_in
     from fdstore.store.processes import journal, process_records
     from fdstore.store.record_format import decode_record
     from fdstore.tools.process_task import SpawnTask
@@ -319,10 +319,11 @@ def _earlier(store: Store, holder: Process) -> list[Earlier]:
 
 def _variables(store: Store, holder: Process) -> list[str]:
     """Return the names of the variables that earlier questions have left, those that can be read here."""
-    from fdstore.interpreter.events import CallLimits, UnreadableState
-    from fdstore.interpreter.prelude import NAMES as BUILT_IN
-    from fdstore.interpreter.session import Session
+    from fdstore.model.call_limits import CallLimits
     from fdstore.programs.course import damage_reported
+    from fdstore.programs.interpreter.events import UnreadableState
+    from fdstore.programs.interpreter.prelude import NAMES as BUILT_IN
+    from fdstore.programs.interpreter.session import Session
     from fdstore.store.processes import python_state
 
     state = store.run(python_state.read(holder.handle, "")).session
@@ -353,10 +354,10 @@ def _answer(
     quiet: bool,
     on_interrupt: str,
 ) -> None:
-    from fdstore.agent.questions import launch_question
+    from fdstore.agents.loop.questions import launch_question
+    from fdstore.agents.runtime.waker import waker
     from fdstore.cli.question_progress import QuestionProgress
-    from fdstore.permissions import Permissions
-    from fdstore.runtime.waker import waker
+    from fdstore.files.permissions import Permissions
     from fdstore.store.processes import process_records
 
     if not detach:

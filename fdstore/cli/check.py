@@ -13,10 +13,10 @@ from msgspec import field
 from fdstore.cli import output
 from fdstore.cli.session import CliSession, verb
 from fdstore.errors import TargetExists
-from fdstore.records import Record
+from fdstore.model.records import Record
 
 if TYPE_CHECKING:
-    from fdstore.agent.program_loader import LoadedFile
+    from fdstore.agents.loop.program_loader import LoadedFile
     from fdstore.errors import FDStoreError
 
 
@@ -45,8 +45,8 @@ def init(session: CliSession, file: Path, force: bool) -> None:
 
     The file runs as it stands; keys that are commented out show their defaults.
     """
-    from fdstore.agent.editor_schema import starter_file
-    from fdstore.agent.program_checks import NAME
+    from fdstore.agents.loop.editor_schema import starter_file
+    from fdstore.agents.loop.program_checks import NAME
     from fdstore.files.target import Target
 
     text = starter_file(name=None if NAME.fullmatch(file.stem) else "agent")
@@ -110,7 +110,7 @@ def check(
 def check_files(paths: tuple[Path, ...], *, imports: bool) -> list[CheckedFile]:
     """Check files and those linked from them; those with mistakes come last. A link that leads nowhere is a
     mistake of the file that has it."""
-    from fdstore.agent.program_loader import all_mistakes, load_files
+    from fdstore.agents.loop.program_loader import all_mistakes, load_files
 
     if imports:
         output.show_logs()
@@ -136,7 +136,7 @@ def check_files(paths: tuple[Path, ...], *, imports: bool) -> list[CheckedFile]:
 def _mistake(error: FDStoreError, path: Path, linked_from: Path | None) -> CheckedFile:
     """Return an error as the file, the key and the problem; the library's text has them in one. `others` are
     the further mistakes in the file."""
-    from fdstore.agent.program_loader import all_mistakes
+    from fdstore.agents.loop.program_loader import all_mistakes
     from fdstore.errors import InvalidProgram
 
     if not isinstance(error, InvalidProgram):
@@ -207,6 +207,6 @@ def _print_check(checked: CheckedFile) -> None:
 def _print_schema() -> None:
     import msgspec
 
-    from fdstore.agent.editor_schema import editor_schema
+    from fdstore.agents.loop.editor_schema import editor_schema
 
     output.line(msgspec.json.format(msgspec.json.encode(editor_schema()), indent=2).decode())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from fdstore.cli.session import CliSession, verb, warn_without_server
-from fdstore.optional_packages import is_installed, require
+from fdstore.setup.optional_packages import is_installed, require
 
 
 @verb
@@ -27,10 +27,10 @@ def claude_plugin(session: CliSession) -> None:
         raise click.UsageError(
             "the plugin uses the store of Claude Code's environment: set FDSTORE_URL there"
         )
-    from fdstore import settings
-    from fdstore.integrations.hooks.plugin import write_plugin
-    from fdstore.interpreter.pool import PACKAGE
+    from fdstore.hosts.hooks.plugin import write_plugin
     from fdstore.local.data_directory import check_owner
+    from fdstore.programs.interpreter.pool import PACKAGE
+    from fdstore.setup import settings
 
     data_dir = settings.read().data_dir.absolute()
     check_owner(data_dir)

@@ -12,7 +12,7 @@ from fdstore.cli.tables import facts, table
 from fdstore.text.quantities import ago, format_count, format_size, moment
 
 if TYPE_CHECKING:
-    from fdstore.records import Descriptor
+    from fdstore.model.records import Descriptor
 
 
 @verb

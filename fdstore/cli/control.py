@@ -14,14 +14,14 @@ import click
 from fdstore.cli import output
 from fdstore.cli.interrupts import as_interrupts
 from fdstore.cli.session import CliSession, verb
-from fdstore.optional_packages import frozen_imports, require
+from fdstore.setup.optional_packages import frozen_imports, require
 from fdstore.text.numbers import MAX_INTEGER
 
 if TYPE_CHECKING:
-    from fdstore.agent.program_loader import Bundle
+    from fdstore.agents.loop.program_loader import Bundle
     from fdstore.client import Store
-    from fdstore.permissions import Permissions
-    from fdstore.records import TreeRecord
+    from fdstore.files.permissions import Permissions
+    from fdstore.model.records import TreeRecord
     from fdstore.store.processes.process_records import ProcessAnswer
     from fdstore.store.processes.processes import Cancellation
 
@@ -62,8 +62,8 @@ def kill(session: CliSession, process: str) -> None:
 
 def cancel_and_wake(store: Store, process: str) -> Cancellation:
     """Cancel a process and its descendants, and wake the ancestors that waited for it."""
+    from fdstore.agents.runtime.waker import waker
     from fdstore.errors import InvalidArgument, MissingExtra
-    from fdstore.runtime.waker import waker
     from fdstore.store.processes import processes
 
     done = store.run(processes.cancel(store.prefix, process))
@@ -123,9 +123,9 @@ def resume(
     that still runs elsewhere is left alone; to look at it, use `attach` or `log -f`. The agent's program
     comes from the store: on a store given by URL it may use only what the options allow.
     """
+    from fdstore.agents.runtime.eligibility import read_needs
+    from fdstore.files.permissions import parse_permissions
     from fdstore.local.redis_server import is_embedded
-    from fdstore.permissions import parse_permissions
-    from fdstore.runtime.eligibility import read_needs
     from fdstore.store.keys import process_keys
     from fdstore.store.processes import process_records
 
@@ -178,8 +178,8 @@ def load_runner() -> None:
     """Import the modules that run an agent in this program, with the model's SDK. That takes a second or two,
     so callers do it before they create a root: a worker would take over a root that waits too long."""
     with frozen_imports():
-        import fdstore.agent.models.anthropic
-        import fdstore.runtime.run_process  # noqa: F401
+        import fdstore.agents.loop.models.anthropic
+        import fdstore.agents.runtime.run_process  # noqa: F401
 
 
 def run_here(
@@ -212,9 +212,9 @@ def run_until_ended(
     worker has taken the agent over, for example because this machine slept, wait for its end.
     """
     load_runner()
-    from fdstore.agent.models.anthropic import AnthropicModel
-    from fdstore.runtime.run_process import run_process
-    from fdstore.runtime.waker import waker
+    from fdstore.agents.loop.models.anthropic import AnthropicModel
+    from fdstore.agents.runtime.run_process import run_process
+    from fdstore.agents.runtime.waker import waker
     from fdstore.store.processes import leases, process_records, processes
 
     leave = on_interrupt == "leave"

@@ -19,20 +19,20 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fdstore.agents.runtime.periodic import run_periodically
 from fdstore.cli import output
 from fdstore.cli.control import load_runner
 from fdstore.cli.interrupts import as_interrupts
 from fdstore.cli.session import CliSession, verb
 from fdstore.errors import FDStoreError
-from fdstore.optional_packages import is_installed, require
-from fdstore.runtime.periodic import run_periodically
-from fdstore.settings import DEMO_PREFIX
+from fdstore.setup.optional_packages import is_installed, require
+from fdstore.setup.settings import DEMO_PREFIX
 from fdstore.text.quantities import format_count, format_size
 
 if TYPE_CHECKING:
     from fdstore.cli.watch import TreeWatcher
     from fdstore.client import Store
-    from fdstore.records import AskCounts
+    from fdstore.model.records import AskCounts
     from fdstore.testing import Request
 
 COMMANDS = ("grep", "sort", "uniq", "head", "cut")
@@ -128,16 +128,16 @@ def _play(
     query: str,
     during: Callable[[str], AbstractContextManager[object]],
 ) -> tuple[str, TreeWatcher]:
-    from fdstore.agent.launch import launch_root
-    from fdstore.agent.program_loader import load
+    from fdstore.agents.loop.launch import launch_root
+    from fdstore.agents.loop.program_loader import load
+    from fdstore.agents.runtime.waker import waker
     from fdstore.cli.watch import TreeWatcher
-    from fdstore.permissions import Permissions
-    from fdstore.runtime.waker import waker
+    from fdstore.files.permissions import Permissions
     from fdstore.store.processes import leases
 
     load_runner()
-    from fdstore.agent.models.anthropic import AnthropicModel
-    from fdstore.runtime.run_process import run_process
+    from fdstore.agents.loop.models.anthropic import AnthropicModel
+    from fdstore.agents.runtime.run_process import run_process
 
     def model() -> AnthropicModel:
         return AnthropicModel(
@@ -195,9 +195,9 @@ def _account(store: Store, process: str, watcher: TreeWatcher, out_dir: Path) ->
 
 
 def _inspect(store: Store, process: str) -> None:
-    from fdstore import settings
     from fdstore.local.redis_server import is_embedded
-    from fdstore.url_options import hide_password
+    from fdstore.setup import settings
+    from fdstore.setup.url_options import hide_password
 
     largest = max(store.process(process).list(), key=lambda each: each.bytes)
     output.line("\nInspect it yourself:")
@@ -226,7 +226,7 @@ def _inspect(store: Store, process: str) -> None:
 def cli_for(url: str) -> str | None:
     """Return the redis-cli command for the store at `url`; None without a redis-cli."""
     from fdstore.local.redis_conf import find_cli
-    from fdstore.url_options import hide_password
+    from fdstore.setup.url_options import hide_password
 
     program = find_cli()
     if program is None:
@@ -254,7 +254,7 @@ def _killing(store: Store, process: str, worker_pid: int) -> AbstractContextMana
 
 def _counts_in(store: Store, process: str) -> AskCounts:
     """Return how many questions the code of a process has asked, and how many are answered."""
-    from fdstore.records import AskCounts
+    from fdstore.model.records import AskCounts
     from fdstore.store.processes.asks import fold_lanes
 
     members = store.run(fold_lanes(store.prefix, store.tree(process).members))

@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
-from fdstore import settings
 from fdstore.cli.session import CliSession
 from fdstore.errors import FDStoreError, StoreRefused
 from fdstore.local.data_directory import problem_of
 from fdstore.local.redis_conf import binary_version, find_binary
-from fdstore.optional_packages import how_to_install
+from fdstore.setup import settings
+from fdstore.setup.optional_packages import how_to_install
 from fdstore.store.doctor.accepted import Accepted, apply, read_accepted
 from fdstore.store.doctor.check import examine
 from fdstore.store.doctor.safety import Finding
@@ -119,7 +119,7 @@ def http_requests() -> Iterator[Finding]:
     else a note, since no other verb does."""
     if not is_installed("httpx2"):
         return
-    from fdstore.http_client import environment_problems, needs_environment
+    from fdstore.http.client import environment_problems, needs_environment
 
     env = os.environ
     asked = env.get("ANTHROPIC_BASE_URL") or "https://api.anthropic.com"

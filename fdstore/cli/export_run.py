@@ -12,12 +12,12 @@ from fdstore.cli import output
 from fdstore.cli.progress import progress
 from fdstore.cli.session import CliSession, verb
 from fdstore.errors import TargetExists
-from fdstore.optional_packages import require
+from fdstore.setup.optional_packages import require
 from fdstore.text.quantities import format_count, format_size
 
 if TYPE_CHECKING:
     from fdstore.client import Store
-    from fdstore.web.run_export import RunExport
+    from fdstore.inspector.web.run_export import RunExport
 
 BLOCK_BYTES = 1 << 20
 
@@ -53,7 +53,7 @@ def export_run(
     """
     require(("jinja2",), "web")
     from fdstore.files.target import Target
-    from fdstore.web.run_export import RunExport
+    from fdstore.inspector.web.run_export import RunExport
 
     with session.store(use="look") as store:
         run = RunExport(store.prefix, tree, patterns)
@@ -85,7 +85,7 @@ def _print(data: bytes) -> None:
 
 def _write(store: Store, run: RunExport, write: Write, tell: Tell) -> None:
     """Write the page. Its head says how many places were redacted, so with patterns the body is first."""
-    from fdstore.web.rendering import encode
+    from fdstore.inspector.web.rendering import encode
 
     for step in run.prepare():
         store.run(step)
@@ -102,7 +102,7 @@ def _write(store: Store, run: RunExport, write: Write, tell: Tell) -> None:
 
 
 def _write_body(store: Store, run: RunExport, write: Write, tell: Tell) -> None:
-    from fdstore.web.rendering import encode
+    from fdstore.inspector.web.rendering import encode
 
     written = 0
     for piece in run.body():

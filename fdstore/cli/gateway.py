@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 from msgspec.structs import replace
 
-from fdstore import settings
 from fdstore.cli import output
 from fdstore.cli.interrupts import as_interrupts
 from fdstore.cli.session import CliSession, as_usage_errors, verb, warn_without_server
 from fdstore.errors import InvalidArgument, TargetMissing, WriteFailed
-from fdstore.settings import HOST_READ_CHARS
+from fdstore.setup import settings
+from fdstore.setup.settings import HOST_READ_CHARS
 
 if TYPE_CHECKING:
-    from fdstore.integrations.gateway.code.programs import Programs
-    from fdstore.integrations.gateway.descriptors import Descriptors
-    from fdstore.integrations.gateway.server_config import ServerStart
-    from fdstore.integrations.gateway.wrap import WrapChange
+    from fdstore.hosts.gateway.code.programs import Programs
+    from fdstore.hosts.gateway.descriptors import Descriptors
+    from fdstore.hosts.gateway.server_config import ServerStart
+    from fdstore.hosts.gateway.wrap import WrapChange
 
 SERVERS = "FDSTORE_GATEWAY_SERVERS"
 
@@ -156,10 +156,10 @@ def gateway(
     fdstore gateway --http https://example.com/mcp
     fdstore gateway --http http://127.0.0.1:3001/mcp --listen 127.0.0.1:3002
     """
-    from fdstore.integrations.gateway.config_entries import whole_url
-    from fdstore.integrations.gateway.descriptors import Descriptors
-    from fdstore.integrations.gateway.tool_list import CHOICES
-    from fdstore.integrations.project import current_project, session_name
+    from fdstore.hosts.gateway.config_entries import whole_url
+    from fdstore.hosts.gateway.descriptors import Descriptors
+    from fdstore.hosts.gateway.tool_list import CHOICES
+    from fdstore.hosts.project import current_project, session_name
 
     file = wrapped or unwrapped
     if file is not None:
@@ -224,14 +224,14 @@ def gateway(
 
 def _require_python() -> None:
     """Raise `MissingExtra` if programs cannot be run."""
-    from fdstore.optional_packages import require
+    from fdstore.setup.optional_packages import require
 
     require(("pydantic_monty",), "python")
 
 
 def _require_http() -> None:
     """Raise `MissingExtra` if there can be no gateway before a server by HTTP."""
-    from fdstore.optional_packages import require
+    from fdstore.setup.optional_packages import require
 
     require(("httpx2", "starlette", "uvicorn"), "mcp")
 
@@ -243,7 +243,7 @@ def _words(*options: tuple[str, object, object]) -> list[str]:
 
 def _read_group(file: Path | None, kept: str | None) -> Sequence[ServerStart]:
     """Return how the servers of a configuration are started, or those that --wrap --code kept."""
-    from fdstore.integrations.gateway.server_config import read_servers
+    from fdstore.hosts.gateway.server_config import read_servers
 
     try:
         text = f'{{"servers": {kept}}}' if file is None else file.read_bytes().decode("utf-8")
@@ -268,8 +268,8 @@ def _programs(
     descriptors: Descriptors,
 ) -> Programs:
     """Return what answers the calls of run_python and find_tools."""
-    from fdstore.integrations.gateway.code.programs import CodeOptions, Programs
-    from fdstore.interpreter.prelude import check_functions
+    from fdstore.hosts.gateway.code.programs import CodeOptions, Programs
+    from fdstore.programs.interpreter.prelude import check_functions
 
     _require_python()
     options = CodeOptions(mode=mode, allowed=allowed)
@@ -291,9 +291,9 @@ def _relay_command(
     descriptors: Descriptors,
     programs: Programs | None,
 ) -> int:
-    from fdstore.integrations.gateway.server_group import ServerGroup
-    from fdstore.integrations.gateway.stdio_relay import StdioRelay
-    from fdstore.integrations.gateway.upstream import UpstreamProcess
+    from fdstore.hosts.gateway.server_group import ServerGroup
+    from fdstore.hosts.gateway.stdio_relay import StdioRelay
+    from fdstore.hosts.gateway.upstream import UpstreamProcess
 
     server = UpstreamProcess(command) if group is None else ServerGroup(group, _say)
     descriptors.start()
@@ -314,10 +314,10 @@ def _relay_http(
     _check_way_to(url)
     descriptors.start()
     if listen is None:
-        from fdstore.integrations.gateway.http_upstream import HttpUpstream
+        from fdstore.hosts.gateway.http_upstream import HttpUpstream
 
         return HttpUpstream(url, descriptors, headers, programs=programs).run()
-    from fdstore.integrations.gateway.http_relay import HttpRelay, listening_socket, serve
+    from fdstore.hosts.gateway.http_relay import HttpRelay, listening_socket, serve
 
     with as_usage_errors("--listen"):
         socket = listening_socket(listen)
@@ -331,7 +331,7 @@ def _check_way_to(url: str) -> None:
     """Raise an error in one line if no request to a URL can be made from this environment."""
     import httpx2
 
-    from fdstore.http_client import UnusableSetting, check_way_to
+    from fdstore.http.client import UnusableSetting, check_way_to
 
     try:
         check_way_to(url)
@@ -343,7 +343,7 @@ def _check_way_to(url: str) -> None:
 
 def _wrapped_entry() -> dict[str, Any]:
     """Return the entry of this server before `--wrap`."""
-    from fdstore.integrations.gateway.config_entries import parse_entry
+    from fdstore.hosts.gateway.config_entries import parse_entry
 
     try:
         return parse_entry(settings.read().gateway_entry or "{}")
@@ -381,9 +381,9 @@ def _change_file(
 ) -> None:
     """Wrap or unwrap the servers of a configuration, each or with `as_one` together, and print what was done
     to each. Raises `InvalidArgument`, `TargetMissing`, `WriteFailed`."""
-    from fdstore.integrations.gateway.config_entries import has_http_server
-    from fdstore.integrations.gateway.wrap import unwrap_config, wrap_config
-    from fdstore.integrations.gateway.wrap_code import unwrap_for_code, wrap_for_code
+    from fdstore.hosts.gateway.config_entries import has_http_server
+    from fdstore.hosts.gateway.wrap import unwrap_config, wrap_config
+    from fdstore.hosts.gateway.wrap_code import unwrap_for_code, wrap_for_code
 
     if file.exists() and not file.is_file():
         raise InvalidArgument(str(file), "it is not a regular file")

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fdstore import settings
 from fdstore.cli import output
 from fdstore.cli.session import CliSession, common_options, pass_session, warn_without_server
 from fdstore.errors import FDStoreError, InvalidArgument
 from fdstore.errors.description import describe_error
-from fdstore.settings import DEFAULT_PREFIX
+from fdstore.setup import settings
+from fdstore.setup.settings import DEFAULT_PREFIX
 
 if TYPE_CHECKING:
     from fdstore.client import Store
-    from fdstore.integrations.hooks.install.launch import Launch
-    from fdstore.settings import Settings
+    from fdstore.hosts.hooks.install.launch import Launch
+    from fdstore.setup.settings import Settings
 
 MAX_EVENT_BYTES = 128 << 20
 
@@ -119,12 +119,12 @@ def _answer(session: CliSession, host: str) -> None:
 
 
 def _answer_to(session: CliSession, host: str, data: bytes) -> dict[str, Any] | None:
-    from fdstore.integrations.hooks.hosts import HOSTS, read_event
+    from fdstore.hosts.hooks.hosts import HOSTS, read_event
 
     event = read_event(data)
     if HOSTS[host](event, 0) is None:
         return None
-    from fdstore.integrations.project import project_of
+    from fdstore.hosts.project import project_of
 
     cwd = event.get("cwd")
     project = project_of(cwd if isinstance(cwd, str) and cwd else ".")
@@ -133,8 +133,8 @@ def _answer_to(session: CliSession, host: str, data: bytes) -> dict[str, Any] | 
         return None
     # these take most of the time, so they are imported for long outputs only
     from fdstore.client import connect
-    from fdstore.integrations.hooks.outage import leave_alone_if_away
-    from fdstore.integrations.hooks.replace import replaced
+    from fdstore.hosts.hooks.outage import leave_alone_if_away
+    from fdstore.hosts.hooks.replace import replaced
 
     known = settings.read()
 
@@ -147,7 +147,7 @@ def _answer_to(session: CliSession, host: str, data: bytes) -> dict[str, Any] | 
 
 def _install(session: CliSession, host: str, *, undo: bool, yes: bool, scope: str) -> None:
     """Install the hook of a host, or undo that."""
-    from fdstore.integrations.hooks.install import change
+    from fdstore.hosts.hooks.install import change
     from fdstore.local.data_directory import check_owner
 
     chosen = settings.read()
@@ -187,7 +187,7 @@ def _path(host: str, scope: str, chosen: Settings) -> Path:
 
 
 def _edits(host: str, launch: Launch) -> tuple[Callable[[str], str], Callable[[str], str]]:
-    from fdstore.integrations.hooks.install import json_settings, toml_config
+    from fdstore.hosts.hooks.install import json_settings, toml_config
 
     if host == "codex":
         return lambda text: toml_config.with_hook(text, launch), toml_config.without_hook
@@ -198,7 +198,7 @@ def _edits(host: str, launch: Launch) -> tuple[Callable[[str], str], Callable[[s
 
 
 def _has_other_server(host: str, text: str) -> bool:
-    from fdstore.integrations.hooks.install import json_settings, toml_config
+    from fdstore.hosts.hooks.install import json_settings, toml_config
 
     if host == "codex":
         return toml_config.has_other_server(text)
@@ -206,7 +206,7 @@ def _has_other_server(host: str, text: str) -> bool:
 
 
 def _launch(session: CliSession, chosen: Settings) -> Launch:
-    from fdstore.integrations.hooks.install.launch import Launch
+    from fdstore.hosts.hooks.install.launch import Launch
 
     options: list[str] = []
     environment = {}

@@ -10,12 +10,12 @@ import click
 from fdstore.cli import output
 from fdstore.cli.session import CliSession, verb
 from fdstore.cli.tables import table
-from fdstore.records import Record, TreeLimits
+from fdstore.model.records import Record, TreeLimits
 from fdstore.text.quantities import format_bound, format_count
 
 if TYPE_CHECKING:
     from fdstore.client import Store
-    from fdstore.records import TreeRecord
+    from fdstore.model.records import TreeRecord
     from fdstore.store.trees.limit_usage import LimitStatus
 
 ACTIONS = {"show": ((0, 1), "[TREE]"), "set": ((2,), "NAME VALUE"), "unset": ((1,), "NAME")}

@@ -14,9 +14,9 @@ from fdstore.cli.session import CliSession, verb
 
 if TYPE_CHECKING:
     from fdstore.client import Store
-    from fdstore.inspection.conversation import ConversationPage
-    from fdstore.inspection.entries import ConversationEntry
-    from fdstore.inspection.pending import ProcessWait
+    from fdstore.inspector.reading.conversation import ConversationPage
+    from fdstore.inspector.reading.entries import ConversationEntry
+    from fdstore.inspector.reading.pending import ProcessWait
 
 PAGE_RECORDS = 100
 FULL_CHARS = 10_000_000
@@ -63,7 +63,7 @@ def log(
     fdstore log triage --since 10m --json
     fdstore log triage --asks --full
     """
-    from fdstore.inspection.conversation import position_since
+    from fdstore.inspector.reading.conversation import position_since
     from fdstore.store.clock import redis_now
 
     if asks and follow:
@@ -94,8 +94,8 @@ def _print_asks(
     store: Store, printer: _Printer, process: str, last: int | None, oldest: float, *, full: bool
 ) -> None:
     """Print the asks of a process, by call and number."""
-    from fdstore.inspection.ask_entries import ASKS_AT_ONCE, read_entries
-    from fdstore.inspection.build_entries import MAX_TEXT_CHARS
+    from fdstore.inspector.reading.ask_entries import ASKS_AT_ONCE, read_entries
+    from fdstore.inspector.reading.build_entries import MAX_TEXT_CHARS
     from fdstore.store.processes.asks import list_asks
     from fdstore.store.processes.process_records import record
 
@@ -112,8 +112,8 @@ def _print_asks(
 
 def _pages(store: Store, process: str, start: int, *, follow: bool, full: bool) -> Iterator[ConversationPage]:
     """Yield the pages of a conversation; with `follow` until its end."""
-    from fdstore.inspection.build_entries import MAX_TEXT_CHARS
-    from fdstore.inspection.conversation import MAX_RECORDS, conversation
+    from fdstore.inspector.reading.build_entries import MAX_TEXT_CHARS
+    from fdstore.inspector.reading.conversation import MAX_RECORDS, conversation
     from fdstore.store.processes.waiting import wait_until_ended
 
     pause_s = SHORTEST_PAUSE_S

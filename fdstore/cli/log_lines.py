@@ -19,10 +19,10 @@ import msgspec
 
 from fdstore.cli.colours import paint
 from fdstore.cli.tables import GAP
-from fdstore.inspection.describe_result import describe_result
-from fdstore.inspection.entries import ConversationEntry
-from fdstore.inspection.pending import ProcessWait
-from fdstore.records import ProcessRecord
+from fdstore.inspector.reading.describe_result import describe_result
+from fdstore.inspector.reading.entries import ConversationEntry
+from fdstore.inspector.reading.pending import ProcessWait
+from fdstore.model.records import ProcessRecord
 from fdstore.text.layout import show_controls
 from fdstore.text.quantities import format_costs, format_count, format_tokens, precise_duration
 

@@ -14,13 +14,13 @@ from fdstore.cli import output
 from fdstore.cli.interrupts import as_interrupts
 from fdstore.cli.session import CliSession, as_usage_errors, verb
 from fdstore.errors import InvalidArgument
-from fdstore.log_options import log_options
-from fdstore.optional_packages import frozen_imports, require
-from fdstore.settings import HOST_READ_CHARS
+from fdstore.setup.log_options import log_options
+from fdstore.setup.optional_packages import frozen_imports, require
+from fdstore.setup.settings import HOST_READ_CHARS
 from fdstore.text.numbers import MAX_INTEGER
 
 if TYPE_CHECKING:
-    from fdstore.integrations.mcp.toolsets import Toolsets
+    from fdstore.hosts.mcp.toolsets import Toolsets
     from fdstore.store.tokens import Permission
 
 THREADS = 32
@@ -113,14 +113,14 @@ def mcp(
     if hook and address:
         raise click.UsageError("--hook is for a server that the host starts itself, without --http")
     with frozen_imports():
-        from fdstore import settings
-        from fdstore.integrations.mcp.access import access_to, parse_permissions
-        from fdstore.integrations.mcp.server import build_server
-        from fdstore.integrations.mcp.stdio import serve_stdio
-        from fdstore.integrations.mcp.toolsets import ToolOptions, Toolsets
-        from fdstore.integrations.project import current_project, session_name
-        from fdstore.interpreter import pool
+        from fdstore.hosts.mcp.access import access_to, parse_permissions
+        from fdstore.hosts.mcp.server import build_server
+        from fdstore.hosts.mcp.stdio import serve_stdio
+        from fdstore.hosts.mcp.toolsets import ToolOptions, Toolsets
+        from fdstore.hosts.project import current_project, session_name
+        from fdstore.programs.interpreter import pool
         from fdstore.results.config import FDConfig
+        from fdstore.setup import settings
     output.show_logs(log_level, log_format)
     with as_usage_errors():
         permissions = parse_permissions(",".join(allow))
@@ -153,7 +153,7 @@ def mcp(
         if address is None:
             server = build_server(toolsets)
             if hook:
-                from fdstore.integrations.hooks.host_tool import guide, hook_tool
+                from fdstore.hosts.hooks.host_tool import guide, hook_tool
 
                 tool = hook_tool(toolsets.toolset, limit, settings.read().claude_dir)
                 server = build_server(toolsets, host_tools=[tool])
@@ -176,7 +176,7 @@ def _address(
         if require_token or hosts:
             raise click.UsageError("--require-token and --allow-host need --http")
         return None
-    from fdstore.http_server import allowed_names, is_loopback, parse_address
+    from fdstore.http.server import allowed_names, is_loopback, parse_address
 
     problems = []
     try:
@@ -199,10 +199,10 @@ def _address(
 async def _serve_http(
     toolsets: Toolsets, address: tuple[str, int], hosts: tuple[str, ...], *, require_token: bool
 ) -> None:
-    from fdstore.http_server import HttpServer, listen
-    from fdstore.integrations.mcp.bearer import StoredTokens
-    from fdstore.integrations.mcp.http import make_app, url_of
-    from fdstore.integrations.mcp.server import build_server
+    from fdstore.hosts.mcp.bearer import StoredTokens
+    from fdstore.hosts.mcp.http import make_app, url_of
+    from fdstore.hosts.mcp.server import build_server
+    from fdstore.http.server import HttpServer, listen
 
     tokens = StoredTokens(toolsets) if require_token else None
     server = build_server(toolsets, find_access=None if tokens is None else tokens.access)

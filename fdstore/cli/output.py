@@ -24,8 +24,8 @@ from fdstore.errors import FDStoreError, WriteFailed
 from fdstore.text.layout import show_controls, show_controls_in_json
 
 if TYPE_CHECKING:
-    from fdstore.logs import LogFormat
-    from fdstore.records import Unreadable
+    from fdstore.model.records import Unreadable
+    from fdstore.setup.logs import LogFormat
 
 
 class OutputFailed(WriteFailed):
@@ -83,7 +83,7 @@ def use_colours(when: str = "auto") -> bool:
 
 
 def _wants_colours() -> bool:
-    from fdstore import settings
+    from fdstore.setup import settings
 
     return settings.read().colours
 
@@ -222,7 +222,7 @@ def show_logs(level: str = "warning", log_format: LogFormat = "text") -> None:
     escaped. A second call changes nothing."""
     import logging
 
-    from fdstore.logs import formatter
+    from fdstore.setup.logs import formatter
 
     class ToStderr(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:

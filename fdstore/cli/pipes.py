@@ -59,8 +59,8 @@ def pipe(
     The exit code is the pipeline's, 128+n if signal n ended it, 125 if the sandbox failed. Ctrl-C leaves it
     to the workers. With --json each line is a chunk of the output.
     """
-    from fdstore.runtime.local_worker import ensure_worker
-    from fdstore.runtime.waker import waker
+    from fdstore.agents.runtime.local_worker import ensure_worker
+    from fdstore.agents.runtime.waker import waker
     from fdstore.store.contents.staging import DEFAULT_PAGE_SIZE
     from fdstore.store.processes import pipelines, process_records, waiting
     from fdstore.store.views import worker_check
@@ -146,8 +146,8 @@ def _print_output(caller: Process, pieces: output.Pieces, fd: str, *, to_termina
 
 def _report_unclaimed(store: Store, process: str) -> AbstractContextManager[None]:
     """Report after a while why no worker has claimed a process."""
-    from fdstore.runtime.eligibility import why_unclaimed
-    from fdstore.runtime.periodic import run_periodically
+    from fdstore.agents.runtime.eligibility import why_unclaimed
+    from fdstore.agents.runtime.periodic import run_periodically
     from fdstore.store.views import worker_check
 
     def look() -> bool:

@@ -15,13 +15,13 @@ from fdstore.cli import output
 from fdstore.cli.durations import DURATION
 from fdstore.cli.session import CliSession, verb, where_else
 from fdstore.errors import NotFound
-from fdstore.lifecycle import ENDED, PROCESS_MOVES
-from fdstore.records import TOKEN_COUNTS, ProcessRecord, Unreadable
+from fdstore.model.lifecycle import ENDED, PROCESS_MOVES
+from fdstore.model.records import TOKEN_COUNTS, ProcessRecord, Unreadable
 from fdstore.text.quantities import ago, format_costs, format_count, format_size, format_tokens
 
 if TYPE_CHECKING:
     from fdstore.client import Store
-    from fdstore.records import TreeRecord
+    from fdstore.model.records import TreeRecord
 
 
 STATES = tuple(PROCESS_MOVES)
@@ -120,7 +120,7 @@ class ProcessListing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _find(store: Store, query: Query) -> ProcessListing:
-    from fdstore.runtime.eligibility import explained
+    from fdstore.agents.runtime.eligibility import explained
     from fdstore.store.clock import redis_now
     from fdstore.store.processes.asks import fold_lanes
 

@@ -162,9 +162,9 @@ def _put_live(
 ) -> None:
     """Store input as it arrives, until its end. Any error or signal before that breaks the stream. A Redis
     that refuses is waited for."""
+    from fdstore.agents.runtime.store_wait import WaitLog, until_taken
     from fdstore.client.write_buffer import check_reason, reason_of
     from fdstore.files.source import TextFile
-    from fdstore.runtime.store_wait import WaitLog, until_taken
     from fdstore.text.encodings import HEAD_BYTES
     from fdstore.text.utf8 import is_utf8
 

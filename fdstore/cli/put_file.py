@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fdstore.client import Process
-    from fdstore.records import ContentKind, Descriptor
+    from fdstore.model.records import ContentKind, Descriptor
     from fdstore.store.contents.contents import IngestErrors
 
     Explain = Callable[[NotEncoded, str, str, bytes, str | None], InvalidArgument]

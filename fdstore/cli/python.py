@@ -17,8 +17,8 @@ from fdstore.cli import output
 from fdstore.cli.interrupts import calling_at_ctrl_c
 from fdstore.cli.session import CliSession, verb
 from fdstore.errors import FDStoreError, InvalidArgument
-from fdstore.lifecycle import BUSY, ENDED
-from fdstore.optional_packages import QUEUE, is_installed, require
+from fdstore.model.lifecycle import BUSY, ENDED
+from fdstore.setup.optional_packages import QUEUE, is_installed, require
 
 if TYPE_CHECKING:
     from fdstore.client import Process, Store
@@ -75,10 +75,10 @@ def python(
 
     The value of the last expression is printed, too. The exit code is 1 if the code raises an error.
     """
-    from fdstore import settings
     from fdstore.client import Process
-    from fdstore.interpreter.pool import EXTRA, PACKAGE
     from fdstore.programs.console import Console
+    from fdstore.programs.interpreter.pool import EXTRA, PACKAGE
+    from fdstore.setup import settings
     from fdstore.store.processes.process_records import record
     from fdstore.store.processes.processes import open_child
     from fdstore.toolset.build import linked_programs
@@ -126,7 +126,7 @@ def _named(links: Sequence[str]) -> dict[str, str]:
 def _context(
     session: CliSession, store: Store, process: Process, ask_model: str | None, linked: dict[str, Linked]
 ) -> Context:
-    from fdstore.agent.bundle import Bundle
+    from fdstore.agents.loop.bundle import Bundle
     from fdstore.local.redis_server import is_embedded
     from fdstore.results.python_config import AskConfig
     from fdstore.toolset.build import context_for, do_nothing, waker_for
@@ -135,7 +135,7 @@ def _context(
     ask = AskConfig(model=ask_model) if ask_model else None
     bundles = [Bundle.from_json(each.bundle) for each in linked.values()]
     if ask_model:
-        from fdstore.agent.questions import question_bundle
+        from fdstore.agents.loop.questions import question_bundle
 
         bundles.append(question_bundle(ask_model))
     if bundles:
@@ -272,7 +272,7 @@ def is_complete(code: str) -> bool:
 def _history() -> Iterator[None]:
     """Keep the lines that are typed in the block for later prompts, with the editing of lines if this Python
     has it."""
-    from fdstore import settings
+    from fdstore.setup import settings
 
     file = settings.read().data_dir / "python_history"
     with suppress(ImportError, OSError):

@@ -13,14 +13,14 @@ from shutil import get_terminal_size
 
 import msgspec
 
+from fdstore.agents.runtime.periodic import run_periodically
 from fdstore.cli import output
 from fdstore.cli.progress import draw
 from fdstore.cli.tables import shorten
 from fdstore.cli.watch import Unclaimed
 from fdstore.client import Store
 from fdstore.errors import FDStoreError
-from fdstore.records import ProcessRecord
-from fdstore.runtime.periodic import run_periodically
+from fdstore.model.records import ProcessRecord
 from fdstore.store.processes.asks import fold_lanes
 from fdstore.text.layout import show_controls
 from fdstore.text.quantities import format_costs, format_count, precise_duration

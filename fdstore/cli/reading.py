@@ -13,7 +13,7 @@ from fdstore.errors import NotText, StreamBroken
 from fdstore.text.quantities import format_size
 
 if TYPE_CHECKING:
-    from fdstore.records import Descriptor, Mode, Slice
+    from fdstore.model.records import Descriptor, Mode, Slice
 
 
 class BytesOnTerminal(NotText):

@@ -200,7 +200,7 @@ def _remove_tree(session: CliSession, name: str, *, yes: bool, kill: bool) -> No
 def _look_at_tree(store: Store, name: str, *, kill: bool) -> tuple[int | None, str]:
     """Return the number of contents of a tree and a description of it. Raises `NotFound`, `TreeInUse`."""
     from fdstore.errors import DamagedRecord, NotFound, TreeInUse
-    from fdstore.lifecycle import BUSY
+    from fdstore.model.lifecycle import BUSY
     from fdstore.store.processes.dropping import is_left
 
     try:

@@ -12,12 +12,12 @@ import click
 from fdstore.cli import output
 from fdstore.cli.control import interrupt_option, load_runner, quiet_option, run_here
 from fdstore.cli.session import CliSession, verb
-from fdstore.optional_packages import require
+from fdstore.setup.optional_packages import require
 
 if TYPE_CHECKING:
-    from fdstore.agent.program_loader import Bundle
+    from fdstore.agents.loop.program_loader import Bundle
     from fdstore.client import Store
-    from fdstore.records import TreeLimits
+    from fdstore.model.records import TreeLimits
 
 
 @verb
@@ -43,11 +43,11 @@ def run(
     The answer goes to standard output; events, and what its functions print, go to standard error. The exit
     code is 0 if the agent succeeded, else 1. Needs ANTHROPIC_API_KEY.
     """
-    from fdstore.agent.launch import launch_root
-    from fdstore.agent.program_loader import load
+    from fdstore.agents.loop.launch import launch_root
+    from fdstore.agents.loop.program_loader import load
+    from fdstore.agents.runtime.waker import waker
+    from fdstore.files.permissions import Permissions
     from fdstore.local.redis_server import is_embedded
-    from fdstore.permissions import Permissions
-    from fdstore.runtime.waker import waker
     from fdstore.tools.catalogue import BUILT_IN
 
     require()
@@ -119,7 +119,7 @@ def read_text(file: str) -> str:
 def workers_for(session: CliSession, store: Store, *bundles: Bundle, agents: bool) -> None:
     """Provide a worker for agents, or for pipelines alone: on the embedded store, start one with this
     command's environment. Warn if no worker runs them."""
-    from fdstore.runtime.local_worker import background_worker, renew_if_idle, warn_of_misfits
+    from fdstore.agents.runtime.local_worker import background_worker, renew_if_idle, warn_of_misfits
     from fdstore.store.views import worker_check
 
     background = background_worker(store.url, store.prefix)

@@ -63,7 +63,7 @@ def saved(session: CliSession, process: str | None, by: By) -> None:
     fdstore saved my-project --by day
     fdstore saved triage --by process
     """
-    from fdstore.agent.context_savings import read_agent_savings
+    from fdstore.agents.loop.context_savings import read_agent_savings
     from fdstore.store.processes import savings
     from fdstore.store.processes.savings import Savings
 

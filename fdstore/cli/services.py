@@ -15,8 +15,8 @@ from fdstore.cli.control import cancel_and_wake
 from fdstore.cli.limits import format_budget
 from fdstore.cli.session import CliSession, verb, where_else
 from fdstore.cli.tables import facts
-from fdstore.optional_packages import require
-from fdstore.records import ProcessRecord, Record, TokenUsage, Unreadable
+from fdstore.model.records import ProcessRecord, Record, TokenUsage, Unreadable
+from fdstore.setup.optional_packages import require
 from fdstore.store.doctor.safety import Finding
 from fdstore.store.trees.limit_usage import LimitStatus, budgets_of_tree
 from fdstore.text.quantities import duration, format_count, format_size
@@ -91,7 +91,7 @@ def up(session: CliSession, concurrency: int, drop: bool) -> None:
     The worker takes up processes that wait for one since they were started, however long ago; --drop cancels
     them instead.
     """
-    from fdstore.runtime.local_worker import background_worker, renew_if_idle
+    from fdstore.agents.runtime.local_worker import background_worker, renew_if_idle
 
     require()
     server = None
@@ -122,9 +122,9 @@ def up(session: CliSession, concurrency: int, drop: bool) -> None:
 def down(session: CliSession) -> None:
     """Stop the background worker and the embedded server. The data is kept, and the next command starts the
     server again. With --url or $FDSTORE_URL only the background worker for that store is stopped."""
-    from fdstore import settings
+    from fdstore.agents.runtime.local_worker import background_worker
     from fdstore.local.worker import stop_embedded_workers
-    from fdstore.runtime.local_worker import background_worker
+    from fdstore.setup import settings
 
     server = None
     if url := session.chosen_url:
@@ -146,7 +146,7 @@ def down(session: CliSession) -> None:
 @verb
 def status(session: CliSession) -> None:
     """Show the services and the stored data, without starting anything."""
-    from fdstore.runtime.local_worker import background_worker
+    from fdstore.agents.runtime.local_worker import background_worker
 
     server = session.embedded_server().status()
     url = session.chosen_url

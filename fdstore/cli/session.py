@@ -51,14 +51,14 @@ class CliSession:
     @property
     def chosen_url(self) -> str | None:
         """The URL from the options or the environment; None for the embedded server."""
-        from fdstore import settings
+        from fdstore.setup import settings
 
         return self.url or settings.read().url
 
     @property
     def chosen_prefix(self) -> str:
         """The prefix of all keys of the store."""
-        from fdstore import settings
+        from fdstore.setup import settings
 
         return self.prefix or settings.read().prefix
 
@@ -120,8 +120,8 @@ class CliSession:
 
     def embedded_server(self) -> EmbeddedServer:
         """Return the embedded server of this user, running or not."""
-        from fdstore import settings
         from fdstore.local.redis_server import EmbeddedServer
+        from fdstore.setup import settings
 
         return EmbeddedServer(settings.read().data_dir)
 
@@ -141,7 +141,7 @@ def where_else(store: Store, process: str | None = None) -> str | None:
     """Return which other prefix has trees, or the tree of a process; None if none has, or the store does not
     say. A person who has run the demo looks for what it made. Only the prefixes that fdstore itself uses are
     looked at: keys are never scanned."""
-    from fdstore.settings import OWN_PREFIXES
+    from fdstore.setup.settings import OWN_PREFIXES
     from fdstore.store.tree_facts import tree_names
 
     tree = None if process is None else process.partition(".")[0]
@@ -171,7 +171,7 @@ def _sets(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
 
 
 def _sets_url(context: click.Context, _: click.Parameter, url: str | None) -> None:
-    from fdstore.url_arguments import password_warning
+    from fdstore.setup.url_arguments import password_warning
 
     if url:
         context.ensure_object(CliSession).url = url
@@ -180,7 +180,7 @@ def _sets_url(context: click.Context, _: click.Parameter, url: str | None) -> No
 
 
 def _reads_url(context: click.Context, _: click.Parameter, file: str | None) -> None:
-    from fdstore.url_arguments import read_url_file
+    from fdstore.setup.url_arguments import read_url_file
 
     if file:
         try:

@@ -15,7 +15,7 @@ from fdstore.errors import NotText
 
 if TYPE_CHECKING:
     from fdstore.client import Process
-    from fdstore.records import Descriptor
+    from fdstore.model.records import Descriptor
 
 Lines = tuple[bool, int]
 """(True, n): from line n on. (False, n): the last n lines."""

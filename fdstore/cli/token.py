@@ -53,7 +53,7 @@ def token(
     fdstore token ls
     fdstore token rm ada
     """
-    from fdstore.integrations.mcp.access import parse_permissions
+    from fdstore.hosts.mcp.access import parse_permissions
     from fdstore.store import tokens
     from fdstore.store.clock import redis_now
     from fdstore.store.processes.process_records import record

@@ -8,7 +8,7 @@ from fdstore.cli import output
 from fdstore.cli.session import CliSession, verb
 from fdstore.cli.top_rows import COLUMNS, ORDERS, RIGHT, VIEWS, headline, rows_of
 from fdstore.errors import InvalidArgument
-from fdstore.optional_packages import require
+from fdstore.setup.optional_packages import require
 
 
 @verb
@@ -58,7 +58,7 @@ def top(session: CliSession, once: bool, ended: bool, order: str, words: str, ev
 
 
 def _print_once(session: CliSession, *, ended: bool, order: str, words: str) -> None:
-    from fdstore.runtime.eligibility import live_explained
+    from fdstore.agents.runtime.eligibility import live_explained
     from fdstore.store.views.health_rule import summary
 
     with session.store(use="look") as store:

@@ -12,8 +12,8 @@ import msgspec
 
 from fdstore.cli.processes import as_trees, process_details
 from fdstore.cli.tables import shorten
-from fdstore.lifecycle import PROCESS_MOVES, ProcessState
-from fdstore.records import ProcessRecord
+from fdstore.model.lifecycle import PROCESS_MOVES, ProcessState
+from fdstore.model.records import ProcessRecord
 from fdstore.text.quantities import duration, format_count, format_size, moment
 
 if TYPE_CHECKING:

@@ -15,11 +15,11 @@ from fdstore.cli import output
 from fdstore.cli.interrupts import as_interrupts
 from fdstore.cli.session import CliSession, as_usage_errors, verb
 from fdstore.errors import InvalidArgument
-from fdstore.optional_packages import frozen_imports, require
+from fdstore.setup.optional_packages import frozen_imports, require
 
 if TYPE_CHECKING:
     from fdstore.client._async.store import Store
-    from fdstore.web.inspector import Options
+    from fdstore.inspector.web.inspector import Options
 
 
 @verb
@@ -79,9 +79,9 @@ def ui(
         raise click.UsageError("give --token or --token-file, not both")
     token = secrets.token_urlsafe(24) if new_token else read_token(token_file) if token_file else None
     with frozen_imports():
-        from fdstore.http_server import HttpServer, listen, origin_of
-        from fdstore.web.app import make_app
-        from fdstore.web.inspector import Inspector
+        from fdstore.http.server import HttpServer, listen, origin_of
+        from fdstore.inspector.web.app import make_app
+        from fdstore.inspector.web.inspector import Inspector
     options = _options(host, names, token, may_kill=allowed == "kill")
     output.show_logs()
 
@@ -128,9 +128,9 @@ def read_token(path: str) -> str:
 
 def _options(host: str, names: tuple[str, ...], token: str | None, *, may_kill: bool) -> Options:
     """Return the options of the server. Raises `UsageError` for those that do not fit together."""
-    from fdstore.http_server import allowed_names, is_loopback
-    from fdstore.web.inspector import Options
-    from fdstore.web.login import Login
+    from fdstore.http.server import allowed_names, is_loopback
+    from fdstore.inspector.web.inspector import Options
+    from fdstore.inspector.web.login import Login
 
     with as_usage_errors():
         if token is not None:
@@ -153,7 +153,7 @@ def _open_browser(url: str) -> None:
 
 async def _connect(session: CliSession) -> Store:
     from fdstore.client._async.store import connect
-    from fdstore.web.inspector import PATIENCE_S
+    from fdstore.inspector.web.inspector import PATIENCE_S
 
     return await connect(session.url, session.prefix, looking=True, patience=PATIENCE_S)
 

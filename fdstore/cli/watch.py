@@ -12,14 +12,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
+from fdstore.agents.runtime.eligibility import why_unclaimed
+from fdstore.agents.runtime.periodic import run_periodically
 from fdstore.client import Store
 from fdstore.errors import DamagedRecord, FDStoreError, NewerFormat, NotFound
-from fdstore.inspection.build_entries import build_entries
-from fdstore.inspection.entries import ConversationEntry
-from fdstore.lifecycle import ENDED
-from fdstore.records import ProcessRecord
-from fdstore.runtime.eligibility import why_unclaimed
-from fdstore.runtime.periodic import run_periodically
+from fdstore.inspector.reading.build_entries import build_entries
+from fdstore.inspector.reading.entries import ConversationEntry
+from fdstore.model.lifecycle import ENDED
+from fdstore.model.records import ProcessRecord
 from fdstore.store.contents.descriptors import list_fds
 from fdstore.store.keys import AT_ONCE
 from fdstore.store.processes import journal

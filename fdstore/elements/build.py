@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import msgspec
 
 from fdstore.elements.look_alikes import LIKE_LESS_THAN, escape_look_alikes
-from fdstore.result_facts import NO_FACTS, ResultFacts, join_facts
+from fdstore.elements.result_facts import NO_FACTS, ResultFacts, join_facts
 from fdstore.text.layout import show_controls
 
 Attribute = str | int | bool | None

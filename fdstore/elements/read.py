@@ -14,7 +14,14 @@ from collections.abc import Iterator
 
 import msgspec
 
-from fdstore.result_facts import NO_FACTS, ErrorSummary, ResultFacts, SearchSummary, ShownPart, StoredContent
+from fdstore.elements.result_facts import (
+    NO_FACTS,
+    ErrorSummary,
+    ResultFacts,
+    SearchSummary,
+    ShownPart,
+    StoredContent,
+)
 
 _OPENING = re.compile(r"<(fd_[a-z]{1,20}) ([^<>]{0,8000})>")
 _NAME = r"(?:(?:fd|process|python)_[a-z_]{1,20}|message|preview|tail)"

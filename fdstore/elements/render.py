@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from fdstore import result_facts
+from fdstore.elements import result_facts
 from fdstore.elements.build import Attribute, Rendered, element, escape_attribute
+from fdstore.elements.result_facts import ExtractionKind, ResultFacts
 from fdstore.errors import FDStoreError, quoted
 from fdstore.errors.description import notes_of
-from fdstore.records import Comparison, Descriptor, Export, Mode, ProcessRecord, Record, Slice
-from fdstore.result_facts import ExtractionKind, ResultFacts
+from fdstore.model.records import Comparison, Descriptor, Export, Mode, ProcessRecord, Record, Slice
 from fdstore.text.layout import show_controls
 from fdstore.text.quantities import format_count
 

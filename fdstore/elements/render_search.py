@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fdstore.elements.build import Rendered, element
-from fdstore.records import Hit, SearchResult
-from fdstore.result_facts import of_search
+from fdstore.elements.result_facts import of_search
+from fdstore.model.records import Hit, SearchResult
 from fdstore.text.quantities import format_count
 
 LINE_CHARS = 400

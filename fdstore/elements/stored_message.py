@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Literal, NamedTuple, TypeAlias
 
 from fdstore.errors import NotText
-from fdstore.records import Descriptor
+from fdstore.model.records import Descriptor
 from fdstore.text.media_types import MAX_VIEWABLE_BYTES
 
 Shown = Literal["all", "first page", "part"]

@@ -32,10 +32,10 @@ from fdstore.integrations.thread_tools import (
     thread_of_tool,
     within_tool_of,
 )
-from fdstore.optional_packages import how_to_install
 from fdstore.results.content_blocks import picture_in
 from fdstore.results.tool_outcome import ToolResult as OurResult
 from fdstore.results.wrapping import to_text
+from fdstore.setup.optional_packages import how_to_install
 
 try:
     from agno.media import File, Image

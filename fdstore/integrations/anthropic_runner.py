@@ -27,7 +27,7 @@ from fdstore.integrations.thread_tools import (
     thread_of_tool,
     within_tool_of,
 )
-from fdstore.optional_packages import how_to_install
+from fdstore.setup.optional_packages import how_to_install
 
 try:
     from anthropic.lib.tools import (

@@ -21,16 +21,16 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from fdstore.errors import FDStoreError, InvalidArgument, MissingExtra
+from fdstore.hosts.hooks import claude
+from fdstore.hosts.hooks.output import ToolOutput
+from fdstore.hosts.hooks.persisted_file import whole_of
 from fdstore.integrations.content_parts import convert_blocks
-from fdstore.integrations.hooks import claude
-from fdstore.integrations.hooks.output import ToolOutput
-from fdstore.integrations.hooks.persisted_file import whole_of
 from fdstore.integrations.thread_tools import AnyStore, ThreadOptions, ThreadTools, new_thread
-from fdstore.optional_packages import how_to_install
 from fdstore.results.config import FDConfig
 from fdstore.results.content_blocks import text_block
 from fdstore.results.pictures import Picture
-from fdstore.settings import HOST_READ_CHARS
+from fdstore.setup.optional_packages import how_to_install
+from fdstore.setup.settings import HOST_READ_CHARS
 
 try:
     from claude_agent_sdk import ClaudeAgentOptions, HookMatcher

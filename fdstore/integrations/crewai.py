@@ -27,7 +27,7 @@ from fdstore.integrations.thread_tools import (
     thread_of_tool,
     within_tool_of,
 )
-from fdstore.optional_packages import how_to_install
+from fdstore.setup.optional_packages import how_to_install
 
 try:
     from crewai.hooks.dispatch import InterceptionPoint, get_scoped_hooks, scoped_hooks

@@ -35,8 +35,8 @@ from fdstore.errors import (
 )
 from fdstore.integrations.process_name import process_name_of_thread
 from fdstore.integrations.thread_tools import MAX_THREADS
-from fdstore.optional_packages import how_to_install
-from fdstore.records import Descriptor, Slice, TreeLimits
+from fdstore.model.records import Descriptor, Slice, TreeLimits
+from fdstore.setup.optional_packages import how_to_install
 from fdstore.store.keys import check_root
 from fdstore.store.recent import Recent
 from fdstore.text.names import name_id

@@ -32,8 +32,8 @@ from typing import Any, BinaryIO, ClassVar, NamedTuple, cast
 
 from fdstore.client import Process, Store, connect
 from fdstore.errors import Conflict, MissingExtra, NotEncoded, NotFound
-from fdstore.optional_packages import how_to_install
-from fdstore.records import Descriptor
+from fdstore.model.records import Descriptor
+from fdstore.setup.optional_packages import how_to_install
 from fdstore.store.contents import contents, naming
 from fdstore.store.processes.processes import open_child
 from fdstore.text.names import NAME, name_id

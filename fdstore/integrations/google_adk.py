@@ -18,10 +18,10 @@ from typing import Any, Unpack
 from fdstore.errors import InvalidArgument, MissingExtra
 from fdstore.integrations.content_parts import convert_blocks, texts_in, with_texts
 from fdstore.integrations.thread_tools import MAX_CALLS, AnyStore, Steps, ThreadOptions, ThreadTools
-from fdstore.optional_packages import how_to_install
 from fdstore.results.pictures import Picture
 from fdstore.results.tool_outcome import ToolResult
 from fdstore.results.wrapping import to_text
+from fdstore.setup.optional_packages import how_to_install
 from fdstore.store.recent import Recent
 from fdstore.text.layout import reindent_json
 

@@ -33,9 +33,9 @@ from fdstore.integrations.content_parts import convert_blocks
 from fdstore.integrations.room import FULL, KEEP_S, close_oldest
 from fdstore.integrations.steps import run
 from fdstore.integrations.thread_tools import AnyStore, Steps, ThreadOptions, ThreadTools, new_thread
-from fdstore.optional_packages import how_to_install
 from fdstore.results.content_blocks import picture_in
 from fdstore.results.pictures import Picture
+from fdstore.setup.optional_packages import how_to_install
 from fdstore.store.recent import Recent
 
 try:

@@ -37,9 +37,9 @@ from fdstore.integrations.thread_tools import (
     thread_of_tool,
     within_tool_of,
 )
-from fdstore.optional_packages import how_to_install
 from fdstore.results.content_blocks import picture_in, text_block
 from fdstore.results.pictures import Picture
+from fdstore.setup.optional_packages import how_to_install
 
 try:
     from langchain.agents.middleware.types import (

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fdstore.errors import Conflict, NotFound, PositionOutOfRange
-from fdstore.records import Descriptor
+from fdstore.model.records import Descriptor
 from fdstore.results.config import FDConfig
 from fdstore.store.contents import contents, descriptors, naming, reading
 from fdstore.store.process_handle import ProcessHandle

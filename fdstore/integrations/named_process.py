@@ -8,7 +8,7 @@ from typing import Any
 from fdstore.errors import NotFound, QuotaExceeded
 from fdstore.integrations.room import FULL, close_oldest
 from fdstore.integrations.steps import AnyStore, Steps, check_store, run_async
-from fdstore.records import TreeLimits
+from fdstore.model.records import TreeLimits
 from fdstore.store.keys import check_root
 
 

@@ -34,10 +34,10 @@ from fdstore.integrations.thread_tools import (
     thread_of_tool,
     within_tool_of,
 )
-from fdstore.optional_packages import how_to_install
 from fdstore.results.content_blocks import picture_in
 from fdstore.results.pictures import Picture
 from fdstore.results.wrapping import to_text
+from fdstore.setup.optional_packages import how_to_install
 from fdstore.store.recent import Recent
 from fdstore.text.layout import reindent_json
 

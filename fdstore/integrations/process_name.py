@@ -1,30 +1,14 @@
-"""The name of the process that belongs to a directory, or to a thread of an agent framework."""
+"""The name of the process that belongs to a thread of an agent framework."""
 
 from __future__ import annotations
 
-import re
 from hashlib import sha256
 
-from fdstore.store.keys import RESERVED, is_root
-
-MAX_CHARS = 48
-"""The longest name of a root process."""
-
-FALLBACK = "work"
+from fdstore.store.keys import is_root
+from fdstore.store.process_names import MAX_CHARS, process_name_of
 
 HASH_CHARS = 16
 """The characters of the SHA-256 of an id in the name that is made of it: 64 bits."""
-
-
-def process_name_of(directory: str) -> str:
-    """Return the last component of a path as a name of a process.
-
-    >>> process_name_of("/home/ada/My Project (2)"), process_name_of("/")
-    ('my-project-2', 'work')
-    """
-    name = directory.rstrip("/").rpartition("/")[2].lower()
-    name = re.sub(r"[^a-z0-9_]+", "-", name).strip("-_")[:MAX_CHARS].rstrip("-_") or FALLBACK
-    return f"{name}-1" if name in RESERVED else name
 
 
 def process_name_of_thread(thread: str) -> str:

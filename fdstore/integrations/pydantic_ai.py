@@ -30,9 +30,9 @@ from fdstore.integrations.thread_tools import (
     thread_of_tool,
     within_tool_of,
 )
-from fdstore.optional_packages import how_to_install
-from fdstore.records import Descriptor, TreeLimits
+from fdstore.model.records import Descriptor, TreeLimits
 from fdstore.results.pictures import Picture
+from fdstore.setup.optional_packages import how_to_install
 from fdstore.text.names import MAX_KEY_BYTES, name_id
 from fdstore.text.utf8 import is_utf8
 

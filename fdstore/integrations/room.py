@@ -10,7 +10,7 @@ from typing import Any
 
 from fdstore.errors import NotFound
 from fdstore.integrations.steps import Steps
-from fdstore.records import Descriptor
+from fdstore.model.records import Descriptor
 
 KEEP_S = 86_400.0
 """The age from which descriptors are closed when their tree is full."""

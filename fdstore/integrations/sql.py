@@ -32,8 +32,8 @@ from typing import Annotated, Any, BinaryIO, cast
 
 from fdstore.client import Process
 from fdstore.errors import InvalidArgument, MissingExtra, NotText, TimedOut
-from fdstore.optional_packages import how_to_install
-from fdstore.records import Descriptor
+from fdstore.model.records import Descriptor
+from fdstore.setup.optional_packages import how_to_install
 from fdstore.text.media_types import BYTES_TYPE
 from fdstore.text.previews import preview_of, sample_text
 

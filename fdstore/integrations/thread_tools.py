@@ -41,13 +41,13 @@ from fdstore.integrations.room import FULL, KEEP_S, close_oldest
 from fdstore.integrations.steps import AnyStore as AnyStore
 from fdstore.integrations.steps import Steps as Steps
 from fdstore.integrations.steps import check_store, run, run_async
-from fdstore.records import TreeLimits
+from fdstore.model.records import TreeLimits
 from fdstore.results.config import FDConfig
 from fdstore.results.context import Context
 from fdstore.results.offloading import offload, offload_parts
 from fdstore.results.tool_outcome import Offloaded, ToolResult, element_result
 from fdstore.results.wrapping import exceeds_threshold, wrap_input
-from fdstore.settings import HOST_PATIENCE_S
+from fdstore.setup.settings import HOST_PATIENCE_S
 from fdstore.store.keys import check_root
 from fdstore.store.recent import Recent
 from fdstore.text.layout import show_controls

@@ -18,10 +18,10 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 
-from fdstore import settings
 from fdstore.errors import StartFailed
-from fdstore.optional_packages import how_to_install
-from fdstore.settings import MIN_REDIS_VERSION
+from fdstore.setup import settings
+from fdstore.setup.optional_packages import how_to_install
+from fdstore.setup.settings import MIN_REDIS_VERSION
 
 DIRECTIVES: tuple[tuple[str, str, str], ...] = (
     ("port", "0", "no TCP: only this user's processes reach it, through the socket"),

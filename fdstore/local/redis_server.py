@@ -24,11 +24,11 @@ from typing import Self
 
 from msgspec.structs import replace
 
-from fdstore import settings
 from fdstore.errors import StartFailed, TimedOut
 from fdstore.local.data_directory import check_owner, make_private
 from fdstore.local.server_process import LOADING_DEADLINE_S, START_DEADLINE_S, ServerProcess, wait_until
-from fdstore.records import Record
+from fdstore.model.records import Record
+from fdstore.setup import settings
 from fdstore.store.keys import check_prefix
 from fdstore.wire.server_info import software, software_version
 

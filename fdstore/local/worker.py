@@ -28,8 +28,8 @@ from fdstore.local.data_directory import check_owner, make_private
 from fdstore.local.redis_server import is_embedded
 from fdstore.local.server_process import wait_until
 from fdstore.local.worker_environment import Surroundings
-from fdstore.settings import DEFAULT_PREFIX
-from fdstore.url_options import hide_password
+from fdstore.setup.settings import DEFAULT_PREFIX
+from fdstore.setup.url_options import hide_password
 
 READY_S = 300.0
 """The time for which a starting worker may run without being ready. Only one that hangs takes so long: the

@@ -17,9 +17,10 @@ import msgspec
 
 from fdstore.elements.render import python_result
 from fdstore.errors import DamagedRecord, InvalidArgument, quoted
-from fdstore.interpreter.events import (
+from fdstore.model.call_limits import CallLimits
+from fdstore.programs.host import Host, PendingCalls, Starters, cancel_all
+from fdstore.programs.interpreter.events import (
     Answer,
-    CallLimits,
     DamagedState,
     Event,
     Failed,
@@ -30,8 +31,7 @@ from fdstore.interpreter.events import (
     UnreadableState,
     Waiting,
 )
-from fdstore.interpreter.session import Session
-from fdstore.programs.host import Host, PendingCalls, Starters, cancel_all
+from fdstore.programs.interpreter.session import Session
 from fdstore.results.context import Context
 from fdstore.results.tool_outcome import Started, ToolOutcome, ToolResult
 from fdstore.results.wrapping import exceeds_threshold, wrap_text

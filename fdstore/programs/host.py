@@ -18,12 +18,12 @@ from typing import Any, get_args
 
 import msgspec
 
-from fdstore import end_reasons
 from fdstore.errors import FDStoreError, InvalidArgument, NotFound, StoreLostData, TooLarge, quoted
-from fdstore.interpreter.events import LATER, Answer, HostCall, Raise, Waiting
-from fdstore.interpreter.values import VALUE_ERRORS, to_result
-from fdstore.lifecycle import ENDED
+from fdstore.model import ends
+from fdstore.model.lifecycle import ENDED
 from fdstore.programs import text_refs
+from fdstore.programs.interpreter.events import LATER, Answer, HostCall, Raise, Waiting
+from fdstore.programs.interpreter.values import VALUE_ERRORS, to_result
 from fdstore.programs.refusals import NotForCode
 from fdstore.programs.text_refs import TextRef
 from fdstore.results.context import Context
@@ -378,7 +378,7 @@ class Host:
         """Return the result of an ended process, as code gets it; an exception for a pipeline that the worker
         refused to run."""
         record = result.record
-        if record.kind == "pipeline" and record.reason and end_reasons.is_refusal(record.reason):
+        if record.kind == "pipeline" and record.reason and ends.is_refusal(record.reason):
             return Raise("PermissionError", record.reason)
         fd = record.outputs[0] if record.kind == "pipeline" and record.outputs else result.fd
         text_ref = None if fd is None else (yield from text_refs.look_up(self._handle, fd))
@@ -399,7 +399,7 @@ def cancel_all(prefix: str, begun: Iterable[str]) -> Operation[None]:
     """Cancel processes that code has begun. Those that are gone are left out."""
     for process in begun:
         with suppress(NotFound):
-            yield from processes.cancel(prefix, process, end_reasons.CANCELLED)
+            yield from processes.cancel(prefix, process, ends.CANCELLED)
 
 
 LOST = AskAnswer(error="store_lost_data: the question was lost in a crash of Redis; ask again")

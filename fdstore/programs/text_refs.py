@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from fdstore.errors import InvalidArgument, NotText, PositionOutOfRange, quoted
-from fdstore.records import Descriptor
+from fdstore.model.records import Descriptor
 from fdstore.store.contents import descriptors, extents, reading, searching
 from fdstore.store.contents.extents import Extent, SplitUnit
 from fdstore.store.process_handle import ProcessHandle

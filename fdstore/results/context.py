@@ -10,9 +10,9 @@ import msgspec
 
 from fdstore.elements.stored_message import Offer
 from fdstore.files.paths import Root
-from fdstore.permissions import Permissions
-from fdstore.pipeline_limits import DEFAULTS, PipelineLimits
-from fdstore.records import ModelPrice
+from fdstore.files.permissions import Permissions
+from fdstore.model.pipeline_limits import DEFAULTS, PipelineLimits
+from fdstore.model.records import ModelPrice
 from fdstore.results.config import FDConfig
 from fdstore.results.coverage import ReadParts
 from fdstore.results.python_config import PythonSection

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from fdstore.result_facts import Interval, ResultFacts
+from fdstore.elements.result_facts import Interval, ResultFacts
 from fdstore.text.numbers import MAX_INTEGER
 
 
@@ -27,7 +27,7 @@ class ReadParts(msgspec.Struct, frozen=True):
 def coverage(results: Iterable[ResultFacts]) -> dict[str, ReadParts]:
     """Return what was read of each descriptor, by its id.
 
-    >>> from fdstore.result_facts import ShownPart
+    >>> from fdstore.elements.result_facts import ShownPart
     >>> coverage([ResultFacts(shown=(ShownPart(fd="fd:1", page=3, pages=9),))])
     {'fd:1': ReadParts(pages=((3, 3),), chars=())}
     """

@@ -14,7 +14,7 @@ from fdstore.elements.build import Rendered
 from fdstore.elements.render import Head, Tail, fd_result, fd_result_of_bytes
 from fdstore.elements.stored_message import Shown, stored_message
 from fdstore.errors import NotText
-from fdstore.records import Descriptor, Slice
+from fdstore.model.records import Descriptor, Slice
 from fdstore.results.context import Context
 from fdstore.results.tool_policy import PreviewMode, ToolPolicy
 from fdstore.store.contents import descriptors, reading

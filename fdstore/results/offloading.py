@@ -17,10 +17,10 @@ from typing import Any
 import msgspec
 
 from fdstore.elements.render import fd_error
+from fdstore.elements.result_facts import NO_FACTS, ResultFacts, in_block, join_facts
 from fdstore.errors import FDStoreError
-from fdstore.msgspec_types import prepare
-from fdstore.records import Descriptor
-from fdstore.result_facts import NO_FACTS, ResultFacts, in_block, join_facts
+from fdstore.model.msgspec_types import prepare
+from fdstore.model.records import Descriptor
 from fdstore.results.block_groups import groups_to_store, join_groups
 from fdstore.results.content_blocks import (
     content_blocks,

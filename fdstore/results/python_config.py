@@ -11,8 +11,8 @@ import msgspec
 from msgspec import Meta
 
 from fdstore.errors import InvalidArgument, quoted
-from fdstore.interpreter.events import CallLimits
-from fdstore.records import ModelPrice, TreeLimits
+from fdstore.model.call_limits import CallLimits
+from fdstore.model.records import ModelPrice, TreeLimits
 from fdstore.store.processes.asks import AskSettings
 from fdstore.text.numbers import BYTE_UNITS, MAX_INTEGER, parse_number
 

@@ -7,9 +7,9 @@ from typing import Any, TypeAlias
 import msgspec
 
 from fdstore.elements.build import Rendered
-from fdstore.lifecycle import ENDED
-from fdstore.records import Descriptor, ProcessRecord
-from fdstore.result_facts import NO_FACTS, ResultFacts
+from fdstore.elements.result_facts import NO_FACTS, ResultFacts
+from fdstore.model.lifecycle import ENDED
+from fdstore.model.records import Descriptor, ProcessRecord
 
 
 class ToolResult(

@@ -13,10 +13,10 @@ import msgspec
 
 from fdstore.elements.build import Rendered
 from fdstore.elements.render import fd_error, fd_inline, fd_result_of_bytes
+from fdstore.elements.result_facts import NO_FACTS, ResultFacts, in_block, join_facts
 from fdstore.elements.stored_message import stored_message
 from fdstore.errors import FDStoreError
-from fdstore.records import Descriptor, ProcessRecord
-from fdstore.result_facts import NO_FACTS, ResultFacts, in_block, join_facts
+from fdstore.model.records import Descriptor, ProcessRecord
 from fdstore.results.block_groups import groups_to_store, join_groups
 from fdstore.results.context import Context
 from fdstore.results.fd_results import display_of, render_stored

@@ -12,7 +12,7 @@ from urllib.parse import quote, unquote_to_bytes
 import msgspec
 
 from fdstore.errors import InvalidArgument, quoted
-from fdstore.records import Mode
+from fdstore.model.records import Mode
 from fdstore.store.keys import check_process
 from fdstore.text.numbers import MAX_INTEGER
 from fdstore.text.selection import Part, fd_id

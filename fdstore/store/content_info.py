@@ -20,8 +20,8 @@ from bisect import bisect_left
 from typing import Literal
 
 from fdstore.errors import NotFound, NotText, StoreLostData
-from fdstore.records import TEXT_TYPE, Descriptor
-from fdstore.store.hashes import Hash
+from fdstore.model.hashes import Hash
+from fdstore.model.records import TEXT_TYPE, Descriptor
 from fdstore.store.keys import ContentKeys
 from fdstore.store.recent import Recent
 from fdstore.text.growth import ended_at

@@ -7,7 +7,7 @@ import threading
 import time
 
 from fdstore.errors import StoreLostData
-from fdstore.records import TreeLimits
+from fdstore.model.records import TreeLimits
 from fdstore.store.content_info import ContentInfo
 from fdstore.store.keys import ProcessKeys
 from fdstore.store.recent import Recent

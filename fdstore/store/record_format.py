@@ -27,8 +27,8 @@ from fdstore.errors import (
     StoreLostData,
     quoted,
 )
-from fdstore.msgspec_types import prepare
-from fdstore.records import MAX_MOMENT_S, TreeLimits, Unreadable
+from fdstore.model.msgspec_types import prepare
+from fdstore.model.records import MAX_MOMENT_S, TreeLimits, Unreadable
 from fdstore.text.layout import show_controls
 from fdstore.text.numbers import MAX_INTEGER
 from fdstore.wire.operation import Batch, Operation

@@ -18,8 +18,8 @@ from typing import Literal, get_args
 import msgspec
 
 from fdstore.errors import FDStoreError, InvalidArgument, NotFound, quoted
-from fdstore.msgspec_types import prepare
-from fdstore.records import Record
+from fdstore.model.msgspec_types import prepare
+from fdstore.model.records import Record
 from fdstore.store.clock import redis_now, seconds_of
 from fdstore.store.keys import check_process
 from fdstore.store.record_format import decoding, show_bytes

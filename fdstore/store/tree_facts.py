@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fdstore.errors import DamagedRecord
-from fdstore.records import TreeCounts, TreeRecord, Unreadable
+from fdstore.model.hashes import Hash
+from fdstore.model.records import TreeCounts, TreeRecord, Unreadable
 from fdstore.store.content_info import pairs
-from fdstore.store.hashes import Hash
 from fdstore.store.keys import TreeKeys, is_root
 from fdstore.store.record_format import (
     check_format,

@@ -8,7 +8,7 @@ import secrets
 import msgspec
 
 from fdstore.errors import InvalidArgument
-from fdstore.records import TreeLimits
+from fdstore.model.records import TreeLimits
 from fdstore.text.numbers import MAX_INTEGER
 from fdstore.text.quantities import DAY_S
 

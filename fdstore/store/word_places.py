@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-from fdstore.records import Record
+from fdstore.model.records import Record
 from fdstore.store.keys import TreeKeys, member_of
 
 Kind = Literal["task", "answer", "error", "source"]

@@ -11,8 +11,8 @@ import time
 from types import TracebackType
 from typing import Literal, Self
 
-from fdstore.logs import facts
-from fdstore.records import TokenUsage
+from fdstore.model.records import TokenUsage
+from fdstore.setup.logs import facts
 from fdstore.telemetry import tracing
 from fdstore.telemetry.counts import count, is_counting, observe
 

@@ -20,7 +20,7 @@ from weakref import WeakSet
 
 import msgspec
 
-from fdstore.settings import OtelSettings
+from fdstore.setup.settings import OtelSettings
 from fdstore.telemetry import counts, metric_table, tracing
 
 if TYPE_CHECKING:

@@ -13,13 +13,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from fdstore.agent.launch import launch_root
-from fdstore.agent.models.anthropic import AnthropicModel
-from fdstore.agent.program_loader import load
+from fdstore.agents.loop.launch import launch_root
+from fdstore.agents.loop.models.anthropic import AnthropicModel
+from fdstore.agents.loop.program_loader import load
+from fdstore.agents.runtime.run_process import run_process
 from fdstore.client import Process, Store
-from fdstore.permissions import Permissions
-from fdstore.records import ProcessRecord
-from fdstore.runtime.run_process import run_process
+from fdstore.files.permissions import Permissions
+from fdstore.model.records import ProcessRecord
 from fdstore.store.processes import process_records
 from fdstore.testing.requests import Request, ToolResult
 from fdstore.testing.script import Script

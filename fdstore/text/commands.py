@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
 from fdstore.errors import InvalidArgument, UnknownProgram, quoted
-from fdstore.records import Record
+from fdstore.model.records import Record
 
 MAX_STAGES = 32
 MAX_COMMAND_BYTES = 128 * 1024 - 1

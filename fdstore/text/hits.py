@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from fdstore.records import ContextLine, Hit
+from fdstore.model.records import ContextLine, Hit
 from fdstore.text.pattern import Data, LineMatch
 from fdstore.text.search import near
 

@@ -7,7 +7,7 @@ from functools import cache
 from mimetypes import MimeTypes
 
 from fdstore.errors import InvalidArgument, quoted
-from fdstore.records import TEXT_TYPE, ContentKind
+from fdstore.model.records import TEXT_TYPE, ContentKind
 from fdstore.text.utf8 import is_utf8
 
 BYTES_TYPE = "application/octet-stream"

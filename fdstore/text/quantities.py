@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from fdstore.records import ProcessRecord, TokenUsage
+    from fdstore.model.records import ProcessRecord, TokenUsage
 
 MINUTE_S, HOUR_S, DAY_S = 60, 3_600, 86_400
 RELATIVE_FOR_S = 60 * DAY_S
@@ -53,7 +53,7 @@ def format_count(count: int, noun: str, plural: str = "") -> str:
 def format_costs(processes: Iterable[ProcessRecord]) -> str:
     """Format what processes have cost together, by currency; "" if none of them names a price.
 
-    >>> from fdstore.records import ModelPrice, ProcessRecord
+    >>> from fdstore.model.records import ModelPrice, ProcessRecord
     >>> price = ModelPrice(input=3, output=15, currency="USD")
     >>> format_costs([ProcessRecord(id="a", state="exited", price=price, input_tokens=70_000)])
     '0.21 USD'
@@ -89,7 +89,7 @@ def format_amount(amount: float) -> str:
 def format_tokens(usage: TokenUsage) -> str:
     """Format the tokens sent, the share of them that the prompt cache had, and the tokens received.
 
-    >>> from fdstore.records import TokenUsage
+    >>> from fdstore.model.records import TokenUsage
     >>> format_tokens(TokenUsage(input_tokens=9000, output_tokens=300, cache_read_tokens=8100))
     '9,000 in (90 % cached), 300 out'
     """

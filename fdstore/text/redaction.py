@@ -150,7 +150,7 @@ class Redactor:
         """Return a record with each text in it redacted, in all its fields and the records in them, except
         the fields named in `keep`: words of fdstore itself.
 
-        >>> from fdstore.records import Unreadable
+        >>> from fdstore.model.records import Unreadable
         >>> Redactor(["key"]).record(Unreadable(what="my key", problem="no key"), keep=frozenset({"problem"}))
         Unreadable(what='my [redacted]', problem='no key')
         """

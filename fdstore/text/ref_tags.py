@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 
-from fdstore.records import Record
+from fdstore.model.records import Record
 
 MAX_NESTING = 16
 """The maximum nesting depth of passages; deeper ones get no name."""

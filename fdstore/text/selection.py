@@ -20,7 +20,7 @@ from functools import lru_cache
 import msgspec
 
 from fdstore.errors import InvalidArgument, PageOutOfRange, PositionOutOfRange, quoted
-from fdstore.records import Mode
+from fdstore.model.records import Mode
 from fdstore.text.names import NAME, SELECTOR, split_name
 from fdstore.text.numbers import MAX_INTEGER
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import msgspec
 
 from fdstore.errors import InvalidArgument, quoted
-from fdstore.records import Mode
+from fdstore.model.records import Mode
 from fdstore.text.layout import show_controls
 from fdstore.text.numbers import MAX_INTEGER
 from fdstore.text.paging import encode

@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 from fdstore.elements.read import read_facts
+from fdstore.elements.result_facts import ResultFacts, in_block
 from fdstore.errors import InvalidArgument, quoted
-from fdstore.result_facts import ResultFacts, in_block
 from fdstore.results.content_blocks import field
 from fdstore.results.wrapping import block_text
 from fdstore.store.process_handle import ProcessHandle

@@ -17,9 +17,9 @@ from typing import Annotated, Any
 
 import msgspec
 
+from fdstore.elements.result_facts import NO_FACTS, ResultFacts
 from fdstore.errors import InvalidArgument
-from fdstore.msgspec_types import prepare
-from fdstore.result_facts import NO_FACTS, ResultFacts
+from fdstore.model.msgspec_types import prepare
 from fdstore.results.wrapping import block_text
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.text.numbers import MAX_INTEGER

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import msgspec
 
-from fdstore.optional_packages import how_to_install, is_installed
+from fdstore.setup.optional_packages import how_to_install, is_installed
 
 
 class Configuration(Protocol):

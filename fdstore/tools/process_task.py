@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from fdstore.msgspec_types import prepare
-from fdstore.pipeline_limits import PipelineLimits
+from fdstore.model.msgspec_types import prepare
+from fdstore.model.pipeline_limits import PipelineLimits
 from fdstore.results.json_text import json_value
 from fdstore.text.layout import first_line
 

@@ -21,7 +21,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import msgspec
 
 from fdstore.elements.stored_message import Offer
-from fdstore.msgspec_types import prepare
+from fdstore.model.msgspec_types import prepare
 from fdstore.results.context import Context
 from fdstore.results.tool_outcome import ToolOutcome
 from fdstore.store.tokens import Permission

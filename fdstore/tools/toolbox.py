@@ -21,6 +21,7 @@ import msgspec
 
 from fdstore.elements.build import Rendered
 from fdstore.elements.render import fd_error, process_result
+from fdstore.elements.result_facts import NO_FACTS, join_facts
 from fdstore.elements.stored_message import advise
 from fdstore.errors import (
     CallInterrupted,
@@ -33,7 +34,6 @@ from fdstore.errors import (
     StoreFull,
     quoted,
 )
-from fdstore.result_facts import NO_FACTS, join_facts
 from fdstore.results.context import Context, Progress
 from fdstore.results.fd_results import Display, render_fd
 from fdstore.results.json_text import json_text

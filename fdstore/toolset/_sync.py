@@ -11,7 +11,6 @@ from typing import Any, BinaryIO, Literal, overload
 from fdstore.client._sync.process import Process
 from fdstore.errors import InvalidArgument, quoted
 from fdstore.files.source import open_source
-from fdstore.optional_packages import require
 from fdstore.results.config import FDConfig
 from fdstore.results.context import Progress
 from fdstore.results.offload_file import offload_file
@@ -19,6 +18,7 @@ from fdstore.results.offloading import offload, offload_parts, wrap
 from fdstore.results.python_config import AskConfig
 from fdstore.results.tool_outcome import Offloaded, ToolResult
 from fdstore.results.wrapping import store_references, wrap_input
+from fdstore.setup.optional_packages import require
 from fdstore.tools.clear_messages import clear_messages
 from fdstore.tools.clearing import ClearingConfig
 from fdstore.tools.definition_shapes import DefinitionShape, in_shape

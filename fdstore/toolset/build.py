@@ -6,15 +6,15 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from fdstore.agents.runtime.local_worker import after_ensuring_worker
+from fdstore.agents.runtime.waker import waker
 from fdstore.errors import InvalidArgument
 from fdstore.files.paths import Root
-from fdstore.records import TreeLimits
+from fdstore.model.records import TreeLimits
 from fdstore.results.config import FDConfig
 from fdstore.results.context import Context, Linked
 from fdstore.results.python_config import AskConfig
 from fdstore.results.token_counter import TokenCounter
-from fdstore.runtime.local_worker import after_ensuring_worker
-from fdstore.runtime.waker import waker
 from fdstore.store.keys import process_keys
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.tools.catalogue import BUILT_IN, FD_TOOLS, PROCESS_TOOLS, check_enabled, has_descriptors
@@ -27,7 +27,7 @@ def linked_programs(programs: Mapping[str, str | os.PathLike[str]]) -> dict[str,
     """Load the programs that may be spawned from their files. Raises `InvalidProgram`."""
     if not programs:
         return {}
-    from fdstore.agent.program_loader import load
+    from fdstore.agents.loop.program_loader import load
 
     found = {}
     for alias, path in programs.items():

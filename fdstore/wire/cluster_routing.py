@@ -30,7 +30,7 @@ import msgspec
 from redis.exceptions import AskError, ClusterDownError, MovedError, NoScriptError, RedisError
 
 from fdstore.errors import TAKES_NO_WRITES, FDStoreError, InvalidArgument
-from fdstore.url_options import Address, format_address
+from fdstore.setup.url_options import Address, format_address
 from fdstore.wire.operation import (
     Abandon,
     Alongside,

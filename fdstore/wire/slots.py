@@ -18,7 +18,7 @@ from typing import Any
 
 from redis.crc import REDIS_CLUSTER_HASH_SLOTS, key_slot
 
-from fdstore.url_options import Address
+from fdstore.setup.url_options import Address
 from fdstore.wire.operation import Batch, Command, Value
 from fdstore.wire.scripts import text
 

@@ -30,7 +30,7 @@ import redis.sentinel
 from redis.connection import parse_url
 
 from fdstore.errors import InvalidArgument, quoted
-from fdstore.url_options import (
+from fdstore.setup.url_options import (
     HOW_TO_QUOTE,
     UNREADABLE,
     Address,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from tests.on_redis.web.journals import SHORT, answer, converse
-from tests.on_redis.web.run_page import Read
+from tests.on_redis.inspector.journals import SHORT, answer, converse
+from tests.on_redis.inspector.run_page import Read
 
 SECRET = "sk-4f9a77be"
 

@@ -13,8 +13,8 @@ import httpx2
 import pytest
 import redis
 
-from fdstore.integrations.process_name import process_name_of
 from fdstore.local.redis_server import PrivateServer
+from fdstore.store.process_names import process_name_of
 from tests.acceptance.conftest import peak_bytes
 from tests.acceptance.host import Host
 from tests.conftest import is_running

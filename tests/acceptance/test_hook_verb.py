@@ -79,5 +79,5 @@ def test_a_short_output_costs_no_more_than_the_start_of_a_small_program(command,
     out, imported = imported_by(command, "hook", "claude", stdin=event(tmp_path, stdout="short"))
 
     assert out == b""
-    assert "fdstore.integrations.hooks.claude" in imported
+    assert "fdstore.hosts.hooks.claude" in imported
     assert imported.isdisjoint({"redis", "fdstore.client", "fdstore.toolset", "mcp", "asyncio"})

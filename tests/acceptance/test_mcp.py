@@ -8,8 +8,8 @@ import socket
 
 import pytest
 
-from fdstore.integrations.mcp.access import DEFAULT_PERMISSIONS, tools_of
-from fdstore.integrations.process_name import process_name_of
+from fdstore.hosts.mcp.access import DEFAULT_PERMISSIONS, tools_of
+from fdstore.store.process_names import process_name_of
 from tests.acceptance.host import Host
 from tests.children import Child
 from tests.conftest import interpreters_of, is_running

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fdstore.records import Descriptor, Export, ProcessRecord, Slice
+from fdstore.model.records import Descriptor, Export, ProcessRecord, Slice
 from fdstore.store.contents import contents
 from tests.acceptance.conftest import peak_bytes
 from tests.waiting import PATIENCE_S

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fdstore.records import TOKEN_COUNTS
+from fdstore.model.records import TOKEN_COUNTS
 from fdstore.testing import Request, ScriptedModel, say
 from tests.acceptance.conftest import Command
 from tests.conftest import is_running

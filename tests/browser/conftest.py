@@ -15,13 +15,21 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
-from fdstore.agent.conversation import Result, Start
+from fdstore.agents.loop.conversation import Result, Start
 from fdstore.client import Process, Store
 from fdstore.elements import render
 from fdstore.errors import NotFound
 from fdstore.store.processes import processes
-from tests.on_redis.web.inspected import Served
-from tests.on_redis.web.journals import SHORT, answer, ask_about_parts, converse, failed_child, pipe, spawns
+from tests.on_redis.inspector.inspected import Served
+from tests.on_redis.inspector.journals import (
+    SHORT,
+    answer,
+    ask_about_parts,
+    converse,
+    failed_child,
+    pipe,
+    spawns,
+)
 from tests.unit.rendering import descriptor, make_slice
 
 OpenPage = Callable[..., Page]

@@ -17,16 +17,16 @@ from typing import Any
 from playwright.sync_api import Browser, sync_playwright
 
 import fdstore
-from fdstore.agent.conversation import Assistant, Entry, Result, Start, encode_entry
-from fdstore.agent.launch import launch_root
-from fdstore.agent.models.anthropic import AnthropicModel
-from fdstore.agent.program_loader import Bundle, Program
+from fdstore.agents.loop.conversation import Assistant, Entry, Result, Start, encode_entry
+from fdstore.agents.loop.launch import launch_root
+from fdstore.agents.loop.models.anthropic import AnthropicModel
+from fdstore.agents.loop.program_loader import Bundle, Program
+from fdstore.agents.runtime.run_process import run_process
 from fdstore.client import Store
+from fdstore.elements.result_facts import ResultFacts, ShownPart
+from fdstore.files.permissions import Permissions
 from fdstore.local.redis_server import PrivateServer
-from fdstore.permissions import Permissions
-from fdstore.records import Descriptor, ModelPrice
-from fdstore.result_facts import ResultFacts, ShownPart
-from fdstore.runtime.run_process import run_process
+from fdstore.model.records import Descriptor, ModelPrice
 from fdstore.store.clock import redis_now
 from fdstore.store.keys import process_keys
 from fdstore.store.processes import journal, leases, processes
@@ -34,8 +34,8 @@ from fdstore.store.views import worker_registry
 from fdstore.store.views.worker_registry import WorkerLoad
 from fdstore.testing import Request, ScriptedModel, call, fail, say, turn
 from tests.browser.conftest import find_browser
-from tests.on_redis.web.inspected import Served
-from tests.on_redis.web.journals import pipe, ready_child
+from tests.on_redis.inspector.inspected import Served
+from tests.on_redis.inspector.journals import pipe, ready_child
 
 LIGHT: dict[str, Any] = {"viewport": {"width": 1180, "height": 760}, "color_scheme": "light"}
 DARK = LIGHT | {"color_scheme": "dark"}

@@ -14,8 +14,8 @@ from fdstore.store.views import worker_registry
 from fdstore.store.views.worker_registry import WorkerLoad
 from tests.browser.conftest import PATHS, OpenPage, Serve, watch
 from tests.browser.descriptors.shown import HOSTILE
-from tests.on_redis.web.journals import SPARED, converse
-from tests.on_redis.web.test_descriptor_download import png
+from tests.on_redis.inspector.journals import SPARED, converse
+from tests.on_redis.inspector.test_descriptor_download import png
 
 TOKEN = "a-token-of-24-characters"
 RULES = {"rules": {"target-size": {"enabled": True}}, "resultTypes": ["violations"]}

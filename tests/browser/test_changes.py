@@ -11,7 +11,7 @@ from fdstore.local.redis_server import PrivateServer
 from fdstore.store.clock import redis_now
 from fdstore.store.views import worker_registry
 from tests.browser.conftest import OpenPage, Serve, watch
-from tests.on_redis.web.journals import SHORT, answer, converse
+from tests.on_redis.inspector.journals import SHORT, answer, converse
 
 TOKEN = "a-token-of-24-characters"
 

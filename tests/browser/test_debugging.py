@@ -6,12 +6,12 @@ import re
 
 from playwright.sync_api import Locator, Page, expect
 
-from fdstore.agent.conversation import Result
+from fdstore.agents.loop.conversation import Result
 from fdstore.client import Process, Store
 from fdstore.elements import render
 from fdstore.store.processes import processes
 from tests.browser.conftest import OpenPage
-from tests.on_redis.web.journals import SHORT, answer, converse
+from tests.on_redis.inspector.journals import SHORT, answer, converse
 
 CAUSE = "fd:9 does not exist; there are: fd:1"
 MOST_CLICKS = 4

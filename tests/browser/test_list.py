@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 from fdstore.client import Store
 from fdstore.store.processes import processes
 from tests.browser.conftest import OpenPage
-from tests.on_redis.web.journals import SHORT, converse, failed_child, ready_child
+from tests.on_redis.inspector.journals import SHORT, converse, failed_child, ready_child
 
 
 def make_trees(store: Store) -> None:

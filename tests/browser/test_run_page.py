@@ -13,7 +13,7 @@ from fdstore.client import Process, Store
 from tests.browser.conftest import OpenPage, watch
 from tests.browser.descriptors.shown import HOSTILE
 from tests.browser.test_accessibility import check, looks
-from tests.on_redis.web.run_page import export
+from tests.on_redis.inspector.run_page import export
 
 
 @pytest.fixture

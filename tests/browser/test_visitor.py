@@ -12,7 +12,7 @@ from fdstore.client import Process, Store
 from fdstore.store.processes import processes
 from fdstore.tools.process_task import SpawnTask, encode_task, title_of
 from tests.browser.conftest import OpenPage
-from tests.on_redis.web.journals import SPARED, converse
+from tests.on_redis.inspector.journals import SPARED, converse
 
 TASK = SpawnTask(query="Which service became slower, and why?\nLook at all logs.")
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fdstore.agent.launch import launch_root
-from fdstore.agent.program_loader import load
+from fdstore.agents.loop.launch import launch_root
+from fdstore.agents.loop.program_loader import load
+from fdstore.agents.runtime.waker import waker
 from fdstore.client import Process, Store
-from fdstore.lifecycle import ENDED
-from fdstore.records import ProcessRecord
-from fdstore.runtime.waker import waker
+from fdstore.model.lifecycle import ENDED
+from fdstore.model.records import ProcessRecord
 from fdstore.store.processes import process_records
 from fdstore.store.processes.process_records import ProcessAnswer
 

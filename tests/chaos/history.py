@@ -10,12 +10,12 @@ import statistics
 import time
 from contextlib import AbstractContextManager, suppress
 
-from fdstore.agent.conversation import Assistant, Result, decode_entry
+from fdstore.agents.loop.conversation import Assistant, Result, decode_entry
+from fdstore.agents.runtime.periodic import run_periodically
 from fdstore.client import Process, Store
 from fdstore.errors import FDStoreError, NotFound
-from fdstore.lifecycle import ENDED
-from fdstore.records import ProcessRecord
-from fdstore.runtime.periodic import run_periodically
+from fdstore.model.lifecycle import ENDED
+from fdstore.model.records import ProcessRecord
 from fdstore.store.processes import journal
 from tests.chaos.agent_tree import PROCESSES, TURNS, digest, expected_answer
 from tests.chaos.agents import answer_of, record_of

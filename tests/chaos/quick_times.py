@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 
-from fdstore.runtime import claim
+from fdstore.agents.runtime import claim
 from fdstore.store.processes import leases
 from fdstore.wire import retry
 

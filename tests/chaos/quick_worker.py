@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fdstore.runtime import claim
+from fdstore.agents.runtime import claim
 from fdstore_workers import sweeper
 from fdstore_workers import worker as worker
 from fdstore_workers.__main__ import main as main

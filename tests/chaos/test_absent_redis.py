@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 from redis.exceptions import ResponseError
 
+from fdstore.agents.runtime import claim
+from fdstore.agents.runtime.claim import Lease
 from fdstore.client import Store
 from fdstore.errors import StoreUnavailable
-from fdstore.lifecycle import ENDED
 from fdstore.local.redis_server import PrivateServer
-from fdstore.runtime import claim
-from fdstore.runtime.claim import Lease
+from fdstore.model.lifecycle import ENDED
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import leases, processes
 from fdstore.testing import call, say

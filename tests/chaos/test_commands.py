@@ -13,8 +13,8 @@ import pytest
 
 from fdstore.client import Store
 from fdstore.errors import FDStoreError
-from fdstore.lifecycle import ENDED
 from fdstore.local.redis_server import PrivateServer
+from fdstore.model.lifecycle import ENDED
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow
 from tests.chaos.agents import record_of, write_program
 from tests.chaos.conftest import Faults

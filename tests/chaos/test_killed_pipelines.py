@@ -15,8 +15,8 @@ import pytest
 
 from fdstore.client import Process, Store
 from fdstore.errors import StreamBroken
-from fdstore.lifecycle import ENDED
-from fdstore.records import ProcessRecord
+from fdstore.model.lifecycle import ENDED
+from fdstore.model.records import ProcessRecord
 from fdstore.store.processes import pipelines
 from fdstore.testing import Reply, Request, call, say, slow
 from tests.chaos.agent_tree import digest

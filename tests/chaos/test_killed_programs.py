@@ -31,15 +31,15 @@ import msgspec
 import pytest
 import redis
 
-from fdstore.agent.conversation import Result, decode_entry
-from fdstore.agent.launch import launch_root
-from fdstore.agent.program_loader import load
+from fdstore.agents.loop.conversation import Result, decode_entry
+from fdstore.agents.loop.launch import launch_root
+from fdstore.agents.loop.program_loader import load
+from fdstore.agents.runtime.waker import waker
 from fdstore.cli.tables import table
 from fdstore.client import Process, Store
-from fdstore.lifecycle import ENDED
 from fdstore.local.redis_server import PrivateServer
-from fdstore.records import ProcessRecord
-from fdstore.runtime.waker import waker
+from fdstore.model.lifecycle import ENDED
+from fdstore.model.records import ProcessRecord
 from fdstore.store.keys import process_keys
 from fdstore.store.processes import journal
 from fdstore.testing import Reply, Request, call, say, slow

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fdstore.client import Store
-from fdstore.records import TreeLimits
+from fdstore.model.records import TreeLimits
 from fdstore.store.contents import contents
 from fdstore.testing import Reply, Request, call, say, turn
 from fdstore.wire.operation import Operation

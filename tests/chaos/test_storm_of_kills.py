@@ -15,7 +15,7 @@ from typing import NamedTuple
 import pytest
 
 from fdstore.client import Store
-from fdstore.records import ProcessRecord
+from fdstore.model.records import ProcessRecord
 from fdstore.store.processes import leases
 from fdstore.testing import Reply, Request, call, say, slow, turn
 from tests.chaos.agents import launch, write_program

@@ -22,7 +22,7 @@ from typing import Any
 from fdstore.client import Process, Store
 from fdstore.errors import FDStoreError, NotFound, StoreLostData, StreamBroken
 from fdstore.local.redis_server import PrivateServer
-from fdstore.records import Descriptor, TreeRecord
+from fdstore.model.records import Descriptor, TreeRecord
 from fdstore.store.keys import ProcessKeys, TreeKeys
 from fdstore.store.processes import process_records
 from tests.slices import lines_of, pages_of

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from fdstore.client import Store
-from fdstore.lifecycle import ENDED
-from fdstore.records import ProcessRecord
+from fdstore.model.lifecycle import ENDED
+from fdstore.model.records import ProcessRecord
 from fdstore.testing import ScriptedModel
 from tests.conftest import children_of, is_running
 from tests.waiting import wait_until

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import anthropic
 
-from fdstore import settings
+from fdstore.agents.runtime import claim
 from fdstore.cli import HIDDEN, VERBS
-from fdstore.runtime import claim
+from fdstore.setup import settings
 from fdstore.store.processes import leases
 from fdstore.wire.script_constants import MAX_DOUBLINGS
 from tests.deploy.deployed import DEPLOY, RUNBOOK

@@ -10,10 +10,10 @@ import pytest
 import redis
 
 import fdstore
-from fdstore import settings
+from fdstore.agents.runtime.queue import Dispatcher
 from fdstore.errors import QuotaExceeded
 from fdstore.local.redis_conf import binary_version
-from fdstore.runtime.queue import Dispatcher
+from fdstore.setup import settings
 from tests.deploy.deployed import DEPLOY, PASSWORD, ROOT, RUNBOOK, Deployed
 from tests.servers import FORBIDDEN
 

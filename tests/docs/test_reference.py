@@ -52,7 +52,7 @@ def test_every_public_method_is_documented_with_its_docstring():
 def test_every_adapter_is_documented():
     shown = page_of("reference/python-integrations.md").anchors
     helpers = {
-        *("content_parts", "memory_commands", "named_process", "process_name", "project", "room", "steps"),
+        *("content_parts", "memory_commands", "named_process", "process_name", "room", "steps"),
     }
     modules = {file.stem for file in (ROOT / "fdstore" / "integrations").glob("*.py")}
 

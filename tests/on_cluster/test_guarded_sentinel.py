@@ -11,9 +11,9 @@ import pytest
 
 import fdstore
 import fdstore.aio
+from fdstore.agents.runtime.queue import Dispatcher
 from fdstore.errors import FDStoreError
 from fdstore.local.redis_server import PrivateServer
-from fdstore.runtime.queue import Dispatcher
 from fdstore.testing import ScriptedModel
 from tests.on_cluster.cluster import port_of, start_sentinel
 from tests.on_cluster.doors import Authority, TlsProxy

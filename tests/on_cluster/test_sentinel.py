@@ -14,10 +14,10 @@ from click.testing import CliRunner
 
 import fdstore
 import fdstore.aio
+from fdstore.agents.runtime.queue import Dispatcher
 from fdstore.cli import cli
 from fdstore.errors import StoreUnavailable
 from fdstore.local.redis_server import PrivateServer
-from fdstore.runtime.queue import Dispatcher
 from fdstore.testing import ScriptedModel
 from fdstore.toolset import Toolset
 from tests.elements import only

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import redis
 
-from fdstore.agent.program_loader import Bundle, Program
+from fdstore.agents.loop.program_loader import Bundle, Program
 from fdstore.client import Process, Store
-from fdstore.records import TokenUsage
+from fdstore.model.records import TokenUsage
 from fdstore.store.contents import contents
 from fdstore.store.keys import process_keys
 from fdstore.store.process_handle import ProcessHandle

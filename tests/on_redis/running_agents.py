@@ -11,15 +11,15 @@ from typing import Any
 import anthropic
 import pytest
 
-from fdstore.agent.conversation import Result, decode_entry
-from fdstore.agent.launch import launch_root
-from fdstore.agent.models.anthropic import AnthropicModel
-from fdstore.agent.program_loader import Bundle, LinkedProgram, Program
+from fdstore.agents.loop.conversation import Result, decode_entry
+from fdstore.agents.loop.launch import launch_root
+from fdstore.agents.loop.models.anthropic import AnthropicModel
+from fdstore.agents.loop.program_loader import Bundle, LinkedProgram, Program
+from fdstore.agents.runtime.run_process import AttemptOutcome, run_process
 from fdstore.client import Process, Store
-from fdstore.permissions import Permissions
-from fdstore.records import ProcessRecord
+from fdstore.files.permissions import Permissions
+from fdstore.model.records import ProcessRecord
 from fdstore.results.config import FDConfig
-from fdstore.runtime.run_process import AttemptOutcome, run_process
 from fdstore.store.keys import ProcessKeys, process_keys
 from fdstore.store.processes import journal, leases, process_records
 from fdstore.testing import Script, ScriptedModel

@@ -45,10 +45,10 @@ USES = {
     + "from fdstore.integrations.sql import sql_fd\n"
     + 'print(proc.read(sql_fd(proc, table.fd, "SELECT a + b FROM content").fd).text)',
     "tui": "import fdstore.cli.tui",
-    "python": "from fdstore.interpreter.events import Finished\n"
-    "from fdstore.interpreter.session import Session\n"
+    "python": "from fdstore.programs.interpreter.events import Finished\n"
+    "from fdstore.programs.interpreter.session import Session\n"
     "with Session() as session: assert session.feed('1 + 1') == Finished('2')",
-    "otel": "from fdstore.telemetry import otel; from fdstore.settings import read_otel\n"
+    "otel": "from fdstore.telemetry import otel; from fdstore.setup.settings import read_otel\n"
     "otel.configure(read_otel())",
 }
 """Python that works with an extra alone."""

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 from msgspec.structs import replace
 
-from fdstore.records import Descriptor, ProcessRecord, Slice
+from fdstore.model.records import Descriptor, ProcessRecord, Slice
 
 TAG = re.compile(r"<(/?)(fd_\w+|process_result|python_result|preview|tail|message)\b[^>]*>")
 

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from fdstore.agents.runtime import claim
 from fdstore.client import write_buffer
-from fdstore.integrations.mcp import resources, toolsets, updates
-from fdstore.pipeline_limits import PipelineLimits
-from fdstore.records import TreeLimits
+from fdstore.hosts.mcp import resources, toolsets, updates
+from fdstore.model.pipeline_limits import PipelineLimits
+from fdstore.model.records import TreeLimits
 from fdstore.results.config import DIRECT_CHARS
 from fdstore.results.python_config import PythonSection
-from fdstore.runtime import claim
-from fdstore.settings import HOST_PATIENCE_S, HOST_READ_CHARS, HttpLimits
+from fdstore.setup.settings import HOST_PATIENCE_S, HOST_READ_CHARS, HttpLimits
 from fdstore.store.content_info import MAX_GROUPS
 from fdstore.store.contents import page_fields, staging
 from fdstore.store.processes import leases

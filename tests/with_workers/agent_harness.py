@@ -11,13 +11,13 @@ from typing import Any
 import redis
 
 import fdstore
-from fdstore.agent.conversation import Result, decode_entry
-from fdstore.agent.launch import launch_root
-from fdstore.agent.program_loader import load
+from fdstore.agents.loop.conversation import Result, decode_entry
+from fdstore.agents.loop.launch import launch_root
+from fdstore.agents.loop.program_loader import load
+from fdstore.agents.runtime.queue import Dispatcher
+from fdstore.agents.runtime.waker import waker
 from fdstore.client import Store
 from fdstore.local.redis_server import PrivateServer
-from fdstore.runtime.queue import Dispatcher
-from fdstore.runtime.waker import waker
 from fdstore.store.processes import journal, process_records, waiting
 from fdstore.testing import Request, ScriptedModel
 from tests.worker_process import WorkerProcess

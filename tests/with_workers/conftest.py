@@ -14,8 +14,8 @@ import redis
 
 import fdstore
 from fdstore.client import Store
-from fdstore.lifecycle import ENDED
 from fdstore.local.redis_server import PrivateServer
+from fdstore.model.lifecycle import ENDED
 from fdstore.testing import ScriptedModel
 from tests.with_workers.agent_harness import AgentHarness, open_harness
 from tests.with_workers.pipe_bench import Bench

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import redis
 
 import fdstore
+from fdstore.agents.runtime.waker import waker
 from fdstore.client import Process, Store
-from fdstore.lifecycle import ENDED
 from fdstore.local.redis_server import PrivateServer
-from fdstore.records import ProcessRecord, TreeLimits
-from fdstore.runtime.waker import waker
+from fdstore.model.lifecycle import ENDED
+from fdstore.model.records import ProcessRecord, TreeLimits
 from fdstore.store.processes import pipelines, process_records
 from fdstore.store.processes.pipelines import PipeFds
 from fdstore.testing import ScriptedModel

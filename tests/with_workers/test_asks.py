@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from fdstore.agents.runtime.queue import Dispatcher
 from fdstore.client import Process
-from fdstore.runtime.queue import Dispatcher
 from fdstore.store.processes import asks, leases
 from fdstore.store.processes.asks import Ask, AskPart, AskSettings
 from fdstore.testing import Request, say, slow

@@ -25,8 +25,8 @@ import redis
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fdstore.agents.runtime.queue import Dispatcher
 from fdstore.local.redis_server import PrivateServer
-from fdstore.runtime.queue import Dispatcher
 from fdstore_workers import messages
 from tests.thorough import thorough
 from tests.waiting import wait_until

@@ -10,10 +10,10 @@ import pytest
 import redis
 
 import fdstore
-from fdstore.agent.launch import launch_root
-from fdstore.agent.program_loader import Bundle, Limits, Program
+from fdstore.agents.loop.launch import launch_root
+from fdstore.agents.loop.program_loader import Bundle, Limits, Program
+from fdstore.agents.runtime.waker import waker
 from fdstore.local.redis_server import PrivateServer
-from fdstore.runtime.waker import waker
 from fdstore.store.clock import redis_now
 from fdstore.store.processes import process_records
 from fdstore.store.views import worker_registry

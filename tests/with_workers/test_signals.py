@@ -19,7 +19,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from fdstore.local.redis_server import PrivateServer
-from fdstore.records import ProcessRecord
+from fdstore.model.records import ProcessRecord
 from fdstore.telemetry.metric_table import COUNTED, GAUGES
 from fdstore.testing import Request, call, say, turn
 from tests.waiting import PATIENCE_S, wait_until

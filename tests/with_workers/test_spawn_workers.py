@@ -10,10 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
 
-from fdstore.agent.launch import launch_root
-from fdstore.agent.program_loader import load
+from fdstore.agents.loop.launch import launch_root
+from fdstore.agents.loop.program_loader import load
+from fdstore.agents.runtime.queue import Dispatcher
 from fdstore.local.redis_server import PrivateServer
-from fdstore.runtime.queue import Dispatcher
 from fdstore.testing import Request, call, say, slow, turn
 from tests.waiting import PATIENCE_S, stretched, wait_until
 from tests.with_workers.agent_harness import SPAWN, AgentHarness, Replies, spawner

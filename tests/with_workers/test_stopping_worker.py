@@ -9,9 +9,9 @@ from typing import Any
 import redis
 
 import fdstore
-from fdstore.lifecycle import ProcessEnd
+from fdstore.files.permissions import Permissions
 from fdstore.local.redis_server import PrivateServer
-from fdstore.permissions import Permissions
+from fdstore.model.lifecycle import ProcessEnd
 from fdstore.store.processes import pipelines, process_records
 from fdstore.tools.process_task import PipeTask, encode_task
 from fdstore_workers.reports import Reporter

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from fdstore.client import Store
-from fdstore.lifecycle import ENDED
 from fdstore.local.worker import worker_command
-from fdstore.records import ProcessRecord
+from fdstore.model.lifecycle import ENDED
+from fdstore.model.records import ProcessRecord
 from fdstore.store.processes import process_records
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow
 from tests.conftest import children_of, is_running

@@ -21,10 +21,10 @@ from hypothesis import strategies as st
 from kombu import Connection
 from kombu.utils.url import url_to_parts
 
+from fdstore.agents.runtime.broker_url import broker_url, find_broker
+from fdstore.agents.runtime.queue import Dispatcher, celery_app
 from fdstore.errors import InvalidArgument, StartFailed, StoreFull, StoreUnavailable
 from fdstore.local.redis_server import PrivateServer
-from fdstore.runtime.broker_url import broker_url, find_broker
-from fdstore.runtime.queue import Dispatcher, celery_app
 from fdstore_workers import app
 from fdstore_workers.app import make_app
 from fdstore_workers.messages import process_of
@@ -206,8 +206,8 @@ def test_a_celery_configuration_that_is_not_there_is_not_missed(
 
 def test_importing_dispatch_imports_neither_celery_nor_redis() -> None:
     program = (
-        "import sys, fdstore.runtime.queue\n"
-        "fdstore.runtime.queue.Dispatcher('redis://localhost').close()\n"
+        "import sys, fdstore.agents.runtime.queue\n"
+        "fdstore.agents.runtime.queue.Dispatcher('redis://localhost').close()\n"
         "print({'celery', 'kombu', 'redis'} & set(sys.modules))"
     )
 

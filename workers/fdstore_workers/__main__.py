@@ -10,15 +10,15 @@ from typing import Any
 
 import click
 
-from fdstore import settings
 from fdstore.errors import FDStoreError
-from fdstore.foreign_variables import drop_foreign_variables
-from fdstore.log_options import log_options
-from fdstore.logs import log_to_stderr
-from fdstore.optional_packages import frozen_imports, require
-from fdstore.safe_path import drop_relative_entries
+from fdstore.setup import settings
+from fdstore.setup.foreign_variables import drop_foreign_variables
+from fdstore.setup.log_options import log_options
+from fdstore.setup.logs import log_to_stderr
+from fdstore.setup.optional_packages import frozen_imports, require
+from fdstore.setup.safe_path import drop_relative_entries
+from fdstore.setup.url_arguments import exit_code_of, password_warning, read_url_file
 from fdstore.text.layout import show_controls
-from fdstore.url_arguments import exit_code_of, password_warning, read_url_file
 
 
 @click.command(
@@ -132,7 +132,7 @@ def worker(
         click.echo(each, err=True)
     broker_url = broker_url or settings.read().broker_url
     # check the URLs here, to report a usage error: the supervisor only sees that its child did not start
-    from fdstore.runtime.broker_url import find_broker
+    from fdstore.agents.runtime.broker_url import find_broker
     from fdstore.wire.store_url import parse_store_url
 
     if chosen := url or settings.read().url:

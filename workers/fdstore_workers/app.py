@@ -36,11 +36,11 @@ from celery.exceptions import SecurityWarning
 from celery.worker.consumer import consumer
 from kombu.connection import Connection
 
-from fdstore.logs import log_to_stderr
-from fdstore.runtime.broker_url import find_broker
-from fdstore.runtime.queue import TASK, celery_app
-from fdstore.runtime.store_wait import SAY_EVERY_S
-from fdstore.settings import DEFAULT_PREFIX
+from fdstore.agents.runtime.broker_url import find_broker
+from fdstore.agents.runtime.queue import TASK, celery_app
+from fdstore.agents.runtime.store_wait import SAY_EVERY_S
+from fdstore.setup.logs import log_to_stderr
+from fdstore.setup.settings import DEFAULT_PREFIX
 from fdstore.telemetry.tracing import untraced
 from fdstore_workers.forks import die_with_parent
 from fdstore_workers.transport import RESTORE_AT_ONCE, quote_url
@@ -111,7 +111,7 @@ def make_app(
 ) -> Any:
     """Return the worker's Celery application, with `run` as the body of its only task.
 
-    For the URLs see `fdstore.runtime.queue.find_broker`. Does not connect yet.
+    For the URLs see `fdstore.agents.runtime.queue.find_broker`. Does not connect yet.
     """
     broker = find_broker(store_url, broker_url)
     app = celery_app(msgspec.structs.replace(broker, url=quote_url(broker.url)), prefix)

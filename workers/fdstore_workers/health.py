@@ -20,9 +20,9 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 
 import msgspec
 
+from fdstore.agents.runtime.claim import Flag
 from fdstore.client import Store
 from fdstore.errors import FDStoreError
-from fdstore.runtime.claim import Flag
 from fdstore.store.views import gauges
 from fdstore.store.views.gauges import StoreGauges
 from fdstore.store.views.worker_registry import WorkerLoad

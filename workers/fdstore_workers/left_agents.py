@@ -13,9 +13,9 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 
+from fdstore.agents.runtime.eligibility import eligible_elsewhere
 from fdstore.client import Store
 from fdstore.errors import FDStoreError
-from fdstore.runtime.eligibility import eligible_elsewhere
 
 log = logging.getLogger("fdstore.worker")
 

@@ -1,4 +1,4 @@
-"""Read messages of the queue: each carries one process id, as `fdstore.runtime.queue` sends it.
+"""Read messages of the queue: each carries one process id, as `fdstore.agents.runtime.queue` sends it.
 
 The queue is not trusted: write access to it must allow nothing but waking processes. Celery and kombu would
 decompress and unpickle a body as the message demands, run its callbacks, delay it until its `eta`, and crash
@@ -20,12 +20,12 @@ from typing import Any, Literal
 
 import msgspec
 
+from fdstore.agents.runtime.queue import QUEUE, TASK
 from fdstore.errors import InvalidArgument, quoted
-from fdstore.runtime.queue import QUEUE, TASK
 from fdstore.store.keys import check_process
 
 MAX_BYTES = 8192
-"""The limit for a whole message. `fdstore.runtime.queue` sends about a kilobyte."""
+"""The limit for a whole message. `fdstore.agents.runtime.queue` sends about a kilobyte."""
 
 MAX_ID_CHARS = 200
 

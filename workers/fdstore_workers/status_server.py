@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 import fdstore
-from fdstore import settings
+from fdstore.agents.runtime.claim import Flag
 from fdstore.client import Store
 from fdstore.errors import FDStoreError, InvalidArgument
-from fdstore.optional_packages import require
-from fdstore.runtime.claim import Flag
+from fdstore.setup import settings
+from fdstore.setup.optional_packages import require
 from fdstore.store.views.worker_registry import WorkerLoad
 from fdstore.telemetry.counts import Counts, Key, turn_on
 from fdstore.telemetry.otel import saved_chars
@@ -69,7 +69,7 @@ class StatusServer:
         self, listener: socket.socket, counts: Counts, health: WorkerHealth, probe: StoreProbe, slots: int
     ) -> None:
         # a worker without --metrics-port imports this module too, and needs no package of the extra `metrics`
-        from fdstore.http_server import HttpServer
+        from fdstore.http.server import HttpServer
 
         self._counts, self._health, self._probe, self._slots = counts, health, probe, slots
         self._listener = listener

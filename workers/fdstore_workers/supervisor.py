@@ -453,7 +453,7 @@ def _note_beat(child: Child) -> None:
 def _used_s(pid: int) -> float:
     """Return the processor time of a process so far; 0 where the system does not tell."""
     try:
-        # the clock's number in Linux, see fdstore.interpreter.processor_time
+        # the clock's number in Linux, see fdstore.programs.interpreter.processor_time
         return time.clock_gettime(~pid << 3 | 2) if sys.platform == "linux" else 0.0
     except OSError:
         return 0.0

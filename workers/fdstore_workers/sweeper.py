@@ -21,8 +21,8 @@ from contextlib import contextmanager, suppress
 
 import msgspec
 
-from fdstore import end_reasons
-from fdstore.agent.program_loader import Bundle
+from fdstore.agents.loop.program_loader import Bundle
+from fdstore.agents.runtime.store_wait import WaitLog
 from fdstore.client import Store
 from fdstore.errors import (
     SKIPPABLE,
@@ -33,9 +33,9 @@ from fdstore.errors import (
     NewerFormat,
     NotFound,
 )
-from fdstore.logs import facts
-from fdstore.records import TreeLimits, Unreadable
-from fdstore.runtime.store_wait import WaitLog
+from fdstore.model import ends
+from fdstore.model.records import TreeLimits, Unreadable
+from fdstore.setup.logs import facts
 from fdstore.store import tree_facts
 from fdstore.store.clock import redis_now
 from fdstore.store.doctor.check import check_server
@@ -123,7 +123,7 @@ def carry_out(
         log.info("%s is queued again", keys.process, extra=facts(process=keys.process))
         wake(keys.process)
     elif lapsed.attempt is not None:
-        reason = end_reasons.POISON if lapsed.decision == "poison" else end_reasons.WORKER_LOST
+        reason = ends.POISON if lapsed.decision == "poison" else ends.WORKER_LOST
         fields = facts(process=keys.process, attempt=lapsed.attempt, state="failed", reason=reason)
         log.warning("%s failed: %s", keys.process, reason, extra=fields)
         for ancestor in store.run(fail_process(keys, lapsed.attempt, reason)):

@@ -15,14 +15,14 @@ from typing import Any
 
 import msgspec
 
-from fdstore.agent.models.anthropic import AnthropicModel
+from fdstore.agents.loop.models.anthropic import AnthropicModel
+from fdstore.agents.runtime.claim import Flag
+from fdstore.agents.runtime.run_process import AttemptOutcome, Company, RunCommands, run_process
+from fdstore.agents.runtime.waker import waker
 from fdstore.client import Store, connect
 from fdstore.errors import FDStoreError, NotFound
-from fdstore.logs import facts
-from fdstore.permissions import Permissions
-from fdstore.runtime.claim import Flag
-from fdstore.runtime.run_process import AttemptOutcome, Company, RunCommands, run_process
-from fdstore.runtime.waker import waker
+from fdstore.files.permissions import Permissions
+from fdstore.setup.logs import facts
 from fdstore.wire.operation import new_op
 from fdstore_workers.left_agents import DeferredAgents
 from fdstore_workers.reports import Reporter

@@ -48,9 +48,9 @@ import kombu
 from kombu.transport import TRANSPORT_ALIASES
 from kombu.transport import redis as kombu_redis
 
+from fdstore.agents.runtime.queue import QUEUE
+from fdstore.agents.runtime.store_wait import WaitLog
 from fdstore.errors import StartFailed
-from fdstore.runtime.queue import QUEUE
-from fdstore.runtime.store_wait import WaitLog
 from fdstore.wire.redis_errors import refusal_code
 from fdstore_workers import messages
 

@@ -29,16 +29,16 @@ import billiard
 import msgspec
 from celery import signals
 
-from fdstore.agent.models.anthropic import missing_key
+from fdstore.agents.loop.models.anthropic import missing_key
+from fdstore.agents.runtime import claim
+from fdstore.agents.runtime.eligibility import describe_permissions
+from fdstore.agents.runtime.waker import waker
 from fdstore.client import Store, connect
 from fdstore.errors import STORE_FAILURES, FDStoreError
+from fdstore.files.permissions import parse_permissions
 from fdstore.local.redis_server import is_embedded
-from fdstore.logs import LogFormat, log_to_stderr
-from fdstore.permissions import parse_permissions
-from fdstore.runtime import claim
-from fdstore.runtime.eligibility import describe_permissions
-from fdstore.runtime.waker import waker
-from fdstore.settings import read_otel
+from fdstore.setup.logs import LogFormat, log_to_stderr
+from fdstore.setup.settings import read_otel
 from fdstore.store.keys import process_keys
 from fdstore.store.processes import leases
 from fdstore.telemetry import otel, tracing

@@ -13,14 +13,14 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import DataTable, Footer, Input, Label, Static
 
+from fdstore.agents.runtime.eligibility import live_explained
 from fdstore.cli.colours import STATE_STYLES
 from fdstore.cli.top_rows import COLUMNS, ORDERS, RIGHT, VIEWS, TopRow, headline, rows_of
 from fdstore.cli.tui.content_screen import ContentScreen, DescriptorsScreen, Rows, cell
 from fdstore.cli.tui.log_screen import LogScreen
 from fdstore.cli.watch import SILENT_S
 from fdstore.errors import FDStoreError
-from fdstore.lifecycle import ENDED
-from fdstore.runtime.eligibility import live_explained
+from fdstore.model.lifecycle import ENDED
 from fdstore.store.views.health_rule import level_of, summary
 from fdstore.store.views.live import LiveSnapshot
 from fdstore.text.layout import show_controls

@@ -14,7 +14,7 @@ from textual.widgets import DataTable, Footer, Static
 
 from fdstore.client import Process, Store
 from fdstore.errors import FDStoreError
-from fdstore.records import Descriptor
+from fdstore.model.records import Descriptor
 from fdstore.store.contents.descriptors import list_page
 from fdstore.store.processes.processes import open_child
 from fdstore.text.layout import show_controls

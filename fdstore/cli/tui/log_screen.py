@@ -15,8 +15,8 @@ from textual.widgets import Footer, RichLog, Static
 from fdstore.cli.log_lines import entry_lines, pending_line, total_line
 from fdstore.cli.tui.content_screen import REFRESH_S, DescriptorsScreen
 from fdstore.errors import FDStoreError
-from fdstore.inspection.conversation import ConversationPage, conversation
-from fdstore.inspection.entries import ConversationEntry
+from fdstore.inspector.reading.conversation import ConversationPage, conversation
+from fdstore.inspector.reading.entries import ConversationEntry
 from fdstore.text.layout import show_controls
 from fdstore.text.quantities import format_count
 

@@ -14,7 +14,7 @@ from fdstore.client._async.byte_file import ByteFile, open_byte_file
 from fdstore.client._async.writer import StreamWriter
 from fdstore.files.source import open_source, source_name
 from fdstore.files.target import Target
-from fdstore.records import Descriptor, Export, Mode, SearchResult, Slice
+from fdstore.model.records import Descriptor, Export, Mode, SearchResult, Slice
 from fdstore.store.contents import (
     byte_reading,
     comparing,

@@ -14,7 +14,7 @@ from typing import TypeVar
 from fdstore.client._sync.process import Process
 from fdstore.client._sync.support import find_store
 from fdstore.errors import InvalidArgument, StoreUnavailable, UnknownOutcome, quoted
-from fdstore.records import DroppedTree, ProcessRecord, Survey, TreeLimits, TreeRecord
+from fdstore.model.records import DroppedTree, ProcessRecord, Survey, TreeLimits, TreeRecord
 from fdstore.store.doctor.check import check_server
 from fdstore.store.processes import dropping, process_records, processes
 from fdstore.store.read_only import noting_writes, read_only

@@ -14,7 +14,7 @@ from io import BytesIO
 from typing import TypeAlias
 
 from fdstore.errors import InvalidArgument, TooLarge
-from fdstore.records import Comparison
+from fdstore.model.records import Comparison
 from fdstore.store.content_info import ContentGone, ContentInfo
 from fdstore.store.contents.contents import part_of
 from fdstore.store.contents.locating import fetch_part, locate

@@ -7,7 +7,7 @@ from typing import BinaryIO, Literal, NamedTuple
 
 from fdstore.errors import InvalidArgument, quoted
 from fdstore.files.source import next_block
-from fdstore.records import ContentKind, Descriptor, Origin
+from fdstore.model.records import ContentKind, Descriptor, Origin
 from fdstore.store.content_info import EXTRACTION, ContentInfo
 from fdstore.store.contents.locating import PageSpan, fetch_part, locate, total_of
 from fdstore.store.contents.resolving import content_info, reads_content, retry_if_gone

@@ -6,7 +6,7 @@ import re
 
 import msgspec
 
-from fdstore.records import Descriptor, Unreadable
+from fdstore.model.records import Descriptor, Unreadable
 from fdstore.store.content_info import descriptor_of, pairs
 from fdstore.store.contents.naming import look_up
 from fdstore.store.contents.resolving import content_name, resolve

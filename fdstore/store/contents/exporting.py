@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from fdstore.errors import FDStoreError
 from fdstore.files.target import Target, TargetIdentity
-from fdstore.records import ContentKind, Descriptor, Export
+from fdstore.model.records import ContentKind, Descriptor, Export
 from fdstore.store.contents.contents import part_of, whole_of
 from fdstore.store.contents.locating import fetch_part
 from fdstore.store.contents.resolving import (

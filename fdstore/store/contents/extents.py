@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from fdstore.errors import InvalidArgument, quoted
-from fdstore.records import Descriptor
+from fdstore.model.records import Descriptor
 from fdstore.store.content_info import ContentInfo
 from fdstore.store.contents.locating import collect, cut_head, cut_tail, fetch_part, locate
 from fdstore.store.contents.resolving import content_info, group_with, reads_content, retry_if_gone

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import msgspec
 
-from fdstore.records import Descriptor
+from fdstore.model.records import Descriptor
 from fdstore.store.content_info import ContentGone, ContentInfo, Unit
 from fdstore.store.contents.page_fields import fields_of, joined
 from fdstore.store.contents.resolving import content_info, group_with, reads_content, resolve

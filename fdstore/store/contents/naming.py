@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from fdstore.errors import DamagedRecord, InvalidArgument, quoted
-from fdstore.records import Descriptor
+from fdstore.model.records import Descriptor
 from fdstore.store.content_info import descriptor_of, pairs
 from fdstore.store.contents.resolving import content_name, raise_if_lost
 from fdstore.store.keys import AT_ONCE

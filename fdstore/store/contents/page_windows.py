@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from fdstore.records import Descriptor, Record
+from fdstore.model.records import Descriptor, Record
 from fdstore.store.content_info import ContentInfo
 from fdstore.store.contents.locating import after_newline, collect, locate
 from fdstore.store.contents.resolving import group_with, reads_content, retry_if_gone

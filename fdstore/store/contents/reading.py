@@ -10,7 +10,7 @@ from io import StringIO
 from typing import Any, Literal
 
 from fdstore.errors import PageOutOfRange, TooLarge
-from fdstore.records import Descriptor, Mode, Slice
+from fdstore.model.records import Descriptor, Mode, Slice
 from fdstore.store.content_info import ContentInfo
 from fdstore.store.contents.locating import (
     AHEAD_IN_MEMORY,

@@ -8,7 +8,7 @@ longer than a whole step is searched in pieces that overlap by a page.
 
 from __future__ import annotations
 
-from fdstore.records import Hit, Record
+from fdstore.model.records import Hit, Record
 from fdstore.store.content_info import ContentInfo
 from fdstore.store.contents.locating import locate
 from fdstore.store.contents.resolving import group_with, reads_content, retry_if_gone

@@ -12,7 +12,7 @@ from functools import partial
 import msgspec
 
 from fdstore.errors import InvalidArgument
-from fdstore.records import Descriptor, SearchResult
+from fdstore.model.records import Descriptor, SearchResult
 from fdstore.store.content_info import ContentInfo
 from fdstore.store.contents.contents import part_of
 from fdstore.store.contents.locating import PageSpan, fetch_part

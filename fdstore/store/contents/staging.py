@@ -31,7 +31,7 @@ from fdstore.errors import (
     StoreUnavailable,
     UnknownOutcome,
 )
-from fdstore.records import ContentKind, Descriptor, Origin, Record
+from fdstore.model.records import ContentKind, Descriptor, Origin, Record
 from fdstore.store.content_info import ContentInfo, descriptor_of, pairs
 from fdstore.store.contents.page_fields import MIN_SPLIT, rest_of, split
 from fdstore.store.contents.resolving import content_name, resolve

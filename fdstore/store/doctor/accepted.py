@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from fdstore.records import Record
+from fdstore.model.records import Record
 from fdstore.store.doctor.safety import Finding
 from fdstore.store.record_format import UNREADABLE
 from fdstore.wire.operation import Operation

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from fdstore.errors import DamagedRecord, FDStoreError
-from fdstore.lifecycle import ENDED
-from fdstore.records import ProcessRecord, Record
+from fdstore.model.lifecycle import ENDED
+from fdstore.model.records import ProcessRecord, Record
 from fdstore.store.content_info import pairs
 from fdstore.store.contents.descriptors import is_renamed
 from fdstore.store.doctor.audit_content import AuditProgress, Damage, Tell, check_content

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 
 from fdstore.errors import FDStoreError
-from fdstore.records import Descriptor, Record
+from fdstore.model.records import Descriptor, Record
 from fdstore.store.content_info import descriptor_of, pairs
 from fdstore.store.contents.locating import window_of
 from fdstore.store.contents.page_fields import fields_of, joined

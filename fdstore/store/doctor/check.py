@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import msgspec
 
 from fdstore.errors import FDStoreError, InvalidArgument, UnsafeStore
-from fdstore.settings import MIN_REDIS_VERSION
+from fdstore.setup.settings import MIN_REDIS_VERSION
 from fdstore.store.doctor import safety
 from fdstore.store.doctor.safety import Finding, problem, well
 from fdstore.text.quantities import format_size

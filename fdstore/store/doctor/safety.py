@@ -12,7 +12,7 @@ import ipaddress
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from fdstore.records import Record
+from fdstore.model.records import Record
 from fdstore.text.quantities import format_size
 from fdstore.wire.server_info import software, software_version
 from fdstore.wire.store_url import StoreUrl

@@ -31,8 +31,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from fdstore.errors import FDStoreError, TooLarge
-from fdstore.lifecycle import ProcessState
-from fdstore.records import (
+from fdstore.model.lifecycle import ProcessState
+from fdstore.model.records import (
     MAX_MOMENT_S,
     TOKEN_COUNTS,
     AskCounts,

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from fdstore.errors import DamagedRecord, NotFound
-from fdstore.records import DroppedTree
+from fdstore.model.records import DroppedTree
 from fdstore.store.keys import TreeKeys, check_root, in_pieces
 from fdstore.store.outcomes import outcome
 from fdstore.store.processes.processes import cancel

@@ -7,8 +7,8 @@ copies created so far are cancelled.
 
 from __future__ import annotations
 
-from fdstore.end_reasons import SPAWN_LIMIT
 from fdstore.errors import SpawnLimit
+from fdstore.model.ends import SPAWN_LIMIT
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import processes
 from fdstore.store.processes.processes import StoredProgram

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from fdstore.errors import Fenced
-from fdstore.records import ProcessRecord, Record, TokenUsage
+from fdstore.model.records import ProcessRecord, Record, TokenUsage
 from fdstore.store.clock import seconds_of
 from fdstore.store.keys import process_keys
 from fdstore.store.outcomes import outcome

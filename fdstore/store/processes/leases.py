@@ -19,10 +19,10 @@ from typing import Literal, TypeVar
 import msgspec
 
 from fdstore.errors import DamagedRecord, Fenced, NotFound
-from fdstore.records import Count, Moment, Ordinal, TreeLimits, Unreadable
+from fdstore.model.hashes import Hash
+from fdstore.model.records import Count, Moment, Ordinal, TreeLimits, Unreadable
 from fdstore.store.clock import seconds_of
 from fdstore.store.content_info import pairs
-from fdstore.store.hashes import Hash
 from fdstore.store.keys import ProcessKeys, TreeKeys, member_of
 from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import ProcessHandle

@@ -13,10 +13,10 @@ from typing import Any, Literal
 import msgspec
 
 from fdstore.errors import DamagedRecord, NotFound
-from fdstore.records import ProcessRecord, Survey, TreeRecord, Unreadable
+from fdstore.model.hashes import Hash
+from fdstore.model.records import ProcessRecord, Survey, TreeRecord, Unreadable
 from fdstore.store.clock import seconds_of
 from fdstore.store.content_info import pairs
-from fdstore.store.hashes import Hash
 from fdstore.store.keys import (
     ProcessKeys,
     TreeKeys,

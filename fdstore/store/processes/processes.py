@@ -20,10 +20,10 @@ from typing import Any
 
 import msgspec
 
-from fdstore import end_reasons
 from fdstore.errors import SKIPPABLE, DamagedRecord, InvalidArgument, QuotaExceeded, quoted
-from fdstore.lifecycle import ProcessState
-from fdstore.records import ModelPrice, TreeLimits, Unreadable
+from fdstore.model import ends
+from fdstore.model.lifecycle import ProcessState
+from fdstore.model.records import ModelPrice, TreeLimits, Unreadable
 from fdstore.store.clock import redis_now, seconds_of
 from fdstore.store.contents.staging import MAX_REASON_CHARS, check_page_size, check_source
 from fdstore.store.keys import ProcessKeys, TreeKeys, check_root, member_of, process_keys
@@ -369,7 +369,7 @@ def end(
 
     Ending twice is allowed. Raises `Fenced` when a newer attempt runs it, `NotFound`.
     """
-    unsaid = end_reasons.CANCELLED if state == "cancelled" else end_reasons.WRITER_LOST
+    unsaid = ends.CANCELLED if state == "cancelled" else ends.WRITER_LOST
     finish = partial(
         script("finish"),
         tree=handle.keys.tree.record,
@@ -423,7 +423,7 @@ class Cancellation(msgspec.Struct, frozen=True):
     unreadable: tuple[Unreadable, ...] = ()
 
 
-def cancel(prefix: str, process: str, reason: str = end_reasons.KILLED) -> Operation[Cancellation]:
+def cancel(prefix: str, process: str, reason: str = ends.KILLED) -> Operation[Cancellation]:
     """Cancel a process and its descendants. Ended processes stay as they are; damaged ones are ended if
     their record can be written at all. Raises `NotFound`."""
     keys = process_keys(prefix, process)

@@ -17,7 +17,7 @@ from contextlib import suppress
 from datetime import date
 
 from fdstore.errors import FDStoreError
-from fdstore.records import Record, Unreadable
+from fdstore.model.records import Record, Unreadable
 from fdstore.store.content_info import pairs
 from fdstore.store.keys import ProcessKeys, TreeKeys, in_pieces, member_of, process_keys
 from fdstore.store.process_handle import ProcessHandle

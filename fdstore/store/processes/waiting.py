@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any, NamedTuple
 
-from fdstore.lifecycle import ENDED
+from fdstore.model.lifecycle import ENDED
 from fdstore.store.clock import seconds_of
 from fdstore.store.keys import process_keys
 from fdstore.store.outcomes import outcome

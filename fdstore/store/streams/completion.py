@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 
 from fdstore.errors import InvalidArgument
-from fdstore.records import Descriptor, Slice
+from fdstore.model.records import Descriptor, Slice
 from fdstore.store.content_info import ContentInfo
 from fdstore.store.contents.reading import read
 from fdstore.store.contents.resolving import content_info, reads_content

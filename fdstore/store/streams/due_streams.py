@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import msgspec
 
-from fdstore.records import Unreadable
+from fdstore.model.records import Unreadable
 from fdstore.store.contents.resolving import lost_writer
 from fdstore.store.keys import TreeKeys, content_keys, is_content
 from fdstore.store.processes.leases import read_schedule

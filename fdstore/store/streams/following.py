@@ -12,7 +12,7 @@ from typing import Generic, Protocol, TypeVar
 import msgspec
 
 from fdstore.errors import Conflict, PositionOutOfRange, StoreLostData, StreamBroken
-from fdstore.records import Descriptor
+from fdstore.model.records import Descriptor
 from fdstore.store.content_info import ContentGone, ContentInfo
 from fdstore.store.contents.locating import WINDOW_BYTES, collect
 from fdstore.store.contents.resolving import (

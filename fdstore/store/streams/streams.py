@@ -29,7 +29,7 @@ from itertools import chain
 from typing import Any, cast
 
 from fdstore.errors import InvalidArgument, NotFound, NotText, StreamClosed, quoted
-from fdstore.records import ContentKind
+from fdstore.model.records import ContentKind
 from fdstore.store.contents.resolving import reads_content, resolve
 from fdstore.store.contents.staging import check_page_size, check_source
 from fdstore.store.keys import ContentKeys, content_keys

@@ -29,7 +29,7 @@ from fdstore.errors import (
     UnknownOutcome,
     quoted,
 )
-from fdstore.records import Record, TreeLimits
+from fdstore.model.records import Record, TreeLimits
 from fdstore.store.keys import TreeKeys, in_pieces
 from fdstore.store.process_handle import CEILINGS_EVERY_S, ProcessHandle
 from fdstore.store.record_format import decode_record, decoding, limits_of, replies_or_damage, whole_number

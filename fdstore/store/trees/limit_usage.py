@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import UnsetType
 
-from fdstore.records import Record, TreeRecord
+from fdstore.model.records import Record, TreeRecord
 from fdstore.store.trees.ceilings import CEILINGS
 from fdstore.text.quantities import DAY_S, moment
 

@@ -6,7 +6,7 @@ The work is bounded however many processes hold a content, and nothing is writte
 from __future__ import annotations
 
 from fdstore.errors import DamagedRecord
-from fdstore.records import Descriptor, ProcessRecord, Record
+from fdstore.model.records import Descriptor, ProcessRecord, Record
 from fdstore.store.clock import seconds_of
 from fdstore.store.content_info import pairs
 from fdstore.store.contents.resolving import resolve

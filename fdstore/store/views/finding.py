@@ -10,7 +10,7 @@ from fnmatch import translate
 import msgspec
 
 from fdstore.errors import NotFound
-from fdstore.records import ProcessRecord, Unreadable
+from fdstore.model.records import ProcessRecord, Unreadable
 from fdstore.store.addresses import SCHEME
 from fdstore.store.keys import TreeKeys, process_keys
 from fdstore.store.processes.process_records import record, tree_record

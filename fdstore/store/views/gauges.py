@@ -18,7 +18,7 @@ from contextlib import suppress
 import msgspec
 
 from fdstore.errors import DamagedRecord, FDStoreError
-from fdstore.settings import queue_prefix
+from fdstore.setup.settings import queue_prefix
 from fdstore.store.clock import seconds_of
 from fdstore.store.content_info import pairs
 from fdstore.store.doctor.check import eviction, primaries, version

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from fdstore.records import Record
+from fdstore.model.records import Record
 from fdstore.store.doctor.check import NEARLY_FULL
 from fdstore.store.doctor.safety import Finding, note, problem, well
 from fdstore.text.quantities import duration, format_count, format_size, moment

@@ -7,8 +7,8 @@ out.
 
 from __future__ import annotations
 
-from fdstore.lifecycle import ENDED
-from fdstore.records import ProcessRecord, Record, TreeCounts, Unreadable
+from fdstore.model.lifecycle import ENDED
+from fdstore.model.records import ProcessRecord, Record, TreeCounts, Unreadable
 from fdstore.store.content_info import descriptor_of, pairs
 from fdstore.store.doctor.safety import Finding
 from fdstore.store.keys import ProcessKeys, TreeKeys, content_keys, is_content, is_root, member_of

@@ -13,7 +13,7 @@ from functools import lru_cache
 import msgspec
 
 from fdstore.errors import DamagedRecord
-from fdstore.records import TOKEN_COUNTS, ModelPrice, Record, TokenUsage, TreeCounts, Unreadable
+from fdstore.model.records import TOKEN_COUNTS, ModelPrice, Record, TokenUsage, TreeCounts, Unreadable
 from fdstore.store.clock import seconds_of
 from fdstore.store.keys import TreeKeys, is_root, member_of
 from fdstore.store.record_format import UNREADABLE, replies_or_damage, show_bytes, timestamp_or_none

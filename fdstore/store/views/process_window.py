@@ -7,7 +7,7 @@ large, so that a page costs the same whatever a process holds.
 from __future__ import annotations
 
 from fdstore.errors import DamagedRecord
-from fdstore.records import Descriptor, ProcessRecord, Record, TreeLimits, Unreadable
+from fdstore.model.records import Descriptor, ProcessRecord, Record, TreeLimits, Unreadable
 from fdstore.store.contents.descriptors import listing
 from fdstore.store.contents.naming import look_up
 from fdstore.store.keys import ProcessKeys, is_content

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from weakref import WeakKeyDictionary, WeakSet
 
 from fdstore.errors import FDStoreError
-from fdstore.settings import read as read_settings
+from fdstore.setup.settings import read as read_settings
 from fdstore.store.views.gauges import read_gauges, read_queue
 from fdstore.wire.operation import Operation
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import msgspec
 
 from fdstore.errors import DamagedRecord, NotFound
-from fdstore.records import Record, TreeCounts, Unreadable
+from fdstore.model.records import Record, TreeCounts, Unreadable
 from fdstore.store.content_info import pairs
 from fdstore.store.contents.descriptors import is_renamed
 from fdstore.store.contents.resolving import resolve

@@ -19,7 +19,7 @@ from contextlib import suppress
 import msgspec
 
 from fdstore.errors import DamagedRecord, InvalidArgument
-from fdstore.records import Record, Unreadable
+from fdstore.model.records import Record, Unreadable
 from fdstore.store.addresses import SCHEME, Address, parse_uri
 from fdstore.store.keys import TreeKeys, in_pieces, is_process, process_keys
 from fdstore.store.record_format import replies_or_damage, show_bytes, unreadable

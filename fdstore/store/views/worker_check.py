@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fdstore.errors import DamagedRecord, NotAllowed, NotFound, NoWorker
-from fdstore.permissions import Permissions
+from fdstore.files.permissions import Permissions
 from fdstore.store.processes import process_records
 from fdstore.store.record_format import decode_record
 from fdstore.store.views import worker_registry

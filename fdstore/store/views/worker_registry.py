@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from fdstore.records import Moment, Record
+from fdstore.model.records import Moment, Record
 from fdstore.store.clock import seconds_of
 from fdstore.store.record_format import show_bytes, timestamp_or_none
 from fdstore.text.layout import show_controls

@@ -7,8 +7,8 @@ trees used last are read, a bounded number of them.
 from __future__ import annotations
 
 from fdstore.errors import DamagedRecord, StoreRefused
-from fdstore.records import Record
-from fdstore.settings import queue_prefix
+from fdstore.model.records import Record
+from fdstore.setup.settings import queue_prefix
 from fdstore.store.keys import ProcessKeys, TreeKeys, member_of
 from fdstore.store.record_format import replies_or_damage, show_bytes, timestamp_or_none
 from fdstore.store.views.overview import recent_names

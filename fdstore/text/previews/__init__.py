@@ -18,7 +18,7 @@ from typing import Any
 
 import re2
 
-from fdstore.records import Record
+from fdstore.model.records import Record
 from fdstore.text.previews.compiler_errors import compiler_error_inside, compiler_errors
 from fdstore.text.previews.diffs import diff
 from fdstore.text.previews.html_outline import html

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
-from fdstore.records import Record
+from fdstore.model.records import Record
 from fdstore.text.layout import show_controls
 from fdstore.text.paging import count_lines
 from fdstore.text.previews.line_search import LineSpan, MatchingLines, compile_words, find_lines

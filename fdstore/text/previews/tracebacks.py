@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from fdstore.records import Record
+from fdstore.model.records import Record
 from fdstore.text.previews.line_search import FoundLine, compile_words
 from fdstore.text.previews.sample import (
     SHOWN_TAIL_CHARS,

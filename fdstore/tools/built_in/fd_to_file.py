@@ -17,8 +17,8 @@ from fdstore.elements.render import fd_file_result
 from fdstore.elements.stored_message import StoredResult
 from fdstore.errors import CallInterrupted, quoted
 from fdstore.files.target import Target, TargetIdentity
-from fdstore.msgspec_types import prepare
-from fdstore.records import Export
+from fdstore.model.msgspec_types import prepare
+from fdstore.model.records import Export
 from fdstore.results.context import Context
 from fdstore.results.tool_outcome import ToolOutcome
 from fdstore.store.contents import exporting

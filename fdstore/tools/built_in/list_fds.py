@@ -9,7 +9,7 @@ import msgspec
 
 from fdstore.elements.render import fd_list, fd_list_line
 from fdstore.errors import NotFound, PositionOutOfRange, StoreLostData
-from fdstore.records import Descriptor
+from fdstore.model.records import Descriptor
 from fdstore.results.context import Context
 from fdstore.results.coverage import ReadParts, count_in, merge
 from fdstore.results.tool_outcome import ToolOutcome

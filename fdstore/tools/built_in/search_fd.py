@@ -9,7 +9,7 @@ import msgspec
 from fdstore.elements.render import fd_extraction
 from fdstore.elements.render_search import LINE_CHARS, fd_search
 from fdstore.elements.stored_message import StoredResult
-from fdstore.records import Hit, SearchResult
+from fdstore.model.records import Hit, SearchResult
 from fdstore.results.context import Context
 from fdstore.results.tool_outcome import ToolOutcome
 from fdstore.store.contents import locating, reading, searching

@@ -16,7 +16,7 @@ import msgspec
 from fdstore.elements.build import Rendered
 from fdstore.elements.render import fd_write
 from fdstore.errors import Fenced, InvalidArgument, StreamClosed
-from fdstore.records import Descriptor
+from fdstore.model.records import Descriptor
 from fdstore.results.context import Context
 from fdstore.results.tool_outcome import ToolOutcome
 from fdstore.store.contents import contents

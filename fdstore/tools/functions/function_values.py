@@ -13,7 +13,7 @@ import msgspec
 
 from fdstore.errors import FDStoreError, InvalidArgument
 from fdstore.errors.description import describe_error
-from fdstore.interpreter.events import Exceptions
+from fdstore.programs.interpreter.events import Exceptions
 from fdstore.results.json_text import json_text, json_value
 from fdstore.tools.functions.python_tool import PythonTool, Raised, result_of
 

@@ -16,7 +16,7 @@ import msgspec
 
 from fdstore.errors import FDStoreError, InvalidArgument
 from fdstore.errors.description import describe_error
-from fdstore.msgspec_types import prepare
+from fdstore.model.msgspec_types import prepare
 from fdstore.tools.arguments import PROBLEM_CHARS, convert, schema_of
 from fdstore.tools.functions.pydantic_types import Validated, is_field, needs_pydantic, validated
 

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from fdstore.errors import InvalidArgument
-from fdstore.msgspec_types import prepare
+from fdstore.model.msgspec_types import prepare
 from fdstore.text.layout import show_controls
 from fdstore.tools.arguments import LONE_SURROGATE, PROBLEM_CHARS
 

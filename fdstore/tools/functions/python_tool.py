@@ -21,9 +21,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from fdstore.elements.result_facts import NO_FACTS, ResultFacts
 from fdstore.errors import FDStoreError, InvalidArgument, TooLarge, quoted
 from fdstore.errors.description import describe_error
-from fdstore.result_facts import NO_FACTS, ResultFacts
 from fdstore.results.content_blocks import content_blocks
 from fdstore.results.tool_errors import error_output, is_tool_error
 from fdstore.results.tool_policy import NO_POLICY, Inline, PreviewMode, ToolPolicy

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from redis.exceptions import RedisError
 
-from fdstore.url_options import Address
+from fdstore.setup.url_options import Address
 from fdstore.wire._async.link import Link
 from fdstore.wire._async.runner import Runner
 from fdstore.wire._async.support import sleep

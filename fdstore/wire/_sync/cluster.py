@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from redis.exceptions import RedisError
 
-from fdstore.url_options import Address
+from fdstore.setup.url_options import Address
 from fdstore.wire._sync.link import Link
 from fdstore.wire._sync.runner import Runner
 from fdstore.wire._sync.support import sleep

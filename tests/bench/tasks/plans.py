@@ -11,7 +11,7 @@ import re
 from collections.abc import Generator, Sequence
 from typing import TypeAlias, TypeVar
 
-from fdstore.records import Record
+from fdstore.model.records import Record
 from fdstore.testing import call, turn
 from fdstore.testing.replies import Turn
 from tests.bench.tasks.hosts import READ_LINES, Column

@@ -20,8 +20,8 @@ from collections.abc import Collection, Iterable, Iterator
 
 import msgspec
 
-from fdstore.agent.bundle import Bundle, LinkedProgram, Program
-from fdstore.agent.program_limits import Limits
+from fdstore.agents.loop.bundle import Bundle, LinkedProgram, Program
+from fdstore.agents.loop.program_limits import Limits
 from fdstore.bench.stage import stage
 from fdstore.client import Store
 from fdstore.results.config import FDConfig

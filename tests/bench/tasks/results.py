@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from fdstore.records import Record
+from fdstore.model.records import Record
 from tests.bench.tasks.hosts import COLUMNS, Column
 from tests.bench.tasks.task import Kind
 

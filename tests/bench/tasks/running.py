@@ -12,15 +12,15 @@ from typing import Any
 
 import msgspec
 
-from fdstore.agent.launch import launch_root
-from fdstore.agent.models.anthropic import AnthropicModel
-from fdstore.agent.program_loader import Bundle, LinkedProgram, Program
+from fdstore.agents.loop.launch import launch_root
+from fdstore.agents.loop.models.anthropic import AnthropicModel
+from fdstore.agents.loop.program_loader import Bundle, LinkedProgram, Program
+from fdstore.agents.runtime.run_process import run_process
 from fdstore.bench.fresh_trees import drop_with_numbers
 from fdstore.bench.stage import stage
 from fdstore.client import Process, Store
-from fdstore.permissions import Permissions
+from fdstore.files.permissions import Permissions
 from fdstore.results.config import FDConfig
-from fdstore.runtime.run_process import run_process
 from fdstore.testing import Request, ScriptedModel, Usage, say
 from fdstore.testing.replies import Turn
 from fdstore.testing.requests import blocks_of, text_of

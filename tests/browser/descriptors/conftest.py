@@ -9,7 +9,7 @@ import pytest
 import fdstore
 from fdstore.local.redis_server import PrivateServer
 from tests.browser.descriptors.shown import BIG_LINES, HOSTILE, Inspected, big_line
-from tests.on_redis.web.inspected import Served
+from tests.on_redis.inspector.inspected import Served
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ import re
 import threading
 from typing import NamedTuple
 
-from fdstore.agent.conversation import Assistant, Result, decode_entry
+from fdstore.agents.loop.conversation import Assistant, Result, decode_entry
 from fdstore.client import Store
 from fdstore.store.processes import journal
 from fdstore.testing import Reply, Request, call, say, slow

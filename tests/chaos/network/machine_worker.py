@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from fdstore.runtime import queue
+from fdstore.agents.runtime import queue
 from fdstore_workers import app
 from tests.chaos import quick_worker
 from tests.chaos.network import network_times as network_times

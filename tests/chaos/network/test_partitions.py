@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import pytest
 
+from fdstore.agents.runtime.periodic import run_periodically
 from fdstore.client import Store
 from fdstore.errors import NotFound
-from fdstore.lifecycle import ENDED
-from fdstore.runtime.periodic import run_periodically
+from fdstore.model.lifecycle import ENDED
 from fdstore.store.processes import leases, process_records
 from fdstore.testing import ScriptedModel
 from tests.chaos.agents import write_program

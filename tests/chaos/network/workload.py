@@ -21,11 +21,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import fdstore
-from fdstore.agent.launch import launch_root
-from fdstore.agent.program_loader import load
+from fdstore.agents.loop.launch import launch_root
+from fdstore.agents.loop.program_loader import load
+from fdstore.agents.runtime.waker import waker
 from fdstore.client import Process
 from fdstore.errors import StreamBroken
-from fdstore.runtime.waker import waker
 from tests.chaos.network.network_times import STREAM_LEASE_S
 from tests.chaos.network.operations import History, Operation
 

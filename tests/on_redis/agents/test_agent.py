@@ -12,7 +12,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from fdstore.agent.program_loader import Limits
+from fdstore.agents.loop.program_loader import Limits
 from fdstore.client import Store
 from fdstore.telemetry import tracing
 from fdstore.testing import Usage, call, cut, fail, say, turn

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from fdstore.agent.models.anthropic import READABLE_TRIES
-from fdstore.agent.program_loader import Program
+from fdstore.agents.loop.models.anthropic import READABLE_TRIES
+from fdstore.agents.loop.program_loader import Program
 from fdstore.client import Store
 from fdstore.errors import StreamBroken
-from fdstore.records import TreeLimits
+from fdstore.model.records import TreeLimits
 from fdstore.testing import Request, call, garbled, say, turn
 from tests.on_redis.running_agents import READER, SMALL, AgentsOf, Play, ran, tool
 

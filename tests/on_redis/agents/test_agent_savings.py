@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from fdstore.agent.context_savings import read_agent_savings
+from fdstore.agents.loop.context_savings import read_agent_savings
 from fdstore.cli import cli
 from fdstore.client import Store
+from fdstore.inspector.web.journal_tracks import JournalTracks
+from fdstore.inspector.web.saved import read_saved
 from fdstore.store.processes.savings import Saved
 from fdstore.testing import Request, Usage, call, say, turn
 from fdstore.text.tokens import estimate_tokens
 from fdstore.tools.clearing import ClearingConfig
-from fdstore.web.journal_tracks import JournalTracks
-from fdstore.web.saved import read_saved
 from tests.on_redis.running_agents import READER, SMALL, Agents, lines, running, tool
 
 LONG = "".join(f"an answer in many words, line {number}\n" for number in range(40))

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from fdstore.agent.answer_stream import RETRY_MARKER, open_answer_stream
-from fdstore.agent.conversation import Assistant
-from fdstore.agent.program_loader import Program
+from fdstore.agents.loop.answer_stream import RETRY_MARKER, open_answer_stream
+from fdstore.agents.loop.conversation import Assistant
+from fdstore.agents.loop.program_loader import Program
+from fdstore.agents.runtime.run_process import AttemptOutcome
 from fdstore.client import Store
 from fdstore.errors import StreamBroken
-from fdstore.runtime.run_process import AttemptOutcome
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import process_records, processes
 from fdstore.store.streams import streams

@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
-from fdstore.agent.launch import launch_root
-from fdstore.agent.program_loader import Bundle, Program
+from fdstore.agents.loop.launch import launch_root
+from fdstore.agents.loop.program_loader import Bundle, Program
+from fdstore.agents.runtime.claim import Lease
+from fdstore.agents.runtime.run_process import AttemptOutcome, run_process
 from fdstore.client import Process, Store
 from fdstore.errors import (
     FDStoreError,
@@ -22,10 +24,8 @@ from fdstore.errors import (
     UnknownOutcome,
     UnsafeStore,
 )
-from fdstore.lifecycle import ProcessEnd
-from fdstore.permissions import Permissions
-from fdstore.runtime.claim import Lease
-from fdstore.runtime.run_process import AttemptOutcome, run_process
+from fdstore.files.permissions import Permissions
+from fdstore.model.lifecycle import ProcessEnd
 from fdstore.store.clock import redis_now
 from fdstore.store.keys import process_keys
 from fdstore.store.process_handle import ProcessHandle

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fdstore.agent.first_prompt import PRELOADED
+from fdstore.agents.loop.first_prompt import PRELOADED
 from fdstore.client import Store
 from fdstore.results.config import FDConfig
 from fdstore.testing import Request, Turn, Usage, call, say, turn

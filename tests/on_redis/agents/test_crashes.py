@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from fdstore.agent.conversation import Cleared, Note, Offered, Result, decode_entry
+from fdstore.agents.loop.conversation import Cleared, Note, Offered, Result, decode_entry
 from fdstore.client import Store
-from fdstore.lifecycle import ENDED
-from fdstore.records import TreeLimits
+from fdstore.model.lifecycle import ENDED
+from fdstore.model.records import TreeLimits
 from fdstore.results.config import FDConfig
 from fdstore.testing import Request, Turn, Usage, call, say, turn
 from fdstore.tools.clearing import ClearingConfig

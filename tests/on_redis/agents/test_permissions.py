@@ -10,22 +10,22 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from fdstore.agent.launch import launch_root
-from fdstore.agent.program_loader import Bundle, Program, load
+from fdstore.agents.loop.launch import launch_root
+from fdstore.agents.loop.program_loader import Bundle, Program, load
+from fdstore.agents.runtime.eligibility import describe_permissions, why_unclaimed
 from fdstore.cli import cli
 from fdstore.client import Store
 from fdstore.errors import NoWorker, PathRefused
-from fdstore.lifecycle import ProcessEnd
-from fdstore.permissions import Permissions
-from fdstore.runtime.eligibility import describe_permissions, why_unclaimed
+from fdstore.files.permissions import Permissions
+from fdstore.model.lifecycle import ProcessEnd
 from fdstore.store.clock import redis_now
 from fdstore.store.processes import pipelines
 from fdstore.store.views import worker_check, worker_registry
 from fdstore.testing import call, say, turn
 from fdstore.tools.process_task import PipeTask, encode_task
 from tests.elements import only
+from tests.on_redis.inspector.inspected import get
 from tests.on_redis.running_agents import READER, SMALL, AgentsOf, running, tool
-from tests.on_redis.web.inspected import get
 from tests.waiting import stretched
 
 NOTHING = Permissions(all_allowed=False)

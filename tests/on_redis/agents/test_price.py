@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 import fdstore
-from fdstore.agent.program_loader import load
+from fdstore.agents.loop.program_loader import load
 from fdstore.cli.processes import format_usage
 from fdstore.errors import InvalidProgram
-from fdstore.records import ModelPrice
+from fdstore.model.records import ModelPrice
 from fdstore.testing import Request, Usage, call, say, turn
 
 PRICED = """

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fdstore.client import Store
-from fdstore.lifecycle import ProcessEnd
+from fdstore.model.lifecycle import ProcessEnd
 from fdstore.store.processes import pipelines
 from fdstore.testing import say
 from fdstore.tools.process_task import PipeTask, encode_task

@@ -28,15 +28,15 @@ def main(directory: Path, url: str) -> dict[str, object]:
     built_in.__path__.append(str(directory))
 
     import fdstore
-    from fdstore.agent.editor_schema import editor_schema
-    from fdstore.agent.offering import HELD_BACK
-    from fdstore.agent.program_loader import load
-    from fdstore.integrations.gateway.tool_list import choose_names
-    from fdstore.integrations.mcp.access import PERMISSIONS, Access, tools_of
-    from fdstore.integrations.mcp.tool_list import list_tools
-    from fdstore.integrations.mcp.toolsets import Toolsets
-    from fdstore.permissions import Permissions
-    from fdstore.runtime.run_agent import make_toolbox
+    from fdstore.agents.loop.editor_schema import editor_schema
+    from fdstore.agents.loop.offering import HELD_BACK
+    from fdstore.agents.loop.program_loader import load
+    from fdstore.agents.runtime.run_agent import make_toolbox
+    from fdstore.files.permissions import Permissions
+    from fdstore.hosts.gateway.tool_list import choose_names
+    from fdstore.hosts.mcp.access import PERMISSIONS, Access, tools_of
+    from fdstore.hosts.mcp.tool_list import list_tools
+    from fdstore.hosts.mcp.toolsets import Toolsets
     from fdstore.tools.process_task import SpawnTask
     from fdstore.toolset.build import do_nothing
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from fdstore import TreeLimits
-from fdstore.agent.history import NOT_RUN_IN_FORK
-from fdstore.agent.program_loader import Limits
+from fdstore.agents.loop.history import NOT_RUN_IN_FORK
+from fdstore.agents.loop.program_loader import Limits
 from fdstore.client import Store
 from fdstore.testing import Request, call, fail, say, turn
 from tests.elements import elements, only

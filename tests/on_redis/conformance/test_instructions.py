@@ -13,12 +13,12 @@ import msgspec
 import pytest
 
 from fdstore import FDConfig
-from fdstore.agent.program_loader import Bundle, Limits, LinkedProgram, Program
+from fdstore.agents.loop.program_loader import Bundle, Limits, LinkedProgram, Program
+from fdstore.agents.runtime.run_agent import make_toolbox
 from fdstore.client import Process, Store
-from fdstore.permissions import Permissions
+from fdstore.files.permissions import Permissions
 from fdstore.results.tool_outcome import Started
 from fdstore.results.wrapping import store_references
-from fdstore.runtime.run_agent import make_toolbox
 from fdstore.store.processes import journal
 from fdstore.tools.process_task import ForkTask, SpawnTask, Task, encode_task
 from fdstore.tools.toolbox import Toolbox

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from fdstore.agent.launch import launch_root
-from fdstore.agent.program_loader import load
+from fdstore.agents.loop.launch import launch_root
+from fdstore.agents.loop.program_loader import load
 from fdstore.client import Store
-from fdstore.records import TreeLimits
+from fdstore.model.records import TreeLimits
 from fdstore.testing import Request, call, say
 from tests.elements import elements, only
 from tests.on_redis.running_agents import Agents, running

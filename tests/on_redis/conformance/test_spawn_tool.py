@@ -12,11 +12,11 @@ import msgspec
 import pytest
 
 from fdstore import Toolset
-from fdstore.agent.first_prompt import first_messages
-from fdstore.agent.program_loader import load
+from fdstore.agents.loop.first_prompt import first_messages
+from fdstore.agents.loop.program_loader import load
 from fdstore.client import Process, Store
 from fdstore.errors import InvalidArgument
-from fdstore.records import TreeLimits
+from fdstore.model.records import TreeLimits
 from fdstore.results.context import Context
 from fdstore.results.tool_outcome import Started
 from fdstore.tools.process_task import SpawnTask

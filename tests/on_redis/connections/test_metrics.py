@@ -11,7 +11,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 import fdstore
 from fdstore.client import Store
-from fdstore.settings import OtelSettings
+from fdstore.setup.settings import OtelSettings
 from fdstore.store.clock import redis_now
 from fdstore.store.processes.process_records import TreeHoldings
 from fdstore.store.views.gauges import store_totals

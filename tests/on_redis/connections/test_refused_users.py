@@ -13,9 +13,9 @@ import redis
 
 import fdstore
 import fdstore.aio
+from fdstore.agents.runtime.queue import Dispatcher
 from fdstore.errors import FDStoreError, StoreRefused
 from fdstore.local.redis_server import PrivateServer
-from fdstore.runtime.queue import Dispatcher
 from fdstore.testing import Reply, Request, say
 from tests.on_redis.running_agents import running
 from tests.servers import FORBIDDEN_IN_A_SCRIPT, FORBIDDEN_KEY

@@ -24,7 +24,7 @@ from fdstore.errors import (
     NotText,
     StoreLostData,
 )
-from fdstore.records import TreeLimits
+from fdstore.model.records import TreeLimits
 from fdstore.store.contents import byte_reading, reading
 from fdstore.store.doctor import audit
 from fdstore.store.keys import TreeKeys

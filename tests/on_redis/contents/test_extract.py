@@ -8,7 +8,7 @@ import pytest
 
 from fdstore.client import Process, Store
 from fdstore.errors import InvalidArgument, NotFound, PageOutOfRange, PositionOutOfRange
-from fdstore.records import Origin
+from fdstore.model.records import Origin
 
 LOG = "".join(f"line {n} of the log, é\n" for n in range(1, 2001))
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from fdstore.client import Process, Store
 from fdstore.errors import FDStoreError, InvalidArgument, NotFound, PageOutOfRange, TooLarge
-from fdstore.records import TreeLimits
+from fdstore.model.records import TreeLimits
 from fdstore.wire.operation import Operation
 from tests.slices import pages_of, texts
 from tests.waiting import PATIENCE_S, wait_until

@@ -9,7 +9,7 @@ import pytest
 
 from fdstore.client import Process, Store
 from fdstore.errors import Fenced, NotFound, QuotaExceeded, StoreUnavailable, StreamClosed
-from fdstore.records import TreeLimits
+from fdstore.model.records import TreeLimits
 from fdstore.store.processes import leases, processes
 from fdstore.store.streams import streams
 from fdstore.store.streams.streams import StreamAppender

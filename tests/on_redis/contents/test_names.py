@@ -18,7 +18,7 @@ import fdstore
 import fdstore.aio
 from fdstore.client import Process, Store
 from fdstore.errors import Conflict, InvalidArgument, NotFound, QuotaExceeded
-from fdstore.records import TreeLimits
+from fdstore.model.records import TreeLimits
 from fdstore.store.contents import contents, naming, reading
 from fdstore.text.selection import Part
 from tests.on_redis.contents.test_page_cost import calls

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fdstore.client import Store
-from fdstore.records import Slice, TreeLimits
+from fdstore.model.records import Slice, TreeLimits
 from tests.thorough import thorough
 from tests.waiting import stretched
 

@@ -7,7 +7,7 @@ import io
 import pytest
 
 from fdstore.client import Process
-from fdstore.records import SearchResult
+from fdstore.model.records import SearchResult
 from fdstore.store.contents.searching import search_extract
 from fdstore.text.selection import selector
 

@@ -17,12 +17,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from fdstore.agent.models.anthropic import AnthropicModel
+from fdstore.agents.loop.models.anthropic import AnthropicModel
+from fdstore.agents.runtime.run_process import run_process
 from fdstore.cli import cli
 from fdstore.client import Store
 from fdstore.errors import FDStoreError
-from fdstore.permissions import Permissions
-from fdstore.runtime.run_process import run_process
+from fdstore.files.permissions import Permissions
 from fdstore.store.clock import redis_now
 from fdstore.store.processes import processes
 from fdstore.store.views import worker_registry

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from fdstore.agent.program_loader import Bundle
+from fdstore.agents.loop.program_loader import Bundle
 from fdstore.client import Process, Store
 from fdstore.errors import InvalidProgram, NewerFormat
 from fdstore.store.clock import redis_now

@@ -12,7 +12,7 @@ import pytest
 
 from fdstore.client import Process, Store
 from fdstore.errors import NotFound, StoreLostData, StreamBroken, StreamClosed
-from fdstore.records import Descriptor
+from fdstore.model.records import Descriptor
 from fdstore.store.processes import leases, process_records, processes
 from fdstore.store.streams import streams
 from fdstore.store.streams.streams import StreamAppender

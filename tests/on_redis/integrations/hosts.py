@@ -11,12 +11,12 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from fdstore.integrations.gateway.code.programs import CodeOptions, Programs
-from fdstore.integrations.gateway.descriptors import Descriptors
-from fdstore.integrations.gateway.lines import MessageWriter, read_lines
-from fdstore.integrations.gateway.server_group import ServerGroup
-from fdstore.integrations.gateway.stdio_relay import StdioRelay
-from fdstore.integrations.gateway.upstream import UpstreamProcess
+from fdstore.hosts.gateway.code.programs import CodeOptions, Programs
+from fdstore.hosts.gateway.descriptors import Descriptors
+from fdstore.hosts.gateway.lines import MessageWriter, read_lines
+from fdstore.hosts.gateway.server_group import ServerGroup
+from fdstore.hosts.gateway.stdio_relay import StdioRelay
+from fdstore.hosts.gateway.upstream import UpstreamProcess
 from tests.waiting import PATIENCE_S
 
 UPSTREAM = (sys.executable, "-I", "-S", str(Path(__file__).parents[2] / "code_upstream.py"))

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from fdstore.client import Store
-from fdstore.integrations.gateway.descriptors import Descriptors
-from fdstore.integrations.gateway.json_texts import LONG_BYTES
-from fdstore.integrations.gateway.lines import read_lines
-from fdstore.integrations.gateway.stdio_relay import StdioRelay
-from fdstore.integrations.gateway.upstream import UpstreamProcess
+from fdstore.hosts.gateway.descriptors import Descriptors
+from fdstore.hosts.gateway.json_texts import LONG_BYTES
+from fdstore.hosts.gateway.lines import read_lines
+from fdstore.hosts.gateway.stdio_relay import StdioRelay
+from fdstore.hosts.gateway.upstream import UpstreamProcess
 from fdstore.local.redis_server import PrivateServer
 from tests.conftest import is_running
 from tests.on_redis.integrations.hosts import PipedHost

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from fdstore.client import Store
-from fdstore.inspection.conversation import conversation
-from fdstore.integrations.gateway.code.programs import CodeOptions
-from fdstore.integrations.gateway.json_texts import LONG_BYTES
+from fdstore.hosts.gateway.code.programs import CodeOptions
+from fdstore.hosts.gateway.json_texts import LONG_BYTES
+from fdstore.inspector.reading.conversation import conversation
 from fdstore.local.redis_server import PrivateServer
 from tests.on_redis.integrations.hosts import CodeHost, printed
 

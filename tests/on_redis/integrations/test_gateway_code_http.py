@@ -10,10 +10,10 @@ from typing import Any
 import httpx2
 import pytest
 
-from fdstore.integrations.gateway.code.programs import CodeOptions, Programs
-from fdstore.integrations.gateway.descriptors import Descriptors
-from fdstore.integrations.gateway.http_relay import HttpRelay
-from fdstore.integrations.gateway.sse import EventSplitter, data_of
+from fdstore.hosts.gateway.code.programs import CodeOptions, Programs
+from fdstore.hosts.gateway.descriptors import Descriptors
+from fdstore.hosts.gateway.http_relay import HttpRelay
+from fdstore.hosts.gateway.sse import EventSplitter, data_of
 from tests.mcp_http_upstream import NEWEST, Upstream, served
 from tests.on_redis.integrations.hosts import printed
 from tests.waiting import PATIENCE_S

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from fdstore.errors import InvalidArgument
-from fdstore.integrations.gateway.code.programs import CodeOptions
-from fdstore.integrations.gateway.server_config import ServerStart
-from fdstore.integrations.gateway.server_group import ServerGroup
+from fdstore.hosts.gateway.code.programs import CodeOptions
+from fdstore.hosts.gateway.server_config import ServerStart
+from fdstore.hosts.gateway.server_group import ServerGroup
 from tests.on_redis.integrations.hosts import UPSTREAM, CodeHost, printed
 from tests.waiting import wait_until
 

@@ -12,11 +12,11 @@ import httpx2
 import pytest
 
 from fdstore.client import Store
-from fdstore.integrations.gateway.code.programs import CodeOptions, Programs
-from fdstore.integrations.gateway.descriptors import Descriptors
-from fdstore.integrations.gateway.http_relay import HttpRelay, listening_socket, serve
-from fdstore.integrations.gateway.http_upstream import HttpUpstream
-from fdstore.integrations.gateway.sse import EventSplitter, data_of
+from fdstore.hosts.gateway.code.programs import CodeOptions, Programs
+from fdstore.hosts.gateway.descriptors import Descriptors
+from fdstore.hosts.gateway.http_relay import HttpRelay, listening_socket, serve
+from fdstore.hosts.gateway.http_upstream import HttpUpstream
+from fdstore.hosts.gateway.sse import EventSplitter, data_of
 from tests.mcp_http_upstream import LARGE, NEWEST, NOTE, UNANSWERED, Upstream, served
 from tests.on_redis.integrations.hosts import PipedHost
 from tests.waiting import PATIENCE_S

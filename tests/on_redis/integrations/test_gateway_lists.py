@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from fdstore.integrations.gateway.code.programs import CodeOptions
-from fdstore.integrations.gateway.paged_list import LISTS, MAX_PAGES
-from fdstore.integrations.gateway.server_config import ServerStart
-from fdstore.integrations.gateway.server_group import ServerGroup
-from fdstore.integrations.gateway.upstream import UpstreamProcess
+from fdstore.hosts.gateway.code.programs import CodeOptions
+from fdstore.hosts.gateway.paged_list import LISTS, MAX_PAGES
+from fdstore.hosts.gateway.server_config import ServerStart
+from fdstore.hosts.gateway.server_group import ServerGroup
+from fdstore.hosts.gateway.upstream import UpstreamProcess
 from tests.on_redis.integrations.hosts import CodeHost, printed
 from tests.waiting import wait_until
 

@@ -16,7 +16,7 @@ from fdstore.errors import InvalidArgument
 from fdstore.integrations.named_process import NamedProcess
 from fdstore.integrations.thread_tools import ThreadTools
 from fdstore.local.redis_server import PrivateServer
-from fdstore.records import TreeLimits
+from fdstore.model.records import TreeLimits
 from fdstore.results.tool_policy import ToolPolicy
 from fdstore.wire._async.cluster import make_runner as make_async_runner
 from fdstore.wire._sync.cluster import make_runner

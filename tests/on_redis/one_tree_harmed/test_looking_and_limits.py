@@ -10,7 +10,7 @@ import pytest
 import redis
 from click.testing import Result
 
-from fdstore.agent.history import read_history
+from fdstore.agents.loop.history import read_history
 from fdstore.client import Store
 from fdstore.errors import DamagedRecord
 from fdstore.store.keys import process_keys

@@ -12,7 +12,7 @@ import redis
 from click.testing import Result
 
 from fdstore.client import Store
-from fdstore.lifecycle import ENDED
+from fdstore.model.lifecycle import ENDED
 from fdstore.store.clock import redis_now
 from fdstore.store.processes import leases, process_records, processes
 from fdstore.store.trees import collect_trees

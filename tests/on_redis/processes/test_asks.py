@@ -13,7 +13,7 @@ import pytest
 
 from fdstore.client import Process, Store
 from fdstore.errors import DamagedRecord, Fenced
-from fdstore.records import ModelPrice, TokenUsage, TreeLimits
+from fdstore.model.records import ModelPrice, TokenUsage, TreeLimits
 from fdstore.store.keys import process_keys
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import asks, leases, processes, waiting

@@ -13,9 +13,9 @@ import pytest
 import redis
 
 import fdstore
+from fdstore.agents.runtime.claim import Lease
 from fdstore.client import Store
 from fdstore.local.redis_server import PrivateServer
-from fdstore.runtime.claim import Lease
 from fdstore.store.clock import redis_now
 from fdstore.store.processes import leases, process_records, processes, waiting
 from fdstore.store.streams import streams

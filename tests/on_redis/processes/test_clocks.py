@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from fdstore.agent.program_loader import Limits
+from fdstore.agents.loop.program_loader import Limits
 from fdstore.cli import cli
 from fdstore.client import Store
-from fdstore.records import TreeLimits
+from fdstore.model.records import TreeLimits
 from fdstore.store.clock import redis_now
 from fdstore.store.trees import collect_trees
 from fdstore.store.views import worker_registry

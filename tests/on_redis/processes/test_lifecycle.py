@@ -10,7 +10,7 @@ import pytest
 
 from fdstore.client import Process, Store
 from fdstore.errors import FDStoreError, Fenced
-from fdstore.lifecycle import CONTENT_MOVES, ENDED, PROCESS_MOVES, ContentState, ProcessState
+from fdstore.model.lifecycle import CONTENT_MOVES, ENDED, PROCESS_MOVES, ContentState, ProcessState
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import leases, processes, waiting
 from fdstore.store.streams import streams

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from fdstore.client import Process, Store
-from fdstore.permissions import Permissions
-from fdstore.records import ProcessRecord
+from fdstore.files.permissions import Permissions
+from fdstore.model.records import ProcessRecord
 from fdstore.store.processes import pipelines, process_records
 from fdstore.store.processes.pipelines import PipeFds
 from fdstore.text.utf8 import HEAD_BYTES

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from fdstore.agent.program_loader import Limits
+from fdstore.agents.loop.program_loader import Limits
 from fdstore.client import Store
 from fdstore.store.clock import redis_now
 from fdstore.store.keys import ProcessKeys, process_keys

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fdstore.client import Store
-from fdstore.records import TreeLimits
+from fdstore.model.records import TreeLimits
 from fdstore.store.processes import processes
 from fdstore.testing import call, say, turn
 from tests.on_redis.running_agents import Agents, running

@@ -13,8 +13,8 @@ import pytest
 
 from fdstore.bench.fresh_trees import drop_with_numbers
 from fdstore.client import Store
-from fdstore.lifecycle import ENDED
-from fdstore.records import TreeLimits
+from fdstore.model.lifecycle import ENDED
+from fdstore.model.records import TreeLimits
 from fdstore.testing import Reply, Request, call, say
 from tests.on_redis.running_agents import READER, Agents, Crashed, CrashingStore, ran, running, tool
 from tests.thorough import thorough

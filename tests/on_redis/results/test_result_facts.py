@@ -8,7 +8,7 @@ from typing import Any
 
 from fdstore import FDConfig, Toolset
 from fdstore.client import Process, Store
-from fdstore.result_facts import NO_FACTS, ResultFacts, ShownPart
+from fdstore.elements.result_facts import NO_FACTS, ResultFacts, ShownPart
 from fdstore.testing import Request, call, say, turn
 from tests.on_redis.running_agents import READER, SMALL, lines, running, tool
 

@@ -8,7 +8,7 @@ import pytest
 
 from fdstore.client import Process, Store
 from fdstore.errors import Fenced, QuotaExceeded, StreamBroken, StreamClosed
-from fdstore.records import TreeLimits
+from fdstore.model.records import TreeLimits
 from fdstore.store.processes import leases, processes
 from fdstore.store.streams import streams
 from tests.on_redis.child_agents import claim

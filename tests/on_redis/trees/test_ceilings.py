@@ -11,7 +11,7 @@ import pytest
 
 from fdstore.client import Process, Store
 from fdstore.errors import DamagedRecord, InvalidArgument, QuotaExceeded, SpawnLimit
-from fdstore.records import TreeLimits
+from fdstore.model.records import TreeLimits
 from fdstore.store.keys import TreeKeys
 from fdstore.store.processes import processes
 from fdstore.store.trees import ceilings

@@ -9,7 +9,7 @@ import pytest
 
 from fdstore.client import Store
 from fdstore.errors import InvalidArgument, QuotaExceeded, SpawnLimit
-from fdstore.records import TreeLimits
+from fdstore.model.records import TreeLimits
 
 
 def test_a_tree_has_the_documented_default_limits(store: Store) -> None:

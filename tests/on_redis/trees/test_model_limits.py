@@ -12,11 +12,11 @@ import pytest
 from msgspec import UNSET
 
 from fdstore import TreeLimits
-from fdstore.agent.launch import launch_root
-from fdstore.agent.program_loader import Bundle, LinkedProgram, Program
+from fdstore.agents.loop.launch import launch_root
+from fdstore.agents.loop.program_loader import Bundle, LinkedProgram, Program
 from fdstore.client import Store
 from fdstore.errors import SpawnLimit
-from fdstore.records import TOKEN_COUNTS, TokenUsage
+from fdstore.model.records import TOKEN_COUNTS, TokenUsage
 from fdstore.store.processes import journal, processes
 from fdstore.store.trees import ceilings
 from fdstore.testing import Usage, call, say, turn

@@ -9,7 +9,7 @@ import pytest
 
 from fdstore.client import Process, Store
 from fdstore.errors import FDStoreError, QuotaExceeded, SpawnLimit, StoreFull
-from fdstore.records import TreeLimits
+from fdstore.model.records import TreeLimits
 from fdstore.store.contents import contents
 from fdstore.store.doctor.audit import check_tree
 from fdstore.store.keys import TreeKeys

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from fdstore.agent.conversation import Assistant, encode_entry
+from fdstore.agents.loop.conversation import Assistant, encode_entry
 from fdstore.cli import cli
 from fdstore.cli.watch import TreeWatcher
 from fdstore.client import Process, Store
-from fdstore.inspection.conversation import conversation
+from fdstore.inspector.reading.conversation import conversation
 from fdstore.store.processes import asks, journal, process_records, processes
 from fdstore.store.processes.asks import Answered, Ask, AskAnswer, AskPart, AskSettings
 from fdstore.testing import Request, fail, say

@@ -10,7 +10,7 @@ import pytest
 
 from fdstore.client import Process, Store
 from fdstore.errors import NotFound
-from fdstore.inspection.conversation import conversation
+from fdstore.inspector.reading.conversation import conversation
 from fdstore.store.processes import journal
 from fdstore.testing import call, say
 from tests.on_redis.running_agents import READER, running

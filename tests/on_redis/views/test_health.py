@@ -17,7 +17,7 @@ from fdstore.store.processes import leases, processes
 from fdstore.store.views import gauges, worker_registry
 from fdstore.store.views.health import read_health
 from fdstore_workers.sweeper import sweep
-from tests.on_redis.web.inspected import get
+from tests.on_redis.inspector.inspected import get
 from tests.round_trips import count_round_trips
 
 Execute = Callable[..., Any]

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fdstore.agent.conversation import decode_entry, encode_entry
-from fdstore.agent.record_facts import FactCollector, RecordFacts, read_facts
+from fdstore.agents.loop.conversation import decode_entry, encode_entry
+from fdstore.agents.loop.record_facts import FactCollector, RecordFacts, read_facts
 from fdstore.client import Process, Store
 from fdstore.store.processes import journal
 from fdstore.testing import call, fail, say, turn

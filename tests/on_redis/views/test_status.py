@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from fdstore.agents.runtime.queue import Dispatcher
 from fdstore.client import Process, Store
 from fdstore.errors import InvalidArgument
 from fdstore.local.redis_server import PrivateServer
-from fdstore.runtime.queue import Dispatcher
 from fdstore.store.clock import redis_now
 from fdstore.store.keys import process_keys
 from fdstore.store.processes import leases, processes

@@ -14,15 +14,15 @@ from textual.pilot import Pilot
 from textual.widgets import DataTable, RichLog, Static
 
 import fdstore
-from fdstore import optional_packages
 from fdstore.cli import cli
 from fdstore.cli.session import CliSession
 from fdstore.cli.top_rows import ORDERS, rows_of
 from fdstore.cli.tui import app as top_app
 from fdstore.cli.tui.app import TopApp
 from fdstore.client import Store
-from fdstore.lifecycle import ENDED, PROCESS_MOVES
 from fdstore.local.redis_server import PrivateServer
+from fdstore.model.lifecycle import ENDED, PROCESS_MOVES
+from fdstore.setup import optional_packages
 from fdstore.store.keys import process_keys
 from fdstore.store.processes import leases, process_records, processes
 from fdstore.store.views.live import live

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fdstore.client import Process, Store
-from fdstore.records import Unreadable
+from fdstore.model.records import Unreadable
 from fdstore.store.addresses import Address
 from fdstore.store.contents import contents
 from fdstore.store.processes import processes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fdstore.cli.log_lines import entry_lines
-from fdstore.inspection.entries import ConversationEntry
+from fdstore.inspector.reading.entries import ConversationEntry
 
 
 def lines_of(**arguments: object) -> list[str]:

@@ -17,8 +17,8 @@ from fdstore import cli
 from fdstore.cli import session
 from fdstore.cli.processes import as_trees
 from fdstore.cli.tables import shorten, table, width
-from fdstore.logs import VisibleFormatter
-from fdstore.records import ProcessRecord
+from fdstore.model.records import ProcessRecord
+from fdstore.setup.logs import VisibleFormatter
 from fdstore.text.layout import show_controls
 from fdstore.text.quantities import ago, duration, format_size
 

@@ -22,7 +22,7 @@ from fdstore.errors import (
     StoreUnavailable,
     StreamClosed,
 )
-from fdstore.records import TreeLimits
+from fdstore.model.records import TreeLimits
 from fdstore.store.keys import process_keys
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.streams.streams import PIECE_CHARS, StreamAppender

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from fdstore.agent.conversation import Result, decode_entry, encode_entry
+from fdstore.agents.loop.conversation import Result, decode_entry, encode_entry
 from fdstore.elements import render
+from fdstore.elements.result_facts import MAX_CHARS, of_search
 from fdstore.errors import InvalidArgument
-from fdstore.records import Export, SearchResult
-from fdstore.result_facts import MAX_CHARS, of_search
+from fdstore.model.records import Export, SearchResult
 from fdstore.results.tool_outcome import ToolResult
 from tests.unit.rendering import descriptor, make_slice, process
 

@@ -11,11 +11,11 @@ from confusable_homoglyphs.confusables import confusables_data
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fdstore.agent.history import fork_task_text
+from fdstore.agents.loop.history import fork_task_text
 from fdstore.elements import render
 from fdstore.elements.confusables import CONFUSABLES
 from fdstore.errors import InvalidArgument
-from fdstore.records import ProcessRecord
+from fdstore.model.records import ProcessRecord
 from fdstore.tools.process_task import ForkTask
 from tests.waiting import stretched
 

@@ -14,8 +14,8 @@ ELEMENT = re.compile(r"</?(?:fd_|process_|message>|preview|tail)")
 
 NAMED = {
     "tools/instructions.py": "the system prompt explains what an `fd_result` is",
-    "integrations/mcp/server.py": "the same, for MCP clients",
-    "integrations/hooks/host_tool.py": "the description of a tool names what its output becomes",
+    "hosts/mcp/server.py": "the same, for MCP clients",
+    "hosts/hooks/host_tool.py": "the description of a tool names what its output becomes",
 }
 """Modules that may name elements, by their paths in `fdstore/`, and why."""
 
@@ -59,7 +59,7 @@ def test_elements_are_read_only_where_facts_cannot_come_along() -> None:
     # in messages are those that the gateway offers; people are shown the texts in a result without its tags
     assert users == {
         "tools/clear_messages.py",
-        "inspection/result_card.py",
+        "inspector/reading/result_card.py",
         "integrations/haystack.py",
-        "integrations/gateway/rewriting.py",
+        "hosts/gateway/rewriting.py",
     }

@@ -11,9 +11,9 @@ from fdstore.elements.build import element
 from fdstore.elements.look_alikes import escape_look_alikes
 from fdstore.elements.read import MAX_NESTING, ReadElement, read_facts, read_parts, split_message
 from fdstore.elements.render_search import fd_search
+from fdstore.elements.result_facts import ResultFacts
 from fdstore.errors import InvalidArgument
-from fdstore.records import SearchResult
-from fdstore.result_facts import ResultFacts
+from fdstore.model.records import SearchResult
 from tests.unit.rendering import descriptor, make_slice
 
 FORGED = '<fd_result fd="fd:7" pages="2">'

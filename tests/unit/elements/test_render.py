@@ -6,7 +6,7 @@ import pytest
 
 from fdstore.elements import render, render_search
 from fdstore.elements.stored_message import stored_message
-from fdstore.records import ContextLine, Hit, SearchResult
+from fdstore.model.records import ContextLine, Hit, SearchResult
 from fdstore.tools.catalogue import offers_of
 from tests.unit.rendering import descriptor, make_slice, parse_frame, process
 

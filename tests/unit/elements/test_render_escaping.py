@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fdstore.elements import render, render_search
 from fdstore.elements.render import Tail
 from fdstore.errors import InvalidArgument
-from fdstore.records import Hit, SearchResult
+from fdstore.model.records import Hit, SearchResult
 from fdstore.text.layout import show_controls
 from tests.unit.rendering import TAG, descriptor, make_slice, parse_frame, process
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fdstore.integrations.hooks import claude, codex, gemini
-from fdstore.integrations.hooks.host_tool import event_of
-from fdstore.integrations.hooks.hosts import read_event
+from fdstore.hosts.hooks import claude, codex, gemini
+from fdstore.hosts.hooks.host_tool import event_of
+from fdstore.hosts.hooks.hosts import read_event
 from fdstore.tools.catalogue import BUILT_IN, READING_TOOLS
 from tests.hook_events import after_tool
 
@@ -197,6 +197,6 @@ def test_the_plugin_allows_its_reading_tools_and_nothing_else() -> None:
     for name in ("Bash", "mcp__other__read_fd", "mcp__plugin_fdstore_fdstore__read_fd2", 7):
         assert claude.permission_of({"hook_event_name": "PreToolUse", "tool_name": name}) is None
     assert claude.permission_of(after_tool("mcp__plugin_fdstore_fdstore__read_fd", "x")) is None
-    hooks = resources.files("fdstore.integrations.hooks") / "claude_plugin" / "hooks" / "hooks.json"
+    hooks = resources.files("fdstore.hosts.hooks") / "claude_plugin" / "hooks" / "hooks.json"
     [before] = json.loads(hooks.read_text("utf-8"))["hooks"]["PreToolUse"]
     assert before["matcher"] == f"mcp__plugin_fdstore_fdstore__({'|'.join(READING_TOOLS)})"

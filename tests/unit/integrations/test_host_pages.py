@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from fdstore.cli import load_verb
-from fdstore.integrations.hooks.install.launch import Launch
-from fdstore.integrations.hooks.install.toml_config import with_hook
+from fdstore.hosts.hooks.install.launch import Launch
+from fdstore.hosts.hooks.install.toml_config import with_hook
 from fdstore.results.config import FDConfig
 
 DOCS = Path(__file__).parents[3] / "docs" / "how-to"

@@ -10,7 +10,7 @@ import click
 import pytest
 
 from fdstore.cli import VERBS, load_verb
-from fdstore.integrations.mcp.access import PERMISSIONS, tools_of
+from fdstore.hosts.mcp.access import PERMISSIONS, tools_of
 from fdstore.store.addresses import parse_uri
 
 PAGE = (Path(__file__).parents[3] / "docs" / "how-to" / "mcp.md").read_text("utf-8")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fdstore.integrations.hooks import claude, codex, gemini
+from fdstore.hosts.hooks import claude, codex, gemini
 from tests.hook_events import after_tool
 
 LONG = "x" * 8001

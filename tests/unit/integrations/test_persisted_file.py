@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fdstore.errors import FDStoreError, PathRefused
-from fdstore.integrations.hooks.persisted_file import open_persisted, value_of_json
+from fdstore.hosts.hooks.persisted_file import open_persisted, value_of_json
 
 
 @pytest.fixture

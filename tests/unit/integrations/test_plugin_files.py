@@ -11,9 +11,9 @@ from click.testing import CliRunner
 
 import fdstore
 from fdstore import cli
-from fdstore.integrations.hooks.host_tool import FIELDS
-from fdstore.integrations.hooks.own_tools import HOOK_TOOL
-from fdstore.integrations.hooks.plugin import PYTHON_SKILL, write_plugin
+from fdstore.hosts.hooks.host_tool import FIELDS
+from fdstore.hosts.hooks.own_tools import HOOK_TOOL
+from fdstore.hosts.hooks.plugin import PYTHON_SKILL, write_plugin
 from fdstore.results.config import FDConfig
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fdstore.errors import InvalidArgument
-from fdstore.integrations.project import project_of
+from fdstore.hosts.project import project_of
 from fdstore.store.keys import check_root
 
 

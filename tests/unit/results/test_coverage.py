@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fdstore.agent.conversation import Conversation, Start
+from fdstore.agents.loop.conversation import Conversation, Start
 from fdstore.elements import render, render_search
 from fdstore.elements.build import Rendered
-from fdstore.records import SearchResult
-from fdstore.result_facts import ResultFacts, ShownPart
+from fdstore.elements.result_facts import ResultFacts, ShownPart
+from fdstore.model.records import SearchResult
 from fdstore.results.coverage import ReadParts, count_in, coverage, merge
 from tests.unit.rendering import descriptor, make_slice
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fdstore import Toolset
 from fdstore.client import Store
 from fdstore.elements.render import fd_result
-from fdstore.records import TEXT_TYPE, Descriptor
+from fdstore.model.records import TEXT_TYPE, Descriptor
 from fdstore.results.fd_results import render_fd
 from fdstore.results.wrapping import wrap_text
 from fdstore.text.paging import count_lines

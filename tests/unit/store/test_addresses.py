@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fdstore.errors import FDStoreError, InvalidArgument
-from fdstore.integrations.process_name import process_name_of
 from fdstore.store.addresses import Address, parse_uri, uri_of
 from fdstore.store.keys import check_root
+from fdstore.store.process_names import process_name_of
 from fdstore.text.selection import Part, fd_id
 
 KEYS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=60)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec import UNSET
 
 from fdstore.errors import InvalidArgument, QuotaExceeded
-from fdstore.records import TreeLimits
+from fdstore.model.records import TreeLimits
 from fdstore.store.trees.ceilings import CEILINGS, Ceilings, parse, parse_value
 from fdstore.text.numbers import MAX_INTEGER
 

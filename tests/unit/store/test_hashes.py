@@ -7,8 +7,8 @@ from typing import Annotated
 import msgspec
 import pytest
 
-from fdstore.records import Count, ModelPrice, Moment, Ordinal, Record, Total
-from fdstore.store.hashes import Hash
+from fdstore.model.hashes import Hash
+from fdstore.model.records import Count, ModelPrice, Moment, Ordinal, Record, Total
 from fdstore.store.record_format import UNREADABLE
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from fdstore.errors import InvalidArgument
-from fdstore.integrations.process_name import process_name_of, process_name_of_thread
+from fdstore.integrations.process_name import process_name_of_thread
 from fdstore.store.keys import RESERVED, ProcessKeys, TreeKeys, check_root, is_root, process_keys
+from fdstore.store.process_names import process_name_of
 
 
 def test_the_keys_of_a_tree_are_reserved() -> None:

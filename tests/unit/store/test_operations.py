@@ -8,7 +8,7 @@ import pytest
 
 from fdstore.client import Process, Store
 from fdstore.errors import FDStoreError, InvalidArgument, NotFound, PageOutOfRange, QuotaExceeded
-from fdstore.records import TreeLimits
+from fdstore.model.records import TreeLimits
 from fdstore.store.contents import contents, descriptors, reading
 from fdstore.store.contents.locating import fetch
 from fdstore.store.contents.resolving import content_info

@@ -11,11 +11,11 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from fdstore.elements.result_facts import ResultFacts, StoredContent
 from fdstore.errors import NotFound
-from fdstore.records import TokenUsage
-from fdstore.result_facts import ResultFacts, StoredContent
+from fdstore.model.records import TokenUsage
 from fdstore.results.tool_outcome import ToolResult
-from fdstore.settings import OtelSettings, read_otel
+from fdstore.setup.settings import OtelSettings, read_otel
 from fdstore.telemetry import tracing
 from fdstore.telemetry.calls import ModelCallTelemetry, ToolCallTelemetry
 from fdstore.tools.observed_call import ObservedCall

@@ -6,7 +6,7 @@ import pytest
 from msgspec import structs
 
 from fdstore.elements.render import fd_content
-from fdstore.records import Slice
+from fdstore.model.records import Slice
 from fdstore.testing import element, elements
 from tests.unit.rendering import PAGE
 

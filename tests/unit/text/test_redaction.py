@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fdstore.inspection.entries import ConversationEntry
+from fdstore.inspector.reading.entries import ConversationEntry
 from fdstore.text.pattern import Pattern
 from fdstore.text.redaction import MARK, Redactor
 

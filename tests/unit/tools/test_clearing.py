@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from fdstore.errors import InvalidArgument
-from fdstore.records import TreeLimits
-from fdstore.result_facts import (
+from fdstore.elements.result_facts import (
     NO_FACTS,
     ProcessSummary,
     ResultFacts,
@@ -17,6 +15,8 @@ from fdstore.result_facts import (
     StoredContent,
     join_facts,
 )
+from fdstore.errors import InvalidArgument
+from fdstore.model.records import TreeLimits
 from fdstore.store.keys import process_keys
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.tools.clear_messages import clear_messages, tokens_of

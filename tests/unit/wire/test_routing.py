@@ -18,7 +18,7 @@ from redis.exceptions import (
 from redis.exceptions import ConnectionError as LostConnection
 
 from fdstore.errors import StoreUnavailable, UnknownOutcome
-from fdstore.url_options import Address
+from fdstore.setup.url_options import Address
 from fdstore.wire import retry
 from fdstore.wire.cluster_routing import AtNode, AttemptFailed, Drop, Pause, ReceiveAt, Router, SendAt
 from fdstore.wire.operation import Alongside, Batch, Everywhere, Operation, Receive, Send

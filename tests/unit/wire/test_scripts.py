@@ -7,8 +7,8 @@ from importlib import resources
 
 import pytest
 
-from fdstore import end_reasons, lifecycle
 from fdstore.errors import NotFound
+from fdstore.model import ends, lifecycle
 from fdstore.store.outcomes import outcome
 from fdstore.wire import scripts
 from fdstore.wire.scripts import NUMBER, as_eval, is_read, name_of, script, signature
@@ -178,5 +178,5 @@ def test_scripts_break_streams_for_known_reasons_and_know_the_final_states() -> 
     [final] = re.findall(r"local ENDED = \{(.*)\}", sources["common.lua"])
 
     assert reasons
-    assert reasons <= end_reasons.STREAM_REASONS
+    assert reasons <= ends.STREAM_REASONS
     assert set(re.findall(r"(\w+) = true", final)) == lifecycle.ENDED

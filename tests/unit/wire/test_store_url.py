@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from fdstore.agents.runtime.broker_url import find_broker
 from fdstore.errors import InvalidArgument
-from fdstore.runtime.broker_url import find_broker
+from fdstore.setup.url_options import has_password, hide_password
 from fdstore.store.keys import check_root
-from fdstore.url_options import has_password, hide_password
 from fdstore.wire.store_url import parse_store_url
 
 

@@ -11,8 +11,8 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from fdstore.pipeline_limits import PipelineLimits
-from fdstore.records import Record
+from fdstore.model.pipeline_limits import PipelineLimits
+from fdstore.model.records import Record
 from fdstore_workers.pipeline.bubblewrap import Bubblewrap
 from fdstore_workers.pipeline.choose_sandbox import HIDDEN, find_sandbox
 from fdstore_workers.pipeline.command_limits import CommandLimits, CommandsOff

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fdstore.errors import InvalidArgument
-from fdstore.pipeline_limits import PipelineLimits
+from fdstore.model.pipeline_limits import PipelineLimits
 from fdstore_workers.pipeline.pipes import BranchClosed
 from fdstore_workers.pipeline.process_tree import MARK
 from tests.unit.workers.running import BLOCK, Run, blocks, shell

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fdstore.pipeline_limits import PipelineLimits
+from fdstore.model.pipeline_limits import PipelineLimits
 from fdstore_workers.pipeline.poll_loop import PipelineResult
 from tests.unit.workers.running import Run, blocks, pids_of, shell
 from tests.waiting import PATIENCE_S, wait_until

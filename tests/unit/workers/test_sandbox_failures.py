@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fdstore.pipeline_limits import PipelineLimits
+from fdstore.model.pipeline_limits import PipelineLimits
 from fdstore_workers.pipeline.bubblewrap import Bubblewrap
 from fdstore_workers.pipeline.choose_sandbox import find_sandbox
 from fdstore_workers.pipeline.launch_settings import NOT_MADE

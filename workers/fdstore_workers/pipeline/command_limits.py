@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from fdstore.errors import FDStoreError
-from fdstore.records import Record
+from fdstore.model.records import Record
 
 MiB = 1 << 20
 PATH = "/usr/local/bin:/usr/bin:/bin"

@@ -25,10 +25,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 
-from fdstore import end_reasons
 from fdstore.errors import InvalidArgument
-from fdstore.pipeline_limits import PipelineLimits
-from fdstore.records import Record
+from fdstore.model import ends
+from fdstore.model.pipeline_limits import PipelineLimits
+from fdstore.model.records import Record
 from fdstore.text.commands import fatal_signal, pipeline_exit_code
 from fdstore_workers.pipeline.feeder import Bell, Feeder
 from fdstore_workers.pipeline.launch_settings import NOT_MADE
@@ -64,7 +64,7 @@ class PipelineResult(Record, frozen=True, kw_only=True):
         """The exit code of the pipeline."""
         return (
             NOT_MADE
-            if self.reason == end_reasons.SANDBOX
+            if self.reason == ends.SANDBOX
             else pipeline_exit_code(self.codes, is_unread=self.is_unread)
         )
 
@@ -150,9 +150,7 @@ class PipelineRun:
             self._bell = Bell()
             self._ends.callback(self._bell.close)
             if self._kill_grace_s is not None:
-                return PipelineResult(
-                    codes=(128 + signal.SIGTERM,) * len(self._argvs), reason=end_reasons.CANCELLED
-                )
+                return PipelineResult(codes=(128 + signal.SIGTERM,) * len(self._argvs), reason=ends.CANCELLED)
             self._start(self._bell)
             while not self._finished():
                 self._run_once(self._bell)
@@ -250,11 +248,11 @@ class PipelineRun:
             if self._silent_at is not None and not self._killed:
                 self._silent_at = now + STRAGGLERS_S
         if self._has_no_launcher or any(stage.has_no_sandbox for stage in self._stages.values()):
-            self._stop(end_reasons.SANDBOX, GRACE_S, now)
+            self._stop(ends.SANDBOX, GRACE_S, now)
         elif any(tap.overflowed for tap in self._taps):
-            self._stop(end_reasons.BYTES, GRACE_S, now)
+            self._stop(ends.BYTES, GRACE_S, now)
         elif not any(tap.has_branches for tap in self._outputs):
-            self._stop(end_reasons.CLOSED, GRACE_S, now)
+            self._stop(ends.CLOSED, GRACE_S, now)
 
     def _feed_on(self) -> int:
         if not (self._feeder and self._fed):
@@ -306,11 +304,11 @@ class PipelineRun:
 
     def _keep_time(self, now: float) -> None:
         if self._kill_grace_s is not None:
-            self._stop(end_reasons.CANCELLED, self._kill_grace_s, now)
+            self._stop(ends.CANCELLED, self._kill_grace_s, now)
         elif self._wall_at is not None and now >= self._wall_at:
-            self._stop(end_reasons.WALL, GRACE_S, now)
+            self._stop(ends.WALL, GRACE_S, now)
         elif now >= self._idle_at:
-            self._stop(end_reasons.IDLE, GRACE_S, now)
+            self._stop(ends.IDLE, GRACE_S, now)
         if self._kill_at is not None and now >= self._kill_at:
             self._killed = True
             self._signal(signal.SIGKILL)

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 
-from fdstore.records import Record
+from fdstore.model.records import Record
 
 MARK = "FDSTORE_PIPELINE"
 

@@ -29,7 +29,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
-from fdstore import end_reasons
+from fdstore.agents.runtime.claim import STOP_GRACE_S, Flag
+from fdstore.agents.runtime.periodic import run_periodically
+from fdstore.agents.runtime.store_wait import LONGEST_PAUSE_S, WaitLog, until_taken
 from fdstore.client import Store, StreamWriter
 from fdstore.client.write_buffer import FINAL
 from fdstore.errors import (
@@ -41,11 +43,9 @@ from fdstore.errors import (
     QuotaExceeded,
     StreamBroken,
 )
-from fdstore.lifecycle import ProcessEnd
-from fdstore.permissions import Permissions
-from fdstore.runtime.claim import STOP_GRACE_S, Flag
-from fdstore.runtime.periodic import run_periodically
-from fdstore.runtime.store_wait import LONGEST_PAUSE_S, WaitLog, until_taken
+from fdstore.files.permissions import Permissions
+from fdstore.model import ends
+from fdstore.model.lifecycle import ProcessEnd
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import pipelines
 from fdstore.store.processes.pipelines import PipeFds
@@ -184,7 +184,7 @@ class Feed:
                 return
             except NotFound:
                 # the process was cancelled or given up, and its hold on the input with it
-                self.broken = end_reasons.CLOSED
+                self.broken = ends.CLOSED
                 return
             except NewerFormat:
                 raise
@@ -241,7 +241,7 @@ def run_pipeline(
         if isinstance(problem, CommandsOff):
             reason = str(problem)
         elif isinstance(problem, NotAllowed):
-            reason = end_reasons.of_refusal(str(problem))
+            reason = ends.of_refusal(str(problem))
         return ProcessEnd("failed", None, reason)
     return _conclude(store, handle, fds, ended, feed, [output, error, *tees], lost, stopped=stop.is_set())
 
@@ -295,31 +295,31 @@ def _conclude(
         before = until_taken(lambda: store.run(pipelines.chain_of(handle, fds.in_fd)), lost, _output)
     except FDStoreError:
         for branch in branches:
-            branch.break_off(end_reasons.CANCELLED)
+            branch.break_off(ends.CANCELLED)
         raise
     chain = f"{before} {','.join(map(str, ended.codes))}".strip()
     failure = None
     if any(branch.over_quota for branch in branches):
-        failure = end_reasons.QUOTA_EXCEEDED
-    elif ended.reason == end_reasons.SANDBOX:
+        failure = ends.QUOTA_EXCEEDED
+    elif ended.reason == ends.SANDBOX:
         log.warning("%s failed: no sandbox for one of its stages (the stderr says why)", handle.id)
-        failure = end_reasons.SANDBOX
-    elif ended.reason == end_reasons.CLOSED or all(branch.closed for branch in (output, *tees)):
+        failure = ends.SANDBOX
+    elif ended.reason == ends.CLOSED or all(branch.closed for branch in (output, *tees)):
         # ended because no reader is left, which is not a failure; stderr is complete
         error.end(ended.code, chain)
         for branch in (output, *tees):
-            branch.break_off(end_reasons.CLOSED)
-        return ProcessEnd("exited", ended.code, end_reasons.CLOSED)
-    elif ended.reason == end_reasons.CANCELLED:
-        failure = end_reasons.WORKER_LOST if stopped else end_reasons.CANCELLED
-    elif ended.reason in (end_reasons.IDLE, end_reasons.WALL, end_reasons.BYTES):
+            branch.break_off(ends.CLOSED)
+        return ProcessEnd("exited", ended.code, ends.CLOSED)
+    elif ended.reason == ends.CANCELLED:
+        failure = ends.WORKER_LOST if stopped else ends.CANCELLED
+    elif ended.reason in (ends.IDLE, ends.WALL, ends.BYTES):
         failure = ended.reason
     elif feed.broken is not None:
-        failure = end_reasons.UPSTREAM_BROKEN
+        failure = ends.UPSTREAM_BROKEN
     if failure is not None:
         for branch in branches:
             # readers see the same for a worker that shuts down and one that died
-            branch.break_off(end_reasons.WRITER_LOST if failure == end_reasons.WORKER_LOST else failure)
+            branch.break_off(ends.WRITER_LOST if failure == ends.WORKER_LOST else failure)
         return ProcessEnd("failed", ended.code, failure)
     if ended.signal is not None:
         for branch in branches:

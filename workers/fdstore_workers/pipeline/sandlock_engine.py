@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 
-from fdstore.optional_packages import how_to_install
+from fdstore.setup.optional_packages import how_to_install
 from fdstore_workers.pipeline import launch, syscall_filter
 from fdstore_workers.pipeline.command_limits import (
     PATH,

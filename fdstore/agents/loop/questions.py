@@ -1,0 +1,140 @@
+"""Questions about texts, as `fdstore ask` asks them: the program of the agent, its task, and its process.
+
+manuals      holds the texts, open like any process of a client
+manuals.1    the agent of the first question: it has all texts and variables of manuals, and hands back
+manuals.2    what it has made; so the agent of the second question begins with the variables of the first
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from fdstore.agents.loop.bundle import Bundle, Program
+from fdstore.client import Process, Store
+from fdstore.model.records import Descriptor, ModelPrice
+from fdstore.results.python_config import AskSection, PriceSection, PythonSection
+from fdstore.store.processes import processes
+from fdstore.text.layout import first_line, show_controls
+from fdstore.tools.process_task import SpawnTask, encode_task
+
+DEFAULT_MODEL = "claude-sonnet-5-5"
+
+NAME = "ask"
+"""The name of the program, and the beginning of the names of processes that are given none."""
+
+TOOLS = ("run_python", "read_fd", "search_fd", "list_fds")
+
+SYSTEM = """\
+You answer a question about texts that are too long to read. They are stored; you see where each begins and \
+ends.
+
+Work with programs, in a few calls of run_python:
+- Look at the form of the texts first: some lines from the beginning, the middle and the end.
+- Count, search and compare by code where code can decide it. Where only reading helps, split the texts and \
+ask about all parts at once, with one asyncio.gather; let each answer be short and of a form that code can \
+join.
+- Join the answers by code. Ask again about what is unclear or contradictory.
+- Check before you answer: are all parts covered, do the counts add up, is a quotation in the text?
+
+Then answer in plain words, for a reader who sees only your last message: the answer first, then the numbers \
+and the places in the texts that it rests on. If the texts do not say it, say so."""
+
+SHOWN_TEXTS = 4
+"""This many texts are shown with their beginnings; of others only their names and sizes."""
+
+LISTED_TEXTS = 40
+TEXTS = "The texts:"
+EARLIER_SHOWN = 3
+EARLIER_CHARS = 2000
+
+
+class Earlier(msgspec.Struct, frozen=True):
+    """A question that was asked before about the same texts, and its answer."""
+
+    question: str
+    answer: str
+
+
+def question_bundle(
+    model: str,
+    ask_model: str | None = None,
+    price: ModelPrice | None = None,
+    ask_price: ModelPrice | None = None,
+) -> Bundle:
+    """Return the program of the agent. `ask_model` answers the questions of its code, by default its own
+    model does."""
+    own = None if not ask_model or ask_price is None else PriceSection.of(ask_price)
+    program = Program(
+        name=NAME,
+        model=model,
+        system=SYSTEM,
+        tools=TOOLS,
+        price=price,
+        python_limits=PythonSection(ask=AskSection(model=ask_model or "", price=own)),
+    )
+    return Bundle(root=NAME, programs={NAME: program})
+
+
+def task_text(
+    question: str, texts: Sequence[Descriptor], earlier: Sequence[Earlier] = (), variables: Sequence[str] = ()
+) -> str:
+    """Return the message to the agent: the question, the texts, and what is there from earlier questions.
+
+    >>> print(task_text("Who pays?", [], [Earlier("Who sells?", "Ann.")], ["parts"]))
+    Who pays?
+    <BLANKLINE>
+    Earlier questions about these texts, with your answers:
+    - Who sells?
+      Ann.
+    Variables from then are there: parts
+    """
+    lines = [question]
+    if texts:
+        lines += ["", TEXTS]
+        lines += [
+            # a file name may have line breaks
+            f"- {each.fd}: {show_controls(each.source, keep='')}, "
+            f"{each.chars} characters in {each.lines} lines"
+            for each in texts[:LISTED_TEXTS]
+        ]
+        if len(texts) > LISTED_TEXTS:
+            lines.append(f"- and {len(texts) - LISTED_TEXTS} more; fds() lists them all")
+    if earlier:
+        lines += ["", "Earlier questions about these texts, with your answers:"]
+        for each in earlier[-EARLIER_SHOWN:]:
+            lines += [f"- {_cut(each.question)}", f"  {_cut(each.answer) or 'There was no answer.'}"]
+    if variables:
+        lines.append(f"Variables from then are there: {', '.join(variables)}")
+    return "\n".join(lines)
+
+
+def question_in(task: str) -> str:
+    """Return the question in a message of `task_text`."""
+    return task.partition(f"\n\n{TEXTS}\n")[0]
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= EARLIER_CHARS else f"{text[:EARLIER_CHARS]} [...]"
+
+
+def launch_question(
+    store: Store,
+    holder: Process,
+    bundle: Bundle,
+    question: str,
+    *,
+    earlier: Sequence[Earlier] = (),
+    variables: Sequence[str] = (),
+) -> Process:
+    """Create the agent that answers a question about all texts of `holder`, ready to run; at its end the
+    holder has what it has made. Raises `Fenced` (the holder has ended), `SpawnLimit`."""
+    texts = [each for each in holder.list() if each.kind == "text"]
+    program = bundle.programs[bundle.root]
+    stored = processes.StoredProgram(bundle.root, bundle.digest, bundle.json, program.price)
+    handle = store.run(processes.create_child(holder.handle, None, program=stored))
+    preload = [each.fd for each in texts] if len(texts) <= SHOWN_TEXTS else []
+    task = SpawnTask(query=task_text(question, texts, earlier, variables), preload=preload, hands_back=True)
+    store.run(processes.launch(handle, encode_task(task), first_line(question)))
+    return Process(store, handle)

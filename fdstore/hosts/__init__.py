@@ -1,0 +1,1 @@
+"""fdstore in coding hosts: an MCP server, a gateway before other servers, hooks."""

@@ -1,0 +1,245 @@
+"""A host on standard input and output: what it sends is decided and passed on, and so are the answers to it.
+
+Messages that need the store are handled on threads of their own, so that others pass meanwhile; only a few
+answers at a time, which bounds the memory to a few messages.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from fdstore.hosts.gateway.acting import answer_call, expand, rewrite
+from fdstore.hosts.gateway.code.upstream_calls import UpstreamCalls
+from fdstore.hosts.gateway.descriptors import Descriptors
+from fdstore.hosts.gateway.host_programs import HostPrograms
+from fdstore.hosts.gateway.json_scan import Buffer
+from fdstore.hosts.gateway.json_texts import LONG_BYTES
+from fdstore.hosts.gateway.lines import MessageWriter, line_break_of, read_lines
+from fdstore.hosts.gateway.messages import Message, error_answer
+from fdstore.hosts.gateway.rewriting import (
+    CallOurTool,
+    CancelOurTool,
+    Expand,
+    Forward,
+    Incoming,
+    Rewriter,
+)
+from fdstore.hosts.gateway.tool_list import ToolOffer
+
+if TYPE_CHECKING:
+    from fdstore.hosts.gateway.code.programs import Programs
+
+LOOK_EVERY_S = 0.1
+"""The time within which programs end after their host has gone."""
+
+MAX_REWRITES = 4
+"""The most answers that are stored at the same time; then the server waits."""
+
+
+class HostConnection:
+    """The connection of one host.
+
+    host_in, host_out   file descriptors
+    send                passes a line on to the server
+    on_gone             called when the host has closed one of its sides; more than once if both
+    programs            with --code: those of its model
+    """
+
+    def __init__(
+        self,
+        descriptors: Descriptors,
+        send: Callable[[Buffer], object],
+        on_gone: Callable[[], None],
+        *,
+        host_in: int,
+        host_out: int,
+        programs: Programs | None = None,
+    ) -> None:
+        self._descriptors = descriptors
+        self._send, self._on_gone = send, on_gone
+        self._host_in, self._host_out = host_in, MessageWriter(host_out)
+        self._calls = UpstreamCalls(send)
+        self._programs = None if programs is None else HostPrograms(programs, self._calls, self._say)
+        self._look_at = None if programs is None else programs.look_at
+        self._definitions = partial(definitions_of, descriptors, programs)
+        self._rewriter = Rewriter(descriptors.limit, offer_of(descriptors, programs), tell=descriptors.tell)
+        self._lock = threading.Lock()
+        self._jobs: set[threading.Thread] = set()
+        self._rewrites = threading.BoundedSemaphore(MAX_REWRITES)
+
+    def read(self) -> None:
+        """Pass on what the host sends, to the end of its input."""
+        for line in read_lines(self._host_in, self._to_host):
+            self._from_host(Message(line).whole)
+        self._on_gone()
+
+    def answer(self, line: Buffer) -> None:
+        """Pass on a line of the server. A long one is looked through on a thread: others follow it."""
+        message = Message(line)
+        if len(line) <= LONG_BYTES:
+            self.pass_on(message, line_break_of(line))
+            return
+
+        def answer() -> None:
+            if not self._calls.take(message):
+                self._rewrite(message, line_break_of(line), self._decide(message))
+
+        self._begin_rewrite(answer)
+
+    def pass_on(self, message: Message, end: bytes) -> None:
+        """Pass on a message of the server as a line that ends with `end`."""
+        if self._calls.take(message):
+            return
+        if self._look_at is not None:
+            self._look_at(message)
+        decision = self._decide(message)
+        if isinstance(decision, Forward):
+            self._rewrite(message, end, decision)
+        else:
+            self._begin_rewrite(lambda: self._rewrite(message, end, decision))
+
+    def _decide(self, message: Message) -> Incoming:
+        with self._lock:
+            return self._rewriter.from_server(message)
+
+    def _rewrite(self, message: Message, end: bytes, decision: Incoming) -> None:
+        shown = message.whole
+        try:
+            shown = rewrite(self._descriptors, message, decision, self._definitions)
+        finally:  # even a defect here must not cost the host its answer
+            self._to_host(shown, b"" if line_break_of(shown) else end)
+
+    def _begin_rewrite(self, job: Callable[[], None]) -> None:
+        """Run a job that may need memory for its message on a thread of its own."""
+        self._rewrites.acquire()
+
+        def run() -> None:
+            try:
+                job()
+            finally:
+                self._rewrites.release()
+
+        self.begin(run)
+
+    def waits_for_answers(self) -> bool:
+        """Return whether the server owes answers to a host that still reads."""
+        with self._lock:
+            return self._rewriter.owes_answers and self._host_out.has_reader()
+
+    def answer_with_error(self, problem: str) -> None:
+        """Answer all requests that the server will not answer any more."""
+        with self._lock:
+            owed = self._rewriter.unanswered()
+        for request in owed:
+            self._to_host(error_answer(request.id, problem) + b"\n")
+
+    def _say(self, message: bytes) -> None:
+        """Send the host a message of ours."""
+        self._to_host(message + b"\n")
+
+    def lose_server(self, problem: str) -> None:
+        """Fail the calls of programs: the server answers no more."""
+        self._calls.end(problem)
+
+    def begin(self, job: Callable[[], None]) -> None:
+        """Run a job on a thread of its own."""
+
+        def run() -> None:
+            try:
+                job()
+            finally:
+                with self._lock:
+                    self._jobs.discard(threading.current_thread())
+
+        thread = background_thread(run, "job")
+        with self._lock:  # whoever sees the job can join it, and it cannot end before it is noted
+            thread.start()
+            self._jobs.add(thread)
+
+    def finish_jobs(self) -> None:
+        """Wait for the jobs that have begun; programs go on as long as the host reads."""
+        while self.has_jobs():
+            if not self.can_answer():
+                self.end_programs()
+            self.wait_for_a_job(LOOK_EVERY_S)
+
+    def end_programs(self) -> None:
+        """End the programs that run: nobody waits for them."""
+        if self._programs is not None:
+            self._programs.end()
+
+    def has_jobs(self) -> bool:
+        with self._lock:
+            return bool(self._jobs)
+
+    def can_answer(self) -> bool:
+        """Return whether the host still reads."""
+        return self._host_out.has_reader()
+
+    def wait_for_a_job(self, timeout_s: float) -> None:
+        """Wait until one of the jobs has ended, at most `timeout_s`."""
+        with self._lock:
+            job = next(iter(self._jobs), None)
+        if job is not None:
+            job.join(timeout_s)
+
+    def _from_host(self, line: Buffer) -> None:
+        with self._lock:
+            decision = self._rewriter.to_server(line)
+        match decision:
+            case Forward():
+                self._send(line)
+            case CallOurTool():
+                self._begin_ours(decision)
+            case CancelOurTool(key=key):
+                if self._programs is not None:
+                    self._programs.cancel(key)
+            case Expand():
+                self.begin(lambda: self._expand(line, decision))
+
+    def _begin_ours(self, call: CallOurTool) -> None:
+        """Answer a call of one of our tools, on a thread."""
+        program = None if self._programs is None else self._programs.begin(call)
+
+        def run() -> None:
+            try:
+                answer = answer_call(self._descriptors, call) if program is None else program()
+            finally:
+                with self._lock:
+                    self._rewriter.forget(call.key)
+            if answer is not None:
+                self._to_host(answer + b"\n")
+
+        self.begin(run)
+
+    def _expand(self, line: Buffer, decision: Expand) -> None:
+        request, answer = expand(self._descriptors, line, decision)
+        if request is not None:
+            self._send(request if request is line else bytes(request) + line_break_of(line))
+        elif answer is not None:
+            with self._lock:
+                self._rewriter.forget(decision.call.key)
+            self._to_host(answer + b"\n")
+
+    def _to_host(self, *message: Buffer) -> None:
+        if not self._host_out.write(*message):
+            self._on_gone()
+
+
+def offer_of(descriptors: Descriptors, programs: Programs | None) -> ToolOffer:
+    """Return which of our tools a host sees."""
+    if programs is None:
+        return ToolOffer(descriptors.offered)
+    return ToolOffer((*descriptors.offered, *programs.tools), ours_only=programs.options.mode == "only")
+
+
+def definitions_of(descriptors: Descriptors, programs: Programs | None) -> list[dict[str, Any]]:
+    """Return our tools for a tool list of MCP."""
+    return descriptors.definitions() + ([] if programs is None else programs.definitions())
+
+
+def background_thread(body: Callable[[], None], name: str) -> threading.Thread:
+    return threading.Thread(target=body, name=f"fdstore-{name}", daemon=True)

@@ -1,0 +1,94 @@
+"""A list that the gateway itself asks a server for, page by page. A server is believed nothing: each list has
+an end, whatever the server says of further pages."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from msgspec import Raw
+
+from fdstore.hosts.gateway.json_parts import Parts, is_null, items_of, parts_of, string_of, text_at
+
+OWN_REQUEST_S = 20.0
+"""The time for a request of the gateway's own, with all pages of a list."""
+
+MAX_PAGES = 1000
+MAX_LIST_BYTES = 32 << 20
+"""The bytes of all pages of one list."""
+
+
+class ListKind(NamedTuple):
+    """The names of a list's field in a result, and of the field that tells its items apart."""
+
+    field: str
+    key: str
+
+
+LISTS = {
+    "tools/list": ListKind("tools", "name"),
+    "prompts/list": ListKind("prompts", "name"),
+    "resources/list": ListKind("resources", "uri"),
+    "resources/templates/list": ListKind("resourceTemplates", "uriTemplate"),
+}
+"""The requests for lists."""
+
+
+class PagedList:
+    """The part of a server's list that has come.
+
+    items      by the field that tells them apart: of two that are equal there the first
+    has_ended  whether the last page has come, or one too many
+    problems   what is wrong with the list, as sentences for people
+    """
+
+    def __init__(self, method: str) -> None:
+        self._kind = LISTS[method]
+        self.items: dict[str, Raw] = {}
+        self.has_ended = False
+        self.problems: list[str] = []
+        self._pages = self._bytes = 0
+        self._cursors: set[str | bytes] = set()
+
+    def take(self, answer: Parts) -> Raw | None:
+        """Take an answer to a request for a page. Return the cursor of the next page; None after the last,
+        also if the server names another one for ever."""
+        result = parts_of(answer.get("result", b""))
+        if result is None:
+            self._note(text_at(answer, "error", "message") or "it gave no list")
+            return None
+        self._pages += 1
+        self._bytes += sum(map(len, map(bytes, result.values())))
+        if self._bytes > MAX_LIST_BYTES:
+            self._stop(f"it is longer than {MAX_LIST_BYTES >> 20} MiB")
+            return None
+        self._add(items_of(result.get(self._kind.field, b"")) or [])
+        cursor = result.get("nextCursor")
+        if cursor is None or is_null(cursor):
+            self.has_ended = True
+            return None
+        known = string_of(cursor)
+        seen = bytes(cursor) if known is None else known
+        if seen in self._cursors:
+            self._stop("it names a page again")
+            return None
+        if self._pages == MAX_PAGES:
+            self._stop(f"it has more than {MAX_PAGES} pages")
+            return None
+        self._cursors.add(seen)
+        return cursor
+
+    def _stop(self, why: str) -> None:
+        self.has_ended = True
+        self._note(f"{why}; {len(self.items)} of its {self._kind.field} are known")
+
+    def _note(self, problem: str) -> None:
+        if problem not in self.problems:
+            self.problems.append(problem)
+
+    def _add(self, items: list[Raw]) -> None:
+        for item in items:
+            key = text_at(parts_of(item) or {}, self._kind.key)
+            if key is None:
+                self._note(f"one of its {self._kind.field} has no {self._kind.key}, and is left out")
+            else:
+                self.items.setdefault(key, item)

@@ -1,0 +1,1 @@
+"""HTTP as a server and as a client: connections, their limits, requests."""

@@ -1,0 +1,176 @@
+"""Tokens that descriptors kept out of the context of agents, turn by turn, from entries of journals. Pure.
+
+Each turn sends the whole conversation again. `sent` is what the provider has counted for it; `without` is
+what it would have been if every text that was stored stood in the conversation: plus what stored texts have
+more than the elements that stand for them, plus what was cleared, less what was read back. These three are
+estimates (`text.tokens`), those of `fdstore saved`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+
+import msgspec
+
+from fdstore.inspector.reading.entries import ConversationEntry
+from fdstore.model.records import Record
+from fdstore.tools.catalogue import FD_TOOLS
+
+MAX_TURNS = 2_000
+"""Turns that are kept of one journal; in a longer one neighbours are added together."""
+
+LARGEST_CONTEXT = 1_000_000
+"""Tokens that the models with the largest contexts take at once."""
+
+MAX_POINTS = 120
+"""Points of a curve."""
+
+
+class Turns(msgspec.Struct, frozen=True):
+    """`count` turns: when the last one was answered, and the tokens of all of them together."""
+
+    at: float
+    count: int
+    sent: int
+    without: int
+
+
+class Point(Record, frozen=True):
+    """The tokens of all turns up to this one."""
+
+    turn: int
+    sent: int
+    without: int
+
+
+class SavedCurve(Record, frozen=True, kw_only=True):
+    """The tokens that some processes have `sent` in all their `turns`, and would have sent `without`
+    descriptors. `kept`, `cleared` and `read` are the tokens that were kept out of their contexts, taken out
+    later, and read back; `most` is the largest turn without descriptors."""
+
+    turns: int
+    sent: int
+    without: int
+    kept: int
+    cleared: int
+    read: int
+    most: int = 0
+    points: tuple[Point, ...]
+
+    @property
+    def saved(self) -> int:
+        """The tokens that were not sent."""
+        return self.without - self.sent
+
+    @property
+    def percent(self) -> str:
+        """The part of all tokens that was not sent."""
+        return percent_of(self.saved, self.without)
+
+    @property
+    def is_beyond_contexts(self) -> bool:
+        """True if a turn would not have fitted into the context of any model."""
+        return self.most > LARGEST_CONTEXT
+
+
+def percent_of(part: int, whole: int) -> str:
+    """Return a part in percent; more digits where it is nearly all.
+
+    >>> percent_of(2, 3), percent_of(9998, 9999), percent_of(-1, 9), percent_of(0, 0)
+    ('67', '99.98', '-11', '0')
+    """
+    percent = 100 * part / whole if whole > 0 else 0.0
+    return f"{percent:.0f}" if percent < 99 else f"{int(percent * 100) / 100:g}"
+
+
+class ContextGrowth:
+    """The turns of one conversation, of which entries are added in order."""
+
+    def __init__(self) -> None:
+        self.kept = self.cleared = self.read = 0
+        self.turns: list[Turns] = []
+        self._results: dict[str, int] = {}
+
+    def add(self, entry: ConversationEntry) -> None:
+        """Add the next entry; its tokens were counted."""
+        match entry.kind:
+            case "system" | "prompt":
+                self._store(entry)
+            case "result" if entry.tool not in FD_TOOLS:
+                self._store(entry)
+            case "result" if not entry.is_error:
+                self.read += entry.tokens
+            case "cleared":
+                removed = sum(self._results.pop(call, 0) for call in entry.calls)
+                self.cleared += max(0, removed - entry.tokens)
+            case "answer" if entry.usage is not None:
+                self._answer(entry.at or 0.0, entry.usage.input_tokens)
+        if entry.kind == "result":
+            self._results[entry.call] = entry.tokens
+
+    def _store(self, entry: ConversationEntry) -> None:
+        for stored in entry.facts.stored:
+            shown = round(stored.shown_chars * entry.tokens / max(entry.chars, 1))
+            self.kept += max(0, stored.tokens - shown)
+
+    def _answer(self, at: float, sent: int) -> None:
+        without = sent + self.kept + self.cleared - self.read
+        self.turns.append(Turns(at, 1, sent, max(0, without)))
+        if len(self.turns) > MAX_TURNS:
+            self.turns = [_together(self.turns[n : n + 2]) for n in range(0, len(self.turns), 2)]
+
+
+def _together(turns: Sequence[Turns]) -> Turns:
+    return Turns(
+        turns[-1].at,
+        sum(each.count for each in turns),
+        sum(each.sent for each in turns),
+        sum(each.without for each in turns),
+    )
+
+
+def saved_curve(growths: Iterable[ContextGrowth]) -> SavedCurve | None:
+    """Return the curve of these conversations, their turns in the order of time; None if there are none."""
+    growths = list(growths)
+    turns = sorted((turn for each in growths for turn in each.turns), key=lambda turn: turn.at)
+    if not turns:
+        return None
+    step = -(-len(turns) // MAX_POINTS)
+    pieces = [_together(turns[n : n + step]) for n in range(0, len(turns), step)]
+    counts, sent, without = (
+        list(accumulate(getattr(each, name) for each in pieces)) for name in ("count", "sent", "without")
+    )
+    return SavedCurve(
+        turns=counts[-1],
+        sent=sent[-1],
+        without=without[-1],
+        kept=sum(each.kept for each in growths),
+        cleared=sum(each.cleared for each in growths),
+        read=sum(each.read for each in growths),
+        most=max(each.without // each.count for each in turns),
+        points=tuple(map(Point, counts, sent, without)),
+    )
+
+
+class Line(msgspec.Struct, frozen=True):
+    """The geometry of a curve in a box of 1000 by 100: the points of a line, and of the area between both."""
+
+    sent: str
+    without: str
+    between: str
+
+
+def line_of(curve: SavedCurve) -> Line:
+    """Return the geometry of a curve; both lines begin at the lower left."""
+    most = max(curve.sent, curve.without, 1)
+    begin = Point(0, 0, 0)
+    xs = [1000 * each.turn / curve.turns for each in (begin, *curve.points)]
+    sent, without = (
+        [
+            f"{x:.1f},{100 - 100 * getattr(each, name) / most:.2f}"
+            for x, each in zip(xs, (begin, *curve.points), strict=True)
+        ]
+        for name in ("sent", "without")
+    )
+    return Line(" ".join(sent), " ".join(without), " ".join((*without, *sent[::-1])))

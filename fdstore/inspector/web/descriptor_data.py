@@ -1,0 +1,249 @@
+"""Load what the page of a descriptor shows: its facts, the text at a position, the first hits of a search.
+
+The work of one request is bounded: one window of text, one step of a search, a few facts, whatever the size
+of the content.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+
+import msgspec
+
+from fdstore.client._async.store import Store
+from fdstore.elements.result_facts import Interval
+from fdstore.errors import InvalidArgument, NotFound, PositionOutOfRange, StoreLostData
+from fdstore.inspector.reading.conversation import conversation
+from fdstore.inspector.reading.entries import ConversationEntry
+from fdstore.inspector.web.descriptor_page import (
+    HEX_BLOCKS,
+    DescriptorPage,
+    HexPart,
+    JournalCall,
+    Look,
+    Reading,
+    Search,
+    Sibling,
+    TextPart,
+)
+from fdstore.inspector.web.descriptor_query import (
+    MAX_HITS,
+    PageQuery,
+    Position,
+    SearchQuery,
+    marked,
+    parse_go,
+)
+from fdstore.inspector.web.descriptor_rows import BLOCK_BYTES
+from fdstore.model.records import Descriptor, Record
+from fdstore.results.coverage import ReadParts, count_in, coverage, merge
+from fdstore.store.contents.byte_reading import read_bytes
+from fdstore.store.contents.locating import pages_of_chars
+from fdstore.store.contents.page_windows import PageText, PageWindow, Side, read_window
+from fdstore.store.contents.search_steps import SearchStep, search_step
+from fdstore.store.keys import AT_ONCE
+from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.processes.processes import open_child
+from fdstore.store.views.descriptor_facts import DescriptorFacts, content_of, descriptor_facts
+from fdstore.store.views.process_window import descriptor_names
+from fdstore.text.selection import Part
+from fdstore.wire.operation import Operation
+
+MAX_RECORDS = 2000
+MAX_PARTS = 100
+"""Parts read by characters that are located; more count as not read."""
+
+
+class ContentPart(Record, frozen=True, kw_only=True):
+    """A part of a content, for scripts that scroll: as in `DescriptorPage`."""
+
+    descriptor: Descriptor
+    position: Position | None
+    text: TextPart | None = None
+    bytes: HexPart | None = None
+
+
+class Reader:
+    """A descriptor, for one request: loads what it needs."""
+
+    def __init__(self, store: Store, handle: ProcessHandle, fd: str) -> None:
+        self.store = store
+        self.handle = handle
+        self.fd = fd
+
+    @classmethod
+    async def open(cls, store: Store, process: str, fd: str) -> Reader:
+        """Open an existing process. Raises `NotFound`, `InvalidArgument`."""
+        return cls(store, await store.run(open_child(store.prefix, process)), fd)
+
+    async def descriptor(self) -> Descriptor:
+        """Return the descriptor as it is now. Raises `NotFound`."""
+        descriptor, _ = await self.store.run(content_of(self.handle, self.fd))
+        return descriptor
+
+    def look(self, query: PageQuery, descriptor: Descriptor) -> Look:
+        """Return the look that a query asks for. Raises `InvalidArgument`."""
+        is_hex = query.hex or descriptor.kind == "bytes"
+        return Look(
+            process=self.handle.id,
+            fd=self.fd,
+            descriptor=descriptor,
+            position=marked(query, descriptor, is_hex=is_hex),
+            wrap=query.wrap,
+            raw=query.raw,
+            hex=is_hex,
+            search=None if query.search is None else Search.of(query.search),
+        )
+
+    async def page(self, query: PageQuery) -> DescriptorPage:
+        """Return what the page shows. Raises `NotFound`, `InvalidArgument`, `PageOutOfRange`,
+        `PositionOutOfRange`."""
+        facts = await self.store.run(descriptor_facts(self.handle, self.fd))
+        d = facts.descriptor
+        is_hex = query.hex or d.kind == "bytes"
+        position = parse_go(query.go, d, is_hex=is_hex) if query.go else query.position
+        if position is None and d.state == "open" and not is_hex:
+            position = Position("page", d.pages, d.pages)  # what a stream has written last
+        shown = await self.part(position, is_hex=is_hex)
+        role, siblings = _siblings(facts)
+        return DescriptorPage(
+            process=self.handle.id,
+            fd=self.fd,
+            descriptor=shown.descriptor,
+            content=facts.content,
+            producer=facts.producer,
+            holder_count=facts.holder_count,
+            holders=facts.holders,
+            role=role,
+            siblings=siblings,
+            position=position,
+            wrap=query.wrap,
+            raw=query.raw,
+            hex=is_hex,
+            text=shown.text,
+            bytes=shown.bytes,
+            search=await self._first_hits(query.search, d) if query.search else None,
+            reading=await self.reading(d) if query.reading else None,
+            others=await self._others() if d.kind == "text" else (),
+            now_s=facts.now_s,
+        )
+
+    async def part(
+        self, position: Position | None, *, is_hex: bool = False, side: Side | None = None
+    ) -> ContentPart:
+        """Return the part at a position, page 1 for None: one page, or with `side` a window. Raises as
+        `page`."""
+        if is_hex:
+            return await self._bytes(position, side or "after")
+        if position is not None and position.unit == "offset":
+            raise InvalidArgument("offset", "the text has pages, lines and characters; view=hex has offsets")
+        unit = position.unit if position else "page"
+        part = Part(unit if unit != "offset" else "page", position.first if position else 1, 1)
+        window = await self.store.run(read_window(self.handle, self.fd, part, side or "after"))
+        pages = window.pages if side else _one(window)
+        text = TextPart(page=window.page, line=window.line, char=window.char, pages=pages)
+        return ContentPart(descriptor=window.descriptor, position=position, text=text)
+
+    async def _bytes(self, position: Position | None, side: Side) -> ContentPart:
+        if position is not None and position.unit != "offset":
+            raise InvalidArgument(position.unit, "bytes have offsets, not pages, lines or characters")
+        at = position.first if position else 0
+        first = max(0, at // BLOCK_BYTES - {"after": 0, "around": 1, "before": HEX_BLOCKS - 1}[side])
+        length = HEX_BLOCKS * BLOCK_BYTES
+        info, data = await self.store.run(read_bytes(self.handle, self.fd, first * BLOCK_BYTES, length))
+        shown = HexPart(offset=first * BLOCK_BYTES, at=at, hex=data.hex())
+        return ContentPart(descriptor=info.descriptor, position=position, bytes=shown)
+
+    async def reading(self, descriptor: Descriptor) -> Reading:
+        """Return what the agent of the process has read. Raises `NotFound`, `DamagedRecord`."""
+        return await self.store.run(reading(self.handle, descriptor))
+
+    async def step(self, query: SearchQuery, limit: int = MAX_HITS) -> SearchStep:
+        """Return the hits of one step of a search. Raises `InvalidArgument`, `NotText`."""
+        found = search_step(
+            self.handle,
+            self.fd,
+            query.pattern,
+            query.start,
+            context=query.context,
+            max_matches=limit,
+            ignore_case=not query.case,
+        )
+        return await self.store.run(found)
+
+    async def _others(self) -> tuple[str, ...]:
+        names = await self.store.run(descriptor_names(self.handle.keys))
+        return tuple(name for name in names if name != self.fd)
+
+    async def _first_hits(self, query: SearchQuery, descriptor: Descriptor) -> Search:
+        found = Search.of(query)
+        if descriptor.kind == "bytes":
+            return msgspec.structs.replace(found, problem="these are bytes; only text can be searched")
+        try:
+            step = await self.step(query)
+        except InvalidArgument as error:
+            return msgspec.structs.replace(found, problem=str(error))
+        return msgspec.structs.replace(found, **msgspec.structs.asdict(step))
+
+
+def _one(window: PageWindow) -> tuple[PageText, ...]:
+    return tuple(page for page in window.pages if page.page == window.page)
+
+
+ROLES = ("output", "stderr")
+
+
+def _siblings(facts: DescriptorFacts) -> tuple[str | None, tuple[Sibling, ...]]:
+    """Return what a content is of the pipeline that writes it, and the pipeline's other streams."""
+    producer = facts.producer
+    own = f"fd:{facts.content.rpartition('/')[2]}"
+    if producer is None or producer.kind != "pipeline" or own not in producer.outputs:
+        return None, ()
+    roles = [*ROLES, *["tee"] * len(producer.outputs)]
+    named = dict(zip(producer.outputs, roles, strict=False))
+    of = producer.parent or producer.id
+    return named[own], tuple(Sibling(role=role, process=of, fd=fd) for fd, role in named.items() if fd != own)
+
+
+def reading(handle: ProcessHandle, descriptor: Descriptor) -> Operation[Reading]:
+    """Return what the agent of a process has read of a descriptor. Some round trips for each 25 records.
+    Raises `NotFound`, `DamagedRecord`."""
+    entries: list[ConversationEntry] = []
+    prefix, start, examined, length = handle.keys.tree.prefix, -MAX_RECORDS, 0, 0
+    while examined < MAX_RECORDS:
+        found = yield from conversation(prefix, handle.id, start, AT_ONCE, max_chars=0)
+        entries += [each for each in found.entries if each.kind == "result" and not each.is_error]
+        examined, length = examined + found.next - found.start, found.length
+        if found.next >= length or found.next <= max(start, 0):
+            break
+        start = found.next
+    parts = coverage(each.facts for each in entries).get(descriptor.fd, ReadParts())
+    pages = yield from _pages(handle, descriptor, parts)
+    return Reading(
+        pages=pages,
+        count=count_in(pages, descriptor.pages),
+        total=descriptor.pages,
+        made_by=_made_by(entries, descriptor.fd),
+        examined=examined,
+        length=length,
+    )
+
+
+def _made_by(entries: Iterable[ConversationEntry], fd: str) -> JournalCall | None:
+    """Return the first call whose result was stored as this descriptor."""
+    for each in entries:
+        if any(stored.fd == fd for stored in each.facts.stored):
+            return JournalCall(tool=each.tool, position=each.position)
+    return None
+
+
+def _pages(
+    handle: ProcessHandle, descriptor: Descriptor, parts: ReadParts
+) -> Operation[tuple[Interval, ...]]:
+    pages = parts.pages
+    if descriptor.kind == "text":
+        for first, last in parts.chars[:MAX_PARTS]:
+            with suppress(NotFound, PositionOutOfRange, StoreLostData):  # closed or damaged meanwhile
+                pages = merge((*pages, (yield from pages_of_chars(handle, descriptor.fd, first, last))))
+    return tuple((first, min(last, descriptor.pages)) for first, last in pages if first <= descriptor.pages)

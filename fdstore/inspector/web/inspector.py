@@ -1,0 +1,92 @@
+"""The state of a running inspector: its store, its options, and how data are loaded from a store that
+may be away.
+
+A person should not wait for a Redis that is slow: a page is given up after its own time. One that does not
+answer is given up by the store, which has patience (`PATIENCE_S`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import msgspec
+
+from fdstore.client._async.store import Store
+from fdstore.errors import FDStoreError, StoreUnavailable, UnknownOutcome
+from fdstore.inspector.web.journal_tracks import JournalTracks
+from fdstore.inspector.web.rendering import page_templates
+from fdstore.store.doctor.safety import Finding
+from fdstore.store.views.health import read_health
+
+T = TypeVar("T")
+
+PATIENCE_S = 1.0
+"""The time that a read of the store waits for Redis."""
+
+HEALTH_S = 1.0
+"""The time for which findings about the health of the store are shown again. All pages have them."""
+
+MAX_LIVE = 64
+"""Pages that browsers may show live at the same time."""
+
+MAX_EXPORTS = 4
+"""Runs that may be exported at the same time."""
+
+MAX_COMPARING = 2
+"""Texts that are compared line by line at the same time; others wait."""
+
+Connect = Callable[[], Awaitable[Store]]
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """Options of the operator. `hosts` are the names by which browsers may call; without a `token`
+    everyone who reaches the server may look."""
+
+    hosts: tuple[str, ...] = ("127.0.0.1", "localhost", "[::1]")
+    token: str | None = None
+    may_kill: bool = False
+
+
+class Inspector:
+    """`store` is opened for looking; `connect_to_kill` opens one that may cancel processes. `stopping`
+    is set when the server stops."""
+
+    def __init__(self, store: Store, options: Options, connect_to_kill: Connect | None = None) -> None:
+        self.store = store
+        self.options = options
+        self.connect_to_kill = connect_to_kill
+        self.stopping = asyncio.Event()
+        self.templates = page_templates()
+        self.tracks = JournalTracks()
+        self.live = 0
+        self.exports = 0
+        self.comparing = asyncio.Semaphore(MAX_COMPARING)
+        self.health: list[Finding] | None = None
+        """The findings of `look_at_health`; None if they are not known."""
+        self._health_at = float("-inf")
+
+    async def look_at_health(self) -> None:
+        """Read the health of the store again if it was read long ago. Raises nothing: a page that cannot know
+        it is shown without."""
+        if time.monotonic() - self._health_at < HEALTH_S:
+            return
+        self._health_at = time.monotonic()  # others show the last one meanwhile
+        try:
+            self.health = await self.within(
+                PATIENCE_S, lambda: self.store.run(read_health(self.store.prefix))
+            )
+        except FDStoreError:
+            self.health = None
+
+    async def within(self, seconds: float, call: Callable[[], Awaitable[T]]) -> T:
+        """Call something that uses the store. Raises `StoreUnavailable` if it takes longer, too."""
+        try:
+            async with asyncio.timeout(seconds):
+                return await call()
+        except TimeoutError:
+            raise StoreUnavailable(self.store.where, "does not answer in time") from None
+        except UnknownOutcome as error:
+            raise StoreUnavailable(self.store.where, str(error)) from error

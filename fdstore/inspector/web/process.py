@@ -1,0 +1,209 @@
+"""The page of a process: its conversation, its descriptors, its children; of a pipeline its commands."""
+
+from __future__ import annotations
+
+from fdstore.agents.runtime.eligibility import explained
+from fdstore.errors import InvalidArgument, NotFound, quoted
+from fdstore.inspector.reading.ask_entries import read_call
+from fdstore.inspector.reading.conversation import ConversationPage, conversation, find_calls
+from fdstore.inspector.reading.entries import ConversationEntry
+from fdstore.inspector.reading.pending import ProcessWait
+from fdstore.inspector.reading.steps import Step, StepOrFold, fold, make_steps
+from fdstore.inspector.web.page import PageRequest, WebPage
+from fdstore.inspector.web.pane import choose, position_in
+from fdstore.inspector.web.pipeline import PipelineGraph, pipeline_of
+from fdstore.inspector.web.rendering import MAX_CHARS
+from fdstore.inspector.web.saved import SavedHere, read_saved
+from fdstore.model.records import ProcessRecord, Record
+from fdstore.store.clock import redis_now
+from fdstore.store.keys import process_keys
+from fdstore.store.processes import process_records
+from fdstore.store.views.process_window import Children, DescriptorWindow, children_of, descriptor_window
+
+RECORDS = 60
+"""Journal records on one page."""
+
+ASKS = 50
+"""Asks on one page."""
+
+WHOLE_CHARS = 1_000_000
+"""Characters of one text on the page of its record."""
+
+MAX_POSITION = 1_000_000_000
+
+
+class ProcessPage(Record, frozen=True, kw_only=True):
+    """A process, the journal records `start` to `next` - 1 of `length` as entries, and what it holds.
+    `earlier` and `later` are where the pages before and after begin (None: there is none). `earlier_calls`
+    are calls before this page whose results are in it, by their keys. `at` is the key of the step that the
+    pane shows, "" without steps; with `errors_only` the list has only the `errors` steps that failed.
+    `raw`: results are shown as they were sent."""
+
+    process: ProcessRecord
+    start: int
+    next: int
+    length: int
+    earlier: int | None
+    later: int | None
+    entries: tuple[ConversationEntry, ...]
+    earlier_calls: dict[str, ConversationEntry]
+    pending: ProcessWait | None
+    pipeline: PipelineGraph | None
+    descriptors: DescriptorWindow
+    children: Children
+    at: str
+    errors: int
+    errors_only: bool
+    raw: bool
+    saved: SavedHere
+    now_s: float
+
+    @property
+    def all_steps(self) -> tuple[Step, ...]:
+        """The entries as steps: results below their calls."""
+        return make_steps(self.entries, self.earlier_calls)
+
+    @property
+    def steps(self) -> tuple[StepOrFold, ...]:
+        """The steps that are listed, equal calls together."""
+        return fold(each for each in self.all_steps if each.is_error or not self.errors_only)
+
+    @property
+    def chosen(self) -> Step | None:
+        """The step that the pane shows."""
+        return choose(self.all_steps, self.at, is_failed=self.process.state == "failed")
+
+
+def wants_raw(request: PageRequest) -> bool:
+    """Return whether results are shown as they were sent to the model (`raw=1`). Raises `InvalidArgument`."""
+    return request.choice("raw", ("1",)) == "1"
+
+
+async def load(request: PageRequest) -> ProcessPage:
+    """Load the page of a process. Raises `NotFound`, `DamagedRecord`, `InvalidArgument`."""
+    store, process = request.store, request.argument("id")
+    page = await load_records(request, process)
+    steps = make_steps(page.entries)
+    at, is_failed = request.query("at"), page.process.state == "failed"
+    chosen = choose(steps, at, is_failed=is_failed)
+    if chosen is None and at and position_in(at) != page.length:
+        raise NotFound(f"step {at} of these records of process {process}")
+    if chosen is None:  # it will be the next record, such as that of a call in progress
+        chosen = choose(steps, "", is_failed=is_failed)
+    [process_now] = await store.run(explained(store.prefix, [page.process]))
+    keys = process_keys(store.prefix, process)
+    before = request.number("fds_before", 0)
+    tracks = await store.run(request.inspector.tracks.read(store.prefix, [process_now]))
+    alone = {step.entry.call for step in steps if step.entry.kind == "result"} - {""}
+    calls = find_calls(store.prefix, process, alone, page.start, RECORDS, max_chars=MAX_CHARS)
+    return ProcessPage(
+        process=process_now,
+        start=page.start,
+        next=page.next,
+        length=page.length,
+        earlier=max(0, page.start - RECORDS) if page.start else None,
+        later=page.next if page.next < page.length else None,
+        entries=page.entries,
+        earlier_calls=await store.run(calls),
+        pending=page.pending,
+        pipeline=await store.run(pipeline_of(store.prefix, page))
+        if page.process.kind == "pipeline"
+        else None,
+        descriptors=await store.run(descriptor_window(keys, before=before)),
+        children=await store.run(children_of(keys, page.process.next_child)),
+        at="" if chosen is None else chosen.key,
+        errors=sum(each.is_error for each in steps),
+        errors_only=request.choice("errors", ("1",)) == "1",
+        raw=wants_raw(request),
+        saved=await store.run(read_saved(store.prefix, [process_now], tracks)),
+        now_s=page.now,
+    )
+
+
+async def load_records(request: PageRequest, process: str) -> ConversationPage:
+    """Load the records from `from` on, or else the last ones, or those around the step `at` if it is before
+    them. Raises `NotFound`, `DamagedRecord`, `InvalidArgument`."""
+    store = request.store
+
+    async def records(start: int) -> ConversationPage:
+        return await store.run(conversation(store.prefix, process, start, RECORDS, max_chars=MAX_CHARS))
+
+    position = position_in(request.query("at"))
+    page = await records(request.number("from", -RECORDS, most=MAX_POSITION))
+    if position is None or position >= page.start or request.query("from"):
+        return page
+    return await records(max(0, position - RECORDS // 2))
+
+
+class RecordPage(Record, frozen=True, kw_only=True):
+    """One record of a journal, with its whole texts. `raw`: results are shown as they were sent."""
+
+    process: ProcessRecord
+    position: int
+    length: int
+    entries: tuple[ConversationEntry, ...]
+    raw: bool
+    now_s: float
+
+
+async def load_record(request: PageRequest) -> RecordPage:
+    """Load one record. Raises `NotFound`."""
+    store, process = request.store, request.argument("id")
+    position = int(request.argument("position"))
+    if position > MAX_POSITION:
+        raise InvalidArgument("record", f"there are no more than {MAX_POSITION}")
+    page: ConversationPage = await store.run(
+        conversation(store.prefix, process, position, 1, max_chars=WHOLE_CHARS)
+    )
+    entries = tuple(each for each in page.entries if each.position == position)
+    if not entries:
+        raise NotFound(f"record {position} of process {process}", (f"{page.length} records, from 0",))
+    return RecordPage(
+        process=page.process,
+        position=position,
+        length=page.length,
+        entries=entries,
+        raw=wants_raw(request),
+        now_s=page.now,
+    )
+
+
+class AsksPage(Record, frozen=True, kw_only=True):
+    """The asks `start` to `start` + `ASKS` - 1 of a call of `run_python`. `earlier` and `later` are where the
+    pages before and after begin (None: there is none)."""
+
+    process: ProcessRecord
+    call: str
+    total: int
+    start: int
+    earlier: int | None
+    later: int | None
+    entries: tuple[ConversationEntry, ...]
+    now_s: float
+
+
+async def load_asks(request: PageRequest) -> AsksPage:
+    """Load the asks of the call `call` from `from` on. Raises `NotFound`, `DamagedRecord`."""
+    store, process, call = request.store, request.argument("id"), request.query("call")
+    start = request.number("from", 0, most=MAX_POSITION)
+    record = await store.run(process_records.record(store.prefix, process))
+    entries, total = await store.run(read_call(store.prefix, process, call, start, ASKS, MAX_CHARS))
+    if not total:
+        raise NotFound(f"an ask of call {quoted(call)} of process {process}")
+    return AsksPage(
+        process=record,
+        call=call,
+        total=total,
+        start=start,
+        earlier=max(0, start - ASKS) if start else None,
+        later=start + ASKS if start + ASKS < total else None,
+        entries=tuple(entries),
+        now_s=await store.run(redis_now()),
+    )
+
+
+PAGES = [
+    WebPage("/process/{id}", "process.html", load, live_s=0.5),
+    WebPage("/process/{id}/asks", "asks.html", load_asks, live_s=1.0),
+    WebPage("/process/{id}/record/{position:int}", "record.html", load_record),
+]

@@ -1,0 +1,189 @@
+"""Templates to HTML. Every value is escaped, and its control characters are shown, before it is in a
+page.
+
+Texts come from models, tools and users of the store. `show` runs on each value that a template writes,
+so no template can forget it; Jinja then escapes the result for HTML.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from fdstore.errors import InvalidArgument
+from fdstore.inspector.reading.result_card import make_cards
+from fdstore.inspector.web.context_growth import line_of
+from fdstore.inspector.web.links import LINKS
+from fdstore.inspector.web.pane import axis_of_steps, box_of, hint_of, in_rows, moves_from, title_of
+from fdstore.inspector.web.timeline import axis_of
+from fdstore.model.lifecycle import ENDED
+from fdstore.text.layout import show_controls
+from fdstore.text.quantities import (
+    ago,
+    duration,
+    format_costs,
+    format_count,
+    format_size,
+    format_sums,
+    moment,
+    precise_duration,
+)
+from fdstore.text.selection import fd_id
+
+MAX_CHARS = 12_000
+"""Characters of one text of a conversation that a page has."""
+
+FOLDER = Path(__file__).parent
+STATIC = FOLDER / "static"
+
+
+def show(value: object) -> object:
+    r"""Return a value with visible control characters; markup of templates stays as it is.
+
+    >>> show("a\x1b[31m\u202eb")
+    'a\\u{1b}[31m\\u{202e}b'
+    """
+    return show_controls(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+@cache
+def page_templates() -> Environment:
+    """Return the environment of all templates, which compiles each on its first use."""
+    environment = Environment(
+        loader=FileSystemLoader(FOLDER / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=show,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "size": format_size,
+        "ago": when_shown(ago),
+        "duration": precise_duration,
+        "moment": when_shown(moment),
+        "clock": when_shown(clock),
+        "day": when_shown(lambda at_s: moment(at_s)[:10]),
+        "costs": format_costs,
+        "sums": format_sums,
+        "number": format_number,
+        "short": short_number,
+        "segment": lambda text: quote(text, safe=""),
+        "fd_of": fd_of,
+        "clip": clip,
+        "cards": make_cards,
+        "title_of": title_of,
+        "hint_of": hint_of,
+        "json": lambda value: msgspec.json.encode(value).decode("utf-8", "replace"),
+        "uptime": duration,
+        "one_line": lambda text: show_controls(text, keep=""),
+    }
+    environment.globals |= {
+        "count": format_count,
+        "asset": asset,
+        "ENDED": ENDED,
+        "links": LINKS,
+        "axis_of": axis_of,
+        "line_of": line_of,
+        "axis_of_steps": axis_of_steps,
+        "box_of": box_of,
+        "in_rows": in_rows,
+        "moves_from": moves_from,
+    }
+    return environment
+
+
+def fd_of(text: str) -> str:
+    """Return the descriptor that an argument of a tool names, without its selector; "" if it names none.
+
+    >>> fd_of("fd:3#L1-9"), fd_of("ref:plan"), fd_of("see fd:3"), fd_of("fd:x")
+    ('fd:3', 'ref:plan', '', '')
+    """
+    fd = text.partition("#")[0]
+    with suppress(InvalidArgument):
+        return fd_id(fd) if fd.startswith(("fd:", "ref:")) else ""
+    return ""
+
+
+CLIP_CHARS, CLIP_LINES = 700, 12
+
+
+def clip(text: str, lines: int = CLIP_LINES) -> str:
+    """Return the beginning of a text, a few lines; a text that is little longer is returned whole.
+
+    >>> clip("a\\nb"), len(clip("a" * 5000)), clip("line\\n" * 50).count("\\n")
+    ('a\\nb', 700, 11)
+    """
+    chars = CLIP_CHARS * lines // CLIP_LINES
+    if len(text) <= chars * 1.3 and text.count("\n") < lines * 1.3:
+        return text
+    return "\n".join(text[:chars].split("\n", lines)[:lines])
+
+
+def format_number(value: int) -> str:
+    """Return a number with thin spaces between its groups of digits.
+
+    >>> format_number(1234567)
+    '1\\u202f234\\u202f567'
+    """
+    return f"{value:,}".replace(",", "\u202f")
+
+
+def short_number(value: int) -> str:
+    """Return a number of at most four characters and its unit.
+
+    >>> short_number(999), short_number(12_345), short_number(1_200_000)
+    ('999', '12.3k', '1.2M')
+    """
+    for unit_size, unit in ((1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k")):
+        if value >= unit_size:
+            return f"{value / unit_size:.1f}".removesuffix(".0") + unit
+    return str(value)
+
+
+def when_shown(form: Callable[..., str]) -> Callable[..., str]:
+    """Return a format of times that has a text for those of damaged records, too."""
+
+    def shown(at_s: float, *more: float) -> str:
+        try:
+            return form(at_s, *more)
+        except (ValueError, OverflowError, OSError):
+            return "an impossible time"
+
+    return shown
+
+
+def clock(at_s: float) -> str:
+    """Return the time of day with milliseconds, in UTC.
+
+    >>> clock(0.25)
+    '00:00:00.250'
+    """
+    return datetime.fromtimestamp(at_s, UTC).strftime("%H:%M:%S.%f")[:-3]
+
+
+@cache
+def asset(name: str) -> str:
+    """Return the URL of a static file; it changes with the file, so browsers may keep it."""
+    digest = hashlib.sha256((STATIC / name).read_bytes()).hexdigest()[:12]
+    return f"/static/{name}?{digest}"
+
+
+def encode(html: str) -> bytes:
+    """Return HTML as UTF-8; lone surrogates, which damaged records may hold, have none."""
+    return html.encode("utf-8", "backslashreplace")
+
+
+def render(environment: Environment, template: str, **values: Any) -> str:
+    """Return a whole page."""
+    return environment.get_template(template).render(values)

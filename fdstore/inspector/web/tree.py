@@ -1,0 +1,84 @@
+"""The page of a tree: its processes, its limits, and a timeline."""
+
+from __future__ import annotations
+
+import msgspec
+
+from fdstore.agents.runtime.eligibility import explained
+from fdstore.inspector.web.compare import OTHERS
+from fdstore.inspector.web.page import ROWS, PageRequest, WebPage
+from fdstore.inspector.web.saved import SavedHere, read_saved
+from fdstore.inspector.web.timeline import Timeline, make_timeline, with_rows
+from fdstore.inspector.web.whole_tree import WholeTree, order, whole_tree
+from fdstore.model.records import ProcessRecord, Record, TokenUsage, TreeRecord
+from fdstore.store.processes.asks import fold_lanes
+from fdstore.store.processes.process_records import tree_record
+from fdstore.store.trees.limit_usage import LimitStatus, limits_of_tree
+from fdstore.store.views.overview import recent_names_at
+from fdstore.text.quantities import format_costs
+from fdstore.wire.operation import Operation
+
+
+class TreePage(Record, frozen=True, kw_only=True):
+    """A tree with some of its processes, in the order of their ids, from the `start`-th on; `next` begins
+    the next page. `states`, `tokens`, `cost` and `limits` are of `summed` processes of the tree: of all,
+    unless it has more than are read for that. `total` is how many can be listed: the questions of a program
+    are one. `others` are the trees used last, `saved` is of the processes of the timeline."""
+
+    tree: TreeRecord
+    root: ProcessRecord | None
+    processes: list[ProcessRecord]
+    start: int
+    next: int | None
+    total: int
+    summed: int
+    states: dict[str, int]
+    tokens: TokenUsage
+    cost: str
+    limits: list[LimitStatus]
+    timeline: Timeline | None
+    others: tuple[str, ...]
+    saved: SavedHere
+    now_s: float
+
+
+def _rows(prefix: str, whole: WholeTree, start: int) -> Operation[list[ProcessRecord]]:
+    """Return the processes of a page; those of a tree that was not read to its end by their creation."""
+    if whole.total == len(whole.processes):
+        rows = whole.processes[start : start + ROWS]
+    else:
+        window = yield from tree_record(prefix, whole.tree.id, start, ROWS)
+        rows = yield from fold_lanes(prefix, sorted(window.members, key=order))
+    return (yield from explained(prefix, rows))
+
+
+async def load(request: PageRequest) -> TreePage:
+    """Load a part of a tree. Raises `NotFound`, `NewerFormat`, `DamagedRecord`."""
+    store, name = request.store, request.argument("name")
+    start = request.number("from", 0, most=1_000_000)
+    whole = await store.run(whole_tree(store.prefix, name))
+    processes = await store.run(_rows(store.prefix, whole, start))
+    in_rows = with_rows(processes)
+    tracks = await store.run(request.inspector.tracks.read(store.prefix, in_rows))
+    following = start + ROWS
+    others, now_s = await store.run(recent_names_at(store.prefix, OTHERS))
+    return TreePage(
+        tree=msgspec.structs.replace(whole.tree, members=()),
+        root=whole.root,
+        processes=processes,
+        start=start,
+        next=following if following < whole.total else None,
+        total=whole.total,
+        summed=len(whole.processes),
+        states=whole.states,
+        tokens=whole.tokens,
+        cost=format_costs(whole.processes),
+        limits=limits_of_tree(whole.tree),
+        timeline=make_timeline(processes, tracks),
+        others=tuple(others),
+        saved=await store.run(read_saved(store.prefix, in_rows, tracks)),
+        now_s=now_s,
+    )
+
+
+PAGES = [WebPage("/tree/{name}", "tree.html", load, live_s=1.0)]

@@ -1,0 +1,1 @@
+"""What a store holds, declared: records, limits, and how processes live and end."""

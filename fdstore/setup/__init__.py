@@ -1,0 +1,1 @@
+"""How an installation is set up: variables, addresses, logs, extras."""

@@ -1,0 +1,210 @@
+"""The page of a tree: its processes in order, its limits, its timeline."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import httpx2
+import pytest
+from click.testing import CliRunner
+
+from fdstore import TreeLimits
+from fdstore.cli import cli
+from fdstore.client import Process, Store
+from fdstore.inspector.web import journal_tracks
+from fdstore.model.records import TOKEN_COUNTS, TokenUsage
+from fdstore.store.keys import ProcessKeys
+from fdstore.store.processes import journal, leases, processes
+from fdstore.store.processes.asks import Ask, AskPart, AskSettings, start
+from fdstore.wire.operation import Operation
+from tests.on_redis.inspector.inspected import Get, Inspect, walk
+from tests.on_redis.inspector.journals import SHORT, answer, converse, ready_child
+from tests.round_trips import Tally
+from tests.thorough import thorough
+
+
+def test_a_tree_shows_processes_in_order_with_limits_and_a_timeline(get: Get, proc: Process) -> None:
+    proc.create("x" * 100)
+    for _ in range(10):
+        proc.child()
+    converse(proc, *SHORT)
+
+    page, twin = get("/tree/triage", "/tree/triage.json")
+
+    ids = [each["id"] for each in twin.json()["processes"]]
+    assert ids == ["triage", *(f"triage.{number}" for number in range(1, 11))]
+    limits = {each["name"]: each for each in twin.json()["limits"]}
+    assert (limits["tree_bytes"]["used"], limits["tree_processes"]["used"]) == (100, 11)
+    [row] = [row for row in twin.json()["timeline"]["rows"] if row["process"] == "triage"]
+    assert [span["label"] for span in row["spans"]] == ["read_fd", "search_web"]
+    assert page.text.count('class="life') == len(twin.json()["timeline"]["rows"])
+    assert 'style="' not in page.text
+
+
+def documents(redis_url: str, *command: str) -> list[dict[str, Any]]:
+    """Return the documents that a verb prints with --json."""
+    done = CliRunner().invoke(cli, [*command, "--url", redis_url, "--json"])
+    assert done.exit_code == 0, done.output
+    return [json.loads(line) for line in done.output.splitlines()]
+
+
+@pytest.fixture(params=[250, *thorough("more pages", 1000)])
+def large(store: Store, execute: Callable[..., Any], request: pytest.FixtureRequest) -> Process:
+    """A tree of this many processes, more than a page shows, in all states, some with tokens and a price, and
+    of forty questions."""
+    limits = TreeLimits(tree_live=2000, tree_processes=2000)
+    root = store.process("triage", limits=limits)
+    root.create("x" * 5000)
+    for number in range(1, request.param):
+        child = store.run(processes.create_child(root.handle, None, state="open" if number % 3 else "ready"))
+        if number % 5 == 0:
+            usage = TokenUsage(input_tokens=number, output_tokens=7, cache_read_tokens=number // 2)
+            store.run(journal.append(child, 0, ['{"kind":"note","text":"."}'], usage=usage))
+            price = {"input": 3.0, "output": 15.0, "currency": "USD" if number % 2 else "EUR"}
+            execute("HSET", child.keys.record, "price", json.dumps(price))
+        if number % 7 == 0:
+            store.run(processes.end(child, "failed" if number % 2 else "exited"))
+    asked = [Ask(number, "Which?", [AskPart("fd:1")]) for number in range(40)]
+    store.run(start(root.handle, "t1", asked, AskSettings(model="any", at_once=50)))
+    return root
+
+
+def processes_of(request: pytest.FixtureRequest) -> int:
+    """Return how many processes `large` has below the root; the last is the lane of its questions."""
+    count: int = request.node.callspec.params["large"]
+    return count
+
+
+def test_the_sums_of_a_large_tree_are_those_of_ps_and_du(
+    redis_url: str, get: Get, large: Process, request: pytest.FixtureRequest
+) -> None:
+    count = processes_of(request)
+    first, last = get("/tree/triage.json", f"/tree/triage.json?from={count - 100}")
+    listed = documents(redis_url, "ps", "triage")
+    used = documents(redis_url, "du", "triage")[0]
+
+    assert len(listed) == count + 1
+    for page in (first.json(), last.json()):
+        assert page["states"] == Counter(each["state"] for each in listed)
+        assert page["tokens"] == {name: sum(each[name] for each in listed) for name in TOKEN_COUNTS}
+        assert {each.split()[1] for each in page["cost"].split(" + ")} == {"USD", "EUR"}
+        assert {name: page["tree"][name] for name in ("bytes", "processes", "live")} == {
+            name: used[name] for name in ("bytes", "processes", "live")
+        }
+        assert (page["total"], page["summed"]) == (count + 1, count + 1)
+    limits = {each["name"]: each["used"] for each in last.json()["limits"]}
+    assert limits["tree_depth"] == 2
+
+
+def test_all_processes_of_a_large_tree_are_on_its_pages_once(
+    get: Get, large: Process, request: pytest.FixtureRequest
+) -> None:
+    found = [each["id"] for page in walk(get, "/tree/triage.json") for each in page["processes"]]
+
+    assert found == ["triage", *(f"triage.{number}" for number in range(1, processes_of(request) + 1))]
+
+
+def test_a_tree_with_more_processes_than_are_summed_says_so(
+    get: Get, proc: Process, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr("fdstore.inspector.web.whole_tree.MAX_SUMMED", 3)
+    monkeypatch.setattr("fdstore.inspector.web.tree.ROWS", 2)
+    for _ in range(4):
+        proc.child()
+
+    page, last = get("/tree/triage", "/tree/triage.json?from=4")
+
+    assert "states and tokens of the first 3" in page.text
+    assert [each["id"] for each in last.json()["processes"]] == ["triage.4"]
+    assert (last.json()["total"], last.json()["summed"], last.json()["next"]) == (5, 3, None)
+
+
+def calls_of(timeline: dict[str, Any], process: str = "triage") -> int:
+    """Return how many calls the timeline shows of a process."""
+    [row] = [row for row in timeline["rows"] if row["process"] == process]
+    return sum(span["count"] for span in row["spans"] if span["kind"] == "call")
+
+
+def test_the_timeline_has_every_call_of_a_long_journal_which_later_views_read_on(
+    inspect: Inspect, proc: Process, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(journal_tracks, "MAX_WINDOW_BYTES", 10_000)
+    monkeypatch.setattr(journal_tracks, "FIRST_RECORDS", 20)
+    monkeypatch.setattr(journal_tracks, "AT_ONCE_BYTES", 5_000)
+    for _ in range(41):
+        converse(proc, *SHORT[:4], answer("word " * 200))
+
+    async def visit(client: httpx2.AsyncClient) -> list[Any]:
+        found = [(await client.get("/tree/triage")).text]
+        for _ in range(20):
+            found.append((await client.get("/tree/triage.json")).json()["timeline"])
+        return found
+
+    page, *timelines = inspect(visit)
+
+    assert "records are not read yet" in page
+    assert "records not read yet" in page
+    unread = [each["unread"] for each in timelines]
+    assert unread[0] > 0 == unread[-1]
+    assert calls_of(timelines[-1]) == 82
+    [row] = timelines[-1]["rows"]
+    assert sum(span["count"] for span in row["spans"] if span["is_error"]) == 41
+
+
+def test_a_tree_that_is_shown_again_costs_only_what_was_added(inspect: Inspect, proc: Process) -> None:
+    converse(proc, *SHORT, *(answer("x" * 500) for _ in range(500)))
+    tally = Tally()
+
+    async def visit(client: httpx2.AsyncClient) -> int:
+        await client.get("/tree/triage.json")
+        before = tally.reply_bytes
+        assert calls_of((await client.get("/tree/triage.json")).json()["timeline"]) == 2
+        return tally.reply_bytes - before
+
+    assert inspect(visit, tally=tally) < 5_000
+
+
+def test_a_tree_that_has_the_name_of_a_removed_one_has_its_own_timeline(
+    inspect: Inspect, proc: Process
+) -> None:
+    converse(proc, *SHORT, end="exited")
+
+    async def visit(client: httpx2.AsyncClient) -> list[int]:
+        before = calls_of((await client.get("/tree/triage.json")).json()["timeline"])
+        proc.store.drop_tree("triage")
+        proc.store.process("triage")
+        return [before, calls_of((await client.get("/tree/triage.json")).json()["timeline"])]
+
+    assert inspect(visit) == [2, 0]
+
+
+def begun_earlier(keys: ProcessKeys) -> Operation[None]:
+    """Let a process have waited for a second: what is shorter than a few ms is no wait."""
+    yield [("HINCRBYFLOAT", keys.record, "started_at", "-1")]
+
+
+def test_the_queue_is_hatched_a_failed_call_red_and_a_running_one_in_progress(
+    get: Get, store: Store, proc: Process
+) -> None:
+    child, waiting = ready_child(proc), ready_child(proc)
+    store.run(begun_earlier(child.keys))
+    attempt = store.run(leases.claim(child.keys, "build-1:22", 600))
+    assert attempt is not None
+    converse(proc, *SHORT)
+
+    page, twin = get("/tree/triage", "/tree/triage.json")
+
+    rows = {row["process"]: row["spans"] for row in twin.json()["timeline"]["rows"]}
+    assert [(span["kind"], span["until"]) for span in rows[waiting.id]] == [("queue", None)]
+    [queued, answered] = rows[child.id]
+    assert (queued["kind"], answered["kind"], answered["until"]) == ("queue", "answer", None)
+    assert queued["until"] == answered["at"]
+    assert page.text.count('class="span queue"') == 1
+    assert page.text.count('class="span queue now"') == 1
+    assert page.text.count('fill="url(#hatch)"') == 2
+    assert page.text.count('class="span call failed"') == 1
+    assert f'aria-label="{child.id}: answer, in progress' in page.text
+    assert '<td class="whole">waits for a worker</td>' in page.text

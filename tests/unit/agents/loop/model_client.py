@@ -1,0 +1,46 @@
+"""The client of the Messages API, with a clock and pauses of the test."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from fdstore.agents.loop.conversation import Assistant
+from fdstore.agents.loop.models.anthropic import AnthropicModel
+from fdstore.agents.loop.models.base import ModelRequest
+from fdstore.testing import ScriptedModel
+
+HELLO = [{"role": "user", "content": "Hello"}]
+ADD = {"name": "add", "description": "Adds.", "input_schema": {"type": "object", "properties": {}}}
+
+
+class ClientUnderTest:
+    """A model client on a scripted model, and its pauses between retries."""
+
+    def __init__(self, model: AnthropicModel) -> None:
+        self.model = model
+        self.pauses: list[float] = []
+
+    def query(self, *, within_s: float = 60.0, **more: Any) -> Assistant:
+        request = {
+            "model": "any",
+            "system": "Be brief.",
+            "messages": HELLO,
+            "tools": [],
+            "parameters": {"max_tokens": 100},
+            "pause": self.pauses.append,
+            "check": lambda: None,
+            **more,
+        }
+        return self.model.query(ModelRequest(until_s=time.monotonic() + within_s, **request))
+
+
+@contextmanager
+def open_client(scripted: ScriptedModel) -> Iterator[ClientUnderTest]:
+    model = AnthropicModel(api_key=scripted.api_key, base_url=scripted.base_url)
+    try:
+        yield ClientUnderTest(model)
+    finally:
+        model.close()

@@ -1,0 +1,70 @@
+"""Two threads that decode a msgspec type for the first time concurrently crash the interpreter, so every type
+is prepared before threads start."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.waiting import PATIENCE_S
+
+MEETS_TYPES = """
+import sys
+from pathlib import Path
+
+import msgspec
+
+import fdstore_workers.worker
+from fdstore.agents.loop.program_loader import Bundle, Program, load
+from fdstore.errors import InvalidArgument
+from fdstore.model.records import TreeLimits
+from fdstore.model.lifecycle import ProcessState
+from fdstore.store.content_info import descriptor_of
+from fdstore.tools.process_task import PipeTask, encode_task
+from fdstore.tools.built_in.fd_to_file import Plan
+from fdstore.tools.catalogue import BUILT_IN
+from fdstore.tools.arguments import convert
+
+met = []
+
+def watch(frame, event, argument):
+    # msgspec calls this function of its own once for each type that it has not met before
+    if event == "call" and frame.f_code.co_name == "get_class_annotations":
+        met.append(frame.f_locals["obj"].__name__)
+
+class Unknown(msgspec.Struct):
+    field: int
+
+file = Path(sys.argv[1], "p.toml")
+file.write_text('[model]\\nname = "m"\\n[prompt]\\nsystem = "s"\\n[limits]\\ntree_depth = 2\\n')
+sys.setprofile(watch)
+Bundle.from_json(load(file).json)
+msgspec.json.decode(b"{}", type=TreeLimits)
+msgspec.json.decode(encode_task(PipeTask(commands=[["ls"]], page_size=1)), type=PipeTask)
+msgspec.convert("open", ProcessState)
+for kind, said in [(Plan, {}), *((tool.arguments, {}) for tool in BUILT_IN.values())]:
+    try:
+        msgspec.convert(said, kind)
+    except msgspec.ValidationError:
+        pass
+try:
+    descriptor_of("fd:1", {"state": "sealed"})
+except msgspec.ValidationError:
+    pass
+msgspec.convert({"field": 1}, Unknown)
+sys.setprofile(None)
+print(met)
+"""
+
+
+def test_every_type_that_threads_decode_is_prepared_beforehand(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", MEETS_TYPES, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+
+    assert (done.stderr, done.stdout) == ("", "['Unknown']\n")
