@@ -166,13 +166,14 @@ chaos: $(READY)
 		tests/on_redis/doctor/test_damaged_records.py -m "long or not long" --hypothesis-profile=thorough \
 		-n 2 -vv -rP
 
-# The blocking client is made of the awaiting one, the names of tools and pages of docs/reference/ of the code,
-# and the table of look-alikes of the Unicode standard's.
+# The blocking client is made of the awaiting one, the names of tools, pages of docs/reference/ and the dashboard of
+# the code, and the table of look-alikes of the Unicode standard's.
 generate: $(READY)
 	$(BIN)/python .ci/generate_blocking.py
 	$(BIN)/python .ci/generate_tool_names.py
 	$(BIN)/python .ci/generate_reference.py
 	$(BIN)/python .ci/generate_statements.py
+	$(BIN)/python .ci/generate_dashboard.py
 	$(BIN)/python .ci/generate_confusables.py
 
 # The documentation, into site/. Any warning is an error: a broken link, a page that the navigation omits.
@@ -193,6 +194,7 @@ lint: $(READY)
 	$(BIN)/python .ci/generate_tool_names.py --check
 	$(BIN)/python .ci/generate_reference.py --check
 	$(BIN)/python .ci/generate_statements.py --check
+	$(BIN)/python .ci/generate_dashboard.py --check
 	$(BIN)/python .ci/generate_confusables.py --check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .

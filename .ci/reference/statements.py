@@ -7,8 +7,11 @@ table stands in the code alone, and a change of it is made in one place. Names e
 from __future__ import annotations
 
 from fdstore.store.processes import leases
+from reference import metrics
 
 STATEMENTS: dict[str, str] = {
     "lease_s": f"{leases.LEASE_S:g}",
     "takeover_s": f"{leases.LEASE_S + leases.LEASE_S / 2:g}",
+    "metrics": metrics.served(),
+    "metrics_of_opentelemetry": metrics.sent(),
 }

@@ -21,7 +21,8 @@ from weakref import WeakSet
 import msgspec
 
 from fdstore.setup.settings import OtelSettings
-from fdstore.telemetry import counts, metric_table, tracing
+from fdstore.telemetry import counts, tracing
+from fdstore.telemetry.metric_table import COUNTED, SAVED_CHARS, Metric
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import CallbackOptions, Observation
@@ -33,17 +34,6 @@ PROCESSES = 64
 
 FLUSH_S = 3.0
 """The time that a process that exits may take to send what is left."""
-
-NAMES = {
-    "fdstore.tool.result.chars": ("fdstore_result_chars_total", "{char}"),
-    "fdstore.read.chars": ("fdstore_read_chars_total", "{char}"),
-    "fdstore.kept_out.chars": ("fdstore_kept_out_chars_total", "{char}"),
-    "fdstore.process.losses": ("fdstore_process_losses_total", "{process}"),
-    "fdstore.process.takeovers": ("fdstore_process_takeovers_total", "{process}"),
-    "fdstore.model.turns": ("fdstore_model_turns_total", "{answer}"),
-    "fdstore.model.tokens": ("fdstore_model_tokens_total", "{token}"),
-}
-"""Names in OpenTelemetry, and the same counters in `counts`."""
 
 
 def configure(settings: OtelSettings) -> Callable[[], None]:
@@ -114,14 +104,12 @@ def observe(meter: Any) -> None:
     """Offer the counts of this process as instruments of `meter`."""
     from opentelemetry.metrics import Observation
 
-    def of(name: str) -> Callable[[CallbackOptions], Iterable[Observation]]:
-        labels = metric_table.METRICS[name].labels
-
+    def of(metric: Metric) -> Callable[[CallbackOptions], Iterable[Observation]]:
         def read(_: CallbackOptions) -> Iterable[Observation]:
             return [
-                Observation(numbers[0], dict(zip(labels, key[1:], strict=True)))
+                Observation(numbers[0], dict(zip(metric.labels, key[1:], strict=True)))
                 for key, numbers in _own().items()
-                if key[0] == name
+                if key[0] == metric.name
             ]
 
         return read
@@ -129,10 +117,12 @@ def observe(meter: Any) -> None:
     def saved(_: CallbackOptions) -> Iterable[Observation]:
         return [Observation(saved_chars(_own()))]
 
-    for name, (counter, unit) in NAMES.items():
-        meter.create_observable_counter(name, [of(counter)], unit, metric_table.METRICS[counter].help)
-    about = "Characters kept out of contexts less those read back."
-    meter.create_observable_up_down_counter("fdstore.saved.chars", [saved], "{char}", about)
+    instruments = [(meter.create_observable_counter, each, of(each)) for each in COUNTED]
+    instruments.append((meter.create_observable_up_down_counter, SAVED_CHARS, saved))
+    for create, metric, observed in instruments:
+        if metric.otel:
+            name, unit = metric.otel
+            create(name, [observed], unit, metric.help)
 
 
 def saved_chars(counted: dict[counts.Key, list[float]]) -> float:

@@ -5,15 +5,21 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from typing import Any
 
 import kubernetes_validate
 import pytest
 import yaml
 
-from fdstore.telemetry.metric_table import COUNTED, GAUGES
+from fdstore.telemetry.metric_table import COUNTED
 from fdstore_workers.__main__ import worker as worker_command
+from fdstore_workers.status_server import GAUGES
 from tests.deploy.deployed import DEPLOY, ROOT
+
+sys.path.insert(0, str(ROOT / ".ci"))
+
+import generate_dashboard
 
 KUBERNETES = "1.33"
 SERVED = {metric.name: {*metric.labels} for metric in (*COUNTED, *GAUGES)}
@@ -58,18 +64,34 @@ def test_an_alert_uses_served_metrics_and_links_to_a_section_of_the_runbook(aler
     assert all(label in alert["expr"] or label == "instance" for label in labels)
 
 
+def test_the_dashboard_is_drawn_from_the_metrics():
+    drawn = (DEPLOY / "grafana" / "fdstore.json").read_text()
+
+    assert drawn == generate_dashboard.dashboard(), "it is stale: make generate"
+
+
 def test_every_panel_of_the_dashboard_shows_served_metrics():
     dashboard = json.loads((DEPLOY / "grafana" / "fdstore.json").read_text())
     panels = dashboard["panels"]
 
     places = [tuple(panel["gridPos"].values()) for panel in panels]
     assert len({panel["id"] for panel in panels}) == len(set(places)) == len(panels)
+    assert all(panel["targets"] for panel in panels)
     expressions = [target["expr"] for panel in panels for target in panel["targets"]]
     for expression in expressions:
         check_expression(expression)
     shown = set(re.findall(r"\bfdstore_\w+", " ".join(expressions)))
     families = {re.sub(r"_(bucket|count|sum)$", "", name) for name in shown}
     assert {metric.name for metric in (*COUNTED, *GAUGES)} - families == {"fdstore_build_info"}
+
+
+@pytest.mark.parametrize(
+    "page", [*DEPLOY.glob("*.md"), ROOT / "docs" / "how-to" / "observability.md"], ids=lambda page: page.name
+)
+def test_every_metric_that_a_page_names_is_served(page):
+    named = set(re.findall(r"`(fdstore_\w+)`", page.read_text()))
+
+    assert named <= SERVED.keys()
 
 
 def manifests() -> list[tuple[str, dict[str, Any]]]:

@@ -24,7 +24,7 @@ from fdstore.agents.runtime.claim import Flag
 from fdstore.client import Store
 from fdstore.errors import FDStoreError
 from fdstore.store.views import gauges
-from fdstore.store.views.gauges import StoreGauges
+from fdstore.store.views.gauges import QueueGauges, StoreGauges
 from fdstore.store.views.worker_registry import WorkerLoad
 from fdstore_workers.messages import ForeignMessage, process_of
 from fdstore_workers.sweeper import Sweeper
@@ -43,13 +43,11 @@ FRESH_S = 1.0
 
 
 class StoreState(msgspec.Struct, frozen=True):
-    """The answers of the store and the queue; `problem` if one of them did not. The queue's numbers are
-    None if its Redis did not answer."""
+    """The answers of the store and the queue; `problem` if the store did not answer."""
 
     problem: str = ""
     gauges: StoreGauges | None = None
-    queue_length: int | None = None
-    queue_oldest_s: float | None = None
+    queue: QueueGauges = QueueGauges()
 
 
 class StoreProbe:
@@ -93,18 +91,18 @@ class StoreProbe:
         except FDStoreError as error:
             self.queue_failed_at = self._read_at = self.moments()
             return StoreState(problem=f"{error.type}: {error}")
-        length: int | None = None
-        oldest_s: float | None = None
+        queue = QueueGauges()
         try:
             if self._queue is not None:
                 head = self._queue.run(gauges.read_queue(self._store.prefix))
+                queue = QueueGauges(head.length)
                 waiting = list(dict.fromkeys(filter(None, map(_process, head.oldest))))
-                length = head.length
                 oldest_s = self._store.run(gauges.oldest_wait(self._store.prefix, waiting))
+                queue = QueueGauges(head.length, oldest_s)
         except FDStoreError:
             self.queue_failed_at = self.moments()
         self._read_at = self.moments()
-        return StoreState(gauges=found, queue_length=length, queue_oldest_s=oldest_s)
+        return StoreState(gauges=found, queue=queue)
 
 
 def _process(message: bytes) -> str:

@@ -13,7 +13,7 @@ import asyncio
 import socket
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
@@ -23,11 +23,13 @@ from fdstore.client import Store
 from fdstore.errors import FDStoreError, InvalidArgument
 from fdstore.setup import settings
 from fdstore.setup.optional_packages import require
+from fdstore.store.views.gauges import QueueGauges, StoreGauges
 from fdstore.store.views.worker_registry import WorkerLoad
-from fdstore.telemetry.counts import Counts, Key, turn_on
+from fdstore.telemetry.counts import Counts, turn_on
+from fdstore.telemetry.metric_table import SAVED_CHARS, Metric, Plot, gauges_of
 from fdstore.telemetry.otel import saved_chars
 from fdstore.wire._sync.cluster import make_runner
-from fdstore_workers.health import LOOP_BEAT_S, StoreProbe, StoreState, WorkerHealth
+from fdstore_workers.health import LOOP_BEAT_S, StoreProbe, WorkerHealth
 from fdstore_workers.sweeper import Sweeper
 
 if TYPE_CHECKING:
@@ -36,6 +38,62 @@ if TYPE_CHECKING:
 
 OTHERS = 16
 """Processes of a worker beside those that run agents: the one that consumes messages, and burials."""
+
+
+class WorkerGauges(msgspec.Struct, frozen=True, kw_only=True):
+    """The state of this worker. What it is busy with is None if that is not known."""
+
+    version: Annotated[
+        str, Metric("fdstore_build_info", "1, with the version of this worker.", ("version",))
+    ] = fdstore.__version__
+    ready: Annotated[
+        bool,
+        Metric(
+            "fdstore_worker_ready",
+            "1 while this worker accepts work, as /readyz.",
+            plots=(Plot("Ready workers"), Plot("Workers", "ready")),
+        ),
+    ]
+    slots: Annotated[
+        int,
+        Metric(
+            "fdstore_worker_slots",
+            "Agents that this worker can run at the same time.",
+            plots=(Plot("Workers", "slots"),),
+        ),
+    ]
+    busy: Annotated[
+        int | None,
+        Metric(
+            "fdstore_worker_busy_slots",
+            "Slots of this worker that are in use.",
+            plots=(Plot("Workers", "busy"),),
+        ),
+    ]
+    lost: Annotated[
+        int | None,
+        Metric(
+            "fdstore_worker_lost_slots",
+            "Slots of this worker that are held by calls which do not end although their process is "
+            "another's by now, or was cancelled.",
+            plots=(Plot("Workers", "held by lost calls"),),
+        ),
+    ]
+    saved_chars: Annotated[float, SAVED_CHARS]
+    store_up: Annotated[
+        bool,
+        Metric(
+            "fdstore_store_up",
+            "1 if the store answered. If 0, all that follows is absent.",
+            plots=(Plot("Store", expr="max(fdstore_store_up)"),),
+        ),
+    ]
+
+
+GAUGES = tuple(
+    gauge for kind in (WorkerGauges, StoreGauges, QueueGauges) for gauge in gauges_of(kind).values()
+)
+"""Every gauge at /metrics, in the order there."""
 
 
 class StatusPort(msgspec.Struct, frozen=True):
@@ -111,14 +169,16 @@ class StatusServer:
         from fdstore.telemetry.prometheus import render
 
         counted = self._counts.read()
-        gauges: dict[Key, float] = {
-            ("fdstore_build_info", fdstore.__version__): 1,
-            ("fdstore_worker_ready",): not self._health.why_not_ready(),
-            ("fdstore_worker_slots",): self._slots,
-            **load_gauges(self._health.load()),
-            ("fdstore_saved_chars",): saved_chars(counted),
-        }
-        body, content_type = render(counted, gauges | store_gauges(self._probe.look()), accept)
+        why_not_ready, load, state = self._health.why_not_ready(), self._health.load(), self._probe.look()
+        worker = WorkerGauges(
+            ready=not why_not_ready,
+            slots=self._slots,
+            busy=None if load is None else load.busy,
+            lost=None if load is None else load.lost,
+            saved_chars=saved_chars(counted),
+            store_up=state.gauges is not None,
+        )
+        body, content_type = render(counted, (worker, state.gauges, state.queue), accept)
         return 200, content_type, body
 
     def probe(self, why_not: str) -> tuple[int, str, bytes]:
@@ -135,34 +195,6 @@ class StatusServer:
             case "/readyz":
                 return self.probe(self._health.why_not_ready())
         return 404, "text/plain; charset=utf-8", b"there are /metrics, /healthz and /readyz\n"
-
-
-def load_gauges(load: WorkerLoad | None) -> dict[Key, float]:
-    """Return the gauges of a worker's load; none if it is not known."""
-    if load is None:
-        return {}
-    return {("fdstore_worker_busy_slots",): load.busy, ("fdstore_worker_lost_slots",): load.lost}
-
-
-def store_gauges(state: StoreState) -> dict[Key, float]:
-    """Return the gauges of the store; those that are not known are absent."""
-    found = state.gauges
-    if found is None:
-        return {("fdstore_store_up",): 0}
-    values: dict[str, float | None] = {
-        "fdstore_store_up": 1,
-        "fdstore_store_used_memory_bytes": found.used_memory_bytes,
-        "fdstore_store_max_memory_bytes": found.max_memory_bytes,
-        "fdstore_store_text_bytes": found.text_bytes,
-        "fdstore_store_trees": found.trees,
-        "fdstore_store_live_processes": found.live_processes,
-        "fdstore_store_open_streams": found.open_streams,
-        "fdstore_store_workers": found.workers,
-        "fdstore_sweep_lag_seconds": found.sweep_lag_s,
-        "fdstore_queue_length": state.queue_length,
-        "fdstore_queue_oldest_age_seconds": state.queue_oldest_s,
-    }
-    return {(name,): value for name, value in values.items() if value is not None}
 
 
 class WorkerStatus:

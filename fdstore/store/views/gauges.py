@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
+from typing import Annotated
 
 import msgspec
 
@@ -27,6 +28,7 @@ from fdstore.store.processes.process_records import TreeHoldings
 from fdstore.store.record_format import UNREADABLE, replies_or_damage, timestamp, whole_number
 from fdstore.store.trees.troubles import sum_troubles
 from fdstore.store.views.worker_registry import decode_workers, worker_reads
+from fdstore.telemetry.metric_table import Metric, Plot
 from fdstore.text.quantities import DAY_S
 from fdstore.wire.operation import Operation
 
@@ -44,20 +46,90 @@ def totals_key(prefix: str) -> str:
 
 class StoreGauges(msgspec.Struct, frozen=True, kw_only=True):
     """The state of a store. The sums over all trees (`failures` and `losses`: of the last hour), and the
-    seconds since the last sweep ended, are None before the first sweep; `max_memory_bytes` is 0 without a
-    limit. `unsafe` is why the store is not safe for content ("" if it is)."""
+    seconds since the last sweep ended, are None before the first sweep. `unsafe` is why the store is not
+    safe for content ("" if it is)."""
 
-    trees: int | None
-    live_processes: int | None
-    text_bytes: int | None
-    open_streams: int | None
+    used_memory_bytes: Annotated[
+        int,
+        Metric(
+            "fdstore_store_used_memory_bytes",
+            "Memory that Redis uses, of all primaries.",
+            plots=(Plot("Memory of Redis", "used"),),
+        ),
+    ]
+    max_memory_bytes: Annotated[
+        int,
+        Metric(
+            "fdstore_store_max_memory_bytes",
+            "maxmemory of Redis, of all primaries; 0: no limit.",
+            plots=(Plot("Memory of Redis", "limit"),),
+        ),
+    ]
+    text_bytes: Annotated[
+        int | None,
+        Metric(
+            "fdstore_store_text_bytes",
+            "Stored texts and bytes of all trees (UTF-8), as of the last sweep.",
+            plots=(Plot("Memory of Redis", "texts"),),
+        ),
+    ]
+    trees: Annotated[
+        int | None,
+        Metric("fdstore_store_trees", "Trees, as of the last sweep.", plots=(Plot("Trees"),)),
+    ]
+    live_processes: Annotated[
+        int | None,
+        Metric(
+            "fdstore_store_live_processes",
+            "Processes that have not ended, as of the last sweep.",
+            plots=(Plot("Live processes"),),
+        ),
+    ]
+    open_streams: Annotated[
+        int | None,
+        Metric(
+            "fdstore_store_open_streams",
+            "Streams that are being written, as of the last sweep.",
+            plots=(Plot("Open streams"),),
+            otel=("fdstore.store.open_streams", "{stream}"),
+        ),
+    ]
+    workers: Annotated[
+        int, Metric("fdstore_store_workers", "Live workers.", plots=(Plot("Workers", "registered"),))
+    ]
+    sweep_lag_s: Annotated[
+        float | None,
+        Metric(
+            "fdstore_sweep_lag_seconds",
+            "Time since the last sweep by any worker ended.",
+            plots=(Plot("Sweep lag"),),
+        ),
+    ]
     failures: int | None
     losses: int | None
-    sweep_lag_s: float | None
-    workers: int
-    used_memory_bytes: int
-    max_memory_bytes: int
     unsafe: str = ""
+
+
+class QueueGauges(msgspec.Struct, frozen=True):
+    """The state of the workers' queue. None: its Redis did not answer, or was not asked."""
+
+    length: Annotated[
+        int | None,
+        Metric(
+            "fdstore_queue_length",
+            "Wake-ups that no worker has received.",
+            plots=(Plot("Queue", "length"),),
+            otel=("fdstore.queue.length", "{message}"),
+        ),
+    ] = None
+    oldest_age_s: Annotated[
+        float | None,
+        Metric(
+            "fdstore_queue_oldest_age_seconds",
+            "How long the oldest process in the queue has been ready.",
+            plots=(Plot("Oldest in the queue"), Plot("Queue", "age of the oldest, s")),
+        ),
+    ] = None
 
 
 def store_totals(prefix: str, usage: Iterable[TreeHoldings], swept_at: float) -> Operation[float]:

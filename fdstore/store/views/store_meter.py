@@ -1,5 +1,5 @@
 """The metrics of a program that has set a meter provider of OpenTelemetry: the counts of its process, and
-what they cannot tell, the open streams and the queue of each store that it is connected to.
+what they cannot tell, the gauges of each store that it is connected to.
 
 The gauges are read when the provider collects, on the provider's thread and over a connection that is closed
 again, so that no call of the program waits for them. A store counts as connected as long as its runner is
@@ -16,12 +16,11 @@ from weakref import WeakKeyDictionary, WeakSet
 
 from fdstore.errors import FDStoreError
 from fdstore.setup.settings import read as read_settings
-from fdstore.store.views.gauges import read_gauges, read_queue
+from fdstore.store.views.gauges import QueueGauges, StoreGauges, read_gauges, read_queue
+from fdstore.telemetry.metric_table import gauges_of
 from fdstore.wire.operation import Operation
 
 T = TypeVar("T")
-
-OPEN_STREAMS, QUEUE_LENGTH = "fdstore.store.open_streams", "fdstore.queue.length"
 
 PATIENCE_S = 2.0
 """The time that a collection waits for a store that does not answer."""
@@ -53,30 +52,31 @@ def observe_if_provided(runner: object, url: str, prefix: str) -> None:
 def _observe_stores(meter: Any) -> None:
     from opentelemetry.metrics import Observation
 
-    def each(read: Callable[[str, str], int | None]) -> Callable[[Any], list[Any]]:
+    def each(read: Callable[[str, str], object], field: str) -> Callable[[Any], list[Any]]:
         def observations(_: Any) -> list[Any]:
             found = {}
             for url, prefix in set(_connected.values()):
                 with suppress(FDStoreError):  # what does not answer has no value
-                    found[prefix] = read(url, prefix)
+                    found[prefix] = getattr(read(url, prefix), field)
             return [
                 Observation(value, {"prefix": prefix}) for prefix, value in found.items() if value is not None
             ]
 
         return observations
 
-    about = "Streams that are being written, as of the last sweep by any worker."
-    meter.create_observable_gauge(OPEN_STREAMS, [each(_open_streams)], "{stream}", about)
-    about = "Wake-ups that no worker has received."
-    meter.create_observable_gauge(QUEUE_LENGTH, [each(_queue_length)], "{message}", about)
+    for kind, read in ((StoreGauges, _read_store), (QueueGauges, _read_queue)):
+        for field, gauge in gauges_of(kind).items():
+            if gauge.otel:
+                name, unit = gauge.otel
+                meter.create_observable_gauge(name, [each(read, field)], unit, gauge.help)
 
 
-def _open_streams(url: str, prefix: str) -> int | None:
-    return _run(url, read_gauges(prefix)).open_streams
+def _read_store(url: str, prefix: str) -> StoreGauges:
+    return _run(url, read_gauges(prefix))
 
 
-def _queue_length(url: str, prefix: str) -> int:
-    return _run(read_settings().broker_url or url, read_queue(prefix)).length
+def _read_queue(url: str, prefix: str) -> QueueGauges:
+    return QueueGauges(_run(read_settings().broker_url or url, read_queue(prefix)).length)
 
 
 def _run(url: str, operation: Operation[T]) -> T:

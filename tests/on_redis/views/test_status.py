@@ -24,10 +24,9 @@ from fdstore.store.processes import leases, processes
 from fdstore.store.views import gauges
 from fdstore.store.views.worker_registry import WorkerLoad
 from fdstore.telemetry.counts import Counts
-from fdstore.telemetry.metric_table import GAUGES
 from fdstore_workers import health
 from fdstore_workers.health import StoreProbe, WorkerHealth
-from fdstore_workers.status_server import StatusServer, listen
+from fdstore_workers.status_server import GAUGES, StatusServer, listen
 from fdstore_workers.sweeper import Sweeper
 from tests.on_redis.views.test_health import swept
 from tests.round_trips import count_round_trips
@@ -80,9 +79,9 @@ def test_the_age_of_the_queue_is_that_of_the_process_that_is_ready_longest(
     with closing(StoreProbe(store, store)) as probe:
         state = probe.look()
     execute("DEL", "fdq:fdstore:queue")
-    assert state.queue_length == 4
-    assert state.queue_oldest_s is not None
-    assert 30 <= state.queue_oldest_s < 90
+    assert state.queue.length == 4
+    assert state.queue.oldest_age_s is not None
+    assert 30 <= state.queue.oldest_age_s < 90
 
 
 def test_a_port_that_is_taken_is_an_error_that_names_it() -> None:

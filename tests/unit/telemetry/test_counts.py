@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterator
+from typing import Annotated
 
+import msgspec
 import pytest
 
 from fdstore.telemetry import counts
 from fdstore.telemetry.counts import MAX_SERIES, Counts, count, observe
-from fdstore.telemetry.metric_table import CALL_BUCKETS_S, COUNTED, GAUGES
+from fdstore.telemetry.metric_table import CALL_BUCKETS_S, COUNTED, Metric
 from fdstore.telemetry.prometheus import render
+from fdstore_workers.status_server import GAUGES
 
 TURNS = "fdstore_model_turns_total"
 LOSSES = "fdstore_process_losses_total"
@@ -71,7 +74,7 @@ def test_a_histogram_has_its_buckets_and_its_sum(shared: Counts) -> None:
     assert numbers[:4] == [2.0, 0.0, 1.0, 0.0]
     assert numbers[len(CALL_BUCKETS_S)] == 1.0
     assert numbers[-1] == pytest.approx(1000.026)
-    page, _ = render(shared.read(), {})
+    page, _ = render(shared.read(), [])
     assert 'fdstore_tool_duration_seconds_bucket{le="0.025",tool="read_fd"} 3.0' in page.decode()
     assert 'fdstore_tool_duration_seconds_count{tool="read_fd"} 4.0' in page.decode()
 
@@ -87,9 +90,40 @@ def test_labels_without_bound_are_counted_together_and_show_no_control_character
     assert found[TURNS, 'a\\u{1b}"'] == [1.0]
 
 
+class Oven(msgspec.Struct):
+    """A state with gauges."""
+
+    model: Annotated[str, Metric("oven_info", "1, with the model.", ("model",))]
+    baker: str
+    heat: Annotated[float | None, Metric("oven_celsius", "How hot it is.")] = None
+    on: Annotated[bool, Metric("oven_on", "1 if it is on.")] = True
+
+
+def test_the_gauges_of_a_state_are_served_with_its_values_and_absent_if_they_are_none() -> None:
+    page, _ = render({}, [Oven("big", "Ada"), None])
+    hot, _ = render({}, [Oven("big", "Ada", 230)])
+
+    def gauges(shown: bytes) -> list[str]:
+        return [line for line in shown.decode().splitlines() if "oven" in line]
+
+    assert gauges(page) == [
+        "# HELP oven_info 1, with the model.",
+        "# TYPE oven_info gauge",
+        'oven_info{model="big"} 1.0',
+        "# HELP oven_on 1 if it is on.",
+        "# TYPE oven_on gauge",
+        "oven_on 1.0",
+    ]
+    assert "oven_celsius 230.0" in gauges(hot)
+
+
 def test_every_metric_follows_the_conventions_of_prometheus() -> None:
-    for metric in (*COUNTED, *GAUGES):
+    metrics = (*COUNTED, *GAUGES)
+    for metric in metrics:
         assert metric.name.startswith("fdstore_")
         assert metric.help.endswith(".")
         assert metric.name.endswith("_total") == (metric.kind == "counter")
-        assert metric.kind != "histogram" or metric.name.endswith("_seconds")
+        assert metric.kind != "histogram" or (metric.name.endswith("_seconds") and not metric.otel)
+    assert {metric.kind for metric in COUNTED} == {"counter", "histogram"}
+    assert {gauge.kind for gauge in GAUGES} == {"gauge"}
+    assert len({metric.name for metric in metrics}) == len(metrics)
