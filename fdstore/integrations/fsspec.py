@@ -68,7 +68,7 @@ class Place(NamedTuple):
         return _NUMBERED.fullmatch(self.rest) is not None
 
 
-class FdstoreFileSystem(AbstractFileSystem):  # type: ignore[misc]
+class FdstoreFileSystem(AbstractFileSystem):
     """The filesystem `fdstore`. `url` and `prefix` as in `fdstore.connect`."""
 
     protocol: ClassVar[str] = "fdstore"
@@ -234,7 +234,7 @@ class FdstoreFileSystem(AbstractFileSystem):  # type: ignore[misc]
         return FdstoreFile(self, path, mode, **options)
 
 
-class FdstoreFile(AbstractBufferedFile):  # type: ignore[misc]
+class FdstoreFile(AbstractBufferedFile):
     """A descriptor as a file in mode rb, wb, ab or xb. What is written is stored when the file is closed."""
 
     DEFAULT_BLOCK_SIZE = 1 << 18

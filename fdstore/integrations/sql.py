@@ -77,7 +77,7 @@ _READERS = {
 }
 
 
-class _OneFile(AbstractFileSystem):  # type: ignore[misc]
+class _OneFile(AbstractFileSystem):
     """A filesystem that holds one descriptor."""
 
     protocol = "fdstore"
