@@ -8,9 +8,11 @@ links to them.
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 import textwrap
 from collections.abc import Iterator
+from importlib import import_module
 from typing import Any, Literal
 
 import griffe
@@ -168,8 +170,16 @@ def rows(found: griffe.Class) -> Iterator[tuple[str, str]]:
     for name, member in found.members.items():
         is_field = isinstance(member, griffe.Attribute) and "property" not in member.labels
         if is_field and member.annotation is not None and not name.startswith("_"):
-            default = "" if member.value is None else f" = {member.value}"
+            default = "" if member.value is None else f" = {default_of(found, name, str(member.value))}"
             yield name, f"{name}: {kind(member.annotation)}{default}"
+
+
+def default_of(found: griffe.Class, name: str, source: str) -> str:
+    """Return a default as it is written, or its value if it is the name of another one."""
+    if not isinstance(ast.parse(source, mode="eval").body, ast.Name | ast.Attribute):
+        return source
+    record = getattr(import_module(found.module.path), found.name)
+    return repr(inspect.signature(record).parameters[name].default)
 
 
 def kind(annotation: Any) -> str:

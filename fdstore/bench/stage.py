@@ -18,12 +18,12 @@ from fdstore.client import Process, Store, connect
 from fdstore.local.redis_server import PrivateServer
 from fdstore.model.records import TreeLimits
 from fdstore.store.keys import ContentKeys, content_keys
+from fdstore.store.tree_limits import LIMITS
+from fdstore.text.numbers import MAX_INTEGER
 
 KB, MB, GB = 1000, 1_000_000, 1_000_000_000
 
-UNBOUNDED = TreeLimits(
-    tree_live=10**6, tree_processes=10**6, tree_fds=10**6, tree_bytes=1 << 40, retention_days=0
-)
+UNBOUNDED = TreeLimits(**dict.fromkeys(LIMITS, MAX_INTEGER), retention_days=0)
 SETTLE_S = 20.0
 
 CPUS = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set[int]()

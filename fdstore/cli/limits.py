@@ -55,7 +55,7 @@ class LimitsCommand(click.Command):
 
         with formatter.section("Names"):
             formatter.write_dl(
-                [(each.name, f"{each.of} [default: {_default(each.name)}]") for each in CEILINGS.values()]
+                [(name, f"{limit.of} [default: {limit.top}]") for name, limit in CEILINGS.items()]
             )
         super().format_epilog(ctx, formatter)
 
@@ -164,21 +164,17 @@ def found(store: Store) -> list[CeilingStatus]:
     by_default = {"tree_bytes": ceilings.half_of(min(bounded))} if bounded else {}
     return [
         CeilingStatus(
-            name=each.name,
-            value=held.get(each.name) if each.name in held.values else by_default.get(each.name),
-            unit=each.unit,
-            default=_default(each.name),
-            set=each.name in held.values,
-            asked=value_or_none(getattr(defaults, each.name, None)),
-            used=used.get(each.name),
-            of=each.of,
+            name=name,
+            value=held.get(name) if name in held.values else by_default.get(name),
+            unit=limit.unit,
+            default=limit.top,
+            set=name in held.values,
+            asked=value_or_none(getattr(defaults, name, None)),
+            used=used.get(name),
+            of=limit.of,
         )
-        for each in ceilings.CEILINGS.values()
+        for name, limit in ceilings.CEILINGS.items()
     ]
-
-
-def _default(name: str) -> str:
-    return "half of maxmemory" if name == "tree_bytes" else "none"
 
 
 def format_value(value: int | None, unit: str) -> str:

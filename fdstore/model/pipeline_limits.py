@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
+from msgspec import Meta
+
+from fdstore.model.fields import about
+from fdstore.model.records import Ordinal
+
+# bounded where clocks and waits still work: a lock refuses a time-out of more than 292 years
+Seconds = Annotated[float, Meta(ge=1, le=1e9)]
+
+StreamBytes = Annotated[Ordinal, about("The most bytes that one stream may store.")]
+StreamIdle = Annotated[Seconds, about("The most seconds a stream may be silent.")]
+WallSeconds = Annotated[Seconds, about("The most seconds from its start to its end.")]
 
 
 class PipelineLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """Limits of one run of a pipeline.
+    """Limits of one run of a pipeline. Of an output, tee or error that is too long, the bytes up to the limit
+    are delivered."""
 
-    stream_bytes         size of each output, tee and error; the bytes up to the limit are delivered
-    stream_idle_seconds  time without a byte read or written
-    wall_seconds         duration of the run
-    """
-
-    stream_bytes: int = 1 << 30
-    stream_idle_seconds: float = 600.0
-    wall_seconds: float = 3600.0
+    stream_bytes: StreamBytes = 1 << 30
+    stream_idle_seconds: StreamIdle = 600.0
+    wall_seconds: WallSeconds = 3600.0
 
     @classmethod
     def of(cls, limits: object) -> PipelineLimits:

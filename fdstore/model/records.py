@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from fdstore.model.fields import Limit, about
 from fdstore.model.lifecycle import ContentState, ProcessState
 from fdstore.model.msgspec_types import prepare
 
@@ -294,6 +295,16 @@ class Unreadable(Record, frozen=True, kw_only=True):
     problem: str
 
 
+CountIfSet = Count | msgspec.UnsetType
+Days = Annotated[float, msgspec.Meta(ge=0, le=1e6)]
+
+# what happens at limits of trees
+_MANY = "`spawn_limit`"
+_BEFORE = "`quota_exceeded`, before anything is written"
+_SPENT = "the tree's agents end with this reason at their next answer, and no new ones begin"
+_TODAY = "the tree's agents fail with this reason"
+
+
 class TreeLimits(Record, frozen=True, kw_only=True):
     """The limits of one tree, including its root. `tree_depth` counts generations, `tree_live` processes that
     have not ended, `tree_processes` ended ones too; `tree_fds` counts contents, however many descriptors
@@ -307,21 +318,64 @@ class TreeLimits(Record, frozen=True, kw_only=True):
     1048576
     """
 
-    tree_depth: Count = 8
-    tree_live: Count = 64
-    tree_processes: Count = 1000
-    tree_fds: Count = 10_000
-    tree_bytes: Count = 4 << 30
-    tree_export_bytes: Count = 1 << 30
-    tree_model_calls_per_day: Count = 20_000
-    tree_tokens_per_day: Count = 1_000_000_000
-    retention_days: Annotated[float, msgspec.Meta(ge=0, le=_MOST)] = 7
-    # not stored where they are not given: scripts find no limit then
-    tree_token_budget: Count | msgspec.UnsetType = msgspec.UNSET
-    tree_model_calls: Count | msgspec.UnsetType = msgspec.UNSET
-    python_seconds: Count | msgspec.UnsetType = msgspec.UNSET
-    python_memory: Count | msgspec.UnsetType = msgspec.UNSET
-    python_calls: Count | msgspec.UnsetType = msgspec.UNSET
+    # a program asks for 1 or more; a ceiling may make 0 of it. What is UNSET is not stored
+    tree_depth: Annotated[
+        Count, Limit("generations of a tree; the root is one", "depth", least=1, beyond=_MANY)
+    ] = 8
+    tree_live: Annotated[
+        Count, Limit("processes of a tree that have not ended", "live", least=1, beyond=_MANY)
+    ] = 64
+    tree_processes: Annotated[
+        Count, Limit("processes of a tree, ended ones too", "processes", least=1, beyond=_MANY)
+    ] = 1000
+    tree_fds: Annotated[Count, Limit("contents of a tree", "fds", note="shared descriptors cost nothing")] = (
+        10_000
+    )
+    tree_bytes: Annotated[
+        Count, Limit("stored text of a tree", "bytes", unit="bytes", top="half of maxmemory")
+    ] = 4 << 30
+    tree_export_bytes: Annotated[
+        Count,
+        Limit(
+            "text that agents of a tree write to files",
+            "export_bytes",
+            "bytes",
+            "exports by people do not count",
+            beyond=_BEFORE,
+        ),
+    ] = 1 << 30
+    tree_model_calls: Annotated[
+        CountIfSet,
+        Limit("answers of models in a tree, in all", "all_model_calls", example=1000, beyond=_SPENT),
+    ] = msgspec.UNSET
+    tree_token_budget: Annotated[
+        CountIfSet,
+        Limit(
+            "tokens of models in a tree, in all",
+            "all_tokens",
+            "tokens",
+            "in and out",
+            10_000_000,
+            beyond=_SPENT,
+        ),
+    ] = msgspec.UNSET
+    tree_model_calls_per_day: Annotated[
+        Count, Limit("answers of models in a tree, a day", "model_calls", beyond=_TODAY)
+    ] = 20_000
+    tree_tokens_per_day: Annotated[
+        Count,
+        Limit("tokens of models in a tree, a day", "tokens", "tokens", "in, out and cached", beyond=_TODAY),
+    ] = 1_000_000_000
+    retention_days: Annotated[Days, about("Days that the tree is kept after its last use; 0 for ever.")] = 7
+    python_seconds: Annotated[
+        CountIfSet, Limit("seconds of processor time of a call of run_python", least=1)
+    ] = msgspec.UNSET
+    python_memory: Annotated[
+        CountIfSet, Limit("memory of a call of run_python", unit="bytes", least=16 << 20)
+    ] = msgspec.UNSET
+    python_calls: Annotated[CountIfSet, Limit("what a call of run_python may read, ask and so on")] = (
+        msgspec.UNSET
+    )
 
 
 class TreeCounts(Record, frozen=True, kw_only=True):
@@ -353,6 +407,11 @@ class TreeRecord(TreeCounts, frozen=True, kw_only=True):
     all_tokens: Count = 0
     members: tuple[ProcessRecord, ...] = ()
     unreadable: tuple[Unreadable, ...] = ()
+
+    @property
+    def depth(self) -> int:
+        """The generations of processes."""
+        return max((member.id.count(".") + 1 for member in self.members), default=0)
 
     @property
     def usage(self) -> TokenUsage:

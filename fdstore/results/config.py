@@ -11,7 +11,9 @@ from typing import Annotated, Any
 import msgspec
 
 from fdstore.errors import InvalidArgument, quoted
+from fdstore.model.fields import about
 from fdstore.results.tool_policy import THRESHOLDS, ToolPolicy, check_size
+from fdstore.store.contents.staging import DEFAULT_PAGE_SIZE
 from fdstore.text.numbers import MAX_INTEGER
 
 SIZES = {
@@ -28,13 +30,8 @@ FLAGS = ("page_user_input", "enable_references", "json_pretty_print", "hold_back
 
 
 def _size(description: str, minimum: int = 1, example: int | None = None) -> msgspec.Meta:
-    bounds = {"minimum": minimum, "maximum": MAX_INTEGER}  # for the schema only: `FDConfig` checks them
-    examples = None if example is None else [example]
-    return msgspec.Meta(description=description, examples=examples, extra_json_schema=bounds)
-
-
-def _flag(description: str) -> msgspec.Meta:
-    return msgspec.Meta(description=description)
+    # the bounds are for the schema only: `FDConfig` checks them
+    return about(description, example, minimum=minimum, maximum=MAX_INTEGER)
 
 
 class FDSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -42,10 +39,7 @@ class FDSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     enabled: Annotated[
         bool | None,
-        msgspec.Meta(
-            description="Whether large texts become descriptors. Default: if a tool on them is enabled.",
-            examples=[True],
-        ),
+        about("Whether large texts become descriptors. Default: if a tool on them is enabled.", True),
     ] = None
     max_direct_output_chars: Annotated[
         int | None,
@@ -63,16 +57,18 @@ class FDSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             minimum=0,
         ),
     ] = 0
-    default_page_size: Annotated[int, _size("Page size of descriptors created for the agent.")] = 4000
+    default_page_size: Annotated[int, _size("Page size of descriptors created for the agent.")] = (
+        DEFAULT_PAGE_SIZE
+    )
     max_input_chars: Annotated[
         int, _size("User input longer than this becomes a descriptor, if page_user_input is true.")
     ] = 8000
-    page_user_input: Annotated[bool, _flag("Whether user input may become a descriptor.")] = True
+    page_user_input: Annotated[bool, about("Whether user input may become a descriptor.")] = True
     enable_references: Annotated[
-        bool, _flag('Whether <ref id="NAME"> passages of answers are stored as descriptors.')
+        bool, about('Whether <ref id="NAME"> passages of answers are stored as descriptors.')
     ] = True
     json_pretty_print: Annotated[
-        bool, _flag("Whether a long JSON result is stored indented, so that it pages by lines.")
+        bool, about("Whether a long JSON result is stored indented, so that it pages by lines.")
     ] = False
     max_read_chars: Annotated[int, _size("Maximum result of one read.")] = 100_000
     max_expand_chars: Annotated[
@@ -86,18 +82,18 @@ class FDSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     ] = None
     hold_back_tools: Annotated[
         bool,
-        _flag(
+        about(
             "Whether an agent is offered read_fd, search_fd, list_fds and close_fd only once it has a"
             " descriptor. Short tasks then do not pay for them; the prompt cache misses once."
         ),
     ] = True
     tool: Annotated[
         dict[str, ToolPolicy],
-        msgspec.Meta(
-            description="For functions of [tools] python, each under its name as [file_descriptor.tool.NAME]:"
+        about(
+            "For functions of [tools] python, each under its name as [file_descriptor.tool.NAME]:"
             ' inline ("auto", "always", "never"), max_direct_output_chars or max_direct_output_tokens,'
             ' preview ("auto", "head", "tail", "both") and preview_chars, head and tail together.',
-            examples=[{"search": {"preview": "tail", "preview_chars": 1000}}],
+            {"search": {"preview": "tail", "preview_chars": 1000}},
         ),
     ] = {}
 

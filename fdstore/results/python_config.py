@@ -12,19 +12,17 @@ from msgspec import Meta
 
 from fdstore.errors import InvalidArgument, quoted
 from fdstore.model.call_limits import CallLimits
-from fdstore.model.records import ModelPrice, TreeLimits
+from fdstore.model.fields import about
+from fdstore.model.records import ModelPrice, Ordinal, TreeLimits
 from fdstore.store.processes.asks import AskSettings
 from fdstore.text.numbers import BYTE_UNITS, MAX_INTEGER, parse_number
 
-Count = Annotated[int, Meta(ge=1, le=MAX_INTEGER)]
 Bytes = Annotated[int | str, Meta(extra_json_schema={"type": ["integer", "string"]})]
+
+_ASK, _CALL = AskSettings(model=""), CallLimits()
 
 LEAST_MEMORY = 16 << 20
 """The interpreter needs some of its memory for itself."""
-
-
-def _about(description: str, example: object = None) -> Meta:
-    return Meta(description=description, examples=None if example is None else [example])
 
 
 Price = Annotated[float, Meta(ge=0, le=1e9)]
@@ -34,13 +32,13 @@ class PriceSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """The price of a million tokens of the model, also as [model.price]: then screens show what agents
     cost."""
 
-    input: Annotated[Price, _about("The price of input. Required.", 3.0)]
-    output: Annotated[Price, _about("The price of output. Required.", 15.0)]
+    input: Annotated[Price, about("The price of input. Required.", 3.0)]
+    output: Annotated[Price, about("The price of output. Required.", 15.0)]
     cache_read: Annotated[
-        Price | None, _about("The price of input read from the prompt cache. Default: that of input.", 0.3)
+        Price | None, about("The price of input read from the prompt cache. Default: that of input.", 0.3)
     ] = None
     cache_write: Annotated[
-        Price | None, _about("The price of input written to the cache. Default: that of input.", 3.75)
+        Price | None, about("The price of input written to the cache. Default: that of input.", 3.75)
     ] = None
     currency: Annotated[
         str, Meta(description="Shown behind amounts.", examples=["USD"], extra_json_schema={"maxLength": 12})
@@ -60,15 +58,17 @@ class AskSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """The model that code of run_python asks with `ask`."""
 
     model: Annotated[
-        str, _about("The model that answers. Default: that of the agent.", "claude-haiku-4-5")
+        str, about("The model that answers. Default: that of the agent.", "claude-haiku-4-5")
     ] = ""
-    max_tokens: Annotated[Count, _about("The most tokens of one answer.")] = 4096
-    system: Annotated[str, _about("Its system prompt.", "Answer in one line.")] = ""
-    max_chars: Annotated[Count, _about("The most characters of the texts of one question.")] = 200_000
-    at_once: Annotated[Count, _about("How many questions of one call are answered at the same time.")] = 50
+    max_tokens: Annotated[Ordinal, about("The most tokens of one answer.")] = _ASK.max_tokens
+    system: Annotated[str, about("Its system prompt.", "Answer in one line.")] = ""
+    max_chars: Annotated[Ordinal, about("The most characters of the texts of one question.")] = _ASK.max_chars
+    at_once: Annotated[Ordinal, about("How many questions of one call are answered at the same time.")] = (
+        _ASK.at_once
+    )
     price: Annotated[
         PriceSection | None,
-        _about(
+        about(
             "What a million tokens of it cost, if it is not the model of the agent.",
             {"input": 1.0, "output": 5.0, "currency": "USD"},
         ),
@@ -79,16 +79,16 @@ class PythonSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """The limits of one call of run_python. Sizes are bytes, or texts as "64MiB"."""
 
     seconds: Annotated[
-        float, Meta(ge=0.1, le=86_400), _about("Its own processor time, waiting not counted.")
-    ] = 60.0
-    memory: Annotated[Bytes, _about("The memory of its variables.")] = "256MiB"
-    state: Annotated[Bytes, _about("How large the variables that are kept for the next call may be.")] = (
+        float, Meta(ge=0.1, le=86_400), about("Its own processor time, waiting not counted.")
+    ] = _CALL.seconds
+    memory: Annotated[Bytes, about("The memory of its variables.")] = "256MiB"
+    state: Annotated[Bytes, about("How large the variables that are kept for the next call may be.")] = (
         "64MiB"
     )
-    calls: Annotated[Count, _about("How often it may read, search, ask and so on.")] = 10_000
-    max_output: Annotated[Count, _about("The most characters that it may print.")] = 1_000_000
-    max_text: Annotated[Bytes, _about("The largest text that it may read at once.")] = "16MiB"
-    ask: Annotated[AskSection, _about("The model that code asks, as [python.ask].")] = AskSection()
+    calls: Annotated[Ordinal, about("How often it may read, search, ask and so on.")] = _CALL.calls
+    max_output: Annotated[Ordinal, about("The most characters that it may print.")] = _CALL.max_output
+    max_text: Annotated[Bytes, about("The largest text that it may read at once.")] = "16MiB"
+    ask: Annotated[AskSection, about("The model that code asks, as [python.ask].")] = AskSection()
 
     def __post_init__(self) -> None:
         if self.memory_bytes < LEAST_MEMORY:
@@ -145,10 +145,10 @@ class AskConfig(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     model: str
-    max_tokens: int = 4096
+    max_tokens: int = _ASK.max_tokens
     system: str = ""
-    max_chars: int = 200_000
-    at_once: int = 50
+    max_chars: int = _ASK.max_chars
+    at_once: int = _ASK.at_once
     parameters: dict[str, Any] = {}
     price: ModelPrice | None = None
 

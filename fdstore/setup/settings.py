@@ -1,37 +1,22 @@
-"""Read settings from the environment. docs/reference/environment.md lists all variables.
+"""Read settings from the environment.
 
-FDSTORE_URL         the store: redis://, rediss://, unix://, sentinel://, redis+cluster:// (default: the
-                    embedded server)
-FDSTORE_BROKER_URL  the workers' queue (default: the same Redis; needed when that is a Cluster)
-FDSTORE_DATA_DIR    the embedded server's files (default: fdstore/ under the XDG data home)
-FDSTORE_PREFIX      prefix of every key (default: fdstore)
-FDSTORE_REDIS_SERVER  the program of the embedded server (default: the newest Redis or Valkey found)
-FDSTORE_MODEL, FDSTORE_ASK_MODEL  the model of the agent of `fdstore ask`, and of the questions of its code
-FDSTORE_PRICES      what a million tokens of models cost, as "MODEL=INPUT,OUTPUT,CURRENCY ..."
-XDG_RUNTIME_DIR     directory of a short link to the embedded server's socket, used if the data directory's
-                    path is too long for a socket address (default: the temporary directory)
-CLAUDE_CONFIG_DIR   where Claude Code keeps its files (default: ~/.claude); CODEX_HOME the same for Codex
-FDSTORE_GATEWAY_HEADERS  headers that `fdstore gateway --http` sends to the server: a JSON object of strings
-FDSTORE_GATEWAY_ENTRY    the entry of a host's configuration that `fdstore gateway --wrap` replaced, as JSON;
-                    its "headers" are sent, too
-FDSTORE_GATEWAY_SERVERS  with --code, all entries that it replaced, as JSON
-FDSTORE_HTTP_CONNECTIONS  how many connections an HTTP server of ours has at most (256);
-FDSTORE_HTTP_REQUEST_S    in how many seconds a client must have sent its request (30)
-OTEL_SDK_DISABLED, OTEL_TRACES_EXPORTER, OTEL_METRICS_EXPORTER, OTEL_EXPORTER_OTLP_PROTOCOL,
-OTEL_EXPORTER_OTLP_ENDPOINT, the latter also with TRACES or METRICS: what a worker sends to OpenTelemetry,
-                    whose SDK reads its other variables itself
-NO_COLOR            if not empty, no colours, also on a terminal (like TERM=dumb)
+A setting is a field of `Settings` or `HttpLimits`, with its variable in its annotation: the page
+docs/reference/environment.md has its rows from there. What a worker sends to OpenTelemetry is in `read_otel`,
+since these variables are of the SDK, which reads others itself.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
+from typing import Annotated, Literal
 
 import msgspec
 
 from fdstore.errors import InvalidArgument, quoted
+from fdstore.model.fields import said_of
 from fdstore.model.records import ModelPrice
 
 DEFAULT_PREFIX = "fdstore"
@@ -54,26 +39,162 @@ def queue_prefix(prefix: str) -> str:
     return f"fdq:{prefix}:"
 
 
+class Variable(msgspec.Struct, frozen=True):
+    """What is said of a variable: its section of the page, what it means, what holds without it (default: the
+    default of its field), and what it must be, if that is checked. An empty variable counts as unset."""
+
+    section: Literal["store", "models", "hosts", "http", "output"]
+    name: str
+    meaning: str
+    without: str = ""
+    must_be: str = ""
+
+
+_store, _models, _hosts, _http, _output = (
+    partial(Variable, section) for section in ("store", "models", "hosts", "http", "output")
+)
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Settings from the environment. `url` is None for the embedded server. The directories of coding hosts
     are where these keep their configuration."""
 
-    url: str | None
-    broker_url: str | None
-    data_dir: Path
-    prefix: str
-    claude_dir: Path
-    codex_dir: Path
-    gemini_dir: Path
-    runtime_dir: Path | None = None
-    redis_server: Path | None = None
-    gateway_headers: str | None = None
-    gateway_entry: str | None = None
-    gateway_servers: str | None = None
-    colours: bool = True
-    model: str | None = None
-    ask_model: str | None = None
-    prices: str = ""
+    url: Annotated[
+        str | None,
+        _store(
+            "FDSTORE_URL",
+            "URL of the store: `redis://`, `rediss://`, `unix://`, `sentinel://`, `redis+cluster://`.",
+            "the embedded server",
+        ),
+    ] = None
+    prefix: Annotated[
+        str,
+        _store(
+            "FDSTORE_PREFIX",
+            "Prefix of all keys. Stores with different prefixes share a Redis without seeing each other.",
+        ),
+    ] = DEFAULT_PREFIX
+    broker_url: Annotated[
+        str | None,
+        _store(
+            "FDSTORE_BROKER_URL",
+            "URL of the workers' queue. Required if the store is a Redis Cluster.",
+            "the Redis of the store",
+        ),
+    ] = None
+    data_dir: Annotated[
+        Path,
+        _store(
+            "FDSTORE_DATA_DIR",
+            "Directory of the embedded server, of the worker that `fdstore up` starts, and of what hooks"
+            " remember of a store that is away.",
+            "`fdstore` in `$XDG_DATA_HOME`",
+        ),
+    ]
+    redis_server: Annotated[
+        Path | None,
+        _store(
+            "FDSTORE_REDIS_SERVER",
+            "Path of the program that the embedded server runs. By default the newest `redis-server` or"
+            " `valkey-server`, 6.2 or later, on `PATH` or in the packages of fdstore.",
+            "the newest Redis or Valkey found",
+        ),
+    ] = None
+    data_home: Annotated[
+        Path, _store("XDG_DATA_HOME", "Where `FDSTORE_DATA_DIR` is by default.", "`~/.local/share`")
+    ]
+    runtime_dir: Annotated[
+        Path | None,
+        _store(
+            "XDG_RUNTIME_DIR",
+            "Directory of a short link to the embedded server's socket, if the path of the socket is too long"
+            " for the system.",
+            "the temporary directory",
+        ),
+    ] = None
+    home: Annotated[Path, _store("HOME", "Where the directories are by default.", "of the user")]
+    model: Annotated[
+        str | None,
+        _models("FDSTORE_MODEL", "The model of the agent of `fdstore ask`.", "as `fdstore ask --help` says"),
+    ] = None
+    ask_model: Annotated[
+        str | None,
+        _models(
+            "FDSTORE_ASK_MODEL", "The model that the questions of its programs go to.", "that of the agent"
+        ),
+    ] = None
+    prices: Annotated[
+        str,
+        _models(
+            "FDSTORE_PRICES",
+            "What a million tokens cost, so that `fdstore ask` shows amounts: `MODEL=INPUT,OUTPUT,CURRENCY`,"
+            " several separated by blanks, as `claude-sonnet-5-5=3,15,USD claude-haiku-4-5=1,5,USD`.",
+        ),
+    ] = ""
+    claude_dir: Annotated[
+        Path, _hosts("CLAUDE_CONFIG_DIR", "Where Claude Code keeps its files.", "`~/.claude`")
+    ]
+    codex_dir: Annotated[Path, _hosts("CODEX_HOME", "Where Codex keeps its files.", "`~/.codex`")]
+    gateway_headers: Annotated[
+        str | None,
+        _hosts(
+            "FDSTORE_GATEWAY_HEADERS",
+            "Headers that `fdstore gateway --http` sends: a JSON object of strings.",
+        ),
+    ] = None
+    gateway_entry: Annotated[
+        str | None,
+        _hosts(
+            "FDSTORE_GATEWAY_ENTRY",
+            "Set by `fdstore gateway --wrap`: the entry of the host's configuration that it replaced, as"
+            " JSON; its `headers` are sent, too.",
+        ),
+    ] = None
+    gateway_servers: Annotated[
+        str | None,
+        _hosts(
+            "FDSTORE_GATEWAY_SERVERS",
+            "Set by `fdstore gateway --wrap --code`: all entries of the host's configuration that it"
+            " replaced, as JSON.",
+        ),
+    ] = None
+    no_color: Annotated[str, _output("NO_COLOR", "If not empty: no colours, on a terminal too.")] = ""
+    terminal: Annotated[str, _output("TERM", "`dumb`: no colours.")] = ""
+
+    @property
+    def gemini_dir(self) -> Path:
+        return self.home / ".gemini"
+
+    @property
+    def colours(self) -> bool:
+        return not self.no_color and self.terminal != "dumb"
+
+
+class HttpLimits(msgspec.Struct, frozen=True):
+    """The limits of clients of an HTTP server: how many connections, and the seconds for a request."""
+
+    connections: Annotated[
+        int,
+        msgspec.Meta(gt=0, lt=10**9),
+        _http(
+            "FDSTORE_HTTP_CONNECTIONS",
+            "Connections of a server at the same time, at most; never more than a quarter of `ulimit -n`.",
+            must_be="a count of 1 or more",
+        ),
+    ] = 256
+    request_s: Annotated[
+        float,
+        msgspec.Meta(gt=0, lt=1e9),
+        _http(
+            "FDSTORE_HTTP_REQUEST_S",
+            "In how many seconds a client must have sent its whole request.",
+            must_be="seconds",
+        ),
+    ] = 30.0
+
+
+VARIABLES = {kind: said_of(kind, Variable) for kind in (Settings, HttpLimits)}
+"""The variables of the fields of each."""
 
 
 def read(environ: Mapping[str, str] | None = None) -> Settings:
@@ -83,26 +204,35 @@ def read(environ: Mapping[str, str] | None = None) -> Settings:
     PosixPath('/home/ann/.local/share/fdstore')
     """
     env = os.environ if environ is None else environ
-    home = Path(env.get("HOME") or Path.home())
-    data_home = Path(env.get("XDG_DATA_HOME") or home / ".local" / "share")
-    return Settings(
-        url=env.get("FDSTORE_URL") or None,
-        broker_url=env.get("FDSTORE_BROKER_URL") or None,
-        data_dir=Path(env.get("FDSTORE_DATA_DIR") or data_home / "fdstore"),
-        prefix=env.get("FDSTORE_PREFIX") or DEFAULT_PREFIX,
-        claude_dir=Path(env.get("CLAUDE_CONFIG_DIR") or home / ".claude"),
-        codex_dir=Path(env.get("CODEX_HOME") or home / ".codex"),
-        gemini_dir=home / ".gemini",
-        runtime_dir=Path(env["XDG_RUNTIME_DIR"]) if env.get("XDG_RUNTIME_DIR") else None,
-        redis_server=Path(env["FDSTORE_REDIS_SERVER"]) if env.get("FDSTORE_REDIS_SERVER") else None,
-        gateway_headers=env.get("FDSTORE_GATEWAY_HEADERS") or None,
-        gateway_entry=env.get("FDSTORE_GATEWAY_ENTRY") or None,
-        gateway_servers=env.get("FDSTORE_GATEWAY_SERVERS") or None,
-        colours=not env.get("NO_COLOR") and env.get("TERM") != "dumb",
-        model=env.get("FDSTORE_MODEL") or None,
-        ask_model=env.get("FDSTORE_ASK_MODEL") or None,
-        prices=env.get("FDSTORE_PRICES", ""),
-    )
+    given = {name: env[each.name] for name, each in VARIABLES[Settings].items() if env.get(each.name)}
+    home = Path(given.get("home") or Path.home())
+    data_home = Path(given.get("data_home") or home / ".local" / "share")
+    directories = {
+        "home": home,
+        "data_home": data_home,
+        "data_dir": data_home / "fdstore",
+        "claude_dir": home / ".claude",
+        "codex_dir": home / ".codex",
+    }
+    return msgspec.convert(directories | given, Settings, dec_hook=lambda kind, value: kind(value))
+
+
+def read_http(environ: Mapping[str, str] | None = None) -> HttpLimits:
+    """Read the limits of HTTP servers. Raises `InvalidArgument`.
+
+    >>> read_http({"FDSTORE_HTTP_CONNECTIONS": "1000"})
+    HttpLimits(connections=1000, request_s=30.0)
+    """
+    env = os.environ if environ is None else environ
+    found = HttpLimits()
+    for field, variable in VARIABLES[HttpLimits].items():
+        if text := env.get(variable.name):
+            given = msgspec.structs.asdict(found) | {field: text}
+            try:
+                found = msgspec.convert(given, HttpLimits, strict=False)
+            except msgspec.ValidationError as error:
+                raise InvalidArgument(variable.name, f"{quoted(text)} is not {variable.must_be}") from error
+    return found
 
 
 def parse_prices(prices: str) -> dict[str, ModelPrice]:
@@ -163,37 +293,3 @@ than 50,000 characters to a file, as a single line."""
 HOST_PATIENCE_S = 2.0
 """The time that one call of a host or an agent framework may take while the store does not answer, see
 `connect(patience=...)`. The calls that follow cost nothing until the store is tried again."""
-
-
-class HttpLimits(msgspec.Struct, frozen=True):
-    """The limits of clients of an HTTP server.
-
-    connections   at the same time, at most
-    request_s     seconds in which a client must have sent its whole request
-    """
-
-    connections: int = 256
-    request_s: float = 30.0
-
-
-def read_http(environ: Mapping[str, str] | None = None) -> HttpLimits:
-    """Read the limits of HTTP servers. Raises `InvalidArgument`.
-
-    >>> read_http({"FDSTORE_HTTP_CONNECTIONS": "1000"})
-    HttpLimits(connections=1000, request_s=30.0)
-    """
-    env = os.environ if environ is None else environ
-    found: dict[str, float] = {}
-    for field, number, what in (
-        ("connections", int, "a count of 1 or more"),
-        ("request_s", float, "seconds"),
-    ):
-        name = f"FDSTORE_HTTP_{field.upper()}"
-        if text := env.get(name):
-            try:
-                found[field] = number(text)
-            except ValueError:
-                found[field] = 0
-            if not 0 < found[field] < 1e9:
-                raise InvalidArgument(name, f"{quoted(text)} is not {what}")
-    return HttpLimits(**found)  # type: ignore[arg-type]

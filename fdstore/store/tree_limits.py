@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import re
 import secrets
+from typing import Any
 
 import msgspec
 
 from fdstore.errors import InvalidArgument
-from fdstore.model.records import TreeLimits
-from fdstore.text.numbers import MAX_INTEGER
+from fdstore.model.fields import Limit, said_of
+from fdstore.model.records import Days, Ordinal, TreeLimits
 from fdstore.text.quantities import DAY_S
+
+LIMITS = said_of(TreeLimits, Limit)
+"""What is said of each limit, in the order in which people read them."""
 
 NAME_ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
 
@@ -36,20 +40,23 @@ def is_generated(name: str) -> bool:
     return _GENERATED.fullmatch(name) is not None
 
 
+_COUNT = (Ordinal, "a whole number, 1 or more, is needed")
+_DAYS = (Days, "a number of days is needed, 0 to keep for ever")
+
+
 def check_limits(limits: TreeLimits) -> TreeLimits:
     """Return `limits` as they are stored. Raises `InvalidArgument` for an invalid value."""
+    checked: dict[str, Any] = {}
     for name in limits.__struct_fields__:
-        value = getattr(limits, name)
+        value, (kind, needed) = getattr(limits, name), _COUNT if name in LIMITS else _DAYS
         if value is msgspec.UNSET:
             continue
-        whole = isinstance(value, int) and not isinstance(value, bool)
-        if name == "retention_days":
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e6:
-                raise InvalidArgument(name, "a number of days is needed, 0 to keep for ever")
-        elif not whole or not 1 <= value <= MAX_INTEGER:
-            raise InvalidArgument(name, "a whole number, 1 or more, is needed")
-    # decoding yields a float: equal limits must encode to equal texts
-    return msgspec.structs.replace(limits, retention_days=float(limits.retention_days))
+        try:
+            # days become a float: equal limits must encode to equal texts
+            checked[name] = msgspec.convert(value, kind)
+        except msgspec.ValidationError as error:
+            raise InvalidArgument(name, needed) from error
+    return TreeLimits(**checked)
 
 
 def due_at(limits: TreeLimits, now_s: float) -> str:

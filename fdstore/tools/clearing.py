@@ -19,6 +19,7 @@ import msgspec
 
 from fdstore.elements.result_facts import NO_FACTS, ResultFacts
 from fdstore.errors import InvalidArgument
+from fdstore.model.fields import about
 from fdstore.model.msgspec_types import prepare
 from fdstore.results.wrapping import block_text
 from fdstore.store.process_handle import ProcessHandle
@@ -44,24 +45,19 @@ class ClearingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     clear_at_tokens: Annotated[
         int,
-        msgspec.Meta(
-            description="Clear when an answer has used more tokens, cached ones included; 0: never.",
-            extra_json_schema={"minimum": 0, "maximum": MAX_INTEGER},
+        about(
+            "Clear when an answer has used more tokens, cached ones included; 0: never.",
+            minimum=0,
+            maximum=MAX_INTEGER,
         ),
     ] = 100_000
     keep_turns: Annotated[
         int,
-        msgspec.Meta(
-            description="The results of so many of the last answers stay.",
-            extra_json_schema={"minimum": 1, "maximum": MAX_INTEGER},
-        ),
+        about("The results of so many of the last answers stay.", minimum=1, maximum=MAX_INTEGER),
     ] = 3
     clear_to: Annotated[
         float,
-        msgspec.Meta(
-            description="The share of clear_at_tokens to clear down to.",
-            extra_json_schema={"exclusiveMinimum": 0, "exclusiveMaximum": 1},
-        ),
+        about("The share of clear_at_tokens to clear down to.", exclusiveMinimum=0, exclusiveMaximum=1),
     ] = 0.5
 
     def __post_init__(self) -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from fdstore_workers.sweeper import SWEEPER_S
+
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / ".ci"))
 
@@ -41,6 +43,26 @@ def test_a_table_stands_on_lines_of_its_own() -> None:
 def test_a_comment_that_is_not_a_statement_is_refused(page: str, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         fill(page, NUMBERS)
+
+
+DIRECT = STATEMENTS["direct_chars"]
+WITHOUT_COMMENTS = {
+    "fdstore/cli/claude_plugin.py": f"longer than {DIRECT} characters",
+    "fdstore/cli/hook.py": f"An output of more than {DIRECT} characters",
+    "fdstore/cli/room.py": f"expires after {STATEMENTS['staging_minutes']} minutes",
+    "fdstore/cli/upkeep.py": f"(default: {STATEMENTS['retention_days']} days)",
+    "fdstore/errors/base.py": f"is asked for again for {STATEMENTS['deadline_s']} s first",
+    "fdstore/hosts/hooks/claude_plugin/README.md": f"more than {DIRECT} characters",
+    "fdstore/hosts/hooks/claude_plugin/skills/fdstore/SKILL.md": f"more than {DIRECT} characters",
+    "fdstore/hosts/project.py": f"default {DIRECT}",
+    "fdstore/store/keys.py": f"the worker that sweeps now           expires ({SWEEPER_S:g} s)",
+}
+"""Texts whose reader would see a comment, or where it is no comment: a sentence of each."""
+
+
+@pytest.mark.parametrize("name", WITHOUT_COMMENTS)
+def test_a_text_that_cannot_have_comments_says_the_number_of_the_code(name: str) -> None:
+    assert WITHOUT_COMMENTS[name] in (ROOT / name).read_text("utf-8")
 
 
 def test_each_statement_is_made_and_every_page_says_what_it_says_now() -> None:

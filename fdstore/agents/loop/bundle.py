@@ -59,7 +59,7 @@ class Program(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     name: str
     model: str
     provider: Provider = "anthropic"
-    give_up_seconds: float = 600.0
+    give_up_seconds: float = AskSettings(model="").give_up_seconds
     description: str = ""
     system: str = ""
     user: str | None = None

@@ -30,11 +30,14 @@ from fdstore.agents.loop.program_checks import (
     check_unique,
     show_key,
 )
-from fdstore.agents.loop.program_limits import LimitsSection, Seconds, Section, about
+from fdstore.agents.loop.program_limits import LimitsSection, Section
 from fdstore.errors import quoted
+from fdstore.model.fields import about
 from fdstore.model.msgspec_types import prepare
+from fdstore.model.pipeline_limits import Seconds
 from fdstore.results.config import FDSection
 from fdstore.results.python_config import PriceSection, PythonSection
+from fdstore.store.processes.asks import AskSettings
 from fdstore.text.numbers import MAX_INTEGER
 from fdstore.tools.catalogue import FD_TOOLS, PROCESS_TOOLS
 from fdstore.tools.clearing import ClearingConfig
@@ -82,7 +85,7 @@ class ModelSection(Section, frozen=True, kw_only=True):
     ] = True
     give_up_seconds: Annotated[
         Seconds, about("How long a model that cannot be reached is asked again before the agent fails.")
-    ] = 600.0
+    ] = AskSettings(model="").give_up_seconds
     price: Annotated[
         PriceSection | None,
         about(
@@ -255,20 +258,18 @@ class ProgramFile(Section, frozen=True, kw_only=True):
     prompt: PromptSection = PromptSection()
     parameters: Annotated[
         dict[str, Any],
-        Meta(
-            description="Parameters of the Messages API that are passed as they are.",
-            extra_json_schema={
-                "properties": {
-                    "max_tokens": {
-                        "description": "The most tokens that one answer may have.",
-                        "type": "integer",
-                        "minimum": 1,
-                        "maximum": MAX_INTEGER,
-                        "default": DEFAULT_MAX_TOKENS,
-                    }
-                },
-                "propertyNames": {"not": {"enum": list(OWNED_PARAMETERS)}},
+        about(
+            "Parameters of the Messages API that are passed as they are.",
+            properties={
+                "max_tokens": {
+                    "description": "The most tokens that one answer may have.",
+                    "type": "integer",
+                    "minimum": 1,
+                    "maximum": MAX_INTEGER,
+                    "default": DEFAULT_MAX_TOKENS,
+                }
             },
+            propertyNames={"not": {"enum": list(OWNED_PARAMETERS)}},
         ),
     ] = msgspec.field(default_factory=dict)
     tools: ToolsSection = ToolsSection()
@@ -278,11 +279,11 @@ class ProgramFile(Section, frozen=True, kw_only=True):
     preload: PreloadSection = PreloadSection()
     linked_programs: Annotated[
         dict[str, str | LinkedEntry],
-        Meta(
-            description="Programs that the model may spawn, each under a name: a path relative to this file,"
+        about(
+            "Programs that the model may spawn, each under a name: a path relative to this file,"
             " or a table of path and description. They may link back.",
-            examples=[{"expert": {"path": "expert.toml", "description": "knows the law"}}],
-            extra_json_schema={"propertyNames": {"pattern": f"^{NAME.pattern}$"}},
+            {"expert": {"path": "expert.toml", "description": "knows the law"}},
+            propertyNames={"pattern": f"^{NAME.pattern}$"},
         ),
     ] = msgspec.field(default_factory=dict)
     export: ExportSection = ExportSection()

@@ -1,30 +1,24 @@
 """`[limits]` of a program file: what a process may use, and the tree of all that it spawns.
 
-Each key has its type, its bounds, its default and its description here, as in `program_file`, with which it
-shares the base of sections.
+The keys of a process are here, with those of its pipelines from `pipeline_limits`. Those of the tree are the
+limits of `TreeLimits` that programs may ask for: each key has its type, its bounds, its default and its
+description from there.
 """
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterator
+from typing import Annotated, Any, TypeVar, get_type_hints
 
 import msgspec
-from msgspec import Meta
 
-from fdstore.model.pipeline_limits import DEFAULTS
-from fdstore.model.records import TreeLimits
-from fdstore.text.numbers import MAX_INTEGER
+from fdstore.model.fields import about
+from fdstore.model.pipeline_limits import DEFAULTS, StreamBytes, StreamIdle, WallSeconds
+from fdstore.model.records import Ordinal, TreeLimits
+from fdstore.store.processes.leases import MAX_LOSSES
+from fdstore.store.tree_limits import LIMITS
 
-Size = Annotated[int, Meta(ge=1, le=MAX_INTEGER)]
-# bounded where clocks and waits still work: a lock refuses a time-out of more than 292 years
-Seconds = Annotated[float, Meta(ge=1, le=1e9)]
-Days = Annotated[float, Meta(ge=0, le=1e6)]
-
-
-def about(description: str, example: object = None, **schema: object) -> Meta:
-    """Return what the schema and the file of `fdstore init` say about a key. Nothing of it is checked."""
-    examples = None if example is None else [example]
-    return Meta(description=description, examples=examples, extra_json_schema=schema or None)
+S = TypeVar("S", bound=msgspec.Struct)
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -34,59 +28,53 @@ class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 class Limits(Section, frozen=True, kw_only=True):
     """The limits of one process of a program, stored with it. None means unlimited."""
 
-    max_turns: Annotated[Size, about("The most answers of the model.")] = 50
-    wall_seconds: Annotated[Seconds, about("The most seconds from its start to its end.")] = (
-        DEFAULTS.wall_seconds
-    )
+    max_turns: Annotated[Ordinal, about("The most answers of the model.")] = 50
+    wall_seconds: WallSeconds = DEFAULTS.wall_seconds
     token_budget: Annotated[
-        Size | None, about("The most tokens, in and out. Default: no limit.", 1_000_000)
+        Ordinal | None, about("The most tokens, in and out. Default: no limit.", 1_000_000)
     ] = None
-    max_losses: Annotated[Size, about("How often it may crash its worker before it fails.")] = 3
+    max_losses: Annotated[Ordinal, about("How often it may crash its worker before it fails.")] = MAX_LOSSES
     forks_may_spawn: Annotated[bool, about("Whether its forks may spawn and fork.")] = False
-    stream_bytes: Annotated[Size, about("The most bytes that one stream may store.")] = DEFAULTS.stream_bytes
-    stream_idle_seconds: Annotated[Seconds, about("The most seconds a stream may be silent.")] = (
-        DEFAULTS.stream_idle_seconds
+    stream_bytes: StreamBytes = DEFAULTS.stream_bytes
+    stream_idle_seconds: StreamIdle = DEFAULTS.stream_idle_seconds
+
+
+def _keys_of_tree() -> Iterator[tuple[str, Any, Any]]:
+    """Yield the name, the type and the default of each key that is a limit of the tree."""
+    for name, hint in get_type_hints(TreeLimits, include_extras=True).items():
+        limit, default = LIMITS.get(name), getattr(TreeLimits(), name)
+        if limit is None:
+            yield name, hint, default
+        elif limit.used and default is msgspec.UNSET:
+            said = about(f"{limit.description} Default: no limit.", limit.example)
+            yield name, Annotated[Ordinal | None, said], None
+        elif limit.used:
+            yield name, Annotated[Ordinal, about(limit.description)], default
+
+
+def _with_keys_of_tree(section: type[S]) -> type[S]:
+    names = {"__doc__": section.__doc__, "__module__": section.__module__}
+    return msgspec.defstruct(  # type: ignore[return-value]
+        section.__name__,
+        list(_keys_of_tree()),
+        bases=(section,),
+        namespace=names,
+        frozen=True,
+        kw_only=True,
+        forbid_unknown_fields=True,
     )
 
 
-_TREE = TreeLimits()
-
-
+@_with_keys_of_tree
 class LimitsSection(Limits, frozen=True, kw_only=True):
     """Limits of one process, and of the tree of all that it spawns: tree_... and retention_days, which
     count in the program that is run."""
 
-    tree_depth: Annotated[Size, about("The most generations of processes.")] = _TREE.tree_depth
-    tree_live: Annotated[Size, about("The most processes that have not ended.")] = _TREE.tree_live
-    tree_processes: Annotated[Size, about("The most processes, ended ones too.")] = _TREE.tree_processes
-    tree_fds: Annotated[Size, about("The most contents; shared descriptors cost nothing.")] = _TREE.tree_fds
-    tree_bytes: Annotated[Size, about("The most bytes of text.")] = _TREE.tree_bytes
-    tree_export_bytes: Annotated[Size, about("The most bytes that fd_to_file may write.")] = (
-        _TREE.tree_export_bytes
-    )
-    tree_model_calls_per_day: Annotated[Size, about("The most answers of models in a UTC day.")] = (
-        _TREE.tree_model_calls_per_day
-    )
-    tree_tokens_per_day: Annotated[Size, about("The most tokens in a UTC day: in, out and cached.")] = (
-        _TREE.tree_tokens_per_day
-    )
-    retention_days: Annotated[Days, about("Days that the tree is kept after its last use; 0 for ever.")] = (
-        _TREE.retention_days
-    )
-
-    tree_token_budget: Annotated[
-        Size | None, about("The most tokens of all its agents, in and out. Default: no limit.", 10_000_000)
-    ] = None
-    tree_model_calls: Annotated[
-        Size | None, about("The most answers of models of all its agents. Default: no limit.", 1000)
-    ] = None
-
     @property
     def of_process(self) -> Limits:
-        return Limits(**{name: getattr(self, name) for name in Limits.__struct_fields__})
+        return msgspec.convert(self, Limits, from_attributes=True)
 
     @property
     def of_tree(self) -> TreeLimits:
-        # those of run_python are operators' alone; programs have [python]
         values = {name: getattr(self, name, None) for name in TreeLimits.__struct_fields__}
         return TreeLimits(**{name: value for name, value in values.items() if value is not None})

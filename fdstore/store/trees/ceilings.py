@@ -16,7 +16,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
@@ -29,11 +29,13 @@ from fdstore.errors import (
     UnknownOutcome,
     quoted,
 )
-from fdstore.model.records import Record, TreeLimits
+from fdstore.model.fields import Limit
+from fdstore.model.records import TreeLimits
 from fdstore.store.keys import TreeKeys, in_pieces
 from fdstore.store.process_handle import CEILINGS_EVERY_S, ProcessHandle
 from fdstore.store.record_format import decode_record, decoding, limits_of, replies_or_damage, whole_number
 from fdstore.store.tree_facts import tree_names
+from fdstore.store.tree_limits import LIMITS
 from fdstore.text.numbers import BYTE_UNITS, COUNT_UNITS, MAX_INTEGER, parse_number
 from fdstore.wire.operation import Alongside, Batch, Command, Operation
 from fdstore.wire.scripts import script
@@ -48,37 +50,12 @@ CEILINGS_AGAIN_S = 5.0
 """The time after which a client that failed to read the ceilings reads them again."""
 
 
-class Ceiling(Record, frozen=True, kw_only=True):
-    """One ceiling: its unit, its minimum, and a description (`of`)."""
-
-    name: str
-    unit: Literal["", "bytes", "tokens"] = ""
-    least: int = 0
-    of: str
-
-
 CEILINGS = {
-    each.name: each
-    for each in (
-        Ceiling(name="trees", of="trees in all"),
-        Ceiling(name="bytes", unit="bytes", of="stored text in all"),
-        Ceiling(name="export_bytes_per_day", unit="bytes", of="text that agents write to files, a day"),
-        Ceiling(name="tree_depth", least=1, of="generations of a tree; the root is one"),
-        Ceiling(name="tree_live", least=1, of="processes of a tree that have not ended"),
-        Ceiling(name="tree_processes", least=1, of="processes of a tree, ended ones too"),
-        Ceiling(name="tree_fds", of="contents of a tree"),
-        Ceiling(name="tree_bytes", unit="bytes", of="stored text of a tree"),
-        Ceiling(name="tree_export_bytes", unit="bytes", of="text that agents of a tree write to files"),
-        Ceiling(name="tree_model_calls", of="answers of models in a tree, in all"),
-        Ceiling(name="tree_token_budget", unit="tokens", of="tokens of models in a tree, in all"),
-        Ceiling(name="tree_model_calls_per_day", of="answers of models in a tree, a day"),
-        Ceiling(name="tree_tokens_per_day", unit="tokens", of="tokens of models in a tree, a day"),
-        Ceiling(name="python_seconds", least=1, of="seconds of processor time of a call of run_python"),
-        Ceiling(name="python_memory", unit="bytes", least=16 << 20, of="memory of a call of run_python"),
-        Ceiling(name="python_calls", of="what a call of run_python may read, ask and so on"),
-    )
-}
-"""Every ceiling, in the order in which people read them. Those of a tree have the names of its limits."""
+    "trees": Limit("trees in all"),
+    "bytes": Limit("stored text in all", unit="bytes"),
+    "export_bytes_per_day": Limit("text that agents write to files, a day", unit="bytes"),
+} | LIMITS
+"""What is said of each ceiling, in the order in which people read them: of all trees, then of each tree."""
 
 
 class Ceilings(msgspec.Struct, frozen=True):
@@ -109,12 +86,11 @@ def is_above(limit: int | msgspec.UnsetType, top: int) -> bool:
     return isinstance(limit, msgspec.UnsetType) or limit > top
 
 
-def check_name(name: object) -> Ceiling:
-    """Return the ceiling of this name. Raises `InvalidArgument`, which names all ceilings."""
-    found = CEILINGS.get(name) if isinstance(name, str) else None
-    if found is None:
+def check_name(name: object) -> Limit:
+    """Return what is said of the ceiling of this name. Raises `InvalidArgument`, which names all ceilings."""
+    if not isinstance(name, str) or name not in CEILINGS:
         raise InvalidArgument("name", f"there is no ceiling {quoted(name)}; there are: {', '.join(CEILINGS)}")
-    return found
+    return CEILINGS[name]
 
 
 def parse_value(name: str, value_text: str) -> int | None:
@@ -177,8 +153,9 @@ def written(prefix: str) -> Operation[dict[str, str]]:
 def put(prefix: str, name: str, value: str | None) -> Operation[int]:
     """Set a ceiling, or delete it for None, and apply it to all trees. Return how many trees changed. Raises
     `InvalidArgument`."""
+    check_name(name)
     key = TreeKeys(prefix, "").ceilings
-    command: Command = ("HDEL", key, check_name(name).name)
+    command: Command = ("HDEL", key, name)
     if value is not None:
         parsed = parse_value(name, value)
         command = ("HSET", key, name, NONE if parsed is None else parsed)

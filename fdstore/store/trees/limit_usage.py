@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from msgspec import UnsetType
+from msgspec import UNSET, UnsetType
 
-from fdstore.model.records import Record, TreeRecord
-from fdstore.store.trees.ceilings import CEILINGS
+from fdstore.model.records import Record, TreeLimits, TreeRecord
+from fdstore.store.tree_limits import LIMITS
 from fdstore.text.quantities import DAY_S, moment
 
 
@@ -22,37 +22,26 @@ class LimitStatus(Record, frozen=True, kw_only=True):
 
 
 def limits_of_tree(tree: TreeRecord) -> list[LimitStatus]:
-    """Return every limit of a tree that has a ceiling."""
-    used = {
-        "tree_depth": max((member.id.count(".") + 1 for member in tree.members), default=0),
-        "tree_live": tree.live,
-        "tree_processes": tree.processes,
-        "tree_fds": tree.fds,
-        "tree_bytes": tree.bytes,
-        "tree_export_bytes": tree.export_bytes,
-        "tree_model_calls": tree.all_model_calls,
-        "tree_token_budget": tree.all_tokens,
-        "tree_model_calls_per_day": tree.model_calls,
-        "tree_tokens_per_day": tree.tokens,
-    }
+    """Return every limit of a tree of which something can be used up."""
     day = moment(tree.usage_day * DAY_S).partition("T")[0] if tree.usage_day else None
     return [
         LimitStatus(
             tree=tree.id,
             name=name,
             value=value_or_none(getattr(tree.limits, name)),
-            used=count,
-            unit=CEILINGS[name].unit,
+            used=getattr(tree, limit.used),
+            unit=limit.unit,
             day=day if name.endswith("_per_day") else None,
         )
-        for name, count in used.items()
+        for name, limit in LIMITS.items()
+        if limit.used
     ]
 
 
 def budgets_of_tree(tree: TreeRecord) -> list[LimitStatus]:
-    """Return the budgets that a tree has, of tokens and of model calls in all."""
-    names = ("tree_token_budget", "tree_model_calls")
-    return [each for each in limits_of_tree(tree) if each.name in names and each.value is not None]
+    """Return the budgets that a tree has, of tokens and of model calls in all: limits without a default."""
+    budgets = [name for name in LIMITS if getattr(TreeLimits(), name) is UNSET]
+    return [each for each in limits_of_tree(tree) if each.name in budgets and each.value is not None]
 
 
 def value_or_none(limit: int | UnsetType | None) -> int | None:

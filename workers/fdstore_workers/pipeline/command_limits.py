@@ -7,8 +7,10 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Annotated
 
 from fdstore.errors import FDStoreError
+from fdstore.model.fields import about
 from fdstore.model.records import Record
 
 MiB = 1 << 20
@@ -26,20 +28,15 @@ class CommandsOff(FDStoreError):
 
 
 class CommandLimits(Record, frozen=True, kw_only=True):
-    """Resource limits of one stage.
+    """Resource limits of one stage. /work and /tmp live in memory."""
 
-    `memory_bytes` (address space), `cpu_s`, `file_bytes` and `open_files` apply to each of its processes,
-    `processes` (threads included) to all of them together. `scratch_bytes` and `scratch_inodes` (files and
-    directories) apply to each of /work and /tmp, which live in memory.
-    """
-
-    cpu_s: int = 600
-    memory_bytes: int = 2048 * MiB
-    file_bytes: int = 128 * MiB
-    scratch_bytes: int = 128 * MiB
-    scratch_inodes: int = 8192
-    open_files: int = 256
-    processes: int = 64
+    cpu_s: Annotated[int, about("CPU time of each system process")] = 600
+    memory_bytes: Annotated[int, about("memory (address space) of each system process")] = 2048 * MiB
+    file_bytes: Annotated[int, about("size of a file that a system process writes")] = 128 * MiB
+    scratch_bytes: Annotated[int, about("size of `/work`, and of `/tmp`")] = 128 * MiB
+    scratch_inodes: Annotated[int, about("files and directories in `/work`, and in `/tmp`")] = 8192
+    open_files: Annotated[int, about("open files of each system process")] = 256
+    processes: Annotated[int, about("system processes and threads of a stage, in a sandbox")] = 64
 
     def prlimit(self, program: str, *, processes: int | None = None) -> list[str]:
         """Return the command prefix that sets these limits and then executes the command after it.
