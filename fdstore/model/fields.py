@@ -3,7 +3,7 @@
 It stands in the annotation, so schemas, pages and the command line derive what they show:
 
     max_turns: Annotated[Ordinal, about("The most answers of the model.")] = 50
-    tree_live: Annotated[Count, Limit("processes of a tree that have not ended", "live")] = 64
+    tree_live: Annotated[Count, TreeLimit("processes of a tree that have not ended", "live")] = 64
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def about(description: str, example: object = None, **schema: object) -> msgspec
     return msgspec.Meta(description=description, examples=examples, extra_json_schema=schema or None)
 
 
-class Limit(msgspec.Struct, frozen=True):
+class TreeLimit(msgspec.Struct, frozen=True):
     """What is said of a limit of a tree, or of all trees together.
 
     of       what is limited, after "the most"
@@ -48,7 +48,7 @@ class Limit(msgspec.Struct, frozen=True):
     def description(self) -> str:
         """The limit in a sentence.
 
-        >>> Limit("stored text of a tree", unit="bytes", note="in UTF-8").description
+        >>> TreeLimit("stored text of a tree", unit="bytes", note="in UTF-8").description
         'The most bytes of stored text of a tree: in UTF-8.'
         """
         note = f": {self.note}" if self.note else ""
@@ -59,7 +59,7 @@ def said_of(kind: type[msgspec.Struct], what: type[T]) -> dict[str, T]:
     """Return what the fields of a Struct have of this class in their annotations, by the name of the field.
 
     >>> from fdstore.model.records import TreeLimits
-    >>> said_of(TreeLimits, Limit)["tree_live"].of
+    >>> said_of(TreeLimits, TreeLimit)["tree_live"].of
     'processes of a tree that have not ended'
     """
     hints = get_type_hints(kind, include_extras=True)

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from fdstore.model.fields import Limit, about
+from fdstore.model.fields import TreeLimit, about
 from fdstore.model.lifecycle import ContentState, ProcessState
 from fdstore.model.msgspec_types import prepare
 
@@ -320,23 +320,23 @@ class TreeLimits(Record, frozen=True, kw_only=True):
 
     # a program asks for 1 or more; a ceiling may make 0 of it. What is UNSET is not stored
     tree_depth: Annotated[
-        Count, Limit("generations of a tree; the root is one", "depth", least=1, beyond=_MANY)
+        Count, TreeLimit("generations of a tree; the root is one", "depth", least=1, beyond=_MANY)
     ] = 8
     tree_live: Annotated[
-        Count, Limit("processes of a tree that have not ended", "live", least=1, beyond=_MANY)
+        Count, TreeLimit("processes of a tree that have not ended", "live", least=1, beyond=_MANY)
     ] = 64
     tree_processes: Annotated[
-        Count, Limit("processes of a tree, ended ones too", "processes", least=1, beyond=_MANY)
+        Count, TreeLimit("processes of a tree, ended ones too", "processes", least=1, beyond=_MANY)
     ] = 1000
-    tree_fds: Annotated[Count, Limit("contents of a tree", "fds", note="shared descriptors cost nothing")] = (
-        10_000
-    )
+    tree_fds: Annotated[
+        Count, TreeLimit("contents of a tree", "fds", note="shared descriptors cost nothing")
+    ] = 10_000
     tree_bytes: Annotated[
-        Count, Limit("stored text of a tree", "bytes", unit="bytes", top="half of maxmemory")
+        Count, TreeLimit("stored text of a tree", "bytes", unit="bytes", top="half of maxmemory")
     ] = 4 << 30
     tree_export_bytes: Annotated[
         Count,
-        Limit(
+        TreeLimit(
             "text that agents of a tree write to files",
             "export_bytes",
             "bytes",
@@ -346,11 +346,11 @@ class TreeLimits(Record, frozen=True, kw_only=True):
     ] = 1 << 30
     tree_model_calls: Annotated[
         CountIfSet,
-        Limit("answers of models in a tree, in all", "all_model_calls", example=1000, beyond=_SPENT),
+        TreeLimit("answers of models in a tree, in all", "all_model_calls", example=1000, beyond=_SPENT),
     ] = msgspec.UNSET
     tree_token_budget: Annotated[
         CountIfSet,
-        Limit(
+        TreeLimit(
             "tokens of models in a tree, in all",
             "all_tokens",
             "tokens",
@@ -360,20 +360,22 @@ class TreeLimits(Record, frozen=True, kw_only=True):
         ),
     ] = msgspec.UNSET
     tree_model_calls_per_day: Annotated[
-        Count, Limit("answers of models in a tree, a day", "model_calls", beyond=_TODAY)
+        Count, TreeLimit("answers of models in a tree, a day", "model_calls", beyond=_TODAY)
     ] = 20_000
     tree_tokens_per_day: Annotated[
         Count,
-        Limit("tokens of models in a tree, a day", "tokens", "tokens", "in, out and cached", beyond=_TODAY),
+        TreeLimit(
+            "tokens of models in a tree, a day", "tokens", "tokens", "in, out and cached", beyond=_TODAY
+        ),
     ] = 1_000_000_000
     retention_days: Annotated[Days, about("Days that the tree is kept after its last use; 0 for ever.")] = 7
     python_seconds: Annotated[
-        CountIfSet, Limit("seconds of processor time of a call of run_python", least=1)
+        CountIfSet, TreeLimit("seconds of processor time of a call of run_python", least=1)
     ] = msgspec.UNSET
     python_memory: Annotated[
-        CountIfSet, Limit("memory of a call of run_python", unit="bytes", least=16 << 20)
+        CountIfSet, TreeLimit("memory of a call of run_python", unit="bytes", least=16 << 20)
     ] = msgspec.UNSET
-    python_calls: Annotated[CountIfSet, Limit("what a call of run_python may read, ask and so on")] = (
+    python_calls: Annotated[CountIfSet, TreeLimit("what a call of run_python may read, ask and so on")] = (
         msgspec.UNSET
     )
 

@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 
 from fdstore.errors import InvalidArgument
-from fdstore.model.fields import Limit, said_of
+from fdstore.model.fields import TreeLimit, said_of
 from fdstore.model.records import Days, Ordinal, TreeLimits
 from fdstore.text.quantities import DAY_S
 
-LIMITS = said_of(TreeLimits, Limit)
+LIMITS = said_of(TreeLimits, TreeLimit)
 """What is said of each limit, in the order in which people read them."""
 
 NAME_ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"

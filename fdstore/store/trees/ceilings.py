@@ -29,7 +29,7 @@ from fdstore.errors import (
     UnknownOutcome,
     quoted,
 )
-from fdstore.model.fields import Limit
+from fdstore.model.fields import TreeLimit
 from fdstore.model.records import TreeLimits
 from fdstore.store.keys import TreeKeys, in_pieces
 from fdstore.store.process_handle import CEILINGS_EVERY_S, ProcessHandle
@@ -51,9 +51,9 @@ CEILINGS_AGAIN_S = 5.0
 
 
 CEILINGS = {
-    "trees": Limit("trees in all"),
-    "bytes": Limit("stored text in all", unit="bytes"),
-    "export_bytes_per_day": Limit("text that agents write to files, a day", unit="bytes"),
+    "trees": TreeLimit("trees in all"),
+    "bytes": TreeLimit("stored text in all", unit="bytes"),
+    "export_bytes_per_day": TreeLimit("text that agents write to files, a day", unit="bytes"),
 } | LIMITS
 """What is said of each ceiling, in the order in which people read them: of all trees, then of each tree."""
 
@@ -86,7 +86,7 @@ def is_above(limit: int | msgspec.UnsetType, top: int) -> bool:
     return isinstance(limit, msgspec.UnsetType) or limit > top
 
 
-def check_name(name: object) -> Limit:
+def check_name(name: object) -> TreeLimit:
     """Return what is said of the ceiling of this name. Raises `InvalidArgument`, which names all ceilings."""
     if not isinstance(name, str) or name not in CEILINGS:
         raise InvalidArgument("name", f"there is no ceiling {quoted(name)}; there are: {', '.join(CEILINGS)}")
