@@ -158,9 +158,7 @@ MSET acme:x 1 fdstore:x 1
 RENAME acme:sweeper fdstore:sweeper
 LPUSH fdq:fdstore:queue 7
 RPOP fdq:fdstore:queue
-HGETALL fdq:fdstore:unacked
-ZADD fdq:fdstore:unacked_index 1 tag
-SET fdq:fdstore:unacked_mutex 1
+SET fdq:fdstore:queue 1
 """
 
 

@@ -89,16 +89,10 @@ def start_worker(tmp_path: Path, ledger: Ledger) -> Iterator[StartWorker]:
     started: list[WorkerProcess] = []
 
     def start(
-        url: str,
-        pool: str = "threads",
-        concurrency: int = 2,
-        *,
-        fan_out: bool = False,
-        restore_often: bool = False,
+        url: str, pool: str = "threads", concurrency: int = 2, *, fan_out: bool = False
     ) -> WorkerProcess:
         arguments = [url, ledger.url, pool, str(concurrency)]
         arguments += ["fan-out"] if fan_out else []
-        arguments += ["restore"] if restore_often else []
         worker = WorkerProcess(tmp_path / f"worker-{len(started)}.log", arguments, program=RECORDING_WORKER)
         started.append(worker)
         worker.wait_until_ready()

@@ -1,11 +1,10 @@
 """A worker whose task records its actions in a second Redis, the ledger; started from a template.
 
-    recording_worker.py STORE_URL LEDGER_URL POOL CONCURRENCY [fan-out] [restore]
+    recording_worker.py STORE_URL LEDGER_URL POOL CONCURRENCY [fan-out]
 
 The process id selects the action: `hold...` waits until the test releases it, `fail...` raises, any other
 returns. With `fan-out` the worker also subscribes to Celery's remote control, which our workers do not: a
-pub/sub channel beside the queue's triggers kombu's defect. With `restore` it looks for unacknowledged
-messages continually, in place of every 100 s.
+pub/sub channel beside the queue's triggers a defect of kombu with unacknowledged messages.
 """
 
 from __future__ import annotations
@@ -33,6 +32,4 @@ def main() -> int:
 
     app = make_app(store_url, run=run)
     app.conf.worker_enable_remote_control = "fan-out" in more
-    if "restore" in more:
-        app.conf.broker_transport_options |= {"unacked_restore_interval": 0.2, "unacked_restore_throttle": 1}
     return start_worker(app, int(concurrency), "prefork" if pool == "prefork" else "threads")

@@ -28,14 +28,13 @@ from hypothesis import strategies as st
 from fdstore.agents.runtime.queue import Dispatcher
 from fdstore.local.redis_server import PrivateServer
 from fdstore_workers import messages
+from tests import refusals
 from tests.thorough import thorough
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE_S, wait_until
 from tests.with_workers.conftest import Ledger, StartWorker
 from tests.worker_process import WorkerProcess
 
 QUEUE = "fdq:fdstore:queue"
-UNACKED = "fdq:fdstore:unacked"
-UNACKED_INDEX = "fdq:fdstore:unacked_index"
 COMPRESSORS: dict[str, Callable[[bytes], bytes]] = {
     "bzip2": bz2.compress,
     "application/x-bz2": bz2.compress,
@@ -174,9 +173,8 @@ def test_only_the_process_id_is_read_from_a_message() -> None:
 
 @given(st.binary(max_size=300) | st.text().map(str.encode))
 def test_any_bytes_give_a_process_id_or_a_refusal(raw: bytes) -> None:
-    for read in (messages.process_of, messages.unacked_process_of):
-        with pytest.raises(messages.ForeignMessage):
-            read(raw)
+    with pytest.raises(messages.ForeignMessage):
+        messages.process_of(raw)
 
 
 def wait_for_valid_message(server: PrivateServer, ledger: Ledger, worker: WorkerProcess) -> None:
@@ -235,72 +233,29 @@ def peak_memory_kb(worker: WorkerProcess) -> int:
     return int(status.partition("VmHWM:")[2].split()[0])
 
 
-def test_only_well_formed_unacknowledged_messages_return_to_the_queue(
-    durable_server: PrivateServer, ledger: Ledger, start_worker: StartWorker
-) -> None:
-    def entries(raws: list[bytes]) -> list[bytes]:
-        return [b'[%b, "", "other-queue"]' % raw for raw in raws]
-
-    bad = [*entries([raw for raw in refused() if raw]), b"7", b"[]", b"\xff", b"x" * 3_000_000]
-    good = entries(taken())
-    with redis.Redis.from_url(durable_server.url) as client:
-        for number, entry in enumerate(bad + good):
-            client.hset(UNACKED, f"tag-{number}", entry)
-            client.zadd(UNACKED_INDEX, {f"tag-{number}": 1.0})
-        client.zadd(UNACKED_INDEX, {"\x1b[2J without an entry": 1.0})
-        worker = start_worker(durable_server.url, restore_often=True)
-
-        wait_until(lambda: not worker.is_alive or client.zcard(UNACKED_INDEX) == 0)
-        wait_for_valid_message(durable_server, ledger, worker)
-
-        wait_until(lambda: client.keys() == [])
-    assert ledger.started_ids.count("triage") == len(good)
-    assert worker.log.count("dropped an unacknowledged message") == len(bad)
-    assert "Traceback" not in worker.log
-
-
-@pytest.mark.parametrize(
-    ("key", "pool"),
-    [
-        (QUEUE, "threads"),
-        *thorough(
-            "the other pool and keys", (QUEUE, "prefork"), (UNACKED, "threads"), (UNACKED_INDEX, "threads")
-        ),
-    ],
-)
-def test_a_worker_recovers_when_a_queue_key_of_the_wrong_type_is_removed(
-    durable_server: PrivateServer, ledger: Ledger, start_worker: StartWorker, key: str, pool: str
+@pytest.mark.parametrize("pool", ["threads", *thorough("the other pool", "prefork")])
+def test_a_worker_recovers_when_a_queue_of_the_wrong_type_is_removed(
+    durable_server: PrivateServer, ledger: Ledger, start_worker: StartWorker, pool: str
 ) -> None:
     worker = start_worker(durable_server.url, pool)
     dispatcher = Dispatcher(durable_server.url)
     with redis.Redis.from_url(durable_server.url) as client:
         dispatcher.wake("hold")
         wait_until(lambda: ledger.started_ids == ["hold"])
-        client.delete(key)
-        client.set(key, "a string")
-        if key != QUEUE:
-            client.lpush(QUEUE, json.dumps(message()))
+        client.delete(QUEUE)
+        client.set(QUEUE, "a string")
         wait_until(lambda: "refused: WRONGTYPE" in worker.log or not worker.is_alive)
         ledger.release("hold")
         wait_until(lambda: "hold" in ledger.ended or not worker.is_alive)
-        client.delete(key)
+        client.delete(QUEUE)
 
     dispatcher.close()
     wait_for_valid_message(durable_server, ledger, worker)
 
 
-@pytest.mark.parametrize(
-    ("key", "started"),
-    thorough(
-        "it waits for pauses that grow",
-        (QUEUE, "before"),
-        (QUEUE, "after"),
-        (UNACKED, "before"),
-        (UNACKED, "after"),
-    ),
-)
-def test_a_string_in_place_of_a_queue_key_is_said_once_and_asked_for_ever_less_often(
-    durable_server: PrivateServer, ledger: Ledger, start_worker: StartWorker, key: str, started: str
+@pytest.mark.parametrize("started", thorough("it waits for pauses that grow", "before", "after"))
+def test_a_string_in_place_of_the_queue_is_said_once_and_asked_for_ever_less_often(
+    durable_server: PrivateServer, ledger: Ledger, start_worker: StartWorker, started: str
 ) -> None:
     with redis.Redis.from_url(durable_server.url) as client:
 
@@ -308,47 +263,51 @@ def test_a_string_in_place_of_a_queue_key_is_said_once_and_asked_for_ever_less_o
             return int(client.info("errorstats").get("errorstat_WRONGTYPE", {}).get("count", 0))
 
         if started == "after":
-            client.set(key, "a string")
+            client.set(QUEUE, "a string")
         worker = start_worker(durable_server.url)
         if started == "before":
             wait_for_valid_message(durable_server, ledger, worker)
-            wait_until(lambda: not client.exists(UNACKED), what="the acknowledgement")
-            client.set(key, "a string")
+            client.set(QUEUE, "a string")
         before = len(worker.log.splitlines())
-        if key == UNACKED:
-            client.lpush(QUEUE, *(json.dumps(message()) for _ in range(3)))
 
         wait_until(lambda: refusals() >= 5 or not worker.is_alive, what="five refusals")
 
         assert worker.log.count("refused: WRONGTYPE") == 1
         assert len(worker.log.splitlines()) <= before + 2, worker.log
-        if key == UNACKED:
-            wait_until(lambda: client.llen(QUEUE) == 3, what="the return of each message")
-        client.delete(key)
+        client.delete(QUEUE)
         ledger.forget()
         wait_for_valid_message(durable_server, ledger, worker)
 
 
-def test_a_refused_acknowledgement_frees_the_place_of_its_message(
+def test_a_worker_outlives_a_redis_that_refuses_even_to_be_asked_whether_it_is_there(
     durable_server: PrivateServer, ledger: Ledger, start_worker: StartWorker
 ) -> None:
     worker = start_worker(durable_server.url)
     dispatcher = Dispatcher(durable_server.url)
-    with redis.Redis.from_url(durable_server.url) as client:
-        held = {"hold-1", "hold-2"}  # as many as the worker takes at a time
-        for process in held:
-            dispatcher.wake(process)
-        wait_until(lambda: set(ledger.started_ids) == held)
-        client.delete(UNACKED)
-        client.set(UNACKED, "a string")
-
-        for process in held:
-            ledger.release(process)
-
-        wait_until(lambda: set(ledger.ended) >= held)
-        wait_until(lambda: "refused to forget a taken message: WRONGTYPE" in worker.log)
-        client.delete(UNACKED)
-        ledger.forget()
-        wait_for_valid_message(durable_server, ledger, worker)
+    dispatcher.wake("hold")
     dispatcher.close()
-    assert "Traceback" not in worker.log
+    wait_until(lambda: ledger.started_ids == ["hold"])
+
+    with redis.Redis.from_url(durable_server.url) as client, refusals.refused(durable_server, "MISCONF"):
+        client.client_kill_filter(_type="normal", skipme=True)
+        wait_until(lambda: "MISCONF" in worker.log or not worker.is_alive)
+    ledger.release("hold")
+
+    wait_until(lambda: "hold" in ledger.ended or not worker.is_alive)
+    wait_for_valid_message(durable_server, ledger, worker)
+
+
+def test_no_other_key_of_the_queue_is_read_or_written(
+    durable_server: PrivateServer, ledger: Ledger, start_worker: StartWorker
+) -> None:
+    theirs = ["fdq:fdstore:unacked", "fdq:fdstore:unacked_index", "fdq:fdstore:unacked_mutex"]
+    with redis.Redis.from_url(durable_server.url) as client:
+        client.mset(dict.fromkeys(theirs, "a string"))
+        worker = start_worker(durable_server.url)
+
+        wait_for_valid_message(durable_server, ledger, worker)
+        worker.terminate()
+        worker.process.wait(PATIENCE_S)
+
+        assert sorted(client.keys()) == sorted(each.encode() for each in theirs)
+    assert "refused" not in worker.log

@@ -131,11 +131,12 @@ def test_an_agent_that_kills_its_worker_fails_and_the_others_finish(
     assert max(each.losses for each in ended) == 1
 
 
+@pytest.mark.parametrize("kill_tool", ["is_killed", *thorough("it waits for a freeze", "freezes")])
 def test_a_pool_process_that_dies_does_not_affect_the_others(
-    store: Store, programs: Path, start_agent_worker: StartAgentWorker
+    store: Store, programs: Path, start_agent_worker: StartAgentWorker, kill_tool: str
 ) -> None:
     def script(request: Request) -> Reply:
-        return call("is_killed") if "KILLER" in str(request.system) else say("done")
+        return call(kill_tool) if "KILLER" in str(request.system) else say("done")
 
     with ScriptedModel(script) as model:
         worker = start_agent_worker(store.url, model, 2, "prefork")

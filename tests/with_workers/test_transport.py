@@ -19,16 +19,17 @@ import redis
 from hypothesis import given
 from hypothesis import strategies as st
 from kombu import Connection
+from kombu.transport import redis as kombu_redis
 from kombu.utils.url import url_to_parts
 
-from fdstore.agents.runtime.broker_url import broker_url, find_broker
+from fdstore.agents.runtime.broker_url import find_broker
 from fdstore.agents.runtime.queue import Dispatcher, celery_app
 from fdstore.errors import InvalidArgument, StartFailed, StoreFull, StoreUnavailable
 from fdstore.local.redis_server import PrivateServer
 from fdstore_workers import app
 from fdstore_workers.app import make_app
-from fdstore_workers.messages import process_of
-from fdstore_workers.transport import check_methods, quote_url
+from fdstore_workers.messages import envelope, process_of
+from fdstore_workers.transport import Pauses, quote_url
 from tests.thorough import thorough
 from tests.waiting import PATIENCE_S, stretched, wait_until
 from tests.with_workers.conftest import Ledger, StartWorker
@@ -232,11 +233,11 @@ def test_importing_dispatch_imports_neither_celery_nor_redis() -> None:
     ],
 )
 def test_a_store_url_is_converted_to_a_url_that_kombu_accepts(url: str, expected: str) -> None:
-    assert broker_url(url) == expected
+    assert find_broker(url).url == expected
 
 
 def test_a_broker_url_takes_precedence_over_the_store_url() -> None:
-    assert broker_url("redis+cluster://c1/0", "redis://q/0") == "redis://q:6379/0"
+    assert find_broker("redis+cluster://c1/0", "redis://q/0").url == "redis://q:6379/0"
 
 
 def test_a_cluster_is_refused_as_broker_and_the_error_names_the_variable_to_set() -> None:
@@ -246,7 +247,7 @@ def test_a_cluster_is_refused_as_broker_and_the_error_names_the_variable_to_set(
 
 @given(st.text(st.characters(codec="utf-8"), min_size=1))
 def test_kombu_parses_every_socket_path_correctly(name: str) -> None:
-    url = broker_url(f"unix:///run/{quote(name)}")
+    url = find_broker(f"unix:///run/{quote(name)}").url
 
     for connection in (Connection(url), Connection(quote_url(url))):
         assert connection.hostname is not None
@@ -412,23 +413,63 @@ def test_a_worker_survives_a_broker_killed_during_its_task(
     wait_until(lambda: "hold" in ledger.ended)
     worker.terminate()
     assert worker.process.wait(PATIENCE_S) == 0, worker.log
+    assert "Celery" not in worker.log
 
 
-def test_a_channel_with_a_lost_connection_raises_an_error_that_celery_expects(
-    durable_server: PrivateServer,
-) -> None:
+def test_a_task_that_ends_after_its_connection_was_lost_needs_none(durable_server: PrivateServer) -> None:
     connection = make_app(durable_server.url, run=print).connection_for_read()
     channel = connection.channel()
+    received = envelope("triage")
+    channel.basic_qos(0, 1, False)
+    channel.qos.append(channel.Message(received, channel=channel), "tag")
+    assert not channel.qos.can_consume()
     connection.close()
+    durable_server.kill()
 
-    with pytest.raises(ConnectionError, match="was closed"):
-        channel.qos.restore_unacked()
-    assert issubclass(ConnectionError, connection.connection_errors)
+    channel.qos.ack("tag")
+
+    assert channel.qos.can_consume()
 
 
-def test_a_version_of_kombu_without_a_guarded_method_is_refused() -> None:
-    class Channel:
-        pass
+def test_what_a_worker_has_received_is_in_no_key(
+    durable_server: PrivateServer, ledger: Ledger, start_worker: StartWorker
+) -> None:
+    start_worker(durable_server.url)
+    dispatcher = Dispatcher(durable_server.url)
 
-    with pytest.raises(StartFailed, match=r"kombu [\d.]+ has no Channel._brpop_read: install an earlier"):
-        check_methods(Channel, ("_brpop_read",))
+    dispatcher.wake("hold")
+    dispatcher.close()
+
+    wait_until(lambda: ledger.started_ids == ["hold"])
+    assert list_keys(durable_server) == set()
+
+
+def test_a_version_of_kombu_that_makes_another_client_is_refused(
+    durable_server: PrivateServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def bare(*_: object, **__: object) -> redis.Redis:
+        return redis.Redis.from_url(durable_server.url)
+
+    monkeypatch.setattr(kombu_redis.Channel, "_create_client", bare)
+    connection = make_app(durable_server.url, run=print).connection_for_read()
+
+    with pytest.raises(StartFailed, match=r"kombu [\d.]+ has no Channel._get_client"):
+        connection.channel()
+
+
+def test_pauses_double_up_to_a_limit_and_end_with_a_reply() -> None:
+    now = 0.0
+    pauses = Pauses(lambda: now)
+
+    def paused_s(error: str) -> float:
+        nonlocal now
+        pauses.begin(redis.ResponseError(error))
+        began = now
+        while not pauses.is_over:
+            now += 0.25
+        return now - began
+
+    assert pauses.is_over
+    assert [paused_s("WRONGTYPE no list") for _ in range(8)] == [0.5, 1, 2, 4, 8, 16, 30, 30]
+    pauses.end()
+    assert [paused_s("READONLY a replica") for _ in range(5)] == [0.5, 1, 2, 4, 4]

@@ -1,7 +1,7 @@
 """The Celery application of a worker: consumes process ids from the queue and passes each to `run`.
 
 This module knows nothing of a task but `run(process_id)`; tasks.py claims, leases and runs the process. `run`
-returns when the worker has nothing more to do for that process now; then the message is acknowledged. An
+returns when the worker has nothing more to do for that process now; then it asks for another message. An
 exception of `run` is logged and affects that message only.
 
 Threads are the default pool: agents spend nearly all their time waiting for models, and 200 of them need 200
@@ -10,8 +10,7 @@ first `run`: `run` must open the clients of store, broker and model itself (once
 process), and never inherit them from the caller of `make_app`.
 
 When the broker goes away, the worker reconnects without limit, at growing intervals of up to 5 s, and says so
-once a minute. Running tasks continue. Their messages may be redelivered, which is harmless: the lease decides
-which worker runs a process.
+once a minute. Running tasks continue.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ import msgspec
 from celery import signals
 from celery.apps import worker as celery_program
 from celery.concurrency import thread
-from celery.exceptions import SecurityWarning
+from celery.exceptions import CPendingDeprecationWarning, SecurityWarning
 from celery.worker.consumer import consumer
 from kombu.connection import Connection
 
@@ -43,7 +42,7 @@ from fdstore.setup.logs import log_to_stderr
 from fdstore.setup.settings import DEFAULT_PREFIX
 from fdstore.telemetry.tracing import untraced
 from fdstore_workers.forks import die_with_parent
-from fdstore_workers.transport import RESTORE_AT_ONCE, quote_url
+from fdstore_workers.transport import quote_url
 
 log = logging.getLogger("fdstore.worker")
 
@@ -119,11 +118,8 @@ def make_app(
     app.conf.broker_transport_options |= {
         "socket_timeout": SOCKET_TIMEOUT_S,
         "socket_connect_timeout": SOCKET_TIMEOUT_S,
-        "socket_keepalive": True,
         "health_check_interval": CHECK_EVERY_S,
-        "unacked_restore_limit": RESTORE_AT_ONCE,
     }
-    app.conf.worker_disable_rate_limits = True
 
     def run_process(process_id: str) -> None:
         run(process_id)
@@ -167,6 +163,8 @@ def start_worker(app: Any, concurrency: int, pool: Literal["threads", "prefork"]
     )
 
     def log_ready(**_: Any) -> None:
+        # of its next version, at each lost connection; Celery has by now set a filter that shows it
+        warnings.filterwarnings("ignore", category=CPendingDeprecationWarning)
         where = app.connection_for_read().as_uri()
         queue = app.conf.broker_transport_options["global_keyprefix"] + app.conf.task_default_queue
         log.info("ready: %d %s take from queue %s at %s", concurrency, pool, queue, where)

@@ -58,7 +58,6 @@ class _NoKeywords(msgspec.Struct, forbid_unknown_fields=True):
 _envelopes = msgspec.json.Decoder(_Envelope)
 # the third part holds Celery's callbacks; it is skipped
 _bodies = msgspec.json.Decoder(tuple[tuple[str], _NoKeywords, msgspec.Raw])
-_unacked = msgspec.json.Decoder(tuple[msgspec.Raw, msgspec.Raw, msgspec.Raw])
 
 
 @contextmanager
@@ -86,52 +85,18 @@ def process_of(message: bytes) -> str:
         raise ForeignMessage(f"{quoted(process)} is not a process id") from None
 
 
-def unacked_process_of(entry: bytes) -> str:
-    """Return the process id in an entry of `unacked` (message, exchange, routing key). Raises
-    `ForeignMessage`."""
-    if len(entry) > 2 * MAX_BYTES:
-        raise ForeignMessage(f"it has more than {2 * MAX_BYTES} bytes")
-    with _foreign_unless_decoded():
-        message, _, _ = _unacked.decode(entry)
-    return process_of(bytes(message))
-
-
 def envelope(process: str) -> dict[str, Any]:
-    """Return a message with the id `process`, in the form that kombu decodes.
+    """Return a message with the id `process`, in the form that kombu decodes, with what Celery reads of it.
 
-    Its tags are fresh: a duplicate tag would replace the earlier message among the unacknowledged ones.
+    Its tags are fresh: a duplicate one would replace the earlier message among those received.
     """
-    task_id = str(uuid.uuid4())
     return {
-        "body": json.dumps(
-            [[process], {}, {"callbacks": None, "errbacks": None, "chain": None, "chord": None}]
-        ),
+        "body": json.dumps([[process], {}, {}]),
         "content-encoding": "utf-8",
         "content-type": "application/json",
-        "headers": {
-            "lang": "py",
-            "task": TASK,
-            "id": task_id,
-            "root_id": task_id,
-            "parent_id": None,
-            "shadow": None,
-            "eta": None,
-            "expires": None,
-            "group": None,
-            "group_index": None,
-            "retries": 0,
-            "timelimit": [None, None],
-            "argsrepr": "...",
-            "kwargsrepr": "{}",
-            "origin": "",
-            "ignore_result": True,
-        },
+        "headers": {"task": TASK, "id": str(uuid.uuid4())},
         "properties": {
-            "correlation_id": task_id,
-            "reply_to": "",
-            "delivery_mode": 2,
             "delivery_info": {"exchange": "", "routing_key": QUEUE},
-            "priority": 0,
             "body_encoding": "utf-8",
             "delivery_tag": str(uuid.uuid4()),
         },

@@ -9,7 +9,7 @@
     PID leave PROCESS CLAIM       that code has ended
     PID release PROCESS CLAIM     it has finished with the process, in whatever way
     PID alone PROCESS             the process must run in an operating-system process of its own
-    PID beat                      its threads run; every second, once it works
+    PID beat                      its threads run; every second, once it works, and in a prefork pool each
 
 A claim is reported before it is made, so the supervisor knows all processes that a dead worker held and need
 not wait for their leases. Lines are shorter than the atomic write size of a pipe, so threads and processes

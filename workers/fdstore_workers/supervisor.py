@@ -22,8 +22,9 @@ returns what else it runs, without a loss, and another one starts.
 Work that holds the interpreter's lock, as a regular expression or a call of a C library can for minutes,
 stops all threads of its operating-system process, those that renew leases too. Such a process does not beat
 any more, although it runs. It is killed before its leases expire, so that the loss counts for the one that
-froze it and not for its neighbours, as after any crash. One that is stopped from outside, or gets no
-processor, is not frozen by its own work: it is left alone, and its leases expire.
+froze it and not for its neighbours, as after any crash; of a prefork pool only the frozen process is killed.
+One that is stopped from outside, or gets no processor, is not frozen by its own work: it is left alone, and
+its leases expire.
 
 If the supervisor is killed, the kernel kills its children: nothing runs unsupervised. The leases then expire
 and other workers take over, as after the loss of a machine. Such losses are counted for no agent.
@@ -110,6 +111,34 @@ class Roles(msgspec.Struct, frozen=True):
     bury: Callable[[str, list[HeldProcess], list[str]], int]
 
 
+class Pulse:
+    """The beats of an operating-system process, which begin when it is made."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.note_beat()
+
+    def note_beat(self) -> None:
+        self.beat_at, self.used_at_beat_s = time.monotonic(), _used_s(self.pid)
+        self.is_silent = False
+
+    @property
+    def frozen_at(self) -> float:
+        """Return when the process counts as frozen if it does not beat until then."""
+        return self.beat_at + FROZEN_AFTER_S + (LOOK_AGAIN_S if self.is_silent else 0.0)
+
+    def has_stopped(self) -> bool:
+        """Return whether the process is frozen by its own work. Looks twice at one that seems so: it and this
+        one may both have been stopped until now."""
+        if time.monotonic() < self.frozen_at:
+            return False
+        if not is_silent_by_itself(self.pid, self.used_at_beat_s):
+            self.note_beat()
+            return False
+        was_silent, self.is_silent = self.is_silent, True
+        return was_silent
+
+
 class Child:
     """A forked process and the state that it reported."""
 
@@ -123,16 +152,13 @@ class Child:
         self.lost: dict[str, float] = {}  # claims of calls that go on without their lease, and since when
         self.kill_at: float | None = None  # it was told to shut down, and is killed then
         self.taken: dict[str, None] = {}
-        self.beat_at: float | None = None
-        self.used_at_beat_s = 0.0
-        self.is_silent = False
         self.pool: dict[int, int] = {}  # the pidfds of its own children that claim processes
+        self.pulses: dict[int, Pulse] = {}  # its own, from its first beat on, and those of its pool
 
-    @property
-    def frozen_at(self) -> float:
-        """Return when it counts as frozen if it does not beat until then."""
-        assert self.beat_at is not None
-        return self.beat_at + FROZEN_AFTER_S + (LOOK_AGAIN_S if self.is_silent else 0.0)
+    def working(self) -> list[Pulse]:
+        """Return the pulses of the processes that hold something: this one for all of its pool."""
+        holders = {self.pid, *(each.pid for each in self.held.values())} if self.held else set()
+        return [pulse for pid, pulse in self.pulses.items() if pid in holders]
 
 
 class Supervisor:
@@ -203,8 +229,7 @@ class Supervisor:
                 moments.append(child.kill_at)
             elif child.lost and not self._is_stopping:
                 moments.append(min(child.lost.values()) + LOST_CALL_S)
-            if child.beat_at is not None and child.held:
-                moments.append(child.frozen_at)
+            moments += [pulse.frozen_at for pulse in child.working()]
         return min(moments, default=None)
 
     def _replace_stuck(self) -> None:
@@ -235,21 +260,19 @@ class Supervisor:
         """Kill processes that their own work has frozen."""
         looked_at, self._looked_at = self._looked_at, time.monotonic()
         for child in self._children.values():
-            if child.beat_at is None or not child.held:
+            if not child.working():
                 continue
             self._listen(child)
-            if self._looked_at - looked_at > FROZEN_AFTER_S + 1:
-                _note_beat(child)  # this process itself did not run, and the other may not have either
-            if time.monotonic() < child.frozen_at:
-                continue
-            if not is_silent_by_itself(child.pid, child.used_at_beat_s):
-                _note_beat(child)
-            elif not child.is_silent:
-                child.is_silent = True  # it is looked at once more: both may have been stopped until now
-            else:
-                log.warning("worker process %d is frozen by what it runs, and is killed", child.pid)
-                child.beat_at = None
-                os.kill(child.pid, signal.SIGKILL)  # not reaped yet, so the pid is still valid
+            for pulse in child.working():
+                if self._looked_at - looked_at > FROZEN_AFTER_S + 1:
+                    pulse.note_beat()  # this process itself did not run, and the other may not have either
+                if pulse.has_stopped():
+                    log.warning("worker process %d is frozen by what it runs, and is killed", pulse.pid)
+                    del child.pulses[pulse.pid]
+                    if pulse.pid == child.pid:
+                        os.kill(child.pid, signal.SIGKILL)  # not reaped yet, so the pid is still valid
+                    else:
+                        signal.pidfd_send_signal(child.pool[pulse.pid], signal.SIGKILL)
 
     def _tell_load(self) -> None:
         load = load_of(self._children.values(), self._slots, self._lost_calls)
@@ -307,8 +330,10 @@ class Supervisor:
                 child.in_user_code.discard(report.claim)
                 child.lost.pop(report.claim, None)
                 child.held.pop(report.claim, None)
+            case "beat" if report.pid in child.pulses:
+                child.pulses[report.pid].note_beat()
             case "beat" if report.pid == child.pid:
-                _note_beat(child)
+                child.pulses[child.pid] = Pulse(child.pid)
             case "alone" if len(self._to_run_alone) < MAX_WAITING:
                 self._to_run_alone[report.process] = None
 
@@ -317,6 +342,7 @@ class Supervisor:
         if pid not in child.pool and hasattr(os, "pidfd_open"):
             with suppress(OSError):
                 child.pool[pid] = os.pidfd_open(pid)
+                child.pulses[pid] = Pulse(pid)
                 self._selector.register(
                     child.pool[pid], selectors.EVENT_READ, lambda: self._pool_death(child, pid)
                 )
@@ -325,6 +351,7 @@ class Supervisor:
 
     def _pool_death(self, child: Child, pid: int) -> None:
         self._close(child.pool.pop(pid))
+        child.pulses.pop(pid, None)
         self._listen(child)
         held = [each for each in child.held.values() if each.pid == pid]
         for each in held:
@@ -354,9 +381,7 @@ class Supervisor:
         if child.role == "alone":
             what += f", which ran {child.process} alone,"
         how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
-        held = list(child.held.values())
-        # a worker that shuts down has returned messages that it had not started to the queue
-        taken = [] if self._is_stopping else list(child.taken)
+        held, taken = list(child.held.values()), list(child.taken)
         if held or taken:
             self._bury(f"{what} {how}", held, taken, child.in_user_code)
         if child.role == "alone":
@@ -443,11 +468,6 @@ def find_culprit(held: Sequence[str], in_user_code: Set[str]) -> str | None:
     """
     suspects = held if len(held) == 1 else [claim for claim in held if claim in in_user_code]
     return suspects[0] if len(suspects) == 1 else None
-
-
-def _note_beat(child: Child) -> None:
-    child.beat_at, child.used_at_beat_s = time.monotonic(), _used_s(child.pid)
-    child.is_silent = False
 
 
 def _used_s(pid: int) -> float:

@@ -25,7 +25,6 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
-import billiard
 import msgspec
 from celery import signals
 
@@ -169,8 +168,6 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
         def leave() -> None:
             sweeper.stop()
             flush()
-            for child in billiard.active_children():
-                child.terminate()
 
         shutdown_timer = ShutdownTimer(stopping, leave)
 
@@ -193,10 +190,12 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
         signals.worker_ready.connect(begin, dispatch_uid="fdstore sweeper")
         signals.worker_shutting_down.connect(stop, dispatch_uid="fdstore stopping")
         signals.task_received.connect(take, dispatch_uid="fdstore supervisor")
-        # that of the loop which polls the queue
-        signals.worker_process_init.connect(
-            lambda **_: tracing.forget_context(), weak=False, dispatch_uid="fdstore tracing"
-        )
+
+        def begin_in_pool(**_: Any) -> None:
+            tracing.forget_context()  # that of the loop which polls the queue
+            reporter.beat()
+
+        signals.worker_process_init.connect(begin_in_pool, dispatch_uid="fdstore pool")
         signals.worker_process_shutdown.connect(
             lambda **_: flush(), weak=False, dispatch_uid="fdstore telemetry"
         )

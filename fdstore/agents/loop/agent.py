@@ -14,6 +14,7 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import TypeAlias
 
 import msgspec
@@ -40,7 +41,7 @@ from fdstore.text.surrogates import escape_surrogates
 from fdstore.tools.clearing import find_clearable
 from fdstore.tools.process_task import SpawnTask, is_long_answer
 from fdstore.tools.toolbox import Toolbox
-from fdstore.wire.operation import Batch
+from fdstore.wire.operation import Batch, Operation
 
 log = logging.getLogger("fdstore.agent")
 
@@ -63,8 +64,10 @@ class Agent:
         pause: Callable[[float], None],
         check: Callable[[], None],
         answers: AnswerStream | None = None,
+        keep: Callable[[Callable[[], Operation[journal.Appended]]], journal.Appended] | None = None,
     ) -> None:
         self._run = run
+        self._keep = keep or (lambda operation: run(operation()))
         self._handle = handle
         self._program = program
         self._toolbox = toolbox
@@ -291,8 +294,9 @@ class Agent:
         now = time.monotonic()
         record = self._facts.add_to(encode_entry(entry), None if began is None else now - began)
         usage = entry if isinstance(entry, Assistant) else None
-        self._appended = self._run(
-            journal.append(
+        self._appended = self._keep(
+            partial(
+                journal.append,
                 *(self._handle, self._written, [record]),
                 usage=usage,
                 results=results or (),

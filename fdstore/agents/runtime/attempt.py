@@ -23,12 +23,14 @@ from fdstore.store.keys import ProcessKeys
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import leases, processes
 from fdstore.telemetry.counts import count
+from fdstore.wire.operation import Operation
 
 log = logging.getLogger("fdstore.agent")
 
 T = TypeVar("T")
 
 _ends = WaitLog(log, "the end of a process waits for the store")
+_answers = WaitLog(log, "answers of models wait for the store")
 
 LOST: tuple[type[FDStoreError], ...] = (Fenced, NotFound, *STORE_FAILURES)
 """The errors of an end that another attempt has; those of the store only if the lease was lost."""
@@ -117,6 +119,11 @@ class Attempt:
         """Return the result of `step`, which writes how the process ended: finished work is not given up
         because the store takes no writes. Repeated until it does, or until the lease is lost."""
         return until_taken(step, self.lease.lost, _ends)
+
+    def keep(self, operation: Callable[[], Operation[T]]) -> T:
+        """Run the operation, which stores an answer of the model or a result of a call: both were paid for.
+        Repeated as in `end`, and given up by a worker that stops."""
+        return until_taken(lambda: self.store.run(operation()), self.lease, _answers)
 
     def ended(self, end: ProcessEnd, woken: tuple[str, ...]) -> AttemptOutcome:
         """Log an end that is stored, and wake the ancestors that waited for it."""

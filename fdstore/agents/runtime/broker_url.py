@@ -26,8 +26,9 @@ SENTINEL_TIMEOUT_S = 2.0
 
 
 class Broker(msgspec.Struct, frozen=True):
-    """Address of the queue: the URL in kombu's form, the transport options that a URL cannot express, and
-    `shown`, the address without secrets for error messages. `tls`: TLS options that are not in the URL."""
+    """Address of the queue: the URL in kombu's form, which may contain a password, the transport options that
+    a URL cannot express, and `shown`, the address without secrets for error messages. `tls`: TLS options that
+    are not in the URL."""
 
     url: str
     shown: str
@@ -68,11 +69,6 @@ def find_broker(store_url: str, broker_url: str | None = None) -> Broker:
         f"{parts.scheme}://"
         "; set FDSTORE_BROKER_URL to a single Redis (a Cluster cannot hold the queue)",
     )
-
-
-def broker_url(store_url: str, broker_url: str | None = None) -> str:
-    """Return the URL of `find_broker` in kombu's form. It may contain a password."""
-    return find_broker(store_url, broker_url).url
 
 
 def _on_tcp(parts: SplitResult, query: dict[str, str]) -> Broker:

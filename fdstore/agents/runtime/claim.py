@@ -171,6 +171,11 @@ class Lease:
             over.set()
             thread.join()
 
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for the loss of the lease, for up to `timeout` seconds. Return whether it is lost, or the
+        worker stops: work that waits so is given up then."""
+        return self.lost.wait(timeout) or self._stop.is_set()
+
     def check_held(self) -> None:
         """Raise `Fenced` if the lease is lost."""
         if self.lost.is_set():

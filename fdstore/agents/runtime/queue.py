@@ -9,14 +9,11 @@ with `fdq:` and the store's key prefix, so stores with different prefixes can sh
 restricted to `fdq:PREFIX:*`:
 
     fdq:fdstore:queue           list   wake-ups that no worker has received yet
-    fdq:fdstore:unacked         hash   wake-ups whose task is running, by delivery tag
-    fdq:fdstore:unacked_index   zset   when each of those was received
-    fdq:fdstore:unacked_mutex   str    lock, held while expired entries of those two are requeued
 
-Redis deletes the list, hash and zset when they become empty. An entry of a killed worker is requeued after
-the visibility timeout, and then finds its process done. Messages use the anonymous exchange and one
-priority, so there are no binding tables and no lists per priority. Except for the lock nothing has a TTL or
-may be evicted: the Redis needs `noeviction`.
+Redis deletes the list when it becomes empty. What a worker has received is in no key: who is at work on a
+process is in the process record. Messages use the anonymous exchange and one priority, so there are no
+binding tables and no lists per priority. The list has no TTL and may not be evicted: the Redis needs
+`noeviction`.
 
 Workers build their application on the same `celery_app` (fdstore_workers/app.py). Celery takes longer to
 import than all of fdstore, so it is imported when the first wake-up is sent, not with this module.
@@ -42,10 +39,6 @@ TASK = "fdstore.run"
 QUEUE = "queue"
 """Name of a store's queue, after `queue_prefix`."""
 
-VISIBILITY_TIMEOUT_S = 12 * 3600
-"""After this time kombu redelivers the message of a task that still runs. Far above any agent's time limit;
-the lease detects a lost worker much earlier."""
-
 SEND_TIMEOUT_S = 0.8
 """Time-out for connecting and for each reply. A caller waits for two tries at most."""
 
@@ -62,39 +55,23 @@ def celery_config(broker: Broker, prefix: str = DEFAULT_PREFIX) -> dict[str, Any
         "broker_use_ssl": broker.tls or None,
         "broker_transport_options": {
             "global_keyprefix": queue_prefix(prefix),
-            "visibility_timeout": VISIBILITY_TIMEOUT_S,
             "priority_steps": [0],
             # not base64, so that `redis-cli LRANGE fdq:fdstore:queue 0 -1` shows the process ids
             "body_encoding": "utf-8",
+            # leases find lost workers; kombu's hash of received messages would be a second opinion
+            "ack_emulation": False,
             **broker.options,
         },
         "task_default_queue": QUEUE,
         # declaring would only write binding tables, which the anonymous exchange does not use
-        "task_queues": {QUEUE: {"routing_key": QUEUE, "no_declare": True}},
-        "task_create_missing_queues": False,
-        # JSON only: write access to the queue must not allow code execution
-        "accept_content": ["json"],
-        "task_serializer": "json",
-        # the process record holds the result; a second copy could only disagree
-        "task_ignore_result": True,
-        "task_store_errors_even_if_ignored": False,
-        "result_backend": None,
-        # A worker that shuts down requeues its messages. Those of a killed worker are not requeued
-        # immediately: a process that kills its worker would do so forever. Leases and losses handle it.
+        "task_queues": {QUEUE: {"no_declare": True}},
+        # so that a worker asks for no more messages than it has slots
         "task_acks_late": True,
-        "task_reject_on_worker_lost": False,
         "worker_prefetch_multiplier": 1,
-        # A short broker outage must not end an agent: after three it would count as one that kills its
-        # workers.
-        "worker_cancel_long_running_tasks_on_connection_loss": False,
-        "broker_connection_retry_on_startup": True,
         "broker_connection_max_retries": None,
-        # Remote control and events would add pub/sub channels, keys and a message per second; `fdstore ps`
-        # and `kill` use the process records instead.
+        # Remote control would add pub/sub channels and keys; `fdstore ps` and `kill` use the process records
+        # instead.
         "worker_enable_remote_control": False,
-        "worker_send_task_events": False,
-        "worker_hijack_root_logger": False,
-        "worker_redirect_stdouts": False,
     }
 
 

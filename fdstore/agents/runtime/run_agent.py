@@ -81,6 +81,7 @@ def run_agent(
         pause=attempt.lease.pause,
         check=attempt.lease.check_held,
         answers=answers,
+        keep=None if wait_here else attempt.keep,
     )
     while True:
         attempt.log.turns = len(agent.conversation.own_turns)

@@ -15,6 +15,7 @@ import math
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -108,13 +109,15 @@ class _Lane:
     def run(self, pool: ThreadPoolExecutor) -> tuple[str, ...]:
         """Ask until no asks are left. Return the ancestors that need a wake-up."""
         answered: list[Answered] = []
+        lane = (self._attempt.handle, self._parent, self._task.call)
         while True:
             is_leaving = self._is_leaving()
             if is_leaving and not self._running and not answered:
                 raise WorkerStopping
-            lane = (self._attempt.handle, self._parent, self._task.call)
             width, running = 0 if is_leaving else self._task.width, sorted(self._running)
-            found = self._run(asks.take_next(*lane, width=width, running=running, answered=answered))
+            found = self._attempt.keep(
+                partial(asks.take_next, *lane, width=width, running=running, answered=answered)
+            )
             if answered and self._commits_alone is not None:
                 self._commits_alone -= 1
             if found.how == "ended":

@@ -2,7 +2,8 @@
 
     session.py         a session: what callers use
     events.py          its events, answers, limits and errors
-    values.py          arguments of host calls and answers to them
+    host_calls.py      calls of the host by a program, and which of them are answered here
+    values.py          values of JSON and of code, each made of the other
     dumps.py           a session as bytes
     prelude.py         the names that programs see, written in the interpreter's own Python
     rewrite.py         code that the interpreter lacks and that has an exact equivalent

@@ -19,12 +19,12 @@ import random
 import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
 from fdstore.model.call_limits import CallLimits
-from fdstore.programs.interpreter import dumps, failures, pool, prelude, processor_time
+from fdstore.programs.interpreter import dumps, failures, host_calls, pool, prelude, processor_time
 from fdstore.programs.interpreter.events import (
     LATER,
     Answer,
@@ -36,32 +36,20 @@ from fdstore.programs.interpreter.events import (
     InterpreterEnded,
     Later,
     Limit,
-    Raise,
     StateTooLarge,
     UnreadableState,
     Waiting,
 )
+from fdstore.programs.interpreter.host_calls import Step
 from fdstore.programs.interpreter.printed import Printed
 from fdstore.programs.interpreter.rewrite import rewrite
-from fdstore.programs.interpreter.values import VALUE_ERRORS, NotTaken, to_json, to_result, without_surrogates
-
-AWAITED = frozenset({"_ask", "_spawn", "_pipe", "_tool"})
-"""The host calls that programs await, so that other tasks run meanwhile; `asyncio.sleep` is one, too."""
-
-CLOCKS = frozenset({"time.time", "datetime.now", "date.today"})
-SLEEPS = frozenset({"time.sleep", "asyncio.sleep"})
+from fdstore.programs.interpreter.values import VALUE_ERRORS, to_result, without_surrogates
 
 MAX_SUSPENSIONS = 1 << 40
 """The interpreter's own limit of calls begins again with a snapshot; `CallLimits.calls` is ours."""
 
 LOOKUPS_PER_CALL = 20
 """Programs may look up so many unknown names for each of their `calls`: a look-up asks the host, too."""
-
-MAX_ENTROPY = 1 << 20
-"""Bytes that one `os.urandom` returns at most."""
-
-Step = Callable[[], Any]
-"""The next step of the interpreter; returns where it stops."""
 
 
 class Session:
@@ -165,11 +153,11 @@ class Session:
         if not self._calling:
             raise RuntimeError("there is no call to answer; settle() answers those of a Waiting")
         call, number = self._suspended, self._number - 1
-        if call.function_name != "asyncio.sleep" and _name(call) not in AWAITED:
+        if not host_calls.is_awaited(call):
             if answer is LATER:
                 self._blocked, self._calling = number, False
                 return self._waiting()
-            return self._run(_answering(call, answer))
+            return self._run(host_calls.answer_call(call, answer))
         # the interpreter takes the results of awaited calls where every task waits
         if answer is not LATER:
             self._ready[call.call_id] = to_result(answer)
@@ -184,7 +172,7 @@ class Session:
         if self._blocked is not None:
             if self._blocked not in answers:
                 return self._waiting()
-            step = _answering(self._suspended, answers[self._blocked])
+            step = host_calls.answer_call(self._suspended, answers[self._blocked])
             self._blocked = None
             return self._run(step)
         results = {
@@ -403,7 +391,7 @@ class Session:
         session = self._process.session
         return self._step(
             lambda: session.feed_run(
-                code, external_lookup=_HOST_FUNCTIONS, print_callback=lambda _, text: None
+                code, external_lookup=host_calls.STAND_INS, print_callback=lambda _, text: None
             )
         )
 
@@ -456,7 +444,8 @@ class Session:
             try:
                 reached = self._reached(stop)
             except VALUE_ERRORS as error:
-                reached = self._refusing(stop, error)
+                self._lookups += 1
+                reached = host_calls.refuse(stop, error)
             if isinstance(reached, Event):
                 return reached
             step = reached
@@ -482,54 +471,21 @@ class Session:
             case _:
                 return self._called(stop)
 
-    def _refusing(self, stop: Any, error: Exception) -> Event | Step:
-        """Return what becomes of a value of the program that the host cannot take: where it is an argument of
-        a call the call raises, else the program fails."""
-        import pydantic_monty
-
-        kind: Any = "TypeError" if isinstance(error, TypeError) else "ValueError"
-        text = f"this value cannot be passed: {error}"
-        if isinstance(stop, pydantic_monty.FunctionSnapshot):
-            self._lookups += 1
-            return _answering(stop, Raise(kind, text))
-        return Failed(f"{kind}: {text}", keeps_session=True)
-
-    def _called(self, call: Any) -> HostCall | Failed | Step:
+    def _called(self, call: Any) -> Event | Step:
         """Return the event of a call, or how the interpreter goes on without the host."""
-        name = call.function_name
-        if not call.is_os_function:
-            if not name.startswith(prelude.HOST):
-                self._lookups += 1
-                answer = failures.unknown_function(name, call.args)
-                return lambda: call.resume(answer)
-            try:
-                args, kwargs = to_json(list(call.args)), to_json(call.kwargs)
-            except NotTaken as error:
-                self._lookups += 1
-                return _answering(call, Raise("TypeError", str(error)))
-            return self._host_call(call, _name(call), tuple(args), kwargs)
-        if name in CLOCKS:
-            return self._host_call(call, "clock", (), {})
-        if name in SLEEPS:
-            return self._host_call(call, "sleep", (float(call.args[0]),), {})
-        self._lookups += 1
-        if name == "os.urandom":
-            self._entropy += 1
-            size = min(int(call.args[0]), MAX_ENTROPY)
-            data = random.Random(f"{self._seed} {self._entropy}").randbytes(size)
-            return lambda: call.resume({"return_value": data})
-        if name == "import":
-            return lambda: call.resume_not_handled()
-        return _answering(call, Raise("PermissionError", failures.NO_SYSTEM))
-
-    def _host_call(
-        self, call: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> HostCall | Failed:
+        asked = host_calls.read_call(call, self._random_bytes)
+        if not isinstance(asked, host_calls.AskedHost):
+            self._lookups += 1
+            return asked
         if self._number >= self.limits.calls:
             return self._stopped("calls")
         self._suspended, self._calling = call, True
         self._number += 1
-        return HostCall(self._number - 1, name, args, kwargs)
+        return HostCall(self._number - 1, asked.name, asked.args, asked.kwargs)
+
+    def _random_bytes(self, size: int) -> bytes:
+        self._entropy += 1
+        return random.Random(f"{self._seed} {self._entropy}").randbytes(size)
 
     def _value(self, output: Any) -> str | None:
         if output is None or (self._has_repr and isinstance(output, str)):
@@ -555,31 +511,3 @@ def _errors() -> tuple[type[Exception], ...]:
     import pydantic_monty
 
     return (pydantic_monty.MontyError, RuntimeError)
-
-
-def _host_function(name: str) -> Callable[..., Any]:
-    """Return what stands for a function of the host: the interpreter asks the host for each call of it."""
-
-    def function(*_: Any, **__: Any) -> Any:
-        raise RuntimeError(f"{name} is called by programs only")
-
-    function.__name__ = name
-    return function
-
-
-_HOST_FUNCTIONS = {
-    f"{prelude.HOST}{name}": _host_function(f"{prelude.HOST}{name}") for name in prelude.HOST_FUNCTIONS
-}
-
-
-def _name(call: Any) -> str:
-    return "_" + str(call.function_name).removeprefix(prelude.HOST)
-
-
-def _answering(call: Any, answer: Answer) -> Step:
-    if call.is_os_function and not isinstance(answer, Raise):
-        zone = call.args[0] if call.function_name == "datetime.now" else None
-        result = to_result(answer, call.function_name, zone)
-    else:
-        result = to_result(answer)
-    return lambda: call.resume(result)

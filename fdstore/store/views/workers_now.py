@@ -52,15 +52,15 @@ class WorkerActivity(Record, frozen=True, kw_only=True):
 
 class WorkersNow(Record, frozen=True, kw_only=True):
     """All workers, those that vanished at the end, the jobs of workers that are not registered, and the
-    processes that wait for one. `queued` and `taken` count the wake-ups in the queue (None: it is not in
-    this Redis, or may not be read). `trees` is how many live ones were looked at."""
+    processes that wait for one. `queued` counts the wake-ups in the queue (None: it is not in this Redis, or
+    may not be read), `taken` the processes that run. `trees` is how many live ones were looked at."""
 
     workers: list[WorkerActivity]
     strays: list[Job]
     ready: list[Job]
     sweeper: str | None
     queued: int | None
-    taken: int | None
+    taken: int
     trees: int
     now_s: float
 
@@ -71,7 +71,7 @@ _FIELDS = ("state", "program", "worker", "attempt", "trouble", "started_at", "le
 def workers_now(prefix: str, *, has_queue: bool = True) -> Operation[WorkersNow]:
     """Return the workers and their work. Six round trips at most, of which each is bounded."""
     registered = yield from read_workers(prefix)
-    queued, taken = (yield from _queue(prefix)) if has_queue else (None, None)
+    queued = (yield from _queue(prefix)) if has_queue else None
     jobs, trees = yield from _jobs(prefix)
     names = {each.name for each in registered.workers}
     return WorkersNow(
@@ -91,20 +91,19 @@ def workers_now(prefix: str, *, has_queue: bool = True) -> Operation[WorkersNow]
         ready=[job for job in jobs if job.state == "ready"],
         sweeper=registered.sweeper,
         queued=queued,
-        taken=taken,
+        taken=sum(job.state == "running" for job in jobs),
         trees=trees,
         now_s=registered.now_s,
     )
 
 
-def _queue(prefix: str) -> Operation[tuple[int | None, int | None]]:
-    """Return the lengths of the queue; None if this user may not read it, or it is something else."""
-    queue = queue_prefix(prefix)
+def _queue(prefix: str) -> Operation[int | None]:
+    """Return the length of the queue; None if this user may not read it, or it is something else."""
     try:
-        queued, taken = yield [("LLEN", f"{queue}queue"), ("HLEN", f"{queue}unacked")]
+        [queued] = yield [("LLEN", f"{queue_prefix(prefix)}queue")]
     except (StoreRefused, DamagedRecord):
-        return None, None
-    return queued, taken
+        return None
+    return int(queued)
 
 
 def _jobs(prefix: str) -> Operation[tuple[list[Job], int]]:

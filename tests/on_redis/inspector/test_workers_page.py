@@ -35,7 +35,7 @@ def test_workers_are_shown_with_what_each_runs(get: Get, proc: Process, store: S
         "host:78": [],
     }
     assert [each["process"] for each in found["ready"]] == [waiting.id]
-    assert (found["queued"], found["taken"], found["strays"]) == (0, 0, [])
+    assert (found["queued"], found["taken"], found["strays"]) == (0, 1, [])
     assert "&lt;b&gt;bubblewrap" in page.text
 
 

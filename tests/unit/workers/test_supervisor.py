@@ -105,6 +105,23 @@ def work(reporter):
     assert (status, sum(entry == ["work"] for entry in noted)) == (0, 2)
 
 
+def test_a_worker_that_shuts_down_has_what_it_received_and_did_not_start_woken(
+    supervised: Supervised,
+) -> None:
+    status, noted, _ = supervised("""
+def work(reporter):
+    reporter.ready()
+    reporter.take("taken.1")
+    reporter.take("begun")
+    reporter.claim("begun", "claim-1")
+    reporter.release("begun", "claim-1")
+    stop()
+""")
+
+    [(_, held, taken)] = [entry[1:] for entry in noted if entry[0] == "burial"]
+    assert (status, held, taken) == (0, [], ["taken.1"])
+
+
 @pytest.mark.parametrize(
     ("reports", "blamed"),
     [
@@ -415,6 +432,34 @@ def work(reporter):
         ["innocent", "claim-1"],
         ["freezes", "claim-2"],
     ]
+
+
+def test_of_a_pool_only_the_process_that_its_work_has_frozen_is_killed(supervised: Supervised) -> None:
+    status, noted, told = supervised(f"""
+import ctypes
+supervisor.FROZEN_AFTER_S = 1.5
+
+def work(reporter):
+    note("work")
+    reporter.beat()
+    reporter.ready()
+    if os.fork() == 0:
+        reporter.beat()
+        reporter.claim("freezes", "claim-1")
+        {FREEZES["a library that sleeps"]}
+    if os.fork() == 0:
+        reporter.beat()
+        reporter.claim("sibling", "claim-2")
+        wait(lambda: noted("blamed"))
+        reporter.release("sibling", "claim-2")
+        os._exit(0)
+    os.wait()
+    os.wait()
+    stop()
+""")
+
+    assert (status, told.count("is frozen by what it runs, and is killed")) == (0, 1)
+    assert [each[1:] for each in noted if each[0] in ("work", "blamed")] == [[], [["claim-1"]]]
 
 
 def test_a_worker_that_is_stopped_from_outside_is_not_killed(supervised: Supervised) -> None:
