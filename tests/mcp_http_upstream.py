@@ -13,7 +13,7 @@ import uvicorn
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from fdstore.http.server import listen
+from fdstore.http.address import listen
 
 
 def event(message: Any, id: str = "") -> bytes:

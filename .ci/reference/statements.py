@@ -13,7 +13,7 @@ import msgspec
 from fdstore.agents.loop import offering
 from fdstore.agents.loop.program_file import ModelSection
 from fdstore.agents.loop.program_limits import Limits
-from fdstore.agents.runtime import claim, queue
+from fdstore.agents.runtime import claim
 from fdstore.client import write_buffer
 from fdstore.hosts.mcp import resources, toolsets, updates
 from fdstore.http import connections
@@ -179,7 +179,6 @@ NUMBERS: dict[str, float] = {
     "tree_model_calls_per_day": TreeLimits().tree_model_calls_per_day,
     "tree_tokens_per_day": TreeLimits().tree_tokens_per_day,
     "unsplit_page_bytes": page_fields.MIN_SPLIT,
-    "visibility_hours": queue.VISIBILITY_TIMEOUT_S / 3600,
     "wake_again_s": leases.WAKE_AGAIN_S,
     "wake_at_last_s": leases.WAKE_AGAIN_S * 2**MAX_DOUBLINGS,
     "wall_seconds": Limits().wall_seconds,

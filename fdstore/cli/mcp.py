@@ -13,11 +13,11 @@ import click
 from fdstore.cli import output
 from fdstore.cli.interrupts import as_interrupts
 from fdstore.cli.session import CliSession, as_usage_errors, verb
+from fdstore.cli.struct_options import struct_options
 from fdstore.errors import InvalidArgument
+from fdstore.hosts.gateway.options import GatewayOptions
 from fdstore.setup.log_options import log_options
 from fdstore.setup.optional_packages import frozen_imports, require
-from fdstore.setup.settings import HOST_READ_CHARS
-from fdstore.text.numbers import MAX_INTEGER
 
 if TYPE_CHECKING:
     from fdstore.hosts.mcp.toolsets import Toolsets
@@ -28,11 +28,7 @@ THREADS = 32
 
 
 @verb
-@click.option(
-    "--process",
-    metavar="PROC",
-    help="The process to serve; created if missing. [default: that of the project, see `fdstore hook`]",
-)
+@struct_options(GatewayOptions, "process")
 @click.option(
     "--allow",
     metavar="LIST",
@@ -49,14 +45,7 @@ THREADS = 32
     multiple=True,
     help="With pipe: a program that may run on the workers; repeatable.",
 )
-@click.option(
-    "--max-read-chars",
-    type=click.IntRange(1, MAX_INTEGER),
-    metavar="N",
-    default=HOST_READ_CHARS,
-    show_default=True,
-    help="The most that one read shows; less for a host that cuts results.",
-)
+@struct_options(GatewayOptions, "max_read_chars")
 @click.option(
     "--http",
     metavar="HOST:PORT",
@@ -176,7 +165,7 @@ def _address(
         if require_token or hosts:
             raise click.UsageError("--require-token and --allow-host need --http")
         return None
-    from fdstore.http.server import allowed_names, is_loopback, parse_address
+    from fdstore.http.address import allowed_names, is_loopback, parse_address
 
     problems = []
     try:
@@ -202,7 +191,8 @@ async def _serve_http(
     from fdstore.hosts.mcp.bearer import StoredTokens
     from fdstore.hosts.mcp.http import make_app, url_of
     from fdstore.hosts.mcp.server import build_server
-    from fdstore.http.server import HttpServer, listen
+    from fdstore.http.address import listen
+    from fdstore.http.server import HttpServer
 
     tokens = StoredTokens(toolsets) if require_token else None
     server = build_server(toolsets, find_access=None if tokens is None else tokens.access)

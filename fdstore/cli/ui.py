@@ -79,7 +79,8 @@ def ui(
         raise click.UsageError("give --token or --token-file, not both")
     token = secrets.token_urlsafe(24) if new_token else read_token(token_file) if token_file else None
     with frozen_imports():
-        from fdstore.http.server import HttpServer, listen, origin_of
+        from fdstore.http.address import listen, origin_of
+        from fdstore.http.server import HttpServer
         from fdstore.inspector.web.app import make_app
         from fdstore.inspector.web.inspector import Inspector
     options = _options(host, names, token, may_kill=allowed == "kill")
@@ -128,7 +129,7 @@ def read_token(path: str) -> str:
 
 def _options(host: str, names: tuple[str, ...], token: str | None, *, may_kill: bool) -> Options:
     """Return the options of the server. Raises `UsageError` for those that do not fit together."""
-    from fdstore.http.server import allowed_names, is_loopback
+    from fdstore.http.address import allowed_names, is_loopback
     from fdstore.inspector.web.inspector import Options
     from fdstore.inspector.web.login import Login
 

@@ -61,6 +61,18 @@ def test_a_signal_ends_the_server_too(command):
         wait_until(lambda: not is_running(pid), what="the end of the server")
 
 
+def test_a_signal_ends_the_session_of_a_server_by_http(command):
+    upstream = Upstream()
+    start = ("gateway", "--process", "p", "--http")
+    with served(upstream) as url, command.start(*start, url) as gateway:
+        Host(gateway)
+
+        gateway.send_signal(signal.SIGTERM)
+
+        assert gateway.wait() == 128 + signal.SIGTERM
+        assert upstream.requests[-1][0] == "DELETE /mcp"
+
+
 def take_at_most_two_and_a_half_times_its_memory(gateway, ask, tool):
     """Ask for a result of sixty megabytes after a small one, and compare the memory of the gateway."""
 

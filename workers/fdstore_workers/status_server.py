@@ -21,6 +21,7 @@ import fdstore
 from fdstore.agents.runtime.claim import Flag
 from fdstore.client import Store
 from fdstore.errors import FDStoreError, InvalidArgument
+from fdstore.http.address import PortRefused, listen
 from fdstore.setup import settings
 from fdstore.setup.optional_packages import require
 from fdstore.store.views.gauges import QueueGauges, StoreGauges
@@ -105,18 +106,13 @@ class StatusPort(msgspec.Struct, frozen=True):
 
 
 def open_status(host: str, port: int, concurrency: int) -> StatusPort:
-    """Open the port and begin to count. Raises `InvalidArgument`, `MissingExtra`."""
+    """Open the port and begin to count; port 0 is any free one. Raises `InvalidArgument`, `MissingExtra`."""
     require(("prometheus_client", "uvicorn"), "metrics")
-    return StatusPort(listen(host, port), turn_on(2 * concurrency + OTHERS), concurrency)
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens; port 0 is any free one. Raises `InvalidArgument`."""
     try:
-        [(family, _, _, _, address), *_] = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        return socket.create_server(address[:2], family=family)
-    except OSError as error:
-        raise InvalidArgument("--metrics-port", f"{host}:{port}: {error.strerror or error}") from error
+        listener = listen(host, port)
+    except PortRefused as error:
+        raise InvalidArgument("--metrics-port", f"{error.where}: {error.problem.capitalize()}") from error
+    return StatusPort(listener, turn_on(2 * concurrency + OTHERS), concurrency)
 
 
 class StatusServer:

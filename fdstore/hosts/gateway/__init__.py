@@ -4,6 +4,7 @@ Messages pass with the values that they have, except answers to `tools/call` (ov
 descriptors), answers to `tools/list` (the tools that read descriptors are added), and calls of those tools,
 which are answered here. What is not rewritten keeps its bytes.
 
+    options          the options of the command, each declared once
     json_scan        find the parts of a JSON text, whatever its size, depth and dialect
     json_parts       the one reader of messages: replace parts and keep the others as they are
     json_texts       long texts of a message, stored from where they stand
@@ -14,15 +15,18 @@ which are answered here. What is not rewritten keeps its bytes.
     descriptors      the store, connected in the background; a store out of reach changes nothing
     acting           carry the decisions out
     lines            read lines, write whole ones
-    upstream         the server as a child process
+    upstream         a server as a child process
     server_group     several servers as one
     group_routing    which server of a group a message goes to: pure decisions
+    group_lists      the lists of all of them as one
+    group_names      what the host calls their tools, and whose each is
+    group_steps      what such decisions consist of
     paged_list       the end of each list that a server is asked for
     host_connection  a host on standard input and output
     host_programs    with --code: the programs of its model
-    stdio_relay      between standard input and output and a child process
+    relay            between standard input and output and a server
     http_connection  a session of a server by HTTP
-    http_upstream    between standard input and output and a server by HTTP
+    http_upstream    a server by HTTP, as if it were a child process
     http_programs    with --code: the programs of clients by HTTP
     http_relay       between HTTP, on a port of this machine, and a server by HTTP
     sse              events of a text/event-stream

@@ -14,9 +14,11 @@ from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from fdstore.errors import FDStoreError, StoreUnavailable, UnknownOutcome
-from fdstore.setup.settings import HOST_PATIENCE_S, HOST_READ_CHARS
+from fdstore.hosts.gateway.options import GatewayOptions
+from fdstore.hosts.gateway.tool_list import offered_tools
+from fdstore.hosts.project import Project
+from fdstore.setup.settings import HOST_PATIENCE_S
 from fdstore.tools.catalogue import READING_TOOLS
-from fdstore.tools.tool_names import ToolName
 
 if TYPE_CHECKING:
     from fdstore.client._sync.process import Process
@@ -58,32 +60,30 @@ class Connected(NamedTuple):
 class Descriptors:
     """The descriptors of one process of a store, as long as the store can be reached.
 
-    limit            texts of more characters are stored
-    max_read_chars   maximum result of one read
-    report           called with one line for people
-    session          name of the session under which `fdstore saved` counts
-    offered          which of our tools the host is offered; without any, another gateway of the process
-                     offers those that read
+    options   those of the gateway
+    project   has the process and the size that the options leave open
+    report    called with one line for people
+    session   name of the session under which `fdstore saved` counts
+    limit     texts of more characters are stored
+    offered   which of our tools the host is offered; without any, another gateway of the process offers
+              those that read
     """
 
     def __init__(
         self,
-        url: str | None,
-        prefix: str | None,
-        process: str,
-        limit: int,
+        options: GatewayOptions,
+        project: Project,
         report: Callable[[str], None],
         *,
-        max_read_chars: int = HOST_READ_CHARS,
+        url: str | None = None,
+        prefix: str | None = None,
         session: str | None = None,
-        offered: Sequence[ToolName] = READING_TOOLS,
     ) -> None:
-        self.offered = offered
-        self._url, self._prefix, self._process = url, prefix, process
-        self.limit = limit
-        self._max_read_chars = max_read_chars
+        self.options, self.report = options, report
+        self._url, self._prefix, self._process = url, prefix, options.process or project.process
+        self.limit = options.max_direct_output_chars or project.config.direct_chars
+        self.offered = offered_tools(options)
         self._session = session
-        self.report = report
         self._connected: Connected | None = None
         self._tried = threading.Event()
         self._lock = threading.Lock()
@@ -231,7 +231,7 @@ class Descriptors:
 
         return FDConfig(
             max_direct_output_chars=self.limit,
-            max_read_chars=self._max_read_chars,
+            max_read_chars=self.options.max_read_chars,
             json_pretty_print=True,
         )
 

@@ -8,26 +8,23 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from fdstore.hosts.gateway.acting import answer_call, expand, rewrite
+from fdstore.hosts.gateway.acting import Treatment
 from fdstore.hosts.gateway.code.upstream_calls import UpstreamCalls
 from fdstore.hosts.gateway.descriptors import Descriptors
 from fdstore.hosts.gateway.host_programs import HostPrograms
 from fdstore.hosts.gateway.json_scan import Buffer
 from fdstore.hosts.gateway.json_texts import LONG_BYTES
-from fdstore.hosts.gateway.lines import MessageWriter, line_break_of, read_lines
-from fdstore.hosts.gateway.messages import Message, error_answer
+from fdstore.hosts.gateway.lines import MessageWriter, read_lines
+from fdstore.hosts.gateway.messages import Message, error_answer, line_break_of
 from fdstore.hosts.gateway.rewriting import (
     CallOurTool,
     CancelOurTool,
     Expand,
     Forward,
     Incoming,
-    Rewriter,
 )
-from fdstore.hosts.gateway.tool_list import ToolOffer
 
 if TYPE_CHECKING:
     from fdstore.hosts.gateway.code.programs import Programs
@@ -58,14 +55,12 @@ class HostConnection:
         host_out: int,
         programs: Programs | None = None,
     ) -> None:
-        self._descriptors = descriptors
+        self._treatment = Treatment(descriptors, programs)
         self._send, self._on_gone = send, on_gone
         self._host_in, self._host_out = host_in, MessageWriter(host_out)
         self._calls = UpstreamCalls(send)
         self._programs = None if programs is None else HostPrograms(programs, self._calls, self._say)
-        self._look_at = None if programs is None else programs.look_at
-        self._definitions = partial(definitions_of, descriptors, programs)
-        self._rewriter = Rewriter(descriptors.limit, offer_of(descriptors, programs), tell=descriptors.tell)
+        self._rewriter = self._treatment.rewriter(self._treatment.offer)
         self._lock = threading.Lock()
         self._jobs: set[threading.Thread] = set()
         self._rewrites = threading.BoundedSemaphore(MAX_REWRITES)
@@ -76,41 +71,32 @@ class HostConnection:
             self._from_host(Message(line).whole)
         self._on_gone()
 
-    def answer(self, line: Buffer) -> None:
-        """Pass on a line of the server. A long one is looked through on a thread: others follow it."""
-        message = Message(line)
-        if len(line) <= LONG_BYTES:
-            self.pass_on(message, line_break_of(line))
-            return
+    def answer(self, message: Message) -> None:
+        """Pass on a message of the server. A long one is looked through on a thread: others follow it."""
+        if len(message.whole) > LONG_BYTES:
+            self._begin_rewrite(lambda: self._answer_long(message))
+        elif not self._calls.take(message):
+            self._treatment.look_at(message)
+            decision = self._decide(message)
+            if isinstance(decision, Forward):
+                self._rewrite(message, decision)
+            else:
+                self._begin_rewrite(lambda: self._rewrite(message, decision))
 
-        def answer() -> None:
-            if not self._calls.take(message):
-                self._rewrite(message, line_break_of(line), self._decide(message))
-
-        self._begin_rewrite(answer)
-
-    def pass_on(self, message: Message, end: bytes) -> None:
-        """Pass on a message of the server as a line that ends with `end`."""
-        if self._calls.take(message):
-            return
-        if self._look_at is not None:
-            self._look_at(message)
-        decision = self._decide(message)
-        if isinstance(decision, Forward):
-            self._rewrite(message, end, decision)
-        else:
-            self._begin_rewrite(lambda: self._rewrite(message, end, decision))
+    def _answer_long(self, message: Message) -> None:
+        if not self._calls.take(message):
+            self._rewrite(message, self._decide(message))
 
     def _decide(self, message: Message) -> Incoming:
         with self._lock:
             return self._rewriter.from_server(message)
 
-    def _rewrite(self, message: Message, end: bytes, decision: Incoming) -> None:
+    def _rewrite(self, message: Message, decision: Incoming) -> None:
         shown = message.whole
         try:
-            shown = rewrite(self._descriptors, message, decision, self._definitions)
+            shown = self._treatment.rewrite(message, decision)
         finally:  # even a defect here must not cost the host its answer
-            self._to_host(shown, b"" if line_break_of(shown) else end)
+            self._to_host(shown, b"" if line_break_of(shown) else message.end)
 
     def _begin_rewrite(self, job: Callable[[], None]) -> None:
         """Run a job that may need memory for its message on a thread of its own."""
@@ -206,7 +192,7 @@ class HostConnection:
 
         def run() -> None:
             try:
-                answer = answer_call(self._descriptors, call) if program is None else program()
+                answer = self._treatment.answer(call) if program is None else program()
             finally:
                 with self._lock:
                     self._rewriter.forget(call.key)
@@ -216,7 +202,7 @@ class HostConnection:
         self.begin(run)
 
     def _expand(self, line: Buffer, decision: Expand) -> None:
-        request, answer = expand(self._descriptors, line, decision)
+        request, answer = self._treatment.expand(line, decision)
         if request is not None:
             self._send(request if request is line else bytes(request) + line_break_of(line))
         elif answer is not None:
@@ -227,18 +213,6 @@ class HostConnection:
     def _to_host(self, *message: Buffer) -> None:
         if not self._host_out.write(*message):
             self._on_gone()
-
-
-def offer_of(descriptors: Descriptors, programs: Programs | None) -> ToolOffer:
-    """Return which of our tools a host sees."""
-    if programs is None:
-        return ToolOffer(descriptors.offered)
-    return ToolOffer((*descriptors.offered, *programs.tools), ours_only=programs.options.mode == "only")
-
-
-def definitions_of(descriptors: Descriptors, programs: Programs | None) -> list[dict[str, Any]]:
-    """Return our tools for a tool list of MCP."""
-    return descriptors.definitions() + ([] if programs is None else programs.definitions())
 
 
 def background_thread(body: Callable[[], None], name: str) -> threading.Thread:

@@ -15,7 +15,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, suppress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import httpx2
 import msgspec
@@ -29,6 +29,7 @@ from fdstore.hosts.gateway.messages import MAX_MESSAGE_BYTES, TOO_LONG, Message,
 from fdstore.hosts.gateway.paged_list import OWN_REQUEST_S
 from fdstore.hosts.gateway.rewriting import RequestKey, key_of
 from fdstore.hosts.gateway.sse import EventSplitter, data_of, field_of
+from fdstore.http.client import open_client
 
 CONNECT_S = 10.0
 RECONNECT_S = 1.0
@@ -196,7 +197,7 @@ class HttpConnection:
 
     async def _deliver_all(self, response: httpx2.Response, message: _Sent) -> bytes | None:
         """Pass the messages of a response on. Return the id of the last event of a stream."""
-        if _media_type(response) != "text/event-stream":
+        if media_type(response) != "text/event-stream":
             body = await body_of(response.aiter_bytes())
             if body is None:
                 await self._fail(message, TOO_LONG)
@@ -221,8 +222,7 @@ class HttpConnection:
 
     async def _deliver(self, data: Buffer, message: _Sent) -> None:
         """Pass a message on as one line."""
-        is_long = len(data) > LONG_BYTES
-        answer = await asyncio.to_thread(one_line, data) if is_long else one_line(data)
+        answer = await read_message(data)
         found = answer.fields or {}
         # what cannot be read is taken for the answer: the host gets it, and no error beside it
         message.has_unreadable |= bool(answer.problem)
@@ -248,7 +248,7 @@ class HttpConnection:
     async def _fail(self, message: _Sent, problem: str) -> None:
         if message.id is not None and not message.is_answered:
             message.is_answered = True
-            error = Message(error_answer(msgspec.Raw(message.id), problem))
+            error = Message(error_answer(msgspec.Raw(message.id), problem), b"\n")
             await on_a_thread(lambda: self._take_answer(error))
 
 
@@ -316,11 +316,21 @@ class _Request(NamedTuple):
     task: asyncio.Task[None]
 
 
-def one_line(data: Buffer) -> Message:
-    """Return a message as one line, which has been read."""
-    message = Message(data).on_one_line()
-    _ = message.problem
-    return message
+def upstream_client(**options: Any) -> httpx2.AsyncClient:
+    """Return a client for requests to one server: an answer may take as long as it needs, and no redirect is
+    followed, since the headers are for this server. For `options` see `open_client`."""
+    return open_client(timeout=httpx2.Timeout(None, connect=CONNECT_S), follow_redirects=False, **options)
+
+
+async def read_message(data: Buffer) -> Message:
+    """Return a message as one line. A long one is read on a thread."""
+
+    def read() -> Message:
+        message = Message(data).on_one_line()
+        _ = message.problem
+        return message
+
+    return await asyncio.to_thread(read) if len(data) > LONG_BYTES else read()
 
 
 def _header_value(text: str) -> str:
@@ -332,13 +342,14 @@ def _header_value(text: str) -> str:
     return f"=?base64?{b64encode(text.encode()).decode()}?="
 
 
-def _media_type(response: httpx2.Response) -> str:
+def media_type(response: httpx2.Response) -> str:
+    """Return the media type of a response, without its parameters."""
     return str(response.headers.get("content-type", "")).partition(";")[0].strip().lower()
 
 
 async def _first_answer(response: httpx2.Response) -> None:
     """Wait for the answer in a response, which as a stream may stay open."""
-    if _media_type(response) != "text/event-stream":
+    if media_type(response) != "text/event-stream":
         await response.aread()
         return
     async for event in _events(response, None):

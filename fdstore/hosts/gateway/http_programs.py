@@ -114,8 +114,7 @@ class _Program:
 
     async def end_without(self, request: Request) -> None:
         """End the program if the client goes away."""
-        while (await request.receive())["type"] != "http.disconnect":
-            pass
+        await disconnected(request)
         self.end()
 
     def end(self) -> None:
@@ -147,6 +146,12 @@ class _Program:
     def _put(self, message: bytes | None) -> None:
         with suppress(RuntimeError):  # the relay has ended
             self._loop.call_soon_threadsafe(self._said.put_nowait, message)
+
+
+async def disconnected(request: Request) -> None:
+    """Wait until the client has gone; its body was read before."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 async def _events(messages: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

@@ -15,9 +15,8 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import suppress
-from functools import partial
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
@@ -28,19 +27,18 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 
 from fdstore.errors import InvalidArgument
-from fdstore.hosts.gateway.acting import answer_call, expand, rewrite
+from fdstore.hosts.gateway.acting import Treatment
 from fdstore.hosts.gateway.descriptors import Descriptors
-from fdstore.hosts.gateway.host_connection import definitions_of, offer_of
-from fdstore.hosts.gateway.http_connection import body_of, one_line
-from fdstore.hosts.gateway.http_programs import OF_ONE_REQUEST, HttpPrograms
+from fdstore.hosts.gateway.http_connection import body_of, media_type, read_message, upstream_client
+from fdstore.hosts.gateway.http_programs import OF_ONE_REQUEST, HttpPrograms, disconnected
 from fdstore.hosts.gateway.json_parts import object_at, parts_of
 from fdstore.hosts.gateway.json_scan import Buffer
-from fdstore.hosts.gateway.json_texts import LONG_BYTES
 from fdstore.hosts.gateway.messages import (
     MAX_MESSAGE_BYTES,
     TOO_LONG,
     TooLong,
     error_answer,
+    longer,
 )
 from fdstore.hosts.gateway.rewriting import (
     CallOurTool,
@@ -50,9 +48,9 @@ from fdstore.hosts.gateway.rewriting import (
     Rewriter,
 )
 from fdstore.hosts.gateway.sse import EventSplitter, data_of, with_data
-from fdstore.hosts.gateway.tool_list import ToolOffer
-from fdstore.http.client import open_client
-from fdstore.http.server import HttpServer, PortRefused, listen, origin_of
+from fdstore.http.address import LOOPBACK_NAMES, PortRefused, listen, origin_of, parse_address
+from fdstore.http.callers import calls_one_of
+from fdstore.http.server import HttpServer
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -63,8 +61,6 @@ T = TypeVar("T")
 
 MAX_SESSIONS = 1000
 CLIENT_META = "io.modelcontextprotocol/clientInfo"
-CONNECT_S = 10.0
-LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 _OF_THE_CONNECTION = {
     *(b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"te", b"trailer"),
@@ -79,8 +75,7 @@ class HttpRelay:
     url            endpoint of the server. A request for its path goes to it, others to the same origin
     headers        added to requests for the path of `url`, in place of the client's of the same name. They
                    may be secrets that clients do not have, as may the login in `url`: other paths, which the
-                   operator did not think of, get neither
-    header_paths   other paths that get both
+                   operator did not think of, get neither, unless an option names them
     programs       with --code: those of the clients' models
     """
 
@@ -90,24 +85,17 @@ class HttpRelay:
         descriptors: Descriptors,
         headers: Mapping[str, str],
         *,
-        header_paths: Collection[str] = (),
         programs: Programs | None = None,
     ) -> None:
         self._url = httpx2.URL(url)
-        self._trusted_paths = {self._url.path, *header_paths}
-        self._descriptors = descriptors
+        self._trusted_paths = {self._url.path, *descriptors.options.header_path}
+        self._treatment = Treatment(descriptors, programs)
         self._headers = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
-        self._offer = offer_of(descriptors, programs)
         self._sessions: OrderedDict[str, Rewriter] = OrderedDict()
-        # A tool may take as long as it needs. No limit of connections, since each listener holds one. Clients
-        # get redirects and cookies themselves: the next request here may be another client's.
-        self._client = open_client(
-            timeout=httpx2.Timeout(None, connect=CONNECT_S),
-            follow_redirects=False,
-            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
-        )
+        # No limit of connections, as each listener holds one. Clients get redirects and cookies themselves:
+        # the next request may be another client's.
+        self._client = upstream_client(cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())))
         self._programs = None if programs is None else HttpPrograms(programs, self._client)
-        self._definitions = partial(definitions_of, descriptors, programs)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -127,14 +115,14 @@ class HttpRelay:
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _respond(self, request: Request) -> Response:
-        if not is_local(request.headers.get("host"), request.headers.get("origin")):
+        if not calls_one_of(LOOPBACK_NAMES, request.headers.get("host"), request.headers.get("origin")):
             return _error(403, "this Host or Origin is not allowed: the gateway serves this machine only")
         body = await _body(request)
         if isinstance(body, TooLong):
             return _error(413, TOO_LONG, body.id)
         name = request.headers.get("mcp-session-id", "")
         session = self._session(name or _client_of(request, body))
-        rewriter = self._rewriter(session.offer)
+        rewriter = self._treatment.rewriter(session.offer)
         if request.method != "POST":
             return await self._pass_on(request, body, session if request.method == "GET" else None)
         decision = rewriter.to_server(body)
@@ -143,10 +131,10 @@ class HttpRelay:
                 session.to_server(body)  # so that it knows what is cancelled
                 headers = self._session_headers(request)
                 return await self._programs.respond(request, decision, name, self._target(request), headers)
-            answer = await asyncio.to_thread(answer_call, self._descriptors, decision)
+            answer = await asyncio.to_thread(self._treatment.answer, decision)
             return Response(answer, media_type="application/json")
         if isinstance(decision, Expand) and not _is_in_header(request):
-            expanded, mistake = await asyncio.to_thread(expand, self._descriptors, body, decision)
+            expanded, mistake = await asyncio.to_thread(self._treatment.expand, body, decision)
             if expanded is None:
                 return Response(mistake, media_type="application/json")
             body = bytes(expanded)
@@ -160,14 +148,11 @@ class HttpRelay:
     def _session(self, name: str) -> Rewriter:
         """Return the rewriter of a session, which knows its requests without an answer, and whether its host
         was shown our tools."""
-        found = self._sessions.pop(name, None) or self._rewriter(self._offer.for_host())
+        found = self._sessions.pop(name, None) or self._treatment.rewriter(self._treatment.offer.for_host())
         self._sessions[name] = found
         if len(self._sessions) > MAX_SESSIONS:
             self._sessions.popitem(last=False)
         return found
-
-    def _rewriter(self, offer: ToolOffer) -> Rewriter:
-        return Rewriter(self._descriptors.limit, offer, tell=self._descriptors.tell)
 
     async def _pass_on(
         self, request: Request, body: bytes, rewriter: Rewriter | None, session: Rewriter | None = None
@@ -181,14 +166,13 @@ class HttpRelay:
             return _error(400, f"this path cannot be passed on: {error}")
         headers = [(name.lower(), value) for name, value in response.headers.raw]
         headers = [pair for pair in headers if pair[0] not in _OF_THE_CONNECTION]
-        media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-        is_plain = "content-encoding" not in response.headers
+        kind = media_type(response) if "content-encoding" not in response.headers else ""
         chunks = _chunks(response)
         content: AsyncIterator[bytes | memoryview] = chunks
-        if rewriter is not None and is_plain and media_type == "text/event-stream":
+        if rewriter is not None and kind == "text/event-stream":
             content = self._events(chunks, rewriter, session)
             headers = [pair for pair in headers if pair[0] != b"content-length"]
-        elif rewriter is not None and is_plain and media_type == "application/json":
+        elif rewriter is not None and kind == "application/json":
             try:
                 whole = await _unless_it_leaves(request, body_of(chunks))
             except httpx2.HTTPError as error:
@@ -255,16 +239,14 @@ class HttpRelay:
             yield rest
 
     async def _rewritten(self, data: Buffer, rewriter: Rewriter, session: Rewriter | None) -> Buffer:
-        is_long = len(data) > LONG_BYTES
-        message = await asyncio.to_thread(one_line, data) if is_long else one_line(data)
+        message = await read_message(data)
         decision = rewriter.from_server(message)
-        if self._programs is not None:
-            self._programs.of_gateway.look_at(message)
+        self._treatment.look_at(message)
         if session is not None:
             session.forget_answered(message)
         if isinstance(decision, Forward):
             return data
-        return await asyncio.to_thread(rewrite, self._descriptors, message, decision, self._definitions)
+        return await asyncio.to_thread(self._treatment.rewrite, message, decision)
 
 
 async def _body(request: Request) -> bytes | TooLong:
@@ -272,12 +254,7 @@ async def _body(request: Request) -> bytes | TooLong:
     no answer before. Raises `ClientDisconnect`."""
     body: bytearray | TooLong = bytearray()
     async for chunk in request.stream():
-        if isinstance(body, TooLong):
-            body.add(chunk)
-            continue
-        body += chunk
-        if len(body) > MAX_MESSAGE_BYTES:
-            body = TooLong(body)
+        body = longer(body, chunk, MAX_MESSAGE_BYTES)
     return body if isinstance(body, TooLong) else bytes(body)
 
 
@@ -307,7 +284,7 @@ async def _unless_it_leaves(request: Request, awaited: Coroutine[Any, Any, T]) -
     """Return what is awaited, for a client that waits for it. Raises `ClientDisconnect` after it was given up
     for one that does not."""
     working = asyncio.ensure_future(awaited)
-    leaving = asyncio.ensure_future(_disconnected(request))
+    leaving = asyncio.ensure_future(disconnected(request))
     try:
         await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
         if not working.done():
@@ -318,27 +295,6 @@ async def _unless_it_leaves(request: Request, awaited: Coroutine[Any, Any, T]) -
             task.cancel()
 
 
-async def _disconnected(request: Request) -> None:
-    """Wait until the client has gone; its body was read before."""
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
-
-
-def is_local(host: str | None, origin: str | None) -> bool:
-    """Return whether a request comes from this machine and from no foreign web page.
-
-    >>> is_local("localhost:8000", None), is_local("localhost:8000", "https://evil.example")
-    (True, False)
-    """
-    try:
-        names = [urlsplit(f"//{host or ''}").hostname]
-        if origin is not None:
-            names.append(urlsplit(origin).hostname)
-    except ValueError:
-        return False
-    return all(name in LOOPBACK for name in names)
-
-
 def _error(status: int, message: str, id: Raw | None = None) -> Response:
     answer = error_answer(id or Raw(b"null"), message)
     return Response(answer, status_code=status, media_type="application/json")
@@ -347,14 +303,8 @@ def _error(status: int, message: str, id: Raw | None = None) -> Response:
 def listening_socket(address: str) -> socket.socket:
     """Return a socket that listens on HOST:PORT; port 0 is any free one. Raises `InvalidArgument`, also for a
     host that others could reach: the gateway has no passwords."""
-    try:
-        parts = urlsplit(f"//{address}")
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        host, port = None, None
-    if host is None or port is None:
-        raise InvalidArgument("listen", "HOST:PORT is needed, as 127.0.0.1:3002")
-    if host not in LOOPBACK:
+    host, port = parse_address(address)
+    if host not in ("127.0.0.1", "localhost", "::1"):
         raise InvalidArgument("listen", "the host must be 127.0.0.1, localhost or [::1]")
     try:
         return listen(host, port)

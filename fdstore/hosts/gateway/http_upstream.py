@@ -1,105 +1,103 @@
-"""Relay between a host, on standard input and output, and an MCP server by HTTP."""
+"""An MCP server by HTTP, whose messages come and go as those of a child process. Its connection has an event
+loop of its own, on a thread."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from concurrent.futures import CancelledError, Future
+import threading
+from collections.abc import Iterator, Mapping
+from concurrent.futures import CancelledError
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from queue import SimpleQueue
+from typing import TypeAlias
 
-import httpx2
-
-from fdstore.hosts.gateway.descriptors import Descriptors
-from fdstore.hosts.gateway.host_connection import HostConnection, background_thread
-from fdstore.hosts.gateway.http_connection import (
-    CONNECT_S,
-    RECONNECT_S,
-    HttpConnection,
-    on_a_thread,
-)
+from fdstore.hosts.gateway.config_entries import public_url
+from fdstore.hosts.gateway.host_connection import background_thread
+from fdstore.hosts.gateway.http_connection import HttpConnection, upstream_client
 from fdstore.hosts.gateway.json_scan import Buffer
-from fdstore.http.client import open_client
+from fdstore.hosts.gateway.messages import Message
 
-if TYPE_CHECKING:
-    from fdstore.hosts.gateway.code.programs import Programs
+_Said: TypeAlias = tuple[Message, threading.Event]
+"""A message, and what is set once it is taken: until then the rest of its response waits."""
 
 
 class HttpUpstream:
-    """The relay of one host and one server by HTTP.
+    """A server by HTTP. `headers` are sent with every request; none goes to another address than `url`."""
 
-    headers             sent with every request; none goes to another address than `url`
-    host_in, host_out   file descriptors
-    """
-
-    def __init__(
-        self,
-        url: str,
-        descriptors: Descriptors,
-        headers: Mapping[str, str],
-        *,
-        host_in: int = 0,
-        host_out: int = 1,
-        programs: Programs | None = None,
-    ) -> None:
-        self._url = url
+    def __init__(self, url: str, headers: Mapping[str, str]) -> None:
+        self._url, self.command = url, public_url(url)
         self._headers = {**headers, "Accept-Encoding": "identity"}
-        self._host = HostConnection(
-            descriptors,
-            self._send,
-            self._host_has_gone,
-            host_in=host_in,
-            host_out=host_out,
-            programs=programs,
-        )
+        self._said: SimpleQueue[_Said | None] = SimpleQueue()
         self._loop: asyncio.AbstractEventLoop
-        self._server: HttpConnection
-        self._gone = asyncio.Event()
+        self._gone, self._over = asyncio.Event(), asyncio.Event()
+        self._connection: HttpConnection
+        begun = threading.Event()
+        self._thread = background_thread(lambda: asyncio.run(self._serve(begun)), "relay")
+        self._thread.start()
+        begun.wait()
 
-    def run(self) -> int:
-        """Relay until the host leaves and has its answers. Return the exit code."""
-        ended: Future[None] = Future()
+    async def _serve(self, begun: threading.Event) -> None:
+        """Be there until the host needs nothing more: it has gone, and its requests are answered or over."""
+        self._loop = asyncio.get_running_loop()
+        async with upstream_client(headers=self._headers) as client:
+            self._connection = HttpConnection(self._url, client, self._take, self._gone)
+            begun.set()
+            await self._gone.wait()
+            over = asyncio.ensure_future(self._over.wait())
+            while self._connection.open_requests and not over.done():
+                awaited = [over, *self._connection.open_requests]
+                await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
+            self._said.put(None)
+            await over
+            await self._connection.end_session()
 
-        def relay() -> None:
-            try:
-                asyncio.run(self._relay())
-            except BaseException as error:  # noqa: BLE001  it belongs to who waits
-                ended.set_exception(error)
-            else:
-                ended.set_result(None)
+    def _take(self, message: Message) -> None:
+        taken = threading.Event()
+        self._said.put((message, taken))
+        taken.wait()
 
-        background_thread(relay, "relay").start()
-        ended.result()
+    def send(self, line: Buffer) -> None:
+        """Send a message of the host. One that expects no answer is sent before the next one is read."""
+        sent = bytes(line)
+        if sent.strip():
+            with suppress(RuntimeError, CancelledError):  # the relay has ended
+                asyncio.run_coroutine_threadsafe(self._connection.send(sent), self._loop).result()
+
+    def messages(self) -> Iterator[Message]:
+        """Yield what the server says, until all requests that precede `close_stdin` are answered."""
+        while (said := self._said.get()) is not None:
+            message, taken = said
+            del said
+            yield message
+            del message  # which may be large
+            taken.set()
+
+    def close_stdin(self) -> None:
+        """Note that no request follows."""
+        self._set(self._gone)
+
+    def wait(self, timeout_s: float | None = None) -> int | None:
+        """Return the exit code once it is over; None if it is not after `timeout_s`."""
+        self._thread.join(timeout_s)
+        return None if self._thread.is_alive() else 0
+
+    def end(self, _: float) -> int:
+        """Wait for no answer any more, and end the session."""
+        self._set(self._gone, self._over)
+        self._thread.join()
         return 0
 
-    async def _relay(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        async with open_client(
-            headers=self._headers,
-            timeout=httpx2.Timeout(None, connect=CONNECT_S),
-            follow_redirects=False,  # the headers are for this server
-        ) as client:
-            self._server = HttpConnection(
-                self._url, client, lambda message: self._host.pass_on(message, b"\n"), self._gone
-            )
-            background_thread(self._host.read, "host").start()
-            await self._gone.wait()
-            while (self._server.open_requests or self._host.has_jobs()) and self._host.can_answer():
-                if tasks := self._server.open_requests:
-                    await asyncio.wait(tasks, timeout=RECONNECT_S, return_when=asyncio.FIRST_COMPLETED)
-                else:
-                    await on_a_thread(lambda: self._host.wait_for_a_job(RECONNECT_S))
-            self._host.end_programs()
-            await self._server.end_session()
-
-    def _host_has_gone(self) -> None:
+    def _set(self, *events: asyncio.Event) -> None:
         with suppress(RuntimeError):  # the relay has ended
-            self._loop.call_soon_threadsafe(self._gone.set)
+            for event in events:
+                self._loop.call_soon_threadsafe(event.set)
 
-    def _send(self, message: Buffer) -> None:
-        """Send a message of the host. One that expects no answer is sent before the next one is read."""
-        line = bytes(message)
-        if not line.strip():
-            return
-        with suppress(RuntimeError, CancelledError):  # the relay has ended
-            asyncio.run_coroutine_threadsafe(self._server.send(line), self._loop).result()
+    def pass_stderr(self, target: int) -> None:
+        """A server by HTTP keeps its log."""
+
+    def finish_stderr(self, timeout_s: float) -> None:
+        """There is nothing to wait for."""
+
+    def describe_end(self, _: int) -> str:
+        """Return a sentence about its end."""
+        return f"the connection to the MCP server has ended: {self.command}"

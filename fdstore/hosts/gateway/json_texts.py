@@ -3,7 +3,7 @@ r"""Long texts of a message, stored from where they stand.
 A text of 100 MB as a str takes its size in memory once more, and four times with one emoji in it. So what is
 longer than `LONG_BYTES` is read as a binary file.
 
->>> text = StringsText((Raw(b'"one\\n"'), Raw(b'"two"')))
+>>> text = Text((Raw(b'"one\\n"'), Raw(b'"two"')))
 >>> text.read(), text.open().read(4)
 ('one\n\ntwo', b'one\n')
 """
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 import msgspec
 from msgspec import Raw
 
-from fdstore.hosts.gateway.json_parts import decoded
+from fdstore.hosts.gateway.json_parts import decoded, is_string
 from fdstore.hosts.gateway.json_scan import stripped
 
 if TYPE_CHECKING:
@@ -29,16 +29,21 @@ WINDOW_BYTES = 1 << 18
 
 
 class Text(msgspec.Struct, frozen=True):
-    """A text of a message."""
+    """Values of a message as one text, joined by line feeds: strings, and others as their JSON came."""
+
+    literals: tuple[Raw, ...]
 
     @property
     def size(self) -> int:
         """The bytes of its JSON."""
-        raise NotImplementedError
+        return sum(map(len, self.literals))
 
     def pieces(self) -> Iterator[bytes]:
         """Yield the text in UTF-8. Raises `ValueError` for a string that is no text."""
-        raise NotImplementedError
+        for number, literal in enumerate(self.literals):
+            if number:
+                yield b"\n"
+            yield from decoded(literal) if is_string(literal) else _windows(literal)
 
     def joined(self) -> bytes:
         """Return the text in UTF-8. Raises `ValueError`."""
@@ -57,35 +62,10 @@ class Text(msgspec.Struct, frozen=True):
         return self.open() if self.size > LONG_BYTES else self.read()
 
 
-class StringsText(Text, frozen=True):
-    """Strings of a message as one text, joined by line feeds."""
-
-    literals: tuple[Raw, ...]
-
-    @property
-    def size(self) -> int:
-        return sum(map(len, self.literals))
-
-    def pieces(self) -> Iterator[bytes]:
-        for number, literal in enumerate(self.literals):
-            if number:
-                yield b"\n"
-            yield from decoded(literal)
-
-
-class JsonText(Text, frozen=True):
-    """A value of a message as text: its JSON as it came."""
-
-    value: Raw
-
-    @property
-    def size(self) -> int:
-        return len(self.value)
-
-    def pieces(self) -> Iterator[bytes]:
-        view = stripped(memoryview(self.value))
-        for start in range(0, len(view), WINDOW_BYTES):
-            yield bytes(view[start : start + WINDOW_BYTES])
+def _windows(value: Raw) -> Iterator[bytes]:
+    view = stripped(memoryview(value))
+    for start in range(0, len(view), WINDOW_BYTES):
+        yield bytes(view[start : start + WINDOW_BYTES])
 
 
 def chars_up_to(literal: Raw, limit: int) -> int:

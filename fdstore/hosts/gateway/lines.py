@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 from fdstore.hosts.gateway.json_scan import Buffer
-from fdstore.hosts.gateway.messages import MAX_MESSAGE_BYTES, TOO_LONG, TooLong
+from fdstore.hosts.gateway.messages import MAX_MESSAGE_BYTES, TOO_LONG, TooLong, longer
 
 log = logging.getLogger("fdstore.gateway")
 
@@ -22,14 +22,15 @@ def read_lines(
 ) -> Iterator[bytes | bytearray]:
     """Yield each line with its line break, and at the end of the input what follows the last one. A line is
     in memory once. One of more than `limit` bytes is not kept: in the place of an answer an error is
-    yielded, and a request is answered with it by `answer`, to whoever wrote it."""
+    yielded, and a request is answered with it by `answer`, to whoever wrote it. A line break does not
+    count."""
     begun: bytearray | TooLong = bytearray()
     with suppress(OSError):  # the other side has closed a terminal or a socket
         while chunk := os.read(fd, READ_BYTES):
             start = 0
             while end := chunk.find(b"\n", start) + 1:
                 if begun:
-                    line, begun = _longer(begun, memoryview(chunk)[start:end], limit), bytearray()
+                    line, begun = longer(begun, memoryview(chunk)[start:end], limit + 1), bytearray()
                     if isinstance(line, TooLong):
                         yield from _instead_of(line, answer)
                     else:
@@ -38,20 +39,11 @@ def read_lines(
                 else:
                     yield chunk[start:end]
                 start = end
-            begun = _longer(begun, memoryview(chunk)[start:], limit)
+            begun = longer(begun, memoryview(chunk)[start:], limit + 1)
     if isinstance(begun, TooLong):
         yield from _instead_of(begun, answer)
     elif begun:
         yield begun
-
-
-def _longer(begun: bytearray | TooLong, more: memoryview, limit: int) -> bytearray | TooLong:
-    """Add to a line; its line break does not count."""
-    if isinstance(begun, bytearray):
-        begun += more
-        return TooLong(begun) if len(begun) > limit + 1 else begun
-    begun.add(more)
-    return begun
 
 
 def _instead_of(line: TooLong, answer: Callable[[bytes], object] | None) -> Iterator[bytes]:
@@ -100,13 +92,3 @@ class MessageWriter:
         poll.register(self._fd, 0)
         gone = select.POLLERR | select.POLLHUP | select.POLLNVAL
         return not self.is_closed and not any(events & gone for _, events in poll.poll(0))
-
-
-def line_break_of(line: Buffer) -> bytes:
-    r"""Return the line break at the end of a line.
-
-    >>> line_break_of(b"one\r\n"), line_break_of(b"one")
-    (b'\r\n', b'')
-    """
-    end = bytes(line[-2:])
-    return end[len(end.rstrip(b"\r\n")) :]

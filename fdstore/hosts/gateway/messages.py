@@ -27,6 +27,8 @@ from fdstore.hosts.gateway.json_parts import (
 from fdstore.hosts.gateway.json_scan import BLANKS, Buffer, split, strings
 
 MAX_MESSAGE_BYTES = 256 << 20
+UNANSWERED = -32000
+"""The code of an error without another one."""
 EDGE_BYTES = 1 << 16
 """The bytes at either end of a longer message in which its id is looked for."""
 
@@ -39,6 +41,16 @@ _ID_AT_END = re.compile(
 )
 
 
+def line_break_of(line: Buffer) -> bytes:
+    r"""Return the line break at the end of a line.
+
+    >>> line_break_of(b"one\r\n"), line_break_of(b"one")
+    (b'\r\n', b'')
+    """
+    end = bytes(line[-2:])
+    return end[len(end.rstrip(b"\r\n")) :]
+
+
 class _Read(NamedTuple):
     fields: Parts | None
     items: list[Raw] | None
@@ -48,12 +60,14 @@ class _Read(NamedTuple):
 class Message:
     """A message, `whole` as it came but for a byte order mark before it.
 
+    end       what ends it on a line: its own line break, if it is a line
     fields    the members of one message
     items     the messages of a batch
     problem   why it is neither, for people; "" also for an empty line
     """
 
-    def __init__(self, whole: Buffer) -> None:
+    def __init__(self, whole: Buffer, end: bytes | None = None) -> None:
+        self.end = line_break_of(whole) if end is None else end
         if bytes(whole[: len(BOM_UTF8)]) == BOM_UTF8:
             whole = memoryview(whole)[len(BOM_UTF8) :]
         self.whole = whole
@@ -97,7 +111,7 @@ class Message:
         while view and view[-1] in BLANKS:
             view = view[:-1]
         if not _LINE_BREAK.search(view):
-            return self if len(view) == len(self.whole) else Message(view)
+            return Message(view if len(view) < len(self.whole) else self.whole, b"\n")
         pieces: list[Buffer] = []
         kept = 0
         for start, end in strings(view):
@@ -105,7 +119,7 @@ class Message:
                 text = bytes(view[start:end]).replace(b"\r", b"\\r").replace(b"\n", b"\\n")
                 pieces += [_blanked(view[kept:start]), text]
                 kept = end
-        return Message(b"".join([*pieces, _blanked(view[kept:])]))
+        return Message(b"".join([*pieces, _blanked(view[kept:])]), b"\n")
 
 
 def _blanked(text: memoryview) -> bytes:
@@ -158,7 +172,16 @@ class TooLong:
         return None if known is None else error_answer(known, TOO_LONG)
 
 
-def error_answer(id: Raw, message: str) -> bytes:
+def longer(begun: bytearray | TooLong, more: Buffer, limit: int) -> bytearray | TooLong:
+    """Add to a message that is kept up to `limit` bytes."""
+    if isinstance(begun, bytearray):
+        begun += more
+        return TooLong(begun) if len(begun) > limit else begun
+    begun.add(more)
+    return begun
+
+
+def error_answer(id: Raw, message: str, code: int = UNANSWERED) -> bytes:
     """Return the message that answers a request with an error of the gateway."""
-    error = {"code": -32000, "message": message}
+    error = {"code": code, "message": message}
     return dumps({"jsonrpc": "2.0", "id": id, "error": error})

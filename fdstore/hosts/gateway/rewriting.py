@@ -14,7 +14,7 @@ import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from math import isfinite
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Raw
@@ -33,11 +33,15 @@ from fdstore.hosts.gateway.json_parts import (
     value_of,
 )
 from fdstore.hosts.gateway.json_scan import Buffer
-from fdstore.hosts.gateway.json_texts import StringsText, Text, chars_up_to
+from fdstore.hosts.gateway.json_texts import Text, chars_up_to
 from fdstore.hosts.gateway.messages import Message
+from fdstore.hosts.gateway.options import USUAL
 from fdstore.hosts.gateway.tool_list import ToolOffer, rename, tool_names, with_our_tools
 from fdstore.hosts.gateway.tool_results import ResultPlan, plan_result, why_unchanged
 from fdstore.text.ref_tags import placeholders
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 log = logging.getLogger("fdstore.gateway")
 
@@ -111,7 +115,7 @@ class StoreTexts(msgspec.Struct, frozen=True):
         """The texts, where they stand."""
         if self.plan is not None:
             return [long.content for long in self.plan.long_texts]
-        return [StringsText((self.error["message"],))]
+        return [Text((self.error["message"],))]
 
     @property
     def texts(self) -> list[str]:
@@ -195,8 +199,7 @@ class Rewriter:
         self._limit, self._tell = limit, tell
         self._known: dict[RequestKey, Known] = {}
         self._ours: set[RequestKey] = set()
-        self.offer = offer or ToolOffer()
-        # without tools another gateway of the same process offers them
+        self.offer = offer or ToolOffer(USUAL)
 
     def to_server(self, whole: Buffer) -> Outgoing:
         """Decide about a message of the host. One that is not understood passes."""
@@ -237,7 +240,7 @@ class Rewriter:
             self.offer.host_has_tools = True  # as after a restart of the gateway
             meta = object_at(params, "_meta")
             return CallOurTool(id, key, names[tool], _arguments(params), names, meta)
-        self._remember(key, Known(id, method, tool, _cursor_of(params)))
+        remember(self._known, key, Known(id, method, tool, _cursor_of(params)))
         if method == "tools/call" and _BRACES.search(message.whole) is not None:
             texts = _texts_with_placeholders(params)
             if texts:
@@ -333,13 +336,7 @@ class Rewriter:
         if method is not None and "id" in fields and (key := key_of(fields["id"])) is not None:
             params = object_at(fields, "params")
             known = Known(fields["id"], method, _tool_of(method, params), _cursor_of(params))
-            self._remember(key, known)
-
-    def _remember(self, key: RequestKey, known: Known) -> None:
-        self._known.pop(key, None)
-        self._known[key] = known
-        if len(self._known) > MAX_KNOWN:
-            del self._known[next(iter(self._known))]
+            remember(self._known, key, known)
 
     def _cancel(self, params: Parts) -> Outgoing:
         key = key_of(params.get("requestId", b"null"))
@@ -348,6 +345,14 @@ class Rewriter:
         if key in self._known:
             self._known[key] = msgspec.structs.replace(self._known[key], is_cancelled=True)
         return FORWARD
+
+
+def remember(known: dict[K, V], key: K, value: V, most: int = MAX_KNOWN) -> None:
+    """Note a fact; of too many the oldest is forgotten."""
+    known.pop(key, None)
+    known[key] = value
+    if len(known) > most:
+        del known[next(iter(known))]
 
 
 def key_of(id: Json) -> RequestKey | None:

@@ -23,6 +23,7 @@ from fdstore.hosts.gateway.config_entries import (
     url_field_of,
     words_of,
 )
+from fdstore.hosts.gateway.options import GatewayOptions
 from fdstore.hosts.gateway.wrap import unwrap_config
 from fdstore.model.records import Record
 from fdstore.programs.interpreter import prelude
@@ -99,7 +100,7 @@ def _start(name: str, entry: Entry, launcher: Sequence[str]) -> ServerStart:
         return ServerStart(name=name, command=tuple(words), env=env, directory=directory)
     field = url_field_of(entry)
     assert field is not None
-    options = ("--tools", "none", "--max-direct-output-chars", str(PASS_ALL_CHARS))
+    options = GatewayOptions(tools="none", max_direct_output_chars=PASS_ALL_CHARS).words()
     command = (*launcher, "gateway", *options, "--http", public_url(entry[field]))
     env[ENTRY_VARIABLE] = json.dumps(entry)
     return ServerStart(name=name, command=command, env=env, directory=directory)

@@ -14,8 +14,10 @@ from time import monotonic
 from typing import Literal, TypeAlias
 
 from fdstore.errors import InvalidArgument
-from fdstore.hosts.gateway.group_routing import GroupRouter, Limit, Say, Steps, ToHost
+from fdstore.hosts.gateway.group_routing import GroupRouter
+from fdstore.hosts.gateway.group_steps import Limit, Say, Steps, ToHost
 from fdstore.hosts.gateway.json_scan import Buffer
+from fdstore.hosts.gateway.messages import Message
 from fdstore.hosts.gateway.paged_list import OWN_REQUEST_S
 from fdstore.hosts.gateway.server_config import ServerStart
 from fdstore.hosts.gateway.upstream import UpstreamProcess
@@ -90,8 +92,8 @@ class ServerGroup:
         """Pass a line of the host on to the servers that it is for."""
         self._act(self._router.from_host(line))
 
-    def lines(self) -> Iterator[Buffer]:
-        """Yield the lines for the host, until all servers have closed their output."""
+    def messages(self) -> Iterator[Message]:
+        """Yield what is for the host, until all servers have closed their output."""
         for member in self._members.values():
             threading.Thread(target=member.write, name=f"fdstore-to-{member.name}", daemon=True).start()
             threading.Thread(
@@ -103,7 +105,7 @@ class ServerGroup:
                 case "end":
                     left -= 1
                 case (line, source):
-                    yield line
+                    yield Message(line)
                     del line  # which may be large
                     if source is not None:
                         source.may_write.release()
@@ -124,11 +126,11 @@ class ServerGroup:
                 continue
 
     def _read(self, member: _Member) -> None:
-        for line in member.process.lines():
+        for message in member.process.messages():
             member.may_write.acquire()
-            if not self._act(self._router.from_server(member.name, line), member):
+            if not self._act(self._router.from_server(member.name, message), member):
                 member.may_write.release()
-            del line
+            del message
         self._act(self._router.server_ended(member.name, self._end_of(member)))
         self._events.put("end")
 

@@ -20,6 +20,7 @@ from fdstore.hosts.gateway.json_parts import (
     text_at,
     value_of,
 )
+from fdstore.hosts.gateway.options import GatewayOptions
 from fdstore.tools.catalogue import BUILT_IN, READING_TOOLS
 from fdstore.tools.tool_names import ToolName
 
@@ -32,37 +33,41 @@ CHOICES: Mapping[str, Sequence[ToolName]] = {
 }
 """Those of our tools that a gateway offers, by `--tools`: `all` has those that need no further permission."""
 
+CODE_TOOLS = RUN_PYTHON, FIND_TOOLS = "run_python", "find_tools"
+"""Those that `--code` adds."""
+
 _META = {"anthropic/alwaysLoad": True, "anthropic/maxResultSizeChars": 100_000}
 """Claude Code loads the tools of a server when the model searches for them, and it would not know that it has
 to; and it writes results of more than 50 000 characters to a file, which escaping may exceed."""
 
 
+def offered_tools(options: GatewayOptions) -> Sequence[ToolName]:
+    """Return those of our tools that work on descriptors and that a gateway offers."""
+    return CHOICES[options.tools or ("none" if options.code == "only" else "read")]
+
+
 class ToolOffer:
     """The tools of a server as far as they are known, and under which names one host sees ours beside them.
 
-    tools           which of ours are offered; without any, another server offers the host those that read
+    options         of the gateway: which of ours are offered; without any, another server offers the host
+                    those that read
     ours_only       the host sees no tools of the server
     host_has_tools  whether this host was shown ours, or has called one: a result becomes a descriptor only
                     for a host that can read it
     names           ours by the names that the host was shown
     """
 
-    def __init__(
-        self,
-        tools: Sequence[str] = READING_TOOLS,
-        *,
-        ours_only: bool = False,
-        server_tools: set[str] | None = None,
-    ) -> None:
-        self._tools = tools
-        self.ours_only = ours_only
+    def __init__(self, options: GatewayOptions, server_tools: set[str] | None = None) -> None:
+        self._options = options
+        self._tools = (*offered_tools(options), *(() if options.code is None else CODE_TOOLS))
+        self.ours_only = options.code == "only"
         self._server_tools = set() if server_tools is None else server_tools
-        self.names: Mapping[str, str] = choose_names(self._server_tools, tools)
-        self.host_has_tools = not tools
+        self.names: Mapping[str, str] = choose_names(self._server_tools, self._tools)
+        self.host_has_tools = not self._tools
 
     def for_host(self) -> ToolOffer:
         """Return the offer for another host of the same server."""
-        return ToolOffer(self._tools, ours_only=self.ours_only, server_tools=self._server_tools)
+        return ToolOffer(self._options, self._server_tools)
 
     def note_page(self, names: Iterable[str], *, is_first: bool) -> None:
         """Note the tools on a page that goes to the host. They are never forgotten, and names of ours change

@@ -27,7 +27,7 @@ from fdstore.hosts.gateway.json_parts import (
     text_at,
     value_of,
 )
-from fdstore.hosts.gateway.json_texts import JsonText, StringsText, Text, chars_up_to, digest_of
+from fdstore.hosts.gateway.json_texts import Text, chars_up_to, digest_of
 from fdstore.results.block_groups import groups_to_store
 
 COMPARED_BYTES = 1 << 18
@@ -102,10 +102,10 @@ def plan_result(result: Json, limit: int) -> ResultPlan | None:
                 texts[number] = resources[number] = None
     for group in _groups(texts, limit):
         literals = tuple(text for number in group if (text := texts[number]) is not None)
-        long_texts.append(LongText(StringsText(literals), group))
+        long_texts.append(LongText(Text(literals), group))
     for number, text in enumerate(resources):
         if text is not None and chars_up_to(text, limit) > limit:
-            long_texts.append(LongText(StringsText((text,)), (number,)))
+            long_texts.append(LongText(Text((text,)), (number,)))
     if not long_texts:
         return None
     # the descriptors are numbered in the order in which they are shown
@@ -153,8 +153,8 @@ def _result_items(fields: Mapping[str, Raw]) -> list[Raw]:
 def _structured(structured: Raw, texts: Mapping[int, Raw]) -> LongText:
     """Return the structured content as a long text, with the blocks that repeat it."""
     if is_string(structured):
-        return LongText(StringsText((structured,)), _repeating(structured, texts), is_structured=True)
-    whole = JsonText(structured)
+        return LongText(Text((structured,)), _repeating(structured, texts), is_structured=True)
+    whole = Text((structured,))
     value = _Comparable(structured)
     for number, text in texts.items():
         if value.is_text(text):
@@ -166,7 +166,7 @@ def _structured(structured: Raw, texts: Mapping[int, Raw]) -> LongText:
         if is_string(only):
             same = _repeating(only, texts)
             if same or name == "result":
-                return LongText(StringsText((only,)), same, is_structured=True)
+                return LongText(Text((only,)), same, is_structured=True)
     items = _result_items(fields)
     if items and len(items) == len(texts):
         pairs = zip(texts.values(), items, strict=True)
@@ -200,7 +200,7 @@ class _Comparable:
         if len(literal) < len(self._json) // 4 or (self._is_short and len(literal) > 8 * COMPARED_BYTES):
             return False
         if not self._is_short:
-            return bool(self._compact) and _compact(StringsText((literal,)).joined) == self._compact
+            return bool(self._compact) and _compact(Text((literal,)).joined) == self._compact
         text = string_of(literal) or ""
         if text.lstrip()[:1].encode() != bytes(memoryview(self._json)[:1]):
             return False

@@ -14,6 +14,7 @@ from contextlib import suppress
 from fdstore.errors import InvalidArgument
 from fdstore.hosts.gateway.json_scan import Buffer
 from fdstore.hosts.gateway.lines import READ_BYTES, MessageWriter, read_lines
+from fdstore.hosts.gateway.messages import Message
 
 KEPT_STDERR_BYTES = 1 << 20
 """The bytes of stderr that are kept for a host that does not read it; then the oldest are dropped."""
@@ -61,9 +62,9 @@ class UpstreamProcess:
         """Write a line to the server, waiting for it as long as it takes. Return whether it reads."""
         return self._stdin.write(line)
 
-    def lines(self) -> Iterator[Buffer]:
-        """Yield the lines of the server, until it has closed its output."""
-        return read_lines(self.stdout, self.send)
+    def messages(self) -> Iterator[Message]:
+        """Yield what the server writes, a line each, until it has closed its output."""
+        return map(Message, read_lines(self.stdout, self.send))
 
     def pass_stderr(self, target: int) -> None:
         """Begin to write the server's log to a file descriptor."""

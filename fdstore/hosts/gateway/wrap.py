@@ -18,6 +18,8 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import PurePath
 
+from msgspec.structs import replace
+
 from fdstore.hosts.gateway.config_entries import (
     ENTRY_VARIABLE,
     URL_FIELDS,
@@ -32,6 +34,7 @@ from fdstore.hosts.gateway.config_entries import (
     url_field_of,
     words_of,
 )
+from fdstore.hosts.gateway.options import USUAL, GatewayOptions
 from fdstore.model.records import Record
 from fdstore.text.json_spans import items, members, without_comments
 
@@ -51,13 +54,13 @@ class WrapChange(Record, frozen=True, kw_only=True):
 
 
 def wrap_config(
-    text: str, launcher: Sequence[str], options: Sequence[str] = (), *, tools: str | None = None
+    text: str, launcher: Sequence[str], options: GatewayOptions = USUAL
 ) -> tuple[str, list[WrapChange]]:
     """Return the text of a configuration with the gateway before each server, and what was changed.
 
     launcher   the words that start `fdstore`
-    options    further options of `fdstore gateway`
-    tools      its `--tools` for one server; the others offer none, since one reads the descriptors of all
+    options    of each gateway; `--tools` is for one server, and the others offer none, since one reads the
+               descriptors of all
 
     Raises `InvalidArgument` if it is not JSON or lists no servers. Comments are allowed.
 
@@ -67,15 +70,13 @@ def wrap_config(
     >>> unwrap_config(wrapped)[0]
     '{"mcpServers": {"git": {"command": "git-mcp"}}}'
     """
-    process = _option(options, "--process")
     entries = [span.value for span in servers_of(without_comments(text)).values()]
-    is_given = any(_offers_tools(entry, process) for entry in entries)
+    is_given = any(_offers_tools(entry, options.process) for entry in entries)
 
     def change(source: Source) -> tuple[str, str]:
         nonlocal is_given
-        chosen = "none" if is_given else tools
-        own = [] if chosen is None else ["--tools", chosen]
-        changed = _wrap(source, [*launcher, "gateway", *options, *own])
+        own = replace(options, tools="none") if is_given else options
+        changed = _wrap(source, [*launcher, "gateway", *own.words()])
         is_given = is_given or source.entry.get("disabled") is not True
         return changed
 

@@ -23,21 +23,24 @@ from fdstore.hosts.gateway.config_entries import (
     check_started,
     section_of,
 )
+from fdstore.hosts.gateway.options import GatewayOptions
 from fdstore.hosts.gateway.wrap import WrapChange, unwrap_config, written
 from fdstore.text.json_spans import members, without_comments
 
 NAME = "fdstore"
 
 
-def wrap_for_code(text: str, launcher: Sequence[str], options: Sequence[str]) -> tuple[str, list[WrapChange]]:
+def wrap_for_code(
+    text: str, launcher: Sequence[str], options: GatewayOptions
+) -> tuple[str, list[WrapChange]]:
     """Return the text of a configuration with one gateway for all servers, and what was changed.
 
     launcher   the words that start `fdstore`
-    options    options of `fdstore gateway`, with `--code`
+    options    of the gateway, with `--code`
 
     Raises `InvalidArgument` if it is not JSON, lists no servers, or has none that a gateway can serve.
 
-    >>> wrapped, _ = wrap_for_code('{"servers": {"git": {"command": "g"}}}', ["fdstore"], ["--code", "only"])
+    >>> wrapped, _ = wrap_for_code('{"servers": {"git": {"command": "g"}}}', ["fdstore"], GatewayOptions())
     >>> list(json.loads(wrapped)["servers"]), unwrap_for_code(wrapped)[0]
     (['fdstore'], '{"servers": {"git": {"command": "g"}}}')
     """
@@ -58,7 +61,7 @@ def wrap_for_code(text: str, launcher: Sequence[str], options: Sequence[str]) ->
         raise InvalidArgument("", "it has no server that a gateway can serve")
     if NAME in entries.keys() - served:
         raise InvalidArgument("", f"another server has the name {NAME}: give it another name")
-    words = [*launcher, "gateway", *options]
+    words = [*launcher, "gateway", *options.words()]
     ours = {"command": words[0], "args": words[1:], "env": {SERVERS_VARIABLE: section}}
     spans = members(without_comments(section), 0)
     first = next(span for name, span in spans.items() if name in served)

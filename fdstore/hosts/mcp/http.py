@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fdstore.hosts.mcp.bearer import StoredTokens, StoreOutages, local_issuer
-from fdstore.http.server import allowed_names, origin_of
+from fdstore.http.address import allowed_names, origin_of
 
 PATH = "/mcp"
 TOO_LARGE = (

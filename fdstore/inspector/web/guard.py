@@ -8,12 +8,13 @@ anything.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse, RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from fdstore.http.callers import host_name, is_own_origin
 from fdstore.inspector.web.login import LOGIN_PATH, Login
 
 CSP = (
@@ -95,27 +96,3 @@ class Guard:
 
 def _refuse(text: str) -> ASGIApp:
     return PlainTextResponse(f"{text}\n", 403)
-
-
-def host_name(host: str) -> str:
-    """Return the name in a Host header, without its port.
-
-    >>> host_name("LocalHost:8000"), host_name("[::1]:80"), host_name("[::1]")
-    ('localhost', '[::1]', '[::1]')
-    """
-    name, colon, port = host.rpartition(":")
-    return (name if colon and port.isdecimal() else host).lower()
-
-
-def is_own_origin(origin: str | None, host: str) -> bool:
-    """Return whether a request comes from a page of the host that it calls.
-
-    >>> is_own_origin("http://127.0.0.1:8000", "127.0.0.1:8000"), is_own_origin(None, "127.0.0.1:8000")
-    (True, False)
-    """
-    if origin is None or not origin.startswith(("http://", "https://")):
-        return False
-    try:
-        return urlsplit(origin).netloc.lower() == host.lower() != ""
-    except ValueError:
-        return False

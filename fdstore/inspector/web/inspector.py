@@ -16,6 +16,7 @@ import msgspec
 
 from fdstore.client._async.store import Store
 from fdstore.errors import FDStoreError, StoreUnavailable, UnknownOutcome
+from fdstore.http.address import LOOPBACK_NAMES
 from fdstore.inspector.web.journal_tracks import JournalTracks
 from fdstore.inspector.web.rendering import page_templates
 from fdstore.store.doctor.safety import Finding
@@ -45,7 +46,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """Options of the operator. `hosts` are the names by which browsers may call; without a `token`
     everyone who reaches the server may look."""
 
-    hosts: tuple[str, ...] = ("127.0.0.1", "localhost", "[::1]")
+    hosts: tuple[str, ...] = LOOPBACK_NAMES
     token: str | None = None
     may_kill: bool = False
 

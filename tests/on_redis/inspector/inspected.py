@@ -11,7 +11,8 @@ import httpx2
 
 import fdstore.aio
 from fdstore.client._async.store import connect_unsafe
-from fdstore.http.server import HttpServer, listen, origin_of
+from fdstore.http.address import listen, origin_of
+from fdstore.http.server import HttpServer
 from fdstore.inspector.web.app import make_app
 from fdstore.inspector.web.inspector import Inspector, Options
 from tests.round_trips import Tally, tallied

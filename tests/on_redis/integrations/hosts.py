@@ -6,19 +6,22 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
 
-from fdstore.hosts.gateway.code.programs import CodeOptions, Programs
+from fdstore.hosts.gateway.code.programs import Programs
 from fdstore.hosts.gateway.descriptors import Descriptors
 from fdstore.hosts.gateway.lines import MessageWriter, read_lines
+from fdstore.hosts.gateway.options import GatewayOptions
+from fdstore.hosts.gateway.relay import Relay
 from fdstore.hosts.gateway.server_group import ServerGroup
-from fdstore.hosts.gateway.stdio_relay import StdioRelay
 from fdstore.hosts.gateway.upstream import UpstreamProcess
+from fdstore.hosts.project import Project
 from tests.waiting import PATIENCE_S
 
+PROJECT = Project(process="triage")
 UPSTREAM = (sys.executable, "-I", "-S", str(Path(__file__).parents[2] / "code_upstream.py"))
 
 
@@ -100,17 +103,21 @@ class PipedHost:
 
 
 class CodeHost(PipedHost):
-    """A host of a gateway with `--code`."""
+    """A host of a gateway with `--code`, before the servers of a `group` or before one."""
 
-    def __init__(self, url: str, options: CodeOptions, server: ServerGroup | None = None) -> None:
-        descriptors = Descriptors(url, None, "triage", 8000, lambda _: None)
+    def __init__(
+        self,
+        url: str,
+        options: GatewayOptions,
+        server: ServerGroup | None = None,
+        group: Sequence[str] | None = None,
+    ) -> None:
+        descriptors = Descriptors(options, PROJECT, lambda _: None, url=url)
         descriptors.start()
-        programs = Programs(options, descriptors)
+        programs = Programs(descriptors, group)
         self.notes: list[Any] = []
         super().__init__(
-            lambda **fds: StdioRelay(
-                server or UpstreamProcess(UPSTREAM), descriptors, programs=programs, **fds
-            )
+            lambda **fds: Relay(server or UpstreamProcess(UPSTREAM), descriptors, programs=programs, **fds)
         )
 
     def answer_to(self, id: int) -> Any:

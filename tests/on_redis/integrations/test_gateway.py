@@ -16,11 +16,12 @@ from fdstore.client import Store
 from fdstore.hosts.gateway.descriptors import Descriptors
 from fdstore.hosts.gateway.json_texts import LONG_BYTES
 from fdstore.hosts.gateway.lines import read_lines
-from fdstore.hosts.gateway.stdio_relay import StdioRelay
+from fdstore.hosts.gateway.options import GatewayOptions
+from fdstore.hosts.gateway.relay import Relay
 from fdstore.hosts.gateway.upstream import UpstreamProcess
 from fdstore.local.redis_server import PrivateServer
 from tests.conftest import is_running
-from tests.on_redis.integrations.hosts import PipedHost
+from tests.on_redis.integrations.hosts import PROJECT, PipedHost
 from tests.outages import SilentServer
 from tests.waiting import wait_until
 
@@ -32,11 +33,11 @@ class Host(PipedHost):
 
     def __init__(self, url: str, *arguments: str, launcher: Sequence[str] = ()) -> None:
         self.said: list[str] = []
-        descriptors = Descriptors(url, None, "triage", 8000, self.said.append)
+        descriptors = Descriptors(GatewayOptions(), PROJECT, self.said.append, url=url)
         self.server = UpstreamProcess([*launcher, sys.executable, "-I", "-S", str(UPSTREAM), *arguments])
         descriptors.start()
         grace_s = 0.2 if "stubborn" in arguments else 10
-        super().__init__(lambda **fds: StdioRelay(self.server, descriptors, grace_s=grace_s, **fds))
+        super().__init__(lambda **fds: Relay(self.server, descriptors, grace_s=grace_s, **fds))
 
 
 TOOLS = ["echo", "lines", "read_fd", "search_fd", "list_fds"]
@@ -150,10 +151,10 @@ def test_what_cannot_be_read_passes_once_and_the_operator_is_told_once(host: Hos
 
 def test_without_a_list_of_tools_a_long_result_passes_and_the_operator_is_told(redis_url: str) -> None:
     said: list[str] = []
-    descriptors = Descriptors(redis_url, None, "triage", 8000, said.append)
+    descriptors = Descriptors(GatewayOptions(), PROJECT, said.append, url=redis_url)
     descriptors.start()
     server = UpstreamProcess([sys.executable, "-I", "-S", str(UPSTREAM)])
-    host = PipedHost(lambda **fds: StdioRelay(server, descriptors, **fds))
+    host = PipedHost(lambda **fds: Relay(server, descriptors, **fds))
 
     assert host.text("lines", count=5000).startswith("line 1\n")
     assert host.text("lines", count=5000).endswith("line 5000\n")
@@ -390,7 +391,7 @@ def test_other_calls_are_answered_while_a_large_result_is_stored(host: Host) -> 
 def test_the_end_of_the_program_waits_for_the_first_attempt_to_connect():
     # Python aborts if it exits while a thread imports modules in C++
     said: list[str] = []
-    descriptors = Descriptors("redis://127.0.0.1:1", None, "triage", 8000, said.append)
+    descriptors = Descriptors(GatewayOptions(), PROJECT, said.append, url="redis://127.0.0.1:1")
 
     descriptors.start()
     descriptors.finish()

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from fdstore.client import Store
-from fdstore.hosts.gateway.code.programs import CodeOptions
 from fdstore.hosts.gateway.json_texts import LONG_BYTES
+from fdstore.hosts.gateway.options import GatewayOptions
 from fdstore.inspector.reading.conversation import conversation
 from fdstore.local.redis_server import PrivateServer
 from tests.on_redis.integrations.hosts import CodeHost, printed
@@ -24,7 +24,7 @@ def make_host(redis_url: str) -> Iterator[Callable[..., CodeHost]]:
     hosts: list[CodeHost] = []
 
     def make(url: str = redis_url, **options: Any) -> CodeHost:
-        hosts.append(CodeHost(url, CodeOptions(**options)))
+        hosts.append(CodeHost(url, GatewayOptions(**{"code": "also", **options})))
         return hosts[-1]
 
     yield make
@@ -46,7 +46,7 @@ def test_the_host_sees_our_two_tools_beside_those_of_the_server(host: CodeHost) 
 
 
 def test_with_only_the_host_sees_none_of_the_servers_tools(make_host: Callable[..., CodeHost]) -> None:
-    host = make_host(mode="only")
+    host = make_host(code="only", tools="read")
 
     assert host.list_tools() == READING + CODE
     assert host.run("await server.echo(text='hi')") == "'hi'"
@@ -159,7 +159,7 @@ def test_a_mistake_is_told_before_anything_is_called(host: CodeHost) -> None:
 def test_a_wrong_name_of_a_server_is_told_before_anything_is_called(
     make_host: Callable[..., CodeHost],
 ) -> None:
-    host = make_host(mode="only")
+    host = make_host(code="only", tools="read")
     code = "await server.echo(text='a')\nawait {}.echo(text='b')"
 
     for name in ("servr", "github"):  # before there are variables, and beside some
@@ -180,7 +180,7 @@ def test_arguments_that_only_the_run_knows_are_checked_then(host: CodeHost) -> N
 
 
 def test_a_tool_that_may_change_things_needs_the_operators_word(make_host: Callable[..., CodeHost]) -> None:
-    refused, allowed = make_host(), make_host(allowed=("server.remove",))
+    refused, allowed = make_host(), make_host(code_allow=("server.remove",))
 
     assert "--code-allow server.remove" in refused.fails("await server.remove(text='a')")
     assert "--code-allow server.remove" in refused.fails(

@@ -10,12 +10,13 @@ from typing import Any
 import httpx2
 import pytest
 
-from fdstore.hosts.gateway.code.programs import CodeOptions, Programs
+from fdstore.hosts.gateway.code.programs import Programs
 from fdstore.hosts.gateway.descriptors import Descriptors
 from fdstore.hosts.gateway.http_relay import HttpRelay
+from fdstore.hosts.gateway.options import GatewayOptions
 from fdstore.hosts.gateway.sse import EventSplitter, data_of
 from tests.mcp_http_upstream import NEWEST, Upstream, served
-from tests.on_redis.integrations.hosts import printed
+from tests.on_redis.integrations.hosts import PROJECT, printed
 from tests.waiting import PATIENCE_S
 
 BOTH = {"Accept": "application/json, text/event-stream", "Mcp-Session-Id": "s7", "X-Mine": "2"}
@@ -32,9 +33,10 @@ def upstream() -> Upstream:
 @pytest.fixture
 def url(upstream: Upstream, redis_url: str) -> Iterator[str]:
     """The URL of a gateway with `--code`."""
-    descriptors = Descriptors(redis_url, None, "triage", 8000, print)
+    options = GatewayOptions(code="also", code_allow=("*",))
+    descriptors = Descriptors(options, PROJECT, print, url=redis_url)
     descriptors.start()
-    programs = Programs(CodeOptions(allowed=("*",)), descriptors)
+    programs = Programs(descriptors)
     with served(upstream) as behind:
         relay = HttpRelay(behind, descriptors, {"Authorization": "Bearer s"}, programs=programs)
         with served(relay) as url:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fdstore.errors import InvalidArgument
-from fdstore.hosts.gateway.code.programs import CodeOptions
+from fdstore.hosts.gateway.options import GatewayOptions
 from fdstore.hosts.gateway.server_config import ServerStart
 from fdstore.hosts.gateway.server_group import ServerGroup
 from tests.on_redis.integrations.hosts import UPSTREAM, CodeHost, printed
@@ -24,8 +24,9 @@ class Group(CodeHost):
     def __init__(self, url: str, starts: list[ServerStart], begin_s: float = 20.0, **options: Any) -> None:
         self.said: list[str] = []
         self.servers = ServerGroup(starts, self.said.append, begin_s=begin_s)
-        names = tuple(start.name for start in starts)
-        super().__init__(url, CodeOptions(servers=names, is_group=True, **options), self.servers)
+        names = [start.name for start in starts]
+        chosen = GatewayOptions(**{"code": "also", **options})
+        super().__init__(url, chosen, self.servers, names)
         begun = self.answer_to(self.send("initialize", protocolVersion="2025-11-25"))
         assert begun["protocolVersion"] == "2025-11-25"
         self.tell("notifications/initialized")
@@ -177,7 +178,7 @@ def test_servers_that_cannot_be_started_are_told_and_left_out(
 def test_without_any_server_that_begins_the_host_is_told(redis_url: str) -> None:
     said: list[str] = []
     group = ServerGroup([start("one", sys.executable, "-c", "input(); raise SystemExit(5)")], said.append)
-    host = CodeHost(redis_url, CodeOptions(servers=("one",), is_group=True), group)
+    host = CodeHost(redis_url, GatewayOptions(code="also"), group, ["one"])
 
     host.send("initialize", protocolVersion="2025-11-25")
 

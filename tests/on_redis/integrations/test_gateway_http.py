@@ -12,13 +12,15 @@ import httpx2
 import pytest
 
 from fdstore.client import Store
-from fdstore.hosts.gateway.code.programs import CodeOptions, Programs
+from fdstore.hosts.gateway.code.programs import Programs
 from fdstore.hosts.gateway.descriptors import Descriptors
 from fdstore.hosts.gateway.http_relay import HttpRelay, listening_socket, serve
 from fdstore.hosts.gateway.http_upstream import HttpUpstream
+from fdstore.hosts.gateway.options import GatewayOptions
+from fdstore.hosts.gateway.relay import Relay
 from fdstore.hosts.gateway.sse import EventSplitter, data_of
 from tests.mcp_http_upstream import LARGE, NEWEST, NOTE, UNANSWERED, Upstream, served
-from tests.on_redis.integrations.hosts import PipedHost
+from tests.on_redis.integrations.hosts import PROJECT, PipedHost
 from tests.waiting import PATIENCE_S
 
 
@@ -33,11 +35,15 @@ def upstream_url(upstream: Upstream) -> Iterator[str]:
         yield url
 
 
-@pytest.fixture
-def descriptors(redis_url: str) -> Descriptors:
-    found = Descriptors(redis_url, None, "triage", 8000, print)
+def started(url: str, **options: Any) -> Descriptors:
+    found = Descriptors(GatewayOptions(**options), PROJECT, print, url=url)
     found.start()
     return found
+
+
+@pytest.fixture
+def descriptors(redis_url: str) -> Descriptors:
+    return started(redis_url)
 
 
 @pytest.fixture
@@ -118,7 +124,7 @@ def test_a_large_result_by_http_is_stored_exactly(url: str, tool: str, store: St
 
 @pytest.mark.parametrize("tool", ["large", "large_stream"])
 def test_a_large_result_passes_while_the_store_is_away(upstream_url: str, tool: str) -> None:
-    descriptors = Descriptors("redis://127.0.0.1:1", None, "triage", 8000, print)
+    descriptors = Descriptors(GatewayOptions(), PROJECT, print, url="redis://127.0.0.1:1")
     descriptors.start()
     with served(HttpRelay(upstream_url, descriptors, {})) as url:
         see_tools(url)
@@ -223,10 +229,10 @@ def test_the_operators_headers_and_login_go_only_to_the_configured_path(
 
 
 def test_the_operators_headers_go_to_the_paths_that_are_named(
-    upstream: Upstream, upstream_url: str, descriptors: Descriptors
+    upstream: Upstream, upstream_url: str, redis_url: str
 ) -> None:
     upstream.requests.clear()
-    relay = HttpRelay(upstream_url, descriptors, {"X-Token": "s"}, header_paths=["/events"])
+    relay = HttpRelay(upstream_url, started(redis_url, header_path=("/events",)), {"X-Token": "s"})
     with served(relay) as url:
         for path in ("/events", "/events/2"):
             httpx2.delete(url.replace("/mcp", path))
@@ -315,12 +321,9 @@ class StdioHost(PipedHost):
     def __init__(self, url: str, descriptors: Descriptors, programs: Programs | None = None) -> None:
         headers = {"Authorization": "Bearer s"}
 
-        def relay(host_in: int, host_out: int, **_: int) -> HttpUpstream:
-            return HttpUpstream(
-                url, descriptors, headers, host_in=host_in, host_out=host_out, programs=programs
-            )
-
-        super().__init__(relay)
+        super().__init__(
+            lambda **fds: Relay(HttpUpstream(url, headers), descriptors, grace_s=0, programs=programs, **fds)
+        )
 
     def ask(self, method: str, **params: Any) -> Any:
         """Send a request and return the answer, the first message with its id."""
@@ -359,6 +362,20 @@ def test_a_host_on_standard_input_uses_a_server_by_http(
     for _, headers, _ in upstream.requests[1:]:
         assert (headers["mcp-session-id"], headers["mcp-protocol-version"]) == ("s7", "2025-11-25")
         assert headers["authorization"] == "Bearer s"
+
+
+@pytest.mark.parametrize("tool", UNANSWERED)
+def test_for_a_host_that_was_killed_no_answer_is_waited_for(
+    host: StdioHost, upstream: Upstream, tool: str
+) -> None:
+    upstream.forget()
+    host.begin(tool)
+    assert upstream.waiting.wait(PATIENCE_S)
+
+    host.hang_up()
+
+    assert host.leave() == 0
+    assert upstream.cancelled.wait(PATIENCE_S)
 
 
 @pytest.mark.parametrize("odd", ODD)
@@ -444,12 +461,13 @@ def test_each_request_of_the_newest_era_has_its_headers(host: StdioHost, upstrea
 
 
 @pytest.fixture
-def coding_host(upstream: Upstream, upstream_url: str, descriptors: Descriptors) -> Iterator[StdioHost]:
+def coding_host(upstream: Upstream, upstream_url: str, redis_url: str) -> Iterator[StdioHost]:
     """A host whose model writes programs."""
     upstream.forget()
     upstream.session = "s7"
     upstream.tools = [{"name": name, "inputSchema": {}} for name in ("lines", "stream")]
-    made = StdioHost(upstream_url, descriptors, Programs(CodeOptions(allowed=("*",)), descriptors))
+    descriptors = started(redis_url, code="also", code_allow=("*",))
+    made = StdioHost(upstream_url, descriptors, Programs(descriptors))
     yield made
     made.close()
     upstream.tools = []

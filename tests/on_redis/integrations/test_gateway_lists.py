@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from fdstore.hosts.gateway.code.programs import CodeOptions
+from fdstore.hosts.gateway.options import GatewayOptions
 from fdstore.hosts.gateway.paged_list import LISTS, MAX_PAGES
 from fdstore.hosts.gateway.server_config import ServerStart
 from fdstore.hosts.gateway.server_group import ServerGroup
@@ -28,14 +28,14 @@ class ListHost(CodeHost):
 
     def __init__(self, url: str, *how: tuple[str, ...], **limits: float) -> None:
         self.group_said: list[str] = []
-        options = CodeOptions()
+        group: list[str] | None = None
         server: Any = UpstreamProcess([*LISTS_UPSTREAM, *how[0]])
         if len(how) > 1:
             server.end(1)
             starts = [ServerStart(name=each[0], command=(*LISTS_UPSTREAM, *each), env={}) for each in how]
             server = ServerGroup(starts, self.group_said.append, **limits)
-            options = CodeOptions(servers=tuple(each[0] for each in how), is_group=True)
-        super().__init__(url, options, server)
+            group = [each[0] for each in how]
+        super().__init__(url, GatewayOptions(code="also"), server, group)
         if len(how) > 1:
             self.answer_to(self.send("initialize", protocolVersion="2025-11-25"))
             self.tell("notifications/initialized")

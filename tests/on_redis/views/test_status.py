@@ -17,6 +17,7 @@ import pytest
 from fdstore.agents.runtime.queue import Dispatcher
 from fdstore.client import Process, Store
 from fdstore.errors import InvalidArgument
+from fdstore.http.address import listen
 from fdstore.local.redis_server import PrivateServer
 from fdstore.store.clock import redis_now
 from fdstore.store.keys import process_keys
@@ -26,7 +27,7 @@ from fdstore.store.views.worker_registry import WorkerLoad
 from fdstore.telemetry.counts import Counts
 from fdstore_workers import health
 from fdstore_workers.health import StoreProbe, WorkerHealth
-from fdstore_workers.status_server import GAUGES, StatusServer, listen
+from fdstore_workers.status_server import GAUGES, StatusServer, open_status
 from fdstore_workers.sweeper import Sweeper
 from tests.on_redis.views.test_health import swept
 from tests.round_trips import count_round_trips
@@ -89,7 +90,7 @@ def test_a_port_that_is_taken_is_an_error_that_names_it() -> None:
         port = listener.getsockname()[1]
 
         with pytest.raises(InvalidArgument, match=f"127.0.0.1:{port}: Address already in use"):
-            listen("127.0.0.1", port)
+            open_status("127.0.0.1", port, 1)
 
 
 class Watched(NamedTuple):

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from fdstore.errors import InvalidArgument
+from fdstore.http.address import listen
 from fdstore.http.connections import Connection, OncePerMinute, possible_connections
-from fdstore.http.server import HttpServer, listen
+from fdstore.http.server import HttpServer
 from fdstore.setup.settings import HttpLimits, read_http
 from tests.waiting import PATIENCE_S, wait_until
 

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from fdstore.hosts.gateway.code.signatures import Schema, shape_of, signature
-from fdstore.hosts.gateway.group_routing import SEPARATOR, WHOLE_NAME, public_name
+from fdstore.hosts.gateway.group_names import SEPARATOR, WHOLE_NAME, public_name
 from fdstore.programs.interpreter import prelude
 from fdstore.text.similar_names import similar_names
 

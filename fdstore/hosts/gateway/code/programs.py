@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 from msgspec import Raw
@@ -26,6 +26,7 @@ from fdstore.hosts.gateway.descriptors import Connected, Descriptors, error_bloc
 from fdstore.hosts.gateway.json_parts import value_of
 from fdstore.hosts.gateway.messages import Message
 from fdstore.hosts.gateway.paged_list import OWN_REQUEST_S
+from fdstore.hosts.gateway.tool_list import CODE_TOOLS, FIND_TOOLS, RUN_PYTHON
 from fdstore.programs.course import abandon, check_size, open_session
 from fdstore.programs.interpreter.events import UnreadableState
 from fdstore.results.context import Context
@@ -36,12 +37,8 @@ from fdstore.tools.toolbox import Toolbox
 from fdstore.toolset.build import context_for, do_nothing
 from fdstore.wire.operation import Disk, Operation, new_op
 
-Mode: TypeAlias = Literal["also", "only"]
 Content: TypeAlias = tuple[list[dict[str, Any]], bool]
 """The content blocks of a result, and whether it is an error."""
-
-RUN_PYTHON, FIND_TOOLS = "run_python", "find_tools"
-CODE_TOOLS = (RUN_PYTHON, FIND_TOOLS)
 
 LIST_CHANGED = b"notifications/tools/list_changed"
 MAX_NOTICE_BYTES = 4096
@@ -55,21 +52,6 @@ MAX_VARIABLES = 100_000
 
 MAX_NAMES_CHARS = 2000
 """The characters of tool names that the description of run_python shows."""
-
-
-class CodeOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Options of `--code`.
-
-    mode     whether the host sees the tools of the server beside ours
-    servers  the names of the servers in code
-    is_group whether there are several, so that names of their tools begin with that of a server
-    allowed  patterns of tools that may change things and that code may call
-    """
-
-    mode: Mode = "also"
-    servers: tuple[str, ...] = ("server",)
-    is_group: bool = False
-    allowed: tuple[str, ...] = ()
 
 
 class CodeCall:
@@ -118,13 +100,14 @@ class CodeCall:
 
 
 class Programs:
-    """The programs of a gateway."""
+    """The programs of a gateway before one server, or before those of a group, by their names in code."""
 
     tools = CODE_TOOLS
 
-    def __init__(self, options: CodeOptions, descriptors: Descriptors) -> None:
-        self.options = options
-        self._descriptors = descriptors
+    def __init__(self, descriptors: Descriptors, group: Sequence[str] | None = None) -> None:
+        self._descriptors, self._options = descriptors, descriptors.options
+        self._servers = (self._options.name or "server",) if group is None else tuple(group)
+        self._is_group = group is not None
         self._turn = threading.Lock()
         self._lock = threading.Lock()
         self._listing: Future[Catalogue] | None = None
@@ -137,11 +120,11 @@ class Programs:
         return [
             {
                 "name": RUN_PYTHON,
-                "description": _description(known, self.options),
+                "description": _description(known, self._servers, is_group=self._is_group),
                 "inputSchema": _CODE,
                 "annotations": {
                     "readOnlyHint": False,
-                    "destructiveHint": bool(self.options.allowed),
+                    "destructiveHint": bool(self._options.code_allow),
                     "openWorldHint": True,
                 },
             },
@@ -193,7 +176,7 @@ class Programs:
                 self._listing = None
 
     def _tools_of(self, call: CodeCall) -> list[dict[str, Any]]:
-        limit_s = OWN_REQUEST_S + (GROUP_S if self.options.is_group else 0)
+        limit_s = OWN_REQUEST_S + (GROUP_S if self._is_group else 0)
         listed = call.calls.whole_list("tools/list", call.meta, call.ended_by, limit_s)
         if listed.problems and not listed.items:
             raise ValueError("; ".join(listed.problems))
@@ -202,8 +185,8 @@ class Programs:
         return [value for value in map(_value_or_none, listed.items.values()) if isinstance(value, dict)]
 
     def _read(self, tools: list[dict[str, Any]]) -> Catalogue:
-        servers, allowed = self.options.servers, self.options.allowed
-        if self.options.is_group:
+        servers, allowed = self._servers, self._options.code_allow
+        if self._is_group:
             return Catalogue(read_tools_of(servers, tools, allowed), servers)
         return Catalogue(read_tools(servers[0], tools, allowed), servers)
 
@@ -269,7 +252,7 @@ class Programs:
 
     def _context(self, connected: Connected) -> Context:
         handle = connected.process.handle
-        read_elsewhere = READING_TOOLS if self.options.mode == "also" else ()
+        read_elsewhere = READING_TOOLS if self._options.code == "also" else ()
         enabled = [*(self._descriptors.offered or read_elsewhere), RUN_PYTHON]
         return context_for(
             handle,
@@ -344,8 +327,8 @@ _FIND_DESCRIPTION = (
 )
 
 
-def _description(known: Catalogue | None, options: CodeOptions) -> str:
-    server = "SERVER" if options.is_group else options.servers[0]
+def _description(known: Catalogue | None, servers: Sequence[str], *, is_group: bool) -> str:
+    server = "SERVER" if is_group else servers[0]
     parts = [
         "Run Python that calls the tools of MCP servers. Results stay in the program, and only what it "
         "prints comes back to you: for many calls, for long results, and where one result goes into the next "
@@ -361,8 +344,8 @@ def _description(known: Catalogue | None, options: CodeOptions) -> str:
         "collections, asyncio and the like, no files, no network, no packages. Classes cannot inherit; there "
         "is no yield and no del."
     ]
-    if options.is_group:
-        parts.append(f"Servers: {', '.join(options.servers)}")
+    if is_group:
+        parts.append(f"Servers: {', '.join(servers)}")
     if known is not None and known.tools:
         names = ", ".join(known.names)
         if len(names) > MAX_NAMES_CHARS:

@@ -26,8 +26,6 @@ from fdstore.hosts.gateway.json_parts import (
 )
 from fdstore.hosts.gateway.json_texts import (
     LONG_BYTES,
-    JsonText,
-    StringsText,
     Text,
     chars_up_to,
 )
@@ -77,10 +75,10 @@ def outcome_of(message: Message, shelf: Shelf, field: str = "") -> Operation[Fun
     blocks = items_of(result.get("content", b"[]")) or []
     found = [(text_in(block), resource_text_in(block)) for block in blocks]
     texts = [resource if text is None else text for text, resource in found]
-    plain = StringsText(tuple(text for text in texts if text is not None))
+    plain = Text(tuple(text for text in texts if text is not None))
     if bytes(result.get("isError", b"")).strip() == b"true":
         is_empty = all(len(text) <= len('""') for text in plain.literals)
-        said = _with_json(StringsText(()) if is_empty else plain, result.get("structuredContent"))
+        said = _with_json(Text(()) if is_empty else plain, result.get("structuredContent"))
         if not said.literals and len(plain.literals) < len(blocks):
             said = _with_json(said, result["content"])
         elif not said.literals:
@@ -97,21 +95,21 @@ def outcome_of(message: Message, shelf: Shelf, field: str = "") -> Operation[Fun
     return FunctionOutcome(value=plain.read())
 
 
-def _error_of(answer: Parts) -> StringsText:
+def _error_of(answer: Parts) -> Text:
     """Return what an error says."""
     error = object_at(answer, "error")
     message = error.get("message")
     said = message if message is not None and is_string(message) else None
     if said is None:
         said = encode("the server gave neither a result nor an error")
-    text = StringsText((said,))
+    text = Text((said,))
     if "code" in error and chars_up_to(said, MAX_ERROR_CHARS) <= MAX_ERROR_CHARS:
         code = bytes(error["code"]).decode("utf-8", "replace")
         text = _said(f"{string_of(said)} (error {code})")
     return _with_json(text, error.get("data"))
 
 
-def _with_json(said: StringsText, structured: Raw | None) -> StringsText:
+def _with_json(said: Text, structured: Raw | None) -> Text:
     """Return what a tool said, with what it said as JSON unless that is the same."""
     if structured is None or is_null(structured):
         return said
@@ -119,10 +117,10 @@ def _with_json(said: StringsText, structured: Raw | None) -> StringsText:
         more = structured
     else:
         more = encode(bytes(structured).decode("utf-8", "replace"))
-    return said if _is_same(said, structured) else StringsText((*said.literals, more))
+    return said if _is_same(said, structured) else Text((*said.literals, more))
 
 
-def _is_same(said: StringsText, structured: Raw) -> bool:
+def _is_same(said: Text, structured: Raw) -> bool:
     """Return whether a text says what a structured value does, as for clients that take texts alone."""
     if said.size > LONG_BYTES:
         return False
@@ -134,11 +132,11 @@ def _is_same(said: StringsText, structured: Raw) -> bool:
         return False
 
 
-def _said(text: str) -> StringsText:
-    return StringsText((encode(text),))
+def _said(text: str) -> Text:
+    return Text((encode(text),))
 
 
-def _failure(text: StringsText, shelf: Shelf, kind: Any) -> Operation[FunctionOutcome]:
+def _failure(text: Text, shelf: Shelf, kind: Any) -> Operation[FunctionOutcome]:
     if text.size <= MAX_ERROR_CHARS or (text.size <= LONG_BYTES and len(text.read()) <= MAX_ERROR_CHARS):
         return FunctionOutcome(error=text.read(), kind=kind)
     begin = "" if _is_long(text) else text.read()[:MAX_ERROR_CHARS] + "... "
@@ -147,7 +145,7 @@ def _failure(text: StringsText, shelf: Shelf, kind: Any) -> Operation[FunctionOu
 
 
 def _value(json: Raw, shelf: Shelf) -> Operation[FunctionOutcome]:
-    text: Text = StringsText((json,)) if is_string(json) else JsonText(json)
+    text = Text((json,))
     if not _is_long(text):
         try:
             return FunctionOutcome(value=value_of(json))

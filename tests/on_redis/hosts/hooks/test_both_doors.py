@@ -10,9 +10,10 @@ import pytest
 
 import fdstore
 from fdstore.client import Store
-from fdstore.hosts.gateway.acting import rewrite
+from fdstore.hosts.gateway.acting import Treatment
 from fdstore.hosts.gateway.descriptors import Descriptors
 from fdstore.hosts.gateway.messages import Message
+from fdstore.hosts.gateway.options import GatewayOptions
 from fdstore.hosts.gateway.rewriting import Rewriter
 from fdstore.hosts.gateway.tool_list import ToolOffer
 from fdstore.hosts.hooks.hosts import HOSTS
@@ -51,13 +52,14 @@ def contents(store: Store, process: str) -> list[str]:
 
 
 def through_the_gateway(redis_url: str, result: Any) -> None:
-    descriptors = Descriptors(redis_url, None, "gateway", LIMIT, print)
+    options = GatewayOptions(tools="none", max_direct_output_chars=LIMIT)
+    descriptors = Descriptors(options, Project(process="gateway"), print, url=redis_url)
     descriptors.start()
-    rewriter = Rewriter(LIMIT, ToolOffer(()))
+    rewriter = Rewriter(LIMIT, ToolOffer(options))
     rewriter.to_server(b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"rows"}}')
     answer = json.dumps({"jsonrpc": "2.0", "id": 1, "result": result}).encode()
     message = Message(answer)
-    rewrite(descriptors, message, rewriter.from_server(message), descriptors.definitions)
+    Treatment(descriptors).rewrite(message, rewriter.from_server(message))
     descriptors.finish()
 
 

@@ -15,7 +15,8 @@ from fdstore.hosts.mcp.bearer import StoredTokens
 from fdstore.hosts.mcp.http import make_app, url_of
 from fdstore.hosts.mcp.server import build_server
 from fdstore.hosts.mcp.toolsets import Toolsets
-from fdstore.http.server import HttpServer, listen
+from fdstore.http.address import listen
+from fdstore.http.server import HttpServer
 from tests.on_redis.hosts.mcp.sessions import toolsets_at
 
 

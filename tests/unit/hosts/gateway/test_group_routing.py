@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 
 from fdstore.hosts.gateway.code.catalogue import read_tools_of
-from fdstore.hosts.gateway.group_routing import GroupRouter, Limit, Say, ToHost, ToServer, public_name
+from fdstore.hosts.gateway.group_names import public_name
+from fdstore.hosts.gateway.group_routing import GroupRouter
+from fdstore.hosts.gateway.group_steps import Limit, Say, ToHost, ToServer
 from fdstore.hosts.gateway.json_texts import LONG_BYTES
+from fdstore.hosts.gateway.messages import Message
 from fdstore.hosts.gateway.paged_list import MAX_LIST_BYTES
 
 
@@ -56,7 +59,7 @@ class Wire:
 
     def write(self, server: str, **message: Any) -> None:
         line = json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n"
-        self.act(self.router.from_server(server, line))
+        self.act(self.router.from_server(server, Message(line)))
 
     def begin(self, **capabilities: dict[str, Any]) -> None:
         """Begin, each server with these capabilities or with those of its name."""
@@ -272,7 +275,7 @@ def test_a_name_leads_to_its_server_and_the_answer_passes_as_it_is(wire: Wire) -
     assert (called["id"], called["params"]["name"]) == (7, "read__all")
     assert called["params"]["_meta"] == {"progressToken": 7}
     line = b'{"id":7,  "result":{"n":1.50}}\n'
-    assert [step.line for step in wire.router.from_server("files", line)] == [line]
+    assert [step.line for step in wire.router.from_server("files", Message(line))] == [line]
 
 
 @pytest.mark.parametrize("name", ["read", "other__read", "", "__read"])
@@ -376,7 +379,7 @@ def test_a_server_that_ends_while_all_are_asked_holds_up_nothing(wire: Wire) -> 
 def test_a_long_answer_passes_unread_and_a_long_question_does_not(wire: Wire) -> None:
     long = "x" * LONG_BYTES
     answer = json.dumps({"id": 7, "result": {"text": long}}).encode() + b"\n"
-    assert [step.line for step in wire.router.from_server("git", answer)] == [answer]
+    assert [step.line for step in wire.router.from_server("git", Message(answer))] == [answer]
 
     wire.write("git", id=1, method="sampling/createMessage", params={"text": long})
 
@@ -387,7 +390,7 @@ def test_a_long_answer_passes_unread_and_a_long_question_does_not(wire: Wire) ->
 @pytest.mark.parametrize("line", [b"no JSON\n", b"[]\n", b"3\n", b'{"id":1}\n', b'"text"\n'])
 def test_what_is_no_message_harms_nothing(wire: Wire, line: bytes) -> None:
     wire.act(wire.router.from_host(line))
-    assert [step.line for step in wire.router.from_server("git", line)] == [line]
+    assert [step.line for step in wire.router.from_server("git", Message(line))] == [line]
     wire.ask(1, "ping")
 
     assert wire.host[-1]["result"] == {}

@@ -24,7 +24,7 @@ from fdstore.hosts.gateway.json_parts import (
     value_of,
 )
 from fdstore.hosts.gateway.json_scan import MAX_PARTS, split, strings
-from fdstore.hosts.gateway.json_texts import LONG_BYTES, StringsText
+from fdstore.hosts.gateway.json_texts import LONG_BYTES, Text
 from fdstore.hosts.gateway.messages import Message
 
 WINDOW = 14
@@ -213,10 +213,10 @@ def test_the_first_members_of_a_message_are_known_before_its_end() -> None:
 def test_a_long_text_is_read_as_a_file() -> None:
     line = 'a "line" of a long text \N{GRINNING FACE}\n'
     text = line * (LONG_BYTES // 32)
-    content = StringsText((Raw(json.dumps(text).encode()), Raw(b'"end"')))
+    content = Text((Raw(json.dumps(text).encode()), Raw(b'"end"')))
 
     stored = content.to_store()
 
     assert not isinstance(stored, str)
     assert BufferedReader(stored).read().decode() == f"{text}\nend"
-    assert StringsText((Raw(b'"short"'),)).to_store() == "short"
+    assert Text((Raw(b'"short"'),)).to_store() == "short"

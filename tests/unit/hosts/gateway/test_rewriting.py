@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fdstore.hosts.gateway.messages import Message, error_answer
+from fdstore.hosts.gateway.options import GatewayOptions
 from fdstore.hosts.gateway.rewriting import (
     AddTools,
     Batch,
@@ -235,7 +236,7 @@ def test_a_long_result_passes_to_a_host_that_has_not_seen_our_tools_and_the_oper
 
 
 def test_where_another_gateway_offers_our_tools_a_long_result_is_stored() -> None:
-    rewriter = Rewriter(LIMIT, ToolOffer(()))
+    rewriter = Rewriter(LIMIT, ToolOffer(GatewayOptions(tools="none")))
     rewriter.to_server(request("tools/call", name="grep"))
 
     assert isinstance(rewriter.from_server(Message(answer({"content": [text(LONG)]}))), StoreTexts)
@@ -313,7 +314,7 @@ def test_a_tool_of_our_name_on_a_later_page_is_there_with_the_next_list() -> Non
 
 
 def test_the_only_tools_are_on_one_page() -> None:
-    rewriter = Rewriter(LIMIT, ToolOffer(ours_only=True))
+    rewriter = Rewriter(LIMIT, ToolOffer(GatewayOptions(code="only", tools="read")))
 
     assert page(rewriter, "grep", nextCursor="") == {"tools": OURS}
     assert page(rewriter, "grep", cursor="", nextCursor="") == {"tools": []}
@@ -336,7 +337,7 @@ def test_results_are_stored_for_a_host_that_was_shown_our_tools_or_calls_one() -
     caller = Rewriter(LIMIT)
     caller.to_server(request("tools/call", 7, name="read_fd", arguments={}))
     assert is_stored(caller)
-    assert is_stored(Rewriter(LIMIT, ToolOffer(())))
+    assert is_stored(Rewriter(LIMIT, ToolOffer(GatewayOptions(tools="none"))))
 
 
 def test_a_tool_with_the_name_of_a_tool_of_the_server_is_renamed() -> None:

@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from fdstore.hosts.gateway.http_relay import is_local
 from fdstore.hosts.gateway.lines import read_lines
 from fdstore.hosts.gateway.messages import TOO_LONG
 from fdstore.hosts.gateway.sse import EventSplitter, data_of, field_of, with_data
+from fdstore.http.address import LOOPBACK_NAMES
+from fdstore.http.callers import calls_one_of
 
 ENDS = ("\n", "\r\n")
 words = st.text(st.characters(categories=["L", "N"]), max_size=8)
@@ -160,7 +161,9 @@ def test_a_byte_order_mark_begins_a_stream_and_no_event(sizes: list[int]) -> Non
         ("localhost", "null", False),
         ("localhost", "http://localhost@evil.example", False),
         ("[", None, False),
+        ("localhost", "http://[", False),
+        ("localhost@evil.example", None, False),
     ],
 )
 def test_only_this_machine_is_local(host: str | None, origin: str | None, expected: bool) -> None:
-    assert is_local(host, origin) is expected
+    assert calls_one_of(LOOPBACK_NAMES, host, origin) is expected

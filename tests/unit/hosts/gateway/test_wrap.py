@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from fdstore.errors import InvalidArgument
 from fdstore.hosts.gateway.config_entries import ENTRY_VARIABLE, whole_url
+from fdstore.hosts.gateway.options import GatewayOptions
 from fdstore.hosts.gateway.wrap import unwrap_config, wrap_config
 
 words = st.text(st.characters(categories=["L", "N", "P"]), min_size=1, max_size=9).filter(
@@ -41,7 +42,7 @@ def wrap(entry: Any) -> Any:
 def test_unwrapping_restores_each_byte(servers: dict[str, Any], section: str, indent: str | int) -> None:
     config = json.dumps({"inputs": [1.5], section: servers, "other": {}}, indent=indent)
 
-    wrapped, _ = wrap_config(config, ["/bin/fdstore"], ["--process", "p"])
+    wrapped, _ = wrap_config(config, ["/bin/fdstore"], GatewayOptions(process="p"))
     again, changes = wrap_config(wrapped, ["fdstore"])
     unwrapped, _ = unwrap_config(again)
 
@@ -100,7 +101,7 @@ def test_one_of_several_servers_offers_the_tools_that_read() -> None:
     off = {"command": "off", "disabled": True}
     config = {"mcpServers": {"off": off, "a": {"command": "a"}, "b": {"url": "https://e.com/mcp"}}}
 
-    wrapped, _ = wrap_config(json.dumps(config), ["fdstore"], tools="all")
+    wrapped, _ = wrap_config(json.dumps(config), ["fdstore"], GatewayOptions(tools="all"))
 
     assert offered(wrapped) == [True, True, False]
     assert json.loads(wrapped)["mcpServers"]["a"]["args"] == ["gateway", "--tools", "all", "--", "a"]
@@ -108,7 +109,7 @@ def test_one_of_several_servers_offers_the_tools_that_read() -> None:
     more["mcpServers"]["late"] = {"command": "late"}
     again, _ = wrap_config(json.dumps(more), ["fdstore"])
     assert offered(again) == [True, True, False, False]
-    other, _ = wrap_config(json.dumps(more), ["fdstore"], ["--process", "other"])
+    other, _ = wrap_config(json.dumps(more), ["fdstore"], GatewayOptions(process="other"))
     assert offered(other) == [True, True, False, True]
 
 

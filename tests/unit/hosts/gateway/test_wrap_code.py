@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fdstore.errors import InvalidArgument
+from fdstore.hosts.gateway.options import GatewayOptions
 from fdstore.hosts.gateway.server_config import read_servers
 from fdstore.hosts.gateway.wrap import wrap_config
 from fdstore.hosts.gateway.wrap_code import unwrap_for_code, wrap_for_code
 
-LAUNCHER, OPTIONS = ["/bin/fdstore"], ["--code", "only"]
+LAUNCHER, OPTIONS = ["/bin/fdstore"], GatewayOptions(code="only")
 
 words = st.text(st.characters(categories=["L", "N", "P"]), min_size=1, max_size=9).filter(
     lambda word: "fdstore" not in word
@@ -69,7 +70,7 @@ def test_comments_and_what_stays_keep_their_bytes() -> None:
 
 def test_the_gateway_finds_its_servers_again() -> None:
     wrapped, _ = wrap_for_code(
-        '{"servers": {"git": {"command": "g"}, "hub": {"command": "h"}}}', LAUNCHER, []
+        '{"servers": {"git": {"command": "g"}, "hub": {"command": "h"}}}', LAUNCHER, GatewayOptions()
     )
     entry = json.loads(wrapped)["servers"]["fdstore"]
 

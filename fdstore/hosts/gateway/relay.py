@@ -1,4 +1,5 @@
-"""Relay between a host, on standard input and output, and a server as a child process. Whichever ends first:
+"""Relay between a host, on standard input and output, and a server: a child process, several as one, or one
+by HTTP. Whichever ends first:
 
 the host     stdin of the server is closed. It may finish what it owes a host that still reads; then it
              has `grace_s` to end, `grace_s` after SIGTERM, and is killed
@@ -17,6 +18,7 @@ from fdstore.hosts.gateway.host_connection import HostConnection, background_thr
 
 if TYPE_CHECKING:
     from fdstore.hosts.gateway.code.programs import Programs
+    from fdstore.hosts.gateway.http_upstream import HttpUpstream
     from fdstore.hosts.gateway.server_group import ServerGroup
     from fdstore.hosts.gateway.upstream import UpstreamProcess
 
@@ -25,15 +27,15 @@ LOOK_EVERY_S = 0.1
 STDERR_END_S = 1.0
 
 
-class StdioRelay:
-    """The relay of one host and one server, or several as one.
+class Relay:
+    """The relay of one host and one server.
 
     host_in, host_out, host_err   file descriptors
     """
 
     def __init__(
         self,
-        server: UpstreamProcess | ServerGroup,
+        server: UpstreamProcess | ServerGroup | HttpUpstream,
         descriptors: Descriptors,
         *,
         host_in: int = 0,
@@ -81,8 +83,8 @@ class StdioRelay:
         """Wait for the end of a server that gets no more requests, while it owes answers to a host that
         reads, and `grace_s` longer. Return whether it has ended."""
         until = monotonic() + self._grace_s
-        while monotonic() < until:
-            if self._host.waits_for_answers():
+        while (waits := self._host.waits_for_answers()) or monotonic() < until:
+            if waits:
                 until = monotonic() + self._grace_s
             try:
                 if self._ended.get(timeout=LOOK_EVERY_S) == "server":
@@ -92,9 +94,9 @@ class StdioRelay:
         return False
 
     def _read_server(self) -> None:
-        for line in self._server.lines():
-            self._host.answer(line)
-            del line  # which may be large
+        for message in self._server.messages():
+            self._host.answer(message)
+            del message  # which may be large
         self._host.lose_server(f"the MCP server has ended: {self._server.command}")
         self._ended.put("server")
 
