@@ -255,9 +255,9 @@ def _killing(store: Store, process: str, worker_pid: int) -> AbstractContextMana
 def _counts_in(store: Store, process: str) -> AskCounts:
     """Return how many questions the code of a process has asked, and how many are answered."""
     from fdstore.model.records import AskCounts
-    from fdstore.store.processes.asks import fold_lanes
+    from fdstore.store.views.shown_processes import shown_tree
 
-    members = store.run(fold_lanes(store.prefix, store.tree(process).members))
+    members = store.run(shown_tree(store.prefix, process)).members
     return next((each.asks for each in members if each.asks is not None), AskCounts())
 
 

@@ -134,21 +134,18 @@ class _Printer:
     """Prints entries, and what the process waits for."""
 
     def __init__(self, session: CliSession, *, full: bool) -> None:
+        from fdstore.cli.log_lines import LogLines
+
         self._as_json = session.as_json
-        self._full = full
         self._page: ConversationPage | None = None
         self._pending_said = ""
-        self._task = ""
+        self._lines = LogLines(full=full)
 
     def print(self, page: ConversationPage, entries: Iterable[ConversationEntry]) -> None:
         """Print entries of a page, and what is pending if it has lasted."""
         self._page = page
         for entry in entries:
             self._pending_said = ""
-            if entry.kind == "task":
-                self._task = entry.text
-            if entry.kind == "prompt" and entry.text == self._task and not self._as_json:
-                continue
             self.print_entry(entry)
             if entry.kind == "end" and not self._as_json:
                 self._print_totals(page)
@@ -161,13 +158,10 @@ class _Printer:
 
     def print_entry(self, entry: ConversationEntry) -> None:
         """Print one entry."""
-        from fdstore.cli.log_lines import entry_lines
-
         if self._as_json:
             output.document(entry)
             return
-        columns, coloured = output.columns(), output.use_colours()
-        for line in entry_lines(entry, columns=columns, coloured=coloured, full=self._full):
+        for line in self._lines.of(entry, columns=output.columns(), coloured=output.use_colours()):
             output.print_painted(line)
 
     def finish(self) -> None:

@@ -13,58 +13,17 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any
-
-import msgspec
 
 from fdstore.cli.colours import paint
 from fdstore.cli.tables import GAP
-from fdstore.inspector.reading.describe_result import describe_result
 from fdstore.inspector.reading.entries import ConversationEntry
+from fdstore.inspector.reading.narrate import DEFAULT_LINES, Line, narrate
 from fdstore.inspector.reading.pending import ProcessWait
 from fdstore.model.records import ProcessRecord
 from fdstore.text.layout import show_controls
-from fdstore.text.quantities import format_costs, format_count, format_tokens, precise_duration
+from fdstore.text.quantities import format_costs, format_tokens, precise_duration
 
 NO_TIME = " " * 19
-MAX_ARGUMENT_CHARS = 200
-
-LABELS: dict[str, tuple[str, str]] = {
-    "task": ("task", "heading"),
-    "commands": ("pipeline", "heading"),
-    "system": ("system", "faint"),
-    "prompt": ("prompt", "heading"),
-    "attempt": ("worker", "faint"),
-    "outage": ("outage", "bad"),
-    "retry": ("retry", "busy"),
-    "thinking": ("thinks", "faint"),
-    "answer": ("answer", "good"),
-    "call": ("call", "mark"),
-    "result": ("result", "mark"),
-    "ask": ("ask", "mark"),
-    "asks": ("asks", "mark"),
-    "note": ("note", "busy"),
-    "cleared": ("cleared", "faint"),
-    "block": ("block", "faint"),
-    "unknown": ("unknown", "busy"),
-    "unreadable": ("damaged", "bad"),
-    "end": ("end", "heading"),
-}
-"""Kind of an entry -> its label and its style."""
-
-MAX_LINES = {
-    "ask": 4,
-    "system": 2,
-    "prompt": 4,
-    "result": 4,
-    "thinking": 4,
-    "task": 6,
-    "cleared": 4,
-    "note": 4,
-}
-"""The lines that are shown of a text of some kinds; of others `DEFAULT_LINES`."""
-
-DEFAULT_LINES = 40
 
 
 def format_moment(at_s: float | None) -> str:
@@ -78,49 +37,44 @@ def format_moment(at_s: float | None) -> str:
     return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
-def format_call(tool: str, arguments: Any, max_chars: int = MAX_ARGUMENT_CHARS) -> str:
-    """Format a tool call; each argument is cut to `max_chars`.
+class LogLines:
+    """The entries of one conversation as lines, one after the other. `full` shows their whole texts.
 
-    >>> format_call("read_fd", {"fd": "fd:1", "start": 2})
-    'read_fd(fd="fd:1", start=2)'
+    The first prompt is left out if it is the task again.
     """
-    if not isinstance(arguments, dict):
-        return f"{tool}({_argument(arguments, max_chars)})"
-    return (
-        f"{tool}({', '.join(f'{name}={_argument(value, max_chars)}' for name, value in arguments.items())})"
-    )
 
+    def __init__(self, *, full: bool = False) -> None:
+        self._full = full
+        self._task = ""
 
-def _argument(value: Any, max_chars: int) -> str:
-    text = msgspec.json.encode(value).decode("utf-8")
-    return text if len(text) <= max_chars else f"{text[:max_chars]}..."
+    def of(
+        self, entry: ConversationEntry, *, columns: int | None = None, coloured: bool = False
+    ) -> Iterator[str]:
+        """Return the lines of the next entry, none if it is left out."""
+        if entry.kind == "task":
+            self._task = entry.text
+        if entry.kind == "prompt" and entry.text == self._task:
+            return iter(())
+        return entry_lines(entry, columns=columns, coloured=coloured, full=self._full)
 
 
 def entry_lines(
     entry: ConversationEntry, *, columns: int | None = None, coloured: bool = False, full: bool = False
 ) -> Iterator[str]:
     """Yield the lines of an entry. `full` shows all its text; `columns` wraps it; `coloured` adds colours."""
-    label, style = LABELS[entry.kind]
-    if entry.kind in ("result", "ask") and entry.is_error:
-        label, style = "failed" if entry.kind == "ask" else "error", "bad"
-    if entry.kind == "attempt" and entry.before in ("loss", "return"):
-        label, style = "takeover", "bad" if entry.before == "loss" else "busy"
-    if entry.kind == "end" and entry.state == "failed":
-        style = "bad"
-    time, name = format_moment(entry.at), f"{label:<8}"
+    said = narrate(entry)
+    time, name = format_moment(entry.at), f"{said.label:<8}"
     margin = f"{time}{GAP}{name}{GAP}"
-    painted = f"{paint(time, 'faint')}{GAP}{paint(name, style)}{GAP}" if coloured else margin
-    head, body = _said(entry)
-    details = _details(entry)
+    painted = f"{paint(time, 'faint')}{GAP}{paint(name, said.tone)}{GAP}" if coloured else margin
     room = None if columns is None else max(20, columns - len(margin))
-    lines = list(_wrapped(head, room)) if head else []
-    below = _shown(entry, body, room, full=full)
-    if details:
-        lines, below = (
-            (_with_details(lines, details, room, coloured), below)
-            if head
-            else (lines, _with_details(below, details, room, coloured))
-        )
+    lines = list(_wrapped(said.head, room)) if said.head else []
+    below = _shown(entry, said, room, full=full)
+    if details := ", ".join(filter(None, said.details)):
+        shown = show_controls(f"({details})", keep="")
+        if said.head:
+            lines = _with_details(lines, shown, room, coloured)
+        else:
+            below = _with_details(below, shown, room, coloured)
     for number, line in enumerate([*lines, *below] or [""]):
         yield ((painted if number == 0 else " " * len(margin)) + line).rstrip()
 
@@ -133,82 +87,12 @@ def _with_details(lines: list[str], details: str, room: int | None, coloured: bo
     return [*lines, shown]
 
 
-def _said(entry: ConversationEntry) -> tuple[str, str]:
-    """Return what an entry says in fdstore's own words, and the text of others below it."""
-    match entry.kind:
-        case "call" if entry.tool == "run_python" and (code := _code(entry.arguments)):
-            return "run_python", code
-        case "call":
-            return format_call(entry.tool, entry.arguments), ""
-        case "attempt":
-            where = f"attempt {entry.number} on {entry.worker or '?'}"
-            lost = f" (loss {entry.losses})" if entry.before == "loss" else ""
-            return f"{where}: {entry.text}{lost}" if entry.text else where, ""
-        case "retry":
-            return f"try {entry.number}: {entry.text}; asked again after {entry.duration_s or 0:.1f} s", ""
-        case "outage":
-            return f"{entry.text} for {precise_duration(entry.duration_s or 0)}", ""
-        case "task" if entry.process:
-            return f"a copy of {entry.process}", entry.text
-        case "ask":
-            return f"{entry.number}: {_question(entry.arguments)}", entry.text
-        case "asks":
-            return f"{entry.text}; `fdstore log --asks` shows each", ""
-        case "unknown":
-            return f"a record of a newer kind: {entry.text}", ""
-        case "block":
-            return f"[{entry.text}]", ""
-        case "cleared":
-            return (
-                f"{format_count(len(entry.calls), 'old result')} replaced by one line each",
-                entry.text,
-            )
-        case "end":
-            code = "" if entry.exit_code is None else f" with code {entry.exit_code}"
-            return f"{entry.state}{code}", entry.text
-        case "result" if said := describe_result(entry.facts):
-            if entry.facts.error is not None:
-                return said, entry.facts.error.message
-            return said, entry.text if entry.is_error and entry.facts.processes else ""
-    return "", entry.text
-
-
-def _code(arguments: Any) -> str:
-    """Return the program that a call runs; "" if it names none."""
-    code = arguments.get("code") if isinstance(arguments, dict) else None
-    return code.strip("\n") if isinstance(code, str) else ""
-
-
-def _question(arguments: Any) -> str:
-    """Return the question of an ask, and its texts."""
-    found = arguments if isinstance(arguments, dict) else {}
-    texts = ", ".join(map(str, found.get("parts") or ()))
-    return f"{' '.join(str(found.get('question', '')).split())}{f' ({texts})' if texts else ''}"
-
-
-def _details(entry: ConversationEntry) -> str:
-    """Return durations, tokens and marks of an entry."""
-    parts = []
-    if entry.kind == "result":
-        parts.append(entry.tool)
-    if entry.kind in ("result", "answer", "ask") and entry.duration_s is not None:
-        parts.append(precise_duration(entry.duration_s))
-    if entry.usage is not None:
-        parts.append(format_tokens(entry.usage))
-    if entry.kind == "answer" and entry.stop_reason not in ("tool_use", "end_turn", None):
-        parts.append(f"stop reason {entry.stop_reason}")
-    if entry.pending:
-        parts.append("no answer yet" if entry.kind == "ask" else "no result yet")
-    if entry.cleared:
-        parts.append("cleared later")
-    return show_controls(f"({', '.join(filter(None, parts))})", keep="") if any(parts) else ""
-
-
-def _shown(entry: ConversationEntry, text: str, room: int | None, *, full: bool) -> list[str]:
+def _shown(entry: ConversationEntry, said: Line, room: int | None, *, full: bool) -> list[str]:
     """Return the lines of a text, at most as many as are shown of its kind, and how much is left out."""
+    text = said.body
     if not text.strip():
         return []
-    most = None if full else MAX_LINES.get(entry.kind, DEFAULT_LINES)
+    most = None if full else said.lines
     lines: list[str] = []
     taken = 0
     for part in text.rstrip("\n").split("\n"):

@@ -122,7 +122,7 @@ class ProcessListing(msgspec.Struct, frozen=True, kw_only=True):
 def _find(store: Store, query: Query) -> ProcessListing:
     from fdstore.agents.runtime.eligibility import explained
     from fdstore.store.clock import redis_now
-    from fdstore.store.processes.asks import fold_lanes
+    from fdstore.store.views.shown_processes import fold_lanes
 
     one = None if query.tree is None else store.tree(query.tree)
     if one is None:

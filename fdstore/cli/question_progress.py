@@ -21,7 +21,7 @@ from fdstore.cli.watch import Unclaimed
 from fdstore.client import Store
 from fdstore.errors import FDStoreError
 from fdstore.model.records import ProcessRecord
-from fdstore.store.processes.asks import fold_lanes
+from fdstore.store.views.shown_processes import fold_lanes
 from fdstore.text.layout import show_controls
 from fdstore.text.quantities import format_costs, format_count, precise_duration
 

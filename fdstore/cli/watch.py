@@ -18,23 +18,21 @@ from fdstore.client import Store
 from fdstore.errors import DamagedRecord, FDStoreError, NewerFormat, NotFound
 from fdstore.inspector.reading.build_entries import build_entries
 from fdstore.inspector.reading.entries import ConversationEntry
+from fdstore.inspector.reading.narrate import narrate
 from fdstore.model.lifecycle import ENDED
 from fdstore.model.records import ProcessRecord
 from fdstore.store.contents.descriptors import list_fds
 from fdstore.store.keys import AT_ONCE
 from fdstore.store.processes import journal
-from fdstore.store.processes.asks import fold_lanes
 from fdstore.store.processes.processes import open_child
 from fdstore.store.views import worker_check
+from fdstore.store.views.shown_processes import shown_tree
 from fdstore.text.layout import show_controls
 from fdstore.text.quantities import format_size
 
 EVERY_S = 0.1
 SILENT_S = 3.0
 """The time that Redis may be silent before this is reported."""
-
-SLOW_S = 1.0
-"""A tool call that took longer is reported with its duration."""
 
 LONG_S = 10.0
 """The time that a running agent may be silent before its pending call is reported; doubled each time."""
@@ -152,7 +150,7 @@ class TreeWatcher:
 
     def look(self) -> None:
         """Report the events since the last call."""
-        members = self._store.run(fold_lanes(self._store.prefix, self._store.tree(self._tree).members))
+        members = self._store.run(shown_tree(self._store.prefix, self._tree)).members
         parents = {member.parent for member in members if member.state not in ENDED}
         for member in members:
             if member.kind == "asks":
@@ -239,53 +237,28 @@ class TreeWatcher:
 
     def _report_entry(self, process: str, entry: ConversationEntry) -> None:
         quiet = self._quiet.setdefault(process, _Quiet(time.monotonic()))
+        line = narrate(entry)
+        if line.is_sent:
+            self.chars_shown += entry.chars
         match entry.kind:
-            case "commands":
-                self._report(process, f"runs {entry.text[:90]}")
-            case "system" | "prompt":
-                self.chars_shown += entry.chars
             case "answer":
                 quiet.calls = []
                 self._tries.pop(process, None)
-                if entry.text:
-                    text = " ".join(entry.text.split())
-                    self._report(process, f'says "{text[:90]}{"..." if len(text) > 90 else ""}"')
             case "call":
                 quiet.calls.append(entry.tool)
-                if isinstance(entry.arguments, dict):
-                    arguments = ", ".join(
-                        f"{name}={_short(value)}" for name, value in entry.arguments.items()
-                    )
-                    self._report(process, f"calls {entry.tool}({arguments})")
-            case "result":
-                self.chars_shown += entry.chars
-                if quiet.calls:
-                    quiet.calls.pop(0)
-                how = "an error of" if entry.is_error else "a result of"
-                source = f" from {entry.tool}" if entry.tool else ""
-                is_slow = entry.duration_s is not None and entry.duration_s >= SLOW_S
-                after = f" after {entry.duration_s:.1f} s" if is_slow else ""
-                self._report(process, f"  gets {how} {format_size(entry.chars)}{source}{after}")
-            case "cleared":
-                self._report(process, f"  {len(entry.calls)} old results are cleared from its conversation")
-            case "note":
-                self.chars_shown += entry.chars
-                line = entry.text.strip().partition("\n")[0]
-                self._report(process, f"  gets the note: {line[:90]}{'...' if len(line) > 90 else ''}")
-            case "unreadable":
-                self._report(process, "  a record of its journal cannot be read")
-            case _:
-                self._report_delay(process, entry)
+            case "result" if quiet.calls:
+                quiet.calls.pop(0)
+        if line.news and not self._is_reported(process, entry):
+            self._report(process, line.news)
 
-    def _report_delay(self, process: str, entry: ConversationEntry) -> None:
-        """Report a failed try, a takeover or an outage that was not seen in the record of the process."""
+    def _is_reported(self, process: str, entry: ConversationEntry) -> bool:
+        """Return whether a failed try or a takeover was seen in the record of the process already."""
         match entry.kind:
-            case "retry" if entry.number not in self._tries.get(process, set()):
-                self._report(process, f"  try {entry.number}: {entry.text}; asked again")
-            case "attempt" if entry.before in ("loss", "return") and entry.number > self._attempts[process]:
-                self._report(process, f"continues as attempt {entry.number}, on {entry.worker}: {entry.text}")
-            case "outage":
-                self._report(process, f"  Redis did not answer its worker for {entry.duration_s or 0:.0f} s")
+            case "retry":
+                return entry.number in self._tries.get(process, ())
+            case "attempt":
+                return entry.number <= self._attempts[process]
+        return False
 
     def _new_fds(self, process: str) -> None:
         known = self._fds.setdefault(process, set())
@@ -300,8 +273,3 @@ class TreeWatcher:
                 how = each.source if own else f"by reference, created by {each.producer}"
                 pages = "1 page" if each.pages == 1 else f"{each.pages} pages"
                 self._report(process, f"  holds {each.fd}: {format_size(each.bytes)}, {pages} ({how})")
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -41,6 +41,27 @@ def format_bound(count: int) -> str:
     return format_size(count)
 
 
+def spaced_number(value: int) -> str:
+    """Return a number with thin spaces between its groups of digits.
+
+    >>> spaced_number(1234567)
+    '1\\u202f234\\u202f567'
+    """
+    return f"{value:,}".replace(",", "\u202f")
+
+
+def short_number(value: int) -> str:
+    """Return a number of at most four characters and its unit.
+
+    >>> short_number(999), short_number(12_345), short_number(1_200_000)
+    ('999', '12.3k', '1.2M')
+    """
+    for unit_size, unit in ((1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k")):
+        if value >= unit_size:
+            return f"{value / unit_size:.1f}".removesuffix(".0") + unit
+    return str(value)
+
+
 def format_count(count: int, noun: str, plural: str = "") -> str:
     """Format a number with its noun.
 

@@ -16,11 +16,11 @@ from fdstore.errors import DamagedRecord, InvalidProgram, NewerFormat, NotAllowe
 from fdstore.files.permissions import Permissions
 from fdstore.model.records import ProcessRecord
 from fdstore.store.keys import ProcessKeys, process_keys
-from fdstore.store.processes.asks import fold_lanes
 from fdstore.store.record_format import decode_record, replies_or_damage, show_bytes
 from fdstore.store.views import worker_check
 from fdstore.store.views.health import read_health
 from fdstore.store.views.live import LiveSnapshot, live
+from fdstore.store.views.shown_processes import fold_lanes
 from fdstore.store.views.worker_registry import RegisteredWorker, read_workers
 from fdstore.tools.process_task import PipeTask
 from fdstore.wire.operation import Batch, Operation
@@ -143,8 +143,8 @@ def explained(prefix: str, processes: Sequence[ProcessRecord]) -> Operation[list
 
 
 def live_explained(prefix: str, *, ended: bool = False) -> Operation[LiveSnapshot]:
-    """Return `live(prefix)`, its processes `explained`, the lanes of a call as one (`fold_lanes`), and the
-    health of the store."""
+    """Return `live(prefix)` with its processes as people see them, `explained`, and the health of the
+    store."""
     found = yield from live(prefix, ended=ended)
     folded = yield from fold_lanes(prefix, found.processes)
     processes = yield from explained(prefix, folded)

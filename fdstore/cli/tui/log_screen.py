@@ -12,7 +12,7 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Footer, RichLog, Static
 
-from fdstore.cli.log_lines import entry_lines, pending_line, total_line
+from fdstore.cli.log_lines import LogLines, pending_line, total_line
 from fdstore.cli.tui.content_screen import REFRESH_S, DescriptorsScreen
 from fdstore.errors import FDStoreError
 from fdstore.inspector.reading.conversation import ConversationPage, conversation
@@ -59,7 +59,7 @@ class LogScreen(Screen[None]):
         self._entries: list[ConversationEntry] = []
         self._complete = self._is_loading = False
         self._written_width = 0
-        self._task_text = ""
+        self._lines = LogLines()
 
     def compose(self) -> ComposeResult:
         yield Static(self.process, id="title", markup=False)
@@ -135,12 +135,8 @@ class LogScreen(Screen[None]):
         log = self.query_one(RichLog)
         self._written_width = self.size.width
         for entry in entries:
-            if entry.kind == "task":
-                self._task_text = entry.text
-            if entry.kind == "prompt" and entry.text == self._task_text:
-                continue
             # the text of others is escaped by then: the only escape sequences are the colours
-            for line in entry_lines(entry, columns=max(40, self.size.width - 4), coloured=True):
+            for line in self._lines.of(entry, columns=max(40, self.size.width - 4), coloured=True):
                 log.write(Text.from_ansi(line), scroll_end=False)
 
     def _write_all(self) -> None:

@@ -20,6 +20,7 @@ import msgspec
 
 from fdstore.elements.result_facts import ProcessSummary
 from fdstore.inspector.reading.entries import ConversationEntry
+from fdstore.inspector.reading.narrate import narrate
 from fdstore.model.records import Record
 
 StepState = Literal["failed", "running", "unanswered", "done"]
@@ -73,17 +74,9 @@ class Step(Record, frozen=True, kw_only=True):
     def is_error(self) -> bool:
         """True for an error: a call or an ask that failed, a call that was cut off, a failed try of the
         model, a lost worker, a record that cannot be read, or the end of a failed process."""
-        it = self.entry
-        match it.kind:
-            case "call":
-                return self.is_cut_off or (self.result is not None and self.result.is_error)
-            case "retry" | "unreadable":
-                return True
-            case "attempt":
-                return it.before == "loss"
-            case "end":
-                return it.state == "failed"
-        return it.is_error
+        if self.is_call:
+            return self.is_cut_off or (self.result is not None and self.result.is_error)
+        return narrate(self.entry).is_error
 
     @property
     def state(self) -> StepState:
@@ -107,9 +100,7 @@ class Step(Record, frozen=True, kw_only=True):
         timed = self.result or self.entry
         if timed.at is None:
             return self.entry.at
-        if timed.kind in ("result", "answer", "ask"):
-            return timed.at - (timed.duration_s or 0.0)
-        return timed.at
+        return timed.at - (narrate(timed).took_s or 0.0)
 
     def ended_at(self, now_s: float) -> float | None:
         """Return when it ended: `now_s` if it goes on. None if that is not recorded."""

@@ -153,7 +153,7 @@ def saved_curve(growths: Iterable[ContextGrowth]) -> SavedCurve | None:
     )
 
 
-class Line(msgspec.Struct, frozen=True):
+class CurveShape(msgspec.Struct, frozen=True):
     """The geometry of a curve in a box of 1000 by 100: the points of a line, and of the area between both."""
 
     sent: str
@@ -161,7 +161,7 @@ class Line(msgspec.Struct, frozen=True):
     between: str
 
 
-def line_of(curve: SavedCurve) -> Line:
+def line_of(curve: SavedCurve) -> CurveShape:
     """Return the geometry of a curve; both lines begin at the lower left."""
     most = max(curve.sent, curve.without, 1)
     begin = Point(0, 0, 0)
@@ -173,4 +173,4 @@ def line_of(curve: SavedCurve) -> Line:
         ]
         for name in ("sent", "without")
     )
-    return Line(" ".join(sent), " ".join(without), " ".join((*without, *sent[::-1])))
+    return CurveShape(" ".join(sent), " ".join(without), " ".join((*without, *sent[::-1])))

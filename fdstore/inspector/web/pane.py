@@ -14,7 +14,7 @@ import msgspec
 
 from fdstore.errors import InvalidArgument, quoted
 from fdstore.inspector.reading.describe_result import describe_result
-from fdstore.inspector.reading.entries import EntryKind
+from fdstore.inspector.reading.narrate import narrate
 from fdstore.inspector.reading.result_card import make_cards
 from fdstore.inspector.reading.steps import Fold, Step, StepOrFold
 from fdstore.inspector.web.timeline import Axis, Box
@@ -23,29 +23,6 @@ from fdstore.text.layout import show_controls
 MAX_HINT_CHARS = 80
 
 SHORTEST_AXIS_S = 0.001
-
-TITLES: dict[EntryKind, str] = {
-    "task": "Task",
-    "commands": "Commands",
-    "system": "System prompt",
-    "prompt": "Prompt",
-    "attempt": "Attempt",
-    "outage": "Redis did not answer",
-    "retry": "The model failed",
-    "thinking": "Thinking",
-    "answer": "Answer",
-    "call": "Call",
-    "result": "Result",
-    "ask": "Ask",
-    "asks": "Asks",
-    "note": "Note to the model",
-    "cleared": "Results cleared",
-    "block": "Block",
-    "unknown": "Newer record",
-    "unreadable": "Damaged record",
-    "end": "End",
-}
-"""The names of entries other than tool calls, as rows show them."""
 
 _AT = re.compile(r"([0-9]{1,10})-([0-9]{1,6})")
 
@@ -114,12 +91,7 @@ def title_of(step: Step) -> str:
     >>> title_of(Step(entry=ConversationEntry(position=3, kind="answer", number=2)))
     'Answer 2'
     """
-    entry = step.entry
-    if entry.kind in ("call", "result"):
-        return " ".join(filter(None, ((step.call or entry).tool or TITLES[entry.kind], step.subject)))
-    if entry.kind == "end":
-        return f"End: {entry.state}"
-    return f"{TITLES[entry.kind]} {entry.number}" if entry.number else TITLES[entry.kind]
+    return " ".join(filter(None, (narrate(step.call or step.entry).title, step.subject)))
 
 
 def hint_of(step: Step) -> str:
@@ -127,7 +99,7 @@ def hint_of(step: Step) -> str:
     program, or the beginning of its text."""
     entry = step.call or step.entry
     text = entry.text
-    if entry.kind in ("prompt", "result") and (cards := make_cards(entry)):
+    if narrate(entry).has_elements and (cards := make_cards(entry)):
         text = f"{describe_result(entry.facts)} {cards[0].message or cards[0].body}"
     if isinstance(entry.arguments, dict):
         values = (

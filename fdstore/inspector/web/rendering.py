@@ -21,6 +21,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from fdstore.errors import InvalidArgument
+from fdstore.inspector.reading.narrate import narrate
 from fdstore.inspector.reading.result_card import make_cards
 from fdstore.inspector.web.context_growth import line_of
 from fdstore.inspector.web.links import LINKS
@@ -37,6 +38,8 @@ from fdstore.text.quantities import (
     format_sums,
     moment,
     precise_duration,
+    short_number,
+    spaced_number,
 )
 from fdstore.text.selection import fd_id
 
@@ -76,12 +79,13 @@ def page_templates() -> Environment:
         "day": when_shown(lambda at_s: moment(at_s)[:10]),
         "costs": format_costs,
         "sums": format_sums,
-        "number": format_number,
+        "number": spaced_number,
         "short": short_number,
         "segment": lambda text: quote(text, safe=""),
         "fd_of": fd_of,
         "clip": clip,
         "cards": make_cards,
+        "narrate": narrate,
         "title_of": title_of,
         "hint_of": hint_of,
         "json": lambda value: msgspec.json.encode(value).decode("utf-8", "replace"),
@@ -128,27 +132,6 @@ def clip(text: str, lines: int = CLIP_LINES) -> str:
     if len(text) <= chars * 1.3 and text.count("\n") < lines * 1.3:
         return text
     return "\n".join(text[:chars].split("\n", lines)[:lines])
-
-
-def format_number(value: int) -> str:
-    """Return a number with thin spaces between its groups of digits.
-
-    >>> format_number(1234567)
-    '1\\u202f234\\u202f567'
-    """
-    return f"{value:,}".replace(",", "\u202f")
-
-
-def short_number(value: int) -> str:
-    """Return a number of at most four characters and its unit.
-
-    >>> short_number(999), short_number(12_345), short_number(1_200_000)
-    ('999', '12.3k', '1.2M')
-    """
-    for unit_size, unit in ((1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k")):
-        if value >= unit_size:
-            return f"{value / unit_size:.1f}".removesuffix(".0") + unit
-    return str(value)
 
 
 def when_shown(form: Callable[..., str]) -> Callable[..., str]:

@@ -280,12 +280,12 @@ class _Aligner:
         one, other = a.entry, b.entry
         if one.kind != other.kind:
             return "another step"
-        if one.kind == "answer":
-            return "" if self._are_equal(one, other) else "other words"
         if one.tool != other.tool:
             return "another tool"
         if self._written(one.arguments) != self._written(other.arguments):
             return "other arguments"
+        if not self._are_equal(one, other):
+            return "other words"
         return self._difference_of_results(a.result, b.result)
 
     def _difference_of_results(self, a: ConversationEntry | None, b: ConversationEntry | None) -> str:

@@ -102,7 +102,6 @@ class RunTexts:
 
     def entry(self, process: str, entry: ConversationEntry) -> ConversationEntry:
         """Return an entry of a process, whose texts were not cut if any are to be redacted."""
-        lane = self._links.lane(process, entry.call) if entry.kind == "asks" else ""
         of = entry.process and self._name(entry.process)
         bare = msgspec.structs.replace(
             entry,
@@ -124,7 +123,7 @@ class RunTexts:
             chars=chars,
             arguments=arguments,
             process=of,
-            call=lane,
+            call=self._links.lane(process, entry.call),
             tool=self._cut_name(entry.tool),
             fds=tuple(map(self.fd, entry.fds)),
         )

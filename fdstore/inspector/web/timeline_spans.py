@@ -22,6 +22,7 @@ import msgspec
 
 from fdstore.inspector.reading.build_entries import EntryBuilder
 from fdstore.inspector.reading.entries import ConversationEntry
+from fdstore.inspector.reading.narrate import narrate
 from fdstore.inspector.web.context_growth import ContextGrowth
 from fdstore.model.lifecycle import ENDED
 from fdstore.model.records import ProcessRecord, Record
@@ -161,20 +162,14 @@ class Track:
         at = entry.at
         if at is None:
             return
-        took = entry.duration_s or 0.0
-        match entry.kind:
-            case "answer" if took:
-                label = f"answer {entry.number}" if entry.number else "answer"
-                yield self._span(entry, "answer", label, at - took, at)
-            case "result":
-                yield self._span(entry, "call", entry.tool or "a call", at - took, at)
-            case "attempt":
-                yield from self._wait_before(entry, at)
-                self._attempt_at, self._losses = at, entry.losses
-                if entry.before == "loss":
-                    yield self._span(entry, "loss", f"lost; attempt {entry.number}", at, at)
-            case "retry":
-                yield self._span(entry, "retry", "the model failed", at, at)
+        if entry.kind == "attempt":
+            yield from self._wait_before(entry, at)
+            self._attempt_at, self._losses = at, entry.losses
+            if entry.before == "loss":
+                yield self._span(entry, "loss", f"lost; attempt {entry.number}", at, at)
+        bar = narrate(entry).span
+        if bar is not None and bar.took_s is not None:
+            yield self._span(entry, bar.kind, bar.label, at - bar.took_s, at)
         self._last_at = at
 
     def _wait_before(self, entry: ConversationEntry, at: float) -> Iterable[TimelineSpan]:

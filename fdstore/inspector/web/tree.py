@@ -11,10 +11,9 @@ from fdstore.inspector.web.saved import SavedHere, read_saved
 from fdstore.inspector.web.timeline import Timeline, make_timeline, with_rows
 from fdstore.inspector.web.whole_tree import WholeTree, order, whole_tree
 from fdstore.model.records import ProcessRecord, Record, TokenUsage, TreeRecord
-from fdstore.store.processes.asks import fold_lanes
-from fdstore.store.processes.process_records import tree_record
 from fdstore.store.trees.limit_usage import LimitStatus, limits_of_tree
 from fdstore.store.views.overview import recent_names_at
+from fdstore.store.views.shown_processes import shown_tree
 from fdstore.text.quantities import format_costs
 from fdstore.wire.operation import Operation
 
@@ -47,8 +46,8 @@ def _rows(prefix: str, whole: WholeTree, start: int) -> Operation[list[ProcessRe
     if whole.total == len(whole.processes):
         rows = whole.processes[start : start + ROWS]
     else:
-        window = yield from tree_record(prefix, whole.tree.id, start, ROWS)
-        rows = yield from fold_lanes(prefix, sorted(window.members, key=order))
+        window = yield from shown_tree(prefix, whole.tree.id, start, ROWS)
+        rows = sorted(window.members, key=order)
     return (yield from explained(prefix, rows))
 
 

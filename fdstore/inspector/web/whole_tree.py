@@ -8,8 +8,7 @@ import msgspec
 
 from fdstore.model.records import ProcessRecord, TokenUsage, TreeRecord
 from fdstore.store.keys import TreeKeys
-from fdstore.store.processes.asks import fold_lanes
-from fdstore.store.processes.process_records import tree_record
+from fdstore.store.views.shown_processes import shown_tree
 from fdstore.wire.operation import Operation
 
 MAX_SUMMED = 10_000
@@ -43,9 +42,9 @@ class WholeTree(msgspec.Struct, frozen=True):
 
 
 def whole_tree(prefix: str, name: str) -> Operation[WholeTree]:
-    """Return a tree with its processes; the lanes of a call are one. Raises `NotFound`, `NewerFormat`,
+    """Return a tree with its processes, as people see them. Raises `NotFound`, `NewerFormat`,
     `DamagedRecord`."""
-    tree = yield from tree_record(prefix, name, 0, MAX_SUMMED)
-    folded = yield from fold_lanes(prefix, sorted(tree.members, key=order))
+    tree = yield from shown_tree(prefix, name, 0, MAX_SUMMED)
+    processes = sorted(tree.members, key=order)
     [total] = yield [("ZCARD", TreeKeys(prefix, name).processes)]
-    return WholeTree(tree, folded, len(folded) if total <= MAX_SUMMED else total)
+    return WholeTree(tree, processes, len(processes) if total <= MAX_SUMMED else total)

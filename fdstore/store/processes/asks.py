@@ -31,7 +31,6 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from fdstore.errors import FDStoreError, TooLarge
-from fdstore.model.lifecycle import ProcessState
 from fdstore.model.records import (
     MAX_MOMENT_S,
     TOKEN_COUNTS,
@@ -39,11 +38,10 @@ from fdstore.model.records import (
     Count,
     ModelPrice,
     Moment,
-    ProcessRecord,
     TokenUsage,
 )
 from fdstore.store.contents.resolving import content_info
-from fdstore.store.keys import in_bounded_pieces, in_pieces, is_process, process_keys
+from fdstore.store.keys import in_bounded_pieces, in_pieces, process_keys
 from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.record_format import (
@@ -428,44 +426,3 @@ def read_asks(prefix: str, process: str, which: Sequence[tuple[str, int]]) -> Op
         for (call, number), ask, answer in zip(which, values[::2], values[1::2], strict=True)
         if ask is not None
     ]
-
-
-def fold_lanes(prefix: str, processes: Sequence[ProcessRecord]) -> Operation[list[ProcessRecord]]:
-    """Return these processes, with one in place of the lanes of each call, where the first one stands: its
-    `program` and `asks` say how many asks are done. One round trip, and none without lanes."""
-    lanes: dict[tuple[str, str], list[ProcessRecord]] = {}
-    for each in processes:
-        if each.kind == "asks":
-            lanes.setdefault((each.parent or "", each.call or ""), []).append(each)
-    if not lanes:
-        return [*processes]
-    known = {key for key in lanes if is_process(key[0])}
-    counts = dict(zip(known, (yield from read_counts(prefix, [*known])), strict=True))
-    found = []
-    for each in processes:
-        if each.kind != "asks":
-            found.append(each)
-        elif group := lanes.pop((each.parent or "", each.call or ""), None):
-            found.append(_fold(group, counts.get((each.parent or "", each.call or ""))))
-    return found
-
-
-def _fold(lanes: list[ProcessRecord], counts: AskCounts | None) -> ProcessRecord:
-    """Return one record for all lanes of a call: of the one that is furthest from its end, with the tokens of
-    all."""
-    shown = min(lanes, key=lambda each: FOLDED.index(each.state))
-    ended = [each.ended_at for each in lanes]
-    used = sum(lanes, start=TokenUsage())
-    return msgspec.structs.replace(
-        shown,
-        id=lanes[0].id,
-        program="asks" if counts is None else str(counts),
-        asks=counts,
-        losses=sum(each.losses for each in lanes),
-        started_at=lanes[0].started_at,
-        ended_at=None if None in ended else max(at for at in ended if at is not None),
-        **{name: getattr(used, name) for name in TOKEN_COUNTS},
-    )
-
-
-FOLDED: tuple[ProcessState, ...] = ("running", "ready", "waiting", "open", "failed", "cancelled", "exited")

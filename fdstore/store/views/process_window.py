@@ -13,9 +13,9 @@ from fdstore.store.contents.naming import look_up
 from fdstore.store.keys import ProcessKeys, is_content
 from fdstore.store.outcomes import by_number
 from fdstore.store.process_handle import ProcessHandle
-from fdstore.store.processes.asks import fold_lanes
 from fdstore.store.processes.process_records import decode_reply
 from fdstore.store.record_format import replies_or_damage, show_bytes, unreadable, whole_number
+from fdstore.store.views.shown_processes import fold_lanes
 from fdstore.wire.operation import Operation
 
 SMALL_TABLE = 300

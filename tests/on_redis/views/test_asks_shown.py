@@ -17,6 +17,7 @@ from fdstore.client import Process, Store
 from fdstore.inspector.reading.conversation import conversation
 from fdstore.store.processes import asks, journal, process_records, processes
 from fdstore.store.processes.asks import Answered, Ask, AskAnswer, AskPart, AskSettings
+from fdstore.store.views.shown_processes import shown_tree
 from fdstore.testing import Request, fail, say
 from fdstore.testing.replies import Reply
 from tests.on_redis.child_agents import claim
@@ -83,7 +84,7 @@ def test_asks_that_have_ended_keep_their_line(store: Store, proc: Process, agent
     assert ["asks 40 of 40, 1 failed" in line for line in lines] == [True, False]
     assert "asks 3 of 3 " in lines[1]
     assert all("exited" in line for line in lines)
-    found = store.run(asks.fold_lanes("fdstore", store.tree("triage").members))
+    found = store.run(shown_tree("fdstore", "triage")).members
     assert sum(each.tokens for each in found) == store.tree("triage").all_tokens > 0
 
 
