@@ -45,7 +45,7 @@ from fdstore.wire.script_constants import MAX_DOUBLINGS
 from fdstore_workers import health, supervisor
 from fdstore_workers.pipeline import poll_loop
 from fdstore_workers.pipeline.command_limits import CommandLimits
-from reference import markdown, metrics
+from reference import ends, markdown, metrics
 
 PYTHON = PythonSection()
 
@@ -189,9 +189,14 @@ NUMBERS: dict[str, float] = {
 """Numbers in sentences and tables, by their names."""
 
 STATEMENTS: dict[str, str] = {name: spaced(number) for name, number in NUMBERS.items()} | {
+    "failures": ends.failures(),
     "limits_of_pipelines": limits_of_pipelines(),
     "limits_of_trees": limits_of_trees(),
     "metrics": metrics.served(),
     "metrics_of_opentelemetry": metrics.sent(),
+    "pipeline_ends": ends.pipeline_ends(),
+    "stream_reasons": ends.stream_reasons(),
+    "worker_lost": ends.worker_lost()[0],
+    "worker_lost_outputs": ends.worker_lost()[1],
     **{f"settings_of_{each}": settings_of(each) for each in ("store", "models", "hosts", "http", "output")},
 }

@@ -87,6 +87,7 @@ def attach(session: CliSession, process: str, quiet: bool, on_interrupt: str) ->
     (the whole conversation, then what is added) and `top` (all processes). None of them runs it:
     `resume` runs an agent on whose program or worker died, where no worker does.
     """
+    from fdstore.model.ends import INTERRUPTED
     from fdstore.store.processes import process_records, processes
 
     with session.store(use="look") as store:
@@ -96,7 +97,7 @@ def attach(session: CliSession, process: str, quiet: bool, on_interrupt: str) ->
                 wait_for(store, process)
         except KeyboardInterrupt:
             if on_interrupt == "cancel":
-                store.run(processes.cancel(store.prefix, process, "interrupted"))
+                store.run(processes.cancel(store.prefix, process, INTERRUPTED.name))
             raise
         exit_as(session, store, process, quiet=quiet)
 
@@ -215,6 +216,7 @@ def run_until_ended(
     from fdstore.agents.loop.models.anthropic import AnthropicModel
     from fdstore.agents.runtime.run_process import run_process
     from fdstore.agents.runtime.waker import waker
+    from fdstore.model.ends import INTERRUPTED
     from fdstore.store.processes import leases, process_records, processes
 
     leave = on_interrupt == "leave"
@@ -243,7 +245,7 @@ def run_until_ended(
                 output.say(f"fdstore: {process} is left to the workers; fdstore attach {process} watches it")
         else:
             # already cancelled if it ran here
-            store.run(processes.cancel(store.prefix, process, "interrupted"))
+            store.run(processes.cancel(store.prefix, process, INTERRUPTED.name))
         raise
 
 

@@ -61,6 +61,7 @@ def pipe(
     """
     from fdstore.agents.runtime.local_worker import ensure_worker
     from fdstore.agents.runtime.waker import waker
+    from fdstore.model import ends
     from fdstore.store.contents.staging import DEFAULT_PAGE_SIZE
     from fdstore.store.processes import pipelines, process_records, waiting
     from fdstore.store.views import worker_check
@@ -117,12 +118,10 @@ def pipe(
         output.errors(errors, raw=raw)
         ended = caller.store.run(process_records.record(caller.store.prefix, made.process))
     output.finish()
-    if ended.reason == "sandbox":
-        output.say(
-            f"fdstore: {ended.id} failed: sandbox: the sandbox of a stage failed, so there is no result"
-        )
-        # not 1 as for other failures: grep exits with 1 if nothing matches
-        sys.exit(ended.exit_code or 1)
+    reason = ends.find(ended.reason)
+    if reason is not None and reason.exit_code is not None:
+        output.say(f"fdstore: {ended.id} {ended.state}: {ended.reason}: {reason.when}")
+        sys.exit(reason.exit_code)
     if ended.state == "failed" and not (broken is not None and broken.reason == ended.reason):
         output.say(f"fdstore: {ended.id} {ended.state}: {ended.reason}")
     if broken is not None and ended.state != "exited":

@@ -165,6 +165,7 @@ def _put_live(
     from fdstore.agents.runtime.store_wait import WaitLog, until_taken
     from fdstore.client.write_buffer import check_reason, reason_of
     from fdstore.files.source import TextFile
+    from fdstore.model.ends import INTERRUPTED, SIGNAL
     from fdstore.text.encodings import HEAD_BYTES
     from fdstore.text.utf8 import is_utf8
 
@@ -205,9 +206,9 @@ def _put_live(
             error = explain_options(error, opened.id, file, head)
         match error:
             case Interrupted(number=number):
-                reason = f"signal {number}"
+                reason = SIGNAL.text(number)
             case KeyboardInterrupt():
-                reason = "interrupted"
+                reason = INTERRUPTED.name
             case _:
                 reason = reason_of(error)
         with suppress(FDStoreError):

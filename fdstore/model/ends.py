@@ -1,66 +1,199 @@
-"""The reasons why processes and streams end, as their records and the command line show them."""
+"""The reasons for which fdstore ends processes and breaks streams: a row each, with all that follows from it.
+
+A record has a reason as a text: that of a row, with its facts in it, or the words of an error, a model or a
+program. `find` returns the row of a text. Scripts know each row by its name in capitals (`script_constants`),
+and the tables of reasons in the documentation are made of the rows.
+"""
 
 from __future__ import annotations
 
-from typing import Final
+import re
+from typing import Literal
 
-# Reasons of agents. The first three are followed by the limit: "max_turns: 5 answers were given".
-MAX_TURNS: Final = "max_turns"
-WALL_SECONDS: Final = "wall_seconds"
-TOKEN_BUDGET: Final = "token_budget"
-POISON: Final = "poison"
-"""Too many workers died while they ran it."""
+import msgspec
 
-# Reasons of pipelines, and of the streams that they write.
-CLOSED: Final = "closed"
-"""No process holds any of its outputs any more: the pipeline exits, and its outputs break."""
-IDLE: Final = "idle"
-WALL: Final = "wall"
-BYTES: Final = "bytes"
-SANDBOX: Final = "sandbox"
-"""The sandbox of a stage could not be created (exit code 125)."""
-UPSTREAM_BROKEN: Final = "upstream_broken"
-"""The input stream broke."""
-QUOTA_EXCEEDED: Final = "quota_exceeded"
-REFUSED: Final = "permission_error"
-"""Followed by what its worker may not run."""
+from fdstore.errors import NotAllowed, QuotaExceeded, SpawnLimit
+from fdstore.model.lifecycle import EndState, ProcessState
 
-# Reasons of processes and streams.
-WORKER_LOST: Final = "worker_lost"
-"""The worker of a pipeline died or left: commands are never run twice."""
-WRITER_LOST: Final = "writer_lost"
-"""The writer of a stream died, or ended without ending the stream."""
-CANCELLED: Final = "cancelled"
-KILLED: Final = "killed"
-INTERRUPTED: Final = "interrupted"
-SPAWN_LIMIT: Final = "spawn_limit"
-
-STREAM_REASONS: frozenset[str] = frozenset(
-    {WRITER_LOST, CANCELLED, CLOSED, IDLE, WALL, BYTES, SANDBOX, UPSTREAM_BROKEN, QUOTA_EXCEEDED, POISON}
-)
-"""The reasons for which fdstore breaks a stream; others are those that programs give, and "signal n"."""
+Whose = Literal["agents", "pipelines", "streams"]
+_AGENTS: tuple[Whose, ...] = ("agents",)
+_PIPELINES: tuple[Whose, ...] = ("pipelines",)
+_STREAMS: tuple[Whose, ...] = ("streams",)
+_LOST_WRITER = "writer_lost"
+_TODAY = "this tree has used the {} of today (UTC); `fdstore limits` shows ceilings"
+_OF_PROGRAM, _OF_TREE = "a limit of the program", "a limit of the tree: [Limits](#limits)"
 
 
-def of_refusal(message: str) -> str:
-    """Return the reason of a pipeline that its worker may not run.
+class Reason(msgspec.Struct, frozen=True):
+    """A reason of agents, of pipelines, or of streams that any program writes.
 
-    >>> is_refusal(of_refusal("the command 'sort' is not allowed"))
-    True
+    form               its text, with `{}` for each fact; it begins with the name
+    of                 what ends or breaks so
+    when               what has happened, for people
+    to_do              what the operator can do about a failure, in the runbook
+    state              the state of a process that ends so
+    breaks_streams_as  the reason of the streams that the process was writing; "": the same, and `cancelled`
+                       of a cancelled process
+    exit_code          of a pipeline without a result, and of the command that waits for it. Not 1: `grep`
+                       exits with 1 if nothing matches
     """
-    return f"{REFUSED}: {message}"
+
+    form: str
+    of: tuple[Whose, ...]
+    when: str
+    to_do: str = ""
+    state: EndState = "failed"
+    breaks_streams_as: str = ""
+    exit_code: int | None = None
+
+    @property
+    def name(self) -> str:
+        return _first_word(self.form)
+
+    def text(self, *facts: object) -> str:
+        """Return the reason with its facts, as records have it.
+
+        >>> MAX_TURNS.text(5)
+        'max_turns: 5 answers were given'
+        """
+        return self.form.format(*facts)
 
 
-def is_refusal(reason: str) -> bool:
-    """Return whether a pipeline ended because its worker may not run it."""
-    return reason.startswith(f"{REFUSED}: ")
+def _first_word(text: str) -> str:
+    return re.split(r"\W", text, maxsplit=1)[0]
 
 
-def of_tree_limit(name: str, limit: int, used: int) -> str:
-    """Return the reason of an agent whose tree has reached a limit of model calls or tokens."""
-    match name:
-        case "tree_token_budget":
-            return f"{name}: this tree has used {used} tokens of {limit}"
-        case "tree_model_calls":
-            return f"{name}: this tree has used {used} answers of models of {limit}"
-        case _:
-            return f"{name}: this tree has used the {limit} of today (UTC); `fdstore limits` shows ceilings"
+MAX_TURNS = Reason(
+    "max_turns: {} answers were given", _AGENTS, "it gave the answers that it may", _OF_PROGRAM
+)
+WALL_SECONDS = Reason("wall_seconds: {:g} s are over", _AGENTS, "its time is over", _OF_PROGRAM)
+TOKEN_BUDGET = Reason(
+    "token_budget: {} tokens are used", _AGENTS, "it used the tokens that it may", _OF_PROGRAM
+)
+TREE_TOKEN_BUDGET = Reason(
+    "tree_token_budget: this tree has used {1} tokens of {0}",
+    _AGENTS,
+    "its tree used the tokens that it may",
+    _OF_TREE,
+)
+TREE_MODEL_CALLS = Reason(
+    "tree_model_calls: this tree has used {1} answers of models of {0}",
+    _AGENTS,
+    "its tree used the answers of models that it may",
+    _OF_TREE,
+)
+TREE_TOKENS_PER_DAY = Reason(
+    "tree_tokens_per_day: " + _TODAY, _AGENTS, "its tree used the tokens of today (UTC)", _OF_TREE
+)
+TREE_MODEL_CALLS_PER_DAY = Reason(
+    "tree_model_calls_per_day: " + _TODAY,
+    _AGENTS,
+    "its tree used the answers of models of today (UTC)",
+    _OF_TREE,
+)
+POISON = Reason(
+    "poison",
+    _AGENTS,
+    "too many workers died while they ran it",
+    "it kills its workers: [Workers that die](#workers-that-die)",
+    breaks_streams_as=_LOST_WRITER,
+)
+
+SIGNAL = Reason("signal {}", _PIPELINES, "signal n kills a stage; the exit code is 128+n", state="exited")
+UPSTREAM_BROKEN = Reason(
+    "upstream_broken",
+    _PIPELINES,
+    "the input breaks, after what its stored bytes gave",
+    "the writer of its input failed: the input has the reason",
+)
+WORKER_LOST = Reason(
+    "worker_lost",
+    _PIPELINES,
+    "the worker is lost, or ends; commands never run twice",
+    "start it again, if its commands may run twice",
+    breaks_streams_as=_LOST_WRITER,
+)
+SANDBOX = Reason(
+    "sandbox",
+    _PIPELINES,
+    "the sandbox of a stage failed, so there is no result",
+    "the last line of stderr says why it failed; run the pipeline again after you fix it",
+    exit_code=125,
+)
+IDLE = Reason("idle", _PIPELINES, "nothing was read or written for `stream_idle_seconds`", _OF_PROGRAM)
+WALL = Reason("wall", _PIPELINES, "it ran for `wall_seconds`", _OF_PROGRAM)
+BYTES = Reason("bytes", _PIPELINES, "an output has more than `stream_bytes`", _OF_PROGRAM)
+REFUSED = Reason(
+    f"{NotAllowed.type}: {{}}",
+    _PIPELINES,
+    "its worker may not run one of its programs",
+    "no worker's options allow its commands: [Security](#security)",
+    breaks_streams_as=NotAllowed.type,
+)
+CLOSED = Reason("closed", _PIPELINES, "no process holds its outputs any more", state="exited")
+
+QUOTA_EXCEEDED = Reason(
+    QuotaExceeded.type, _PIPELINES + _STREAMS, "the tree has reached its limit of bytes", _OF_TREE
+)
+KILLED = Reason("killed", _AGENTS + _PIPELINES, "`kill`", state="cancelled")
+INTERRUPTED = Reason(
+    "interrupted", _AGENTS, "the command that runs it or waits for it was", state="cancelled"
+)
+SPAWN_LIMIT = Reason(
+    SpawnLimit.type,
+    _AGENTS,
+    "another client used up the room for the copies begun with it",
+    state="cancelled",
+)
+CANCELLED = Reason(
+    "cancelled",
+    _AGENTS + _STREAMS,
+    "the process that writes was cancelled (`fdstore kill`)",
+    state="cancelled",
+)
+WRITER_LOST = Reason(
+    _LOST_WRITER, _STREAMS, "the writer died: its lease was not renewed. Any reader notices it"
+)
+
+REASONS = tuple(each for each in globals().values() if isinstance(each, Reason))
+_BY_NAME = {each.name: each for each in REASONS}
+
+
+def text_of(name: str, *facts: object) -> str:
+    """Return the text of the reason with this name.
+
+    >>> text_of("tree_model_calls", 30, 31)
+    'tree_model_calls: this tree has used 31 answers of models of 30'
+    """
+    return _BY_NAME[name].text(*facts)
+
+
+def find(text: str | None) -> Reason | None:
+    """Return the reason of which this is the text; None for the words of an error or a program.
+
+    >>> find("max_turns: 5 answers were given") is MAX_TURNS, find("signal 9") is SIGNAL
+    (True, True)
+    >>> find("closed: by its program"), find("ValueError: no such column"), find("")
+    (None, None, None)
+    """
+    text = text or ""
+    found = _BY_NAME.get(_first_word(text))
+    if found is None:
+        return None
+    before, has_facts, _ = found.form.partition("{")
+    return found if text == before or (has_facts and text.startswith(before)) else None
+
+
+def broken_as(state: ProcessState, text: str) -> str:
+    """Return the reason with which the streams of a process break that ends in `state` for a reason.
+
+    >>> broken_as("failed", "worker_lost"), broken_as("failed", "wall"), broken_as("cancelled", "killed")
+    ('writer_lost', 'wall', 'cancelled')
+    >>> broken_as("failed", "ValueError: no such column"), broken_as("exited", "")
+    ('ValueError: no such column', 'writer_lost')
+    """
+    if state == "cancelled":
+        return CANCELLED.name
+    if (reason := find(text)) and reason.breaks_streams_as:
+        return reason.breaks_streams_as
+    return text or WRITER_LOST.name

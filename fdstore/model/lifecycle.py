@@ -1,4 +1,4 @@
-"""The states of processes and streams, the moves between them, and the reasons why they end.
+"""The states of processes and streams, and the moves between them. `ends` has why.
 
 The Lua scripts of the store make the moves; a test runs every script in every state and compares.
 
@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 ContentState = Literal["sealed", "open", "broken"]
+EndState = Literal["exited", "failed", "cancelled"]
 ProcessState = Literal["open", "ready", "running", "waiting", "exited", "failed", "cancelled"]
 
 CONTENT_MOVES: Mapping[ContentState, frozenset[ContentState]] = {
@@ -45,7 +46,7 @@ BUSY: frozenset[ProcessState] = frozenset(PROCESS_MOVES) - ENDED - {"open"}
 class ProcessEnd(NamedTuple):
     """The end of a process; `answer` is the last message of an agent."""
 
-    state: Literal["exited", "failed"]
+    state: EndState
     exit_code: int | None
     reason: str
     answer: str = ""

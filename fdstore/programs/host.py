@@ -378,8 +378,9 @@ class Host:
         """Return the result of an ended process, as code gets it; an exception for a pipeline that the worker
         refused to run."""
         record = result.record
-        if record.kind == "pipeline" and record.reason and ends.is_refusal(record.reason):
-            return Raise("PermissionError", record.reason)
+        said = record.reason or ""
+        if record.kind == "pipeline" and ends.find(said) is ends.REFUSED:
+            return Raise("PermissionError", said)
         fd = record.outputs[0] if record.kind == "pipeline" and record.outputs else result.fd
         text_ref = None if fd is None else (yield from text_refs.look_up(self._handle, fd))
         text = result.text
@@ -399,7 +400,7 @@ def cancel_all(prefix: str, begun: Iterable[str]) -> Operation[None]:
     """Cancel processes that code has begun. Those that are gone are left out."""
     for process in begun:
         with suppress(NotFound):
-            yield from processes.cancel(prefix, process, ends.CANCELLED)
+            yield from processes.cancel(prefix, process, ends.CANCELLED.name)
 
 
 LOST = AskAnswer(error="store_lost_data: the question was lost in a crash of Redis; ask again")

@@ -1,7 +1,9 @@
-"""The numbers that the Lua scripts share with Python: `scripts` gives each script those that it uses."""
+"""What the Lua scripts share with Python: `scripts` gives each script what it uses."""
 
 from __future__ import annotations
 
+from fdstore.model.ends import REASONS
+from fdstore.model.lifecycle import ENDED
 from fdstore.text.index import GROUP_PAGES, ROW_PAGES
 from fdstore.text.numbers import MAX_INTEGER
 from fdstore.text.quantities import DAY_S
@@ -26,6 +28,8 @@ REOPENED_FROM = 100_000
 which has left no memory, gave them up to it."""
 
 IN_LUA = {
+    **{each.name.upper(): f"'{each.name}'" for each in REASONS},
+    "ENDED": f"{{ {', '.join(f'{each} = true' for each in sorted(ENDED))} }}",
     "GOES_ON": len(GOES_ON),
     "GROUP_PAGES": GROUP_PAGES,
     "MAX_DOUBLINGS": MAX_DOUBLINGS,

@@ -33,7 +33,6 @@ from fdstore.errors import (
     NewerFormat,
     NotFound,
 )
-from fdstore.model import ends
 from fdstore.model.records import TreeLimits, Unreadable
 from fdstore.setup.logs import facts
 from fdstore.store import tree_facts
@@ -122,8 +121,8 @@ def carry_out(
     if lapsed.decision == "wake":
         log.info("%s is queued again", keys.process, extra=facts(process=keys.process))
         wake(keys.process)
-    elif lapsed.attempt is not None:
-        reason = ends.POISON if lapsed.decision == "poison" else ends.WORKER_LOST
+    elif lapsed.attempt is not None and lapsed.reason is not None:
+        reason = lapsed.reason.name
         fields = facts(process=keys.process, attempt=lapsed.attempt, state="failed", reason=reason)
         log.warning("%s failed: %s", keys.process, reason, extra=fields)
         for ancestor in store.run(fail_process(keys, lapsed.attempt, reason)):

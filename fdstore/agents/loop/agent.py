@@ -343,7 +343,6 @@ class Agent:
                     answer="" if fd else answer,
                     answer_fd=fd,
                     long_answer=answer,
-                    broken=end.reason,
                 )
             )
             return woken

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import Literal
 
+from fdstore.model.lifecycle import EndState
 from fdstore.setup.logs import facts
 
 log = logging.getLogger("fdstore.agent")
@@ -29,7 +29,7 @@ class AttemptLog:
         self.turns: int | None = None
         """Number of model answers so far; None for a pipeline."""
 
-    def ended(self, state: Literal["exited", "failed"], exit_code: int | None, reason: str) -> None:
+    def ended(self, state: EndState, exit_code: int | None, reason: str) -> None:
         """Log the end of the process."""
         code = "" if exit_code is None else f"exit code {exit_code}"
         self._log(state, code, reason, state=state, exit_code=exit_code)

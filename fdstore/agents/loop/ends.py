@@ -49,12 +49,12 @@ def reached_limit(
     """Return the reason why an agent ends before its next request to the model, None if it may go on.
     `until_s` is the end of its time, `of_tree` the limit that its tree has reached."""
     if len(conversation.own_turns) >= limits.max_turns:
-        return f"{ends.MAX_TURNS}: {limits.max_turns} answers were given"
+        return ends.MAX_TURNS.text(limits.max_turns)
     if now_s >= until_s:
-        return f"{ends.WALL_SECONDS}: {limits.wall_seconds:g} s are over"
+        return ends.WALL_SECONDS.text(limits.wall_seconds)
     if limits.token_budget is not None and conversation.tokens >= limits.token_budget:
-        return f"{ends.TOKEN_BUDGET}: {limits.token_budget} tokens are used"
-    return ends.of_tree_limit(*of_tree) if of_tree else None
+        return ends.TOKEN_BUDGET.text(limits.token_budget)
+    return ends.text_of(*of_tree) if of_tree else None
 
 
 def store_long_answer(

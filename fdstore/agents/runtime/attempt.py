@@ -87,7 +87,8 @@ class Attempt:
                     if leave_on_interrupt:
                         self.lease.give_back()
                     else:
-                        self.store.run(processes.cancel(self.store.prefix, self.process, ends.INTERRUPTED))
+                        why = ends.INTERRUPTED.name
+                        self.store.run(processes.cancel(self.store.prefix, self.process, why))
                 raise
             except NewerFormat as error:
                 log.warning("%s is left to newer workers: %s", self.process, error)
@@ -105,7 +106,7 @@ class Attempt:
                     self._give_back()
                     raise
                 if self.claim.is_pipeline:  # its caller waits for the reason
-                    return self._fail(ends.of_refusal(str(error)))
+                    return self._fail(ends.REFUSED.text(error))
                 log.warning("%s is left to other workers: %s", self.process, error)
                 return self._give_back(self.claim.wakes, str(error))
             except (FDStoreError, ModelFailed) as error:
@@ -146,9 +147,7 @@ class Attempt:
         try:
             woken = self.end(
                 lambda: self.store.run(
-                    processes.end(
-                        self.handle, "failed", exit_code=None, reason=reason, release=False, broken=reason
-                    )
+                    processes.end(self.handle, "failed", exit_code=None, reason=reason, release=False)
                 )
             )
         except LOST:

@@ -123,7 +123,7 @@ class _Lane:
             if found.how == "ended":
                 return found.woken
             if found.how == "limit":
-                reason = f"{QuotaExceeded.type}: {ends.of_tree_limit(*found.limit)}"
+                reason = f"{QuotaExceeded.type}: {ends.text_of(*found.limit)}"
                 self._run(asks.fail_rest(*lane, running, reason))
             for number, ask in found.asks.items():
                 self._begin(pool, number, ask)

@@ -50,7 +50,7 @@ else
   local state, chars, pages, writer, reason, producer
   state, chars, bytes, pages, writer, leased, reason, producer = unpack(
     redis.call('HMGET', record, 'state', 'chars', 'bytes', 'pages', 'writer', 'writer_until', 'reason', 'producer'))
-  if state == 'broken' and reason == 'quota_exceeded' then
+  if state == 'broken' and reason == QUOTA_EXCEEDED then
     return { 'quota_exceeded', 'tree_bytes', limits_of(tree).tree_bytes }
   end
   if state ~= 'open' then
@@ -77,7 +77,7 @@ else
   end
   tree_bytes = tree_bytes + (stored and 0 or bytes_now - bytes)
   if not stored and tree_bytes > limit then
-    end_stream(tree, content_id, 'broken', '', 'quota_exceeded')
+    end_stream(tree, content_id, 'broken', '', QUOTA_EXCEEDED)
     return { 'quota_exceeded', name, name == 'bytes' and tonumber(ceiling) or limit }
   end
   if stored then

@@ -15,7 +15,7 @@ local function cancel(member)
     return
   end
   -- write_end begins with a removal, which a full Redis allows: a kill frees memory
-  write_end(tree, member, 'cancelled', now, 'cancelled', '', reason, '', '')
+  write_end(tree, member, 'cancelled', now, CANCELLED, '', reason, '', '')
   cancelled[#cancelled + 1] = member
 end
 

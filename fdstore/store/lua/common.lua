@@ -11,7 +11,6 @@
 --   - counters of a tree are raised before the objects they count are written, and lowered after their removal:
 --     too high is harmless
 
-local ENDED = { exited = true, failed = true, cancelled = true }
 local ANSWER_MS = 30000 -- how long a repeated operation finds its first reply
 local LAST_EVENT_S = 60 -- TTL of the last event: waiting clients also poll the record
 local KEEP_NUMBERS_S = 31536000 -- how long the numbers of a removed tree are kept
@@ -526,7 +525,7 @@ local function write_end(tree, id, state, now, why, exit_code, reason, answer_te
     for lane in string.gmatch(redis.call('HGET', process .. ':asks', 'lanes') or '', '%S+') do
       local lane_state = redis.call('HGET', process_record(tree, lane), 'state')
       if lane_state and not ENDED[lane_state] then
-        write_end(tree, lane, 'cancelled', now, 'cancelled', '', 'cancelled', '', '')
+        write_end(tree, lane, 'cancelled', now, CANCELLED, '', CANCELLED, '', '')
       end
     end
   end

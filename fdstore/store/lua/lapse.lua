@@ -13,7 +13,7 @@
 --   lease_s       the lease in seconds
 --   sent_in_vain  how often its wake-up had been sent in vain, if its worker returns it because it cannot run it
 --   why           why, which stays in the record until it is claimed
--- ->    ok 'wake' attempt '1'|'0': whether it was lost | ok 'poison' attempt | ok 'lost' attempt | ok 'nothing'
+-- ->    ok 'wake' attempt '1'|'0': whether it was lost | ok 'end' attempt reason | ok 'nothing'
 -- Every loss is counted in `losses`. Only those that it caused, counted in `crashes`, make it poison: workers and
 -- machines die for other reasons too. A process that takes its supervisor down with it, as a full container does,
 -- cannot be told from an innocent one, but it is lost at the same point again and again (`lost_here`).
@@ -32,7 +32,7 @@ local lost = state == 'running' and not returned and (dead or until_ <= moment)
 local due = redis.call('ZSCORE', tree .. ':leases', process_id)
 if kind == 'pipeline' and state == 'running' and how ~= '3' then
   -- its commands may have had side effects: never run it twice
-  return { 'ok', lost and 'lost' or 'nothing', attempt }
+  return lost and { 'ok', 'end', attempt, WORKER_LOST } or { 'ok', 'nothing' }
 end
 redis.call('ZREM', tree .. ':leases', process_id) -- removing first, as in write_end
 if lost or state == 'running' and returned and attempt == of_claim then
@@ -46,7 +46,7 @@ if lost or state == 'running' and returned and attempt == of_claim then
     despite_damage('tree', tree, count_troubles, tree, now, 0, 1)
     if math.max(crashes, lost_here / LOST_HERE) >= most_losses then
       redis.call('ZADD', tree .. ':leases', stamp(until_), process_id) -- the caller may die before it ends the process
-      return { 'ok', 'poison', attempt }
+      return { 'ok', 'end', attempt, POISON }
     end
   end
   redis.call('HSET', process, 'state', 'ready', 'ready_at', stamp(now))

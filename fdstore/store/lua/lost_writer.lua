@@ -19,6 +19,6 @@ end
 if left > 0 then
   redis.call('ZADD', writers, stamp(now + left), content_id)
 else
-  end_stream(tree, content_id, 'broken', '', 'writer_lost')
+  end_stream(tree, content_id, 'broken', '', WRITER_LOST)
 end
 return { 'ok' }

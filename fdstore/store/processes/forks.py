@@ -36,7 +36,7 @@ def create_copies(
             copies.append((yield from child))
     except SpawnLimit:
         for copy in copies:
-            yield from processes.end(copy, "cancelled", exit_code=None, reason=SPAWN_LIMIT)
+            yield from processes.end(copy, SPAWN_LIMIT.state, exit_code=None, reason=SPAWN_LIMIT.name)
         raise
     return copies
 

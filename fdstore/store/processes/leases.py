@@ -19,6 +19,7 @@ from typing import Literal, TypeVar
 import msgspec
 
 from fdstore.errors import DamagedRecord, Fenced, NotFound
+from fdstore.model.ends import Reason, find
 from fdstore.model.hashes import Hash
 from fdstore.model.records import Count, Moment, Ordinal, TreeLimits, Unreadable
 from fdstore.store.clock import seconds_of
@@ -212,12 +213,12 @@ def _is_held(handle: ProcessHandle, reply: list[bytes | None]) -> bool:
 
 
 class LapseDecision(msgspec.Struct, frozen=True):
-    """The decision about an overdue process: `wake` it, it is `poison` (too many losses, the last under
-    `attempt`), it is a pipeline whose worker is `lost`, or nothing to do. `is_loss`: its worker was
-    lost."""
+    """The decision about an overdue process: `wake` it, `end` it for a `reason` (of the loss of
+    `attempt`), or `nothing` to do. `is_loss`: its worker was lost."""
 
     decision: str
     attempt: int | None = None
+    reason: Reason | None = None
     is_loss: bool = False
 
 
@@ -281,8 +282,9 @@ def _lapse(
     decision, *of = outcome(reply, keys.process)
     with decoding(f"the record of process {keys.process}"):
         decided = text(decision)
-        if decided in ("poison", "lost"):
-            return LapseDecision(decided, whole_number(of[0] or b"") if of else None, is_loss=True)
+        if decided == "end":
+            attempt, name = of
+            return LapseDecision(decided, whole_number(attempt or b""), find(text(name)), is_loss=True)
         return LapseDecision(decided, is_loss=of[1:] == [b"1"])
 
 

@@ -358,18 +358,16 @@ def end(
     answer: str = "",
     answer_fd: str = "",
     long_answer: str = "",
-    broken: str = "",
 ) -> Operation[tuple[str, ...]]:
     """End the process. Return the ids of the ancestors that became ready and need a wake-up, because they
     waited for this process alone.
 
     An agent's text stream is sealed with the exit code when the process exits. Every other stream the
-    process still writes breaks with the reason `broken` ("" means `cancelled` or `writer_lost`).
+    process still writes breaks, with what `ends` has for its reason.
     `long_answer` is the text of `answer_fd`, by whose words the process is found.
 
     Ending twice is allowed. Raises `Fenced` when a newer attempt runs it, `NotFound`.
     """
-    unsaid = ends.CANCELLED if state == "cancelled" else ends.WRITER_LOST
     finish = partial(
         script("finish"),
         tree=handle.keys.tree.record,
@@ -382,7 +380,7 @@ def end(
         piece=RELEASE_PIECE if release else 0,
         short_answer=answer,
         answer_name=answer_fd,
-        broken_as=broken[:MAX_REASON_CHARS] or unsaid,
+        broken_as=ends.broken_as(state, reason)[:MAX_REASON_CHARS],
         answer_words=joined_words(answer or long_answer),
         reason_words=joined_words(reason),
     )
@@ -423,7 +421,7 @@ class Cancellation(msgspec.Struct, frozen=True):
     unreadable: tuple[Unreadable, ...] = ()
 
 
-def cancel(prefix: str, process: str, reason: str = ends.KILLED) -> Operation[Cancellation]:
+def cancel(prefix: str, process: str, reason: str = ends.KILLED.name) -> Operation[Cancellation]:
     """Cancel a process and its descendants. Ended processes stay as they are; damaged ones are ended if
     their record can be written at all. Raises `NotFound`."""
     keys = process_keys(prefix, process)

@@ -13,6 +13,7 @@ import pytest
 
 from fdstore.client import Process, Store
 from fdstore.errors import DamagedRecord, Fenced
+from fdstore.model import ends
 from fdstore.model.records import ModelPrice, TokenUsage, TreeLimits
 from fdstore.store.keys import process_keys
 from fdstore.store.process_handle import ProcessHandle
@@ -543,7 +544,7 @@ def test_lost_lanes_are_found_by_the_sweep_and_end_as_poison(store: Store, askin
         assert isinstance(claimed, leases.Claim)
         decision = store.run(leases.record_loss(keys, f"claim {crash}"))
 
-    assert decision.decision == "poison"
+    assert decision.reason is ends.POISON
     handle = ProcessHandle(keys, claimed.limits, claimed.attempt)
     store.run(processes.end(handle, "failed", exit_code=None, reason="poison", release=False))
     assert asking.texts(3) == ["failed: poison"] * 3

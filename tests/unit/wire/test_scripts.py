@@ -8,7 +8,6 @@ from importlib import resources
 import pytest
 
 from fdstore.errors import NotFound
-from fdstore.model import ends, lifecycle
 from fdstore.store.outcomes import outcome
 from fdstore.wire import scripts
 from fdstore.wire.scripts import NUMBER, as_eval, is_read, name_of, script, signature
@@ -166,17 +165,3 @@ def test_known_ids_are_in_number_order() -> None:
         outcome([b"not_found", b"fd:99", b"ref:a", b"fd:10", b"fd:9"], "t")
 
     assert caught.value.known == ("fd:9", "fd:10", "ref:a")
-
-
-def test_scripts_break_streams_for_known_reasons_and_know_the_final_states() -> None:
-    sources = {path.name: path.read_text("utf-8") for path in FOLDER.iterdir() if path.name.endswith(".lua")}
-    reasons = {
-        reason
-        for source in sources.values()
-        for reason in re.findall(r"end_stream\([^)]*'broken', '', '(\w+)'\)", source)
-    }
-    [final] = re.findall(r"local ENDED = \{(.*)\}", sources["common.lua"])
-
-    assert reasons
-    assert reasons <= ends.STREAM_REASONS
-    assert set(re.findall(r"(\w+) = true", final)) == lifecycle.ENDED

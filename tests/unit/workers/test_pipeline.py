@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from fdstore.errors import InvalidArgument
+from fdstore.model import ends
 from fdstore.model.pipeline_limits import PipelineLimits
 from fdstore_workers.pipeline.pipes import BranchClosed
 from fdstore_workers.pipeline.process_tree import MARK
@@ -245,10 +246,10 @@ def test_closing_stderr_does_not_affect_its_stage() -> None:
 def test_when_every_branch_is_closed_the_source_is_stopped() -> None:
     run = Run("yes", "cat", output=closed)
 
-    assert run.end().reason == "closed"
+    assert run.end().reason is ends.CLOSED
 
 
 def test_a_source_that_writes_nothing_more_is_stopped_too_when_every_branch_is_closed() -> None:
     run = Run(shell("echo one; exec sleep 100"), output=closed)
 
-    assert run.end().reason == "closed"
+    assert run.end().reason is ends.CLOSED

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from fdstore.model import ends
+from fdstore.model.ends import Reason
 from fdstore.model.pipeline_limits import PipelineLimits
 from fdstore_workers.pipeline.poll_loop import PipelineResult
 from tests.unit.workers.running import Run, blocks, pids_of, shell
@@ -97,7 +99,7 @@ def test_kill_sends_sigterm_first_and_can_be_repeated() -> None:
 
     ended = killed_when(run, b"ready", 10.0, 10.0)
 
-    assert (ended.codes, ended.reason) == ((3,), "cancelled")
+    assert (ended.codes, ended.reason) == ((3,), ends.CANCELLED)
     assert run.output == b"ready\nasked\n"
 
 
@@ -106,14 +108,14 @@ def test_a_program_that_ignores_sigterm_is_killed_after_the_shortest_grace() -> 
 
     ended = killed_when(run, b"ready", 1000.0, 0.1)
 
-    assert (ended.codes, ended.signal, ended.reason) == ((137,), signal.SIGKILL, "cancelled")
+    assert (ended.codes, ended.signal, ended.reason) == ((137,), signal.SIGKILL, ends.CANCELLED)
 
 
 def test_a_pipeline_that_is_killed_before_it_runs_does_not_start(tmp_path: Path) -> None:
     run = Run(["touch", str(tmp_path / "started")])
     run.pipeline.kill()
 
-    assert run.end() == PipelineResult(codes=(143,), reason="cancelled")
+    assert run.end() == PipelineResult(codes=(143,), reason=ends.CANCELLED)
     assert not list(tmp_path.iterdir())
 
 
@@ -149,9 +151,12 @@ def test_children_of_a_stage_in_a_new_session_are_killed_too() -> None:
 
 @pytest.mark.parametrize(
     ("limits", "reason"),
-    [(PipelineLimits(stream_idle_seconds=0.2), "idle"), (PipelineLimits(wall_seconds=0.2), "wall")],
+    [
+        (PipelineLimits(stream_idle_seconds=0.2), ends.IDLE),
+        (PipelineLimits(wall_seconds=0.2), ends.WALL),
+    ],
 )
-def test_idle_time_and_total_time_are_limited(limits: PipelineLimits, reason: str) -> None:
+def test_idle_time_and_total_time_are_limited(limits: PipelineLimits, reason: Reason) -> None:
     ended = Run("sleep 100", "cat", limits=limits).end()
 
     assert (ended.reason, ended.codes[0]) == (reason, 143)
@@ -166,7 +171,7 @@ def test_a_pipeline_that_moves_bytes_is_not_idle() -> None:
 def test_an_output_is_cut_at_its_limit() -> None:
     run = Run("yes", limits=PipelineLimits(stream_bytes=100_001))
 
-    assert run.end().reason == "bytes"
+    assert run.end().reason is ends.BYTES
     assert len(run.output) == 100_001
 
 

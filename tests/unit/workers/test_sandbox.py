@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from fdstore.model import ends
 from fdstore_workers.pipeline.bubblewrap import Bubblewrap
 from fdstore_workers.pipeline.choose_sandbox import Sandbox, find_sandbox
 from fdstore_workers.pipeline.launch_settings import NOT_MADE
@@ -207,7 +208,7 @@ def test_a_command_receives_sigterm_and_can_handle_it(in_any_sandbox: Inside) ->
     assert (said.ended.codes, said.output, said.ended.reason) == (
         (3,),
         "begun\nasked\n",
-        "cancelled",
+        ends.CANCELLED,
     )
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from fdstore.model import ends
 from fdstore.model.pipeline_limits import PipelineLimits
 from fdstore_workers.pipeline.bubblewrap import Bubblewrap
 from fdstore_workers.pipeline.choose_sandbox import find_sandbox
@@ -48,7 +49,7 @@ def test_a_sandbox_that_bubblewrap_cannot_make_is_not_a_search_that_found_nothin
     (world_readable_dir / "refuse").touch()
     ended, errors = search_in(sandbox)
 
-    assert ended == PipelineResult(codes=(NOT_MADE,), reason="sandbox")
+    assert ended == PipelineResult(codes=(NOT_MADE,), reason=ends.SANDBOX)
     assert errors == "bwrap: No space left on device\n"
     (world_readable_dir / "bwrap").unlink()
     assert search_in(sandbox)[0] == ended
@@ -65,7 +66,7 @@ def test_a_sandbox_that_cannot_start_its_program_is_not_a_program_that_failed(en
 
     ended, errors = search_in(sandbox)
 
-    assert ended == PipelineResult(codes=(NOT_MADE,), reason="sandbox")
+    assert ended == PipelineResult(codes=(NOT_MADE,), reason=ends.SANDBOX)
     assert errors
 
 
@@ -75,7 +76,7 @@ def test_sandlock_without_room_for_scratch_is_not_a_program_that_failed() -> Non
 
     ended, errors = search_in(sandbox)
 
-    assert ended == PipelineResult(codes=(NOT_MADE,), reason="sandbox")
+    assert ended == PipelineResult(codes=(NOT_MADE,), reason=ends.SANDBOX)
     assert "no sandbox" in errors
 
 
@@ -90,7 +91,7 @@ def test_a_launcher_that_is_gone_is_not_a_program_that_was_not_found() -> None:
         limits=PipelineLimits(wall_seconds=60.0),
     ).run()
 
-    assert ended == PipelineResult(codes=(NOT_MADE, NOT_MADE), reason="sandbox")
+    assert ended == PipelineResult(codes=(NOT_MADE, NOT_MADE), reason=ends.SANDBOX)
 
 
 @pytest.mark.parametrize("engine", working())
@@ -108,7 +109,7 @@ def test_a_stage_without_a_sandbox_ends_the_others(engine: str) -> None:
         limits=PipelineLimits(wall_seconds=60.0),
     ).run()
 
-    assert (ended.codes[1], ended.reason) == (NOT_MADE, "sandbox")
+    assert (ended.codes[1], ended.reason) == (NOT_MADE, ends.SANDBOX)
 
 
 @pytest.mark.parametrize("engine", working())

@@ -11,6 +11,7 @@ import sys
 
 import pytest
 
+from fdstore.model import ends
 from fdstore_workers.pipeline.bubblewrap import Bubblewrap
 from fdstore_workers.pipeline.launch_settings import NOT_MADE
 from fdstore_workers.pipeline.sandlock_engine import Sandlock
@@ -86,7 +87,7 @@ def test_a_fork_bomb_ends_with_its_stage(sandbox: Bubblewrap | Sandlock) -> None
     with leftovers.nothing_left():
         said = run_in(sandbox, *bash("b() { b | b & b; }; b"), kill_at_output=True, grace_s=0.2)
 
-    assert said.ended.reason == "cancelled"
+    assert said.ended.reason is ends.CANCELLED
     assert "Resource temporarily unavailable" in said.errors
 
 

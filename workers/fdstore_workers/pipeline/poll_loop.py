@@ -27,6 +27,7 @@ from functools import partial
 
 from fdstore.errors import InvalidArgument
 from fdstore.model import ends
+from fdstore.model.ends import Reason
 from fdstore.model.pipeline_limits import PipelineLimits
 from fdstore.model.records import Record
 from fdstore.text.commands import fatal_signal, pipeline_exit_code
@@ -51,22 +52,19 @@ class PipelineResult(Record, frozen=True, kw_only=True):
     """The result of a run: the exit code of each stage in order (128+n for signal n), and the reason if the
     runner ended it.
 
-    "closed": neither the output nor a tee had a reader left. "sandbox": the sandbox of a stage failed; the
-    code of that stage and of the pipeline is 125. `is_unread`: the output had no reader left, but a tee had.
+    `CLOSED`: neither the output nor a tee had a reader left. `is_unread`: the output had none, but a tee had.
     """
 
     codes: tuple[int, ...]
-    reason: str | None = None
+    reason: Reason | None = None
     is_unread: bool = False
 
     @property
     def code(self) -> int:
         """The exit code of the pipeline."""
-        return (
-            NOT_MADE
-            if self.reason == ends.SANDBOX
-            else pipeline_exit_code(self.codes, is_unread=self.is_unread)
-        )
+        if self.reason is not None and self.reason.exit_code is not None:
+            return self.reason.exit_code
+        return pipeline_exit_code(self.codes, is_unread=self.is_unread)
 
     @property
     def signal(self) -> int | None:
@@ -126,7 +124,7 @@ class PipelineRun:
         self._fed: Intake | None = None
 
         self._kill_grace_s: float | None = None  # set by `kill`
-        self._reason: str | None = None
+        self._reason: Reason | None = None
         self._has_no_launcher = False
         self._kill_at: float | None = None
         self._killed = False
@@ -314,7 +312,7 @@ class PipelineRun:
             self._signal(signal.SIGKILL)
             self._kill_at = now + KILL_AGAIN_S
 
-    def _stop(self, reason: str, grace_s: float, now: float) -> None:
+    def _stop(self, reason: Reason, grace_s: float, now: float) -> None:
         """Send SIGTERM to all stages and schedule SIGKILL. The first reason counts."""
         if self._killed:
             return

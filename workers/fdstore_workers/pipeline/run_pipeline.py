@@ -3,16 +3,9 @@
     input content --follow--> [stage 1 | stage 2 | ...] --+--> output
     (sealed, or still open)                               +--> stderr, tees
 
-The end of the pipeline decides the end of its process and outputs:
-
-    normal exit             outputs sealed with the exit code, and the exit codes of the chain at EOF
-    a stage killed          outputs broken (signal n)
-    input broken            its stored bytes are processed; then failed, outputs broken (upstream_broken)
-    worker shuts down       failed (worker_lost), outputs broken (writer_lost), as when a worker dies
-    sandbox failed          failed, outputs broken (sandbox): a stage's program did not run to its end
-    limit exceeded          failed, outputs broken (idle, wall, bytes, quota_exceeded); no program survives
-    all outputs closed      exited (closed), as soon as the worker notices
-    cancelled or lost       the worker writes nothing more; the store has broken the outputs already
+If all stages end by themselves, the outputs are sealed with the exit code, and with the exit codes of the
+chain at EOF. Any other end has a reason, and `ends` says in which state the process ends and with what
+the outputs break. Once cancelled or lost, the worker writes nothing more: the store has broken the outputs.
 
 An output whose first 64 KB are UTF-8 is text; any other is bytes, stored as they are. stderr is always text.
 
@@ -45,6 +38,7 @@ from fdstore.errors import (
 )
 from fdstore.files.permissions import Permissions
 from fdstore.model import ends
+from fdstore.model.ends import Reason
 from fdstore.model.lifecycle import ProcessEnd
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import pipelines
@@ -184,7 +178,7 @@ class Feed:
                 return
             except NotFound:
                 # the process was cancelled or given up, and its hold on the input with it
-                self.broken = ends.CLOSED
+                self.broken = ends.CLOSED.name
                 return
             except NewerFormat:
                 raise
@@ -241,7 +235,7 @@ def run_pipeline(
         if isinstance(problem, CommandsOff):
             reason = str(problem)
         elif isinstance(problem, NotAllowed):
-            reason = ends.of_refusal(str(problem))
+            reason = ends.REFUSED.text(problem)
         return ProcessEnd("failed", None, reason)
     return _conclude(store, handle, fds, ended, feed, [output, error, *tees], lost, stopped=stop.is_set())
 
@@ -295,36 +289,36 @@ def _conclude(
         before = until_taken(lambda: store.run(pipelines.chain_of(handle, fds.in_fd)), lost, _output)
     except FDStoreError:
         for branch in branches:
-            branch.break_off(ends.CANCELLED)
+            branch.break_off(ends.CANCELLED.name)
         raise
     chain = f"{before} {','.join(map(str, ended.codes))}".strip()
-    failure = None
-    if any(branch.over_quota for branch in branches):
-        failure = ends.QUOTA_EXCEEDED
-    elif ended.reason == ends.SANDBOX:
+    reason = _why(ended, feed, branches, stopped=stopped)
+    if reason is None:
+        for branch in branches:
+            branch.end(ended.code, chain)
+        return ProcessEnd("exited", ended.code, "")
+    if reason is ends.SANDBOX:
         log.warning("%s failed: no sandbox for one of its stages (the stderr says why)", handle.id)
-        failure = ends.SANDBOX
-    elif ended.reason == ends.CLOSED or all(branch.closed for branch in (output, *tees)):
-        # ended because no reader is left, which is not a failure; stderr is complete
-        error.end(ended.code, chain)
-        for branch in (output, *tees):
-            branch.break_off(ends.CLOSED)
-        return ProcessEnd("exited", ended.code, ends.CLOSED)
-    elif ended.reason == ends.CANCELLED:
-        failure = ends.WORKER_LOST if stopped else ends.CANCELLED
-    elif ended.reason in (ends.IDLE, ends.WALL, ends.BYTES):
-        failure = ended.reason
-    elif feed.broken is not None:
-        failure = ends.UPSTREAM_BROKEN
-    if failure is not None:
-        for branch in branches:
-            # readers see the same for a worker that shuts down and one that died
-            branch.break_off(ends.WRITER_LOST if failure == ends.WORKER_LOST else failure)
-        return ProcessEnd("failed", ended.code, failure)
-    if ended.signal is not None:
-        for branch in branches:
-            branch.break_off(f"signal {ended.signal}")
-        return ProcessEnd("exited", ended.code, f"signal {ended.signal}")
+    said = reason.text(ended.signal)
     for branch in branches:
-        branch.end(ended.code, chain)
-    return ProcessEnd("exited", ended.code, "")
+        if branch is error and reason is ends.CLOSED:
+            branch.end(ended.code, chain)  # it is complete: that no reader is left is not a failure
+        else:
+            branch.break_off(ends.broken_as(reason.state, said))
+    return ProcessEnd(reason.state, ended.code, said)
+
+
+def _why(ended: PipelineResult, feed: Feed, branches: list[Branch], *, stopped: bool) -> Reason | None:
+    """Return the reason for which a pipeline ended, None if its stages ended by themselves."""
+    output, _, *tees = branches
+    if any(branch.over_quota for branch in branches):
+        return ends.QUOTA_EXCEEDED
+    if ended.reason is not ends.SANDBOX and all(branch.closed for branch in (output, *tees)):
+        return ends.CLOSED
+    if ended.reason is ends.CANCELLED and stopped:
+        return ends.WORKER_LOST
+    if ended.reason is not None:
+        return ended.reason
+    if feed.broken is not None:
+        return ends.UPSTREAM_BROKEN
+    return None if ended.signal is None else ends.SIGNAL
