@@ -9,6 +9,7 @@ import click
 from fdstore.cli import output
 from fdstore.cli.session import CliSession, verb
 from fdstore.cli.tables import facts, table
+from fdstore.inspector.reading.other_fields import other_fields
 from fdstore.text.quantities import ago, format_count, format_size, moment
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ def _described(found: Descriptor, now_s: float) -> list[tuple[str, str]]:
         origin = found.origin
         where = f"lines {origin.lines}, characters {origin.chars} of {origin.fd} ({origin.content})"
         described.append(("cut from", where))
-    return described
+    return described + other_fields(found)
 
 
 def _state(found: Descriptor) -> str:

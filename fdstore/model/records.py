@@ -32,8 +32,11 @@ Ordinal = Annotated[int, msgspec.Meta(ge=1, le=_MOST)]
 Total = Annotated[int, msgspec.Meta(ge=-_MOST, le=_MOST)]
 """A sum that a crash may have left too low."""
 
-Moment = Annotated[float, msgspec.Meta(ge=0, lt=MAX_MOMENT_S)]
-"""A time, in seconds since the epoch."""
+Moment = Annotated[float, msgspec.Meta(ge=0, lt=MAX_MOMENT_S, description="seconds since the epoch")]
+"""A time."""
+
+Seconds = Annotated[float, msgspec.Meta(ge=0, lt=MAX_MOMENT_S, description="seconds")]
+"""A duration."""
 
 ContentKind = Literal["text", "bytes"]
 """The kind of a content: text (with pages, lines and characters) or bytes."""
@@ -240,9 +243,9 @@ class AskCounts(Record, frozen=True, kw_only=True):
     """The asks of a tool call of a process: how many there are, how many have an answer, and how many of
     these have an error as their answer."""
 
-    total: int = 0
-    done: int = 0
-    failed: int = 0
+    total: Count = 0
+    done: Count = 0
+    failed: Count = 0
 
     def __str__(self) -> str:
         failed = f", {self.failed} failed" if self.failed else ""

@@ -32,7 +32,7 @@ from fdstore.store.contents import contents, descriptors
 from fdstore.store.contents.extents import SplitUnit
 from fdstore.store.processes import asks, process_records, processes, python_state, waiting
 from fdstore.store.processes.asks import Ask, AskAnswer, AskPart
-from fdstore.store.record_format import decode_record, decoding, timestamp
+from fdstore.store.record_format import decode_moment, decode_record, decoding
 from fdstore.store.views import worker_check
 from fdstore.text.names import name_id
 from fdstore.wire.operation import Disk, Operation
@@ -136,7 +136,7 @@ class Host:
         kept = decode_record(stored, _Kept, what)
         with decoding(what):
             if kept.error is None and call.name == "clock":
-                return timestamp(str(kept.value))
+                return decode_moment(str(kept.value))
             to_result(kept.error or kept.value)
         return kept.error or kept.value
 

@@ -20,8 +20,8 @@ from bisect import bisect_left
 from typing import Literal
 
 from fdstore.errors import NotFound, NotText, StoreLostData
-from fdstore.model.hashes import Hash
-from fdstore.model.records import TEXT_TYPE, Descriptor
+from fdstore.model.records import TEXT_TYPE, Count, Descriptor
+from fdstore.store.hashes import Hash
 from fdstore.store.keys import ContentKeys
 from fdstore.store.recent import Recent
 from fdstore.text.growth import ended_at
@@ -126,13 +126,18 @@ class ContentInfo:
         return group
 
 
-def pairs(flat: list[bytes]) -> dict[str, str]:
-    """Return the reply of HGETALL as a dict."""
-    texts = map(bytes.decode, flat)
-    return dict(zip(texts, texts, strict=True))
+class StoredContent(Descriptor, frozen=True, kw_only=True):
+    """The whole hash of a content. `tail` is the length in bytes of its last page, `split` how many pages
+    are in two fields (see `page_fields`), `index` its index, if that is short."""
+
+    tail: Count | None = None
+    split: Count = 0
+    index: str | None = None
 
 
-_HASH = Hash(Descriptor)
+CONTENT = Hash(StoredContent)
+
+_DESCRIPTOR = Hash(Descriptor)
 
 
 def descriptor_of(fd: str, fields: dict[str, str]) -> Descriptor:
@@ -150,7 +155,7 @@ def descriptor_of(fd: str, fields: dict[str, str]) -> Descriptor:
         known["chars"] = 0  # the record of a stream of bytes counts its bytes there
     if fields.get("source") != EXTRACTION:
         known["origin"] = None  # left by a torn content that had the same number
-    found = _HASH.decode(fields, **known)
+    found = _DESCRIPTOR.decode(fields, **known)
     origin = found.origin
     if (
         max(found.chars, found.lines) > found.bytes

@@ -18,7 +18,7 @@ from fdstore.errors import (
     TreeInUse,
     UnsafeStore,
 )
-from fdstore.store.record_format import decoding, format_error, whole_number
+from fdstore.store.record_format import decode_count, decoding, format_error
 from fdstore.wire.scripts import text
 
 
@@ -39,7 +39,7 @@ def _error(kind: str, facts: list[Any], process: str) -> FDStoreError:
             return NotFound(name, tuple(sorted(known, key=by_number)))
         case "removed":
             name, removed_at, *known = map(_text, facts)
-            return NotFound(name, tuple(sorted(known, key=by_number)), whole_number(removed_at))
+            return NotFound(name, tuple(sorted(known, key=by_number)), decode_count(removed_at))
         case "foreign":
             name, *known = map(_text, facts)
             return NotFound(name, tuple(sorted(known, key=by_number)), not_of=process)
@@ -53,9 +53,9 @@ def _error(kind: str, facts: list[Any], process: str) -> FDStoreError:
         case "fenced":
             return Fenced(process, _text(facts[0]))
         case "spawn_limit":
-            return SpawnLimit(_text(facts[0]), whole_number(facts[1]))
+            return SpawnLimit(_text(facts[0]), decode_count(facts[1]))
         case "quota_exceeded":
-            return QuotaExceeded(_text(facts[0]), whole_number(facts[1]))
+            return QuotaExceeded(_text(facts[0]), decode_count(facts[1]))
         case "stream_closed":
             return StreamClosed(_text(facts[0]), _text(facts[1]))
         case "in_use":

@@ -11,7 +11,7 @@ from fdstore.model.records import TreeLimits
 from fdstore.store.content_info import ContentInfo
 from fdstore.store.keys import ProcessKeys
 from fdstore.store.recent import Recent
-from fdstore.store.record_format import decoding, whole_number
+from fdstore.store.record_format import decode_count, decoding
 from fdstore.text.index import GROUP_PAGES, Group
 from fdstore.text.quantities import DAY_S
 
@@ -76,14 +76,14 @@ class ProcessHandle:
     def see(self, *fds: str) -> None:
         """Remember the highest of these descriptor numbers: new descriptors must be above it."""
         with decoding(f"the descriptors of process {self.id}"):
-            highest = max((whole_number(fd[3:]) for fd in fds if fd.startswith("fd:")), default=0)
+            highest = max((decode_count(fd[3:]) for fd in fds if fd.startswith("fd:")), default=0)
         with self._numbers_lock:
             self.highest = max(self.highest, highest)
 
     def see_child(self, process: str) -> None:
         """Remember the number of a child: new children must be above it."""
         with decoding(f"the children of process {self.id}"):
-            number = whole_number(process.rpartition(".")[2])
+            number = decode_count(process.rpartition(".")[2])
         with self._numbers_lock:
             self.highest_child = max(self.highest_child, number)
 

@@ -2,8 +2,9 @@
 
 All records are written by fdstore, but disks fail, people edit keys, versions differ, and who may write to
 one tree may be hostile. So every number is validated before use, and a record that cannot be decoded raises
-`DamagedRecord`, which names it. `decode_record` decodes JSON; `decoding` is for what is read field by field.
-Operations over many trees skip such a record and report it.
+`DamagedRecord`, which names it. `decode_record` decodes JSON, `decode_count` and those beside it one number,
+and `hashes.Hash` a hash, each by the bounds of its type. `decoding` names the record that a block of code
+decodes. Operations over many trees skip such a record and report it.
 
 Each tree records its format. Unknown fields are ignored and preserved; a tree of a newer `FORMAT` is
 refused with `NewerFormat`.
@@ -11,7 +12,7 @@ refused with `NewerFormat`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any, TypeVar
@@ -28,9 +29,8 @@ from fdstore.errors import (
     quoted,
 )
 from fdstore.model.msgspec_types import prepare
-from fdstore.model.records import MAX_MOMENT_S, TreeLimits, Unreadable
+from fdstore.model.records import Count, Moment, Ordinal, Total, TreeLimits, Unreadable
 from fdstore.text.layout import show_controls
-from fdstore.text.numbers import MAX_INTEGER
 from fdstore.wire.operation import Batch, Operation
 
 T = TypeVar("T")
@@ -68,6 +68,15 @@ def decode_record(value: bytes | str | None, kind: type[T], what: str) -> T:
     with decoding(what):
         found: T = _decoder(of_kind).decode(b"" if value is None else value)
     return found
+
+
+def decode_or_none(value: bytes | None, kind: type[T]) -> T | None:
+    """Decode a JSON value from Redis as this type; None for one that is missing, or is not of the type."""
+    of_kind: Any = kind
+    with suppress(*UNREADABLE):
+        found: T = _decoder(of_kind).decode(value or b"")
+        return found
+    return None
 
 
 @cache
@@ -119,31 +128,28 @@ def show_bytes(value: bytes | str) -> str:
     return show_controls(text[:MAX_SHOWN], keep="")
 
 
-def whole_number(value: str | bytes | int, least: int = 0, most: int = MAX_INTEGER) -> int:
-    """Parse a whole number from `least` to `most`, also one that a script returns. Raises `ValueError`."""
-    text = value.decode("ascii") if isinstance(value, bytes) else str(value)
-    # int() would accept blanks, underscores, and any number of digits
-    if len(text) > 20 or not text.removeprefix("-").isdecimal() or not text.isascii():
-        raise ValueError(f"{quoted(text, 40)} is not a whole number")
-    number = int(text)
-    if not least <= number <= most:
-        raise ValueError(f"{number} is not between {least} and {most}")
-    return number
+Number = bytes | str | int | None
+"""A number as Redis and its scripts give it; None is missing, and refused."""
 
 
-def timestamp_or_none(value: bytes | None) -> float | None:
-    """Return a time; None if there is none, or it is damaged."""
-    with suppress(*UNREADABLE):
-        return None if value is None else timestamp(value)
-    return None
+def _scalar(kind: Any, what: str) -> Callable[[Number], Any]:
+    """Return the decoder of a number from Redis, or from a script, of this type. It raises `ValueError`."""
+    decode = msgspec.json.Decoder(kind).decode
+
+    def decoded(value: Number) -> Any:
+        try:
+            return decode(b"%d" % value if isinstance(value, int) else value or b"")
+        except ValueError as error:
+            shown = "" if value is None else value if isinstance(value, bytes) else str(value)
+            raise ValueError(f"{quoted(show_bytes(shown), 40)} is not {what}") from error
+
+    return decoded
 
 
-def timestamp(value: str | bytes) -> float:
-    """Parse a time in seconds since the epoch. Raises `ValueError`."""
-    seconds = float(value)
-    if not 0 <= seconds < MAX_MOMENT_S:
-        raise ValueError(f"{quoted(str(seconds), 40)} is not a time")
-    return seconds
+decode_count: Callable[[Number], int] = _scalar(Count, "a whole number from 0 on")
+decode_ordinal: Callable[[Number], int] = _scalar(Ordinal, "a whole number from 1 on")
+decode_total: Callable[[Number], int] = _scalar(Total, "a whole number")
+decode_moment: Callable[[Number], float] = _scalar(Moment, "a time")
 
 
 def limits_of(tree: str, stored: bytes | str | None) -> TreeLimits:
@@ -160,7 +166,7 @@ def check_format(tree: str, stored: bytes | str | None) -> None:
 def format_error(tree: str, stored: bytes | str | None) -> FDStoreError:
     """Return the error for a tree of another format than `FORMAT`."""
     try:
-        found = whole_number(stored or "")
+        found = decode_count(stored)
     except UNREADABLE as error:
         return damage(f"the format of tree {tree}", error)
     return NewerFormat(f"tree {tree}", f"format {found}; this one knows {FORMAT}")

@@ -18,11 +18,10 @@ from typing import Literal, get_args
 import msgspec
 
 from fdstore.errors import FDStoreError, InvalidArgument, NotFound, quoted
-from fdstore.model.msgspec_types import prepare
-from fdstore.model.records import Record
+from fdstore.model.records import Moment, Record
 from fdstore.store.clock import redis_now, seconds_of
 from fdstore.store.keys import check_process
-from fdstore.store.record_format import decoding, show_bytes
+from fdstore.store.record_format import decode_moment, decode_record, decoding, show_bytes
 from fdstore.wire.operation import Operation
 
 Permission = Literal["read", "write", "pipe", "export", "python"]
@@ -46,13 +45,9 @@ class Token(Record, frozen=True, kw_only=True):
     process: str
     permissions: tuple[Permission, ...]
     whole_tree: bool = False
-    created_at: float
-    expires_at: float | None = None
-    used_at: float | None = None
-
-
-prepare(Token)
-_decoder = msgspec.json.Decoder(Token)
+    created_at: Moment
+    expires_at: Moment | None = None
+    used_at: Moment | None = None
 
 
 def logins_key(prefix: str) -> str:
@@ -148,9 +143,9 @@ def _tokens(prefix: str) -> Operation[list[tuple[str, Token]]]:
 
 
 def _decoded(stored: bytes, used: bytes | None) -> Token:
+    token = decode_record(stored, Token, "a token")
     with decoding("a token"):
-        token = _decoder.decode(stored)
-        used_at = None if used is None else float(used)
+        used_at = None if used is None else decode_moment(used)
     check_process(token.process)
     return msgspec.structs.replace(token, used_at=used_at)
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fdstore.errors import DamagedRecord
-from fdstore.model.hashes import Hash
 from fdstore.model.records import TreeCounts, TreeRecord, Unreadable
-from fdstore.store.content_info import pairs
+from fdstore.store.hashes import Hash, pairs
 from fdstore.store.keys import TreeKeys, is_root
 from fdstore.store.record_format import (
     check_format,
@@ -24,10 +23,12 @@ from fdstore.store.record_format import (
 from fdstore.wire.operation import Operation
 from fdstore.wire.scripts import text
 
-COUNTED = ("format", *(name for name in TreeCounts.__struct_fields__ if name != "id"))
-"""The fields that `decode_counts` takes."""
+TREE = Hash(TreeRecord, "id", "members", "unreadable")
 
-_COUNTS, _TREE = Hash(TreeCounts), Hash(TreeRecord)
+_COUNTS = Hash(TreeCounts, "id")
+
+COUNTED = ("format", *_COUNTS.names)
+"""The fields that `decode_counts` takes."""
 
 
 def decode_counts(tree: str, values: Sequence[bytes | str | None]) -> TreeCounts:
@@ -76,4 +77,4 @@ def decode_tree(tree: str, flat: list[bytes]) -> TreeRecord:
         fields = pairs(flat)
         check_format(tree, fields.get("format"))
         limits = limits_of(tree, fields.get("limits"))
-        return _TREE.decode(fields, id=tree, limits=limits, members=(), unreadable=())
+        return TREE.decode(fields, id=tree, limits=limits, members=(), unreadable=())

@@ -11,6 +11,7 @@ import msgspec
 from markupsafe import Markup, escape
 
 from fdstore.elements.result_facts import Interval
+from fdstore.inspector.reading.other_fields import other_fields
 from fdstore.inspector.web.descriptor_query import Position, SearchQuery
 from fdstore.inspector.web.descriptor_rows import (
     BLOCK_BYTES,
@@ -232,6 +233,10 @@ class DescriptorPage(Look, frozen=True, kw_only=True):
     def came(self) -> str:
         """Return how the process received a content that another one created."""
         return "Handed to" if self.descriptor.producer.startswith(f"{self.process}.") else "Shared with"
+
+    @property
+    def other_fields(self) -> list[tuple[str, str]]:
+        return other_fields(self.descriptor)
 
     # --- URLs
 

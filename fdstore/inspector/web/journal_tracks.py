@@ -14,7 +14,8 @@ from fdstore.inspector.web.timeline_spans import Track
 from fdstore.model.records import ProcessRecord
 from fdstore.store.keys import process_keys
 from fdstore.store.processes.journal import MAX_WINDOW_BYTES
-from fdstore.store.record_format import UNREADABLE, replies_or_damage, timestamp
+from fdstore.store.processes.process_records import PROCESS
+from fdstore.store.record_format import replies_or_damage
 from fdstore.wire.operation import Operation
 
 MAX_TRACKS = 1000
@@ -25,6 +26,9 @@ FIRST_RECORDS = 125
 
 AT_ONCE_BYTES = 250_000
 """About how many bytes each further one reads."""
+
+
+_TIMES = PROCESS.some("ready_at", "claimed_at")
 
 
 class JournalTracks:
@@ -40,11 +44,7 @@ class JournalTracks:
         tracks = {each.id: self._track(each) for each in journals}
         keys = {each.id: process_keys(prefix, each.id) for each in journals}
         states = yield from replies_or_damage(
-            [
-                read
-                for each in keys.values()
-                for read in (("LLEN", each.journal), ("HMGET", each.record, "ready_at", "claimed_at"))
-            ]
+            [read for each in keys.values() for read in (("LLEN", each.journal), _TIMES.read(each.record))]
         )
         for process, length, times in zip(journals, states[::2], states[1::2], strict=True):
             track = tracks[process.id]
@@ -54,7 +54,8 @@ class JournalTracks:
                 track = tracks[process.id] = self._tracks[process.id] = Track(process)
             track.length = length
             if isinstance(times, list):
-                track.ready_at, track.claimed_at = map(_moment, times)
+                read = _TIMES.decode_readable(times)
+                track.ready_at, track.claimed_at = read.ready_at, read.claimed_at
         yield from _read_on(tracks, {process: each.journal for process, each in keys.items()})
         return tracks
 
@@ -96,10 +97,3 @@ def _read_on(tracks: dict[str, Track], journals: dict[str, str]) -> Operation[No
             if track.next == begin:  # else another request has added them
                 track.add(records)
         pending = [process for process in pending if tracks[process].next < tracks[process].length]
-
-
-def _moment(value: bytes | None) -> float | None:
-    try:
-        return None if value is None else timestamp(value)
-    except UNREADABLE:
-        return None

@@ -7,9 +7,10 @@ import re
 import msgspec
 
 from fdstore.model.records import Descriptor, Unreadable
-from fdstore.store.content_info import descriptor_of, pairs
+from fdstore.store.content_info import descriptor_of
 from fdstore.store.contents.naming import look_up
 from fdstore.store.contents.resolving import content_name, resolve
+from fdstore.store.hashes import pairs
 from fdstore.store.keys import content_keys, is_content
 from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import ProcessHandle

@@ -15,8 +15,9 @@ import msgspec
 
 from fdstore.errors import DamagedRecord, InvalidArgument, quoted
 from fdstore.model.records import Descriptor
-from fdstore.store.content_info import descriptor_of, pairs
+from fdstore.store.content_info import descriptor_of
 from fdstore.store.contents.resolving import content_name, raise_if_lost
+from fdstore.store.hashes import pairs
 from fdstore.store.keys import AT_ONCE
 from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import ProcessHandle

@@ -16,12 +16,13 @@ from fdstore.errors import (
     NotFound,
     StoreLostData,
 )
-from fdstore.store.content_info import ContentGone, ContentInfo, Unit, descriptor_of, pairs
+from fdstore.store.content_info import ContentGone, ContentInfo, Unit, descriptor_of
 from fdstore.store.contents.page_fields import fields_of, joined
+from fdstore.store.hashes import pairs
 from fdstore.store.keys import ContentKeys, TreeKeys, content_keys
 from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import ProcessHandle
-from fdstore.store.record_format import UNREADABLE, damage, decoding, show_bytes, whole_number
+from fdstore.store.record_format import UNREADABLE, damage, decode_count, decoding, show_bytes
 from fdstore.text.index import Group, group_of
 from fdstore.wire.operation import Batch, Command, Operation, Upkeep
 from fdstore.wire.scripts import script
@@ -146,7 +147,7 @@ def raise_if_lost(handle: ProcessHandle) -> Operation[None]:
         return
     [next_fd] = yield [("HGET", handle.keys.tree.earlier_numbers, "next_fd")]
     with decoding(f"the numbers of earlier trees {handle.keys.tree.tree}"):
-        if next_fd is not None and whole_number(next_fd) > handle.highest:
+        if next_fd is not None and decode_count(next_fd) > handle.highest:
             return
     raise StoreLostData(f"process {handle.id}", "it no longer exists, nor do its descriptors")
 
@@ -162,7 +163,7 @@ def _check_missing(handle: ProcessHandle, fd: str) -> Operation[None]:
         yield from raise_if_lost(handle)
         return
     with decoding(f"the record of process {handle.id}"):
-        lost = whole_number(next_fd) <= number
+        lost = decode_count(next_fd) <= number
     if number and lost:
         raise StoreLostData(fd, f"{handle.id} no longer has this number")
 

@@ -32,13 +32,14 @@ from fdstore.errors import (
     UnknownOutcome,
 )
 from fdstore.model.records import ContentKind, Descriptor, Origin, Record
-from fdstore.store.content_info import ContentInfo, descriptor_of, pairs
+from fdstore.store.content_info import ContentInfo, descriptor_of
 from fdstore.store.contents.page_fields import MIN_SPLIT, rest_of, split
 from fdstore.store.contents.resolving import content_name, resolve
+from fdstore.store.hashes import pairs
 from fdstore.store.keys import content_keys
 from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import ProcessHandle
-from fdstore.store.record_format import decoding, timestamp
+from fdstore.store.record_format import decode_moment, decoding
 from fdstore.store.trees.ceilings import run_with_ceilings
 from fdstore.text.byte_pages import DEFAULT_BYTE_PAGE_SIZE, ByteTotals
 from fdstore.text.index import IndexWriter
@@ -237,7 +238,7 @@ class StagedContent:
         self.is_known = self._call_id is None or bool(new)
         created = created_at.encode()
         with decoding(f"the calls of process {process}"):
-            created_s = timestamp(created)
+            created_s = decode_moment(created)
         handle.meet(fd, content, created)
         descriptor = Descriptor(
             fd=fd,

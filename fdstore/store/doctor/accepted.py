@@ -14,9 +14,8 @@ import msgspec
 
 from fdstore.model.records import Record
 from fdstore.store.doctor.safety import Finding
-from fdstore.store.record_format import UNREADABLE
+from fdstore.store.record_format import decode_or_none, show_bytes
 from fdstore.wire.operation import Operation
-from fdstore.wire.scripts import text
 
 VERSION = "version"
 """The subject of the finding that says which server it is."""
@@ -39,10 +38,8 @@ def read_accepted(prefix: str) -> Operation[dict[str, Accepted]]:
     pairs = found.items() if isinstance(found, Mapping) else zip(found[::2], found[1::2], strict=True)
     accepted = {}
     for subject, value in pairs:
-        try:
-            accepted[text(subject)] = msgspec.json.decode(value, type=Accepted)
-        except UNREADABLE:
-            continue
+        if (known := decode_or_none(value, Accepted)) is not None:
+            accepted[show_bytes(subject)] = known
     return accepted
 
 

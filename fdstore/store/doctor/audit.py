@@ -15,11 +15,11 @@ from typing import Any
 
 from fdstore.errors import DamagedRecord, FDStoreError
 from fdstore.model.lifecycle import ENDED
-from fdstore.model.records import ProcessRecord, Record
-from fdstore.store.content_info import pairs
+from fdstore.model.records import ProcessRecord, Record, TreeCounts
 from fdstore.store.contents.descriptors import is_renamed
 from fdstore.store.doctor.audit_content import AuditProgress, Damage, Tell, check_content
 from fdstore.store.doctor.in_step import in_step
+from fdstore.store.hashes import pairs
 from fdstore.store.keys import (
     ProcessKeys,
     TreeKeys,
@@ -29,19 +29,15 @@ from fdstore.store.keys import (
     member_of,
 )
 from fdstore.store.processes import python_state
-from fdstore.store.processes.process_records import decode_process
+from fdstore.store.processes.process_records import decode_stored
 from fdstore.store.record_format import (
     UNREADABLE,
-    check_format,
-    limits_of,
     replies_or_damage,
     required,
     show_bytes,
-    whole_number,
 )
-from fdstore.store.tree_facts import tree_names
+from fdstore.store.tree_facts import TREE, decode_tree, tree_names
 from fdstore.store.word_places import place_of
-from fdstore.text.numbers import MAX_INTEGER
 from fdstore.wire.operation import Batch, Operation
 
 MAX_INTEGERS = 100_000
@@ -84,15 +80,9 @@ def _look(tree: TreeKeys, tell: Tell) -> Operation[list[Damage]]:
     there, flat = yield from replies_or_damage([("EXISTS", tree.record), ("HGETALL", tree.record)])
     if there == 0:
         return []  # it is about to be created, or was just collected
-    fields = _fields(tree.record, flat, found)
-    if fields is None:
-        return found
     try:
-        check_format(tree.tree, fields.get("format"))
-        names = ("bytes", "fds", "processes", "live")
-        counted = {name: whole_number(fields[name], -MAX_INTEGER) for name in names}
-        limits_of(tree.tree, fields.get("limits"))
-    except (FDStoreError, *UNREADABLE) as error:
+        counted = decode_tree(tree.tree, required(flat))
+    except FDStoreError as error:
         said = f"the tree cannot be read: {_describe(error)}"
         found.append(Damage(key=tree.record, said=said, advice=UNREADABLE_TREE))
         return found
@@ -121,9 +111,7 @@ def _look(tree: TreeKeys, tell: Tell) -> Operation[list[Damage]]:
     agents = [record for record in records.values() if record.kind != "asks"]
     live = sum(record.state not in ENDED for record in agents)
     actual = {"bytes": size, "fds": len(listed), "processes": len(agents), "live": live}
-    read = (*counted, "used_at")
-    [now] = yield from replies_or_damage([("HMGET", tree.record, *read)])
-    if now == [fields.get(name, "").encode() for name in read]:  # else a client wrote in the meantime
+    if (yield from replies_or_damage([("HGETALL", tree.record)])) == [flat]:  # else a client wrote meanwhile
         found += _miscounted(tree, counted, actual)
     return found
 
@@ -132,15 +120,15 @@ UNREADABLE_TREE = "restore a backup, or remove what is left of the tree; other t
 REMOVE_MEMBER = "remove it with redis-cli (SREM, ZREM or HDEL)"
 
 
-def _miscounted(tree: TreeKeys, counted: dict[str, int], stored: dict[str, int]) -> list[Damage]:
+def _miscounted(tree: TreeKeys, counted: TreeCounts, stored: dict[str, int]) -> list[Damage]:
     return [
         Damage(
             key=tree.record,
-            said=f"{name} is {counted[name]}, and {actual} are there",
+            said=f"{name} is {getattr(counted, name)}, and {actual} are there",
             advice=f"fdstore redis-cli HSET '{tree.record}' {name} {actual}",
         )
         for name, actual in stored.items()
-        if counted[name] != actual
+        if getattr(counted, name) != actual
     ]
 
 
@@ -235,7 +223,7 @@ def _process(
         found.append(Damage(key=keys.record, said=said, advice=advice))
         return 1
     try:
-        record = decode_process(keys.process, fields)
+        record = decode_stored(keys.process, fields)
     except UNREADABLE as error:
         said = f"it cannot be read: {_describe(error)}"
         found.append(Damage(key=keys.record, said=said, advice=UNREADABLE_TREE))
@@ -248,19 +236,12 @@ def _process(
     records[keys.process] = record
     # a child goes on with the numbers of its parent: those before its first one are not its own, and
     # looking for them would take as long as processes times contents
-    numbers[keys.process] = range(_first_fd(fields), min(record.next_fd, MAX_INTEGERS))
+    numbers[keys.process] = range(record.first_fd, min(record.next_fd, MAX_INTEGERS))
     for name in ("next_fd", "next_child"):
         if getattr(record, name) > MAX_INTEGERS:
             said = f"{name} is {getattr(record, name)}, more than can be checked"
             found.append(Damage(key=keys.record, said=said, advice="lower it to one above the last in use"))
     return min(record.next_child, MAX_INTEGERS)
-
-
-def _first_fd(fields: dict[str, str]) -> int:
-    try:
-        return whole_number(fields.get("first_fd", "1"), 1)
-    except UNREADABLE:
-        return 1
 
 
 def _table(keys: ProcessKeys, holders: dict[str, set[str]], found: list[Damage]) -> Operation[None]:
@@ -335,18 +316,11 @@ def named_trees(prefix: str) -> Operation[list[TreeKeys]]:
     return [TreeKeys(prefix, name) for name in (yield from tree_names(prefix))]
 
 
+_SIZE = TREE.some("bytes", "fds")
+
+
 def size_of(tree: TreeKeys) -> Operation[tuple[int | None, int | None]]:
     """Return the bytes and the number of contents in a tree, by its own counters; None for one that cannot
     be read."""
-    [stored] = yield from replies_or_damage([("HMGET", tree.record, "bytes", "fds")])
-    if isinstance(stored, DamagedRecord):
-        return None, None
-    size_bytes, contents = map(_counter, stored)
-    return size_bytes, contents
-
-
-def _counter(stored: Any) -> int | None:
-    try:
-        return whole_number(stored)
-    except (TypeError, AttributeError, *UNREADABLE):
-        return None
+    size = _SIZE.decode_readable(*(yield from replies_or_damage([_SIZE.read(tree.record)])))
+    return size.bytes, size.fds

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from fdstore.errors import FDStoreError
 from fdstore.model.records import Descriptor, Record
-from fdstore.store.content_info import descriptor_of, pairs
+from fdstore.store.content_info import CONTENT, descriptor_of
 from fdstore.store.contents.locating import window_of
 from fdstore.store.contents.page_fields import fields_of, joined
+from fdstore.store.hashes import pairs
 from fdstore.store.keys import ContentKeys, TreeKeys, content_keys, in_pieces, producer_of
-from fdstore.store.record_format import UNREADABLE, replies_or_damage, show_bytes, whole_number
+from fdstore.store.record_format import UNREADABLE, replies_or_damage, show_bytes
 from fdstore.text.byte_pages import ByteTotals
 from fdstore.text.index import GROUP_PAGES, IndexWriter
 from fdstore.text.paging import Page
@@ -57,6 +59,9 @@ class AuditProgress:
         self._tell(self._bytes, len(self._read))
 
 
+_LAYOUT = CONTENT.some("tail", "split", "index")
+
+
 def check_content(
     tree: TreeKeys, content: str, holders: set[str], ended: frozenset[str], progress: AuditProgress
 ) -> Operation[tuple[list[Damage], int]]:
@@ -94,17 +99,15 @@ def _look(
     try:
         fields = pairs(flat)
         d = descriptor_of("fd:0", fields)
-        tail = whole_number(fields["tail"]) if fields.get("tail") else None
-        split_pages = whole_number(fields.get("split", "0"))
+        layout = _LAYOUT.decode(fields)
     except UNREADABLE as error:
         return [_damage(keys, f"its metadata cannot be read: {show_bytes(str(error))}")], 0
-    short_index = fields.get("index")
     found = yield from _holding(keys, content, counts[2], holders)
     if d.state == "open" and d.producer in ended:
         said = f"it is open, and {d.producer}, which writes it, has ended"
         found.append(_damage(keys, said, "read it: a read breaks it", harmless=True))
     page_fields, groups, _, lent = counts
-    pages = page_fields - split_pages
+    pages = page_fields - layout.split
     if lent:
         advice = "read it: a read moves them back"
         found.append(_damage(keys, f"its pages are still in {keys.lent}", advice))
@@ -113,8 +116,8 @@ def _look(
         found.append(_damage(keys, f"it has {pages} pages, and its totals say {d.pages}"))
         return found, d.bytes
     more = pages > d.pages
-    found += yield from _text(keys, d, tail, short_index, more=more, tell=tell)
-    least = -(-d.pages // GROUP_PAGES) if d.kind == "text" and short_index is None else 0
+    found += yield from _text(keys, d, layout, more=more, tell=tell)
+    least = -(-d.pages // GROUP_PAGES) if d.kind == "text" and layout.index is None else 0
     if groups > least and not more:
         said = f"its index has {groups} fields, and its pages need {least}"
         found.append(_damage(keys, said, "nothing reads the others", harmless=True))
@@ -149,13 +152,13 @@ def _holding(keys: ContentKeys, content: str, count: int, holders: set[str]) -> 
 def _text(
     keys: ContentKeys,
     d: Descriptor,
-    tail: int | None,
-    short_index: str | None,
+    layout: Any,
     *,
     more: bool,
     tell: Callable[[int], None],
 ) -> Operation[list[Damage]]:
     """Compare the pages with the index and the totals."""
+    tail = layout.tail
     writer = IndexWriter() if d.kind == "text" else ByteTotals()
     wrong: list[Damage] = []
     last = b""
@@ -190,7 +193,7 @@ def _text(
         if not beyond:
             wrong += yield from _index(keys, writer.full_groups(), None)
     if not beyond:
-        wrong += yield from _index(keys, writer.fields(), short_index)
+        wrong += yield from _index(keys, writer.fields(), layout.index)
     for name, right in (("chars", writer.chars), ("bytes", writer.bytes), ("lines", writer.lines)):
         if getattr(d, name) != right:
             said = f"{name} is {getattr(d, name)}, and its pages have {right}"

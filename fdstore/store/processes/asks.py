@@ -26,6 +26,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -41,15 +42,11 @@ from fdstore.model.records import (
     TokenUsage,
 )
 from fdstore.store.contents.resolving import content_info
+from fdstore.store.hashes import Hash
 from fdstore.store.keys import in_bounded_pieces, in_pieces, process_keys
 from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import ProcessHandle
-from fdstore.store.record_format import (
-    decode_record,
-    decoding,
-    replies_or_damage,
-    whole_number,
-)
+from fdstore.store.record_format import UNREADABLE, decode_count, decode_record, decoding, replies_or_damage
 from fdstore.store.trees.ceilings import run_with_ceilings
 from fdstore.telemetry.tracing import traceparent
 from fdstore.text.numbers import MAX_INTEGER
@@ -323,14 +320,14 @@ def take_next(
         case b"limit":
             name, limit, used = rest
             with decoding(f"the record of tree {lane.keys.tree.tree}"):
-                return Next(how="limit", limit=(text(name), whole_number(limit), whole_number(used)))
+                return Next(how="limit", limit=(text(name), decode_count(limit), decode_count(used)))
         case b"ended":
             return Next(how="ended", woken=tuple(text(rest[0]).split()))
     _, *flat = rest
     what = f"the asks of process {parent.id}"
     with decoding(what):
         asks = {
-            whole_number(number): decode_record(stored, StoredAsk, what)
+            decode_count(number): decode_record(stored, StoredAsk, what)
             for number, stored in zip(flat[::2], flat[1::2], strict=True)
         }
     return Next(how="wait" if how == b"wait" else "go", asks=asks)
@@ -379,6 +376,9 @@ class AskRecord(msgspec.Struct, frozen=True, kw_only=True):
     answer: AskAnswer | None
 
 
+_COUNTS = Hash(AskCounts)
+
+
 def read_counts(prefix: str, calls: Sequence[tuple[str, str]]) -> Operation[list[AskCounts | None]]:
     """Return the counts of these calls, each a process and a call; None for one without asks. One round
     trip."""
@@ -389,11 +389,9 @@ def read_counts(prefix: str, calls: Sequence[tuple[str, str]]) -> Operation[list
 
 
 def _counts(stored: bytes) -> AskCounts | None:
-    try:
-        total, done, failed = map(whole_number, stored.split(b" "))
-    except ValueError:
-        return None
-    return AskCounts(total=total, done=done, failed=failed)
+    with suppress(*UNREADABLE):
+        return _COUNTS.decode_values(stored.split(b" "))
+    return None
 
 
 def list_asks(prefix: str, process: str) -> Operation[list[tuple[str, int]]]:
@@ -404,7 +402,7 @@ def list_asks(prefix: str, process: str) -> Operation[list[tuple[str, int]]]:
         for name in names:
             if name.startswith(b"ask/"):
                 call, _, number = text(name)[len("ask/") :].rpartition("/")
-                found.append((call, whole_number(number)))
+                found.append((call, decode_count(number)))
     return sorted(found)
 
 

@@ -12,8 +12,8 @@ from fdstore.model.ends import SPAWN_LIMIT
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import processes
 from fdstore.store.processes.processes import StoredProgram
-from fdstore.store.record_format import decoding, whole_number
-from fdstore.text.numbers import MAX_INTEGER
+from fdstore.store.record_format import decoding
+from fdstore.store.tree_facts import TREE
 from fdstore.wire.operation import Batch, Operation
 
 
@@ -41,21 +41,23 @@ def create_copies(
     return copies
 
 
+_ROOM = TREE.some("processes", "live")
+
+
 def _check_room(handle: ProcessHandle, slots: list[str]) -> Operation[None]:
     limits, depth = handle.limits, handle.id.count(".") + 2
     batch: Batch = [
-        ("HMGET", handle.keys.tree.record, "processes", "live"),
+        _ROOM.read(handle.keys.tree.record),
         ("HMGET", handle.keys.calls, *slots),
     ]
-    (total, live), existing = yield batch
+    counts, existing = yield batch
     more = existing.count(None)
     with decoding(f"the record of tree {handle.keys.tree.tree}"):
-        in_all = whole_number(total or b"0", -MAX_INTEGER)
-        living = whole_number(live or b"0", -MAX_INTEGER)
+        tree = _ROOM.decode_values(counts)
     for name, needed, allowed in (
         ("tree_depth", depth, limits.tree_depth),
-        ("tree_processes", in_all + more, limits.tree_processes),
-        ("tree_live", living + more, limits.tree_live),
+        ("tree_processes", tree.processes + more, limits.tree_processes),
+        ("tree_live", tree.live + more, limits.tree_live),
     ):
         if more and needed > allowed:
             raise SpawnLimit(name, allowed)

@@ -18,7 +18,7 @@ from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import tool_calls
 from fdstore.store.processes.process_records import decode_reply, missing
-from fdstore.store.record_format import decoding, whole_number
+from fdstore.store.record_format import decode_count, decoding
 from fdstore.store.trees.ceilings import run_with_ceilings
 from fdstore.wire.operation import Batch, Command, Operation
 from fdstore.wire.scripts import script, text
@@ -74,7 +74,7 @@ def append(
         return Appended(int(length), None, holds_any)
     with decoding(f"the record of tree {handle.keys.tree.tree}"):
         name, limit, used = reached
-        return Appended(int(length), (text(name), whole_number(limit), whole_number(used)), holds_any)
+        return Appended(int(length), (text(name), decode_count(limit), decode_count(used)), holds_any)
 
 
 def add(handle: ProcessHandle, records: list[str]) -> Operation[None]:

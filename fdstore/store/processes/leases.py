@@ -13,30 +13,27 @@ import math
 import os
 import secrets
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Literal, TypeVar
 
 import msgspec
 
 from fdstore.errors import DamagedRecord, Fenced, NotFound
 from fdstore.model.ends import Reason, find
-from fdstore.model.hashes import Hash
 from fdstore.model.records import Count, Moment, Ordinal, TreeLimits, Unreadable
 from fdstore.store.clock import seconds_of
-from fdstore.store.content_info import pairs
+from fdstore.store.hashes import Hash, pairs
 from fdstore.store.keys import ProcessKeys, TreeKeys, member_of
 from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.processes.process_records import PROCESS
 from fdstore.store.record_format import (
     FORMAT,
-    UNREADABLE,
+    decode_ordinal,
     decoding,
     limits_of,
     replies_or_damage,
     show_bytes,
-    timestamp,
     unreadable,
-    whole_number,
 )
 from fdstore.wire.operation import Batch, Command, Operation, new_op
 from fdstore.wire.script_constants import MAX_DOUBLINGS
@@ -284,7 +281,7 @@ def _lapse(
         decided = text(decision)
         if decided == "end":
             attempt, name = of
-            return LapseDecision(decided, whole_number(attempt or b""), find(text(name)), is_loss=True)
+            return LapseDecision(decided, decode_ordinal(attempt or b""), find(text(name)), is_loss=True)
         return LapseDecision(decided, is_loss=of[1:] == [b"1"])
 
 
@@ -341,18 +338,18 @@ def read_schedule(
 def _due_too_late(scored: list[tuple[ProcessKeys, float]]) -> Operation[list[ProcessKeys]]:
     """Return those of these processes, with the seconds until their next check, for which that is too long:
     longer than two leases, two pauses between wake-ups, or the seconds of a wait."""
-    records = yield from replies_or_damage([("HMGET", each.record, "state", "wait_s") for each, _ in scored])
-    longest_s = {b"running": 2 * LEASE_S, b"ready": 2 * WAKE_AGAIN_S * 2**MAX_DOUBLINGS}
+    records = yield from replies_or_damage([_CHECKED.read(each.record) for each, _ in scored])
+    longest_s = {"running": 2 * LEASE_S, "ready": 2 * WAKE_AGAIN_S * 2**MAX_DOUBLINGS}
     found = []
     for (member, left_s), record in zip(scored, records, strict=True):
-        if isinstance(record, DamagedRecord):
-            continue
-        state, wait_s = record
-        with suppress(ValueError):  # unreadable, which is nothing to act on
-            most_s = float(wait_s or math.inf) if state == b"waiting" else longest_s.get(state, math.inf)
-            if left_s > most_s:
-                found.append(member)
+        checked = _CHECKED.decode_readable(record)  # unreadable, which is nothing to act on
+        wait_s = math.inf if checked.wait_s is None else checked.wait_s
+        if left_s > (wait_s if checked.state == "waiting" else longest_s.get(checked.state, math.inf)):
+            found.append(member)
     return found
+
+
+_CHECKED = PROCESS.some("state", "wait_s")
 
 
 class LossDetector:
@@ -383,6 +380,14 @@ def observed_key(prefix: str) -> str:
     return f"{prefix}:sweeper:observed"
 
 
+class _Observed(msgspec.Struct, frozen=True):
+    seen: Moment | None = None
+    since: Moment | None = None
+
+
+_OBSERVED = Hash(_Observed)
+
+
 class Observation(msgspec.Struct, frozen=True):
     """The Redis time, and in how many seconds leases may be judged."""
 
@@ -398,15 +403,12 @@ def observe(prefix: str) -> Operation[Observation]:
     looks like a gap.
     """
     key = observed_key(prefix)
-    [time, fields] = yield from replies_or_damage([("TIME",), ("HMGET", key, "seen", "since")])
+    [time, fields] = yield from replies_or_damage([("TIME",), _OBSERVED.read(key)])
     now = seconds_of(time)
     detector = LossDetector()
-    with suppress(DamagedRecord, *UNREADABLE):
-        if isinstance(fields, DamagedRecord):
-            raise fields
-        seen, since = fields
-        if seen is not None and since is not None:
-            detector = LossDetector(timestamp(seen), timestamp(since))
+    known = _OBSERVED.decode_readable(fields)
+    if known.seen is not None and known.since is not None:
+        detector = LossDetector(known.seen, known.since)
     left_s = detector.look(now)
     yield [
         ("UNLINK", key),

@@ -13,10 +13,9 @@ from typing import Any, Literal
 import msgspec
 
 from fdstore.errors import DamagedRecord, NotFound
-from fdstore.model.hashes import Hash
-from fdstore.model.records import ProcessRecord, Survey, TreeRecord, Unreadable
+from fdstore.model.records import Moment, Ordinal, ProcessRecord, Seconds, Survey, TreeRecord, Unreadable
 from fdstore.store.clock import seconds_of
-from fdstore.store.content_info import pairs
+from fdstore.store.hashes import Hash, pairs
 from fdstore.store.keys import (
     ProcessKeys,
     TreeKeys,
@@ -33,24 +32,41 @@ from fdstore.store.record_format import (
     show_bytes,
     skipping,
     unreadable,
-    whole_number,
 )
-from fdstore.store.tree_facts import decode_tree, tree_names
+from fdstore.store.tree_facts import TREE, decode_tree, tree_names
 from fdstore.store.trees.troubles import Troubles, decode_troubles
-from fdstore.text.numbers import MAX_INTEGER
-from fdstore.wire.operation import Operation
+from fdstore.wire.operation import Batch, Operation
 
 log = logging.getLogger("fdstore.store")
 
 KINDS: dict[str, Literal["pipeline", "asks"]] = {"pipeline": "pipeline", "asks": "asks"}
 
-_HASH = Hash(ProcessRecord)
+
+class StoredProcess(ProcessRecord, frozen=True, kw_only=True):
+    """The whole hash of a process. `ready_at` is when it last became ready, `claimed_at` when its attempt
+    began, `wait_s` the seconds of its wait for children; `first_fd` is the first number of its own, since a
+    child goes on with the numbers of its parent."""
+
+    ready_at: Moment | None = None
+    claimed_at: Moment | None = None
+    wait_s: Seconds | None = None
+    first_fd: Ordinal = 1
+
+
+PROCESS = Hash(StoredProcess, "id", "asks")
+
+_HASH = Hash(ProcessRecord, "id", "asks")
 
 
 def decode_process(process: str, fields: dict[str, str]) -> ProcessRecord:
     """Decode the record of a process from its hash. Raises one of `record_format.UNREADABLE`."""
     kind = KINDS.get(fields.get("kind", ""))
     return _HASH.decode(fields, id=process, kind=kind, asks=None)
+
+
+def decode_stored(process: str, fields: dict[str, str]) -> StoredProcess:
+    """As `decode_process`, of the whole hash."""
+    return PROCESS.decode(fields, id=process, kind=KINDS.get(fields.get("kind", "")), asks=None)
 
 
 def decode_reply(process: str, flat: list[bytes]) -> tuple[ProcessRecord, dict[str, str]]:
@@ -195,6 +211,9 @@ class TreeHoldings(msgspec.Struct, frozen=True):
     troubles: tuple[Troubles, ...] = ()
 
 
+_HELD = TREE.some("live", "bytes")
+
+
 class FinishedTrees(msgspec.Struct, frozen=True):
     """Trees whose processes have all ended, and trees whose own record cannot be read. `usage` is that
     of all other trees, too."""
@@ -208,22 +227,18 @@ def finished_trees(prefix: str, trees: list[str]) -> Operation[FinishedTrees]:
     """Return those of these trees whose processes have all ended. One round trip, if no tree is
     damaged."""
     keys = [TreeKeys(prefix, tree) for tree in trees]
-    records = [("HMGET", each.record, "live", "bytes", "troubles") for each in keys]
+    records: Batch = [(*_HELD.read(each.record), "troubles") for each in keys]
     replies = yield from replies_or_damage([*records, *(("ZCARD", each.writers) for each in keys)])
     found = FinishedTrees([], [], {})
     for tree, record, streams in zip(trees, replies[: len(trees)], replies[len(trees) :], strict=True):
         if isinstance(record, DamagedRecord):
             found.unreadable.append((tree, unreadable(record)))
             continue
-        live, size, troubles = record
-        if live == b"0":
+        *held, troubles = record
+        if held[0] == b"0":
             found.trees.append(tree)
         with suppress(*UNREADABLE):  # `doctor` reports it
             open_streams = 0 if isinstance(streams, DamagedRecord) else streams
-            found.usage[tree] = TreeHoldings(
-                whole_number(live or b"0", -MAX_INTEGER),
-                whole_number(size or b"0", -MAX_INTEGER),
-                open_streams,
-                decode_troubles(troubles),
-            )
+            now = _HELD.decode_values(held)
+            found.usage[tree] = TreeHoldings(now.live, now.bytes, open_streams, decode_troubles(troubles))
     return found

@@ -34,10 +34,10 @@ from fdstore.store.processes.task_words import task_words
 from fdstore.store.record_format import (
     FORMAT,
     check_format,
+    decode_moment,
     decode_record,
     limits_of,
     show_bytes,
-    timestamp,
 )
 from fdstore.store.tree_limits import check_limits, due_at, fresh_name, is_generated
 from fdstore.store.trees.ceilings import apply_to_tree, run_with_ceilings
@@ -243,7 +243,7 @@ def _existing(keys: ProcessKeys) -> Operation[tuple[ProcessHandle | None, float]
     handle = ProcessHandle(keys, limits_of(keys.tree.tree, limits))
     retention_s = handle.limits.retention_days * DAY_S
     try:
-        unused_s = now_s - timestamp(used_at or b"")
+        unused_s = now_s - decode_moment(used_at)
     except ValueError:
         unused_s = inf  # the texts are readable, and `touch` repairs the field
     # short programs (open, read, exit) never reach the interval at which long-lived clients touch the tree

@@ -23,15 +23,17 @@ two clients of another process, the call that begins later replaces the earlier 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from fdstore.errors import DamagedRecord
+from fdstore.model.msgspec_types import prepare
+from fdstore.model.records import Count, Moment
 from fdstore.store.keys import ProcessKeys, in_bounded_pieces, member_of
 from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import ProcessHandle
-from fdstore.store.record_format import decode_record, decoding, timestamp, whole_number
+from fdstore.store.record_format import decode_count, decode_record, decoding
 from fdstore.wire.operation import Batch, Command, Operation, Value, new_op
 from fdstore.wire.scripts import script, text
 
@@ -46,8 +48,6 @@ PIECES_AT_ONCE = 4
 
 ANSWERS_AT_ONCE = 500
 """Recorded answers that one request reads or writes."""
-
-MAX_SEED = 2**63
 
 LOOKS = 5
 """The most reads of a state that changes while it is read."""
@@ -71,18 +71,24 @@ class PythonState(msgspec.Struct, frozen=True, kw_only=True):
     call: RunningCall | None
 
 
+Seed = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+
+
 class _Head(msgspec.Struct, frozen=True):
     """The current versions, as the scripts store them."""
 
     session: str = ""
-    session_chunks: str = "0"
+    session_chunks: Count = 0
     session_of: str = ""
     call: str = ""
-    seed: str = "0"
+    seed: Seed = 0
     run: str = ""
-    began: str = "0"
+    began: Moment = 0.0
     snapshot: str = ""
-    snapshot_chunks: str = "0"
+    snapshot_chunks: Count = 0
+
+
+prepare(_Head)
 
 
 def read(handle: ProcessHandle, call_id: str) -> Operation[PythonState]:
@@ -119,7 +125,9 @@ def _name(keys: ProcessKeys) -> str:
 
 
 def _decode_head(keys: ProcessKeys, stored: bytes) -> _Head:
-    head = decode_record(stored, _Head, _name(keys))
+    fields = decode_record(stored, dict[str, str], _name(keys))
+    with decoding(_name(keys)):
+        head = msgspec.convert(fields, _Head, strict=False)
     if head.session_of and member_of(keys.tree, head.session_of.encode()) is None:
         raise DamagedRecord(_name(keys), "its session is of a process of another tree")
     return head
@@ -130,15 +138,15 @@ def _key_of_session(keys: ProcessKeys, head: _Head) -> str:
 
 
 def _decode(call_id: str, head: _Head, found: Mapping[bytes, Any]) -> PythonState:
-    def whole(version: str, chunks: str) -> bytes | None:
-        pieces = range(whole_number(chunks))
+    def whole(version: str, chunks: int) -> bytes | None:
+        pieces = range(chunks)
         return b"".join(found[f"{version}/{number}".encode()] for number in pieces) if version else None
 
     session = whole(head.session, head.session_chunks)
     if not head.call or head.call != call_id:
         return PythonState(session=session, call=None)
     recorded = {
-        whole_number(name.rpartition(b"/")[2]): value for name, value in found.items() if b"/answer/" in name
+        decode_count(name.rpartition(b"/")[2]): value for name, value in found.items() if b"/answer/" in name
     }
     return PythonState(
         session=session, call=_call(head, whole(head.snapshot, head.snapshot_chunks), recorded)
@@ -149,8 +157,8 @@ def _call(head: _Head, snapshot: bytes | None, recorded: dict[int, bytes]) -> Ru
     return RunningCall(
         call_id=head.call,
         snapshot=snapshot,
-        began_s=timestamp(head.began),
-        seed=whole_number(head.seed, least=-MAX_SEED, most=MAX_SEED),
+        began_s=head.began,
+        seed=head.seed,
         recorded=dict(sorted(recorded.items())),
     )
 
@@ -160,16 +168,14 @@ def problem_of(keys: ProcessKeys, stored: bytes) -> Operation[str]:
     `DamagedRecord`."""
     head = _decode_head(keys, stored)
     own, of_session = yield [("HKEYS", keys.python), ("HKEYS", _key_of_session(keys, head))]
-    with decoding(_name(keys)):
-        _call(head, None, {})
-        for version, chunks, there in (
-            (head.session, head.session_chunks, of_session),
-            (head.snapshot, head.snapshot_chunks, own),
-        ):
-            known = frozenset(there)
-            for number in range(whole_number(chunks) if version else 0):
-                if (name := f"{version}/{number}").encode() not in known:
-                    return f"its field {name} is missing"
+    for version, chunks, there in (
+        (head.session, head.session_chunks, of_session),
+        (head.snapshot, head.snapshot_chunks, own),
+    ):
+        known = frozenset(there)
+        for number in range(chunks if version else 0):
+            if (name := f"{version}/{number}").encode() not in known:
+                return f"its field {name} is missing"
     return ""
 
 
@@ -189,8 +195,7 @@ def begin(handle: ProcessHandle, call_id: str, seed: int) -> Operation[RunningCa
         )
     ]
     [stored] = outcome(reply, handle.id)
-    with decoding(_name(keys)):
-        return _call(_decode_head(keys, stored), None, {})
+    return _call(_decode_head(keys, stored), None, {})
 
 
 def record(handle: ProcessHandle, call_id: str, answers: Mapping[int, bytes]) -> Operation[None]:

@@ -17,12 +17,12 @@ from contextlib import suppress
 from datetime import date
 
 from fdstore.errors import FDStoreError
-from fdstore.model.records import Record, Unreadable
-from fdstore.store.content_info import pairs
+from fdstore.model.records import Count, Record, Unreadable
+from fdstore.store.hashes import Hash, pairs
 from fdstore.store.keys import ProcessKeys, TreeKeys, in_pieces, member_of, process_keys
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes.process_records import missing
-from fdstore.store.record_format import decoding, replies_or_damage, required, skipping, whole_number
+from fdstore.store.record_format import decode_count, decoding, replies_or_damage, required, skipping
 from fdstore.store.tree_facts import tree_names
 from fdstore.text.layout import show_controls
 from fdstore.text.quantities import DAY_S
@@ -36,8 +36,8 @@ EARLIER = "earlier"
 MAX_LABEL = 80
 """The longest name of a session or a tool; the rest is cut off."""
 
-EPOCH, MAX_DAY = date(1970, 1, 1).toordinal(), 2_000_000
-"""Day 0 of Redis's clock, and the last one that can be shown."""
+EPOCH = date(1970, 1, 1).toordinal()
+"""Day 0 of Redis's clock."""
 
 
 class Saved(Record, frozen=True, kw_only=True):
@@ -50,19 +50,22 @@ class Saved(Record, frozen=True, kw_only=True):
     day: str
     session: str
     tool: str
-    kept: int = 0
-    kept_chars: int = 0
-    kept_tokens: int = 0
-    read: int = 0
-    read_chars: int = 0
-    read_tokens: int = 0
-    stored_chars: int = 0
-    stored_tokens: int = 0
-    shown_chars: int = 0
-    shown_tokens: int = 0
-    cleared: int = 0
-    cleared_chars: int = 0
-    cleared_tokens: int = 0
+    kept: Count = 0
+    kept_chars: Count = 0
+    kept_tokens: Count = 0
+    read: Count = 0
+    read_chars: Count = 0
+    read_tokens: Count = 0
+    stored_chars: Count = 0
+    stored_tokens: Count = 0
+    shown_chars: Count = 0
+    shown_tokens: Count = 0
+    cleared: Count = 0
+    cleared_chars: Count = 0
+    cleared_tokens: Count = 0
+
+
+_SAVED = Hash(Saved)
 
 
 COUNTED = ("kept", "kept_chars", "kept_tokens", "read", "read_chars", "read_tokens")
@@ -181,6 +184,6 @@ def _day(number: int) -> str:
 
 def _row(process: str, field: str, value: str) -> Saved:
     number, session, tool = field.split("\t")
-    day = _day(whole_number(number, most=MAX_DAY))
-    counts = dict(zip(COUNTED, map(whole_number, value.split(" ")), strict=True))
-    return Saved(process=process, day=day, session=session, tool=tool, **counts)
+    counts = dict(zip(COUNTED, value.split(" "), strict=True))
+    day = _day(decode_count(number))
+    return _SAVED.decode(counts, process=process, day=day, session=session, tool=tool)

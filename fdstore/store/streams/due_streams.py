@@ -10,7 +10,7 @@ from fdstore.model.records import Unreadable
 from fdstore.store.contents.resolving import lost_writer
 from fdstore.store.keys import TreeKeys, content_keys, is_content
 from fdstore.store.processes.leases import read_schedule
-from fdstore.store.record_format import UNREADABLE, replies_or_damage
+from fdstore.store.record_format import decode_moment, replies_or_damage
 from fdstore.wire.operation import Operation
 from fdstore.wire.script_constants import PROCESS_WRITES_S
 from fdstore.wire.scripts import text
@@ -44,8 +44,8 @@ def _due_too_late(scored: list[tuple[tuple[TreeKeys, str], float]]) -> Operation
     found = []
     for (stream, left_s), lease in zip(scored, replies, strict=True):
         lease_s: float = PROCESS_WRITES_S
-        with suppress(*UNREADABLE):
-            lease_s = max(lease_s, float(lease if isinstance(lease, bytes) else 0))
+        with suppress(ValueError):
+            lease_s = max(lease_s, decode_moment(lease if isinstance(lease, bytes) else 0))
         if left_s > 2 * lease_s:
             found.append(stream)
     return found

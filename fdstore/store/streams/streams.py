@@ -30,12 +30,12 @@ from typing import Any, cast
 
 from fdstore.errors import InvalidArgument, NotFound, NotText, StreamClosed, quoted
 from fdstore.model.records import ContentKind
+from fdstore.store.content_info import CONTENT
 from fdstore.store.contents.resolving import reads_content, resolve
 from fdstore.store.contents.staging import check_page_size, check_source
 from fdstore.store.keys import ContentKeys, content_keys
 from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import ProcessHandle
-from fdstore.store.record_format import whole_number
 from fdstore.store.trees.ceilings import run_with_ceilings
 from fdstore.text.byte_pages import DEFAULT_BYTE_PAGE_SIZE
 from fdstore.text.growth import GrowingBytes, GrowingText, GrowthStep, empty_index
@@ -318,29 +318,30 @@ def resume(handle: ProcessHandle, fd: str) -> Operation[StreamAppender]:
     return StreamAppender(handle, fd, info.content, growth, writer, None, media_type=d.media_type)
 
 
+_OUTPUT = CONTENT.some("state", "page_size", "pages", "bytes", "tail")
+
+
 @reads_content
 def resume_output(handle: ProcessHandle, fd: str) -> Operation[StreamAppender | None]:
     """Return an appender for a text that this process was created to write, positioned at its end; None
     if it has ended or no process holds it. Two round trips."""
     content = _output(handle, fd)
     keys = content_keys(handle.keys.tree, content)
-    [(state, page_size, pages, size_bytes, tail)] = yield [
-        ("HMGET", keys.record, "state", "page_size", "pages", "bytes", "tail")
-    ]
-    if state != b"open":
+    [stored] = yield [_OUTPUT.read(keys.record)]
+    if stored[0] != b"open":
         return None
     # this process is the only writer, so the stream is unchanged since the last reply, or gone
-    size, count = (whole_number(each or b"", 1) for each in (page_size, pages))
+    d = _OUTPUT.decode_values(stored)
     (last, beyond), group = yield [
-        ("HMGET", keys.pages, count, count + 1),
-        ("HGET", keys.index, group_of(count)),
+        ("HMGET", keys.pages, d.pages, d.pages + 1),
+        ("HGET", keys.index, group_of(d.pages)),
     ]
     if last is None or group is None:
         return None
-    if tail:
+    if d.tail:
         # bytes after it were left by a torn log, see lua/common.lua
-        last = (last + (beyond or b""))[: whole_number(tail)]
-    growth = GrowingText.resumed(size, count, last, whole_number(size_bytes or b""), group)
+        last = (last + (beyond or b""))[: d.tail]
+    growth = GrowingText.resumed(d.page_size, d.pages, last, d.bytes, group)
     return StreamAppender(handle, fd, content, growth, secrets.token_hex(8), None)
 
 

@@ -33,7 +33,14 @@ from fdstore.model.fields import TreeLimit
 from fdstore.model.records import TreeLimits
 from fdstore.store.keys import TreeKeys, in_pieces
 from fdstore.store.process_handle import CEILINGS_EVERY_S, ProcessHandle
-from fdstore.store.record_format import decode_record, decoding, limits_of, replies_or_damage, whole_number
+from fdstore.store.record_format import (
+    decode_count,
+    decode_record,
+    decode_total,
+    decoding,
+    limits_of,
+    replies_or_damage,
+)
 from fdstore.store.tree_facts import tree_names
 from fdstore.store.tree_limits import LIMITS
 from fdstore.text.numbers import BYTE_UNITS, COUNT_UNITS, MAX_INTEGER, parse_number
@@ -279,7 +286,7 @@ def _obeying(
         elif total is None:
             left, at = before
         else:
-            size = whole_number(size_bytes or b"0", -MAX_INTEGER)
+            size = decode_total(size_bytes or 0)
             left, at = b"%d" % (size + max(0, top - total)), b"%.3f" % time.time()
     if is_held and (left, at) == before:
         return None, limits
@@ -312,7 +319,7 @@ def _size_in(reply: bytes | DamagedRecord | None) -> int:
     if reply is None or isinstance(reply, DamagedRecord):
         return 0
     try:
-        return whole_number(reply)
+        return decode_count(reply)
     except ValueError:
         return 0
 

@@ -14,7 +14,7 @@ from fdstore.errors import FDStoreError, Fenced, StoreUnavailable, UnknownOutcom
 from fdstore.store.keys import TreeKeys
 from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import ProcessHandle
-from fdstore.store.record_format import decoding, whole_number
+from fdstore.store.record_format import decode_count, decoding
 from fdstore.store.trees import ceilings
 from fdstore.text.quantities import DAY_S
 from fdstore.wire.operation import Operation, new_op
@@ -78,7 +78,7 @@ class Allowance:
         flat, reply = yield [("HGETALL", tree.ceilings), count]
         granted, before, exported, created_at = outcome(reply, self._handle.id)
         with decoding(f"the exports of tree {tree.tree}"):
-            first, self._granted, all_of_tree = map(whole_number, (before, granted, exported))
+            first, self._granted, all_of_tree = map(decode_count, (before, granted, exported))
         if self._at_first is None:
             self._at_first = first
         top = ceilings.parse(flat).get("export_bytes_per_day")
@@ -104,4 +104,4 @@ def read_exported_today(prefix: str) -> Operation[int | None]:
     if day is None:
         return None
     with decoding("the exports of today"):
-        return whole_number(size_bytes or b"0") if whole_number(day) == int(seconds) // DAY_S else 0
+        return decode_count(size_bytes or 0) if decode_count(day) == int(seconds) // DAY_S else 0

@@ -8,21 +8,26 @@ more.
 
 from __future__ import annotations
 
-import re
+from contextlib import suppress
 from typing import NamedTuple
 
+import msgspec
+
+from fdstore.model.msgspec_types import prepare
+from fdstore.model.records import Count
 from fdstore.text.numbers import MAX_INTEGER
 from fdstore.wire.script_constants import TROUBLE_SPAN_S, TROUBLE_SPANS
-
-_SPAN = re.compile(rb"([0-9]{1,15}):([0-9]{1,15}):([0-9]{1,15})", re.ASCII)
 
 
 class Troubles(NamedTuple):
     """Failures and losses within one span, whose number is the Redis time divided by `TROUBLE_SPAN_S`."""
 
-    span: int
-    failures: int
-    losses: int
+    span: Count
+    failures: Count
+    losses: Count
+
+
+prepare(Troubles)
 
 
 def decode_troubles(field: bytes | None) -> tuple[Troubles, ...]:
@@ -31,8 +36,11 @@ def decode_troubles(field: bytes | None) -> tuple[Troubles, ...]:
     >>> decode_troubles(b"7:2:0 8:0:1")
     (Troubles(span=7, failures=2, losses=0), Troubles(span=8, failures=0, losses=1))
     """
-    found = (_SPAN.fullmatch(each) for each in (field or b"")[:1000].split(b" ")[: 2 * TROUBLE_SPANS])
-    return tuple(Troubles(*map(int, each.groups())) for each in found if each)
+    found = []
+    for each in (field or b"")[:1000].decode("utf-8", "replace").split(" ")[: 2 * TROUBLE_SPANS]:
+        with suppress(msgspec.ValidationError):
+            found.append(msgspec.convert(each.split(":"), Troubles, strict=False))
+    return tuple(found)
 
 
 def sum_troubles(spans: tuple[Troubles, ...], now_s: float) -> tuple[int, int]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from fdstore.errors import DamagedRecord
 from fdstore.model.records import Descriptor, ProcessRecord, Record
 from fdstore.store.clock import seconds_of
-from fdstore.store.content_info import pairs
 from fdstore.store.contents.resolving import resolve
+from fdstore.store.hashes import pairs
 from fdstore.store.keys import ProcessKeys, content_keys, is_content, producer_of
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes.process_records import decode_process

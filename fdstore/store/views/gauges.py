@@ -13,24 +13,24 @@ that of its process: `ready_at` in the record, when it last became ready.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import suppress
 from typing import Annotated
 
 import msgspec
 
-from fdstore.errors import DamagedRecord, FDStoreError
+from fdstore.errors import DamagedRecord
+from fdstore.model.records import Count, Moment
 from fdstore.setup.settings import queue_prefix
 from fdstore.store.clock import seconds_of
-from fdstore.store.content_info import pairs
 from fdstore.store.doctor.check import eviction, primaries, version
+from fdstore.store.hashes import Hash
 from fdstore.store.keys import process_keys
-from fdstore.store.processes.process_records import TreeHoldings
-from fdstore.store.record_format import UNREADABLE, replies_or_damage, timestamp, whole_number
+from fdstore.store.processes.process_records import PROCESS, TreeHoldings
+from fdstore.store.record_format import replies_or_damage
 from fdstore.store.trees.troubles import sum_troubles
 from fdstore.store.views.worker_registry import decode_workers, worker_reads
 from fdstore.telemetry.metric_table import Metric, Plot
 from fdstore.text.quantities import DAY_S
-from fdstore.wire.operation import Operation
+from fdstore.wire.operation import Operation, Value
 
 KEPT_S = DAY_S
 """The time for which the sums are kept after the last sweep."""
@@ -38,6 +38,23 @@ KEPT_S = DAY_S
 OLDEST = 100
 """Messages at the head of the queue among which the oldest process is looked for: some may be for
 processes that have ended, or run already."""
+
+
+class Totals(msgspec.Struct, frozen=True, kw_only=True):
+    """The sums over all trees."""
+
+    trees: Count | None = None
+    live: Count | None = None
+    bytes: Count | None = None
+    open_streams: Count | None = None
+    failures: Count | None = None
+    losses: Count | None = None
+    swept_at: Moment | None = None
+
+
+TOTALS = Hash(Totals)
+
+_WAITING = PROCESS.some("state", "ready_at")
 
 
 def totals_key(prefix: str) -> str:
@@ -133,7 +150,7 @@ class QueueGauges(msgspec.Struct, frozen=True):
 
 
 def store_totals(prefix: str, usage: Iterable[TreeHoldings], swept_at: float) -> Operation[float]:
-    """Store the sums over all trees as of `swept_at` (Redis time). Return the Redis time. One round
+    """Store the sums over all trees at `swept_at` (Redis time). Return the Redis time. One round
     trip."""
     trees = live = size = streams = failures = losses = 0
     for each in usage:
@@ -144,10 +161,10 @@ def store_totals(prefix: str, usage: Iterable[TreeHoldings], swept_at: float) ->
         failed, lost = sum_troubles(each.troubles, swept_at)
         failures, losses = failures + failed, losses + lost
     key = totals_key(prefix)
-    held = ("trees", trees, "live", live, "bytes", size, "open_streams", streams)
-    troubles = ("failures", failures, "losses", losses)
+    values: list[Value] = [trees, live, size, streams, failures, losses, f"{swept_at:.6f}"]
+    sums = [part for field in zip(TOTALS.names, values, strict=True) for part in field]
     *_, now = yield [
-        ("HSET", key, *held, *troubles, "swept_at", f"{swept_at:.6f}"),
+        ("HSET", key, *sums),
         ("EXPIRE", key, KEPT_S),
         ("TIME",),
     ]
@@ -156,31 +173,22 @@ def store_totals(prefix: str, usage: Iterable[TreeHoldings], swept_at: float) ->
 
 def read_gauges(prefix: str) -> Operation[StoreGauges]:
     """Return the state of a store. Two round trips. Raises `StoreUnavailable`."""
-    flat, *registered = yield from replies_or_damage([("HGETALL", totals_key(prefix)), *worker_reads(prefix)])
+    sums, *registered = yield from replies_or_damage([TOTALS.read(totals_key(prefix)), *worker_reads(prefix)])
     servers = yield from primaries("server", "memory")
     now_s = seconds_of(registered[0])
-    totals = {} if isinstance(flat, DamagedRecord) else pairs(flat)
+    totals = TOTALS.decode_readable(sums)
     is_damaged = any(isinstance(reply, DamagedRecord) for reply in registered)
     alive = [] if is_damaged else decode_workers(registered).alive
-
-    def total(name: str) -> int | None:
-        with suppress(*UNREADABLE):
-            return whole_number(totals[name])
-        return None
-
-    lag_s = None
-    with suppress(*UNREADABLE):
-        lag_s = max(0.0, now_s - timestamp(totals["swept_at"]))
     infos = [each.info for each in servers if not each.error]
     unsafe = [found.said for info in infos for found in (version(info), eviction(info)) if not found.ok]
     return StoreGauges(
-        trees=total("trees"),
-        live_processes=total("live"),
-        text_bytes=total("bytes"),
-        open_streams=total("open_streams"),
-        failures=total("failures"),
-        losses=total("losses"),
-        sweep_lag_s=lag_s,
+        trees=totals.trees,
+        live_processes=totals.live,
+        text_bytes=totals.bytes,
+        open_streams=totals.open_streams,
+        failures=totals.failures,
+        losses=totals.losses,
+        sweep_lag_s=None if totals.swept_at is None else max(0.0, now_s - totals.swept_at),
         workers=len(alive),
         used_memory_bytes=sum(int(info.get("used_memory", 0)) for info in infos),
         max_memory_bytes=sum(int(info.get("maxmemory", 0)) for info in infos),
@@ -207,12 +215,10 @@ def oldest_wait(prefix: str, processes: list[str]) -> Operation[float]:
     none is. One round trip."""
     if not processes:
         return 0.0
-    records = [("HMGET", process_keys(prefix, each).record, "state", "ready_at") for each in processes]
+    records = [_WAITING.read(process_keys(prefix, each).record) for each in processes]
     *replies, time = yield from replies_or_damage([*records, ("TIME",)])
     now_s, longest_s = seconds_of(time), 0.0
-    for reply in replies:
-        if isinstance(reply, FDStoreError) or reply[0] != b"ready":
-            continue
-        with suppress(*UNREADABLE):
-            longest_s = max(longest_s, now_s - timestamp(reply[1] or b""))
+    for each in map(_WAITING.decode_readable, replies):
+        if each.state == "ready" and each.ready_at is not None:
+            longest_s = max(longest_s, now_s - each.ready_at)
     return longest_s

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from fdstore.model.lifecycle import ENDED
 from fdstore.model.records import ProcessRecord, Record, TreeCounts, Unreadable
-from fdstore.store.content_info import descriptor_of, pairs
+from fdstore.store.content_info import descriptor_of
 from fdstore.store.doctor.safety import Finding
+from fdstore.store.hashes import pairs
 from fdstore.store.keys import ProcessKeys, TreeKeys, content_keys, is_content, is_root, member_of
 from fdstore.store.processes.process_records import decode_reply
 from fdstore.store.record_format import decoding, replies_or_damage, required, skipping

@@ -7,16 +7,14 @@ trips.
 
 from __future__ import annotations
 
-from contextlib import suppress
-from functools import lru_cache
-
 import msgspec
 
 from fdstore.errors import DamagedRecord
-from fdstore.model.records import TOKEN_COUNTS, ModelPrice, Record, TokenUsage, TreeCounts, Unreadable
+from fdstore.model.records import Count, ModelPrice, Moment, Record, TokenUsage, TreeCounts, Unreadable
 from fdstore.store.clock import seconds_of
+from fdstore.store.hashes import Hash
 from fdstore.store.keys import TreeKeys, is_root, member_of
-from fdstore.store.record_format import UNREADABLE, replies_or_damage, show_bytes, timestamp_or_none
+from fdstore.store.record_format import replies_or_damage
 from fdstore.store.tree_facts import COUNTED, counts_or_damage
 from fdstore.wire.operation import Batch, Operation
 from fdstore.wire.scripts import text
@@ -27,8 +25,28 @@ MAX_NAMES = 20_000
 MAX_MEMBERS = 1_000
 """Processes of one tree that are counted by state."""
 
-_PROCESS_FIELDS = ("state", "program", "losses", "price", *TOKEN_COUNTS)
-_ROOT_FIELDS = ("task", "reason", "exit_code", "started_at", "ended_at")
+
+class _Process(TokenUsage, frozen=True, kw_only=True):
+    """What is summed over the processes of a tree. The page of a tree names a damaged one."""
+
+    state: str = "unreadable"
+    program: str | None = None
+    losses: Count = 0
+    price: ModelPrice | None = None
+
+
+class _Root(Record, frozen=True, kw_only=True):
+    task: str | None = None
+    reason: str | None = None
+    exit_code: str | None = None
+    started_at: Moment | None = None
+    ended_at: Moment | None = None
+
+
+_Fields = list[bytes | None] | DamagedRecord
+
+_PROCESS, _ROOT = Hash(_Process), Hash(_Root)
+_NO_ROOT: _Fields = [None] * len(_ROOT.names)
 
 
 class TreeSummary(Record, frozen=True, kw_only=True):
@@ -105,21 +123,18 @@ def summaries(
         for tree, ids in zip(trees, replies[1::2], strict=True)
     ]
     roots = [keys for of_one in members for keys in of_one[:1]]
-    reads: Batch = [("HMGET", keys.record, *_PROCESS_FIELDS) for of_one in members for keys in of_one]
-    reads += [("HMGET", keys.record, *_ROOT_FIELDS) for keys in roots]
+    reads: Batch = [_PROCESS.read(keys.record) for of_one in members for keys in of_one]
+    reads += [_ROOT.read(keys.record) for keys in roots]
     states = yield from replies_or_damage(reads)
     of_roots = iter(states[len(states) - len(roots) :])
     found, start = [], 0
     for tree, facts, of_one in zip(trees, replies[::2], members, strict=True):
         processes = states[start : start + len(of_one)]
         start += len(of_one)
-        root = next(of_roots) if of_one else []
+        root = next(of_roots) if of_one else _NO_ROOT
         if (counts := counts_or_damage(tree.tree, facts, damaged)) is not None:
             found.append(_summary(counts, processes, root))
     return found
-
-
-_Fields = list[bytes | None] | DamagedRecord
 
 
 def _summary(tree: TreeCounts, processes: list[_Fields], root: _Fields) -> TreeSummary:
@@ -128,32 +143,21 @@ def _summary(tree: TreeCounts, processes: list[_Fields], root: _Fields) -> TreeS
     costs: dict[str, float] = {}
     tokens = losses = 0
     root_state, root_program = "unreadable", None
-    for number, each in enumerate(processes):
-        # a damaged process is counted as such; the page of its tree names it
-        fields = [None] * len(_PROCESS_FIELDS) if isinstance(each, DamagedRecord) else each
-        state = "unreadable" if fields[0] is None else _shown(fields[0])
-        program = _shown(fields[1]) if fields[1] else None
-        states[state] = states.get(state, 0) + 1
-        if program:
-            programs[program] = None
-        losses += _count(fields[2])
-        usage = [_count(each) for each in fields[4:]]
-        tokens += usage[0] + usage[1]
-        if fields[3] and (price := _price(fields[3])) is not None:
-            cost = price.cost(TokenUsage(**dict(zip(TOKEN_COUNTS, usage, strict=True))))
-            costs[price.currency] = costs.get(price.currency, 0.0) + cost
+    for number, reply in enumerate(processes):
+        each = _PROCESS.decode_readable(reply)
+        states[each.state] = states.get(each.state, 0) + 1
+        if each.program:
+            programs[each.program] = None
+        losses += each.losses
+        tokens += each.tokens
+        if each.price is not None:
+            costs[each.price.currency] = costs.get(each.price.currency, 0.0) + each.price.cost(each)
         if number == 0:
-            root_state, root_program = state, program
-    facts = [None] * len(_ROOT_FIELDS) if isinstance(root, DamagedRecord) or not root else root
-    task, reason, exit_code = (show_bytes(each) if each else None for each in facts[:3])
-    started_at, ended_at = map(timestamp_or_none, facts[3:])
+            root_state, root_program = each.state, each.program
     return TreeSummary(
         tree=tree.id,
         program=root_program,
-        task=task,
         state=root_state,
-        reason=reason,
-        exit_code=exit_code,
         states=states,
         programs=tuple(programs),
         counted=len(processes),
@@ -165,26 +169,6 @@ def _summary(tree: TreeCounts, processes: list[_Fields], root: _Fields) -> TreeS
         costs=costs,
         losses=losses,
         created_at=tree.created_at,
-        started_at=started_at,
-        ended_at=ended_at,
         used_at=tree.used_at,
+        **msgspec.structs.asdict(_ROOT.decode_readable(root)),
     )
-
-
-def _count(value: bytes | None) -> int:
-    """Return a count; 0 for a damaged one. There are thousands, so this must be fast."""
-    return int(value) if value and len(value) < 17 and value.isdigit() else 0
-
-
-@lru_cache(maxsize=1024)
-def _price(value: bytes) -> ModelPrice | None:
-    """Return a price, None for a damaged one; the same few are in all processes."""
-    with suppress(*UNREADABLE):
-        return msgspec.json.decode(value, type=ModelPrice)
-    return None
-
-
-@lru_cache(maxsize=1024)
-def _shown(value: bytes) -> str:
-    """Return a name as printable text; the same few names are in all processes."""
-    return show_bytes(value)

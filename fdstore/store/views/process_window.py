@@ -6,6 +6,8 @@ large, so that a page costs the same whatever a process holds.
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from fdstore.errors import DamagedRecord
 from fdstore.model.records import Descriptor, ProcessRecord, Record, TreeLimits, Unreadable
 from fdstore.store.contents.descriptors import listing
@@ -14,7 +16,7 @@ from fdstore.store.keys import ProcessKeys, is_content
 from fdstore.store.outcomes import by_number
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes.process_records import decode_reply
-from fdstore.store.record_format import replies_or_damage, show_bytes, unreadable, whole_number
+from fdstore.store.record_format import decode_ordinal, decoding, replies_or_damage, show_bytes, unreadable
 from fdstore.store.views.shown_processes import fold_lanes
 from fdstore.wire.operation import Operation
 
@@ -54,10 +56,8 @@ def descriptor_window(keys: ProcessKeys, before: int = 0) -> Operation[Descripto
             is_whole=True,
             unreadable=tuple(found.unreadable),
         )
-    try:
-        end = whole_number(next_fd or b"1", 1)
-    except ValueError as error:
-        raise DamagedRecord(f"the record of process {keys.process}", str(error)) from error
+    with decoding(f"the record of process {keys.process}"):
+        end = decode_ordinal(next_fd or 1)
     before = min(before, end) if before else end
     first = max(1, before - WINDOW)
     looked_up = yield from look_up(handle, [f"fd:{number}" for number in range(first, before)])
@@ -84,7 +84,9 @@ def descriptor_names(keys: ProcessKeys) -> Operation[tuple[str, ...]]:
             if is_content(keys.tree, content)
         ]
         return tuple(sorted(found, key=by_number))
-    end = int(next_fd) if next_fd and next_fd.isdigit() and len(next_fd) < 17 else 1
+    end = 1
+    with suppress(ValueError):
+        end = decode_ordinal(next_fd)
     numbered = [f"fd:{number}" for number in range(max(1, end - WINDOW), end)]
     if not numbered:
         return ()

@@ -12,11 +12,11 @@ from collections.abc import Callable
 import msgspec
 
 from fdstore.errors import DamagedRecord, NotFound
-from fdstore.model.records import Record, TreeCounts, Unreadable
-from fdstore.store.content_info import pairs
+from fdstore.model.records import Count, Record, TreeCounts, Unreadable
 from fdstore.store.contents.descriptors import is_renamed
 from fdstore.store.contents.resolving import resolve
 from fdstore.store.contents.staging import Staged
+from fdstore.store.hashes import Hash, pairs
 from fdstore.store.keys import (
     AT_ONCE,
     ProcessKeys,
@@ -29,14 +29,13 @@ from fdstore.store.keys import (
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes.process_records import missing, tree_record
 from fdstore.store.record_format import (
-    UNREADABLE,
     check_format,
+    decode_or_none,
     decoding,
     replies_or_damage,
     required,
     show_bytes,
     skipping,
-    whole_number,
 )
 from fdstore.store.tree_facts import read_counts, tree_names
 from fdstore.wire.operation import Batch, Operation
@@ -124,11 +123,8 @@ def _staged(trees: list[TreeKeys]) -> Operation[list[Staged]]:
     for piece in in_pieces(entries):
         there = yield [("EXISTS", key) for key, _ in piece]
         for (_, value), exists in zip(piece, there, strict=True):
-            try:
-                if exists:
-                    found.append(msgspec.json.decode(value, type=Staged))
-            except UNREADABLE:
-                continue  # it expires
+            if exists and (staged := decode_or_none(value, Staged)) is not None:  # a damaged one expires
+                found.append(staged)
     return found
 
 
@@ -181,10 +177,13 @@ def usage_of_process(keys: ProcessKeys, tell: Tell = lambda done: None) -> Opera
 
 
 class _Content(msgspec.Struct, frozen=True):
-    bytes: int
+    bytes: Count
     holders: int
-    state: str
-    source: str
+    state: str = ""
+    source: str = ""
+
+
+_CONTENT = Hash(_Content, "holders")
 
 
 def read_tables(
@@ -220,15 +219,12 @@ def _read_contents(
         reads: Batch = []
         for name in piece:
             keys = content_keys(tree, name)
-            reads += [("HMGET", keys.record, "bytes", "state", "source"), ("SCARD", keys.holders)]
+            reads += [_CONTENT.read(keys.record), ("SCARD", keys.holders)]
         replies = yield from replies_or_damage(reads)
         for name, facts, holders in zip(piece, replies[::2], replies[1::2], strict=True):
             with skipping(found.unreadable), decoding(f"content {name}"):
-                size, state, source = (each or b"" for each in required(facts))
                 # a content that its producer alone holds has no list of holders
-                contents[name] = _Content(
-                    whole_number(size), required(holders) or 1, show_bytes(state), show_bytes(source)
-                )
+                contents[name] = _CONTENT.decode_values(required(facts), holders=required(holders) or 1)
         tell(min(done * AT_ONCE, len(known)))
     return contents
 

@@ -6,13 +6,14 @@ that people see when it vanished and what it held.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Annotated, Any
 
 import msgspec
 
 from fdstore.model.records import Moment, Record
 from fdstore.store.clock import seconds_of
-from fdstore.store.record_format import show_bytes, timestamp_or_none
+from fdstore.store.record_format import decode_moment, decode_or_none, show_bytes
 from fdstore.text.layout import show_controls
 from fdstore.text.quantities import DAY_S
 from fdstore.wire.operation import Batch, Operation, Value
@@ -229,9 +230,7 @@ def decode_load(value: bytes) -> WorkerLoad | None:
     >>> decode_load(b'{"slots": 8, "busy": 2, "lost": 1}').busy, decode_load(b"busy")
     (2, None)
     """
-    try:
-        found = msgspec.json.decode(value, type=WorkerLoad)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+    if (found := decode_or_none(value, WorkerLoad)) is None:
         return None
     return msgspec.structs.replace(found, runs=tuple(show_controls(each, keep="") for each in found.runs))
 
@@ -241,7 +240,9 @@ def _sentence(value: bytes) -> str:
 
 
 def _moment(score: bytes) -> float:
-    return timestamp_or_none(score) or 0.0
+    with suppress(ValueError):
+        return decode_moment(score)
+    return 0.0
 
 
 def acquire_sweep(prefix: str, worker: str, seconds: float) -> Operation[float]:

@@ -7,10 +7,11 @@ trees used last are read, a bounded number of them.
 from __future__ import annotations
 
 from fdstore.errors import DamagedRecord, StoreRefused
-from fdstore.model.records import Record
+from fdstore.model.records import Moment, Record
 from fdstore.setup.settings import queue_prefix
+from fdstore.store.hashes import Hash
 from fdstore.store.keys import ProcessKeys, TreeKeys, member_of
-from fdstore.store.record_format import replies_or_damage, show_bytes, timestamp_or_none
+from fdstore.store.record_format import replies_or_damage
 from fdstore.store.views.overview import recent_names
 from fdstore.store.views.worker_registry import WorkerLoad, read_workers
 from fdstore.wire.operation import Operation
@@ -26,14 +27,17 @@ class Job(Record, frozen=True, kw_only=True):
     `lease_until`."""
 
     process: str
-    state: str
-    program: str | None
-    worker: str | None
-    attempt: str
-    trouble: str
-    started_at: float | None
-    lease_until: float | None
-    ready_at: float | None
+    state: str = ""
+    program: str | None = None
+    worker: str | None = None
+    attempt: str = ""
+    trouble: str = ""
+    started_at: Moment | None = None
+    lease_until: Moment | None = None
+    ready_at: Moment | None = None
+
+
+_JOB = Hash(Job, "process")
 
 
 class WorkerActivity(Record, frozen=True, kw_only=True):
@@ -63,9 +67,6 @@ class WorkersNow(Record, frozen=True, kw_only=True):
     taken: int
     trees: int
     now_s: float
-
-
-_FIELDS = ("state", "program", "worker", "attempt", "trouble", "started_at", "lease_until", "ready_at")
 
 
 def workers_now(prefix: str, *, has_queue: bool = True) -> Operation[WorkersNow]:
@@ -120,25 +121,10 @@ def _jobs(prefix: str) -> Operation[tuple[list[Job], int]]:
         if isinstance(ids, list):
             members += [keys for each in ids if (keys := member_of(tree, each))]
     members = members[:MAX_LEASES]
-    replies = yield from replies_or_damage([("HMGET", keys.record, *_FIELDS) for keys in members])
+    replies = yield from replies_or_damage([_JOB.read(keys.record) for keys in members])
     jobs = [
-        _job(keys.process, fields)
+        _JOB.decode_readable(fields, process=keys.process)
         for keys, fields in zip(members, replies, strict=True)
         if not isinstance(fields, DamagedRecord) and fields[0] is not None
     ]
     return jobs, len(trees)
-
-
-def _job(process: str, fields: list[bytes | None]) -> Job:
-    state, program, worker, attempt, trouble, started_at, lease_until, ready_at = fields
-    return Job(
-        process=process,
-        state=show_bytes(state or b""),
-        program=show_bytes(program) if program else None,
-        worker=show_bytes(worker) if worker else None,
-        attempt=show_bytes(attempt or b""),
-        trouble=show_bytes(trouble or b""),
-        started_at=timestamp_or_none(started_at),
-        lease_until=timestamp_or_none(lease_until),
-        ready_at=timestamp_or_none(ready_at),
-    )

@@ -116,7 +116,7 @@ def test_damaged_records_are_named_and_hide_nothing_else(store: Store, proc: Pro
     assert [each.fd for each in of_tree.descriptors] == ["fd:1"]
     assert {each.problem for each in of_tree.unreadable} == {
         "nonsense is not a content",
-        "'many' is not a whole number",
+        "bytes is 'many'",
     }
     assert [each.tree for each in of_all.trees] == ["triage"]
     assert [each.what for each in of_all.unreadable] == ["the record of tree other"]
