@@ -16,8 +16,10 @@ import unicodedata
 from confusable_homoglyphs.confusables import confusables_data
 from generated_files import update
 
-CHARACTERS = "</_acdefghilmnoprstvwy"
-"""The characters of a tag of ours; n, since rn looks like m."""
+from fdstore.elements.kinds import TAG_STARTS
+
+CHARACTERS = "</" + "".join(sorted({*"".join(TAG_STARTS), *"rn"}))
+"""The characters of a tag of ours; and of rn, which looks like m."""
 
 MODULE = "fdstore/elements/confusables.py"
 

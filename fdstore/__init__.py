@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from fdstore import aio, errors
     from fdstore.client import Process, Store, StreamWriter, connect
-    from fdstore.elements.result_facts import ResultFacts
+    from fdstore.elements.facts import ResultFacts
     from fdstore.errors import FDStoreError
     from fdstore.model.lifecycle import ContentState, ProcessState
     from fdstore.model.records import (
@@ -70,7 +70,7 @@ _HOMES = {
             "Unreadable",
         ),
     ),
-    "fdstore.elements.result_facts": ("ResultFacts",),
+    "fdstore.elements.facts": ("ResultFacts",),
     "fdstore.store.contents.naming": ("ABSENT",),
     "fdstore.text.selection": ("FdLike",),
     "fdstore.tools.clearing": ("ClearingConfig",),

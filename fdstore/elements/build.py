@@ -1,11 +1,10 @@
-r"""Build an element: its attributes escaped, its body raw but for what could be a tag of ours.
+r"""Render an element: its attributes escaped, its body raw but for what could be a tag of ours.
 
 The one hard idea: bodies are raw, so that a model reads exactly what is stored, and yet no body can forge a
 frame. Only a `<` that could begin one of our own tags is replaced, by `&lt;`; the outermost element then has
 `escaped="true"`. `elements.look_alikes` defines such tags.
 
-A `Rendered` is safe by construction, so it may be nested in another element unchanged. It carries its facts:
-the function that builds an element knows what it says, and nothing reads it again.
+A `Rendered` is safe by construction, so it may be nested in another element unchanged.
 """
 
 from __future__ import annotations
@@ -15,13 +14,12 @@ from collections.abc import Sequence
 
 import msgspec
 
+from fdstore.elements.element import Element, attributes_of
+from fdstore.elements.facts import ResultFacts, facts_of, join_facts
 from fdstore.elements.look_alikes import LIKE_LESS_THAN, escape_look_alikes
-from fdstore.elements.result_facts import NO_FACTS, ResultFacts, join_facts
 from fdstore.text.layout import show_controls
 
-Attribute = str | int | bool | None
-
-_PLAIN = re.compile(r"[\w .:~/-]*", re.ASCII)
+_is_plain = re.compile(r"[\w .:~/-]*", re.ASCII).fullmatch
 """Most values of attributes, which are shown as they are."""
 
 _LIKE_LESS = {char: f"&#x{ord(char):x};" for char in LIKE_LESS_THAN}
@@ -29,55 +27,72 @@ _XML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"} | _
 
 
 class Rendered(msgspec.Struct, frozen=True):
-    """A whole element, built by `element`.
+    """A whole element.
 
     text        what the model sees
     nested      the element inside another, without the mark `escaped`, which only the outermost has
     is_escaped  whether its body is
-    facts       what it says
+    element     it without its body
+    children    those in it
     """
 
     text: str
     nested: str
     is_escaped: bool
-    facts: ResultFacts
+    element: Element
+    children: Sequence[Rendered] = ()
+
+    @property
+    def facts(self) -> ResultFacts:
+        """What it says, and those in it."""
+        facts = facts_of(self.element.kept(len(self.text)))
+        return join_facts(facts, *(child.facts for child in self.children)) if self.children else facts
 
     def __str__(self) -> str:
         return self.text
 
 
-def element(
-    name: str,
-    attributes: Sequence[tuple[str, Attribute]] = (),
-    body: str | None = None,
-    children: Sequence[Rendered] = (),
-    facts: ResultFacts = NO_FACTS,
-) -> Rendered:
-    r"""Build an element around a raw `body` or around `children`, whose facts it has too; with neither, an
-    empty tag.
+def render(element: Element, body: str | None = None, children: Sequence[Rendered] = ()) -> Rendered:
+    r"""Render an element around a raw `body` or around `children`; with neither, as an empty tag.
 
-    >>> print(element("preview", [("lines", "1-1"), ("page", None)], "a <b> and an <fd_list>"))
-    <preview lines="1-1" escaped="true">
+    >>> from fdstore.elements.kinds import Tail
+    >>> print(render(Tail(lines="1-1"), "a <b> and an <fd_list>"))
+    <tail lines="1-1" escaped="true">
     a <b> and an &lt;fd_list>
-    </preview>
+    </tail>
     """
-    opening = name
-    for key, value in attributes:
-        if value is not None:
-            shown = str(value).lower() if isinstance(value, bool) else str(value)
-            opening += f' {key}="{shown if _PLAIN.fullmatch(shown) else escape_attribute(shown)}"'
+    opening = element.name
+    begins = _BEGINS.get(type(element))
+    if begins is None:
+        begins = _begins(type(element))
+    for begin, value in zip(begins, msgspec.structs.astuple(element), strict=False):
+        if value is None:
+            continue
+        if type(value) is str:
+            value = value if _is_plain(value) else escape_attribute(value)
+        elif value is True or value is False:
+            value = "true" if value else "false"
+        opening += f'{begin}{value}"'
+    is_escaped = False
     if body is None and not children:
-        return Rendered(f"<{opening}/>", f"<{opening}/>", False, facts)
-    if body is None:
-        inside = "\n".join(child.nested for child in children)
-        is_escaped = any(child.is_escaped for child in children)
-        facts = join_facts(facts, *(child.facts for child in children))
+        text = nested = f"<{opening}/>"
     else:
-        inside, escapes = escape_look_alikes(body)
-        is_escaped = escapes > 0
-    nested = f"<{opening}>\n{inside}\n</{name}>"
-    text = f'<{opening} escaped="true">\n{inside}\n</{name}>' if is_escaped else nested
-    return Rendered(text, nested, is_escaped, facts)
+        if body is None:
+            inside = "\n".join(child.nested for child in children)
+            is_escaped = any(child.is_escaped for child in children)
+        else:
+            inside, escapes = escape_look_alikes(body)
+            is_escaped = escapes > 0
+        nested = f"<{opening}>\n{inside}\n</{element.name}>"
+        text = f'<{opening} escaped="true">\n{inside}\n</{element.name}>' if is_escaped else nested
+    return Rendered(text, nested, is_escaped, element, children)
+
+
+_BEGINS: dict[type[Element], tuple[str, ...]] = {}
+
+
+def _begins(kind: type[Element]) -> tuple[str, ...]:
+    return _BEGINS.setdefault(kind, tuple(f' {each.name}="{each.prefix}' for each in attributes_of(kind)))
 
 
 def escape_attribute(value: str) -> str:

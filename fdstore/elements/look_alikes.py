@@ -22,9 +22,7 @@ import unicodedata
 from functools import cache
 
 from fdstore.elements.confusables import CONFUSABLES
-
-TAG_STARTS = ("fd_", "process_", "python_", "preview", "tail", "message")
-"""The beginnings of the names of our elements."""
+from fdstore.elements.kinds import TAG_STARTS
 
 _SPELLINGS = (*TAG_STARTS, *(start.replace("m", "rn") for start in TAG_STARTS if "m" in start))
 """The same as they look: the standard has rn for m."""

@@ -9,8 +9,8 @@ r"""Render records as the text that models see. `elements.build` builds every el
     </preview>
     </fd_result>
 
-An attribute that is None is left out. A text without an element is wrapped in one, `fd_inline`, if it could
-be mistaken for one. Each element carries its facts (`result_facts`).
+`elements.kinds` declares the elements; here are their values. A text without an element is wrapped in one,
+`fd_inline`, if it could be mistaken for one.
 """
 
 from __future__ import annotations
@@ -18,11 +18,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Literal
 
-import msgspec
-
-from fdstore.elements import result_facts
-from fdstore.elements.build import Attribute, Rendered, element, escape_attribute
-from fdstore.elements.result_facts import ExtractionKind, ResultFacts
+from fdstore.elements import kinds
+from fdstore.elements.build import Rendered, escape_attribute, render
 from fdstore.errors import FDStoreError, quoted
 from fdstore.errors.description import notes_of
 from fdstore.model.records import Comparison, Descriptor, Export, Mode, ProcessRecord, Record, Slice
@@ -58,12 +55,12 @@ def fd_inline(text: str) -> str:
     &lt;/fd_content>
     </fd_inline>
     """
-    wrapped = element("fd_inline", body=text)
+    wrapped = render(kinds.FdInline(), text)
     return wrapped.text if wrapped.is_escaped else text
 
 
 def _message(text: str) -> Rendered:
-    return element("message", body=show_controls(text))
+    return render(kinds.Message(), show_controls(text))
 
 
 def fd_content(s: Slice) -> Rendered:
@@ -74,38 +71,30 @@ def fd_content(s: Slice) -> Rendered:
     """
     whole = s.page is not None
     streamed = s.state != "sealed" or s.exit_code is not None or s.chain is not None
-    return element(
-        "fd_content",
-        [
-            ("fd", s.fd),
-            ("page", s.page),
-            ("pages", s.pages),
-            ("continued", s.continued),
-            ("truncated", s.truncated),
-            ("lines", s.lines),
-            ("total_lines", s.total_lines),
-            ("chars", s.chars),
-            ("mode", None if whole else s.mode),
-            ("start", None if whole else s.start),
-            ("count", None if whole else s.count),
-            ("state", s.state if streamed else None),
-            ("reason", s.reason),
-            ("eof", s.eof if streamed else None),
-            ("exit_code", s.exit_code),
-            ("chain", s.chain),
-        ],
-        s.text,
-        facts=result_facts.of_slice(s),
+    content = kinds.FdContent(
+        fd=s.fd,
+        page=s.page,
+        pages=s.pages,
+        continued=s.continued,
+        truncated=s.truncated,
+        lines=s.lines,
+        total_lines=s.total_lines,
+        chars=s.chars,
+        mode=None if whole else s.mode,
+        start=None if whole else s.start,
+        count=None if whole else s.count,
+        state=s.state if streamed else None,
+        reason=s.reason,
+        eof=s.eof if streamed else None,
+        exit_code=s.exit_code,
+        chain=s.chain,
     )
-
-
-def _bytes_attributes(d: Descriptor) -> list[tuple[str, Attribute]]:
-    return [("kind", d.kind), ("media_type", d.media_type), ("size_bytes", d.bytes)]
+    return render(content, s.text)
 
 
 def fd_content_of_bytes(d: Descriptor) -> Rendered:
     """Render the heading of bytes that are shown beside it, as an image."""
-    return element("fd_content", [("fd", d.fd), *_bytes_attributes(d)], facts=result_facts.of_picture(d))
+    return render(kinds.FdContent(fd=d.fd, kind=d.kind, media_type=d.media_type, size_bytes=d.bytes))
 
 
 def fd_result(
@@ -119,32 +108,23 @@ def fd_result(
     shown: Head | Slice | None = None
     if isinstance(head, (Head, Slice)):
         shown = head
-        children.append(element("preview", body=head.text))
+        children.append(render(kinds.Preview(), head.text))
     elif head is not None:
-        children.append(element("preview", [("kind", head.kind), ("of", head.of)], head.text))
+        children.append(render(kinds.Preview(kind=head.kind, of=head.of), head.text))
     if tail is not None:
-        children.append(element("tail", [("lines", tail.lines)], tail.text))
-    tokens = _about(tokens)
-    rendered = element(
-        "fd_result",
-        [
-            ("fd", d.fd),
-            ("pages", d.pages),
-            ("truncated", None if shown is None else shown.truncated),
-            ("lines", None if shown is None else shown.lines),
-            ("total_lines", d.lines),
-            ("total_chars", d.chars),
-            ("source", d.source),
-            ("state", None if d.state == "sealed" else d.state),
-            ("tokens", f"~{tokens}"),
-        ],
-        children=children,
+        children.append(render(kinds.Tail(lines=tail.lines), tail.text))
+    result = kinds.FdResult(
+        fd=d.fd,
+        pages=d.pages,
+        truncated=None if shown is None else shown.truncated,
+        lines=None if shown is None else shown.lines,
+        total_lines=d.lines,
+        total_chars=d.chars,
+        source=d.source,
+        state=None if d.state == "sealed" else d.state,
+        tokens=_about(tokens),
     )
-    return _with_stored(rendered, d, tokens)
-
-
-def _with_stored(rendered: Rendered, d: Descriptor, tokens: int = 0) -> Rendered:
-    return msgspec.structs.replace(rendered, facts=result_facts.of_stored(d, tokens, len(rendered.text)))
+    return render(result, children=children)
 
 
 def _about(count: int) -> int:
@@ -155,10 +135,15 @@ def _about(count: int) -> int:
 
 def fd_result_of_bytes(d: Descriptor, message: str) -> Rendered:
     """Render stored bytes, without a preview. `message`: `stored_message`."""
-    state = None if d.state == "sealed" else d.state
-    attributes = [("fd", d.fd), ("source", d.source), ("state", state), *_bytes_attributes(d)]
-    rendered = element("fd_result", attributes, children=[_message(message)])
-    return _with_stored(rendered, d)
+    result = kinds.FdResult(
+        fd=d.fd,
+        source=d.source,
+        state=None if d.state == "sealed" else d.state,
+        kind=d.kind,
+        media_type=d.media_type,
+        size_bytes=d.bytes,
+    )
+    return render(result, children=[_message(message)])
 
 
 def fd_extraction(
@@ -176,33 +161,26 @@ def fd_extraction(
     mode "search" it holds the matching lines, `matches` in number, and `start` and `count` are the lines
     searched."""
     what = "a copy of all of" if position else "a part of"
-    kind: ExtractionKind = "all" if position else "part"
     if matches is not None:
-        what, kind = f"the {format_count(matches, 'match', 'matches')} of a search in", "hits"
+        what = f"the {format_count(matches, 'match', 'matches')} of a search in"
     size = format_count(new.chars, "character")
     offer = f' Read it with read_fd(fd="{new.fd}").' if "read_fd" in tools else ""
-    return element(
-        "fd_extraction",
-        [
-            ("source_fd", source_fd),
-            ("new_fd", new.fd),
-            ("mode", mode),
-            ("start", None if position else start),
-            ("count", None if position else count),
-            ("position", position),
-            ("content_size", new.chars),
-        ],
-        children=[_message(f"{new.fd} holds {what} {source_fd} ({size}).{offer}")],
-        facts=result_facts.of_extraction(source_fd, new, kind),
+    extraction = kinds.FdExtraction(
+        source_fd=source_fd,
+        new_fd=new.fd,
+        mode=mode,
+        start=None if position else start,
+        count=None if position else count,
+        position=position,
+        content_size=new.chars,
     )
+    return render(extraction, children=[_message(f"{new.fd} holds {what} {source_fd} ({size}).{offer}")])
 
 
 def fd_diff(found: Comparison, diff: str) -> Rendered:
     """Render the unified diff of two texts, or that they are equal."""
-    attributes: list[tuple[str, Attribute]] = [("a", found.a), ("b", found.b)]
-    attributes += [("removed", found.removed), ("added", found.added)]
     body = f"{found.a} and {found.b} are equal." if found.is_equal else diff.removesuffix("\n")
-    return element("fd_diff", attributes, body, facts=result_facts.of_comparison(found))
+    return render(kinds.FdDiff(a=found.a, b=found.b, removed=found.removed, added=found.added), body)
 
 
 def fd_list(
@@ -215,8 +193,7 @@ def fd_list(
     is how many pages of each were read, where that is known."""
     known = {} if read is None else read
     lines = [fd_list_line(d, known.get(d.fd)) for d in descriptors]
-    attributes: list[tuple[str, Attribute]] = [("count", len(lines)), ("total", total), ("next", next)]
-    return element("fd_list", attributes, "\n".join(lines), facts=ResultFacts(listed=total))
+    return render(kinds.FdList(count=len(lines), total=total, next=next), "\n".join(lines))
 
 
 def fd_list_line(d: Descriptor, pages_read: int | None = None) -> str:
@@ -241,36 +218,29 @@ def fd_file_result(export: Export, create: bool, exist_ok: bool) -> Rendered:
     is_text = export.kind == "text"
     size = f" ({format_count(export.char_count, 'character')})" if is_text else ""
     said = f"{export.fd}{size} was {done} to {quoted(export.file_path, 200)}."
-    return element(
-        "fd_file_result",
-        [
-            ("fd", export.fd),
-            ("file_path", export.file_path),
-            ("mode", export.mode),
-            ("create", create),
-            ("exist_ok", exist_ok),
-            ("success", True),
-            ("kind", None if is_text else export.kind),
-            ("char_count", export.char_count if is_text else None),
-            ("size_bytes", export.size_bytes),
-        ],
-        children=[_message(said)],
-        facts=result_facts.of_export(export),
+    result = kinds.FdFileResult(
+        fd=export.fd,
+        file_path=export.file_path,
+        mode=export.mode,
+        create=create,
+        exist_ok=exist_ok,
+        kind=None if is_text else export.kind,
+        char_count=export.char_count if is_text else None,
+        size_bytes=export.size_bytes,
     )
+    return render(result, children=[_message(said)])
 
 
-def fd_write(fd: str, chars: int, total_chars: int, state: str, message: str) -> Rendered:
-    """Render a write of `chars` characters to `fd`, which now has `total_chars`."""
-    attributes: list[tuple[str, Attribute]] = [("fd", fd), ("chars", chars), ("total_chars", total_chars)]
-    facts = ResultFacts(written=fd)
-    return element("fd_write", [*attributes, ("state", state)], children=[_message(message)], facts=facts)
+def fd_write(d: Descriptor, chars: int, message: str) -> Rendered:
+    """Render a write of `chars` characters to a content, as it is now."""
+    write = kinds.FdWrite(fd=d.fd, chars=chars, total_chars=d.chars, state=d.state)
+    return render(write, children=[_message(message)])
 
 
 def fd_close(fd: str) -> Rendered:
     """Render the closing of a descriptor."""
     said = f"{fd} is closed and can no longer be read here."
-    facts = ResultFacts(closed=fd)
-    return element("fd_close", [("fd", fd), ("success", True)], children=[_message(said)], facts=facts)
+    return render(kinds.FdClose(fd=fd), children=[_message(said)])
 
 
 def process_result(
@@ -285,29 +255,24 @@ def process_result(
     if answer is not None and result is not None:
         raise TypeError("process_result takes an answer or a result, not both")
     outputs = record.outputs
-    return element(
-        "process_result",
-        [
-            ("process", record.id),
-            ("program", record.program),
-            ("state", record.state),
-            ("exit_code", record.exit_code),
-            ("reason", record.reason),
-            ("fd", outputs[0] if outputs else None),
-            ("stderr_fd", outputs[1] if len(outputs) > 1 else None),
-            ("tee_fds", " ".join(outputs[2:]) or None),
-            ("in_fd", in_fd),
-        ],
-        answer,
-        () if result is None else (result,),
-        result_facts.of_process(record),
+    process = kinds.ProcessResult(
+        process=record.id,
+        program=record.program,
+        state=record.state,
+        exit_code=record.exit_code,
+        reason=record.reason,
+        fd=outputs[0] if outputs else None,
+        stderr_fd=outputs[1] if len(outputs) > 1 else None,
+        tee_fds=" ".join(outputs[2:]) or None,
+        in_fd=in_fd,
     )
+    return render(process, answer, () if result is None else (result,))
 
 
 def python_result(text: str, *, calls: int, seconds: float) -> Rendered:
     """Render what code of run_python printed and the value of its last expression, with the number of its
     calls and its own processor time."""
-    return element("python_result", [("calls", calls), ("seconds", f"{seconds:.1f}")], text)
+    return render(kinds.PythonResult(calls=calls, seconds=round(float(seconds), 1)), text)
 
 
 def fd_error(error: FDStoreError, fd: str | None = None, max_chars: int | None = None) -> Rendered:
@@ -315,5 +280,5 @@ def fd_error(error: FDStoreError, fd: str | None = None, max_chars: int | None =
     said = "\n".join([str(error), *notes_of(error)])
     if max_chars is not None and len(said) > max_chars:
         said = f"{said[:max_chars]}... ({len(said) - max_chars} characters more)"
-    facts = result_facts.of_error(error.type, fd, said)
-    return element("fd_error", [("type", error.type), ("fd", fd)], children=[_message(said)], facts=facts)
+    found = kinds.FdError(type=error.type, fd=fd, message=show_controls(said))
+    return render(found, children=[_message(said)])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fdstore.elements.build import Rendered, element
-from fdstore.elements.result_facts import of_search
+from fdstore.elements.build import Rendered, render
+from fdstore.elements.kinds import FdSearch
 from fdstore.model.records import Hit, SearchResult
 from fdstore.text.quantities import format_count
 
@@ -16,19 +16,15 @@ LINE_CHARS = 400
 def fd_search(result: SearchResult, more: str | None = None) -> Rendered:
     """Render hits as `grep -n` prints them; a line longer than `LINE_CHARS` is cut around its first match.
     `more` says where to continue if hits were left out."""
-    return element(
-        "fd_search",
-        [
-            ("fd", result.fd),
-            ("pattern", result.pattern),
-            ("matches", result.matches),
-            ("shown", result.shown),
-            ("lines_searched", result.lines_searched),
-            ("more", more),
-        ],
-        "\n".join(grep_lines(result.hits)),
-        facts=of_search(result),
+    search = FdSearch(
+        fd=result.fd,
+        pattern=result.pattern,
+        matches=result.matches,
+        shown=result.shown,
+        lines_searched=result.lines_searched,
+        more=more,
     )
+    return render(search, "\n".join(grep_lines(result.hits)))
 
 
 def grep_lines(hits: Sequence[Hit]) -> list[str]:

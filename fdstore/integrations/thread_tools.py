@@ -45,7 +45,7 @@ from fdstore.model.records import TreeLimits
 from fdstore.results.config import FDConfig
 from fdstore.results.context import Context
 from fdstore.results.offloading import offload, offload_parts
-from fdstore.results.tool_outcome import Offloaded, ToolResult, element_result
+from fdstore.results.tool_outcome import Offloaded, ToolResult, tool_result
 from fdstore.results.wrapping import exceeds_threshold, wrap_input
 from fdstore.setup.settings import HOST_PATIENCE_S
 from fdstore.store.keys import check_root
@@ -259,7 +259,7 @@ class ThreadTools:
             )
         except FDStoreError as error:
             self._failed(error)
-            return element_result(fd_error(error), is_error=True)
+            return tool_result(fd_error(error), is_error=True)
         self._is_reported = False
         return result
 

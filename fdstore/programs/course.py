@@ -15,6 +15,7 @@ from functools import partial
 
 import msgspec
 
+from fdstore.elements.build import Rendered
 from fdstore.elements.render import python_result
 from fdstore.errors import DamagedRecord, InvalidArgument, quoted
 from fdstore.model.call_limits import CallLimits
@@ -33,7 +34,7 @@ from fdstore.programs.interpreter.events import (
 )
 from fdstore.programs.interpreter.session import Session
 from fdstore.results.context import Context
-from fdstore.results.tool_outcome import Started, ToolOutcome, ToolResult
+from fdstore.results.tool_outcome import Offloaded, Started, ToolOutcome, ToolResult, tool_result
 from fdstore.results.wrapping import exceeds_threshold, wrap_text
 from fdstore.store.keys import is_process
 from fdstore.store.processes import python_state
@@ -240,7 +241,7 @@ def _end(context: Context, opened: Opened, event: Finished | Failed, run_id: str
     if problem:
         text = f"{text}\n{problem}" if text else problem
     shown = yield from _show(context, session, text, run_id)
-    result = ToolResult(shown.content, bool(problem) or isinstance(event, Failed), shown.facts)
+    result = tool_result(shown, is_error=bool(problem) or isinstance(event, Failed))
     yield from python_state.end(context.handle, run_id, state, msgspec.json.encode(result).decode("utf-8"))
     return result
 
@@ -273,12 +274,10 @@ def _too_large(context: Context, size: str, largest: list[tuple[str, int]]) -> s
     )
 
 
-def _show(context: Context, session: Session, text: str, run_id: str) -> Operation[ToolResult]:
+def _show(context: Context, session: Session, text: str, run_id: str) -> Operation[Rendered | Offloaded]:
     if exceeds_threshold(context, text, SOURCE):
-        wrapped = yield from wrap_text(context, text, SOURCE, f"{run_id}/result", is_same=False)
-        return ToolResult(wrapped.content, facts=wrapped.facts)
-    rendered = python_result(text, calls=session.calls, seconds=session.used_s)
-    return ToolResult(rendered.text, facts=rendered.facts)
+        return (yield from wrap_text(context, text, SOURCE, f"{run_id}/result", is_same=False))
+    return python_result(text, calls=session.calls, seconds=session.used_s)
 
 
 def _text_of(printed: str, event: Finished | Failed) -> str:

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from fdstore.elements.result_facts import Interval, ResultFacts
+from fdstore.elements.facts import ResultFacts
+from fdstore.elements.kinds import Interval
 from fdstore.text.numbers import MAX_INTEGER
 
 
@@ -27,8 +28,8 @@ class ReadParts(msgspec.Struct, frozen=True):
 def coverage(results: Iterable[ResultFacts]) -> dict[str, ReadParts]:
     """Return what was read of each descriptor, by its id.
 
-    >>> from fdstore.elements.result_facts import ShownPart
-    >>> coverage([ResultFacts(shown=(ShownPart(fd="fd:1", page=3, pages=9),))])
+    >>> from fdstore.elements.kinds import FdContent
+    >>> coverage([ResultFacts(shown=(FdContent(fd="fd:1", page=3, pages=9),))])
     {'fd:1': ReadParts(pages=((3, 3),), chars=())}
     """
     pages: defaultdict[str, list[Interval]] = defaultdict(list)

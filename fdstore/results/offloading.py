@@ -16,11 +16,10 @@ from typing import Any
 
 import msgspec
 
+from fdstore.elements.facts import NO_FACTS, ResultFacts, in_block, join_facts, move_blocks
 from fdstore.elements.render import fd_error
-from fdstore.elements.result_facts import NO_FACTS, ResultFacts, in_block, join_facts
-from fdstore.errors import FDStoreError
+from fdstore.errors import DamagedRecord, FDStoreError
 from fdstore.model.msgspec_types import prepare
-from fdstore.model.records import Descriptor
 from fdstore.results.block_groups import groups_to_store, join_groups
 from fdstore.results.content_blocks import (
     content_blocks,
@@ -35,7 +34,7 @@ from fdstore.results.content_blocks import (
 from fdstore.results.context import Context
 from fdstore.results.pictures import Picture
 from fdstore.results.tool_errors import error_output
-from fdstore.results.tool_outcome import Offloaded, ToolResult
+from fdstore.results.tool_outcome import Offloaded
 from fdstore.results.wrapping import (
     NO_OUTPUT,
     as_of_input,
@@ -55,17 +54,7 @@ from fdstore.text.names import name_id
 from fdstore.text.surrogates import escape_surrogates
 from fdstore.wire.operation import Operation
 
-
-class _Stored(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The outcome of a call: the text shown for each block, None for a block without a text; the facts of
-    those that were stored, by the position of the block."""
-
-    shown: list[str | None]
-    descriptor: Descriptor | None
-    facts: dict[int, ResultFacts] = {}
-
-
-prepare(_Stored)
+prepare(Offloaded)
 
 
 def offload(
@@ -86,7 +75,7 @@ def offload(
         output = escape_surrogates(rendered.text)
         if not exceeds_threshold(context, output, source, is_element=True):
             # an element of ours, which is not escaped
-            return Offloaded(output, None, is_error, rendered.facts)
+            return Offloaded(output, is_error=is_error, facts=rendered.facts)
     blocks = content_blocks(output)
     parts = [_part(context, each, source) for each in (blocks or [output])]
     slot = call_id and f"{call_id}/offload"
@@ -95,8 +84,7 @@ def offload(
         content, facts = _shown(blocks, parts, stored)
         return Offloaded(content, stored.descriptor, is_error, facts)
     stored = yield from _wrap_once(context, parts, source, slot, fd, lambda: [*map(_identity, parts)])
-    [text] = stored.shown
-    return Offloaded(text or "", stored.descriptor, is_error, stored.facts.get(0, NO_FACTS))
+    return Offloaded(stored.content[0] or "", stored.descriptor, is_error, stored.facts)
 
 
 def wrap(context: Context, output: Any, source: str, call_id: str | None) -> Operation[str | list[Any]]:
@@ -138,34 +126,33 @@ def offload_parts(
     texts = [part if isinstance(part, str) else None for part in found]
     joined = _joined(context, texts, source) if join_short else []
     slot = call_id and f"{call_id}/offload"
-    stored = yield from _wrap_once(
-        context, found, source, slot, "", lambda: {"parts": [*map(_identity, found)]}, joined
-    )
-    facts = [in_block(facts, number) for number, facts in stored.facts.items()]
-    return Offloaded(stored.shown, stored.descriptor, facts=join_facts(NO_FACTS, *facts))
+
+    def identity() -> object:
+        return {"parts": [*map(_identity, found)]}
+
+    return (yield from _wrap_once(context, found, source, slot, "", identity, joined))
 
 
 def wrap_output(
     context: Context, output: str | bytes | list[Any], source: str, call_id: str | None
-) -> Operation[ToolResult]:
+) -> Operation[Offloaded]:
     """Return the output of a user's function as the Messages API takes it: of content blocks a list of blocks
     of text, images and documents, where any other is shown as JSON, else a text."""
     if isinstance(output, str):
-        wrapped = yield from wrap_text(context, output, source, call_id, is_same=False)
-        return ToolResult(wrapped.content, facts=wrapped.facts)
+        return (yield from wrap_text(context, output, source, call_id, is_same=False))
     if isinstance(output, bytes):
         picture = Picture(type_of_bytes(output) or BYTES_TYPE, output)
         if picture.problem() is not None:
             part = _part(context, output, source)
             stored = yield from _wrap_each(context, [part], source, call_id, "", is_same=False)
-            return ToolResult(stored.shown[0] or "", facts=stored.facts.get(0, NO_FACTS))
+            return Offloaded(stored.content[0] or "", stored.descriptor, facts=stored.facts)
         output = [picture.block()]
     blocks = [for_messages_api(block) for block in output]
     parts = [_part(context, block, source) for block in blocks]
     joined = _joined(context, _texts_of(blocks, parts), source)
     stored = yield from _wrap_each(context, parts, source, call_id, "", joined, is_same=False)
     content, facts = _shown(blocks, parts, stored, for_api=True)
-    return ToolResult(content, facts=facts)
+    return Offloaded(content, stored.descriptor, facts=facts)
 
 
 _Part = str | bytes | Picture | None
@@ -215,15 +202,15 @@ def _identity(part: _Part) -> object:
 
 
 def _shown(
-    blocks: Sequence[Any], parts: Sequence[_Part], stored: _Stored, *, for_api: bool = False
+    blocks: Sequence[Any], parts: Sequence[_Part], stored: Offloaded, *, for_api: bool = False
 ) -> tuple[list[Any], ResultFacts]:
     """Return the blocks as the model is to see them: texts wrapped, pictures after what tells their id. Of
     pictures that the Messages API would refuse, only that is shown `for_api`. Blank texts are left out, since
     the APIs refuse them, and so are those that were stored with an earlier one."""
     shown: list[Any] = []
-    facts = NO_FACTS
-    for number, (block, part, text) in enumerate(zip(blocks, parts, stored.shown, strict=True)):
-        facts = join_facts(facts, in_block(stored.facts.get(number, NO_FACTS), len(shown)))
+    places: dict[int, int] = {}
+    for number, (block, part, text) in enumerate(zip(blocks, parts, stored.content, strict=True)):
+        places[number] = len(shown)
         picture = part if isinstance(part, Picture) else picture_in(block) if for_api else None
         problem = picture.problem() if picture and for_api else None
         if isinstance(part, Picture):
@@ -237,7 +224,7 @@ def _shown(
                 shown.append(replace_text(block, text))
             continue
         shown.append(block if problem is None else text_block(f"It cannot be shown: {problem}."))
-    return shown or [replace_text(blocks[0], NO_OUTPUT)], facts
+    return shown or [replace_text(blocks[0], NO_OUTPUT)], move_blocks(stored.facts, places)
 
 
 def _wrap_blocks(
@@ -247,7 +234,7 @@ def _wrap_blocks(
     source: str,
     call_id: str | None,
     fd: str,
-) -> Operation[_Stored]:
+) -> Operation[Offloaded]:
     """Wrap the parts that the blocks of an output hold, under a `call_id` once."""
 
     def identity() -> object:
@@ -266,7 +253,7 @@ def _wrap_once(
     fd: str,
     identity: Callable[[], object],
     joined: Sequence[tuple[int, ...]] = (),
-) -> Operation[_Stored]:
+) -> Operation[Offloaded]:
     """Wrap the parts of a call. If one is stored under a `call_id`, return what its first run stored;
     `identity` returns what must be the same then."""
     if call_id is None or not (joined or any(_is_stored(context, part, source) for part in parts)):
@@ -274,7 +261,12 @@ def _wrap_once(
     request = tool_calls.request_of("offload", [source, fd, identity()])
     before = yield from tool_calls.identify(context.handle, call_id, request)
     if before is not None:
-        return decode_record(before, _Stored, f"the calls of process {context.handle.id}")
+        what = f"the calls of process {context.handle.id}"
+        known: Offloaded = decode_record(before, Offloaded, what)
+        shown = known.content if isinstance(known.content, list) else []
+        if len(shown) != len(parts) or not all(each is None or isinstance(each, str) for each in shown):
+            raise DamagedRecord(what, "an output has other parts than the call")
+        return known
     stored = yield from _wrap_each(context, parts, source, call_id, fd, joined)
     result = msgspec.json.encode(stored).decode("utf-8")
     yield from tool_calls.store_result(context.handle, call_id, result)
@@ -290,11 +282,12 @@ def _wrap_each(
     joined: Sequence[tuple[int, ...]] = (),
     *,
     is_same: bool = True,
-) -> Operation[_Stored]:
-    """Wrap each part. Texts that are `joined` are one, in the place of the first; the others are ""."""
+) -> Operation[Offloaded]:
+    """Wrap each part. The content has the text shown for each, None for one without a text. Texts that are
+    `joined` are one, in the place of the first; the others are ""."""
     of_groups, others = join_groups(parts, joined)
-    shown: list[str | None] = []
-    facts: dict[int, ResultFacts] = {}
+    shown: list[Any] = []
+    facts: list[ResultFacts] = []
     descriptor = None
     for number, part in enumerate(parts):
         if part is None or number in others:
@@ -310,7 +303,6 @@ def _wrap_each(
             media_type, data = part if isinstance(part, Picture) else (None, part)
             wrapped = yield from store_bytes(context, data, source, slot, media_type=media_type, name=name)
         shown.append(wrapped.content)
-        if wrapped.facts != NO_FACTS:
-            facts[number] = wrapped.facts
+        facts.append(in_block(wrapped.facts, number))
         descriptor = descriptor or wrapped.descriptor
-    return _Stored(shown, descriptor, facts)
+    return Offloaded(shown, descriptor, facts=join_facts(NO_FACTS, *facts))

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from fdstore.elements.build import Rendered
-from fdstore.elements.result_facts import NO_FACTS, ResultFacts
+from fdstore.elements.facts import NO_FACTS, ResultFacts
 from fdstore.model.lifecycle import ENDED
 from fdstore.model.records import Descriptor, ProcessRecord
 
@@ -40,7 +40,7 @@ class ToolResult(
         return "\n".join(block["text"] for block in self.content if block.get("type") == "text")
 
 
-class Offloaded(msgspec.Struct, frozen=True, repr_omit_defaults=True):
+class Offloaded(msgspec.Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
     """The output of a tool of your own as the model is to see it: `content` is a text, or a list of blocks if
     the output was one. `descriptor` is the stored text, the first one if several blocks were stored; None if
     all stayed inline. `is_error`: the output was an exception. `facts` has all that was stored.
@@ -55,9 +55,10 @@ class Offloaded(msgspec.Struct, frozen=True, repr_omit_defaults=True):
     facts: ResultFacts = NO_FACTS
 
 
-def element_result(rendered: Rendered, *, is_error: bool = False) -> ToolResult:
-    """Return an element as the result of a call."""
-    return ToolResult(rendered.text, is_error, rendered.facts)
+def tool_result(shown: Rendered | Offloaded, *, is_error: bool = False) -> ToolResult:
+    """Return an element or an output as the result of a call."""
+    content = shown.text if isinstance(shown, Rendered) else shown.content
+    return ToolResult(content, is_error, shown.facts)
 
 
 class Started(msgspec.Struct, frozen=True, tag="started", tag_field="kind"):
@@ -78,7 +79,7 @@ class Started(msgspec.Struct, frozen=True, tag="started", tag_field="kind"):
         return min(self.until_s - now_s, self.seconds)
 
 
-ToolOutcome: TypeAlias = Rendered | ToolResult | Started
+ToolOutcome: TypeAlias = Rendered | Offloaded | ToolResult | Started
 
 
 def has_failed(record: ProcessRecord) -> bool:

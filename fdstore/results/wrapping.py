@@ -7,13 +7,13 @@ shorter one stays inline, as an `fd_inline` if it could be mistaken for one of o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from fdstore.elements.build import Rendered
+from fdstore.elements.facts import NO_FACTS, ResultFacts, in_block, join_facts
 from fdstore.elements.render import fd_error, fd_inline, fd_result_of_bytes
-from fdstore.elements.result_facts import NO_FACTS, ResultFacts, in_block, join_facts
 from fdstore.elements.stored_message import stored_message
 from fdstore.errors import FDStoreError
 from fdstore.model.records import Descriptor, ProcessRecord
@@ -22,6 +22,7 @@ from fdstore.results.context import Context
 from fdstore.results.fd_results import display_of, render_stored
 from fdstore.results.fd_results import render_fd as render_fd
 from fdstore.results.json_text import json_text
+from fdstore.results.tool_outcome import Offloaded
 from fdstore.store.contents import contents
 from fdstore.store.processes import savings, tool_calls
 from fdstore.telemetry.counts import count
@@ -42,21 +43,6 @@ NO_TEXT = "(no text)"
 """What a model is told of an input without a text."""
 
 
-class Wrapped(NamedTuple):
-    """A text as the model sees it, and its descriptor if it was stored."""
-
-    content: str
-    descriptor: Descriptor | None = None
-    facts: ResultFacts = NO_FACTS
-
-
-class WrappedInput(NamedTuple):
-    """An input of the user as the model sees it."""
-
-    content: str | list[Any]
-    facts: ResultFacts = NO_FACTS
-
-
 def wrap_text(
     context: Context,
     text: str,
@@ -65,28 +51,27 @@ def wrap_text(
     name: str = "",
     *,
     is_same: bool = True,
-) -> Operation[Wrapped]:
+) -> Operation[Offloaded]:
     """Return `text` as the model sees it, inline, or stored and rendered as an `fd_result`; with its
     descriptor: the next number, or the id of a name. `is_same`: every run of the call has this text."""
     text = escape_surrogates(text)
     if not exceeds_threshold(context, text, source):
         count("fdstore_result_chars_total", "false", by=len(text))
-        return Wrapped(fd_inline(text))
+        return Offloaded(fd_inline(text))
     count("fdstore_result_chars_total", "true", by=len(text))
     stored = (context.config.json_pretty_print and reindent_json(text)) or text
     slot = None if call_id is None else f"{call_id}/wrapped"
     rendered, descriptor = yield from _store(context, stored, source, slot, name, is_same=is_same)
-    wrapped = Wrapped(rendered.text, descriptor, rendered.facts)
-    count("fdstore_kept_out_chars_total", by=max(0, len(text) - len(wrapped.content)))
+    count("fdstore_kept_out_chars_total", by=max(0, len(text) - len(rendered.text)))
     if context.meter is not None:
         tokens = estimate_tokens(text)
         yield from savings.count_kept(
-            context.handle, context.meter, source, len(text), tokens, wrapped.content, slot
+            context.handle, context.meter, source, len(text), tokens, rendered.text, slot
         )
-    return wrapped
+    return Offloaded(rendered.text, descriptor, facts=rendered.facts)
 
 
-def wrap_once(context: Context, text: str, source: str, call_id: str | None) -> Operation[str]:
+def wrap_once(context: Context, text: str, source: str, call_id: str | None) -> Operation[str | list[Any]]:
     """Wrap the output of a tool that the user's own loop ran under `call_id`. Raises `InvalidArgument` if
     another output was wrapped under that id."""
     if call_id is not None and exceeds_threshold(context, text, source):
@@ -97,12 +82,12 @@ def wrap_once(context: Context, text: str, source: str, call_id: str | None) -> 
 
 def wrap_error(
     context: Context, error: FDStoreError, source: str, call_id: str | None = None
-) -> Operation[Wrapped]:
+) -> Operation[Offloaded]:
     """Wrap the typed error of a function. A short one stays a plain `fd_error`, without `fd_inline`."""
     rendered = fd_error(error)
     text = escape_surrogates(rendered.text)
     if not exceeds_threshold(context, text, source, is_element=True):
-        return Wrapped(text, facts=rendered.facts)
+        return Offloaded(text, facts=rendered.facts)
     return (yield from wrap_text(context, text, source, call_id, is_same=False))
 
 
@@ -163,23 +148,23 @@ def store_bytes(
     *,
     media_type: str | None = None,
     name: str = "",
-) -> Operation[Wrapped]:
+) -> Operation[Offloaded]:
     """Store bytes, and render them as an `fd_result`."""
     descriptor = yield from contents.create(
         context.handle, data, source, media_type=media_type, name=name, call_id=call_id
     )
     rendered = fd_result_of_bytes(descriptor, stored_message(descriptor, context.offers))
-    return Wrapped(rendered.text, descriptor, rendered.facts)
+    return Offloaded(rendered.text, descriptor, facts=rendered.facts)
 
 
 def wrap_input(
     context: Context, given: str | Sequence[Any], call_id: str | None = None
-) -> Operation[WrappedInput]:
+) -> Operation[Offloaded]:
     """Return user input as the model sees it: a long text as an `fd_result`, a short one inline; of blocks as
     `block_groups` decides. Blocks of blank texts are left out, since APIs refuse them."""
     if isinstance(given, str):
-        wrapped = yield from _wrap_input_text(context, given, call_id)
-        return WrappedInput(wrapped.content, wrapped.facts)
+        content, facts = yield from _wrap_input_text(context, given, call_id)
+        return Offloaded(content, facts=facts)
     texts = [block_text(block) for block in given]
     groups = groups_to_store(texts, lambda text: _is_long_input(context, text))
     of_groups, others = join_groups(texts, groups)
@@ -190,14 +175,14 @@ def wrap_input(
             blocks.append(block)
         elif number not in others:
             slot = None if call_id is None else f"{call_id}/{number}"
-            shown = yield from _wrap_input_text(context, of_groups.get(number, text), slot)
-            if is_blank(shown.content):
+            content, said = yield from _wrap_input_text(context, of_groups.get(number, text), slot)
+            if is_blank(content):
                 continue
-            facts = join_facts(facts, in_block(shown.facts, len(blocks)))
-            blocks.append(replace_text(block, shown.content))
+            facts = join_facts(facts, in_block(said, len(blocks)))
+            blocks.append(replace_text(block, content))
     if given and not blocks:
         blocks = [replace_text(given[0], NO_TEXT)]
-    return WrappedInput(blocks, facts)
+    return Offloaded(blocks, facts=facts)
 
 
 def replace_text(block: Any, text: str) -> Any:
@@ -234,12 +219,12 @@ def _is_long_input(context: Context, text: str) -> bool:
     return context.fds_on and config.page_user_input and len(text) > config.max_input_chars
 
 
-def _wrap_input_text(context: Context, text: str, call_id: str | None) -> Operation[Wrapped]:
+def _wrap_input_text(context: Context, text: str, call_id: str | None) -> Operation[tuple[str, ResultFacts]]:
     text = escape_surrogates(text)
     if _is_long_input(context, text):
-        rendered, descriptor = yield from _store(context, text, "user_input", call_id)
-        return Wrapped(rendered.text, descriptor, rendered.facts)
-    return Wrapped(fd_inline(text))
+        rendered, _ = yield from _store(context, text, "user_input", call_id)
+        return rendered.text, rendered.facts
+    return fd_inline(text), NO_FACTS
 
 
 def block_text(block: Any) -> str | None:

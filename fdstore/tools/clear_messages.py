@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from fdstore.elements.read import read_facts
-from fdstore.elements.result_facts import ResultFacts, in_block
+from fdstore.elements.facts import ResultFacts, in_block
+from fdstore.elements.parse import parse_facts
 from fdstore.errors import InvalidArgument, quoted
 from fdstore.results.content_blocks import field
 from fdstore.results.wrapping import block_text
@@ -67,7 +67,7 @@ def clear_messages(
 def _facts_of(tool: str, content: Any) -> ResultFacts:
     """Return the facts of a result."""
     blocks = content if isinstance(content, list) else [content]
-    parts = [read_facts(block_text(block) or "") for block in blocks]
+    parts = [parse_facts(block_text(block) or "") for block in blocks]
     if tool in READING_TOOLS and parts and parts[0].repeatable_fds is not None:
         return parts[0]
     stored = (in_block(part, block).stored for block, part in enumerate(parts))

@@ -17,7 +17,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from fdstore.elements.result_facts import NO_FACTS, ResultFacts
+from fdstore.elements.facts import NO_FACTS, ResultFacts
 from fdstore.errors import InvalidArgument
 from fdstore.model.fields import about
 from fdstore.model.msgspec_types import prepare

@@ -20,8 +20,8 @@ from typing import Any
 import msgspec
 
 from fdstore.elements.build import Rendered
+from fdstore.elements.facts import NO_FACTS, join_facts
 from fdstore.elements.render import fd_error, process_result
-from fdstore.elements.result_facts import NO_FACTS, join_facts
 from fdstore.elements.stored_message import advise
 from fdstore.errors import (
     CallInterrupted,
@@ -38,7 +38,7 @@ from fdstore.results.context import Context, Progress
 from fdstore.results.fd_results import Display, render_fd
 from fdstore.results.json_text import json_text
 from fdstore.results.offloading import wrap_output
-from fdstore.results.tool_outcome import Started, ToolResult, element_result, has_failed
+from fdstore.results.tool_outcome import Started, ToolResult, has_failed, tool_result
 from fdstore.results.tool_policy import NO_POLICY
 from fdstore.results.wrapping import NO_OUTPUT, store_answer, wrap_error
 from fdstore.store.contents import contents
@@ -212,7 +212,7 @@ class Toolbox:
             if isinstance(error, NotText):
                 advice = advise(error, self.context.offers)
                 error = NotText(error.fd, error.media_type, error.size_bytes, error.problem, advice)
-            return element_result(fd_error(error, fd, MAX_ERROR_CHARS), is_error=True)
+            return tool_result(fd_error(error, fd, MAX_ERROR_CHARS), is_error=True)
 
     def _recalled(self, stored: str) -> ToolResult | Started:
         """Return the stored outcome of a call. Raises `DamagedRecord`, also if it waits for a process of
@@ -284,7 +284,7 @@ class Toolbox:
         outcome = yield from tool.run(context, arguments, call_id)
         if isinstance(outcome, Started):
             return outcome
-        result = outcome if isinstance(outcome, ToolResult) else element_result(outcome)
+        result = outcome if isinstance(outcome, ToolResult) else tool_result(outcome)
         if tool.works_on == "descriptors":
             count("fdstore_read_chars_total", by=len(result.text))
             if context.meter is not None:

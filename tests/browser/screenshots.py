@@ -23,7 +23,8 @@ from fdstore.agents.loop.models.anthropic import AnthropicModel
 from fdstore.agents.loop.program_loader import Bundle, Program
 from fdstore.agents.runtime.run_process import run_process
 from fdstore.client import Store
-from fdstore.elements.result_facts import ResultFacts, ShownPart
+from fdstore.elements.facts import ResultFacts
+from fdstore.elements.kinds import FdContent
 from fdstore.files.permissions import Permissions
 from fdstore.local.redis_server import PrivateServer
 from fdstore.model.records import Descriptor, ModelPrice
@@ -61,8 +62,8 @@ def conversation(large: Descriptor) -> list[Entry]:
     ]
 
     def shown(first: int, count: int) -> ResultFacts:
-        last = first + count - 1
-        return ResultFacts(shown=(ShownPart(fd=large.fd, pages=large.pages, page_range=(first, last)),))
+        part = FdContent(fd=large.fd, pages=large.pages, mode="page", start=first, count=count)
+        return ResultFacts(shown=(part,))
 
     return [
         Start(system="", content="What broke the build?"),

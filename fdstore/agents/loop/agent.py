@@ -32,7 +32,7 @@ from fdstore.agents.loop.record_facts import FactCollector, answer_age_s, begin_
 from fdstore.elements.render import fd_error
 from fdstore.errors import STORE_FAILURES, InvalidArgument, NotFound, QuotaExceeded
 from fdstore.model.lifecycle import ProcessEnd
-from fdstore.results.tool_outcome import Started, ToolResult, element_result
+from fdstore.results.tool_outcome import Started, ToolResult, tool_result
 from fdstore.results.wrapping import reference_passages, store_passage
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import journal, leases, processes, tool_calls, waiting
@@ -229,7 +229,7 @@ class Agent:
         for call in calls:
             if call.malformed:
                 error = InvalidArgument("", f"{call.malformed}; make the call again")
-                self._write_result(call, element_result(fd_error(error), is_error=True))
+                self._write_result(call, tool_result(fd_error(error), is_error=True))
                 continue
             began = time.monotonic()
             is_new = call.key in self._new_calls

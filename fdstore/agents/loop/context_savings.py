@@ -12,7 +12,7 @@ from typing import Protocol
 
 from fdstore.agents.loop.conversation import Assistant, Cleared, Conversation
 from fdstore.agents.loop.history import History, read_history
-from fdstore.elements.result_facts import ResultFacts
+from fdstore.elements.facts import ResultFacts
 from fdstore.errors import SKIPPABLE, NotFound
 from fdstore.model.records import ProcessRecord
 from fdstore.results.wrapping import block_text
@@ -116,16 +116,17 @@ def _count_stored(tool: str, facts: ResultFacts, text: str, count: Count) -> Non
     """Count each content that a text shows as an element, which has its share of the tokens of the text."""
     tokens_per_char = estimate_tokens(text) / max(len(text), 1) if facts.stored else 0.0
     for stored in facts.stored:
+        tokens = stored.tokens or 0
         shown_tokens = round(stored.shown_chars * tokens_per_char)
         count(
             tool,
             stored_chars=stored.chars,
-            stored_tokens=stored.tokens,
+            stored_tokens=tokens,
             shown_chars=stored.shown_chars,
             shown_tokens=shown_tokens,
             kept=1,
             kept_chars=max(0, stored.chars - stored.shown_chars),
-            kept_tokens=max(0, stored.tokens - shown_tokens),
+            kept_tokens=max(0, tokens - shown_tokens),
         )
 
 

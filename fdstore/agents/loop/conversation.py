@@ -26,7 +26,7 @@ from typing import Any
 
 import msgspec
 
-from fdstore.elements.result_facts import NO_FACTS, ResultFacts
+from fdstore.elements.facts import NO_FACTS, ResultFacts
 from fdstore.model.records import TokenUsage
 from fdstore.results.coverage import ReadParts, coverage
 from fdstore.results.wrapping import NO_OUTPUT, NO_TEXT, is_blank

@@ -5,12 +5,12 @@ from __future__ import annotations
 from fdstore.agents.loop.conversation import Start
 from fdstore.agents.loop.offering import may_hold_back
 from fdstore.agents.loop.program_loader import Program
+from fdstore.elements.facts import NO_FACTS, ResultFacts, join_facts
 from fdstore.elements.render import fd_content, fd_inline
-from fdstore.elements.result_facts import NO_FACTS, join_facts
 from fdstore.errors import NotText
 from fdstore.model.records import Slice
 from fdstore.results.context import Context
-from fdstore.results.wrapping import Wrapped, render_fd, wrap_input
+from fdstore.results.wrapping import render_fd, wrap_input
 from fdstore.store.contents import reading
 from fdstore.tools.process_task import SpawnTask
 from fdstore.tools.toolbox import Toolbox
@@ -33,9 +33,9 @@ def first_messages(toolbox: Toolbox, program: Program, task: SpawnTask) -> Opera
     if task.preload:
         preloaded: list[str] = []
         for fd in task.preload:
-            shown = yield from _preloaded(toolbox, fd)
-            preloaded.append(shown.content)
-            preloads = join_facts(preloads, shown.facts)
+            shown, facts = yield from _preloaded(toolbox, fd)
+            preloaded.append(shown)
+            preloads = join_facts(preloads, facts)
         parts.append(PRELOADED + "\n".join(preloaded))
     system = "\n\n".join(part for part in parts if part)
     return Start(
@@ -43,20 +43,20 @@ def first_messages(toolbox: Toolbox, program: Program, task: SpawnTask) -> Opera
     )
 
 
-def _preloaded(toolbox: Toolbox, fd: str) -> Operation[Wrapped]:
+def _preloaded(toolbox: Toolbox, fd: str) -> Operation[tuple[str, ResultFacts]]:
     """Return a preloaded text as the model sees it: whole if it is small or the agent has no descriptors,
     else its first page and its end."""
     context = toolbox.context
     try:
         if not context.fds_on:
-            return Wrapped(fd_inline((yield from reading.read_all(context.handle, fd)).text))
+            return fd_inline((yield from reading.read_all(context.handle, fd)).text), NO_FACTS
         first = yield from reading.read_page(context.handle, fd, 1)
     except NotText:
         rendered = yield from render_fd(context, fd)
     else:
         whole = yield from _whole_if_small(context, fd, first.total_chars)
         rendered = (yield from render_fd(context, fd, first=first)) if whole is None else fd_content(whole)
-    return Wrapped(rendered.text, facts=rendered.facts)
+    return rendered.text, rendered.facts
 
 
 def _whole_if_small(context: Context, fd: str, chars: int) -> Operation[Slice | None]:

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias, TypeVar
 import msgspec
 from msgspec import Raw
 
-from fdstore.elements.read import split_message
+from fdstore.elements.parse import split_message
 from fdstore.hosts.gateway.json_parts import (
     Json,
     Parts,

@@ -23,7 +23,7 @@ from fdstore.programs.course import abandon
 from fdstore.results.content_blocks import picture_in
 from fdstore.results.context import Progress
 from fdstore.results.pictures import Picture
-from fdstore.results.tool_outcome import ToolResult, element_result
+from fdstore.results.tool_outcome import ToolResult, tool_result
 from fdstore.results.wrapping import block_text, to_text
 from fdstore.setup.settings import HOST_PATIENCE_S
 from fdstore.text.surrogates import escape_surrogates
@@ -65,7 +65,7 @@ async def call_tool(
                 result = await run(tools, name, arguments, progress)
         return _call_result(result)
     except FDStoreError as error:
-        return _call_result(element_result(fd_error(error), is_error=True))
+        return _call_result(tool_result(fd_error(error), is_error=True))
 
 
 async def _run(tools: Toolset, name: str, arguments: dict[str, Any], progress: Progress | None) -> ToolResult:

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from fdstore.elements.result_facts import ResultFacts
+from fdstore.elements.facts import ResultFacts
 
 MAX_ITEMS = 20
 """Items shown of each list or object."""
@@ -71,8 +71,8 @@ class _Cutter:
 def cut_facts(facts: ResultFacts, max_chars: int) -> ResultFacts:
     """Return the facts of a result with the message of an error cut, and at most `MAX_STORED` contents.
 
-    >>> from fdstore.elements.result_facts import ErrorSummary
-    >>> cut_facts(ResultFacts(error=ErrorSummary(type="not_found", message="No fd:9 here.")), 5).error.message
+    >>> from fdstore.elements.kinds import FdError
+    >>> cut_facts(ResultFacts(error=FdError(type="not_found", message="No fd:9 here.")), 5).error.message
     'No fd'
     """
     error = facts.error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from fdstore.agents.loop.record_facts import Before
-from fdstore.elements.result_facts import NO_FACTS, ResultFacts
+from fdstore.elements.facts import NO_FACTS, ResultFacts
 from fdstore.model.records import Record, TokenUsage
 
 EntryKind = Literal[

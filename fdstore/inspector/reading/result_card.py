@@ -1,56 +1,21 @@
 """Results of tool calls, and prompts, as cards: what the elements in them say, in words for people. Pure.
 
 A model reads `<fd_result fd="fd:3" pages="9" ...>`; a person reads "fd:3, stored: 9 pages", its name, how
-many lines it has, and its beginning. What a call did is known from the facts of its result; texts, and sizes
-that are not among the facts, are read from the elements.
+many lines it has, and its beginning. What a call did is known from the facts of its result; texts, and all
+that is beside the words, are read from the elements.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fdstore.elements.read import ReadElement, read_parts
-from fdstore.elements.result_facts import (
-    NO_FACTS,
-    ErrorSummary,
-    ProcessSummary,
-    ResultFacts,
-    SearchSummary,
-    ShownPart,
-    StoredContent,
-)
+from fdstore.elements.element import Element, attributes_of
+from fdstore.elements.facts import NO_FACTS, ResultFacts, facts_of
+from fdstore.elements.kinds import FdResult, Message, Preview, Tail
+from fdstore.elements.parse import Parsed, parse
 from fdstore.inspector.reading.describe_result import describe_result
 from fdstore.inspector.reading.entries import ConversationEntry
-from fdstore.model.lifecycle import ENDED
 from fdstore.model.records import Record
-
-MESSAGE_OF_TOOLS = "fd_result"
-"""The element whose message only says which tools a model can use."""
-
-LABELS = {
-    "source": "name",
-    "file_path": "file",
-    "program": "program",
-    "total_lines": "lines in all",
-    "total_chars": "characters",
-    "tokens": "tokens",
-    "lines_searched": "lines searched",
-    "shown": "hits shown",
-    "more": "goes on at",
-    "count": "listed",
-    "next": "goes on at",
-    "state": "state",
-    "exit_code": "exit code",
-    "stderr_fd": "standard error",
-    "tee_fds": "copies",
-    "in_fd": "input",
-    "calls": "calls",
-    "seconds": "seconds of its own",
-}
-"""The names that a card gives to the attributes of an element."""
-
-IN_WORDS = {"fd_error": set(LABELS), "process_result": {"state", "exit_code"}, "fd_list": {"total"}}
-"""Attributes that are in the words of an element already."""
 
 
 class Card(Record, frozen=True, kw_only=True):
@@ -78,8 +43,8 @@ def make_cards(entry: ConversationEntry) -> tuple[Card, ...]:
     >>> card.words, card.message
     ('not_found, fd:9', 'No fd:9.')
     """
-    parts = read_parts(entry.text)
-    if not any(isinstance(part, ReadElement) for part in parts):
+    parts = parse(entry.text)
+    if not any(isinstance(part, Parsed) for part in parts):
         return ()
     missing = max(0, entry.chars - len(entry.text))
     facts = entry.facts
@@ -93,14 +58,14 @@ def make_cards(entry: ConversationEntry) -> tuple[Card, ...]:
     return tuple(cards)
 
 
-def _cards_of(element: ReadElement, facts: ResultFacts, missing: int) -> Iterator[Card]:
+def _cards_of(found: Parsed, facts: ResultFacts, missing: int) -> Iterator[Card]:
     """Yield the card of an element, and those of elements in it."""
     if not describe_result(facts):
-        facts = _facts_of(element)
-    preview, tail = element.child("preview"), element.child("tail")
-    said = element.child("message")
-    message = "" if said is None or element.name == MESSAGE_OF_TOOLS else said.body
-    body = element.body if preview is None else preview.body
+        facts = facts_of(found.element)
+    preview, tail, said = found.child(Preview), found.child(Tail), found.child(Message)
+    # that of a stored text only says which tools a model can use
+    message = "" if said is None or isinstance(found.element, FdResult) else said.body
+    body = found.body if preview is None else preview.body
     words = describe_result(facts)
     fd = process = ""
     if facts.processes:
@@ -111,74 +76,25 @@ def _cards_of(element: ReadElement, facts: ResultFacts, missing: int) -> Iterato
         fd=fd,
         process=process,
         words=words,
-        rows=tuple(_rows(element)),
+        rows=tuple(_rows(found.element)),
         message=message if facts.error is None else facts.error.message or message,
         body=body,
-        chars=len(body) + (0 if element.is_whole else missing),
+        chars=len(body) + (0 if found.is_whole else missing),
         tail="" if tail is None else tail.body,
         is_error=facts.error is not None,
     )
-    for child in element.children:
-        if child.name not in ("message", "preview", "tail"):
-            yield from _cards_of(child, NO_FACTS, missing)
+    for child in found.inner:
+        yield from _cards_of(child, NO_FACTS, missing)
 
 
-def _rows(element: ReadElement) -> Iterator[tuple[str, str]]:
-    values = element.attributes
-    skipped = IN_WORDS.get(element.name, set())
-    for name, label in LABELS.items():
-        if name in skipped or name not in values or (name == "total_chars" and element.name == "fd_result"):
+def _rows(element: Element) -> Iterator[tuple[str, str]]:
+    """Yield the attributes that have a title, the name first."""
+    named = [each for each in attributes_of(type(element)) if each.title]
+    for attribute in sorted(named, key=lambda each: each.title != "name"):
+        value = getattr(element, attribute.name)
+        if value is None:
             continue
-        value = values[name]
-        if name == "total_lines" and "lines" in values and element.name == "fd_result":
-            value = f"{value}, {values['lines']} shown"
-        yield label, value
-
-
-def _facts_of(element: ReadElement) -> ResultFacts:
-    """Return the facts of an element of which only the text is known."""
-    values = element.attributes
-    fd = values.get("fd", "")
-    match element.name:
-        case "fd_result" if values.get("kind") == "bytes":
-            size, media_type = _number(values.get("size_bytes")), values.get("media_type", "")
-            stored = StoredContent(fd=fd, kind="bytes", size_bytes=size, media_type=media_type)
-            return ResultFacts(stored=(stored,))
-        case "fd_result":
-            pages, chars = _number(values.get("pages")), _number(values.get("total_chars"))
-            return ResultFacts(stored=(StoredContent(fd=fd, pages=pages, chars=chars),))
-        case "fd_content":
-            page = values.get("page")
-            part = ShownPart(
-                fd=fd,
-                page="all" if page == "all" else _number(page) or None,
-                pages=_number(values.get("pages")),
-                lines=values.get("lines", ""),
-                media_type=values.get("media_type", ""),
-            )
-            return ResultFacts(shown=(part,))
-        case "fd_search":
-            found = SearchSummary(
-                fd=fd, pattern=values.get("pattern", ""), matches=_number(values.get("matches"))
-            )
-            return ResultFacts(search=found)
-        case "fd_list":
-            return ResultFacts(listed=_number(values.get("total")))
-        case "process_result" if values.get("process") and (state := values.get("state")) in ENDED:
-            code = values.get("exit_code")
-            process = ProcessSummary(
-                process=values["process"],
-                state=state,
-                exit_code=None if code is None else _number(code),
-                reason=values.get("reason", ""),
-                fd=fd,
-            )
-            return ResultFacts(processes=(process,))
-        case "fd_error":
-            return ResultFacts(error=ErrorSummary(type=values.get("type", ""), fd=fd))
-    return NO_FACTS
-
-
-def _number(text: str | None) -> int:
-    """Return the number that an attribute has; 0 if it has none."""
-    return int(text) if text and text.isascii() and text.isdecimal() and len(text) < 16 else 0
+        shown = f"{attribute.prefix}{value}"
+        if isinstance(element, FdResult) and attribute.name == "total_lines" and element.lines is not None:
+            shown = f"{shown}, {element.lines} shown"
+        yield attribute.title, shown

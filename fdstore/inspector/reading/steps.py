@@ -18,7 +18,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from fdstore.elements.result_facts import ProcessSummary
+from fdstore.elements.kinds import ProcessResult
 from fdstore.inspector.reading.entries import ConversationEntry
 from fdstore.inspector.reading.narrate import narrate
 from fdstore.model.records import Record
@@ -66,7 +66,7 @@ class Step(Record, frozen=True, kw_only=True):
         return self.entry if self.is_call else self.earlier_call
 
     @property
-    def processes(self) -> tuple[ProcessSummary, ...]:
+    def processes(self) -> tuple[ProcessResult, ...]:
         """The processes that it started, waited for or ended, as its result tells."""
         return (self.result or self.entry).facts.processes
 

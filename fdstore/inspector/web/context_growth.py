@@ -112,7 +112,7 @@ class ContextGrowth:
     def _store(self, entry: ConversationEntry) -> None:
         for stored in entry.facts.stored:
             shown = round(stored.shown_chars * entry.tokens / max(entry.chars, 1))
-            self.kept += max(0, stored.tokens - shown)
+            self.kept += max(0, (stored.tokens or 0) - shown)
 
     def _answer(self, at: float, sent: int) -> None:
         without = sent + self.kept + self.cleared - self.read

@@ -12,7 +12,7 @@ from contextlib import suppress
 import msgspec
 
 from fdstore.client._async.store import Store
-from fdstore.elements.result_facts import Interval
+from fdstore.elements.kinds import Interval
 from fdstore.errors import InvalidArgument, NotFound, PositionOutOfRange, StoreLostData
 from fdstore.inspector.reading.conversation import conversation
 from fdstore.inspector.reading.entries import ConversationEntry

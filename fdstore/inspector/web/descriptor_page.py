@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from markupsafe import Markup, escape
 
-from fdstore.elements.result_facts import Interval
+from fdstore.elements.kinds import Interval
 from fdstore.inspector.reading.other_fields import other_fields
 from fdstore.inspector.web.descriptor_query import Position, SearchQuery
 from fdstore.inspector.web.descriptor_rows import (

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from fdstore.elements.result_facts import NO_FACTS
+from fdstore.elements.facts import NO_FACTS
 from fdstore.inspector.reading.entries import ConversationEntry
 from fdstore.inspector.web.rendering import MAX_CHARS
 from fdstore.inspector.web.run_links import RunLinks

@@ -13,7 +13,7 @@ import msgspec
 from fdstore.elements.render import fd_diff
 from fdstore.errors import TooLarge
 from fdstore.results.context import Context
-from fdstore.results.tool_outcome import ToolOutcome, ToolResult
+from fdstore.results.tool_outcome import ToolOutcome
 from fdstore.results.wrapping import exceeds_threshold, wrap_text
 from fdstore.store.contents import comparing
 from fdstore.text.selection import parse_request
@@ -58,8 +58,7 @@ def run(context: Context, arguments: DiffFD, call_id: str | None) -> Operation[T
     text = b"".join(diff.pieces).decode("utf-8")
     if not exceeds_threshold(context, text, SOURCE):
         return fd_diff(found, text)
-    wrapped = yield from wrap_text(context, text, SOURCE, call_id, is_same=False)
-    return ToolResult(wrapped.content, facts=wrapped.facts)
+    return (yield from wrap_text(context, text, SOURCE, call_id, is_same=False))
 
 
 def describe(context: Context) -> str:

@@ -66,7 +66,7 @@ def run(context: Context, arguments: PutFD, call_id: str | None) -> Operation[To
         context.config.default_page_size,
         call_id=call_id,
     )
-    return fd_write(made.fd, len(text), made.chars, made.state, f"The text is stored as {made.fd}.")
+    return fd_write(made, len(text), f"The text is stored as {made.fd}.")
 
 
 def _put_file(context: Context, file: str, root: Root, call_id: str | None) -> Operation[ToolOutcome]:

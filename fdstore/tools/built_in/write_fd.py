@@ -13,10 +13,8 @@ from typing import Annotated, Any
 
 import msgspec
 
-from fdstore.elements.build import Rendered
 from fdstore.elements.render import fd_write
 from fdstore.errors import Fenced, InvalidArgument, StreamClosed
-from fdstore.model.records import Descriptor
 from fdstore.results.context import Context
 from fdstore.results.tool_outcome import ToolOutcome
 from fdstore.store.contents import contents
@@ -64,7 +62,7 @@ def run(context: Context, arguments: WriteFD, call_id: str | None) -> Operation[
         fd = (yield from streams.open_stream(handle, SOURCE, page_size, lease_s=None, call_id=call_id)).fd
     else:
         note = yield from contents.create(handle, text, SOURCE, page_size, call_id=call_id)
-        return _result(note, text, f"The text is stored as {note.fd}.")
+        return fd_write(note, len(text), f"The text is stored as {note.fd}.")
 
     yield from _add(handle, fd, text, ends=bool(eof), call_id=call_id)
     now = (yield from resolve(handle, fd))[0].descriptor
@@ -72,11 +70,7 @@ def run(context: Context, arguments: WriteFD, call_id: str | None) -> Operation[
         message = f'{fd} is open: add to it with write_fd(fd="{fd}", data="..."), and end it with eof=true.'
     else:
         message = f"{fd} is complete."
-    return _result(now, text, message)
-
-
-def _result(descriptor: Descriptor, text: str, message: str) -> Rendered:
-    return fd_write(descriptor.fd, len(text), descriptor.chars, descriptor.state, message)
+    return fd_write(now, len(text), message)
 
 
 def _add(handle: ProcessHandle, fd: str, text: str, *, ends: bool, call_id: str | None) -> Operation[None]:

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from fdstore.elements.result_facts import NO_FACTS, ResultFacts
+from fdstore.elements.facts import NO_FACTS, ResultFacts
 from fdstore.errors import FDStoreError, InvalidArgument, TooLarge, quoted
 from fdstore.errors.description import describe_error
 from fdstore.results.content_blocks import content_blocks

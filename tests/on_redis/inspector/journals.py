@@ -7,7 +7,8 @@ from typing import Any
 
 from fdstore.agents.loop.conversation import Assistant, Cleared, Entry, Note, Result, Start, encode_entry
 from fdstore.client import Process
-from fdstore.elements.result_facts import ProcessSummary, ResultFacts, ShownPart, StoredContent
+from fdstore.elements.facts import ResultFacts
+from fdstore.elements.kinds import FdContent, FdResult, ProcessResult
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import asks, journal, pipelines, processes
 from fdstore.store.processes.asks import Ask, AskPart, AskSettings
@@ -38,7 +39,7 @@ SHORT = (
     Result(
         call="t1",
         content='<fd_content fd="fd:1" page="1">the log</fd_content>',
-        facts=ResultFacts(shown=(ShownPart(fd="fd:1", page=1),)),
+        facts=ResultFacts(shown=(FdContent(fd="fd:1", page=1),)),
     ),
     Result(call="t2", content="no such host", is_error=True),
     Note(text="ref:plan was not stored."),
@@ -56,14 +57,14 @@ SPARED = (
         call="t1",
         content="<fd_result/>" + "the beginning " * 30,
         facts=ResultFacts(
-            stored=(StoredContent(fd="fd:1", pages=30, chars=90_000, tokens=30_000, shown_chars=400),)
+            stored=(FdResult(fd="fd:1", pages=30, total_chars=90_000, tokens=30_000, shown_chars=400),)
         ),
     ),
     Result(
         call="t2",
         content="Its model was away.",
         is_error=True,
-        facts=ResultFacts(processes=(ProcessSummary(process="triage.1", state="failed"),)),
+        facts=ResultFacts(processes=(ProcessResult(process="triage.1", state="failed"),)),
     ),
     answer("It waits for a disk."),
 )

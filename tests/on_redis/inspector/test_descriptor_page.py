@@ -9,7 +9,8 @@ import pytest
 
 from fdstore.agents.loop.conversation import Result, Start
 from fdstore.client import Process, Store
-from fdstore.elements.result_facts import ResultFacts, ShownPart, StoredContent
+from fdstore.elements.facts import ResultFacts
+from fdstore.elements.kinds import FdContent, FdResult
 from tests.on_redis.inspector.inspected import Get
 from tests.on_redis.inspector.journals import answer, converse, pipe
 
@@ -147,7 +148,7 @@ def test_the_work_of_a_request_does_not_grow_with_the_content(get: Get, proc: Pr
 
 
 def shown(**part: Any) -> ResultFacts:
-    return ResultFacts(shown=(ShownPart(fd="fd:1", **part),))
+    return ResultFacts(shown=(FdContent(fd="fd:1", **part),))
 
 
 def test_what_its_agent_has_read_and_the_call_that_made_it_are_known(get: Get, log: Process) -> None:
@@ -157,9 +158,9 @@ def test_what_its_agent_has_read_and_the_call_that_made_it_are_known(get: Get, l
         log,
         Start(system="", content="Look."),
         answer("", ("t1", "search_web", {}), ("t2", "read_fd", {"fd": 1}), ("t3", "read_fd", {"fd": 1})),
-        Result(call="t1", content="...", facts=ResultFacts(stored=(StoredContent(fd=made.fd),))),
+        Result(call="t1", content="...", facts=ResultFacts(stored=(FdResult(fd=made.fd),))),
         Result(call="t2", content="...", facts=shown(page=2, pages=6)),
-        Result(call="t3", content="...", facts=shown(pages=6, char_range=(at, at))),
+        Result(call="t3", content="...", facts=shown(pages=6, chars=f"{at}-{at}")),
     )
 
     page, twin, mine, later = get(

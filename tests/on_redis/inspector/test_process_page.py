@@ -10,7 +10,7 @@ import pytest
 from fdstore.agents.loop.conversation import Result, Start
 from fdstore.client import Process, Store
 from fdstore.elements import render
-from fdstore.elements.result_facts import in_block
+from fdstore.elements.facts import in_block
 from fdstore.errors import NotFound
 from fdstore.store.processes import processes
 from fdstore.store.views.process_window import SMALL_TABLE

@@ -8,7 +8,8 @@ from typing import Any
 
 from fdstore import FDConfig, Toolset
 from fdstore.client import Process, Store
-from fdstore.elements.result_facts import NO_FACTS, ResultFacts, ShownPart
+from fdstore.elements.facts import NO_FACTS, ResultFacts
+from fdstore.elements.kinds import FdContent
 from fdstore.testing import Request, call, say, turn
 from tests.on_redis.running_agents import READER, SMALL, lines, running, tool
 
@@ -26,10 +27,20 @@ def test_a_read_a_search_and_a_list_carry_what_they_show(proc: Process) -> None:
     listed = tools.call("list_fds", {}).facts
 
     pages = proc.stat("fd:1").pages
-    assert page == ResultFacts(shown=(ShownPart(fd="fd:1", page=2, pages=pages, lines="334-666"),))
+    shown = FdContent(
+        fd="fd:1",
+        page=2,
+        pages=pages,
+        continued=False,
+        truncated=False,
+        lines="334-666",
+        total_lines=1000,
+        chars="3997-7992",
+    )
+    assert page == ResultFacts(shown=(shown,))
     assert line.shown[0].char_range == (13, 36)
     assert (found.search.fd, found.search.pattern, found.search.matches) == ("fd:1", "^a", 1000)
-    assert listed.listed == 1
+    assert listed.listed.total == 1
 
 
 def test_an_error_carries_its_type_and_its_message(proc: Process) -> None:
@@ -81,7 +92,7 @@ def test_an_offloaded_output_has_the_facts_of_all_that_was_stored(proc: Process)
 
     assert [(each.fd, each.block) for each in first.facts.stored] == [("fd:1", 1)]
     assert again.facts == first.facts
-    assert [(each.kind, each.block) for each in parts.facts.stored] == [("bytes", 1), ("text", 2)]
+    assert [(each.kind, each.block) for each in parts.facts.stored] == [("bytes", 1), (None, 2)]
     assert parts.facts.stored[0].size_bytes == len(PNG)
     assert failed.facts.fds == (failed.descriptor.fd,)
     assert tools.offload("short").facts == NO_FACTS

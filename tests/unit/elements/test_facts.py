@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from fdstore.agents.loop.conversation import Result, decode_entry, encode_entry
-from fdstore.elements import render
-from fdstore.elements.result_facts import MAX_CHARS, of_search
+from fdstore.elements import render, render_search
+from fdstore.elements.element import MAX_CHARS
 from fdstore.errors import InvalidArgument
 from fdstore.model.records import Export, SearchResult
 from fdstore.results.tool_outcome import ToolResult
@@ -19,7 +19,7 @@ def test_a_stored_text_carries_its_size_and_that_of_what_is_shown_instead() -> N
     rendered = render.fd_result(descriptor(), make_slice("a page"), None, "Stored.", 12_345)
 
     [stored] = rendered.facts.stored
-    assert (stored.fd, stored.kind, stored.pages, stored.chars) == ("fd:1", "text", 12, 48_000)
+    assert (stored.fd, stored.kind, stored.pages, stored.chars) == ("fd:1", None, 12, 48_000)
     assert (stored.tokens, stored.shown_chars) == (12_000, len(rendered.text))
 
 
@@ -43,7 +43,7 @@ def test_strings_of_others_are_cut_printable_and_can_be_encoded() -> None:
     written = Export(fd="fd:1", file_path=hostile, mode="write", char_count=0, size_bytes=0)
 
     path = render.fd_file_result(written, create=True, exist_ok=True).facts.export.file_path
-    pattern = of_search(found).search.pattern
+    pattern = render_search.fd_search(found).facts.search.pattern
     message = render.fd_error(InvalidArgument("fd", hostile)).facts.error.message
 
     assert path == pattern
@@ -61,7 +61,7 @@ def test_the_journal_and_the_stored_results_of_calls_keep_the_facts() -> None:
 
     assert decode_entry(record.encode()).facts == facts
     assert msgspec.json.decode(stored, type=ToolResult).facts == facts
-    assert record.endswith('"shown":[{"fd":"fd:1","pages":3,"lines":"41-80","char_range":[4001,8000]}]}}')
+    assert record.endswith('"chars":"4001-8000","mode":"line","start":2,"count":1}]}}')
 
 
 def test_a_result_without_facts_takes_no_room_for_them() -> None:

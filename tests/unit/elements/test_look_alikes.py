@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from fdstore.agents.loop.history import fork_task_text
 from fdstore.elements import render
+from fdstore.elements.build import render as render_element
 from fdstore.elements.confusables import CONFUSABLES
+from fdstore.elements.kinds import FdClose, FdContent
 from fdstore.errors import InvalidArgument
 from fdstore.model.records import ProcessRecord
 from fdstore.tools.process_task import ForkTask
@@ -55,7 +57,7 @@ def confusables_of(char: str) -> set[str]:
 
 def body_of(text: str) -> str:
     """`text` as it is shown in a page of a stored text."""
-    return render.element("fd_content", [], text).text.partition("\n")[2].removesuffix("\n</fd_content>")
+    return render_element(FdContent(fd="fd:1"), text).text.partition("\n")[2].removesuffix("\n</fd_content>")
 
 
 @pytest.mark.parametrize(
@@ -101,7 +103,7 @@ def test_a_text_without_such_a_tag_stays_as_it_is(text: str) -> None:
 @example("<\u2061fd_")
 @example("<\U000e0066\U000e0064\U000e005f" + "fd_")
 def test_no_tag_survives_dropping_invisible_characters_and_folding_the_rest(text: str) -> None:
-    attribute = render.element("fd_close", [("fd", text)]).text
+    attribute = render_element(FdClose(fd=text)).text
     inline = render.fd_inline(text)
     own = 2 if inline != text else 0
 

@@ -1,4 +1,4 @@
-"""Only `fdstore/elements/` writes and reads elements: what the product did, it knows as `result_facts`."""
+"""Only `fdstore/elements/` writes and reads elements: what the product did, it knows as facts."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_elements_are_read_only_where_facts_cannot_come_along() -> None:
     users = {
         module.relative_to(root).as_posix()
         for module in root.rglob("*.py")
-        if "elements.read import" in module.read_text()
+        if "elements.parse import" in module.read_text()
     }
 
     # the messages of a user's own loop, and results that the framework hands on as texts; the names of tools

@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fdstore.elements import render, render_search
+from fdstore.elements.build import render as render_element
+from fdstore.elements.kinds import FdClose, FdContent
 from fdstore.elements.render import Tail
 from fdstore.errors import InvalidArgument
 from fdstore.model.records import Hit, SearchResult
@@ -39,17 +41,18 @@ def test_only_the_outermost_element_is_marked_and_nothing_is_escaped_twice():
 def test_control_characters_in_attributes_are_escaped_visibly():
     hidden = '\x1b[1m\n\t\x7f\x85\u2028\u202e\u2066\ud800&<>"'
 
-    shown = render.element("fd_close", [("fd", hidden)]).text
+    shown = render_element(FdClose(fd=hidden)).text
 
     assert shown == (
-        r'<fd_close fd="\u{1b}[1m\u{a}\u{9}\u{7f}\u{85}\u{2028}\u{202e}\u{2066}\u{d800}&amp;&lt;&gt;&quot;"/>'
+        r'<fd_close fd="\u{1b}[1m\u{a}\u{9}\u{7f}\u{85}\u{2028}\u{202e}\u{2066}\u{d800}&amp;&lt;&gt;&quot;"'
+        ' success="true"/>'
     )
 
 
 def test_a_megabyte_of_blanks_after_an_angle_bracket_is_escaped_in_linear_time():
     body = "<" + " " * 1_000_000 + "/" + "\n" * 1_000_000 + "x"
 
-    assert body in render.element("fd_content", [], body).text
+    assert body in render_element(FdContent(fd="fd:1"), body).text
 
 
 def elements_with(text: str, other: str) -> list[tuple[str, list[str], list[str]]]:
@@ -103,9 +106,7 @@ def test_without_bodies_every_element_is_xml_and_the_bodies_are_the_stored_text(
 
 @given(value=st.text() | hostile | st.integers() | st.booleans())
 def test_every_attribute_reads_back_as_the_visible_form_of_its_value(value: str | int | bool):
-    frame = ElementTree.fromstring(
-        render.element("fd_close", [("first", value), ("none", None), ("last", 1)]).text
-    )
+    frame = ElementTree.fromstring(render_element(FdClose(fd=value, success=1)).text)
 
     expected = str(value).lower() if isinstance(value, bool) else show_controls(str(value), keep="")
-    assert list(frame.attrib.items()) == [("first", expected), ("last", "1")]
+    assert list(frame.attrib.items()) == [("fd", expected), ("success", "1")]

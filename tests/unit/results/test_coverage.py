@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from fdstore.agents.loop.conversation import Conversation, Start
 from fdstore.elements import render, render_search
 from fdstore.elements.build import Rendered
-from fdstore.elements.result_facts import ResultFacts, ShownPart
+from fdstore.elements.facts import ResultFacts
+from fdstore.elements.kinds import FdContent
 from fdstore.model.records import SearchResult
 from fdstore.results.coverage import ReadParts, count_in, coverage, merge
 from tests.unit.rendering import descriptor, make_slice
@@ -83,7 +84,7 @@ def test_huge_numbers_cost_nothing_and_count_no_page_that_is_not_there() -> None
         [
             content(page="all", pages=big).facts,
             content("fd:2", page=None, start=big, count=big).facts,
-            ResultFacts(shown=(ShownPart(fd="fd:3", pages=9, char_range=(big, big)),)),
+            ResultFacts(shown=(FdContent(fd="fd:3", pages=9, chars=f"{big}-{big}"),)),
         ]
     )
 

@@ -11,7 +11,8 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from fdstore.elements.result_facts import ResultFacts, StoredContent
+from fdstore.elements.facts import ResultFacts
+from fdstore.elements.kinds import FdResult
 from fdstore.errors import NotFound
 from fdstore.model.records import TokenUsage
 from fdstore.results.tool_outcome import ToolResult
@@ -124,7 +125,7 @@ def test_calls_have_the_attributes_of_the_conventions(spans: InMemorySpanExporte
 
 
 def test_a_call_names_the_contents_that_it_stored_and_no_text_of_others(spans: InMemorySpanExporter) -> None:
-    stored = tuple(StoredContent(fd=fd) for fd in ("fd:3", "name:a plan"))
+    stored = tuple(FdResult(fd=fd) for fd in ("fd:3", "name:a plan"))
     result = ToolResult('<fd_result fd="fd:9">', facts=ResultFacts(stored=stored))
 
     with ObservedCall("triage", "grep", "call-1", is_function=True) as seen:

@@ -6,15 +6,8 @@ from typing import Any
 
 import pytest
 
-from fdstore.elements.result_facts import (
-    NO_FACTS,
-    ProcessSummary,
-    ResultFacts,
-    SearchSummary,
-    ShownPart,
-    StoredContent,
-    join_facts,
-)
+from fdstore.elements.facts import NO_FACTS, ResultFacts, join_facts
+from fdstore.elements.kinds import FdContent, FdList, FdResult, FdSearch, ProcessResult
 from fdstore.errors import InvalidArgument
 from fdstore.model.records import TreeLimits
 from fdstore.store.keys import process_keys
@@ -109,24 +102,24 @@ def lines_for(content: Any, facts: ResultFacts, tool: str = "bash", *, is_error:
     raise AssertionError
 
 
-IN_BLOCK_0, IN_BLOCK_1 = StoredContent(fd="fd:2"), StoredContent(fd="fd:3", block=1)
+IN_BLOCK_0, IN_BLOCK_1 = FdResult(fd="fd:2"), FdResult(fd="fd:3", block=1)
 BOTH = ResultFacts(stored=(IN_BLOCK_0, IN_BLOCK_1))
 TEXT = "x" * 1000
-CHILD = ResultFacts(processes=(ProcessSummary(process="triage.1", state="exited"),))
+CHILD = ResultFacts(processes=(ProcessResult(process="triage.1", state="exited"),))
 
 
 @pytest.mark.parametrize(
     ("content", "facts", "line"),
     [
-        (TEXT, ResultFacts(shown=(ShownPart(fd="fd:1"),)), AGAIN),
-        (TEXT, ResultFacts(search=SearchSummary(fd="fd:1")), AGAIN),
-        (TEXT, ResultFacts(listed=4), AGAIN),
+        (TEXT, ResultFacts(shown=(FdContent(fd="fd:1"),)), AGAIN),
+        (TEXT, ResultFacts(search=FdSearch(fd="fd:1")), AGAIN),
+        (TEXT, ResultFacts(listed=FdList(total=4)), AGAIN),
         (TEXT, ResultFacts(stored=(IN_BLOCK_0,)), 'it is stored: read_fd(fd="fd:2") shows it again'),
         ([TEXT, TEXT], BOTH, 'read_fd(fd="fd:2"), read_fd(fd="fd:3")'),
         ([TEXT, TEXT, TEXT], BOTH, None),
         ([TEXT, TEXT], ResultFacts(stored=(IN_BLOCK_1,)), None),
-        (TEXT, ResultFacts(stored=(StoredContent(fd="name:plan"),)), None),
-        (TEXT, ResultFacts(shown=(ShownPart(fd="ref:plan"),)), None),
+        (TEXT, ResultFacts(stored=(FdResult(fd="name:plan"),)), None),
+        (TEXT, ResultFacts(shown=(FdContent(fd="ref:plan"),)), None),
         (TEXT, join_facts(CHILD, ResultFacts(stored=(IN_BLOCK_0,))), None),
         (STORED, NO_FACTS, None),
         (PAGE, NO_FACTS, None),

@@ -6,7 +6,7 @@ import pytest
 
 from fdstore.elements import render, render_search
 from fdstore.elements.build import Rendered
-from fdstore.elements.result_facts import NO_FACTS, ResultFacts, in_block, join_facts
+from fdstore.elements.facts import NO_FACTS, ResultFacts, in_block, join_facts
 from fdstore.errors import NotFound
 from fdstore.inspector.reading.describe_result import describe_result
 from fdstore.model.records import Comparison, Export, SearchResult
@@ -44,7 +44,7 @@ SEARCH = SearchResult(fd="fd:1", pattern="a|b", hits=(), shown=0, matches=12, li
         (render_search.fd_search(SEARCH), "fd:1, pattern a|b, matches 12"),
         (render.fd_list([descriptor()], 5), "total 5"),
         (render.fd_file_result(EXPORT, create=True, exist_ok=True), "fd:1 appended to a.txt, 1,234 bytes"),
-        (render.fd_write("fd:2", 5, 12, "open", "It takes more."), "fd:2"),
+        (render.fd_write(descriptor("fd:2", state="open"), 5, "It takes more."), "fd:2"),
         (render.fd_close("fd:2"), "fd:2"),
         (
             render.process_result(process(state="failed", exit_code=1, reason="poison", outputs=("fd:4",))),

@@ -6,7 +6,7 @@ import pytest
 
 from fdstore.elements import render, render_search
 from fdstore.elements.build import Rendered
-from fdstore.elements.result_facts import NO_FACTS, ResultFacts, in_block
+from fdstore.elements.facts import NO_FACTS, ResultFacts, in_block
 from fdstore.errors import NotFound
 from fdstore.inspector.reading.describe_result import describe_result
 from fdstore.inspector.reading.entries import ConversationEntry
@@ -93,7 +93,7 @@ def test_a_result_of_an_older_journal_is_described_from_its_text(rendered: Rende
 @pytest.mark.parametrize(
     "rendered",
     [
-        render.fd_write("fd:2", 5, 12, "open", "It takes more."),
+        render.fd_write(descriptor("fd:2", state="open"), 5, "It takes more."),
         render.fd_close("fd:2"),
         render.fd_list([descriptor()], 5),
         render.python_result("42", calls=3, seconds=0.5),

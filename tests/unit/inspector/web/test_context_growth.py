@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fdstore.elements.result_facts import ResultFacts, StoredContent
+from fdstore.elements.facts import ResultFacts
+from fdstore.elements.kinds import FdResult
 from fdstore.inspector.reading.entries import ConversationEntry
 from fdstore.inspector.web.context_growth import (
     MAX_POINTS,
@@ -26,7 +27,7 @@ def answer(sent: int, at: float = 0.0) -> ConversationEntry:
 def result(
     call: str, tokens: int, *, tool: str = "Bash", stored: int = 0, is_error: bool = False
 ) -> ConversationEntry:
-    facts = ResultFacts(stored=(StoredContent(fd="fd:1", tokens=stored, shown_chars=400),) if stored else ())
+    facts = ResultFacts(stored=(FdResult(fd="fd:1", tokens=stored, shown_chars=400),) if stored else ())
     return ConversationEntry(
         position=0,
         kind="result",
