@@ -16,20 +16,8 @@ from typing import Any, get_args, get_type_hints
 
 import msgspec
 
+from fdstore.elements import kinds
 from fdstore.elements.element import Element
-from fdstore.elements.kinds import (
-    FdClose,
-    FdContent,
-    FdDiff,
-    FdError,
-    FdExtraction,
-    FdFileResult,
-    FdList,
-    FdResult,
-    FdSearch,
-    FdWrite,
-    ProcessResult,
-)
 from fdstore.model.records import Record
 
 
@@ -50,21 +38,22 @@ class ResultFacts(Record, frozen=True, kw_only=True, omit_defaults=True, repr_om
     closed     a descriptor that was closed
     expanded   selectors of the texts that `{{...}}` stood for in the arguments
 
+    >>> from fdstore.elements.kinds import FdError
     >>> ResultFacts(error=FdError(type="not_found", fd="fd:9")).fds
     ('fd:9',)
     """
 
-    error: FdError | None = None
-    processes: tuple[ProcessResult, ...] = ()
-    stored: tuple[FdResult, ...] = ()
-    shown: tuple[FdContent, ...] = ()
-    extraction: FdExtraction | None = None
-    compared: FdDiff | None = None
-    export: FdFileResult | None = None
-    search: FdSearch | None = None
-    listed: FdList | None = None
-    written: FdWrite | None = None
-    closed: FdClose | None = None
+    error: kinds.FdError | None = None
+    processes: tuple[kinds.ProcessResult, ...] = ()
+    stored: tuple[kinds.FdResult, ...] = ()
+    shown: tuple[kinds.FdContent, ...] = ()
+    extraction: kinds.FdExtraction | None = None
+    compared: kinds.FdDiff | None = None
+    export: kinds.FdFileResult | None = None
+    search: kinds.FdSearch | None = None
+    listed: kinds.FdList | None = None
+    written: kinds.FdWrite | None = None
+    closed: kinds.FdClose | None = None
     expanded: tuple[str, ...] = ()
 
     @property
@@ -90,10 +79,10 @@ class ResultFacts(Record, frozen=True, kw_only=True, omit_defaults=True, repr_om
 
 
 def _fields() -> dict[type[Element], tuple[str, bool]]:
-    kinds = {name: get_args(hint)[0] for name, hint in get_type_hints(ResultFacts).items()}
+    held = {name: get_args(hint)[0] for name, hint in get_type_hints(ResultFacts).items()}
     return {
         kind: (name, ResultFacts.__struct_defaults__[place] == ())
-        for place, (name, kind) in enumerate(kinds.items())
+        for place, (name, kind) in enumerate(held.items())
         if issubclass(kind, Element)
     }
 
@@ -107,7 +96,7 @@ NO_FACTS = ResultFacts()
 def facts_of(element: Element) -> ResultFacts:
     """Return an element as facts.
 
-    >>> facts_of(FdClose(fd="fd:1"))
+    >>> facts_of(kinds.FdClose(fd="fd:1"))
     ResultFacts(closed=FdClose(fd='fd:1'))
     """
     field = _FIELDS.get(type(element))
@@ -121,7 +110,7 @@ def facts_of(element: Element) -> ResultFacts:
 def in_block(facts: ResultFacts, block: int) -> ResultFacts:
     """Return the facts of a text that is the content block at this position.
 
-    >>> in_block(ResultFacts(stored=(FdResult(fd="fd:1"),)), 2).stored[0].block
+    >>> in_block(ResultFacts(stored=(kinds.FdResult(fd="fd:1"),)), 2).stored[0].block
     2
     """
     return facts if not block else move_blocks(facts, {0: block})
@@ -138,7 +127,7 @@ def move_blocks(facts: ResultFacts, places: Mapping[int, int]) -> ResultFacts:
 def join_facts(first: ResultFacts, *others: ResultFacts) -> ResultFacts:
     """Return the facts of a result that has these parts. What a result has only once is that of the first.
 
-    >>> join_facts(ResultFacts(written=FdWrite(fd="fd:1")), ResultFacts(expanded=("fd:2",))).fds
+    >>> join_facts(ResultFacts(written=kinds.FdWrite(fd="fd:1")), ResultFacts(expanded=("fd:2",))).fds
     ('fd:1',)
     """
     found = [part for part in (first, *others) if part is not NO_FACTS and part != NO_FACTS]

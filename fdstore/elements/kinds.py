@@ -6,7 +6,7 @@ of the inspector follow from these declarations. `render` knows the values.
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal, TypeAlias
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 from msgspec import Meta
@@ -19,24 +19,20 @@ from fdstore.text.quantities import format_count
 Interval = tuple[int, int]
 """The first and the last number of a run, 1-based."""
 
-Fd: TypeAlias = Annotated[str, Meta(description="the descriptor")]
-Pages: TypeAlias = Annotated[int | None, Meta(description="pages of the whole text")]
-Truncated: TypeAlias = Annotated[bool | None, Meta(description="whether it ends before the end of a line")]
-Lines: TypeAlias = Annotated[
-    str | None, Meta(description="the lines shown, `first-last`; `0-0` if there are none")
-]
-TotalLines: TypeAlias = Annotated[
-    int | None, Meta(title="lines in all", description="lines of the whole text")
-]
-StreamState: TypeAlias = Annotated[
+Fd = Annotated[str, Meta(description="the descriptor")]
+Pages = Annotated[int | None, Meta(description="pages of the whole text")]
+Truncated = Annotated[bool | None, Meta(description="whether it ends before the end of a line")]
+Lines = Annotated[str | None, Meta(description="the lines shown, `first-last`; `0-0` if there are none")]
+TotalLines = Annotated[int | None, Meta(title="lines in all", description="lines of the whole text")]
+StreamState = Annotated[
     ContentState | None, Meta(title="state", description="of a stream: `open`, `sealed` or `broken`")
 ]
-Kind: TypeAlias = Annotated[ContentKind | None, Meta(description="`bytes` for what is not text")]
-MediaType: TypeAlias = Annotated[str | None, Mark.FOREIGN, Meta(description="of bytes, such as `image/png`")]
-SizeBytes: TypeAlias = Annotated[int | None, Meta(description="bytes of the whole content")]
-Start: TypeAlias = Annotated[int | None, Meta(description="the first unit")]
-Count: TypeAlias = Annotated[int | None, Meta(description="how many units from `start` on")]
-Success: TypeAlias = Annotated[bool, Meta(description="always true; a failure is an `fd_error`")]
+Kind = Annotated[ContentKind | None, Meta(description="`bytes` for what is not text")]
+MediaType = Annotated[str | None, Mark.FOREIGN, Meta(description="of bytes, such as `image/png`")]
+SizeBytes = Annotated[int | None, Meta(description="bytes of the whole content")]
+Start = Annotated[int | None, Meta(description="the first unit")]
+Count = Annotated[int | None, Meta(description="how many units from `start` on")]
+Success = Annotated[bool, Meta(description="always true; a failure is an `fd_error`")]
 
 
 class FdResult(Element, frozen=True, kw_only=True):
@@ -119,8 +115,7 @@ class FdContent(Element, frozen=True, kw_only=True):
         Meta(description="whether nothing follows: the stream is complete, and this reaches its end"),
     ] = None
     exit_code: Annotated[
-        int | None,
-        Meta(title="exit code", description="of the last command of the pipeline that wrote it"),
+        int | None, Meta(title="exit code", description="of the last command of the pipeline that wrote it")
     ] = None
     chain: Annotated[str | None, Meta(description="how the stages of a pipeline ended")] = None
     kind: Kind = None
@@ -310,8 +305,7 @@ class ProcessResult(Element, frozen=True, kw_only=True):
         Meta(title="program", description="its program, or the commands of a pipeline"),
     ] = None
     state: Annotated[
-        ProcessState,
-        Meta(description="`ready`, `running`, `waiting`, `exited`, `failed` or `cancelled`"),
+        ProcessState, Meta(description="`ready`, `running`, `waiting`, `exited`, `failed` or `cancelled`")
     ]
     exit_code: Annotated[int | None, Meta(description="of the process")] = None
     reason: Annotated[str | None, Mark.FOREIGN, Meta(description="why the process ended as it did")] = None
@@ -321,8 +315,7 @@ class ProcessResult(Element, frozen=True, kw_only=True):
         Meta(title="standard error", description="the descriptor of the error output of a pipeline"),
     ] = None
     tee_fds: Annotated[
-        str | None,
-        Meta(title="copies", description="the descriptors of the stages whose output is kept"),
+        str | None, Meta(title="copies", description="the descriptors of the stages whose output is kept")
     ] = None
     in_fd: Annotated[str | None, Meta(title="input", description="the open stream that feeds a pipeline")] = (
         None

@@ -18,7 +18,7 @@ import msgspec
 
 from fdstore.elements.element import Element, attributes_of
 from fdstore.elements.facts import NO_FACTS, ResultFacts, facts_of
-from fdstore.elements.kinds import NAMED, PARTS
+from fdstore.elements.kinds import NAMED
 from fdstore.model.msgspec_types import prepare
 
 _TAG = re.compile(rf'^<({"|".join(NAMED)})((?: [a-z_]{{1,30}}="[^"<>\n]*")*)(/?)>', re.MULTILINE)
@@ -27,23 +27,14 @@ _VALUES = re.compile(r' ([a-z_]{1,30})="([^"]*)"')
 prepare(*NAMED.values())
 
 
-def parse_opening(text: str) -> Element | None:
-    r"""Return the element that a text begins with, or None.
-
-    >>> parse_opening('<fd_result fd="fd:3" pages="2" source="bash">\n...').fd
-    'fd:3'
-    """
-    tag = _TAG.match(text)
-    return None if tag is None else _element(tag)
-
-
 def parse_facts(text: str) -> ResultFacts:
     r"""Return the facts of the element that a text begins with.
 
     >>> parse_facts('<fd_error type="not_found" fd="fd:9">\n...').error.type
     'not_found'
     """
-    found = parse_opening(text)
+    tag = _TAG.match(text)
+    found = None if tag is None else _element(tag)
     return NO_FACTS if found is None else facts_of(found)
 
 
@@ -86,11 +77,6 @@ class Parsed(msgspec.Struct, frozen=True):
     def child(self, kind: type[Element]) -> Parsed | None:
         """Return its first child of this kind."""
         return next((each for each in self.children if isinstance(each.element, kind)), None)
-
-    @property
-    def inner(self) -> Iterator[Parsed]:
-        """The children that are elements of their own: no message, preview or tail."""
-        return (each for each in self.children if not isinstance(each.element, PARTS))
 
 
 MAX_NESTING = 3

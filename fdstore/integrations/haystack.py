@@ -27,8 +27,7 @@ from typing import Any, Unpack
 
 import fdstore
 from fdstore.client import Process
-from fdstore.elements.kinds import FdError
-from fdstore.elements.parse import parse_opening
+from fdstore.elements.parse import parse_facts
 from fdstore.errors import MissingExtra, QuotaExceeded
 from fdstore.integrations.content_parts import convert_blocks
 from fdstore.integrations.room import FULL, KEEP_S, close_oldest
@@ -149,7 +148,7 @@ class FdstoreHook:
             source, call_id = str(result.origin.tool_name), result.origin.id
         if result is not None and self._ours.is_own(source):
             # our tools return errors as other results, and the framework keeps only their text
-            if result.error or not isinstance(parse_opening(str(result.result)), FdError):
+            if result.error or parse_facts(str(result.result)).error is None:
                 return message
             return ChatMessage.from_tool(result.result, result.origin, error=True)
         blocks = _blocks(message)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from fdstore.elements.element import Element, attributes_of
 from fdstore.elements.facts import NO_FACTS, ResultFacts, facts_of
-from fdstore.elements.kinds import FdResult, Message, Preview, Tail
+from fdstore.elements.kinds import PARTS, FdResult, Message, Preview, Tail
 from fdstore.elements.parse import Parsed, parse
 from fdstore.inspector.reading.describe_result import describe_result
 from fdstore.inspector.reading.entries import ConversationEntry
@@ -83,8 +83,9 @@ def _cards_of(found: Parsed, facts: ResultFacts, missing: int) -> Iterator[Card]
         tail="" if tail is None else tail.body,
         is_error=facts.error is not None,
     )
-    for child in found.inner:
-        yield from _cards_of(child, NO_FACTS, missing)
+    for child in found.children:
+        if not isinstance(child.element, PARTS):
+            yield from _cards_of(child, NO_FACTS, missing)
 
 
 def _rows(element: Element) -> Iterator[tuple[str, str]]:
