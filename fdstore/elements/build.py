@@ -55,8 +55,8 @@ class Rendered(msgspec.Struct, frozen=True):
 def render(element: Element, body: str | None = None, children: Sequence[Rendered] = ()) -> Rendered:
     r"""Render an element around a raw `body` or around `children`; with neither, as an empty tag.
 
-    >>> from fdstore.elements.kinds import Tail
-    >>> print(render(Tail(lines="1-1"), "a <b> and an <fd_list>"))
+    >>> from fdstore.elements.kinds import TailPart
+    >>> print(render(TailPart(lines="1-1"), "a <b> and an <fd_list>"))
     <tail lines="1-1" escaped="true">
     a <b> and an &lt;fd_list>
     </tail>

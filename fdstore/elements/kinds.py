@@ -369,13 +369,13 @@ class FdInline(Element, frozen=True, kw_only=True):
     body: ClassVar = "The text."
 
 
-class Message(Element, frozen=True, kw_only=True):
+class MessagePart(Element, frozen=True, kw_only=True):
     """A sentence of fdstore."""
 
     name: ClassVar = "message"
 
 
-class Preview(Element, frozen=True, kw_only=True):
+class PreviewPart(Element, frozen=True, kw_only=True):
     """The beginning of a stored text, or what describes it."""
 
     name: ClassVar = "preview"
@@ -384,7 +384,7 @@ class Preview(Element, frozen=True, kw_only=True):
     of: Annotated[str | None, Meta(description="the part that is described")] = None
 
 
-class Tail(Element, frozen=True, kw_only=True):
+class TailPart(Element, frozen=True, kw_only=True):
     """The end of a stored text."""
 
     name: ClassVar = "tail"
@@ -398,7 +398,7 @@ ELEMENTS: tuple[type[Element], ...] = (
 )
 """The elements, in the order of their page."""
 
-PARTS: tuple[type[Element], ...] = (Message, Preview, Tail)
+PARTS: tuple[type[Element], ...] = (MessagePart, PreviewPart, TailPart)
 """The elements that stand in others alone."""
 
 NAMED = {kind.name: kind for kind in (*ELEMENTS, *PARTS)}

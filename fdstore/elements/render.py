@@ -60,7 +60,7 @@ def fd_inline(text: str) -> str:
 
 
 def _message(text: str) -> Rendered:
-    return render(kinds.Message(), show_controls(text))
+    return render(kinds.MessagePart(), show_controls(text))
 
 
 def fd_content(s: Slice) -> Rendered:
@@ -108,11 +108,11 @@ def fd_result(
     shown: Head | Slice | None = None
     if isinstance(head, (Head, Slice)):
         shown = head
-        children.append(render(kinds.Preview(), head.text))
+        children.append(render(kinds.PreviewPart(), head.text))
     elif head is not None:
-        children.append(render(kinds.Preview(kind=head.kind, of=head.of), head.text))
+        children.append(render(kinds.PreviewPart(kind=head.kind, of=head.of), head.text))
     if tail is not None:
-        children.append(render(kinds.Tail(lines=tail.lines), tail.text))
+        children.append(render(kinds.TailPart(lines=tail.lines), tail.text))
     result = kinds.FdResult(
         fd=d.fd,
         pages=d.pages,

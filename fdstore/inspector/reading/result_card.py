@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from fdstore.elements.element import Element, attributes_of
 from fdstore.elements.facts import NO_FACTS, ResultFacts, facts_of
-from fdstore.elements.kinds import PARTS, FdResult, Message, Preview, Tail
+from fdstore.elements.kinds import PARTS, FdResult, MessagePart, PreviewPart, TailPart
 from fdstore.elements.parse import Parsed, parse
 from fdstore.inspector.reading.describe_result import describe_result
 from fdstore.inspector.reading.entries import ConversationEntry
@@ -62,7 +62,7 @@ def _cards_of(found: Parsed, facts: ResultFacts, missing: int) -> Iterator[Card]
     """Yield the card of an element, and those of elements in it."""
     if not describe_result(facts):
         facts = facts_of(found.element)
-    preview, tail, said = found.child(Preview), found.child(Tail), found.child(Message)
+    preview, tail, said = found.child(PreviewPart), found.child(TailPart), found.child(MessagePart)
     # that of a stored text only says which tools a model can use
     message = "" if said is None or isinstance(found.element, FdResult) else said.body
     body = found.body if preview is None else preview.body

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from fdstore.elements import render
 from fdstore.elements.build import render as render_element
 from fdstore.elements.facts import ResultFacts
-from fdstore.elements.kinds import FdContent, Message, Preview, Tail
+from fdstore.elements.kinds import FdContent, MessagePart, PreviewPart, TailPart
 from fdstore.elements.look_alikes import escape_look_alikes
 from fdstore.elements.parse import MAX_NESTING, Parsed, parse, parse_facts, split_message
 from fdstore.elements.render_search import fd_search
@@ -57,9 +57,9 @@ def test_the_parts_of_a_result_are_read_as_they_were_rendered(source: str, head:
     assert (found.element.fd, found.element.total_chars) == ("fd:1", 48_000)
     shown = {type(each.element): each.body for each in found.children}
     assert shown == {
-        Message: "Stored.",
-        Preview: escape_look_alikes(head)[0],
-        Tail: escape_look_alikes(tail)[0],
+        MessagePart: "Stored.",
+        PreviewPart: escape_look_alikes(head)[0],
+        TailPart: escape_look_alikes(tail)[0],
     }
 
 
@@ -99,7 +99,7 @@ def test_an_element_that_was_cut_is_not_whole(keep: int) -> None:
 
     assert isinstance(found, Parsed)
     assert not found.is_whole
-    preview = found.child(Preview)
+    preview = found.child(PreviewPart)
     assert preview is not None
     assert preview.body.startswith("line\nline\n")
 
