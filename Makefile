@@ -28,7 +28,7 @@ demo: $(READY)
 # Five at a time, even on two processors: the tests with workers wait for most of their time. What takes longest
 # begins, so that no processor is idle at the end. Hundreds of commands and workers are started, which must not
 # compile their source each time, as they would where the environment forbids bytecode.
-LONG_UNIT = tests/unit/workers/ tests/unit/programs/interpreter/ tests/unit/testing/
+LONG_UNIT = tests/unit/workers/ tests/unit/programs/ tests/unit/testing/
 TESTED = tests/with_workers tests/chaos tests/on_cluster tests/acceptance tests/deploy tests/test_*.py \
 	tests/bench tests/on_redis $(LONG_UNIT) \
 	$(filter-out $(LONG_UNIT) %__pycache__/,$(wildcard tests/unit/*/ tests/unit/test_*.py))
