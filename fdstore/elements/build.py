@@ -45,7 +45,7 @@ class Rendered(msgspec.Struct, frozen=True):
     @property
     def facts(self) -> ResultFacts:
         """What it says, and those in it."""
-        facts = facts_of(self.element.kept(len(self.text)))
+        facts = facts_of(self.element, len(self.text))
         return join_facts(facts, *(child.facts for child in self.children)) if self.children else facts
 
     def __str__(self) -> str:

@@ -93,8 +93,8 @@ _FIELDS = _fields()
 NO_FACTS = ResultFacts()
 
 
-def facts_of(element: Element) -> ResultFacts:
-    """Return an element as facts.
+def facts_of(element: Element, shown_chars: int | None = None) -> ResultFacts:
+    """Return an element as facts; one that was rendered, in so many characters, as they are to be kept.
 
     >>> facts_of(kinds.FdClose(fd="fd:1"))
     ResultFacts(closed=FdClose(fd='fd:1'))
@@ -103,7 +103,8 @@ def facts_of(element: Element) -> ResultFacts:
     if field is None:
         return NO_FACTS
     name, is_several = field
-    found: dict[str, Any] = {name: (element,) if is_several else element}
+    kept = element if shown_chars is None else element.kept(shown_chars)
+    found: dict[str, Any] = {name: (kept,) if is_several else kept}
     return ResultFacts(**found)
 
 
