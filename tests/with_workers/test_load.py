@@ -23,10 +23,12 @@ from tests.worker_process import WorkerProcess
 IMPATIENT = Path(__file__).with_name("impatient_worker.py")
 SLOTS = 2
 TOOLS = """
+import threading
 from pathlib import Path
 
 def blocks() -> str:
     "Reads from a pipe that nothing is written to."
+    Path(__file__).with_name(f"blocks-{threading.get_ident()}").touch()
     return Path(__file__).with_name("pipe").read_text()
 """
 BLOCKED = """
@@ -52,6 +54,11 @@ def launch(store: Store, tmp_path: Path) -> Callable[[], str]:
     return lambda: agent_harness.launch(store, tmp_path / "blocked.toml")
 
 
+def wait_until_blocked(folder: Path, count: int) -> None:
+    """Return when so many calls of the tool have begun: an agent that is cancelled before ends at once."""
+    wait_until(lambda: len(list(folder.glob("blocks-*"))) == count, what="a call that blocks")
+
+
 def registered(store: Store) -> Workers:
     return store.run(read_workers(store.prefix))
 
@@ -73,7 +80,7 @@ def probe(worker: WorkerProcess, path: str) -> tuple[int, str]:
 
 
 def test_a_worker_whose_slots_are_all_held_by_lost_calls_says_so_and_is_not_ready(
-    store: Store, launch: Callable[[], str], start_agent_worker: StartAgentWorker
+    store: Store, launch: Callable[[], str], start_agent_worker: StartAgentWorker, tmp_path: Path
 ) -> None:
     with ScriptedModel(script) as model:
         worker = start_agent_worker(store.url, model, SLOTS, "threads", "--metrics-port", "0")
@@ -82,6 +89,7 @@ def test_a_worker_whose_slots_are_all_held_by_lost_calls_says_so_and_is_not_read
         wait_until(lambda: load_of(store, worker).busy == SLOTS, what="a full worker")
         busy = load_of(store, worker)
         ready = probe(worker, "/readyz")
+        wait_until_blocked(tmp_path, SLOTS)
 
         for root in roots:
             store.run(processes.cancel(store.prefix, root, "for a test"))
@@ -128,6 +136,7 @@ def test_a_worker_whose_calls_are_lost_for_long_is_replaced_and_works_again(
             stuck, next_one = launch(), launch()
             wait_until(lambda: load_of(store, worker).runs == (stuck,), what="the start of the agent")
             before = worker.working_pid
+            wait_until_blocked(tmp_path, 1)
 
             store.run(processes.cancel(store.prefix, stuck, "for a test"))
 
