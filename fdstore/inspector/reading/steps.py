@@ -13,6 +13,7 @@ lost, and those that do not move keep their order.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from itertools import groupby
 from typing import Literal, TypeAlias
 
@@ -20,7 +21,7 @@ import msgspec
 
 from fdstore.elements.kinds import ProcessResult
 from fdstore.inspector.reading.entries import ConversationEntry
-from fdstore.inspector.reading.narrate import narrate
+from fdstore.inspector.reading.narrate import Line, narrate
 from fdstore.model.records import Record
 
 StepState = Literal["failed", "running", "unanswered", "done"]
@@ -31,7 +32,7 @@ MIN_FOLDED = 4
 MAX_SUBJECT_CHARS = 80
 
 
-class Step(Record, frozen=True, kw_only=True):
+class Step(Record, frozen=True, kw_only=True, dict=True):
     """One step of a conversation: `entry`, or the call `entry` with its `result` if that is in the same part
     of the journal, and with the count of its `asks`. `earlier_call` is the call of a result that stands
     alone, if it is known. `is_cut_off`: the process failed or was cancelled before the call had a result."""
@@ -56,6 +57,11 @@ class Step(Record, frozen=True, kw_only=True):
         """Its entries in the order in which they are shown."""
         return tuple(each for each in (self.entry, self.asks, self.result) if each is not None)
 
+    @cached_property
+    def line(self) -> Line:
+        """What people see of its entry."""
+        return narrate(self.entry)
+
     @property
     def is_call(self) -> bool:
         return self.entry.kind == "call"
@@ -76,7 +82,7 @@ class Step(Record, frozen=True, kw_only=True):
         model, a lost worker, a record that cannot be read, or the end of a failed process."""
         if self.is_call:
             return self.is_cut_off or (self.result is not None and self.result.is_error)
-        return narrate(self.entry).is_error
+        return self.line.is_error
 
     @property
     def state(self) -> StepState:
@@ -100,7 +106,8 @@ class Step(Record, frozen=True, kw_only=True):
         timed = self.result or self.entry
         if timed.at is None:
             return self.entry.at
-        return timed.at - (narrate(timed).took_s or 0.0)
+        line = narrate(timed) if timed is self.result else self.line
+        return timed.at - (line.took_s or 0.0)
 
     def ended_at(self, now_s: float) -> float | None:
         """Return when it ended: `now_s` if it goes on. None if that is not recorded."""

@@ -91,7 +91,8 @@ def title_of(step: Step) -> str:
     >>> title_of(Step(entry=ConversationEntry(position=3, kind="answer", number=2)))
     'Answer 2'
     """
-    return " ".join(filter(None, (narrate(step.call or step.entry).title, step.subject)))
+    line = step.line if step.earlier_call is None else narrate(step.earlier_call)
+    return " ".join(filter(None, (line.title, step.subject)))
 
 
 def hint_of(step: Step) -> str:
@@ -99,7 +100,7 @@ def hint_of(step: Step) -> str:
     program, or the beginning of its text."""
     entry = step.call or step.entry
     text = entry.text
-    if narrate(entry).has_elements and (cards := make_cards(entry)):
+    if step.call is None and step.line.has_elements and (cards := make_cards(entry)):
         text = f"{describe_result(entry.facts)} {cards[0].message or cards[0].body}"
     if isinstance(entry.arguments, dict):
         values = (

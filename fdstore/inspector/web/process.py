@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from fdstore.agents.runtime.eligibility import explained
 from fdstore.errors import InvalidArgument, NotFound, quoted
 from fdstore.inspector.reading.ask_entries import read_call
 from fdstore.inspector.reading.conversation import ConversationPage, conversation, find_calls
 from fdstore.inspector.reading.entries import ConversationEntry
+from fdstore.inspector.reading.narrate import narrate
 from fdstore.inspector.reading.pending import ProcessWait
 from fdstore.inspector.reading.steps import Step, StepOrFold, fold, make_steps
 from fdstore.inspector.web.page import PageRequest, WebPage
@@ -32,7 +35,7 @@ WHOLE_CHARS = 1_000_000
 MAX_POSITION = 1_000_000_000
 
 
-class ProcessPage(Record, frozen=True, kw_only=True):
+class ProcessPage(Record, frozen=True, kw_only=True, dict=True):
     """A process, the journal records `start` to `next` - 1 of `length` as entries, and what it holds.
     `earlier` and `later` are where the pages before and after begin (None: there is none). `earlier_calls`
     are calls before this page whose results are in it, by their keys. `at` is the key of the step that the
@@ -58,10 +61,15 @@ class ProcessPage(Record, frozen=True, kw_only=True):
     saved: SavedHere
     now_s: float
 
-    @property
+    @cached_property
     def all_steps(self) -> tuple[Step, ...]:
         """The entries as steps: results below their calls."""
         return make_steps(self.entries, self.earlier_calls)
+
+    @property
+    def has_elements(self) -> bool:
+        """Whether any text has elements, so that it can be shown in words or as it was sent."""
+        return any(narrate(each).has_elements for each in self.entries)
 
     @property
     def steps(self) -> tuple[StepOrFold, ...]:
