@@ -11,11 +11,15 @@ from fdstore.model.fields import about
 from fdstore.model.records import Ordinal
 
 # bounded where clocks and waits still work: a lock refuses a time-out of more than 292 years
-Seconds = Annotated[float, Meta(ge=1, le=1e9)]
+MAX_SECONDS = 1e9
+Seconds = Annotated[float, Meta(ge=1, le=MAX_SECONDS)]
+"""Of a program file."""
 
 StreamBytes = Annotated[Ordinal, about("The most bytes that one stream may store.")]
-StreamIdle = Annotated[Seconds, about("The most seconds a stream may be silent.")]
-WallSeconds = Annotated[Seconds, about("The most seconds from its start to its end.")]
+STREAM_IDLE = about("The most seconds a stream may be silent.")
+WALL_SECONDS = about("The most seconds from its start to its end.")
+
+_Duration = Annotated[float, Meta(gt=0, le=MAX_SECONDS)]
 
 
 class PipelineLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,8 +27,8 @@ class PipelineLimits(msgspec.Struct, frozen=True, kw_only=True):
     are delivered."""
 
     stream_bytes: StreamBytes = 1 << 30
-    stream_idle_seconds: StreamIdle = 600.0
-    wall_seconds: WallSeconds = 3600.0
+    stream_idle_seconds: Annotated[_Duration, STREAM_IDLE] = 600.0
+    wall_seconds: Annotated[_Duration, WALL_SECONDS] = 3600.0
 
     @classmethod
     def of(cls, limits: object) -> PipelineLimits:

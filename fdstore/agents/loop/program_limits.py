@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypeVar, get_type_hints
 import msgspec
 
 from fdstore.model.fields import about
-from fdstore.model.pipeline_limits import DEFAULTS, StreamBytes, StreamIdle, WallSeconds
+from fdstore.model.pipeline_limits import DEFAULTS, STREAM_IDLE, WALL_SECONDS, Seconds, StreamBytes
 from fdstore.model.records import Ordinal, TreeLimits
 from fdstore.store.processes.leases import MAX_LOSSES
 from fdstore.store.tree_limits import LIMITS
@@ -29,14 +29,14 @@ class Limits(Section, frozen=True, kw_only=True):
     """The limits of one process of a program, stored with it. None means unlimited."""
 
     max_turns: Annotated[Ordinal, about("The most answers of the model.")] = 50
-    wall_seconds: WallSeconds = DEFAULTS.wall_seconds
+    wall_seconds: Annotated[Seconds, WALL_SECONDS] = DEFAULTS.wall_seconds
     token_budget: Annotated[
         Ordinal | None, about("The most tokens, in and out. Default: no limit.", 1_000_000)
     ] = None
     max_losses: Annotated[Ordinal, about("How often it may crash its worker before it fails.")] = MAX_LOSSES
     forks_may_spawn: Annotated[bool, about("Whether its forks may spawn and fork.")] = False
     stream_bytes: StreamBytes = DEFAULTS.stream_bytes
-    stream_idle_seconds: StreamIdle = DEFAULTS.stream_idle_seconds
+    stream_idle_seconds: Annotated[Seconds, STREAM_IDLE] = DEFAULTS.stream_idle_seconds
 
 
 def _keys_of_tree() -> Iterator[tuple[str, Any, Any]]:
