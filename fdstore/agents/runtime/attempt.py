@@ -15,7 +15,7 @@ from fdstore.agents.loop.models.base import ModelFailed
 from fdstore.agents.runtime.claim import Flag, Lease, WorkerStopping
 from fdstore.agents.runtime.store_wait import WaitLog, until_taken
 from fdstore.client import Store
-from fdstore.errors import STORE_FAILURES, FDStoreError, Fenced, NewerFormat, NotAllowed, NotFound
+from fdstore.errors import REFUSALS, STORE_FAILURES, FDStoreError, Fenced, NewerFormat, NotAllowed, NotFound
 from fdstore.errors.description import describe_error
 from fdstore.model import ends
 from fdstore.model.lifecycle import ProcessEnd
@@ -123,8 +123,8 @@ class Attempt:
 
     def keep(self, operation: Callable[[], Operation[T]]) -> T:
         """Run the operation, which stores an answer of the model or a result of a call: both were paid for.
-        Repeated as in `end`, and given up by a worker that stops."""
-        return until_taken(lambda: self.store.run(operation()), self.lease, _answers)
+        Repeated as in `end` while Redis takes no writes, and given up by a worker that stops."""
+        return until_taken(lambda: self.store.run(operation()), self.lease, _answers, REFUSALS)
 
     def ended(self, end: ProcessEnd, woken: tuple[str, ...]) -> AttemptOutcome:
         """Log an end that is stored, and wake the ancestors that waited for it."""
