@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fdstore.cli import VERBS, load_verb
 from fdstore.hosts.gateway.tool_list import READING_TOOLS
-from fdstore.setup.settings import __doc__ as settings_doc
+from fdstore.setup.settings import VARIABLES
 
 ROOT = Path(__file__).parents[4]
 PAGE = (ROOT / "docs" / "how-to" / "gateway.md").read_text("utf-8")
@@ -27,7 +27,8 @@ def test_every_command_and_option_on_the_page_exists() -> None:
 
 def test_every_tool_and_variable_on_the_page_exists() -> None:
     assert all(f"`{tool}`" in PAGE for tool in READING_TOOLS)
-    assert set(re.findall(r"FDSTORE_\w+", PAGE)) <= set(re.findall(r"FDSTORE_\w+", settings_doc or ""))
+    known = {variable.name for variables in VARIABLES.values() for variable in variables.values()}
+    assert set(re.findall(r"FDSTORE_\w+", PAGE)) <= known
 
 
 def test_every_module_of_the_gateway_is_listed() -> None:
