@@ -10,7 +10,7 @@ from fdstore.client import Store
 from fdstore.local.redis_server import PrivateServer
 from fdstore.store.clock import redis_now
 from fdstore.store.views import worker_registry
-from tests.browser.conftest import OpenPage, Serve, watch
+from tests.browser.conftest import WAIT_MS, OpenPage, Serve, watch
 from tests.on_redis.inspector.journals import SHORT, answer, converse
 
 TOKEN = "a-token-of-24-characters"
@@ -81,7 +81,7 @@ def test_an_outage_is_shown_and_ends_by_itself(
     expect(page.locator("#live")).to_have_text("live")
 
     redis_server.stop()
-    expect(page.locator("#outage")).to_contain_text("Redis")
+    expect(page.locator("#outage")).to_contain_text("Redis", timeout=4 * WAIT_MS)  # a call waits 10 s first
     other.goto("/health")
     expect(other.locator("h1")).to_have_text("Redis does not answer")
     redis_server.start()
