@@ -174,13 +174,13 @@ class StreamWriter:
             async with self._storing:
                 self._ending = ending
                 await self._store_end(ending)
-        except FINAL as error:
-            self._buffer.error = error
-            raise
-        except FDStoreError:
+        except STORE_FAILURES:
             self._failing = True
             self._kept.append(self)
             self._wake.set()
+            raise
+        except FDStoreError as error:  # waiting would not help, as when its record is damaged
+            self._buffer.error = error
             raise
         finally:
             if self._buffer.is_over:

@@ -13,6 +13,7 @@ import redis
 
 from fdstore.client import Store
 from fdstore.errors import FDStoreError
+from fdstore.local.redis_server import PrivateServer
 from fdstore.store.contents import contents
 from fdstore.store.keys import TreeKeys
 from fdstore.store.trees import collect_trees
@@ -41,6 +42,13 @@ class Watched:
                     yield False, name, key
             elif name not in KEYLESS and arguments:
                 yield where.endswith("lua"), name, arguments[0]
+
+
+@pytest.fixture(scope="module")
+def redis_server() -> Iterator[PrivateServer]:
+    """A server of its own: nothing that another test left in the background writes to it."""
+    with PrivateServer() as server:
+        yield server
 
 
 @pytest.fixture

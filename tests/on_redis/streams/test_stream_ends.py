@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
 
 from fdstore.client import Process, Store
-from fdstore.errors import Fenced, QuotaExceeded, StreamBroken, StreamClosed
+from fdstore.errors import DamagedRecord, Fenced, QuotaExceeded, StreamBroken, StreamClosed
 from fdstore.model.records import TreeLimits
 from fdstore.store.processes import leases, processes
 from fdstore.store.streams import streams
@@ -64,6 +65,21 @@ def test_an_ended_stream_accepts_no_more_text(proc: Process) -> None:
     with pytest.raises(StreamClosed, match="sealed"):
         out.write("late")
     out.flush()
+
+
+def test_an_end_over_a_damaged_record_is_not_tried_again(proc: Process, execute: Any) -> None:
+    out = proc.open_stream(source="build")
+    out.write("compiling\n")
+    out.flush()
+    out.write("linking\n")
+    execute("HSET", "fdstore:{triage}:triage:fd:1", "pages", "x")
+
+    with pytest.raises(DamagedRecord):
+        out.end()
+
+    assert out.is_over
+    assert not [each for each in threading.enumerate() if each.name == f"stream {out.fd}"]
+    execute("FLUSHALL")
 
 
 def test_a_stream_without_holders_is_removed_and_accepts_no_more_text(proc: Process, execute: Any) -> None:
