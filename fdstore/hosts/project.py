@@ -19,6 +19,7 @@ from pathlib import Path
 import msgspec
 
 from fdstore.errors import InvalidArgument
+from fdstore.model.msgspec_types import prepare
 from fdstore.results.config import FDConfig
 from fdstore.store.keys import check_root
 from fdstore.store.process_names import process_name_of
@@ -41,6 +42,9 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
 class _File(msgspec.Struct, forbid_unknown_fields=True):
     process: str | None = None
     max_direct_output_chars: int | None = None
+
+
+prepare(_File)
 
 
 def project_of(cwd: str | Path) -> Project:

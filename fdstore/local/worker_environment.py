@@ -16,6 +16,8 @@ from collections.abc import Mapping
 
 import msgspec
 
+from fdstore.model.msgspec_types import prepare
+
 KEYS = frozenset({"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"})
 """Variables whose absence is not a difference: a command without a key calls no model."""
 
@@ -74,6 +76,9 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
         if for_functions and self.installation != now.installation:
             found.append(f"its Python is that of {self.installation}")
         return found
+
+
+prepare(Surroundings)
 
 
 def _for_agents(name: str) -> bool:

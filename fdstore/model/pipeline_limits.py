@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from fdstore.model.fields import about
+from fdstore.model.msgspec_types import prepare
 from fdstore.model.records import Ordinal
 
 # bounded where clocks and waits still work: a lock refuses a time-out of more than 292 years
@@ -36,4 +37,5 @@ class PipelineLimits(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.convert(limits, cls, from_attributes=True)
 
 
+prepare(PipelineLimits)
 DEFAULTS = PipelineLimits()

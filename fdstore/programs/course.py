@@ -19,6 +19,7 @@ from fdstore.elements.build import Rendered
 from fdstore.elements.render import python_result
 from fdstore.errors import DamagedRecord, InvalidArgument, quoted
 from fdstore.model.call_limits import CallLimits
+from fdstore.model.msgspec_types import prepare
 from fdstore.programs.host import Host, PendingCalls, Starters, cancel_all
 from fdstore.programs.interpreter.events import (
     Answer,
@@ -65,6 +66,9 @@ class Snapshot(msgspec.Struct, frozen=True):
 
     interpreter: bytes
     pending: PendingCalls
+
+
+prepare(Snapshot)
 
 
 def check_size(code: str) -> None:

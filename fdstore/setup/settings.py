@@ -17,6 +17,7 @@ import msgspec
 
 from fdstore.errors import InvalidArgument, quoted
 from fdstore.model.fields import said_of
+from fdstore.model.msgspec_types import prepare
 from fdstore.model.records import ModelPrice
 
 DEFAULT_PREFIX = "fdstore"
@@ -215,6 +216,9 @@ def read(environ: Mapping[str, str] | None = None) -> Settings:
         "codex_dir": home / ".codex",
     }
     return msgspec.convert(directories | given, Settings, dec_hook=lambda kind, value: kind(value))
+
+
+prepare(Settings, HttpLimits)
 
 
 def read_http(environ: Mapping[str, str] | None = None) -> HttpLimits:

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
+from fdstore.model.msgspec_types import prepare
 from fdstore.testing.replies import Json, signature_of
 from fdstore.testing.requests import blocks_of
 
@@ -282,3 +283,6 @@ def _check_breakpoints(raw: Json) -> None:
     found = sum(block.get("cache_control") is not None for block in blocks)
     if found > MAX_CACHE_BREAKPOINTS:
         raise RequestRefused(f"at most {MAX_CACHE_BREAKPOINTS} blocks may have cache_control; found {found}")
+
+
+prepare(_Creation, _Conversation, *SHAPES.values())

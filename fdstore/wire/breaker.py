@@ -29,6 +29,7 @@ from redis.exceptions import ConnectionError as LostConnection
 from redis.exceptions import TimeoutError as LostReply
 
 from fdstore.errors import FDStoreError, StoreNotReady, StoreReadOnly, StoreUnavailable, UnknownOutcome
+from fdstore.model.msgspec_types import prepare
 from fdstore.wire.operation import Abandon, Alongside, Disk, Operation, Receive, Request, Send, served
 from fdstore.wire.redis_errors import refusal_code
 from fdstore.wire.scripts import is_read
@@ -75,6 +76,9 @@ class Outage(msgspec.Struct, frozen=True):
         """Return when the store is tried again."""
         left_s = self.retry_at - now
         return f"tried again in {left_s:.1f} s" if left_s > 0 else "being tried now"
+
+
+prepare(Outage)
 
 
 def begin_outage(began: float, now: float) -> Outage:

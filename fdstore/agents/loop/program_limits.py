@@ -13,6 +13,7 @@ from typing import Annotated, Any, TypeVar, get_type_hints
 import msgspec
 
 from fdstore.model.fields import about
+from fdstore.model.msgspec_types import prepare
 from fdstore.model.pipeline_limits import DEFAULTS, STREAM_IDLE, WALL_SECONDS, Seconds, StreamBytes
 from fdstore.model.records import Ordinal, TreeLimits
 from fdstore.store.processes.leases import MAX_LOSSES
@@ -78,3 +79,6 @@ class LimitsSection(Limits, frozen=True, kw_only=True):
     def of_tree(self) -> TreeLimits:
         values = {name: getattr(self, name, None) for name in TreeLimits.__struct_fields__}
         return TreeLimits(**{name: value for name, value in values.items() if value is not None})
+
+
+prepare(Limits)

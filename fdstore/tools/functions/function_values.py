@@ -13,6 +13,7 @@ import msgspec
 
 from fdstore.errors import FDStoreError, InvalidArgument
 from fdstore.errors.description import describe_error
+from fdstore.model.msgspec_types import prepare
 from fdstore.programs.interpreter.events import Exceptions
 from fdstore.results.json_text import json_text, json_value
 from fdstore.tools.functions.python_tool import PythonTool, Raised, result_of
@@ -42,6 +43,9 @@ class FunctionOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
     def decode(cls, stored: str) -> FunctionOutcome:
         """Return the outcome that `json_text` wrote. Raises `ValueError`, `RecursionError`."""
         return msgspec.convert(json.loads(stored), cls)
+
+
+prepare(FunctionOutcome)
 
 
 def call_for_value(tool: PythonTool, values: dict[str, Any]) -> FunctionOutcome:

@@ -16,6 +16,7 @@ import msgspec
 
 from fdstore.errors import InvalidArgument, PathRefused
 from fdstore.files.target import Target
+from fdstore.model.msgspec_types import prepare
 
 
 class ConfigChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +38,9 @@ class InstallRecord(msgspec.Struct, frozen=True):
 
     before: str | None
     after: str
+
+
+prepare(InstallRecord)
 
 
 def installed(path: Path, add: Callable[[str], str]) -> ConfigChange:
