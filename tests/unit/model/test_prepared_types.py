@@ -1,0 +1,57 @@
+"""Every Struct that a function of the product decodes or converts to is prepared when its module is imported.
+
+Types that are known by a variable alone (of a hash, an element, the arguments of a tool) are prepared where
+they are collected.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+TREES = [
+    ast.parse(path.read_text())
+    for part in ("fdstore", "workers")
+    for path in (ROOT / part).rglob("*.py")
+    if "bench" not in path.parts
+]
+IN_FUNCTIONS = {"msgspec.convert", "msgspec.json.decode", "msgspec.msgpack.decode"}
+PREPARING = {"prepare", "Hash", "msgspec.json.Decoder", "msgspec.msgpack.Decoder"}
+
+
+def calls(node: ast.AST, cls: str = "", *, in_function: bool = False) -> Iterator[tuple[ast.Call, str, bool]]:
+    """Yield the calls of a module, with the class each stands in and whether a function makes it."""
+    for each in ast.iter_child_nodes(node):
+        if isinstance(each, ast.Call):
+            yield each, cls, in_function
+        name = each.name if isinstance(each, ast.ClassDef) else cls
+        is_function = isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+        yield from calls(each, name, in_function=in_function or is_function)
+
+
+def names(node: ast.AST, cls: str) -> set[str]:
+    return {cls if name == "cls" else name for name in re.findall(r"\w+", ast.unparse(node))}
+
+
+def test_every_struct_that_functions_decode_is_prepared() -> None:
+    structs = {
+        node.name
+        for tree in TREES
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef) and "Struct" in "".join(map(ast.unparse, node.bases))
+    }
+    decoded, prepared = set(), set()
+    for tree in TREES:
+        for call, cls, in_function in calls(tree):
+            named = [each.value for each in call.keywords if each.arg == "type"] + call.args[1:2]
+            function = ast.unparse(call.func)
+            if in_function and function in IN_FUNCTIONS and named:
+                decoded |= names(named[0], cls)
+            elif not in_function and function in PREPARING:
+                prepared |= {name for each in call.args for name in names(each, cls)}
+
+    assert len(decoded & structs) > 10
+    assert decoded & structs <= prepared
