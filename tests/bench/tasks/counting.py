@@ -12,7 +12,7 @@ below some thousand tokens is left out.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -75,14 +75,18 @@ def estimate(text: str) -> int:
     return estimate_tokens(text)
 
 
-def total(parts: Sequence[Part]) -> int:
+def total(parts: Sequence[Part], size: Callable[[str], int] = estimate) -> int:
     """Return the tokens of a request."""
-    return sum(estimate(part.text) for part in parts)
+    return sum(size(part.text) for part in parts)
 
 
-def count(requests: Sequence[tuple[Part, ...]]) -> Tokens:
-    """Return the tokens of the requests of one conversation."""
-    totals = list(map(total, requests))
+def count(
+    requests: Sequence[tuple[Part, ...]],
+    size: Callable[[str], int] = estimate,
+    write_price: float = WRITE_PRICE,
+) -> Tokens:
+    """Return the tokens of the requests of one conversation; with `len` as size, the characters."""
+    totals = [total(parts, size) for parts in requests]
     cached = 0.0
     for number, parts in enumerate(requests):
         known = max(
@@ -93,7 +97,7 @@ def count(requests: Sequence[tuple[Part, ...]]) -> Tokens:
             ),
             default=0,
         )
-        cached += READ_PRICE * known + WRITE_PRICE * (totals[number] - known)
+        cached += READ_PRICE * known + write_price * (totals[number] - known)
     return Tokens(sum(totals), round(cached), max(totals, default=0))
 
 
