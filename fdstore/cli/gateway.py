@@ -16,7 +16,7 @@ from fdstore.cli import output
 from fdstore.cli.interrupts import as_interrupts
 from fdstore.cli.session import CliSession, as_usage_errors, verb, warn_without_server
 from fdstore.cli.struct_options import check_needs, given_fields, struct_options
-from fdstore.errors import InvalidArgument, TargetMissing, WriteFailed
+from fdstore.errors import InvalidArgument, TargetMissing, WriteFailed, quoted
 from fdstore.hosts.gateway.options import GatewayOptions
 from fdstore.setup import settings
 
@@ -27,6 +27,11 @@ if TYPE_CHECKING:
     from fdstore.hosts.gateway.wrap import WrapChange
 
 SERVERS = "FDSTORE_GATEWAY_SERVERS"
+
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_VALUE = re.compile(r"[\t -~]*")
+"""What RFC 9110 allows in the name of a header, and in its value without other bytes than ASCII."""
+
 
 SWITCH_S = 0.001
 """The time that a thread that works on a large message keeps others waiting."""
@@ -224,6 +229,10 @@ def parse_headers(given: tuple[str, ...], entry: Mapping[str, Any]) -> dict[str,
         if not colon or not name.strip():
             raise click.BadParameter("'NAME: VALUE' is needed", param_hint="--header")
         headers[name.strip()] = value.strip()
+    for name, value in headers.items():
+        if not (_HEADER_NAME.fullmatch(name) and _HEADER_VALUE.fullmatch(value)):
+            problem = f"{quoted(name)} is no name, or its value no text, that HTTP can send: printable ASCII"
+            raise click.UsageError(f"a header cannot be sent: {problem}")
     return headers
 
 
@@ -238,6 +247,7 @@ def _change_file(session: CliSession, file: Path, command: tuple[str, ...], opti
     is_for_one = any(not field.about.wraps for field in given_fields(passed_on))
     if command or is_for_one or (options.wrap and options.unwrap):
         raise click.UsageError("--wrap takes one FILE and no server")
+    check_needs(options)
     if options.wrap is not None:
         if options.code is not None:
             _require_python()

@@ -68,7 +68,7 @@ def render(element: Element, body: str | None = None, children: Sequence[Rendere
     for begin, value in zip(begins, msgspec.structs.astuple(element), strict=False):
         if value is None:
             continue
-        if type(value) is str:
+        if isinstance(value, str):  # or one of its subclasses, as parsers of HTML return
             value = value if _is_plain(value) else escape_attribute(value)
         elif value is True or value is False:
             value = "true" if value else "false"

@@ -6,6 +6,7 @@ of the inspector follow from these declarations. `render` knows the values.
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, ClassVar, Literal
 
 import msgspec
@@ -18,6 +19,8 @@ from fdstore.text.quantities import format_count
 
 Interval = tuple[int, int]
 """The first and the last number of a run, 1-based."""
+
+_INTERVAL = re.compile(r"([0-9]{1,16})-([0-9]{1,16})")
 
 Fd = Annotated[str, Meta(description="the descriptor")]
 Pages = Annotated[int | None, Meta(description="pages of the whole text")]
@@ -138,10 +141,11 @@ class FdContent(Element, frozen=True, kw_only=True):
     @property
     def char_range(self) -> Interval | None:
         """The characters that it shows, if it shows lines or characters; None if there are none."""
-        first, _, last = (self.chars or "").partition("-")
-        if self.page is not None or self.mode == "page" or not (first.isdecimal() and last.isdecimal()):
+        found = _INTERVAL.fullmatch(self.chars or "")
+        if self.page is not None or self.mode == "page" or found is None:
             return None
-        return (int(first), int(last)) if 0 < int(first) <= int(last) else None
+        first, last = int(found[1]), int(found[2])
+        return (first, last) if 0 < first <= last else None
 
     def words(self) -> list[str]:
         page = "" if self.page is None else f"page {self.page} of {self.pages or 0}"

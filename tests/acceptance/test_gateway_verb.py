@@ -333,6 +333,9 @@ def test_wrong_usage_is_refused(command):
         "--config none.json --http http://127.0.0.1:1/",
         "--config none.json --code --name docs",
         "--wrap none.json --config none.json",
+        "--wrap none.json --code-allow a.*",
+        "--http http://127.0.0.1:1/ --header X-A:é",
+        "--http http://127.0.0.1:1/ --header A\u00a0B:x",
     ):
         assert command("gateway", *line.split()).code == 2, line
     assert command("gateway", "--wrap", "odd.json").code == 1

@@ -389,7 +389,7 @@ class Supervisor:
         if self._is_stopping or (code >= 0 and not self._was_ready):
             self._status = code if code >= 0 else 128 - code
             return
-        if not held and not taken:
+        if not held and (code or not taken):
             log.warning("%s %s: it held no process", what, how)
         self._unready_deaths = 0 if child.is_ready else self._unready_deaths + 1
         now = time.monotonic()

@@ -240,7 +240,10 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
             count = release_held(store, wake, held)
             for process in taken:
                 wake(process)
-        log.warning("%s: %d of the %d processes that it held were given back", what, count, len(held))
+        if held:
+            log.warning("%s: %d of the %d processes that it held were given back", what, count, len(held))
+        else:
+            log.info("%s: the %d processes that it had not started were woken", what, len(taken))
         return 0
 
     def _worker_settings(self, store: Store) -> WorkerSettings:

@@ -201,14 +201,16 @@ class Lease:
 
     def give_back_later(self, in_vain: int | None = None, trouble: str = "") -> None:
         """Return the process to the queue, retrying until the store accepts, so that an outage does not count
-        as a loss. Send no wake-up: the sweeper sends one later, when the store is more likely to have
-        recovered. `in_vain` and `trouble` as for `leases.return_to_queue`. Raises as `check` does."""
+        as a loss; a worker that stops tries once, since Redis takes this one when it takes no texts. Send no
+        wake-up: the sweeper sends one later, when the store is more likely to have recovered. `in_vain` and
+        `trouble` as for `leases.return_to_queue`. Raises as `check` does."""
         while True:
-            self.check()
+            self.check_held()
             try:
                 self._store.run(leases.return_to_queue(self._handle, in_vain, trouble))
                 return
             except STORE_FAILURES:
+                self.check()
                 self.lost.wait(POLL_S)
 
     def _renew(self) -> bool:

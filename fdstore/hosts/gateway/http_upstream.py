@@ -11,6 +11,8 @@ from contextlib import suppress
 from queue import SimpleQueue
 from typing import TypeAlias
 
+import httpx2
+
 from fdstore.hosts.gateway.config_entries import public_url
 from fdstore.hosts.gateway.host_connection import background_thread
 from fdstore.hosts.gateway.http_connection import HttpConnection, upstream_client
@@ -31,17 +33,18 @@ class HttpUpstream:
         self._loop: asyncio.AbstractEventLoop
         self._gone, self._over = asyncio.Event(), asyncio.Event()
         self._connection: HttpConnection
+        client = upstream_client(headers=self._headers)
         begun = threading.Event()
-        self._thread = background_thread(lambda: asyncio.run(self._serve(begun)), "relay")
+        self._thread = background_thread(lambda: asyncio.run(self._serve(client, begun)), "relay")
         self._thread.start()
         begun.wait()
 
-    async def _serve(self, begun: threading.Event) -> None:
+    async def _serve(self, client: httpx2.AsyncClient, begun: threading.Event) -> None:
         """Be there until the host needs nothing more: it has gone, and its requests are answered or over."""
         self._loop = asyncio.get_running_loop()
-        async with upstream_client(headers=self._headers) as client:
-            self._connection = HttpConnection(self._url, client, self._take, self._gone)
-            begun.set()
+        self._connection = HttpConnection(self._url, client, self._take, self._gone)
+        begun.set()
+        async with client:
             await self._gone.wait()
             over = asyncio.ensure_future(self._over.wait())
             while self._connection.open_requests and not over.done():

@@ -8,7 +8,7 @@ import pytest
 
 from fdstore import TreeLimits
 from fdstore.client import Process, Store
-from fdstore.errors import InvalidArgument, SpawnLimit
+from fdstore.errors import InvalidArgument, NotFound, SpawnLimit
 from fdstore.store.processes import forks
 from fdstore.store.processes.processes import StoredProgram
 from fdstore.toolset import Toolset
@@ -54,6 +54,15 @@ def test_a_repeated_fork_call_creates_no_further_forks(store: Store, proc: Proce
     assert [copy.id for copy in first] == ["triage.1", "triage.2"]
     again = store.run(forks.create_copies(proc.handle, [("{}", "")] * 2, program, "toolu_1"))
     assert [copy.id for copy in again] == ["triage.1", "triage.2"]
+
+
+def test_a_fork_in_a_tree_that_is_gone_says_so(store: Store, proc: Process) -> None:
+    store.drop_tree("triage", kill=True)
+
+    with pytest.raises(NotFound, match="process triage does not exist"):
+        store.run(
+            forks.create_copies(proc.handle, [("{}", "")] * 2, StoredProgram("p", "0", "{}"), "toolu_1")
+        )
 
 
 def test_a_custom_agent_loop_cannot_fork_and_gets_the_reason(proc: Process) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from fdstore.agents.loop.conversation import Result, decode_entry, encode_entry
 from fdstore.elements import render, render_search
 from fdstore.elements.element import MAX_CHARS
+from fdstore.elements.kinds import FdContent
 from fdstore.errors import InvalidArgument
 from fdstore.model.records import Export, SearchResult
 from fdstore.results.tool_outcome import ToolResult
@@ -74,3 +76,8 @@ def test_facts_of_a_newer_version_are_ignored() -> None:
     )
 
     assert decode_entry(record).facts.fds == ("fd:1",)
+
+
+@pytest.mark.parametrize("chars", ["1" * 5000 + "-" + "2" * 5000, "-", "0-0", "9-2", "1-\u0662", "x", ""])
+def test_an_interval_that_is_none_is_no_error(chars: str) -> None:
+    assert FdContent(fd="fd:1", mode="char", chars=chars).char_range is None

@@ -110,3 +110,12 @@ def test_every_attribute_reads_back_as_the_visible_form_of_its_value(value: str 
 
     expected = str(value).lower() if isinstance(value, bool) else show_controls(str(value), keep="")
     assert list(frame.attrib.items()) == [("fd", expected), ("success", "1")]
+
+
+def test_a_value_of_a_class_of_a_parser_is_escaped_as_any_text() -> None:
+    class Parsed(str):
+        """As the texts that parsers of HTML return."""
+
+    frame = ElementTree.fromstring(render_element(FdClose(fd=Parsed('a" forged="<fd_list>'), success=1)).text)
+
+    assert frame.attrib["fd"] == 'a" forged="<fd_list>'
