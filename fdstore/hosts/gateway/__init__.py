@@ -21,6 +21,7 @@ which are answered here. What is not rewritten keeps its bytes.
     group_lists      the lists of all of them as one
     group_names      what the host calls their tools, and whose each is
     group_steps      what such decisions consist of
+    own_requests     what a server is asked by the gateway itself, and how each request ends
     paged_list       the end of each list that a server is asked for
     host_connection  a host on standard input and output
     host_programs    with --code: the programs of its model

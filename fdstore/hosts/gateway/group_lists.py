@@ -7,17 +7,18 @@ another one, the host is told to ask again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import count
-from secrets import token_hex
 from typing import Any
 
 import msgspec
 from msgspec import Raw
 
 from fdstore.hosts.gateway.group_names import GroupNames
-from fdstore.hosts.gateway.group_steps import Limit, Say, Steps, ToServer, line_of, notice, result
+from fdstore.hosts.gateway.group_steps import Limit, Say, Steps, ToServer, notice, result
 from fdstore.hosts.gateway.json_parts import Parts, encode
+from fdstore.hosts.gateway.json_scan import Buffer
+from fdstore.hosts.gateway.own_requests import OwnRequest, OwnRequests
 from fdstore.hosts.gateway.paged_list import LISTS, PagedList
 from fdstore.hosts.gateway.rewriting import RequestKey, key_of
 
@@ -37,7 +38,7 @@ class Gathered(msgspec.Struct):
     """A request of the host that several servers answer.
 
     lists    what each has said
-    waiting  the ids of ours that are open, with their servers
+    waiting  the servers that have not answered, with what each was asked
     late     the servers that the host's answer does not wait for
     is_over  whether the host has its answer
     then     what follows in place of an answer, once the lists are known
@@ -47,23 +48,20 @@ class Gathered(msgspec.Struct):
     method: str
     number: int
     lists: dict[str, PagedList] = {}
-    waiting: dict[str, str] = {}
+    waiting: dict[str, OwnRequest[Gathered]] = {}
     late: set[str] = set()
     is_over: bool = False
     then: Callable[[], Steps] | None = None
 
 
-class OwnRequests:
-    """The requests to servers that a host's requests become. Their ids begin with `mark`."""
+class GroupRequests:
+    """What a host asks several servers at once, and the requests to each that it becomes."""
 
-    def __init__(self) -> None:
-        self.mark = f"fdstore-group-{token_hex(8)}-"
+    def __init__(self, servers: Iterable[str]) -> None:
+        self._sent: list[Buffer] = []
+        self.to = {name: OwnRequests[Gathered](self._sent.append) for name in servers}
         self._numbers = count(1)
         self._gathering: dict[int, Gathered] = {}
-        self._open: dict[str, tuple[str, Gathered]] = {}
-
-    def new_id(self) -> str:
-        return f"{self.mark}{next(self._numbers)}"
 
     def begin(self, id: Raw, method: str, then: Callable[[], Steps] | None = None) -> Gathered:
         """Begin to gather the answers to a request of the host."""
@@ -71,33 +69,16 @@ class OwnRequests:
         self._gathering[gathered.number] = gathered
         return gathered
 
-    def ask(self, gathered: Gathered, server: str, fields: Mapping[str, Any]) -> ToServer:
+    def ask(self, gathered: Gathered, server: str, fields: Mapping[str, Any]) -> Steps:
         """Ask a server for its part."""
-        own = self.new_id()
-        gathered.waiting[own] = server
-        self._open[own] = (server, gathered)
-        return ToServer(server, line_of({"jsonrpc": "2.0", **fields, "id": own}))
-
-    def answered(self, server: str, own: str) -> Gathered | None:
-        """Return what a server answers a part of; None if it was not asked with this id."""
-        asked, gathered = self._open.get(own, ("", None))
-        if gathered is None or asked != server:
-            return None
-        del self._open[own], gathered.waiting[own]
-        return gathered
-
-    def left_by(self, server: str) -> Iterator[Gathered]:
-        """Yield what a server that has ended will not answer."""
-        for own, (asked, _) in list(self._open.items()):
-            if asked == server and (gathered := self.answered(server, own)) is not None:
-                yield gathered
+        own = self.to[server]
+        message = {"jsonrpc": "2.0", **fields, "id": own.new_id()}
+        gathered.waiting[server] = own.begin(message, gathered)
+        yield ToServer(server, self._sent.pop())
 
     def is_owed(self, server: str, method: str) -> bool:
         """Return whether a server was too late with a list, and has not answered since."""
-        return any(
-            asked == server and gathered.method == method and gathered.is_over
-            for asked, gathered in self._open.values()
-        )
+        return any(own.of.method == method and own.of.is_over for own in self.to[server].open)
 
     def of_number(self, number: int) -> Gathered | None:
         return self._gathering.get(number)
@@ -112,17 +93,16 @@ class OwnRequests:
             if key_of(gathered.id) != key or gathered.method == "initialize":
                 continue
             del self._gathering[gathered.number]
-            for own, server in gathered.waiting.items():
-                del self._open[own]
-                note = {"method": "notifications/cancelled", "params": {"requestId": own}}
-                yield ToServer(server, line_of({"jsonrpc": "2.0", **note}))
+            for server, own in gathered.waiting.items():
+                self.to[server].cancel(own)
+                yield ToServer(server, self._sent.pop())
 
 
 class GroupLists:
     """The lists of all servers as one. `ready` yields the servers that have a capability."""
 
     def __init__(
-        self, requests: OwnRequests, names: GroupNames, ready: Callable[[str], Iterator[str]]
+        self, requests: GroupRequests, names: GroupNames, ready: Callable[[str], Iterator[str]]
     ) -> None:
         self._requests, self._names, self._ready = requests, names, ready
         self._last: dict[tuple[str, str], PagedList] = {}
@@ -136,7 +116,7 @@ class GroupLists:
             if self._requests.is_owed(name, method):
                 gathered.late.add(name)
             else:
-                yield self._requests.ask(gathered, name, {"method": encode(method)})
+                yield from self._requests.ask(gathered, name, {"method": encode(method)})
         if gathered.waiting:
             yield Limit(gathered.number, "list")
         yield from self.finish(gathered)
@@ -147,7 +127,7 @@ class GroupLists:
         cursor = listed.take(fields)
         if cursor is not None and not gathered.is_over:
             params = {"cursor": cursor}
-            yield self._requests.ask(gathered, name, {"method": encode(method), "params": params})
+            yield from self._requests.ask(gathered, name, {"method": encode(method), "params": params})
         elif listed.has_ended:
             before = self._last.get((name, method))
             self._last[name, method] = listed
@@ -157,8 +137,8 @@ class GroupLists:
 
     def time_over(self, gathered: Gathered) -> Steps:
         """Answer the host although some servers have not."""
-        gathered.late.update(gathered.waiting.values())
-        late = ", ".join(dict.fromkeys(gathered.waiting.values()))
+        gathered.late.update(gathered.waiting)
+        late = ", ".join(gathered.waiting)
         yield from self._say_once(f"{gathered.method}: these servers are late, and join later: {late}")
         yield from self.finish(gathered)
 

@@ -21,7 +21,7 @@ import msgspec
 from msgspec import Raw
 
 from fdstore import __version__
-from fdstore.hosts.gateway.group_lists import CHANGED, Gathered, GroupLists, OwnRequests
+from fdstore.hosts.gateway.group_lists import CHANGED, Gathered, GroupLists, GroupRequests
 from fdstore.hosts.gateway.group_names import GroupNames
 from fdstore.hosts.gateway.group_steps import (
     Limit,
@@ -29,7 +29,6 @@ from fdstore.hosts.gateway.group_steps import (
     Steps,
     ToHost,
     ToServer,
-    line_of,
     notice,
     refusal,
     result,
@@ -37,7 +36,8 @@ from fdstore.hosts.gateway.group_steps import (
 from fdstore.hosts.gateway.json_parts import Parts, encode, object_at, parts_of, text_at
 from fdstore.hosts.gateway.json_scan import Buffer
 from fdstore.hosts.gateway.json_texts import LONG_BYTES
-from fdstore.hosts.gateway.messages import Message
+from fdstore.hosts.gateway.messages import Message, line_of
+from fdstore.hosts.gateway.own_requests import OwnRequest
 from fdstore.hosts.gateway.paged_list import LISTS
 from fdstore.hosts.gateway.rewriting import RequestKey, key_of, remember
 
@@ -70,7 +70,7 @@ class GroupRouter:
 
     def __init__(self, servers: Sequence[str]) -> None:
         self._servers = {name: _Server() for name in servers}
-        self._requests, self._names = OwnRequests(), GroupNames()
+        self._requests, self._names = GroupRequests(servers), GroupNames()
         self._lists = GroupLists(self._requests, self._names, self._ready)
         self._start: Gathered | None = None
         self._protocol = NEWEST
@@ -114,7 +114,7 @@ class GroupRouter:
             yield from self._complete(id, fields, params)
         elif method == "logging/setLevel":
             for name in self._ready("logging"):
-                yield ToServer(name, line_of({**fields, "id": self._requests.new_id()}))
+                yield ToServer(name, line_of({**fields, "id": self._requests.to[name].new_id()}))
             yield result(id, {})
         else:
             yield refusal(id, f"several servers together have no {method}", METHOD_NOT_FOUND)
@@ -196,7 +196,7 @@ class GroupRouter:
         for name, server in self._servers.items():
             if server.state == "new":
                 server.state = "begun"
-                yield self._requests.ask(start, name, fields)
+                yield from self._requests.ask(start, name, fields)
         yield from self._started()
 
     def _started(self) -> Steps:
@@ -207,7 +207,7 @@ class GroupRouter:
         self._is_answered = True
         self._requests.finish(start)
         if start.waiting:
-            late = ", ".join(start.waiting.values())
+            late = ", ".join(start.waiting)
             yield Say(f"these servers are late, and join when they have begun: {late}")
         if all(server.state == "gone" for server in self._servers.values()):
             problems = "; ".join(server.problem for server in self._servers.values())
@@ -249,45 +249,35 @@ class GroupRouter:
 
     def from_server(self, name: str, message: Message) -> Steps:
         """Decide about a line of a server. A long one is looked at only if it is more than an answer."""
-        line = message.whole
+        line, own = message.whole, self._requests.to[name]
         if len(line) > LONG_BYTES:
             edges = bytes(line[:EDGE_BYTES]) + bytes(line[-EDGE_BYTES:])
-            if b'"method"' not in edges and self._requests.mark.encode() not in edges:
+            if b'"method"' not in edges and own.mark not in edges:
                 yield ToHost(line)
                 return
-        fields = message.fields
-        method = None if fields is None else text_at(fields, "method")
-        if fields is None:
-            if message.items and message.has(self._requests.mark.encode()):
-                for each in message.items:
-                    yield from self.from_server(name, Message(bytes(each) + b"\n"))
-            else:
-                yield from self._unreadable(name, message)
-        elif method is None:
-            id = text_at(fields, "id") or ""
-            if (gathered := self._requests.answered(name, id)) is not None:
-                yield from self._take(name, gathered, fields)
-            elif not id.startswith(self._requests.mark):
-                self._asked.pop(key_of(fields.get("id", b"null")) or (False, None), None)
-                yield ToHost(line)
+        if message.items and message.has(own.mark):
+            for each in message.items:
+                yield from self.from_server(name, Message(bytes(each) + b"\n"))
+            return
+        ended, fields = own.take(message), message.fields
+        if isinstance(ended, OwnRequest):
+            problem = encode({"message": f"its answer cannot be read: {message.problem}"})
+            yield from self._take(name, ended.of, fields or {"error": problem})
+        elif ended:
+            return
+        elif fields is None:
+            yield ToHost(line)
+        elif (method := text_at(fields, "method")) is None:
+            self._asked.pop(key_of(fields.get("id", b"null")) or (False, None), None)
+            yield ToHost(line)
         elif "id" in fields:
-            public = f"{self._requests.new_id()}-{name}"
+            public = f"{own.new_id()}-{name}"
             remember(self._of_servers, public, (name, fields["id"]))
             yield ToHost(line_of({**fields, "id": public}))
         elif method == "notifications/cancelled":
             yield from self._taken_back(name, fields)
         else:
             yield ToHost(line)
-
-    def _unreadable(self, name: str, message: Message) -> Steps:
-        """Fail the request of ours that a line answers which cannot be read; any other line is the host's."""
-        found = re.search(f'"({self._requests.mark}[0-9]{{1,18}})"'.encode(), message.whole)
-        id = "" if found is None else found[1].decode()
-        if (gathered := self._requests.answered(name, id)) is not None:
-            problem = f"its answer cannot be read: {message.problem}"
-            yield from self._take(name, gathered, {"error": encode({"message": problem})})
-        elif found is None:
-            yield ToHost(message.whole)
 
     def _taken_back(self, name: str, fields: Parts) -> Steps:
         """Pass on that a server takes back a request, under the id that the host knows."""
@@ -309,9 +299,10 @@ class GroupRouter:
             if owner == name:
                 del self._asked[key]
                 yield refusal(id, problem)
-        for gathered in self._requests.left_by(name):
-            begins = gathered.method == "initialize"
-            yield from self._started() if begins else self._lists.finish(gathered)
+        for request in self._requests.to[name].server_ended(problem):
+            del request.of.waiting[name]
+            begins = request.of.method == "initialize"
+            yield from self._started() if begins else self._lists.finish(request.of)
         if was_ready and self._is_answered:
             yield notice(TOOLS_CHANGED)
 
@@ -319,6 +310,7 @@ class GroupRouter:
 
     def _take(self, name: str, gathered: Gathered, fields: Parts) -> Steps:
         """Take a server's part of an answer."""
+        del gathered.waiting[name]
         if gathered.method == "initialize":
             yield from self._has_begun(name, fields)
         else:

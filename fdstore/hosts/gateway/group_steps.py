@@ -8,9 +8,8 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 from msgspec import Raw
 
-from fdstore.hosts.gateway.json_parts import encode
 from fdstore.hosts.gateway.json_scan import Buffer
-from fdstore.hosts.gateway.messages import UNANSWERED, error_answer
+from fdstore.hosts.gateway.messages import UNANSWERED, error_answer, line_of
 
 
 class ToServer(msgspec.Struct, frozen=True):
@@ -42,10 +41,6 @@ class Limit(msgspec.Struct, frozen=True):
 
 Step: TypeAlias = ToServer | ToHost | Say | Limit
 Steps: TypeAlias = Iterator[Step]
-
-
-def line_of(message: Mapping[str, Any]) -> bytes:
-    return bytes(encode(message)) + b"\n"
 
 
 def notice(method: str) -> ToHost:

@@ -11,13 +11,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from fdstore.hosts.gateway.acting import Treatment
-from fdstore.hosts.gateway.code.upstream_calls import UpstreamCalls
 from fdstore.hosts.gateway.descriptors import Descriptors
 from fdstore.hosts.gateway.host_programs import HostPrograms
 from fdstore.hosts.gateway.json_scan import Buffer
 from fdstore.hosts.gateway.json_texts import LONG_BYTES
 from fdstore.hosts.gateway.lines import MessageWriter, read_lines
 from fdstore.hosts.gateway.messages import Message, error_answer, line_break_of
+from fdstore.hosts.gateway.own_requests import OwnRequests
 from fdstore.hosts.gateway.rewriting import (
     CallOurTool,
     CancelOurTool,
@@ -58,7 +58,7 @@ class HostConnection:
         self._treatment = Treatment(descriptors, programs)
         self._send, self._on_gone = send, on_gone
         self._host_in, self._host_out = host_in, MessageWriter(host_out)
-        self._calls = UpstreamCalls(send)
+        self._calls = OwnRequests[None](send)
         self._programs = None if programs is None else HostPrograms(programs, self._calls, self._say)
         self._rewriter = self._treatment.rewriter(self._treatment.offer)
         self._lock = threading.Lock()
@@ -128,7 +128,7 @@ class HostConnection:
 
     def lose_server(self, problem: str) -> None:
         """Fail the calls of programs: the server answers no more."""
-        self._calls.end(problem)
+        self._calls.server_ended(problem)
 
     def begin(self, job: Callable[[], None]) -> None:
         """Run a job on a thread of its own."""

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Raw
 
-from fdstore.hosts.gateway.code.upstream_calls import UpstreamCalls
 from fdstore.hosts.gateway.json_parts import encode
+from fdstore.hosts.gateway.own_requests import OwnRequests
 from fdstore.hosts.gateway.rewriting import CallOurTool, RequestKey
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class HostPrograms:
     """The programs of one connection. `calls` are the requests to its server; `say` sends the host a
     message."""
 
-    def __init__(self, programs: Programs, calls: UpstreamCalls, say: Callable[[bytes], None]) -> None:
+    def __init__(self, programs: Programs, calls: OwnRequests[None], say: Callable[[bytes], None]) -> None:
         self._programs, self._calls, self._say = programs, calls, say
         self._running: dict[RequestKey, CodeCall] = {}
         self._lock = threading.Lock()

@@ -20,13 +20,12 @@ from typing import Any, NamedTuple
 import httpx2
 import msgspec
 
-from fdstore.hosts.gateway.code.upstream_calls import is_own_id
 from fdstore.hosts.gateway.host_connection import background_thread
 from fdstore.hosts.gateway.json_parts import object_at, parts_of, text_at
 from fdstore.hosts.gateway.json_scan import Buffer
 from fdstore.hosts.gateway.json_texts import LONG_BYTES
 from fdstore.hosts.gateway.messages import MAX_MESSAGE_BYTES, TOO_LONG, Message, error_answer
-from fdstore.hosts.gateway.paged_list import OWN_REQUEST_S
+from fdstore.hosts.gateway.own_requests import OWN_REQUEST_S, is_own_id
 from fdstore.hosts.gateway.rewriting import RequestKey, key_of
 from fdstore.hosts.gateway.sse import EventSplitter, data_of, field_of
 from fdstore.http.client import open_client

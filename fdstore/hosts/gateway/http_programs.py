@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 import httpx2
 from starlette.responses import Response, StreamingResponse
 
-from fdstore.hosts.gateway.code.upstream_calls import UpstreamCalls
 from fdstore.hosts.gateway.host_connection import background_thread
 from fdstore.hosts.gateway.host_programs import HostPrograms
 from fdstore.hosts.gateway.http_connection import HttpConnection
 from fdstore.hosts.gateway.json_scan import Buffer
 from fdstore.hosts.gateway.messages import Message
+from fdstore.hosts.gateway.own_requests import OwnRequests
 from fdstore.hosts.gateway.rewriting import CallOurTool, RequestKey
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class _Program:
         self._said: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._programs = programs
         self._server = HttpConnection(url, client, self._take, self._gone, headers)
-        self._calls = UpstreamCalls(self._send)
+        self._calls = OwnRequests[None](self._send)
         self._host = HostPrograms(programs, self._calls, self._put)
         run = self._host.begin(call)
         assert run is not None

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from codecs import BOM_UTF8
+from collections.abc import Mapping
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import Raw
 
@@ -179,6 +180,11 @@ def longer(begun: bytearray | TooLong, more: Buffer, limit: int) -> bytearray | 
         return TooLong(begun) if len(begun) > limit else begun
     begun.add(more)
     return begun
+
+
+def line_of(message: Mapping[str, Any]) -> bytes:
+    """Return a message of ours as a line."""
+    return dumps(message) + b"\n"
 
 
 def error_answer(id: Raw, message: str, code: int = UNANSWERED) -> bytes:

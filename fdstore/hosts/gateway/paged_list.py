@@ -3,14 +3,16 @@ an end, whatever the server says of further pages."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from functools import partial
+from time import monotonic
+from typing import Any, NamedTuple, TypeAlias
 
 from msgspec import Raw
 
 from fdstore.hosts.gateway.json_parts import Parts, is_null, items_of, parts_of, string_of, text_at
-
-OWN_REQUEST_S = 20.0
-"""The time for a request of the gateway's own, with all pages of a list."""
+from fdstore.hosts.gateway.own_requests import OWN_REQUEST_S, OwnRequests, ask
 
 MAX_PAGES = 1000
 MAX_LIST_BYTES = 32 << 20
@@ -31,6 +33,10 @@ LISTS = {
     "resources/templates/list": ListKind("resourceTemplates", "uriTemplate"),
 }
 """The requests for lists."""
+
+
+EndedBy: TypeAlias = Callable[[Callable[[], None]], AbstractContextManager[None]]
+"""Makes a block in which the end of something calls a function."""
 
 
 class PagedList:
@@ -92,3 +98,30 @@ class PagedList:
                 self._note(f"one of its {self._kind.field} has no {self._kind.key}, and is left out")
             else:
                 self.items.setdefault(key, item)
+
+
+def whole_list(
+    requests: OwnRequests[None],
+    method: str,
+    meta: Mapping[str, Raw],
+    ended_by: EndedBy,
+    limit_s: float = OWN_REQUEST_S,
+) -> PagedList:
+    """Return a list with all pages that come within `limit_s`; its `problems` say why there are no more.
+    Raises `ServerGone`, and `CallCancelled` once what it is for has ended."""
+    listed = PagedList(method)
+    until = monotonic() + limit_s
+    params: dict[str, Any] = {}
+    while True:
+        asked = ask(requests, method, params, meta)
+        try:
+            with ended_by(partial(requests.cancel, asked, "the host cancelled the call")):
+                answer = asked.answer(max(0.0, until - monotonic()))
+        except TimeoutError:
+            requests.cancel(asked, "no answer in time")
+            listed.problems.append(f"no answer within {limit_s:g} s")
+            return listed
+        cursor = listed.take(answer.fields or {})
+        if cursor is None:
+            return listed
+        params = {"cursor": cursor}

@@ -18,7 +18,7 @@ from fdstore.hosts.gateway.group_routing import GroupRouter
 from fdstore.hosts.gateway.group_steps import Limit, Say, Steps, ToHost
 from fdstore.hosts.gateway.json_scan import Buffer
 from fdstore.hosts.gateway.messages import Message
-from fdstore.hosts.gateway.paged_list import OWN_REQUEST_S
+from fdstore.hosts.gateway.own_requests import OWN_REQUEST_S
 from fdstore.hosts.gateway.server_config import ServerStart
 from fdstore.hosts.gateway.upstream import UpstreamProcess
 

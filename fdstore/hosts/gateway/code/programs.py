@@ -21,11 +21,11 @@ from fdstore.hosts.gateway.code.catalogue import Catalogue, read_tools, read_too
 from fdstore.hosts.gateway.code.checking import UnknownServer, check_code
 from fdstore.hosts.gateway.code.program_journal import ProgramJournal
 from fdstore.hosts.gateway.code.tool_functions import ToolFunctions
-from fdstore.hosts.gateway.code.upstream_calls import CallCancelled, ServerGone, UpstreamCalls
 from fdstore.hosts.gateway.descriptors import Connected, Descriptors, error_blocks, mcp_blocks
 from fdstore.hosts.gateway.json_parts import value_of
 from fdstore.hosts.gateway.messages import Message
-from fdstore.hosts.gateway.paged_list import OWN_REQUEST_S
+from fdstore.hosts.gateway.own_requests import OWN_REQUEST_S, CallCancelled, NoAnswer, OwnRequests
+from fdstore.hosts.gateway.paged_list import whole_list
 from fdstore.hosts.gateway.tool_list import CODE_TOOLS, FIND_TOOLS, RUN_PYTHON
 from fdstore.programs.course import abandon, check_size, open_session
 from fdstore.programs.interpreter.events import UnreadableState
@@ -59,7 +59,7 @@ class CodeCall:
     people, how far it is."""
 
     def __init__(
-        self, calls: UpstreamCalls, meta: Mapping[str, Raw], report: Callable[[str], None] | None = None
+        self, calls: OwnRequests[None], meta: Mapping[str, Raw], report: Callable[[str], None] | None = None
     ) -> None:
         self.calls, self.meta, self.report = calls, meta, report
         self.is_cancelled = threading.Event()
@@ -177,7 +177,7 @@ class Programs:
 
     def _tools_of(self, call: CodeCall) -> list[dict[str, Any]]:
         limit_s = OWN_REQUEST_S + (GROUP_S if self._is_group else 0)
-        listed = call.calls.whole_list("tools/list", call.meta, call.ended_by, limit_s)
+        listed = whole_list(call.calls, "tools/list", call.meta, call.ended_by, limit_s)
         if listed.problems and not listed.items:
             raise ValueError("; ".join(listed.problems))
         for problem in listed.problems:
@@ -205,7 +205,7 @@ class Programs:
                 )
         except FDStoreError as error:
             return error_blocks(error), True
-        except (ServerGone, CallCancelled, ValueError) as error:
+        except (NoAnswer, ValueError) as error:
             return mcp_blocks(f"the tools of the server are not known: {error}"), True
 
     @contextmanager

@@ -19,13 +19,8 @@ from fdstore.errors import CallInterrupted, InvalidArgument
 from fdstore.hosts.gateway.code.catalogue import Catalogue, CodeTool
 from fdstore.hosts.gateway.code.checking import problem_with
 from fdstore.hosts.gateway.code.program_journal import ProgramJournal
-from fdstore.hosts.gateway.code.upstream_calls import (
-    CallCancelled,
-    ServerGone,
-    UpstreamCall,
-    UpstreamCalls,
-)
 from fdstore.hosts.gateway.code.values import Shelf, outcome_of
+from fdstore.hosts.gateway.own_requests import NoAnswer, OwnRequest, OwnRequests, ask
 from fdstore.programs.refusals import NotForCode
 from fdstore.results.context import Context
 from fdstore.tools.functions.function_values import FunctionOutcome
@@ -40,7 +35,7 @@ class _Open(msgspec.Struct, frozen=True):
 
     tool: CodeTool
     arguments: dict[str, Any]
-    request: UpstreamCall
+    request: OwnRequest[None]
     began: float
 
 
@@ -51,7 +46,7 @@ class ToolFunctions:
     def __init__(
         self,
         catalogue: Catalogue,
-        calls: UpstreamCalls,
+        calls: OwnRequests[None],
         meta: Mapping[str, Raw],
         context: Context,
         journal: ProgramJournal,
@@ -86,11 +81,11 @@ class ToolFunctions:
         if is_cancelled:
             self._calls.cancel(call.request, CANCELLED)
 
-    def _send(self, tool: CodeTool, arguments: dict[str, Any]) -> UpstreamCall:
+    def _send(self, tool: CodeTool, arguments: dict[str, Any]) -> OwnRequest[None]:
         report = self._report
         on_progress = None if report is None else lambda said: report(f"{tool.name}: {said}".rstrip(": "))
         params = {"name": tool.tool, "arguments": arguments}
-        return self._calls.begin("tools/call", params, self._meta, on_progress)
+        return ask(self._calls, "tools/call", params, self._meta, on_progress)
 
     def end(self, call_id: str) -> Operation[FunctionOutcome]:
         """Wait for the answer to a call, and return what it is for code."""
@@ -98,9 +93,9 @@ class ToolFunctions:
         handle = self._context.handle
         shelf = Shelf(handle, call.tool.name, self._context.config.default_page_size, call_id)
         try:
-            message = yield Disk(call.request.answer.result)
+            message = yield Disk(call.request.answer)
             outcome = yield from outcome_of(message, shelf, call.tool.field)
-        except (ServerGone, CallCancelled) as error:
+        except NoAnswer as error:
             outcome = FunctionOutcome(error=str(error), kind="RuntimeError")
         with self._lock:
             del self._open[call_id]

@@ -1,4 +1,4 @@
-"""Requests of the gateway's own to a server, without one."""
+"""Lists that the gateway itself asks a server for, without one."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from fdstore.errors import InvalidArgument
-from fdstore.hosts.gateway.code.upstream_calls import ServerGone, UpstreamCalls
 from fdstore.hosts.gateway.messages import Message
-from fdstore.hosts.gateway.paged_list import MAX_PAGES
+from fdstore.hosts.gateway.own_requests import OwnRequests, ServerGone
+from fdstore.hosts.gateway.paged_list import MAX_PAGES, whole_list
 from fdstore.hosts.gateway.upstream import UpstreamProcess
 
 
@@ -26,7 +26,7 @@ class Server:
     """A server that answers with the next of some answers, and then no more."""
 
     def __init__(self, *answers: dict[str, Any]) -> None:
-        self.calls = UpstreamCalls(self._take)
+        self.calls = OwnRequests[None](self._take)
         self.asked: list[Any] = []
         self._answers = list(answers)
 
@@ -37,7 +37,7 @@ class Server:
             assert self.say(asked["id"], self._answers.pop(0))
 
     def say(self, id: Any, answer: dict[str, Any]) -> bool:
-        return self.calls.take(Message(json.dumps({"jsonrpc": "2.0", "id": id, **answer}).encode()))
+        return bool(self.calls.take(Message(json.dumps({"jsonrpc": "2.0", "id": id, **answer}).encode())))
 
 
 def page(name: str, **more: Any) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def page(name: str, **more: Any) -> dict[str, Any]:
 def test_a_list_that_stops_coming_is_what_has_come() -> None:
     server = Server(page("a", nextCursor="2"))
 
-    listed = server.calls.whole_list("tools/list", {}, never, 0.05)
+    listed = whole_list(server.calls, "tools/list", {}, never, 0.05)
 
     assert list(listed.items) == ["a"]
     assert listed.problems == ["no answer within 0.05 s"]
@@ -60,7 +60,7 @@ def test_a_list_that_stops_coming_is_what_has_come() -> None:
 def test_a_list_that_fails_in_the_middle_is_what_has_come() -> None:
     server = Server(page("a", nextCursor="2"), {"error": {"code": -1, "message": "out of order"}})
 
-    listed = server.calls.whole_list("tools/list", {}, never)
+    listed = whole_list(server.calls, "tools/list", {}, never)
 
     assert (list(listed.items), listed.problems) == (["a"], ["out of order"])
 
@@ -69,7 +69,7 @@ def test_a_list_that_fails_in_the_middle_is_what_has_come() -> None:
 def test_a_list_whose_cursor_was_seen_before_has_ended(cursors: list[Any]) -> None:
     server = Server(*(page(f"t{number}", nextCursor=cursor) for number, cursor in enumerate(cursors)))
 
-    listed = server.calls.whole_list("tools/list", {}, never)
+    listed = whole_list(server.calls, "tools/list", {}, never)
 
     assert len(listed.items) == len(server.asked) == len(cursors)
     assert listed.problems[0].startswith("it names a page again")
@@ -78,7 +78,7 @@ def test_a_list_whose_cursor_was_seen_before_has_ended(cursors: list[Any]) -> No
 def test_a_list_has_at_most_a_thousand_pages() -> None:
     server = Server(*(page(f"t{number}", nextCursor=str(number)) for number in range(MAX_PAGES + 1)))
 
-    listed = server.calls.whole_list("tools/list", {}, never)
+    listed = whole_list(server.calls, "tools/list", {}, never)
 
     assert len(listed.items) == len(server.asked) == MAX_PAGES
 
@@ -88,11 +88,11 @@ def test_a_server_that_ends_meanwhile_is_told() -> None:
 
     @contextmanager
     def ending(end: Callable[[], None]) -> Iterator[None]:
-        server.calls.end("the server has ended")
+        server.calls.server_ended("the server has ended")
         yield
 
     with pytest.raises(ServerGone, match="the server has ended"):
-        server.calls.whole_list("tools/list", {}, ending)
+        whole_list(server.calls, "tools/list", {}, ending)
 
 
 @pytest.mark.parametrize("env", [{"A": "\0"}, {"A": "\ud83d"}])
