@@ -51,7 +51,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "diff": ("fdstore.cli.diff:diff", "Print what differs between two texts."),
         "tail": ("fdstore.cli.tail:tail", "Print the end of a content; -f follows it as it grows."),
         "export": ("fdstore.cli.export:export", "Write a content to a file, atomically."),
-        "rm": ("fdstore.cli.room:rm", "Drop descriptors, or remove a whole tree."),
+        "rm": ("fdstore.cli.space:rm", "Drop descriptors, or remove a whole tree."),
         "find": ("fdstore.cli.find:find", "Find runs by words of tasks and answers, texts by name."),
     },
     "Processes": {
@@ -81,7 +81,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "down": ("fdstore.cli.services:down", "Stop the worker and the embedded server; the data stays."),
         "status": ("fdstore.cli.services:status", "Show the services and the stored data."),
         "limits": ("fdstore.cli.limits:limits", "Show or set the ceilings of all trees."),
-        "du": ("fdstore.cli.room:du", "Show stored bytes by tree, process or descriptor."),
+        "du": ("fdstore.cli.space:du", "Show stored bytes by tree, process or descriptor."),
         "saved": ("fdstore.cli.saved:saved", "Show what was kept out of contexts, and read back."),
         "redis-cli": ("fdstore.cli.redis_cli:redis_cli", "Run redis-cli on the store."),
         "doctor": ("fdstore.cli.upkeep:doctor", "Check this installation and its store."),

@@ -49,7 +49,7 @@ DIRECT = STATEMENTS["direct_chars"]
 WITHOUT_COMMENTS = {
     "fdstore/cli/claude_plugin.py": f"longer than {DIRECT} characters",
     "fdstore/cli/hook.py": f"An output of more than {DIRECT} characters",
-    "fdstore/cli/room.py": f"expires after {STATEMENTS['staging_minutes']} minutes",
+    "fdstore/cli/space.py": f"expires after {STATEMENTS['staging_minutes']} minutes",
     "fdstore/cli/upkeep.py": f"(default: {STATEMENTS['retention_days']} days)",
     "fdstore/errors/base.py": f"is asked for again for {STATEMENTS['deadline_s']} s first",
     "fdstore/hosts/hooks/claude_plugin/README.md": f"more than {DIRECT} characters",

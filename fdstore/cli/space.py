@@ -1,4 +1,4 @@
-"""The verbs du, holders and rm: show and free space in Redis."""
+"""The verbs du and rm: show and free space in Redis."""
 
 from __future__ import annotations
 
