@@ -95,8 +95,8 @@ class _Middleware(FunctionMiddleware):
     ) -> None:
         name, call_id = context.function.name, context.metadata.get("call_id")
         if self._ours.is_own(name):
-            steps = self._ours.call(self._thread, name, dict(context.arguments), call_id)
-            result = await self._ours.run_async(steps)
+            operation = self._ours.call(self._thread, name, dict(context.arguments), call_id)
+            result = await self._ours.run_async(operation)
             context.result = convert_blocks(result.content, Content.from_text, _picture)
             return
         with within_tool_of(self._thread):

@@ -25,7 +25,6 @@ from fdstore.client import Store
 from fdstore.errors import InvalidArgument, MissingExtra
 from fdstore.integrations.thread_tools import (
     AnyStore,
-    Steps,
     ThreadOptions,
     ThreadTools,
     new_thread,
@@ -36,6 +35,7 @@ from fdstore.results.content_blocks import picture_in
 from fdstore.results.tool_outcome import ToolResult as OurResult
 from fdstore.results.wrapping import to_text
 from fdstore.setup.optional_packages import how_to_install
+from fdstore.wire.operation import Operation
 
 try:
     from agno.media import File, Image
@@ -116,19 +116,19 @@ class FdstoreTools(Toolkit):
         self, run_input: Any, run_context: Any, session: Any, agent: Any = None, team: Any = None
     ) -> None:
         """Store the long input of a run: the pre-hook."""
-        if steps := self._input_steps(run_input, run_context, session, agent, team):
-            run_input.input_content = self._ours.run(steps)
+        if operation := self._input_operation(run_input, run_context, session, agent, team):
+            run_input.input_content = self._ours.run(operation)
 
     async def _store_input_async(
         self, run_input: Any, run_context: Any, session: Any, agent: Any = None, team: Any = None
     ) -> None:
         """`_store_input`, for a store of asyncio."""
-        if steps := self._input_steps(run_input, run_context, session, agent, team):
-            run_input.input_content = await self._ours.run_async(steps)
+        if operation := self._input_operation(run_input, run_context, session, agent, team):
+            run_input.input_content = await self._ours.run_async(operation)
 
-    def _input_steps(
+    def _input_operation(
         self, run_input: Any, run_context: Any, session: Any, agent: Any, team: Any
-    ) -> Steps[Any] | None:
+    ) -> Operation[Any] | None:
         if not isinstance(run_input.input_content, str):
             return None
         thread = self._thread_of(run_context, agent, team)
@@ -162,18 +162,20 @@ class FdstoreTools(Toolkit):
         """Return one of our tools."""
         name = definition["name"]
 
-        def steps(run_context: Any, agent: Any, team: Any, arguments: dict[str, Any]) -> Steps[OurResult]:
+        def operation(
+            run_context: Any, agent: Any, team: Any, arguments: dict[str, Any]
+        ) -> Operation[OurResult]:
             return self._ours.call(self._thread_of(run_context, agent, team), name, arguments)
 
         def run(
             _agno_run_context: Any, _agno_agent: Any = None, _agno_team: Any = None, **arguments: Any
         ) -> Any:
-            return _result(self._ours.run(steps(_agno_run_context, _agno_agent, _agno_team, arguments)))
+            return _result(self._ours.run(operation(_agno_run_context, _agno_agent, _agno_team, arguments)))
 
         async def run_async(
             _agno_run_context: Any, _agno_agent: Any = None, _agno_team: Any = None, **arguments: Any
         ) -> Any:
-            called = steps(_agno_run_context, _agno_agent, _agno_team, arguments)
+            called = operation(_agno_run_context, _agno_agent, _agno_team, arguments)
             return _result(await self._ours.run_async(called))
 
         return Function(
@@ -191,7 +193,7 @@ class _Call:
     def __init__(self, ours: ThreadTools, thread: str, name: str, is_direct: bool) -> None:
         self._ours, self.thread, self._name, self._is_direct = ours, thread, name, is_direct
 
-    def shown(self, value: Any) -> Steps[Any]:
+    def shown(self, value: Any) -> Operation[Any]:
         """Return a result as the model is to see it: the same object if nothing changes."""
         if self._is_direct:
             return value

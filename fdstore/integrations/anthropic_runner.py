@@ -20,7 +20,6 @@ from typing import Any, Unpack
 from fdstore.errors import MissingExtra
 from fdstore.integrations.thread_tools import (
     AnyStore,
-    Steps,
     ThreadOptions,
     ThreadTools,
     new_thread,
@@ -28,6 +27,7 @@ from fdstore.integrations.thread_tools import (
     within_tool_of,
 )
 from fdstore.setup.optional_packages import how_to_install
+from fdstore.wire.operation import Operation
 
 try:
     from anthropic.lib.tools import (
@@ -125,7 +125,7 @@ class FdstoreRunner:
 
         return _AsyncTool(tool.to_dict(), call)
 
-    def _store_input(self, messages: Sequence[Mapping[str, Any]]) -> Steps[list[Any]]:
+    def _store_input(self, messages: Sequence[Mapping[str, Any]]) -> Operation[list[Any]]:
         shown = []
         self._ours.see(self._thread, messages)
         for message in messages:
@@ -135,16 +135,16 @@ class FdstoreRunner:
             shown.append(message)
         return shown
 
-    def _store(self, tool: str, output: Any) -> Steps[Any]:
+    def _store(self, tool: str, output: Any) -> Operation[Any]:
         if not (output is None or isinstance(output, (str, dict))):
             output = list(output)  # the SDK allows any iterable of blocks
         shown = yield from self._ours.offload(self._thread, output, tool)
         return output if shown is None else shown.content
 
-    def _store_error(self, tool: str, error: ToolError) -> Steps[ToolError]:
+    def _store_error(self, tool: str, error: ToolError) -> Operation[ToolError]:
         return ToolError((yield from self._store(tool, error.content)))
 
-    def _call(self, name: str, given: Any) -> Steps[Any]:
+    def _call(self, name: str, given: Any) -> Operation[Any]:
         """Run one of our tools."""
         result = yield from self._ours.call(self._thread, name, given)
         if result.is_error:

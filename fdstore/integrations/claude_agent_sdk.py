@@ -110,8 +110,8 @@ class FdstoreHooks:
             value = await asyncio.to_thread(_value_in_file, output, self._config_directory)
         if not value:
             return {}
-        steps = self._ours.offload(self._thread, value, source, output.call_id)
-        found = await self._ours.run_async(steps)
+        operation = self._ours.offload(self._thread, value, source, output.call_id)
+        found = await self._ours.run_async(operation)
         return output.answer(found.content) if found and found.descriptor else {}
 
     def _server(self) -> Any:
@@ -126,8 +126,8 @@ class FdstoreHooks:
             return ListToolsResult(tools=tools)
 
         async def call_tool(context: Any, params: Any) -> CallToolResult:
-            steps = self._ours.call(self._thread, params.name, params.arguments or {})
-            result = await self._ours.run_async(steps)
+            operation = self._ours.call(self._thread, params.name, params.arguments or {})
+            result = await self._ours.run_async(operation)
             content = convert_blocks(result.content, text_block, _picture_block)
             return CallToolResult.model_validate({"content": content, "isError": result.is_error})
 

@@ -17,13 +17,14 @@ from typing import Any, Unpack
 
 from fdstore.errors import InvalidArgument, MissingExtra
 from fdstore.integrations.content_parts import convert_blocks, texts_in, with_texts
-from fdstore.integrations.thread_tools import MAX_CALLS, AnyStore, Steps, ThreadOptions, ThreadTools
+from fdstore.integrations.thread_tools import MAX_CALLS, AnyStore, ThreadOptions, ThreadTools
 from fdstore.results.pictures import Picture
 from fdstore.results.tool_outcome import ToolResult
 from fdstore.results.wrapping import to_text
 from fdstore.setup.optional_packages import how_to_install
 from fdstore.store.recent import Recent
 from fdstore.text.layout import reindent_json
+from fdstore.wire.operation import Operation
 
 try:
     from google.adk.plugins.base_plugin import BasePlugin
@@ -69,8 +70,8 @@ class FdstorePlugin(BasePlugin):
         session = invocation_context.session
         thread = self.thread_of(session)
         self._ours.see(thread, [*(event.content for event in session.events), texts])
-        steps = self._ours.wrap_input_texts(thread, texts)
-        shown = await self._ours.run_async(steps)
+        operation = self._ours.wrap_input_texts(thread, texts)
+        shown = await self._ours.run_async(operation)
         if shown == texts:
             return None
         changed = [
@@ -119,8 +120,8 @@ class FdstorePlugin(BasePlugin):
         for part in content.parts or ():
             found = part.function_response
             if found is not None and found.id in self._direct:
-                steps = self._store(self.thread_of(session), found.response, found.name, found.id)
-                stored = await self._ours.run_async(steps)
+                operation = self._store(self.thread_of(session), found.response, found.name, found.id)
+                stored = await self._ours.run_async(operation)
                 if stored is not None:
                     part = part.model_copy(
                         update={"function_response": found.model_copy(update={"response": stored})}
@@ -128,7 +129,7 @@ class FdstorePlugin(BasePlugin):
             parts.append(part)
         return content.model_copy(update={"parts": parts}) if content.parts else content
 
-    def _store(self, thread: str, result: Any, tool: str, call_id: str | None) -> Steps[Any]:
+    def _store(self, thread: str, result: Any, tool: str, call_id: str | None) -> Operation[Any]:
         texts = texts_in(result)
         shown = yield from self._ours.offload_parts(thread, texts, tool, call_id, join_short=False)
         if shown is None:

@@ -29,14 +29,14 @@ import fdstore
 from fdstore.client import Process
 from fdstore.elements.parse import parse_facts
 from fdstore.errors import MissingExtra, QuotaExceeded
+from fdstore.integrations.close_oldest import FULL, KEEP_S, close_oldest
 from fdstore.integrations.content_parts import convert_blocks
-from fdstore.integrations.room import FULL, KEEP_S, close_oldest
-from fdstore.integrations.steps import run
-from fdstore.integrations.thread_tools import AnyStore, Steps, ThreadOptions, ThreadTools, new_thread
+from fdstore.integrations.thread_tools import AnyStore, ThreadOptions, ThreadTools, new_thread
 from fdstore.results.content_blocks import picture_in
 from fdstore.results.pictures import Picture
 from fdstore.setup.optional_packages import how_to_install
 from fdstore.store.recent import Recent
+from fdstore.wire.operation import Operation
 
 try:
     from haystack.components.agents.state.state import State
@@ -114,7 +114,7 @@ class FdstoreHook:
             state.set("hook_context", context, handler_override=replace_values)
         return str(context[THREAD])
 
-    def _store(self, state: State) -> Steps[None]:
+    def _store(self, state: State) -> Operation[None]:
         thread, messages, shown = self._thread_of(state), list(state.data.get("messages") or ()), []
         if state.data.get("exit_reason") and (given := self._as_returned(thread, messages)) is not None:
             state.set("messages", given, handler_override=replace_values)
@@ -138,7 +138,7 @@ class FdstoreHook:
                     given[number] = returned
         return given if any(new is not old for new, old in zip(given, messages, strict=True)) else None
 
-    def _store_message(self, thread: str, message: ChatMessage) -> Steps[ChatMessage]:
+    def _store_message(self, thread: str, message: ChatMessage) -> Operation[ChatMessage]:
         """Return a message as the model is to see it: the same one if nothing changes."""
         result = message.tool_call_result
         if META in message.meta or (result is None and not message.is_from(ChatRole.USER)):
@@ -167,7 +167,7 @@ class FdstoreHook:
         content = shown[0].text if isinstance(result.result, str) else shown
         return ChatMessage.from_tool(content, result.origin, error=result.error, meta=meta)
 
-    def _call(self, state: State, name: str, arguments: dict[str, Any]) -> Steps[Any]:
+    def _call(self, state: State, name: str, arguments: dict[str, Any]) -> Operation[Any]:
         """Run one of our tools."""
         content = (yield from self._ours.call(self._thread_of(state), name, arguments)).content
         return content if isinstance(content, str) else convert_blocks(content, TextContent, _picture_block)
@@ -217,8 +217,8 @@ class FdstoreResultStore(ToolResultStore):
             try:
                 return self.process.create(content, source=key).fd
             except QuotaExceeded as error:
-                room = close_oldest(self.process, self.keep_s)
-                if error.limit not in FULL or not run(self.process.store, room):
+                room = close_oldest(self.process.handle, self.keep_s)
+                if error.limit not in FULL or not self.process.store.run(room):
                     raise
 
     def read(self, reference: str) -> str | bytes:

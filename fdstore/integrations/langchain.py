@@ -29,7 +29,6 @@ from fdstore.errors import MissingExtra
 from fdstore.integrations.content_parts import convert_blocks
 from fdstore.integrations.thread_tools import (
     AnyStore,
-    Steps,
     ThreadOptions,
     ThreadTools,
     is_generated,
@@ -40,6 +39,7 @@ from fdstore.integrations.thread_tools import (
 from fdstore.results.content_blocks import picture_in, text_block
 from fdstore.results.pictures import Picture
 from fdstore.setup.optional_packages import how_to_install
+from fdstore.wire.operation import Operation
 
 try:
     from langchain.agents.middleware.types import (
@@ -139,7 +139,7 @@ class FdstoreMiddleware(AgentMiddleware[FdstoreState, Any, Any]):
             result = await handler(request)
         return await self._ours.run_async(self._judge(request, result))
 
-    def _begin(self, state: FdstoreState) -> Steps[dict[str, Any] | None]:
+    def _begin(self, state: FdstoreState) -> Operation[dict[str, Any] | None]:
         """Return the update of the state: its thread if it is new, and the messages that replace those with
         their ids, unless they were replaced in an earlier run."""
         update: dict[str, Any] = {}
@@ -164,7 +164,7 @@ class FdstoreMiddleware(AgentMiddleware[FdstoreState, Any, Any]):
             update["messages"] = changed
         return update or None
 
-    def _call(self, request: ToolCallRequest) -> Steps[ToolMessage]:
+    def _call(self, request: ToolCallRequest) -> Operation[ToolMessage]:
         """Run one of our tools."""
         call = request.tool_call
         result = yield from self._ours.call(self._thread_of(request), call["name"], call["args"], call["id"])
@@ -174,7 +174,7 @@ class FdstoreMiddleware(AgentMiddleware[FdstoreState, Any, Any]):
         status = "error" if result.is_error else "success"
         return ToolMessage(content=content, name=call["name"], tool_call_id=call["id"], status=status)
 
-    def _judge(self, request: ToolCallRequest, result: Any) -> Steps[Any]:
+    def _judge(self, request: ToolCallRequest, result: Any) -> Operation[Any]:
         """Store a handler's long result, or mark it if it ends the run."""
         if isinstance(result, ToolMessage) and _ends_run(request):
             metadata = {**result.response_metadata, MARK: DIRECT}
@@ -193,7 +193,7 @@ class FdstoreMiddleware(AgentMiddleware[FdstoreState, Any, Any]):
         self._ours.see(found, messages)
         return found
 
-    def _store(self, request: ToolCallRequest, result: Any) -> Steps[Any]:
+    def _store(self, request: ToolCallRequest, result: Any) -> Operation[Any]:
         """Return what a handler returned with its long messages replaced."""
         if isinstance(result, ToolMessage):
             call = request.tool_call
@@ -212,7 +212,7 @@ class FdstoreMiddleware(AgentMiddleware[FdstoreState, Any, Any]):
 
     def _store_message(
         self, thread: str, message: ToolMessage, tool: str, call_id: str | None
-    ) -> Steps[ToolMessage]:
+    ) -> Operation[ToolMessage]:
         blocks = _blocks(message.content)
         is_text = isinstance(blocks, str)
         parts = [blocks] if is_text else [_part(block) for block in blocks]

@@ -128,8 +128,8 @@ class _Wrapped(_InContext):
             return output
         blocks, name = _blocks_of(output), str(self.metadata.name)
         parts = [_part(block) for block in blocks]
-        steps = self._ours.offload_blocks(thread, blocks, parts, _text_block, name)
-        if (found := await self._ours.run_async(steps)) is None:
+        operation = self._ours.offload_blocks(thread, blocks, parts, _text_block, name)
+        if (found := await self._ours.run_async(operation)) is None:
             return output
         shown, _ = found
         return ToolOutput(

@@ -155,8 +155,8 @@ class FdstoreTools:
                 given = json.loads(arguments or "{}")
             except ValueError as error:
                 return f"Invalid JSON for the arguments of {name}: {error}"
-            steps = self._ours.call(self._thread_of(context), name, given, context.tool_call_id)
-            content = (await self._ours.run_async(steps)).content
+            operation = self._ours.call(self._thread_of(context), name, given, context.tool_call_id)
+            content = (await self._ours.run_async(operation)).content
             return content if isinstance(content, str) else convert_blocks(content, _text_block, _output)
 
         return invoke
@@ -181,8 +181,8 @@ class FdstoreTools:
         if is_text:
             blocks = [_text_block(_text_of(output))]
         parts = [_part(block) for block in blocks]
-        steps = self._ours.offload_blocks(thread, blocks, parts, _text_block, source, call_id)
-        if (found := await self._ours.run_async(steps)) is None:
+        operation = self._ours.offload_blocks(thread, blocks, parts, _text_block, source, call_id)
+        if (found := await self._ours.run_async(operation)) is None:
             return output
         return found[0][0].text if is_text else found[0]
 
@@ -215,8 +215,8 @@ class FdstoreTools:
         if not any(parts):
             return content
         call_id = f"input/{sha256(json.dumps(parts).encode()).hexdigest()}"
-        steps = self._ours.offload_parts(thread, parts, source, call_id, is_input=source == "user_input")
-        offloaded = await self._ours.run_async(steps)
+        operation = self._ours.offload_parts(thread, parts, source, call_id, is_input=source == "user_input")
+        offloaded = await self._ours.run_async(operation)
         if offloaded is None or offloaded.content == parts:
             return content
         if isinstance(content, str):

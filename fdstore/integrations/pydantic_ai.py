@@ -20,9 +20,9 @@ from hashlib import sha256
 from typing import Any, Unpack
 
 from fdstore.errors import FDStoreError, InvalidArgument, MissingExtra, NotFound
+from fdstore.integrations.close_oldest import KEEP_S, close_oldest
 from fdstore.integrations.content_parts import convert_blocks, shown_blocks
 from fdstore.integrations.named_process import NamedProcess
-from fdstore.integrations.room import KEEP_S
 from fdstore.integrations.thread_tools import (
     AnyStore,
     ThreadOptions,
@@ -30,9 +30,11 @@ from fdstore.integrations.thread_tools import (
     thread_of_tool,
     within_tool_of,
 )
-from fdstore.model.records import Descriptor, TreeLimits
+from fdstore.model.records import TreeLimits
 from fdstore.results.pictures import Picture
 from fdstore.setup.optional_packages import how_to_install
+from fdstore.store.contents.byte_reading import read_bytes
+from fdstore.store.contents.contents import create
 from fdstore.text.names import MAX_KEY_BYTES, name_id
 from fdstore.text.utf8 import is_utf8
 
@@ -132,8 +134,8 @@ class FdstoreCapability(AbstractCapability[Any]):
         of_value = len(items) - len(added)
         parts = [_part(item) for item in items[:of_value]] + [_user_part(item) for item in added]
         thread = _thread(ctx)
-        steps = self._ours.offload_parts(thread, parts, call.tool_name, call.tool_call_id)
-        found = await self._ours.run_async(steps)
+        operation = self._ours.offload_parts(thread, parts, call.tool_name, call.tool_call_id)
+        found = await self._ours.run_async(operation)
         if found is None or found.content == [part if isinstance(part, str) else None for part in parts]:
             return result
         shown = shown_blocks(items[:of_value], parts[:of_value], found.content[:of_value], str)
@@ -176,8 +178,8 @@ class _ReadingToolset(AbstractToolset[Any]):
         return tools
 
     async def call_tool(self, name: str, tool_args: Any, ctx: RunContext[Any], tool: ToolsetTool[Any]) -> Any:
-        steps = self._ours.call(_thread(ctx), name, tool_args, ctx.tool_call_id)
-        result = await self._ours.run_async(steps)
+        operation = self._ours.call(_thread(ctx), name, tool_args, ctx.tool_call_id)
+        result = await self._ours.run_async(operation)
         if result.is_error:
             raise ToolFailed(result.text)
         if isinstance(result.content, str):
@@ -211,7 +213,9 @@ class FdstoreOverflowStore:
         limits: TreeLimits | None = None,
         keep_s: float = KEEP_S,
     ) -> None:
-        self._process = NamedProcess(store, process, limits, keep_s)
+        self._process = NamedProcess(
+            store, process, limits, lambda handle: close_oldest(handle, keep_s, "name:")
+        )
 
     async def write(self, key: str, data: bytes) -> str:
         """Store bytes under a key, and return the handle. Raises `OSError` if the store fails."""
@@ -219,7 +223,7 @@ class FdstoreOverflowStore:
         if len(key.encode("utf-8", "surrogatepass")) > MAX_KEY_BYTES or not key.isprintable():
             key = sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
         try:
-            stored: Descriptor = await self._process.run(lambda process: process.put(key, content))
+            stored = await self._process.run(lambda handle: create(handle, content, name=name_id(key)))
         except FDStoreError as error:
             raise OSError(str(error)) from error
         return stored.fd
@@ -228,7 +232,7 @@ class FdstoreOverflowStore:
         """Return the bytes of a handle. Raises `FileNotFoundError`, and `OSError` if the store fails."""
         try:
             fd = name_id(handle.removeprefix("name:"))
-            data: bytes = await self._process.run(lambda process: process.read_bytes(fd))
+            _, data = await self._process.run(lambda handle: read_bytes(handle, fd))
         except (NotFound, InvalidArgument) as error:
             raise FileNotFoundError(str(error)) from error
         except FDStoreError as error:

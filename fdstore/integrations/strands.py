@@ -17,11 +17,11 @@ import json
 import re
 import secrets
 import weakref
-from typing import Any, Unpack
+from typing import Any, TypeVar, Unpack
 
 from fdstore.errors import FDStoreError, InvalidArgument, MissingExtra, NotFound
 from fdstore.integrations.content_parts import convert_blocks
-from fdstore.integrations.named_process import NamedProcess
+from fdstore.integrations.named_process import NamedProcess, Work
 from fdstore.integrations.thread_tools import (
     AnyStore,
     ThreadOptions,
@@ -29,9 +29,13 @@ from fdstore.integrations.thread_tools import (
     thread_of_tool,
     within_tool_of,
 )
-from fdstore.model.records import Descriptor, TreeLimits
+from fdstore.model.records import TreeLimits
 from fdstore.results.pictures import Picture
 from fdstore.setup.optional_packages import how_to_install
+from fdstore.store.contents import naming
+from fdstore.store.contents.byte_reading import read_bytes
+from fdstore.store.contents.contents import create
+from fdstore.store.contents.descriptors import close
 from fdstore.text.media_types import check_media_type
 from fdstore.text.names import check_prefix, name_id
 from fdstore.text.utf8 import is_utf8
@@ -45,6 +49,8 @@ try:
     from strands.types.exceptions import StorageError
 except ImportError as error:
     raise MissingExtra("strands-agents", how_to_install("strands")) from error
+
+T = TypeVar("T")
 
 THREAD = "fdstore_thread"
 """The key of an agent's state with the id that names its process."""
@@ -100,8 +106,8 @@ class FdstorePlugin(Plugin):
         blocks, thread = event.result["content"], _thread(event.agent)
         parts = [_part(block) for block in blocks]
         tool, call_id = event.tool_use["name"], event.tool_use["toolUseId"]
-        steps = self._ours.offload_blocks(thread, blocks, parts, _text_block, tool, call_id)
-        if (found := await self._ours.run_async(steps)) is not None:
+        operation = self._ours.offload_blocks(thread, blocks, parts, _text_block, tool, call_id)
+        if (found := await self._ours.run_async(operation)) is not None:
             event.result = {**event.result, "content": found[0]}
 
     def _tool(self, definition: dict[str, Any], agent: Any) -> PythonAgentTool:
@@ -109,8 +115,8 @@ class FdstorePlugin(Plugin):
 
         async def run(tool_use: Any, **state: Any) -> Any:
             call_id = tool_use["toolUseId"]
-            steps = self._ours.call(_thread(known()), tool_use["name"], tool_use["input"], call_id)
-            result = await self._ours.run_async(steps)
+            operation = self._ours.call(_thread(known()), tool_use["name"], tool_use["input"], call_id)
+            result = await self._ours.run_async(operation)
             content = convert_blocks(result.content, _text_block, _picture_block)
             return {
                 "toolUseId": call_id,
@@ -156,16 +162,18 @@ class FdstoreStorage(Storage):
         """Store bytes under a key. Raises `StorageError`."""
         media_type, content = _unframed(data)
         source = None if media_type is None else FRAMED
-        await self._run(lambda process: process.put(key, content, media_type, source))
+        await self._run(
+            lambda handle: create(handle, content, source, media_type=media_type, name=name_id(key))
+        )
 
     async def read(self, key: str) -> bytes | None:
         """Return the bytes of a key, or None. Raises `StorageError`."""
         for _ in range(READ_ATTEMPTS):
-            found: Descriptor | None = await self._run(lambda process: process.find(key))
+            found = await self._run(lambda handle: naming.find(handle, key))
             if found is None:
                 return None
             try:
-                data: bytes = await self._run(lambda process: process.read_bytes(name_id(key)))
+                _, data = await self._run(lambda handle: read_bytes(handle, name_id(key)))
             except _Missing:
                 return None
             if len(data) == found.bytes:  # else it was replaced meanwhile
@@ -175,16 +183,16 @@ class FdstoreStorage(Storage):
     async def delete(self, key: str) -> None:
         """Delete a key, if it is there. Raises `StorageError`."""
         try:
-            await self._run(lambda process: process.close(name_id(key)))
+            await self._run(lambda handle: close(handle, name_id(key)))
         except _Missing:
             return
 
     async def list(self, query: str = "") -> list[str]:
         """Return the keys that begin with a text, sorted. Raises `StorageError`."""
-        found = await self._run(lambda process: process.list(prefix=check_prefix(query)))
+        found = await self._run(lambda handle: naming.list_names(handle, check_prefix(query)))
         return sorted(descriptor.fd.removeprefix("name:") for descriptor in found)
 
-    async def _run(self, work: Any) -> Any:
+    async def _run(self, work: Work[T]) -> T:
         try:
             return await self._process.run(work)
         except NotFound as error:

@@ -14,7 +14,8 @@ A store that fails leaves a result as it was, and our tools answer with an `fd_e
 outage is logged. A store that was connected without patience is used with `HOST_PATIENCE_S`: an outage costs
 one call that time, and the following ones nothing.
 
-An adapter writes its work once, as steps (`steps`): `run` executes them and blocks, `run_async` awaits them.
+An adapter writes its work once, as operations (see `fdstore.wire.operation`): `run` runs one and blocks,
+`run_async` awaits it.
 """
 
 from __future__ import annotations
@@ -27,21 +28,19 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from hashlib import sha256
-from typing import Any, NamedTuple, TypedDict, TypeVar, Unpack
+from typing import Any, TypeAlias, TypedDict, TypeVar, Unpack
 
 import msgspec
 
-import fdstore.aio
-from fdstore.client import Store
 from fdstore.elements.render import fd_error
-from fdstore.errors import FDStoreError, InvalidArgument, NotFound, QuotaExceeded
+from fdstore.errors import FDStoreError, InvalidArgument
+from fdstore.integrations.any_store import AnyStore as AnyStore
+from fdstore.integrations.any_store import check_store, run, run_async, run_without
+from fdstore.integrations.close_oldest import KEEP_S, close_oldest
 from fdstore.integrations.content_parts import shown_blocks
+from fdstore.integrations.named_process import NamedProcess
 from fdstore.integrations.process_name import process_name_of_thread
-from fdstore.integrations.room import FULL, KEEP_S, close_oldest
-from fdstore.integrations.steps import AnyStore as AnyStore
-from fdstore.integrations.steps import Steps as Steps
-from fdstore.integrations.steps import check_store, run, run_async
-from fdstore.model.records import TreeLimits
+from fdstore.model.records import Descriptor, TreeLimits
 from fdstore.results.config import FDConfig
 from fdstore.results.context import Context
 from fdstore.results.offloading import offload, offload_parts
@@ -49,14 +48,15 @@ from fdstore.results.tool_outcome import Offloaded, ToolResult, tool_result
 from fdstore.results.wrapping import exceeds_threshold, wrap_input
 from fdstore.setup.settings import HOST_PATIENCE_S
 from fdstore.store.keys import check_root
+from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.read_only import traced
 from fdstore.store.recent import Recent
 from fdstore.text.layout import show_controls
 from fdstore.tools.catalogue import READING_TOOLS
 from fdstore.tools.definition_shapes import DefinitionShape, in_shape
 from fdstore.tools.tool_names import ToolName
 from fdstore.tools.toolbox import Toolbox
-from fdstore.toolset import Toolset
-from fdstore.toolset.build import described_context
+from fdstore.toolset.build import described_context, waker_for
 from fdstore.wire.operation import Operation
 
 log = logging.getLogger("fdstore.integrations")
@@ -74,8 +74,9 @@ _ID = re.compile(r"\bfd:([1-9][0-9]{0,8})\b")
 MAX_CALLS = 10_000
 """Calls that an adapter remembers until their results are sent."""
 
-AnyToolset = Toolset | fdstore.aio.Toolset
 T = TypeVar("T")
+Work: TypeAlias = Callable[[Context, str | None], Operation[Offloaded]]
+"""Finds what is shown instead of a value, under the id of a call or without one."""
 
 
 class ThreadOptions(TypedDict, total=False):
@@ -101,14 +102,6 @@ class ThreadOptions(TypedDict, total=False):
     keep_s: float
 
 
-class _Work(NamedTuple):
-    """The work that finds what is shown instead of a value: the method of a toolset that finds out, given a
-    call id, and the operation behind it."""
-
-    run: Callable[[AnyToolset, str | None], Any]
-    operation: Callable[[Context], Operation[Any]]
-
-
 class ThreadTools:
     """The tools of one adapter, for any number of threads.
 
@@ -128,19 +121,21 @@ class ThreadTools:
         self.store: AnyStore = check_store(store).with_patience(HOST_PATIENCE_S)
         process = options.pop("process", None)
         self._process = None if process is None else check_root(process)
-        self._meter = options.pop("meter", None)
         self._limits = options.pop("limits", None)
         self._keep_s = options.pop("keep_s", KEEP_S)
         self._has_made_room = False
         config = options.pop("config", None) or FDConfig(json_pretty_print=True)
         # adapters do not take the passages out of answers, so the instructions must not promise it
         config = msgspec.structs.replace(config, enable_references=False)
-        self._options: dict[str, Any] = {"enabled": READING_TOOLS, **options, "config": config}
-        self._toolbox = Toolbox(described_context(**self._options))
+        offered: dict[str, Any] = {"enabled": READING_TOOLS, **options, "config": config}
+        url, prefix = self.store.url, self.store.prefix
+        wake = waker_for(offered["enabled"], url, prefix, code_starts=False)
+        context = msgspec.structs.replace(described_context(**offered), prefix=prefix, wake=wake)
+        self._toolbox = Toolbox(context)
+        """Of no process yet."""
         self._names = frozenset(definition["name"] for definition in self._toolbox.definitions)
-        self._toolsets: Recent[str, AnyToolset] = Recent(MAX_THREADS)
-        self._first_fds: Recent[str, int] = Recent(MAX_THREADS)
-        """Of processes that may still have to be made."""
+        self._processes: Recent[str, NamedProcess] = Recent(MAX_THREADS)
+        self._toolboxes: Recent[str, Toolbox] = Recent(MAX_THREADS)
         self._is_reported = False
 
     @property
@@ -177,21 +172,21 @@ class ThreadTools:
         >>> stored.content.partition(" pages")[0]
         '<fd_result fd="fd:8"'
         """
-        name = self.process_of(thread)
-        if name not in self._toolsets:
+        process = self._named(thread)
+        if process.handle is None:
             seen = max(map(int, _ID.findall(repr(history))), default=0)
-            self._first_fds.put(name, max(seen + 1, self._first_fds.get(name, 1)))
+            process.first_fd = max(seen + 1, process.first_fd)
 
     def offload(
         self, thread: str, value: Any, source: str, call_id: str | None = None
-    ) -> Steps[Offloaded | None]:
+    ) -> Operation[Offloaded | None]:
         """Return a tool's output as the model is to see it (see `Toolset.offload`); None if the store fails,
         and for one of our own tools: then the output stays as it is. Under a `call_id` the same value is
         stored once; another value is stored again."""
-        work = _Work(
-            lambda tools, call_id: tools.offload(value, source, call_id),
-            lambda context: offload(context, value, source),
-        )
+
+        def work(context: Context, call_id: str | None) -> Operation[Offloaded]:
+            return offload(context, value, source, call_id)
+
         return None if self.is_own(source) else (yield from self._stored(thread, call_id, work))
 
     def offload_parts(
@@ -203,15 +198,13 @@ class ThreadTools:
         *,
         join_short: bool = True,
         is_input: bool = False,
-    ) -> Steps[Offloaded | None]:
+    ) -> Operation[Offloaded | None]:
         """Return what to show for the parts of an output (see `Toolset.offload_parts`), or None as
         `offload`."""
-        work = _Work(
-            lambda tools, call_id: tools.offload_parts(
-                parts, source, call_id, join_short=join_short, is_input=is_input
-            ),
-            lambda context: offload_parts(context, parts, source, join_short=join_short, is_input=is_input),
-        )
+
+        def work(context: Context, call_id: str | None) -> Operation[Offloaded]:
+            return offload_parts(context, parts, source, call_id, join_short=join_short, is_input=is_input)
+
         return None if self.is_own(source) else (yield from self._stored(thread, call_id, work))
 
     def offload_blocks(
@@ -224,7 +217,7 @@ class ThreadTools:
         call_id: str | None = None,
         *,
         is_input: bool = False,
-    ) -> Steps[tuple[list[Any], str | None] | None]:
+    ) -> Operation[tuple[list[Any], str | None] | None]:
         """Return the blocks of an output as the model is to see them (see `shown_blocks`), and the first
         descriptor that was made; None if they stay as they are."""
         found = yield from self.offload_parts(thread, parts, source, call_id, is_input=is_input)
@@ -235,14 +228,13 @@ class ThreadTools:
             return None
         return shown, None if found.descriptor is None else found.descriptor.fd
 
-    def wrap_input(self, thread: str, given: Any) -> Steps[Any]:
+    def wrap_input(self, thread: str, given: Any) -> Operation[Any]:
         """Return a user's input, a text or content blocks, as the model is to see it; unchanged if the store
         fails."""
-        work = _Work(lambda tools, _: tools.wrap_input(given), lambda context: _wrap_input(context, given))
-        found = yield from self._stored(thread, None, work)
-        return given if found is None else found
+        found = yield from self._stored(thread, None, lambda context, _: wrap_input(context, given))
+        return given if found is None else found.content
 
-    def wrap_input_texts(self, thread: str, texts: Sequence[str | None]) -> Steps[list[str | None]]:
+    def wrap_input_texts(self, thread: str, texts: Sequence[str | None]) -> Operation[list[str | None]]:
         """Return what to show for the blocks of a user's input that have a shape of their own: for a text the
         text to show, "" if it was stored with an earlier one; None for a block without a text. The texts are
         unchanged if the store fails."""
@@ -251,85 +243,83 @@ class ThreadTools:
 
     def call(
         self, thread: str, name: str, arguments: dict[str, Any], call_id: str | None = None
-    ) -> Steps[ToolResult]:
+    ) -> Operation[ToolResult]:
         """Run one of our tools. Raises no error of ours: a failing store is an `fd_error` for the model."""
+
+        def work(handle: ProcessHandle) -> Operation[ToolResult]:
+            toolbox = self._toolbox_of(handle)
+            with toolbox.observed(name, call_id or None) as seen:
+                return seen((yield from traced(toolbox.call(name, arguments, call_id))), arguments)
+
         try:
-            result: ToolResult = yield from self._with_toolset(
-                thread, lambda tools: _once(lambda: tools.call(name, arguments, call_id))
-            )
+            result = yield from self._named(thread).use(work)
         except FDStoreError as error:
             self._failed(error)
             return tool_result(fd_error(error), is_error=True)
         self._is_reported = False
         return result
 
-    def run(self, steps: Steps[T]) -> T:
-        """Return what steps return, blocking. Raises `InvalidArgument` if the store is of asyncio."""
-        return run(self.store, steps)
+    def run(self, operation: Operation[T]) -> T:
+        """Run an operation, blocking. Raises `InvalidArgument` if the store is of asyncio."""
+        return run(self.store, operation)
 
-    async def run_async(self, steps: Steps[T]) -> T:
+    async def run_async(self, operation: Operation[T]) -> T:
         """`run`, awaited; with a store of either kind."""
-        return await run_async(self.store, steps)
+        return await run_async(self.store, operation)
 
-    def _stored(self, thread: str, call_id: str | None, work: _Work) -> Steps[Any]:
+    def _named(self, thread: str) -> NamedProcess:
+        name = self.process_of(thread)
+        made = self._processes.get(name)
+        return made or self._processes.first(
+            name, NamedProcess(self.store, name, self._limits, self._make_room)
+        )
+
+    def _toolbox_of(self, handle: ProcessHandle) -> Toolbox:
+        made = self._toolboxes.get(handle.id)
+        if made is None or made.context.handle is not handle:
+            context = msgspec.structs.replace(self._toolbox.context, handle=handle)
+            made = self._toolboxes.put(handle.id, Toolbox(context))
+        return made
+
+    def _stored(self, thread: str, call_id: str | None, work: Work) -> Operation[Offloaded | None]:
         """Return the result of the work, or None if the store fails. A process that is not open yet is only
         opened if there is something to store."""
-        if self.process_of(thread) not in self._toolsets:
-            found = _without_store(work.operation(self._toolbox.context))
-            if found is not None:
-                return found
+        process = self._named(thread)
+        if process.handle is None:
+            needed = InvalidArgument("store", "it is needed")
+            with suppress(InvalidArgument):  # also of a value that is no text, which is reported below
+                return run_without(needed, work(self._toolbox.context, None))
+
+        def once(handle: ProcessHandle) -> Operation[Offloaded]:
+            """Do the work under the call id, or without it if the framework gave that id to another call
+            before."""
+            context = self._toolbox_of(handle).context
+            try:
+                return (yield from work(context, call_id or None))
+            except InvalidArgument:
+                if not call_id:
+                    raise
+                return (yield from work(context, None))
+
         try:
-            result = yield from self._with_room(thread, lambda tools: _work_once(tools, call_id, work))
+            found = yield from process.use(once)
         except FDStoreError as error:
             self._failed(error)
             return None
         self._is_reported = False
-        return result
+        return found
 
-    def _with_room(self, thread: str, work: Callable[[AnyToolset], Steps[Any]]) -> Steps[Any]:
-        """Do some work with the toolset of a thread, and make room for it as often as its tree is full."""
-        while True:
-            try:
-                return (yield from self._with_toolset(thread, work))
-            except QuotaExceeded as error:
-                if error.limit not in FULL or not (yield from self._make_room(thread)):
-                    raise
-
-    def _with_toolset(self, thread: str, work: Callable[[AnyToolset], Steps[Any]]) -> Steps[Any]:
-        """Do some work with the toolset of a thread. A root process that was removed is created again; its
-        toolset stays, so that no id of the removed one comes to mean another text."""
-        name = self.process_of(thread)
-        tools = self._toolsets.get(name)
-        if tools is None:
-            process = yield lambda: self._open(name)
-            self._first_fds.forget(name)
-            kind: Any = Toolset if isinstance(self.store, Store) else fdstore.aio.Toolset
-            policies = self._toolbox.context.config.tool
-            made = kind(process, **self._options, meter=self._meter, outside=list(policies))
-            tools = self._toolsets.first(name, made)
-        try:
-            return (yield from work(tools))
-        except NotFound:
-            yield lambda: self._open(name)
-            return (yield from work(tools))
-
-    def _open(self, name: str) -> Any:
-        """Open a process, or create it."""
-        first_fd = self._first_fds.get(name, 1)
-        return self.store.process(name, limits=self._limits, first_fd=first_fd)
-
-    def _make_room(self, thread: str) -> Steps[bool]:
-        """Close the oldest descriptors of a full process. Return whether there were any."""
-        process = yield lambda: self._open(self.process_of(thread))
-        released = yield from close_oldest(process, self._keep_s)
+    def _make_room(self, handle: ProcessHandle) -> Operation[list[Descriptor]]:
+        """Close the oldest descriptors of a full process, and return them."""
+        released = yield from close_oldest(handle, self._keep_s)
         if released and not self._has_made_room:
             self._has_made_room = True
             log.warning(
                 "%s is full: its descriptors to %s were closed, and so are the oldest from now on",
-                process.id,
+                handle.id,
                 released[-1].fd,
             )
-        return bool(released)
+        return released
 
     def _failed(self, error: FDStoreError) -> None:
         if not self._is_reported:
@@ -374,35 +364,3 @@ def is_generated(thread: str) -> bool:
     (True, False)
     """
     return _GENERATED.fullmatch(thread) is not None
-
-
-def _wrap_input(context: Context, given: Any) -> Operation[str | list[Any]]:
-    return (yield from wrap_input(context, given)).content
-
-
-def _once(call: Callable[[], Any]) -> Steps[Any]:
-    return (yield call)
-
-
-def _work_once(tools: AnyToolset, call_id: str | None, work: _Work) -> Steps[Any]:
-    """Do the work under a call id, or without it if the framework gave that id to another call before."""
-    try:
-        return (yield lambda: work.run(tools, call_id))
-    except InvalidArgument:
-        if call_id is None:
-            raise
-        return (yield lambda: work.run(tools, None))
-
-
-def _without_store(operation: Operation[Any]) -> Any:
-    """Return the result of an operation that needs no store, None for another one."""
-    try:
-        next(operation)
-    except StopIteration as end:
-        return end.value
-    except (
-        InvalidArgument
-    ):  # such as a value that is neither text nor JSON: reported when it is done in earnest
-        return None
-    operation.close()
-    return None

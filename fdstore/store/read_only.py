@@ -1,5 +1,5 @@
 """The writes of an operation: refused, for read-only access to a store, also on a Redis that is unsafe or
-full; or noted.
+full; or noted in its span.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from fdstore.errors import LookingOnly
+from fdstore.telemetry import tracing
 from fdstore.wire.operation import (
     Abandon,
     Alongside,
@@ -41,7 +42,13 @@ def read_only(operation: Operation[T], where: str) -> Operation[T]:
     return served(operation, serve)
 
 
-def noting_writes(operation: Operation[T], wrote: Callable[[], None]) -> Operation[T]:
+def traced(operation: Operation[T]) -> Operation[T]:
+    """Run an operation in a span (see `tracing.operation`), which says whether it writes."""
+    with tracing.operation(operation) as wrote:
+        return (yield from operation if wrote is None else _noting_writes(operation, wrote))
+
+
+def _noting_writes(operation: Operation[T], wrote: Callable[[], None]) -> Operation[T]:
     """Run an operation, and call `wrote` before each request that contains a write."""
 
     def serve(request: Request) -> Operation[Any]:

@@ -55,7 +55,7 @@ class ToolCallTelemetry:
     ) -> None:
         duration_s = time.monotonic() - self._started
         if error is not None:
-            self._end, self._reason = "failed", getattr(error, "type", None) or type(error).__name__
+            self._end, self._reason = "failed", tracing.type_of(error)
         if self._spanning is not None:
             self._spanning.__exit__(kind, error, trace)
         count("fdstore_tool_calls_total", self._name, self._end)

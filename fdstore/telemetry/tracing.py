@@ -212,10 +212,17 @@ def forget_context() -> None:
         context.attach(context.Context())
 
 
+def type_of(error: BaseException) -> str:
+    """Return the name of an error in spans and logs. An operation is closed when its caller is cancelled."""
+    if isinstance(error, GeneratorExit):
+        return "CancelledError"
+    return getattr(error, "type", None) or type(error).__name__
+
+
 def _mark_failed(opened: Span, error: BaseException) -> None:
     from opentelemetry.trace import Status, StatusCode
 
-    opened.set_attribute("error.type", getattr(error, "type", None) or type(error).__name__)
+    opened.set_attribute("error.type", type_of(error))
     opened.set_status(Status(StatusCode.ERROR))
 
 

@@ -102,6 +102,7 @@ def described_context(
     export_root: str | os.PathLike[str] | None = None,
     preload_root: str | os.PathLike[str] | None = None,
     commands: Sequence[str] = (),
+    meter: str | None = None,
     code_may_create: bool = True,
 ) -> Context:
     """Build a context without a store: to describe its tools, and to find out whether an operation needs a
@@ -116,6 +117,7 @@ def described_context(
         export_root=export_root,
         preload_root=preload_root,
         commands=commands,
+        meter=meter,
         code_may_create=code_may_create,
     )
 

@@ -54,7 +54,7 @@ def test_every_public_method_is_documented_with_its_docstring():
 def test_every_adapter_is_documented():
     shown = page_of("reference/python-integrations.md").anchors
     helpers = {
-        *("content_parts", "memory_commands", "named_process", "process_name", "room", "steps"),
+        *("any_store", "close_oldest", "content_parts", "memory_commands", "named_process", "process_name"),
     }
     modules = {file.stem for file in (ROOT / "fdstore" / "integrations").glob("*.py")}
 

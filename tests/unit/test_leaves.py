@@ -17,8 +17,8 @@ from tests.thorough import thorough
 
 ROOT = Path(__file__).parents[2]
 SHARED = {
-    *("__init__", "content_parts", "memory_commands", "named_process", "process_name", "room", "steps"),
-    "thread_tools",
+    *("__init__", "any_store", "close_oldest", "content_parts", "memory_commands", "named_process"),
+    *("process_name", "thread_tools"),
 }
 USED_BY_CODE = {"__init__", "pipe", "run_python", "spawn"}
 ADAPTERS = sorted({path.stem for path in (ROOT / "fdstore" / "integrations").glob("*.py")} - SHARED)

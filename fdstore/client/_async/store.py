@@ -12,11 +12,11 @@ from typing import TypeVar
 
 from fdstore.client._async.process import Process
 from fdstore.client._async.support import find_store
-from fdstore.errors import InvalidArgument, StoreUnavailable, UnknownOutcome, quoted
+from fdstore.errors import InvalidArgument, StoreUnavailable, quoted
 from fdstore.model.records import DroppedTree, ProcessRecord, Survey, TreeLimits, TreeRecord
 from fdstore.store.doctor.check import check_server
 from fdstore.store.processes import dropping, process_records, processes
-from fdstore.store.read_only import noting_writes, read_only
+from fdstore.store.read_only import read_only, traced
 from fdstore.store.views.store_meter import observe_if_provided
 from fdstore.telemetry import tracing
 from fdstore.wire._async.cluster import make_runner
@@ -220,10 +220,7 @@ class Store:
         if self._looking:
             operation = read_only(operation, self.where)
         if tracing.tracer is not None:
-            with tracing.operation(operation) as wrote:
-                if wrote is not None:
-                    operation = noting_writes(operation, wrote)
-                return await self._runner.run(self._marked(operation))
+            operation = traced(operation)
         return await self._runner.run(self._marked(operation))
 
     def _marked(self, operation: Operation[T]) -> Operation[T]:
@@ -243,16 +240,8 @@ class Store:
         >>> proc.id
         'triage'
         """
-        try:
-            handle = await self.run(
-                processes.open_process(self.prefix, name, limits or TreeLimits(), first_fd)
-            )
-        except UnknownOutcome as error:
-            if name is None:
-                raise
-            # whether it was created needs no look: opening it again opens the same one
-            raise StoreUnavailable(self.where, "it does not answer") from error.__cause__
-        return Process(self, handle)
+        operation = processes.open_process(self.prefix, self.where, name, limits or TreeLimits(), first_fd)
+        return Process(self, await self.run(operation))
 
     async def processes(self) -> list[ProcessRecord]:
         """Return the processes of all trees, ended ones too, ordered by tree and creation time. Damaged ones

@@ -20,7 +20,15 @@ from typing import Any
 
 import msgspec
 
-from fdstore.errors import SKIPPABLE, DamagedRecord, InvalidArgument, QuotaExceeded, quoted
+from fdstore.errors import (
+    SKIPPABLE,
+    DamagedRecord,
+    InvalidArgument,
+    QuotaExceeded,
+    StoreUnavailable,
+    UnknownOutcome,
+    quoted,
+)
 from fdstore.model import ends
 from fdstore.model.lifecycle import ProcessState
 from fdstore.model.records import ModelPrice, TreeLimits, Unreadable
@@ -90,14 +98,20 @@ class ChildStream(msgspec.Struct, frozen=True):
 
 
 def open_process(
-    prefix: str, name: str | None, limits: TreeLimits, first_fd: int = 1
+    prefix: str, where: str, name: str | None, limits: TreeLimits, first_fd: int = 1
 ) -> Operation[ProcessHandle]:
     """Open a process by name: a root, which is created if missing, or an existing child. None creates a
-    root with a generated name. Raises `NotFound`."""
-    if isinstance(name, str) and "." in name:
-        return open_child(prefix, name)
+    root with a generated name. Raises `NotFound`, and `StoreUnavailable` of the store `where`."""
     root = fresh_name("proc") if name is None else name
-    return open_root(prefix, root, limits, fresh=name is None, first_fd=first_fd)
+    try:
+        if isinstance(name, str) and "." in name:
+            return (yield from open_child(prefix, name))
+        return (yield from open_root(prefix, root, limits, fresh=name is None, first_fd=first_fd))
+    except UnknownOutcome as error:
+        if name is None:
+            raise
+        # whether it was created needs no look: opening it again opens the same one
+        raise StoreUnavailable(where, "it does not answer") from error.__cause__
 
 
 def open_root(

@@ -18,6 +18,7 @@ from fdstore.integrations.thread_tools import ThreadTools
 from fdstore.local.redis_server import PrivateServer
 from fdstore.model.records import TreeLimits
 from fdstore.results.tool_policy import ToolPolicy
+from fdstore.store.contents.contents import create
 from fdstore.wire._async.cluster import make_runner as make_async_runner
 from fdstore.wire._sync.cluster import make_runner
 from tests.outages import SilentServer, advance
@@ -166,6 +167,28 @@ def test_a_blocking_call_refuses_a_store_of_asyncio(redis_url: str) -> None:
         ThreadTools("redis://localhost")  # type: ignore[arg-type]
 
 
+def test_an_invalid_meter_is_refused_when_an_adapter_is_made(store: Store) -> None:
+    with pytest.raises(InvalidArgument, match="meter"):
+        ThreadTools(store, meter=7)  # type: ignore[arg-type]
+
+
+def test_in_another_event_loop_than_that_of_its_store_outputs_stay_as_they_are(redis_url: str) -> None:
+    with asyncio.Runner() as first, asyncio.Runner() as second:
+        store = first.run(fdstore.aio.connect(redis_url))
+        tools = ThreadTools(store)
+        assert fd_of(first.run(tools.run_async(tools.offload("one", LONG, "grep")))) == "fd:1"
+
+        short = second.run(tools.run_async(tools.offload("two", "3 lines", "grep")))
+        long = second.run(tools.run_async(tools.offload("two", LONG, "grep")))
+        given = second.run(tools.run_async(tools.wrap_input("one", LONG)))
+        called = second.run(tools.run_async(tools.call("one", "read_fd", {"fd": "fd:1"})))
+
+        assert (short, long, given) == (fdstore.Offloaded("3 lines"), None, LONG)
+        assert called.is_error
+        assert "connect in each loop" in called.text
+        first.run(store.close())
+
+
 def test_an_outage_is_logged_once_and_ends(caplog: pytest.LogCaptureFixture) -> None:
     with PrivateServer() as server, fdstore.connect(server.url, patience=0.2) as store:
         tools = ThreadTools(store)
@@ -212,10 +235,10 @@ def test_a_store_without_patience_is_given_up_and_then_left_alone(
 
 def test_a_named_process_is_opened_again_after_it_was_removed(store: Store) -> None:
     files = NamedProcess(store, "files")
-    asyncio.run(files.run(lambda process: process.put("a.txt", "one")))
+    asyncio.run(files.run(lambda handle: create(handle, "one", name="name:a.txt")))
     store.drop_tree("files")
 
-    asyncio.run(files.run(lambda process: process.put("a.txt", "two")))
+    asyncio.run(files.run(lambda handle: create(handle, "two", name="name:a.txt")))
 
     assert store.process("files").read("name:a.txt").text == "two"
 

@@ -86,11 +86,12 @@ def test_an_adapter_without_its_framework_names_the_extra(name: str, monkeypatch
 def test_modules_that_adapters_share_need_no_framework() -> None:
     for name in (
         "thread_tools",
+        "any_store",
         "named_process",
         "content_parts",
         "memory_commands",
         "process_name",
-        "steps",
+        "close_oldest",
     ):
         importlib.import_module(f"fdstore.integrations.{name}")
 

@@ -1,16 +1,16 @@
-"""Descriptors that a full process lets go of, so that a conversation without end never stops storing."""
+"""Close the oldest descriptors of a full process, so that a conversation without end never stops storing."""
 
 from __future__ import annotations
 
 import math
 import time
 from contextlib import suppress
-from functools import partial
-from typing import Any
 
 from fdstore.errors import NotFound
-from fdstore.integrations.steps import Steps
 from fdstore.model.records import Descriptor
+from fdstore.store.contents import descriptors
+from fdstore.store.process_handle import ProcessHandle
+from fdstore.wire.operation import Operation
 
 KEEP_S = 86_400.0
 """The age from which descriptors are closed when their tree is full."""
@@ -22,10 +22,10 @@ RELEASED_AT_ONCE = 0.1
 """The part of the descriptors of a full process that is closed at once."""
 
 
-def close_oldest(process: Any, keep_s: float, kind: str = "fd:") -> Steps[list[Descriptor]]:
+def close_oldest(handle: ProcessHandle, keep_s: float, kind: str = "fd:") -> Operation[list[Descriptor]]:
     """Close the oldest descriptors of a full process, and return them: ended ones of a kind ("fd:",
     "name:") that are older than `keep_s` seconds."""
-    found: list[Descriptor] = yield process.list
+    found = yield from descriptors.list_fds(handle)
     before = time.time() - keep_s
     old = [
         each
@@ -36,5 +36,5 @@ def close_oldest(process: Any, keep_s: float, kind: str = "fd:") -> Steps[list[D
     released = old[: math.ceil(len(found) * RELEASED_AT_ONCE)]
     for each in released:
         with suppress(NotFound):  # another one closed it
-            yield partial(process.close, each.fd)
+            yield from descriptors.close(handle, each.fd)
     return released
