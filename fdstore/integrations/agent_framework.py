@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Unpack
 
 from fdstore.errors import MissingExtra
-from fdstore.integrations.content_parts import convert_blocks, shown_blocks
+from fdstore.integrations.content_parts import convert_blocks
 from fdstore.integrations.thread_tools import (
     AnyStore,
     ThreadOptions,
@@ -25,7 +25,6 @@ from fdstore.integrations.thread_tools import (
     within_tool_of,
 )
 from fdstore.results.content_blocks import picture_in
-from fdstore.results.pictures import Picture
 from fdstore.setup.optional_packages import how_to_install
 
 try:
@@ -74,12 +73,13 @@ class FdstoreProvider(ContextProvider):
     async def _input(self, thread: str, message: Message) -> Message:
         if message.role != "user":
             return message
-        texts = [content.text if content.type == "text" else None for content in message.contents]
-        shown = await self._ours.run_async(self._ours.wrap_input_texts(thread, texts))
-        if shown == texts:
+        operation = self._ours.offload_blocks(
+            thread, message.contents, _part, Content.from_text, "user_input", is_input=True
+        )
+        if (found := await self._ours.run_async(operation)) is None:
             return message
         changed = Message.from_dict(message.to_dict())
-        changed.contents = shown_blocks(message.contents, texts, shown, Content.from_text)
+        changed.contents, _ = found
         return changed
 
 
@@ -97,7 +97,9 @@ class _Middleware(FunctionMiddleware):
         if self._ours.is_own(name):
             operation = self._ours.call(self._thread, name, dict(context.arguments), call_id)
             result = await self._ours.run_async(operation)
-            context.result = convert_blocks(result.content, Content.from_text, _picture)
+            context.result = convert_blocks(
+                result.content, Content.from_text, lambda each: Content.from_data(each.data, each.media_type)
+            )
             return
         with within_tool_of(self._thread):
             await call_next()
@@ -105,8 +107,7 @@ class _Middleware(FunctionMiddleware):
         contents = [Content.from_text(given)] if isinstance(given, str) else given
         if not isinstance(contents, list) or not all(isinstance(each, Content) for each in contents):
             return
-        parts = [_part(content) for content in contents]
-        offload = self._ours.offload_blocks(self._thread, contents, parts, Content.from_text, name, call_id)
+        offload = self._ours.offload_blocks(self._thread, contents, _part, Content.from_text, name, call_id)
         if (found := await self._ours.run_async(offload)) is not None:
             context.result, _ = found
 
@@ -131,7 +132,3 @@ def _part(content: Content) -> str | bytes | None:
         return str(content.text)
     picture = picture_in({"image_url": content.uri}) if content.type == "data" else None
     return None if picture is None else picture.data
-
-
-def _picture(picture: Picture) -> Content:
-    return Content.from_data(picture.data, picture.media_type)

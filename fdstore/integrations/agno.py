@@ -198,8 +198,7 @@ class _Call:
         if self._is_direct:
             return value
         blocks = [value.content, *(value.images or [])] if isinstance(value, ToolResult) else [value]
-        parts = [_image_bytes(each) if isinstance(each, Image) else self._text_of(each) for each in blocks]
-        found = yield from self._ours.offload_blocks(self.thread, blocks, parts, str, self._name)
+        found = yield from self._ours.offload_blocks(self.thread, blocks, self._part, str, self._name)
         if found is None:
             return value
         shown, _ = found
@@ -249,8 +248,10 @@ class _Call:
         if texts:
             yield await self._ours.run_async(self.shown("".join(texts)))
 
-    def _text_of(self, value: Any) -> str:
-        """Return a value as Agno shows it, or a long one as JSON if it can be."""
+    def _part(self, value: Any) -> str | bytes | None:
+        """Return a value as Agno shows it, or a long one as JSON if it can be; of an image its bytes."""
+        if isinstance(value, Image):
+            return value.content if isinstance(value.content, bytes) else None
         text = str(value)
         if isinstance(value, str) or not self._ours.is_long(text, self._name):
             return text
@@ -277,11 +278,6 @@ def _is_direct(tool: Any, name: str) -> bool:
     if not isinstance(tool, Function) or tool.name != name:
         return False
     return bool(tool.show_result or tool.stop_after_tool_call)
-
-
-def _image_bytes(image: Image) -> bytes | None:
-    content = image.content
-    return content if isinstance(content, bytes) else None
 
 
 def _result(result: OurResult) -> Any:

@@ -18,7 +18,6 @@ from typing import Any, Unpack
 from fdstore.errors import InvalidArgument, MissingExtra
 from fdstore.integrations.content_parts import convert_blocks, texts_in, with_texts
 from fdstore.integrations.thread_tools import MAX_CALLS, AnyStore, ThreadOptions, ThreadTools
-from fdstore.results.pictures import Picture
 from fdstore.results.tool_outcome import ToolResult
 from fdstore.results.wrapping import to_text
 from fdstore.setup.optional_packages import how_to_install
@@ -169,8 +168,5 @@ def _answer(result: ToolResult) -> Any:
     """Return a result of one of our tools; the kit moves the media in a list into its own field."""
     if isinstance(result.content, str):
         return {"error" if result.is_error else "result": result.content}
-    return convert_blocks(result.content, str, _media)
-
-
-def _media(picture: Picture) -> Any:
-    return types.Part.from_bytes(data=picture.data, mime_type=picture.media_type)
+    part = types.Part.from_bytes
+    return convert_blocks(result.content, str, lambda each: part(data=each.data, mime_type=each.media_type))

@@ -152,11 +152,8 @@ class FdstoreHook:
                 return message
             return ChatMessage.from_tool(result.result, result.origin, error=True)
         blocks = _blocks(message)
-        parts = [_part(block) for block in blocks]
-        if result is None:  # pictures of the user stay
-            parts = [part if isinstance(part, str) else None for part in parts]
         found = yield from self._ours.offload_blocks(
-            thread, blocks, parts, TextContent, source, call_id, is_input=result is None
+            thread, blocks, _part, TextContent, source, call_id, is_input=result is None
         )
         if found is None:
             return message

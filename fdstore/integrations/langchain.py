@@ -213,16 +213,13 @@ class FdstoreMiddleware(AgentMiddleware[FdstoreState, Any, Any]):
     def _store_message(
         self, thread: str, message: ToolMessage, tool: str, call_id: str | None
     ) -> Operation[ToolMessage]:
-        blocks = _blocks(message.content)
-        is_text = isinstance(blocks, str)
-        parts = [blocks] if is_text else [_part(block) for block in blocks]
-        found = yield from self._ours.offload_blocks(
-            thread, [blocks] if is_text else blocks, parts, str if is_text else text_block, tool, call_id
-        )
+        is_text = isinstance(message.content, str)
+        blocks = _blocks([message.content] if is_text else message.content)
+        found = yield from self._ours.offload_blocks(thread, blocks, _part, text_block, tool, call_id)
         if found is None:
             return message
         shown, fd = found
-        update: dict[str, Any] = {"content": shown[0] if is_text else shown}
+        update: dict[str, Any] = {"content": shown[0]["text"] if is_text else shown}
         if fd is not None and message.artifact is None:
             update["artifact"] = {"fdstore": {"process": self._ours.process_of(thread), "fd": fd}}
         return message.model_copy(update=update)

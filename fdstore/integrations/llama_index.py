@@ -127,8 +127,7 @@ class _Wrapped(_InContext):
         if self.metadata.return_direct and not output.is_error:
             return output
         blocks, name = _blocks_of(output), str(self.metadata.name)
-        parts = [_part(block) for block in blocks]
-        operation = self._ours.offload_blocks(thread, blocks, parts, _text_block, name)
+        operation = self._ours.offload_blocks(thread, blocks, _part, _text_block, name)
         if (found := await self._ours.run_async(operation)) is None:
             return output
         shown, _ = found

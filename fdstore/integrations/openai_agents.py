@@ -180,8 +180,7 @@ class FdstoreTools:
         is_text = None in blocks
         if is_text:
             blocks = [_text_block(_text_of(output))]
-        parts = [_part(block) for block in blocks]
-        operation = self._ours.offload_blocks(thread, blocks, parts, _text_block, source, call_id)
+        operation = self._ours.offload_blocks(thread, blocks, _part, _text_block, source, call_id)
         if (found := await self._ours.run_async(operation)) is None:
             return output
         return found[0][0].text if is_text else found[0]

@@ -31,7 +31,6 @@ from fdstore.integrations.thread_tools import (
     within_tool_of,
 )
 from fdstore.model.records import TreeLimits
-from fdstore.results.pictures import Picture
 from fdstore.setup.optional_packages import how_to_install
 from fdstore.store.contents.byte_reading import read_bytes
 from fdstore.store.contents.contents import create
@@ -184,7 +183,9 @@ class _ReadingToolset(AbstractToolset[Any]):
             raise ToolFailed(result.text)
         if isinstance(result.content, str):
             return result.content
-        return convert_blocks(result.content, str, _picture)
+        return convert_blocks(
+            result.content, str, lambda each: BinaryContent(each.data, media_type=each.media_type)
+        )
 
 
 class FdstoreOverflowStore:
@@ -288,7 +289,3 @@ def _with_text(item: Any, text: str | None) -> Any:
     if isinstance(item, TextContent):
         return replace(item, content=text)
     return text if isinstance(item, str) else item
-
-
-def _picture(picture: Picture) -> BinaryContent:
-    return BinaryContent(picture.data, media_type=picture.media_type)

@@ -104,9 +104,8 @@ class FdstorePlugin(Plugin):
         if event.cancel_message is not None or getattr(event.selected_tool, "delegate", False):
             return
         blocks, thread = event.result["content"], _thread(event.agent)
-        parts = [_part(block) for block in blocks]
         tool, call_id = event.tool_use["name"], event.tool_use["toolUseId"]
-        operation = self._ours.offload_blocks(thread, blocks, parts, _text_block, tool, call_id)
+        operation = self._ours.offload_blocks(thread, blocks, _part, _text_block, tool, call_id)
         if (found := await self._ours.run_async(operation)) is not None:
             event.result = {**event.result, "content": found[0]}
 

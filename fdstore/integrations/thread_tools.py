@@ -211,15 +211,22 @@ class ThreadTools:
         self,
         thread: str,
         blocks: Sequence[Any],
-        parts: Sequence[str | bytes | None],
+        part_of: Callable[[Any], str | bytes | None],
         text_block: Callable[[str], Any],
         source: str,
         call_id: str | None = None,
         *,
         is_input: bool = False,
     ) -> Operation[tuple[list[Any], str | None] | None]:
-        """Return the blocks of an output as the model is to see them (see `shown_blocks`), and the first
-        descriptor that was made; None if they stay as they are."""
+        """Return the blocks of an output, or of a user's input, as the model is to see them, and the first
+        descriptor that was made; None if they stay as they are.
+
+        part_of     returns of a block its text, the bytes of a picture, or None for a block that stays
+        text_block  makes a block of a text
+        """
+        parts = [part_of(block) for block in blocks]
+        if is_input:  # pictures of the user stay
+            parts = [part if isinstance(part, str) else None for part in parts]
         found = yield from self.offload_parts(thread, parts, source, call_id, is_input=is_input)
         if found is None:
             return None
