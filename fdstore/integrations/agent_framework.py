@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Unpack
 
 from fdstore.errors import MissingExtra
-from fdstore.integrations.content_parts import convert_blocks
+from fdstore.integrations.shared.content_parts import convert_blocks
 from fdstore.integrations.thread_tools import (
     AnyStore,
     ThreadOptions,

@@ -12,7 +12,7 @@ from typing import Any
 from fdstore.client._async.process import Process as AsyncProcess
 from fdstore.client._sync.process import Process
 from fdstore.errors import FDStoreError, MissingExtra
-from fdstore.integrations.memory_commands import CommandFailed, clear, run_command
+from fdstore.integrations.shared.memory_commands import CommandFailed, clear, run_command
 from fdstore.setup.optional_packages import how_to_install
 from fdstore.wire.operation import Operation
 

@@ -24,7 +24,7 @@ from fdstore.errors import FDStoreError, InvalidArgument, MissingExtra
 from fdstore.hosts.hooks import claude
 from fdstore.hosts.hooks.output import ToolOutput
 from fdstore.hosts.hooks.persisted_file import whole_of
-from fdstore.integrations.content_parts import convert_blocks
+from fdstore.integrations.shared.content_parts import convert_blocks
 from fdstore.integrations.thread_tools import AnyStore, ThreadOptions, ThreadTools, new_thread
 from fdstore.results.config import FDConfig
 from fdstore.results.content_blocks import text_block

@@ -19,7 +19,7 @@ from typing import Any, Unpack
 
 from fdstore.client import Store
 from fdstore.errors import InvalidArgument, MissingExtra
-from fdstore.integrations.content_parts import texts_in, with_texts
+from fdstore.integrations.shared.content_parts import texts_in, with_texts
 from fdstore.integrations.thread_tools import (
     ThreadOptions,
     ThreadTools,

@@ -16,7 +16,7 @@ import secrets
 from typing import Any, Unpack
 
 from fdstore.errors import InvalidArgument, MissingExtra
-from fdstore.integrations.content_parts import convert_blocks, texts_in, with_texts
+from fdstore.integrations.shared.content_parts import convert_blocks, texts_in, with_texts
 from fdstore.integrations.thread_tools import MAX_CALLS, AnyStore, ThreadOptions, ThreadTools
 from fdstore.results.tool_outcome import ToolResult
 from fdstore.results.wrapping import to_text

@@ -29,8 +29,8 @@ import fdstore
 from fdstore.client import Process
 from fdstore.elements.parse import parse_facts
 from fdstore.errors import MissingExtra, QuotaExceeded
-from fdstore.integrations.close_oldest import FULL, KEEP_S, close_oldest
-from fdstore.integrations.content_parts import convert_blocks
+from fdstore.integrations.shared.close_oldest import FULL, KEEP_S, close_oldest
+from fdstore.integrations.shared.content_parts import convert_blocks
 from fdstore.integrations.thread_tools import AnyStore, ThreadOptions, ThreadTools, new_thread
 from fdstore.results.content_blocks import picture_in
 from fdstore.results.pictures import Picture

@@ -26,7 +26,7 @@ from dataclasses import replace
 from typing import Annotated, Any, NotRequired, Unpack
 
 from fdstore.errors import MissingExtra
-from fdstore.integrations.content_parts import convert_blocks
+from fdstore.integrations.shared.content_parts import convert_blocks
 from fdstore.integrations.thread_tools import (
     AnyStore,
     ThreadOptions,

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from typing import Any, Unpack
 
 from fdstore.errors import InvalidArgument, MissingExtra
-from fdstore.integrations.content_parts import convert_blocks
+from fdstore.integrations.shared.content_parts import convert_blocks
 from fdstore.integrations.thread_tools import (
     MAX_THREADS,
     AnyStore,

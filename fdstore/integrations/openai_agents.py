@@ -24,7 +24,7 @@ from hashlib import sha256
 from typing import Annotated, Any, Unpack
 
 from fdstore.errors import InvalidArgument, MissingExtra
-from fdstore.integrations.content_parts import convert_blocks
+from fdstore.integrations.shared.content_parts import convert_blocks
 from fdstore.integrations.thread_tools import (
     MAX_CALLS,
     AnyStore,

@@ -20,9 +20,9 @@ from hashlib import sha256
 from typing import Any, Unpack
 
 from fdstore.errors import FDStoreError, InvalidArgument, MissingExtra, NotFound
-from fdstore.integrations.close_oldest import KEEP_S, close_oldest
-from fdstore.integrations.content_parts import convert_blocks, shown_blocks
-from fdstore.integrations.named_process import NamedProcess
+from fdstore.integrations.shared.close_oldest import KEEP_S, close_oldest
+from fdstore.integrations.shared.content_parts import convert_blocks, shown_blocks
+from fdstore.integrations.shared.named_process import NamedProcess
 from fdstore.integrations.thread_tools import (
     AnyStore,
     ThreadOptions,

@@ -20,8 +20,8 @@ import weakref
 from typing import Any, TypeVar, Unpack
 
 from fdstore.errors import FDStoreError, InvalidArgument, MissingExtra, NotFound
-from fdstore.integrations.content_parts import convert_blocks
-from fdstore.integrations.named_process import NamedProcess, Work
+from fdstore.integrations.shared.content_parts import convert_blocks
+from fdstore.integrations.shared.named_process import NamedProcess, Work
 from fdstore.integrations.thread_tools import (
     AnyStore,
     ThreadOptions,

@@ -34,12 +34,12 @@ import msgspec
 
 from fdstore.elements.render import fd_error
 from fdstore.errors import FDStoreError, InvalidArgument
-from fdstore.integrations.any_store import AnyStore as AnyStore
-from fdstore.integrations.any_store import check_store, run, run_async, run_without
-from fdstore.integrations.close_oldest import KEEP_S, close_oldest
-from fdstore.integrations.content_parts import shown_blocks
-from fdstore.integrations.named_process import NamedProcess
 from fdstore.integrations.process_name import process_name_of_thread
+from fdstore.integrations.shared.any_store import AnyStore as AnyStore
+from fdstore.integrations.shared.any_store import check_store, run, run_async, run_without
+from fdstore.integrations.shared.close_oldest import KEEP_S, close_oldest
+from fdstore.integrations.shared.content_parts import shown_blocks
+from fdstore.integrations.shared.named_process import NamedProcess
 from fdstore.model.records import Descriptor, TreeLimits
 from fdstore.results.config import FDConfig
 from fdstore.results.context import Context

@@ -16,10 +16,7 @@ import pytest
 from tests.thorough import thorough
 
 ROOT = Path(__file__).parents[2]
-SHARED = {
-    *("__init__", "any_store", "close_oldest", "content_parts", "memory_commands", "named_process"),
-    *("process_name", "thread_tools"),
-}
+SHARED = {"__init__", "process_name", "thread_tools"}
 USED_BY_CODE = {"__init__", "pipe", "run_python", "spawn"}
 ADAPTERS = sorted({path.stem for path in (ROOT / "fdstore" / "integrations").glob("*.py")} - SHARED)
 TOOLS = sorted({path.stem for path in (ROOT / "fdstore" / "tools" / "built_in").glob("*.py")} - USED_BY_CODE)

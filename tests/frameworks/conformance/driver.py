@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from fdstore.client import Store
-from fdstore.integrations.any_store import AnyStore
+from fdstore.integrations.shared.any_store import AnyStore
 
 Result = str | dict[str, Any] | list[str | bytes]
 """The value that a function returns: a text, an object, or blocks, of which bytes are PNG images."""

@@ -13,7 +13,7 @@ import pytest
 import fdstore
 from fdstore.client import Store
 from fdstore.errors import InvalidArgument
-from fdstore.integrations.named_process import NamedProcess
+from fdstore.integrations.shared.named_process import NamedProcess
 from fdstore.integrations.thread_tools import ThreadTools
 from fdstore.local.redis_server import PrivateServer
 from fdstore.model.records import TreeLimits

@@ -84,15 +84,10 @@ def test_an_adapter_without_its_framework_names_the_extra(name: str, monkeypatch
 
 
 def test_modules_that_adapters_share_need_no_framework() -> None:
-    for name in (
-        "thread_tools",
-        "any_store",
-        "named_process",
-        "content_parts",
-        "memory_commands",
-        "process_name",
-        "close_oldest",
-    ):
+    folder = examples.ROOT / "fdstore" / "integrations"
+    shared = [f"shared.{path.stem}" for path in folder.glob("shared/*.py")]
+
+    for name in ("process_name", "thread_tools", *shared):
         importlib.import_module(f"fdstore.integrations.{name}")
 
 

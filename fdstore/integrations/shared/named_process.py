@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TypeAlias, TypeVar
 
 from fdstore.errors import NotFound, QuotaExceeded
-from fdstore.integrations.any_store import AnyStore, check_store, run_async
-from fdstore.integrations.close_oldest import FULL
+from fdstore.integrations.shared.any_store import AnyStore, check_store, run_async
+from fdstore.integrations.shared.close_oldest import FULL
 from fdstore.model.records import Descriptor, TreeLimits
 from fdstore.store.keys import check_root
 from fdstore.store.process_handle import ProcessHandle

@@ -1,0 +1,1 @@
+"""What adapters share, beside `thread_tools` and `process_name`."""
