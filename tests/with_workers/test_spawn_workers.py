@@ -79,7 +79,7 @@ def test_the_queue_may_be_in_another_redis(harness: AgentHarness) -> None:
     )
 
     # another sweeper holds the lock and does nothing, so every process was woken through the broker
-    harness.redis.set("fdstore:sweeper", "another", ex=60)
+    harness.redis.set("fdstore:sweeper", "another", ex=600)
 
     with PrivateServer() as broker, closing(Dispatcher(harness.url, broker.url)) as wakes:
         harness.start_worker(1, "threads", "--broker-url", broker.url)

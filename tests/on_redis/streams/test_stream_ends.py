@@ -71,8 +71,8 @@ def test_an_end_over_a_damaged_record_is_not_tried_again(proc: Process, execute:
     out = proc.open_stream(source="build")
     out.write("compiling\n")
     out.flush()
-    out.write("linking\n")
     execute("HSET", "fdstore:{triage}:triage:fd:1", "pages", "x")
+    out.write("linking\n")
 
     with pytest.raises(DamagedRecord):
         out.end()
