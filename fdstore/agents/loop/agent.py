@@ -25,7 +25,7 @@ from fdstore.agents.loop.conversation import Assistant, Cleared, Note, Result, S
 from fdstore.agents.loop.ends import AwaitedProcesses, Outcome, end_after, reached_limit, store_long_answer
 from fdstore.agents.loop.first_prompt import first_messages
 from fdstore.agents.loop.history import History
-from fdstore.agents.loop.models.base import Model, ModelFailed, ModelRequest, Retry
+from fdstore.agents.loop.models.base import Model, ModelFailed, ModelRequest, PromptTooLong, Retry
 from fdstore.agents.loop.offering import explain_tools, offered_tools
 from fdstore.agents.loop.program_loader import Program
 from fdstore.agents.loop.record_facts import FactCollector, answer_age_s, begin_attempt
@@ -38,7 +38,7 @@ from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import journal, leases, processes, tool_calls, waiting
 from fdstore.store.processes.leases import Claim
 from fdstore.text.surrogates import escape_surrogates
-from fdstore.tools.clearing import find_clearable
+from fdstore.tools.clearing import ClearingConfig, find_clearable
 from fdstore.tools.process_task import SpawnTask, is_long_answer
 from fdstore.tools.toolbox import Toolbox
 from fdstore.wire.operation import Batch, Operation
@@ -79,6 +79,8 @@ class Agent:
         self._until_s = time.monotonic() + program.limits.wall_seconds - claim.age_s
         self._written = len(history.own)
         self._problem = ""
+        self._cleared_after = 0
+        """The answers after which results were cleared because the model refused the conversation."""
         self._asked_at = 0.0
         age_s = answer_age_s(claim)
         self._answered_at = None if age_s is None else time.monotonic() - age_s
@@ -136,9 +138,25 @@ class Agent:
         conversation = self.conversation
         if not conversation.own_turns or conversation.is_just_cleared:
             return
-        used, clearing = conversation.own_turns[-1].answer.tokens, self._program.clearing
-        if not clearing.is_reached(used):
-            return
+        if self._program.clearing.is_reached(conversation.own_turns[-1].answer.tokens):
+            self._clear(self._program.clearing)
+
+    def _clear_for_length(self) -> bool:
+        """Clear what can be, down to the program's share of what the last answer used: the model refuses the
+        conversation for its length. Return whether there was anything; once after each answer."""
+        turns = self.conversation.own_turns
+        if not turns or self._cleared_after == len(turns):
+            return False
+        self._cleared_after = len(turns)
+        return self._clear(
+            msgspec.structs.replace(
+                self._program.clearing, clear_at_tokens=max(turns[-1].answer.tokens, 1), keep_turns=1
+            )
+        )
+
+    def _clear(self, clearing: ClearingConfig) -> bool:
+        conversation = self.conversation
+        used = conversation.own_turns[-1].answer.tokens
         lines = self._run(
             find_clearable(
                 self._handle,
@@ -152,6 +170,7 @@ class Agent:
         if lines:
             log.info("%s: %s old results are cleared after %s tokens", self._handle.id, len(lines), used)
             self._write(Cleared(lines=lines))
+        return bool(lines)
 
     def _ask(self) -> Outcome:
         start = self.conversation.start
@@ -173,6 +192,8 @@ class Agent:
                     report=self._note_retry,
                 )
             )
+        except PromptTooLong as error:
+            return None if self._clear_for_length() else ProcessEnd("failed", None, str(error))
         except ModelFailed as error:
             return ProcessEnd("failed", None, str(error))
         self._record_problem("")

@@ -35,6 +35,7 @@ from fdstore.errors import quoted
 from fdstore.model.fields import about
 from fdstore.model.msgspec_types import prepare
 from fdstore.model.pipeline_limits import Seconds
+from fdstore.model.records import Ordinal
 from fdstore.results.config import FDSection
 from fdstore.results.python_config import PriceSection, PythonSection
 from fdstore.store.processes.asks import AskSettings
@@ -83,6 +84,10 @@ class ModelSection(Section, frozen=True, kw_only=True):
             ' less. For 5 minutes, "5m", or "1h"; false for servers that refuse it.'
         ),
     ] = True
+    context_window: Annotated[
+        Ordinal | None,
+        about("The tokens that the model takes: clear_at_tokens is then at most 0.7 of them.", 200_000),
+    ] = None
     give_up_seconds: Annotated[
         Seconds, about("How long a model that cannot be reached is asked again before the agent fails.")
     ] = AskSettings(model="").give_up_seconds

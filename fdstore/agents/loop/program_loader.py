@@ -23,7 +23,7 @@ import msgspec
 from fdstore.agents.loop import program_parser
 from fdstore.agents.loop.bundle import Bundle, LinkedProgram, Program
 from fdstore.agents.loop.program_checks import PATH_RULE, is_path
-from fdstore.agents.loop.program_file import DEFAULT_MAX_TOKENS, PromptSection
+from fdstore.agents.loop.program_file import DEFAULT_MAX_TOKENS, ProgramFile, PromptSection
 from fdstore.agents.loop.program_limits import Limits
 from fdstore.agents.loop.program_parser import SHOWN_PATH, ProgramSource
 from fdstore.errors import InvalidArgument, InvalidProgram, TargetMissing, quoted
@@ -34,6 +34,9 @@ from fdstore.tools.clearing import ClearingConfig
 __all__ = ["Bundle", "Limits", "LinkedProgram", "LoadedFile", "Program", "all_mistakes", "load", "load_files"]
 
 MAX_NAME = 48
+
+WINDOW_SHARE = 0.7
+"""The share of a model's context window that may be used before results are cleared."""
 
 ProgramError = InvalidProgram | TargetMissing
 
@@ -122,7 +125,7 @@ def _load_file(source: ProgramSource) -> LoadedFile:
         provider=file.model.provider,
         prompt_cache=file.model.prompt_cache,
         price=None if file.model.price is None else file.model.price.as_record(),
-        clearing=msgspec.convert(file.context, ClearingConfig, from_attributes=True),
+        clearing=_clearing(file),
         python_limits=file.python,
         give_up_seconds=file.model.give_up_seconds,
         description=file.program.description,
@@ -148,6 +151,15 @@ def _load_file(source: ProgramSource) -> LoadedFile:
         link_descriptions={alias: entry.description for alias, entry in links.items()},
         warnings=tuple(_warnings(source, program)),
     )
+
+
+def _clearing(file: ProgramFile) -> ClearingConfig:
+    """Return the rule of clearing, which begins before the model's context is full."""
+    clearing = msgspec.convert(file.context, ClearingConfig, from_attributes=True)
+    if (window := file.model.context_window) is None:
+        return clearing
+    most = max(int(WINDOW_SHARE * window), 1)
+    return msgspec.structs.replace(clearing, clear_at_tokens=min(clearing.clear_at_tokens, most))
 
 
 def all_mistakes(path: Path) -> tuple[dict[str, str], list[Path]]:

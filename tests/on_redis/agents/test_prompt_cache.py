@@ -12,7 +12,7 @@ import pytest
 from fdstore.bench.fresh_trees import drop_with_numbers
 from fdstore.client import Store
 from fdstore.store.processes.process_records import record
-from fdstore.testing import Request, Usage, call, say, turn
+from fdstore.testing import Request, Usage, call, fail, say, turn
 from fdstore.tools.clearing import ClearingConfig
 from tests.on_redis.running_agents import SMALL, Play, tool
 
@@ -130,3 +130,35 @@ def test_the_tokens_of_an_agent_are_in_its_record(cached: Play, store: Store) ->
     found = store.run(record("fdstore", "solo"))
     assert (found.input_tokens, found.output_tokens, found.tokens) == (905 + 906, 15, 905 + 906 + 15)
     assert (found.cache_read_tokens, found.cache_write_tokens) == (900, 900)
+
+
+TOO_LONG = fail(400, "invalid_request_error", "prompt is too long: 208310 tokens > 200000 maximum")
+
+
+def refusing(turns: list[Any], *refused: int) -> Any:
+    """Return a script that refuses the requests of these numbers for their length."""
+    asked = itertools.count()
+
+    def script(request: Request) -> Any:
+        return TOO_LONG if next(asked) in refused else turns[request.turn_number]
+
+    return script
+
+
+def test_an_agent_whose_model_refuses_the_length_clears_results_and_asks_once_more(cached: Play) -> None:
+    agents = cached(refusing(READING, 3))
+
+    last = [result.text for result in agents.model.requests[-1].tool_results()]
+    assert last[1] == "[Cleared to save room; the same call shows it again.]"
+    assert last[2].startswith("<fd_content ")
+    assert (agents.record().state, agents.answer()) == ("exited", "Done.")
+
+
+@pytest.mark.parametrize(("turns", "refused"), [(READING, (3, 4)), ([say("Done.")], (0,))])
+def test_an_agent_with_nothing_more_to_clear_fails_with_the_words_of_the_model(
+    cached: Play, turns: list[Any], refused: tuple[int, ...]
+) -> None:
+    agents = cached(refusing(turns, *refused))
+
+    assert agents.record().state == "failed"
+    assert "prompt is too long: 208310 tokens" in agents.record().reason

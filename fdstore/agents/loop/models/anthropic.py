@@ -13,6 +13,7 @@ to do. A caller that gives up ends its request at once (see `request_loop`).
 from __future__ import annotations
 
 import random
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,7 +25,13 @@ import msgspec
 
 from fdstore.agents.loop.answer import AnswerBuilder
 from fdstore.agents.loop.conversation import Assistant
-from fdstore.agents.loop.models.base import Listener, ModelFailed, ModelRequest, Retry
+from fdstore.agents.loop.models.base import (
+    Listener,
+    ModelFailed,
+    ModelRequest,
+    PromptTooLong,
+    Retry,
+)
 from fdstore.agents.loop.models.request_loop import Requests
 from fdstore.agents.loop.program_file import DEFAULT_MAX_TOKENS
 from fdstore.http.client import GuardedTransport, UnusableSetting
@@ -43,6 +50,11 @@ READABLE_TRIES = 3
 RETRIED_STATUS = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 RETRIED_TYPES = frozenset({"overloaded_error", "rate_limit_error", "api_error", "timeout_error"})
 NO_URL = "ANTHROPIC_BASE_URL is not the URL of a server, as https://HOST:PORT: correct or unset it"
+_TOO_LONG = re.compile(
+    r"prompt is too long|exceeds? (?:the )?(?:model'?s? )?(?:context|maximum input)|maximum context length"
+    r"|context_length_exceeded",
+    re.IGNORECASE,
+)
 ADVICE = {
     401: "check ANTHROPIC_API_KEY",
     403: "check what ANTHROPIC_API_KEY may use",
@@ -159,7 +171,8 @@ class AnthropicModel:
                 reason = "the model called a tool with arguments that are not JSON"
             except (anthropic.AnthropicError, httpx2.HTTPError) as error:
                 if not _is_transient(error):
-                    raise ModelFailed(_reason(error, timeout)) from error
+                    failed = PromptTooLong if _is_for_length(error) else ModelFailed
+                    raise failed(_reason(error, timeout)) from error
                 retry_after_s = _retry_after_s(error)
                 pause_s = retry_after_s if retry_after_s is not None else pause_s
                 reason = _reason(error, timeout)
@@ -228,6 +241,13 @@ def _is_transient(error: Exception) -> bool:
     return isinstance(error, (anthropic.APIConnectionError, httpx2.TransportError))
 
 
+def _is_for_length(error: Exception) -> bool:
+    """Return whether a server refuses a conversation for its length: the API, or another that speaks it."""
+    if not isinstance(error, anthropic.APIStatusError) or error.status_code not in (400, 413):
+        return False
+    return _error_type(error) == "request_too_large" or _TOO_LONG.search(_message(error)) is not None
+
+
 def _cause(error: Exception) -> BaseException:
     """Return the error of the HTTP library, if the SDK wrapped one."""
     return (error.__cause__ if isinstance(error, anthropic.APIConnectionError) else None) or error
@@ -242,6 +262,10 @@ def _error_body(error: anthropic.APIError) -> dict[str, Any]:
 
 def _error_type(error: anthropic.APIError) -> str | None:
     return _error_body(error).get("type")
+
+
+def _message(error: anthropic.APIStatusError) -> str:
+    return str(_error_body(error).get("message", error.message))
 
 
 def _retry_after_s(error: Exception) -> float | None:
@@ -262,7 +286,7 @@ def _reason(error: Exception, timeout: httpx2.Timeout) -> str:
             str(part) for part in (error.status_code, body.get("type")) if part not in (200, None)
         )
         advice = ADVICE.get(error.status_code)
-        text = f"the model answered {kind}: {body.get('message', error.message)}"[:450]
+        text = f"the model answered {kind}: {_message(error)}"[:450]
         return f"{text}; {advice}" if advice else text
     cause = _cause(error)
     if isinstance(cause, (UnusableSetting, httpx2.LocalProtocolError)):

@@ -42,6 +42,10 @@ class ModelFailed(Exception):
         super().__init__(escape_surrogates(text))
 
 
+class PromptTooLong(ModelFailed):
+    """The model refuses a request because the conversation is longer than it takes."""
+
+
 class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One request for an answer: what is sent, and how long it is tried.
 
@@ -79,5 +83,5 @@ class Model(Protocol):
         """Request one answer, and return it when it is complete.
 
         The tokens of answers that were discarded because a call was malformed are added to those of the
-        answer returned. Raises `ModelFailed`.
+        answer returned. Raises `ModelFailed`, `PromptTooLong`.
         """

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fdstore.agents.loop.models.anthropic import REQUESTS_PER_CLIENT, AnthropicModel
-from fdstore.agents.loop.models.base import ModelFailed
+from fdstore.agents.loop.models.base import ModelFailed, PromptTooLong
 from fdstore.testing import Request, ScriptedModel, Turn, Usage, call, cut, fail, say, slow, think, turn
 from tests.unit.agents.loop.model_client import ADD, HELLO, ClientUnderTest, open_client
 from tests.waiting import PATIENCE_S, stretched
@@ -137,6 +137,29 @@ def test_a_permanent_failure_is_not_retried_and_the_error_says_what_to_do(failur
             client.query()
 
         assert (len(scripted.requests), client.pauses) == (1, [])
+
+
+@pytest.mark.parametrize(
+    ("failure", "is_for_length"),
+    [
+        (fail(400, message="prompt is too long: 208310 tokens > 200000 maximum"), True),
+        (fail(400, message="input length and `max_tokens` exceed context limit: 199000 + 21333"), True),
+        (fail(400, message="This model's maximum context length is 32768 tokens"), True),
+        (fail(413, message="Request exceeds the maximum size"), True),
+        (fail(400, message="max_tokens: too many"), False),
+        (fail(404, message="prompt is too long"), False),
+    ],
+    ids=repr,
+)
+def test_a_refusal_of_the_length_is_told_from_others(failure: Any, is_for_length: bool) -> None:
+    with (
+        ScriptedModel([failure]) as scripted,
+        open_client(scripted) as client,
+        pytest.raises(ModelFailed) as raised,
+    ):
+        client.query()
+
+    assert isinstance(raised.value, PromptTooLong) == is_for_length
 
 
 def test_a_wrong_api_key_is_not_retried() -> None:

@@ -98,6 +98,23 @@ def test_every_section_is_loaded_into_the_program(write):
     )
 
 
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("", 100_000),
+        ("context_window = 32_000", 22_400),
+        ("context_window = 1", 1),
+        ("context_window = 1_000_000", 100_000),
+        ("context_window = 32_000\n[context]\nclear_at_tokens = 9_000", 9_000),
+        ("context_window = 32_000\n[context]\nclear_at_tokens = 0", 0),
+    ],
+)
+def test_results_are_cleared_before_the_context_of_the_model_is_full(write, given, expected):
+    path = write("p.toml", f'[model]\nname = "m"\n{given}\n')
+
+    assert load(path).programs["p"].clearing.clear_at_tokens == expected
+
+
 def test_the_system_prompt_may_be_a_file_next_to_the_program_and_is_kept_exactly(write):
     path = write("sub/agent.toml", '[prompt]\nsystem_prompt_file = "prompts/system.md"')
     prompt = write("sub/prompts/system.md")
