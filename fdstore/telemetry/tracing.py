@@ -172,15 +172,14 @@ def is_in_span() -> bool:
 @contextmanager
 def operation(generator: object) -> Iterator[Callable[[], None] | None]:
     """Run the block, which runs an operation on the store, in a span of its own, if there is a span
-    around it. What the operation creates belongs to the span around it. For use while `tracer` is
-    set.
+    around it. What the operation creates belongs to the span around it.
 
     Yields what to call if the operation writes, for else its span says that it reads; None without a span."""
-    from opentelemetry.trace import SpanKind
-
     if tracer is None or not is_in_span():
         yield None
         return
+    from opentelemetry.trace import SpanKind
+
     name = getattr(generator, "__qualname__", "operation")
     attributes = {"db.system.name": "redis", OPERATION: "read"}
     opened = tracer.start_span(f"fdstore {name}", kind=SpanKind.CLIENT, attributes=attributes)

@@ -45,6 +45,14 @@ def test_off_nothing_is_traced_and_nothing_is_imported() -> None:
         assert not trace.get_current_span().is_recording()
 
 
+def test_off_an_operation_needs_no_opentelemetry(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("opentelemetry", "opentelemetry.trace"):
+        monkeypatch.setitem(sys.modules, name, None)
+
+    with tracing.operation(read()) as wrote:
+        assert wrote is None
+
+
 def test_a_program_without_a_tracer_provider_is_not_traced() -> None:
     assert "opentelemetry.trace" in sys.modules
 
