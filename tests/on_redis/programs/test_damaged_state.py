@@ -80,7 +80,7 @@ ANSWERS = {
     "no JSON": b"{",
     "null": b"null",
     "a list": b"[]",
-    "nested": b'{"value":' + b"[" * 900 + b"]" * 900 + b"}",
+    "nested": b'{"value":' + b"[" * 5000 + b"]" * 5000 + b"}",
     "nested deeper": b'{"value":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
     "an unknown exception": b'{"error":{"type":"SystemExit","text":"x"}}',
     "no UTF-8": b'{"value":"\xff"}',

@@ -350,7 +350,8 @@ if child == 0:
 os.waitpid(child, 0)
 print(session.feed("x").value)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE_S)
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", code]  # of a fork beside threads
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
 
     assert (done.stdout, done.stderr) == ("5\n", "")
 
