@@ -4,9 +4,9 @@
 --   most_losses   how many losses are too many
 --   check_s       seconds until the sweep checks again, at first: after some equal pauses they double while no worker
 --                 claims it, or a busy day would fill the queue with repeats
---   how           '1' if its worker returns it, which is not a loss; '3' if its worker returns it before it has
---                 begun, even a pipeline; '2' if its worker is known to be dead; '4' if it is known to have crashed
---                 its worker
+--   how           'returned' if its worker returns it, which is not a loss; 'unstarted' if its worker returns it
+--                 before it has begun, even a pipeline; 'dead' if its worker is known to be dead; 'crashed' if it is
+--                 known to have crashed its worker; else ''
 --   of_claim      the attempt that returns it, or the id of the dead worker's claim
 --   expired_by    the time by which its lease must have expired, '' for the current time. If Redis was down in
 --                 between, a later claim had less than a lease to renew
@@ -22,7 +22,7 @@ local LOST_HERE = 10 -- losses in a row at one point of the journal that weigh a
 local now = seconds_now()
 local state, until_, attempt, kind, losses, wakes =
   unpack(redis.call('HMGET', process, 'state', 'lease_until', 'attempt', 'kind', 'losses', 'wakes'))
-local returned, dead = how == '1' or how == '3', how == '2' or how == '4'
+local returned, dead = how == 'returned' or how == 'unstarted', how == 'dead' or how == 'crashed'
 local moment = expired_by or now
 if dead and (state ~= 'running' or redis.call('HGET', process, 'claim') ~= of_claim) then
   return { 'ok', 'nothing' } -- it was taken over, or returned, before its worker died
@@ -30,7 +30,7 @@ end
 until_ = lease_end(until_, now, lease_s)
 local lost = state == 'running' and not returned and (dead or until_ <= moment)
 local due = redis.call('ZSCORE', tree .. ':leases', process_id)
-if kind == 'pipeline' and state == 'running' and how ~= '3' then
+if kind == 'pipeline' and state == 'running' and how ~= 'unstarted' then
   -- its commands may have had side effects: never run it twice
   return lost and { 'ok', 'end', attempt, WORKER_LOST } or { 'ok', 'nothing' }
 end
@@ -39,7 +39,7 @@ if lost or state == 'running' and returned and attempt == of_claim then
   if lost then
     local lost_at, crashes, lost_here = unpack(redis.call('HMGET', process, 'lost_at', 'crashes', 'lost_here'))
     local length = redis.call('LLEN', process .. ':journal')
-    crashes = counted(crashes) + (how == '4' and 1 or 0)
+    crashes = counted(crashes) + (how == 'crashed' and 1 or 0)
     lost_here = tonumber(lost_at) == length and counted(lost_here) + 1 or 1
     redis.call('HSET', process, 'losses', string.format('%.0f', counted(losses) + 1), 'lost_at', length,
       'crashes', string.format('%.0f', crashes), 'lost_here', string.format('%.0f', lost_here))

@@ -233,7 +233,7 @@ def record_loss(
 ) -> Operation[LapseDecision]:
     """Count a loss of a process whose worker is known to be dead, which counts against the process if it
     `is_to_blame`. If it no longer runs under that worker's claim, nothing changes."""
-    return (yield from _lapse(keys, max_losses, "4" if is_to_blame else "2", claim_id))
+    return (yield from _lapse(keys, max_losses, "crashed" if is_to_blame else "dead", claim_id))
 
 
 def return_to_queue(
@@ -243,7 +243,7 @@ def return_to_queue(
     down, or cannot run it. In the latter case `in_vain` is how often its wake-up had been sent in vain before
     this attempt, so that the sweep's back-off continues, and `trouble` says why, for people. A pipeline that
     has begun is not returned: its commands may have had side effects."""
-    how = "1" if has_begun else "3"
+    how = "returned" if has_begun else "unstarted"
     sent_in_vain = "" if in_vain is None else in_vain
     return (
         yield from _lapse(
@@ -255,7 +255,7 @@ def return_to_queue(
 def _lapse(
     keys: ProcessKeys,
     max_losses: int,
-    how: str = "0",
+    how: str = "",
     of_claim: str = "",
     *,
     expired_by: str = "",
