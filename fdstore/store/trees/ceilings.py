@@ -193,14 +193,14 @@ def run_with_ceilings(handle: ProcessHandle, batch: Batch) -> Operation[list[Any
         return replies
     # the batch has succeeded: do not fail it because the limits stay stale for another minute
     with suppress(DamagedRecord, InvalidArgument, StoreFull, StoreReadOnly, StoreUnavailable, UnknownOutcome):
-        handle.limits = (yield from _obey(tree, parse(flat), record)) or handle.limits
+        handle.limits = (yield from _apply(tree, parse(flat), record)) or handle.limits
     return replies
 
 
 def apply_to_tree(tree: TreeKeys) -> Operation[TreeLimits | None]:
     """Apply the ceilings to one tree now. Return its limits, None if it is gone."""
     flat, record = yield [("HGETALL", tree.ceilings), _record_of(tree)]
-    return (yield from _obey(tree, parse(flat), record))
+    return (yield from _apply(tree, parse(flat), record))
 
 
 def request(tree: TreeKeys, **limits: int) -> Operation[None]:
@@ -210,18 +210,18 @@ def request(tree: TreeKeys, **limits: int) -> Operation[None]:
     if held is None:
         return
     fields = decode_record(requested or held, dict[str, Any], f"the limits of tree {tree.tree}") | limits
-    command, _ = _obeying(tree, [held, msgspec.json.encode(fields), *room], parse(flat), None)
+    command, _ = _limits_command(tree, [held, msgspec.json.encode(fields), *room], parse(flat), None)
     if command:
         yield [command]
 
 
-def _obey(tree: TreeKeys, ceilings: Ceilings, record: list[bytes | None]) -> Operation[TreeLimits | None]:
+def _apply(tree: TreeKeys, ceilings: Ceilings, record: list[bytes | None]) -> Operation[TreeLimits | None]:
     """Apply the ceilings to a tree. Return its limits, None if it is gone. The bytes of all trees are summed
     at most once a minute per tree, however many clients write to it."""
     total = None
     if ceilings.get("bytes") is not None and not _is_recent(record[-1]):
         _, total = yield from stored_bytes(tree.prefix, ceilings)
-    command, limits = _obeying(tree, record, ceilings, total)
+    command, limits = _limits_command(tree, record, ceilings, total)
     if command:
         yield [command]
     return limits
@@ -243,7 +243,7 @@ def apply_to_all(prefix: str) -> Operation[int]:
             if isinstance(record, DamagedRecord):
                 continue
             with suppress(DamagedRecord):  # skip damaged trees
-                command, limits = _obeying(tree, record, ceilings, total)
+                command, limits = _limits_command(tree, record, ceilings, total)
                 batch += [command] if command else []
                 changed += limits is not None and msgspec.json.encode(limits) != record[0]
         yield from replies_or_damage(batch)
@@ -262,7 +262,7 @@ def _is_recent(room_at: bytes | None) -> bool:
         return False
 
 
-def _obeying(
+def _limits_command(
     tree: TreeKeys, record: list[bytes | None], ceilings: Ceilings, total: int | None
 ) -> tuple[Command | None, TreeLimits | None]:
     """Return the command that applies the ceilings to a tree (None if nothing changes), and the tree's
@@ -290,7 +290,7 @@ def _obeying(
             left, at = b"%d" % (size + max(0, top - total)), b"%.3f" % time.time()
     if is_held and (left, at) == before:
         return None, limits
-    command = script("obey")(
+    command = script("set_limits")(
         tree=tree.record,
         limits_before=held,
         asked=requested or held,
