@@ -107,10 +107,10 @@ def fds_of(prefix: str, process: str) -> Operation[PipeFds | None]:
 def store_exit_codes(handle: ProcessHandle, codes: tuple[int, ...]) -> Operation[None]:
     """Store the exit codes of all stages before the process ends. Raises `Fenced`, `NotFound`."""
     record = handle.keys.record
-    keep = script("keep")(
+    put = script("put_once")(
         process=record, calls=record, attempt=handle.attempt, field="codes", value=",".join(map(str, codes))
     )
-    [reply] = yield [keep]
+    [reply] = yield [put]
     outcome(reply, handle.id)
 
 

@@ -41,7 +41,7 @@ def identify(handle: ProcessHandle, call_id: str, request: str) -> Operation[str
     """
     keys, fields = handle.keys, (f"{call_id}/request", f"{call_id}/outcome")
     before: Command = ("HMGET", keys.calls, *fields)
-    note = _keep(handle, fields[0], request)
+    note = _put_once_command(handle, fields[0], request)
     reply = None
     try:
         (stored_request, result), reply = yield [before, note]
@@ -78,7 +78,7 @@ def store_result(handle: ProcessHandle, call_id: str, result: str) -> Operation[
 
 def result_command(handle: ProcessHandle, call_id: str, result: str) -> Command:
     """Return the command that stores the result of a call, for `store_results` or `run_beside`."""
-    return _keep(handle, f"{call_id}/outcome", result)
+    return _put_once_command(handle, f"{call_id}/outcome", result)
 
 
 def store_results(handle: ProcessHandle, commands: Batch) -> Operation[None]:
@@ -142,13 +142,13 @@ def _decode(handle: ProcessHandle, found: bytes) -> str:
 
 def _put_once(handle: ProcessHandle, field: str, value: str) -> Operation[str]:
     """Set a field unless it exists. Return its value."""
-    [reply] = yield [_keep(handle, field, value)]
+    [reply] = yield [_put_once_command(handle, field, value)]
     [stored] = outcome(reply, handle.id)
     return _decode(handle, stored)
 
 
-def _keep(handle: ProcessHandle, field: str, value: str) -> Command:
+def _put_once_command(handle: ProcessHandle, field: str, value: str) -> Command:
     keys = handle.keys
-    return script("keep")(
+    return script("put_once")(
         process=keys.record, calls=keys.calls, attempt=handle.attempt, field=field, value=value
     )

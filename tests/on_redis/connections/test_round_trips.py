@@ -105,4 +105,4 @@ def test_the_end_of_a_wait_is_stored_before_the_next_call_of_its_turn_runs(
             assert agents.attempt("solo", counted) == "waiting"
 
     trips = runner.taken()
-    assert "keep" in trips[: trips.index("keep journal")]
+    assert "put_once" in trips[: trips.index("put_once journal")]
