@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 
 
 OTHERS = 16
-"""Processes of a worker beside those that run agents: the one that consumes messages, and burials."""
+"""Processes of a worker beside those that run agents: one consumes messages, others release what a dead one
+held."""
 
 
 class WorkerGauges(msgspec.Struct, frozen=True, kw_only=True):

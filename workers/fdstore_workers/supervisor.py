@@ -2,7 +2,7 @@
 
     supervisor ─┬─ the worker's process      consumes messages, runs agents and pipelines
                 ├─ one for each suspect      runs one process alone that may have killed its worker
-                └─ after a death: a burial   releases the processes that the dead one held, then exits
+                └─ after a death: a release  releases the processes that the dead one held, then exits
 
 The supervisor has one thread, no connection, and runs no user code: it waits for signals, deaths and reports
 (reports.py), tells its load (load_board.py), and forks. All imports precede the forks, so a new worker starts
@@ -80,11 +80,11 @@ BUSY_S = 1.0
 MAX_WAITING = 10_000
 """The limit of queued suspects. The sweep finds any others again."""
 
-OOM_SCORES = {"worker": 100, "alone": 300, "burial": 0}
+OOM_SCORES = {"worker": 100, "alone": 300, "release": 0}
 """Added to the score for the OOM killer: it kills a suspect before the worker, and the worker before the
 supervisor."""
 
-Role = Literal["worker", "alone", "burial"]
+Role = Literal["worker", "alone", "release"]
 
 
 class HeldProcess(msgspec.Struct, frozen=True):
@@ -102,13 +102,13 @@ class Roles(msgspec.Struct, frozen=True):
     """The bodies of the forked processes. Each returns an exit status.
 
     `work` consumes messages until a signal stops it. `run_alone` runs one process while it must have an
-    operating-system process of its own. `bury` releases the processes that a dead one held, and wakes those
-    that it had received and not started; its first argument describes the death for the log.
+    operating-system process of its own. `release` releases the processes that a dead one held, and wakes
+    those that it had received and not started; its first argument describes the death for the log.
     """
 
     work: Callable[[Reporter], int]
     run_alone: Callable[[Reporter, str], int]
-    bury: Callable[[str, list[HeldProcess], list[str]], int]
+    release: Callable[[str, list[HeldProcess], list[str]], int]
 
 
 class Pulse:
@@ -291,7 +291,7 @@ class Supervisor:
             # on SIGHUP Celery would re-execute the whole program
             sent = signal.SIGTERM if number == signal.SIGHUP else number
             for child in self._children.values():
-                if child.role != "burial":
+                if child.role != "release":
                     os.kill(child.pid, sent)  # not reaped yet, so the pid is still valid
 
     def _listen(self, child: Child) -> None:
@@ -358,7 +358,7 @@ class Supervisor:
             del child.held[each.claim]
             child.lost.pop(each.claim, None)
         if held:
-            self._bury(f"process {pid} of the worker's pool died", held, [], child.in_user_code)
+            self._release(f"process {pid} of the worker's pool died", held, [], child.in_user_code)
 
     def _reap(self) -> None:
         while self._children:
@@ -375,7 +375,7 @@ class Supervisor:
                 self._died(child, os.waitstatus_to_exitcode(status))
 
     def _died(self, child: Child, code: int) -> None:
-        if child.role == "burial":
+        if child.role == "release":
             return
         what = f"worker process {child.pid}"
         if child.role == "alone":
@@ -383,7 +383,7 @@ class Supervisor:
         how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
         held, taken = list(child.held.values()), list(child.taken)
         if held or taken:
-            self._bury(f"{what} {how}", held, taken, child.in_user_code)
+            self._release(f"{what} {how}", held, taken, child.in_user_code)
         if child.role == "alone":
             return
         if self._is_stopping or (code >= 0 and not self._was_ready):
@@ -395,10 +395,10 @@ class Supervisor:
         now = time.monotonic()
         self._start_at = now + pause_before_next(self._unready_deaths, now - child.started_at)
 
-    def _bury(self, what: str, held: list[HeldProcess], taken: list[str], in_user_code: Set[str]) -> None:
+    def _release(self, what: str, held: list[HeldProcess], taken: list[str], in_user_code: Set[str]) -> None:
         culprit = find_culprit([each.claim for each in held], in_user_code)
         lost = [msgspec.structs.replace(each, is_to_blame=each.claim == culprit) for each in held]
-        self._fork("burial", lambda _: self._roles.bury(what, lost, taken))
+        self._fork("release", lambda _: self._roles.release(what, lost, taken))
 
     def _close(self, fd: int) -> None:
         with suppress(KeyError):
@@ -419,7 +419,7 @@ class Supervisor:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, handled)
             # Ctrl-C on a terminal reaches the supervisor only, which forwards it
             os.setpgid(0, 0)
-            # in a burial too: if the supervisor is killed as well, no agent caused the death of the child
+            # in a release too: if the supervisor is killed as well, no agent caused the death of the child
             die_with_parent(supervisor)
             raise_oom_score(OOM_SCORES[role])
             run_and_exit(lambda: body(Reporter(write_end)))

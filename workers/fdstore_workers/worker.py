@@ -135,7 +135,7 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
         log_to_stderr(self.log_level, self.log_format)
         if self.status is not None:
             log.info("metrics and probes at http://%s:%d", *self.status.listener.getsockname()[:2])
-        return Supervisor(Roles(self.work, self.run_alone, self.bury), self.concurrency, self.board).run()
+        return Supervisor(Roles(self.work, self.run_alone, self.release), self.concurrency, self.board).run()
 
     def work(self, reporter: Reporter) -> int:
         """Consume messages until SIGTERM; return the exit status. Raises `StoreUnavailable` or
@@ -233,7 +233,7 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
         flush()
         return 0
 
-    def bury(self, what: str, held: list[HeldProcess], taken: list[str]) -> int:
+    def release(self, what: str, held: list[HeldProcess], taken: list[str]) -> int:
         """Release the processes that a dead process held, and wake those that it had not started."""
         with connect(self.url, self.prefix) as store:
             wake = waker(store.url, store.prefix, self.broker_url)

@@ -44,8 +44,8 @@ def stop():
     while True:
         time.sleep(0.01)
 
-def bury(what, held, taken):
-    note("burial", what.replace(str(os.getpid()), "PID"), [[h.process, h.claim] for h in held], taken)
+def release(what, held, taken):
+    note("release", what.replace(str(os.getpid()), "PID"), [[h.process, h.claim] for h in held], taken)
     note("blamed", [h.claim for h in held if h.is_to_blame])
     return 0
 
@@ -57,7 +57,7 @@ def run_alone(reporter, process):
 
 {work}
 
-sys.exit(supervisor.Supervisor(supervisor.Roles(work, run_alone, bury), 2).run())
+sys.exit(supervisor.Supervisor(supervisor.Roles(work, run_alone, release), 2).run())
 """
 
 
@@ -95,11 +95,11 @@ def work(reporter):
         reporter.claim("over", "claim-2")
         reporter.release("over", "claim-2")
         os.kill(os.getpid(), signal.SIGKILL)
-    wait(lambda: noted("burial"))
+    wait(lambda: noted("release"))
     stop()
 """)
 
-    [what, held, taken] = next(entry[1:] for entry in noted if entry[0] == "burial")
+    [what, held, taken] = next(entry[1:] for entry in noted if entry[0] == "release")
     assert what.endswith("was ended by SIGKILL")
     assert (held, taken) == ([["begun", "claim-1"]], ["taken.1"])
     assert (status, sum(entry == ["work"] for entry in noted)) == (0, 2)
@@ -118,7 +118,7 @@ def work(reporter):
     stop()
 """)
 
-    [(_, held, taken)] = [entry[1:] for entry in noted if entry[0] == "burial"]
+    [(_, held, taken)] = [entry[1:] for entry in noted if entry[0] == "release"]
     assert (status, held, taken) == (0, [], ["taken.1"])
 
 
@@ -230,12 +230,12 @@ def work(reporter):
         os._exit(1)
     reporter.claim("of.the.worker", "claim-2")
     os.wait()
-    wait(lambda: noted("burial"))
+    wait(lambda: noted("release"))
     reporter.release("of.the.worker", "claim-2")
     stop()
 """)
 
-    assert [entry[2:] for entry in noted if entry[0] == "burial"] == [[[["of.the.pool", "claim-1"]], []]]
+    assert [entry[2:] for entry in noted if entry[0] == "release"] == [[[["of.the.pool", "claim-1"]], []]]
 
 
 def test_garbage_in_the_report_pipe_is_ignored(supervised: Supervised) -> None:
@@ -353,7 +353,7 @@ def work(reporter):
         reporter.claim("stuck", "claim-1")
         reporter.lost("stuck", "claim-1")
         wait(lambda: False)
-    wait(lambda: noted("burial"))
+    wait(lambda: noted("release"))
     note("lost calls", board.read().lost_calls)
     stop()
 """
@@ -375,7 +375,7 @@ def test_a_worker_that_does_not_shut_down_when_it_is_replaced_is_killed(supervis
         STUCK.replace("{patience_s}", "0.05").replace("{on_term}", "signal.SIG_IGN")
     )
 
-    [what] = [entry[1] for entry in noted if entry[0] == "burial"]
+    [what] = [entry[1] for entry in noted if entry[0] == "release"]
     assert what.endswith("was ended by SIGKILL")
     assert (status, sum(each == ["work"] for each in noted)) == (0, 2)
     assert ["lost calls", 1] in noted
@@ -428,7 +428,7 @@ def work(reporter):
 
     assert (status, told.count("is frozen by what it runs, and is killed")) == (0, 1)
     assert ["blamed", ["claim-2"]] in noted
-    assert next(held for kind, *rest in noted if kind == "burial" for held in rest[1:2]) == [
+    assert next(held for kind, *rest in noted if kind == "release" for held in rest[1:2]) == [
         ["innocent", "claim-1"],
         ["freezes", "claim-2"],
     ]
