@@ -351,7 +351,7 @@ class Agent:
                 size, limit = self._program.file_descriptor.default_page_size, self.task.answer_limit
                 fd, answer = self._run(store_long_answer(self._handle, answer, size, limit))
         if isinstance(self.task, SpawnTask) and self.task.hands_back:
-            self._run(processes.hand_back(self._handle))  # first: the end releases its descriptors
+            self._run(processes.return_descriptors(self._handle))  # first: the end releases its descriptors
 
         def finish() -> tuple[str, ...]:
             woken: tuple[str, ...] = self._run(

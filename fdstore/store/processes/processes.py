@@ -407,13 +407,13 @@ def end(
         cursor = state_or_cursor
 
 
-def hand_back(handle: ProcessHandle) -> Operation[None]:
+def return_descriptors(handle: ProcessHandle) -> Operation[None]:
     """Give the parent all descriptors of this process that it lacks, by reference, and the session of its
     programs. A repeat changes nothing; a parent that has ended is left as it is. Raises `Fenced`, `NotFound`.
     """
     parent = process_keys(handle.keys.tree.prefix, handle.id.rpartition(".")[0])
     [reply] = yield [
-        script("hand_back")(
+        script("return_descriptors")(
             tree=handle.keys.tree.record,
             process=handle.keys.record,
             parent_record=parent.record,

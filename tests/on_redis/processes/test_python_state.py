@@ -324,7 +324,7 @@ def test_a_session_that_is_handed_back_unchanged_is_the_parents_own(
     before = stored_bytes(execute)
     copy = proc.fork()
 
-    store.run(processes.hand_back(copy.handle))
+    store.run(processes.return_descriptors(copy.handle))
     copy.end()
 
     assert session_of(store, proc.handle) == large(1)

@@ -36,8 +36,8 @@ def test_the_parent_has_the_descriptors_and_the_session_after_the_child_has_rele
     child.put("notes", "named")
     leave(store, child, b"variables")
 
-    store.run(processes.hand_back(child.handle))
-    store.run(processes.hand_back(child.handle))
+    store.run(processes.return_descriptors(child.handle))
+    store.run(processes.return_descriptors(child.handle))
     child.end()
 
     assert proc.read(made.fd).text == "made"
@@ -54,7 +54,7 @@ def test_a_name_means_the_content_of_the_child(store: Store, proc: Process) -> N
     child = child_of(store, proc)
     child.put("notes", "new")
 
-    store.run(processes.hand_back(child.handle))
+    store.run(processes.return_descriptors(child.handle))
     child.end()
 
     assert proc.read("name:notes").text == "new"
@@ -70,8 +70,8 @@ def test_a_number_that_the_parent_has_given_meanwhile_keeps_its_content_and_the_
     assert child.create("of the child").fd == proc.create("of the parent").fd
     leave(store, child, b"names fd:1")
 
-    store.run(processes.hand_back(child.handle))
-    store.run(processes.hand_back(child.handle))
+    store.run(processes.return_descriptors(child.handle))
+    store.run(processes.return_descriptors(child.handle))
 
     assert [proc.read(each.fd).text for each in proc.list()] == ["of the parent", "of the child"]
     assert session_of(store, proc) == b"before"
@@ -82,7 +82,7 @@ def test_a_parent_that_has_ended_stays_as_it_is(store: Store, proc: Process) -> 
     child.create("made")
     store.run(processes.end(proc.handle, release=False))
 
-    store.run(processes.hand_back(child.handle))
+    store.run(processes.return_descriptors(child.handle))
 
     assert list(proc.list()) == []
 
@@ -92,4 +92,4 @@ def test_a_process_that_has_ended_hands_nothing_back(store: Store, proc: Process
     child.end()
 
     with pytest.raises(Fenced):
-        store.run(processes.hand_back(child.handle))
+        store.run(processes.return_descriptors(child.handle))
