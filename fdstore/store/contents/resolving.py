@@ -84,7 +84,7 @@ def resolve(
         else:
             if reply[0] == b"lent":
                 torn = content_keys(tree, show_bytes(reply[1]))
-                moved = yield Upkeep([script("put_back")(pages=torn.pages, lent=torn.lent)])
+                moved = yield Upkeep([script("restore_pages")(pages=torn.pages, lent=torn.lent)])
                 if moved is None or outcome(moved[0], handle.id) == [b"0"]:
                     raise StoreLostData(fd, f"its pages are still under {torn.lent}")
                 continue

@@ -13,7 +13,7 @@
 --       text: 'first page, bytes before it, last page', or '' past the end; for an open content also the text of
 --       its last page and the seconds until its writer's lease expires; then 'torn' for any stream whose pages and
 --       index may hold more than its totals count: use the last page returned here
---       | lost_data fd pages | lent content: its pages are under `lent`, `put_back` moves them back
+--       | lost_data fd pages | lent content: its pages are under `lent`, `restore_pages` moves them back
 local content = redis.call('HGET', fd_table, fd)
 if content == '' and string.sub(fd, 1, 5) == 'name:' then -- left by a torn rename
   content = false
