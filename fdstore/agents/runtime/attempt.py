@@ -76,7 +76,7 @@ class Attempt:
             try:
                 return work(self)
             except WorkerStopping:
-                self.lease.give_back()
+                self.lease.release_claim()
                 self.log.left("is given back")
                 return "given back"
             except Fenced:
@@ -85,14 +85,14 @@ class Attempt:
             except KeyboardInterrupt:
                 with suppress(FDStoreError):
                     if leave_on_interrupt:
-                        self.lease.give_back()
+                        self.lease.release_claim()
                     else:
                         why = ends.INTERRUPTED.name
                         self.store.run(processes.cancel(self.store.prefix, self.process, why))
                 raise
             except NewerFormat as error:
                 log.warning("%s is left to newer workers: %s", self.process, error)
-                ending = self._give_back(self.claim.wakes, str(error))
+                ending = self._release_claim(self.claim.wakes, str(error))
                 if wait_here:
                     raise
                 return ending
@@ -100,15 +100,15 @@ class Attempt:
                 if wait_here:
                     raise
                 log.warning("%s cannot go on now: %s", self.process, error)
-                return self._give_back()
+                return self._release_claim()
             except NotAllowed as error:
                 if wait_here:  # the caller can allow it and try again
-                    self._give_back()
+                    self._release_claim()
                     raise
                 if self.claim.is_pipeline:  # its caller waits for the reason
                     return self._fail(ends.REFUSED.text(error))
                 log.warning("%s is left to other workers: %s", self.process, error)
-                return self._give_back(self.claim.wakes, str(error))
+                return self._release_claim(self.claim.wakes, str(error))
             except (FDStoreError, ModelFailed) as error:
                 return self._fail(str(error))
             except Exception as error:
@@ -134,9 +134,9 @@ class Attempt:
             self.wake(ancestor)
         return "ended"
 
-    def _give_back(self, in_vain: int | None = None, trouble: str = "") -> AttemptOutcome:
+    def _release_claim(self, in_vain: int | None = None, trouble: str = "") -> AttemptOutcome:
         try:
-            self.lease.give_back_later(in_vain, trouble)
+            self.lease.release_claim_later(in_vain, trouble)
         except (Fenced, WorkerStopping):
             return "lost"
         self.log.left("is given back")

@@ -139,7 +139,7 @@ class Lease:
         self._wake = wake
         self._when_lost = when_lost
         self._renew_at = time.monotonic() + leases.RENEW_EVERY_S
-        self._give_back_at: float | None = None
+        self._release_at: float | None = None
         self.lost = threading.Event()
 
     @contextmanager
@@ -194,12 +194,12 @@ class Lease:
             self.lost.wait(min(left, POLL_S))
             self.check()
 
-    def give_back(self, *, has_begun: bool = True) -> None:
+    def release_claim(self, *, has_begun: bool = True) -> None:
         """Return the process to the queue and wake another worker."""
         self._store.run(leases.return_to_queue(self._handle, has_begun=has_begun))
         self._wake(self._handle.id)
 
-    def give_back_later(self, in_vain: int | None = None, trouble: str = "") -> None:
+    def release_claim_later(self, in_vain: int | None = None, trouble: str = "") -> None:
         """Return the process to the queue, retrying until the store accepts, so that an outage does not count
         as a loss; a worker that stops tries once, since Redis takes this one when it takes no texts. Send no
         wake-up: the sweeper sends one later, when the store is more likely to have recovered. `in_vain` and
@@ -216,10 +216,10 @@ class Lease:
     def _renew(self) -> bool:
         now = time.monotonic()
         is_due = now >= self._renew_at
-        if self._give_back_at is None and self._stop.is_set():
-            self._give_back_at = now + STOP_GRACE_S
+        if self._release_at is None and self._stop.is_set():
+            self._release_at = now + STOP_GRACE_S
         try:
-            if self._give_back_at is not None and now >= self._give_back_at:
+            if self._release_at is not None and now >= self._release_at:
                 self._store.run(leases.return_to_queue(self._handle))
                 self.lost.set()
                 self._wake(self._handle.id)

@@ -171,7 +171,7 @@ def run_process(
 def _run_pipeline(attempt: Attempt, run_commands: RunCommands) -> AttemptOutcome:
     """Run the commands and end the process as they ended. Commands that have begun are never run again."""
     if attempt.stopping.is_set():
-        attempt.lease.give_back(has_begun=False)
+        attempt.lease.release_claim(has_begun=False)
         attempt.log.left("is given back")
         return "given back"
     task = decode_record(attempt.claim.task, PipeTask, f"the journal of process {attempt.process}")
