@@ -57,7 +57,7 @@ class DeferredAgents:
         if self._thread is not None:
             self._thread.join()
             with suppress(FDStoreError):  # then the sweep finds them
-                self._put_back(list(self._ids))
+                self._wake_all(list(self._ids))
 
     def _keep(self) -> None:
         while not self._stopped.wait(LOOK_EVERY_S):
@@ -66,11 +66,11 @@ class DeferredAgents:
                 with self._lock:
                     ids = list(self._ids)
                 if ids:
-                    self._put_back(store.run(eligible_elsewhere(store.prefix, self._worker, ids)))
+                    self._wake_all(store.run(eligible_elsewhere(store.prefix, self._worker, ids)))
             except FDStoreError as error:
                 log.debug("cannot look for a worker that may run what waits here: %s", error)
 
-    def _put_back(self, ids: list[str]) -> None:
+    def _wake_all(self, ids: list[str]) -> None:
         _, wake = self._clients()
         for process in ids:
             with self._lock:

@@ -276,7 +276,7 @@ def release_held(store: Store, wake: Callable[[str], None], held: Iterable[HeldP
     for each in held:
         while True:
             try:
-                count += _give_back_one(store, wake, each)
+                count += _record_loss(store, wake, each)
             except STORE_FAILURES as error:
                 if time.monotonic() >= until:
                     log.warning("%s is left to the sweep: %s", each.process, error)
@@ -289,7 +289,7 @@ def release_held(store: Store, wake: Callable[[str], None], held: Iterable[HeldP
     return count
 
 
-def _give_back_one(store: Store, wake: Callable[[str], None], held: HeldProcess) -> bool:
+def _record_loss(store: Store, wake: Callable[[str], None], held: HeldProcess) -> bool:
     keys = process_keys(store.prefix, held.process)
     allowed = store.run(losses_allowed(keys))
     lapsed = store.run(leases.record_loss(keys, held.claim, allowed, is_to_blame=held.is_to_blame))
