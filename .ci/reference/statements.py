@@ -22,7 +22,7 @@ from fdstore.integrations import sql
 from fdstore.model.fields import said_of
 from fdstore.model.pipeline_limits import PipelineLimits
 from fdstore.model.records import TreeLimits
-from fdstore.programs import course
+from fdstore.programs import python_call
 from fdstore.results.config import DIRECT_CHARS
 from fdstore.results.python_config import PythonSection
 from fdstore.setup.settings import HOST_PATIENCE_S, HOST_READ_CHARS, VARIABLES, HttpLimits
@@ -148,7 +148,7 @@ NUMBERS: dict[str, float] = {
     "nearly_full_percent": check.NEARLY_FULL * 100,
     "pipeline_grace_s": poll_loop.GRACE_S,
     "python_calls": PYTHON.calls,
-    "python_code_kib": course.MAX_CODE_BYTES >> 10,
+    "python_code_kib": python_call.MAX_CODE_BYTES >> 10,
     "python_memory_mib": PYTHON.memory_bytes >> 20,
     "python_output_mb": PYTHON.max_output / 1e6,
     "python_seconds": PYTHON.seconds,

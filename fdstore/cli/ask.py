@@ -320,10 +320,10 @@ def _earlier(store: Store, holder: Process) -> list[Earlier]:
 def _variables(store: Store, holder: Process) -> list[str]:
     """Return the names of the variables that earlier questions have left, those that can be read here."""
     from fdstore.model.call_limits import CallLimits
-    from fdstore.programs.course import damage_reported
     from fdstore.programs.interpreter.events import UnreadableState
     from fdstore.programs.interpreter.prelude import NAMES as BUILT_IN
     from fdstore.programs.interpreter.session import Session
+    from fdstore.programs.python_call import damage_reported
     from fdstore.store.processes import python_state
 
     state = store.run(python_state.read(holder.handle, "")).session

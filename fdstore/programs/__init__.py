@@ -1,1 +1,1 @@
-"""Programs over descriptors: what code of `run_python` sees, and the course of one call of it."""
+"""Programs over descriptors: what code of `run_python` sees, and one call of it."""

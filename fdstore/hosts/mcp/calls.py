@@ -19,7 +19,7 @@ from fdstore.hosts.mcp.access import Access
 from fdstore.hosts.mcp.protocol_errors import NotPermitted
 from fdstore.hosts.mcp.tool_list import STORES_A_PART, HostTool
 from fdstore.hosts.mcp.toolsets import Toolsets
-from fdstore.programs.course import abandon
+from fdstore.programs.python_call import abandon
 from fdstore.results.content_blocks import picture_in
 from fdstore.results.context import Progress
 from fdstore.results.pictures import Picture

@@ -7,8 +7,8 @@ from typing import Annotated
 import msgspec
 
 from fdstore.errors import InvalidArgument
-from fdstore.programs.course import run_call
 from fdstore.programs.host import Starters
+from fdstore.programs.python_call import run_call
 from fdstore.programs.refusals import NotForCode
 from fdstore.results.context import Context
 from fdstore.results.tool_outcome import ToolOutcome

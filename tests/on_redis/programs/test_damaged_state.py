@@ -11,8 +11,8 @@ import pytest
 
 from fdstore import Toolset
 from fdstore.client import Process, Store
-from fdstore.programs.course import Snapshot
 from fdstore.programs.host import PendingCalls
+from fdstore.programs.python_call import Snapshot
 from fdstore.store.processes import processes, python_state
 
 KEY = "fdstore:{triage}:triage:python"

@@ -27,8 +27,8 @@ from fdstore.hosts.gateway.messages import Message
 from fdstore.hosts.gateway.own_requests import OWN_REQUEST_S, CallCancelled, NoAnswer, OwnRequests
 from fdstore.hosts.gateway.paged_list import whole_list
 from fdstore.hosts.gateway.tool_list import CODE_TOOLS, FIND_TOOLS, RUN_PYTHON
-from fdstore.programs.course import abandon, check_size, open_session
 from fdstore.programs.interpreter.events import UnreadableState
+from fdstore.programs.python_call import abandon, check_size, open_session
 from fdstore.results.context import Context
 from fdstore.store.processes import python_state
 from fdstore.tools.catalogue import READING_TOOLS

@@ -10,11 +10,11 @@ import pytest
 from fdstore.errors import InvalidArgument
 from fdstore.hosts.gateway.code.catalogue import Catalogue, read_tools
 from fdstore.hosts.gateway.code.checking import check_code
-from fdstore.programs.course import MAX_CODE_BYTES, check_size
 from fdstore.programs.interpreter.code_tokens import tokens_of
 from fdstore.programs.interpreter.events import Failed
 from fdstore.programs.interpreter.failures import FailedCode, _explain, _lines_of_raise
 from fdstore.programs.interpreter.rewrite import rewrite
+from fdstore.programs.python_call import MAX_CODE_BYTES, check_size
 from fdstore.text.similar_names import similar_names
 from tests.unit.programs.interpreter.host import failure, value
 

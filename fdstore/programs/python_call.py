@@ -1,4 +1,4 @@
-"""The course of one call of `run_python`: the code is fed to the interpreter, and each of its calls answered.
+"""One call of `run_python`: the code is fed to the interpreter, and each of its calls answered.
 
 When every task of the code waits for other processes, the state of the interpreter is stored and the call
 returns what it waits for. The next attempt, on whatever machine, goes on there. An attempt that was lost is
