@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from fdstore.agents.loop.launch import launch_root
 from fdstore.agents.loop.program_loader import Bundle, LinkedProgram, Program
 from fdstore.bench import texts
-from fdstore.bench.crew import record_of, run_worker, wait_for_end, wake
 from fdstore.bench.measuring import BenchRow, at_least, at_most, format_duration, row, wait_until
 from fdstore.bench.process_tree import memory_bytes, processor_s
+from fdstore.bench.real_workers import record_of, run_worker, wait_for_end, wake
 from fdstore.bench.stage import KB, MB, BenchStage
 from fdstore.client import Process
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow

@@ -26,9 +26,9 @@ import msgspec
 from fdstore.agents.loop.program_loader import Bundle, Program
 from fdstore.bench import texts
 from fdstore.bench.child import output_of
-from fdstore.bench.crew import record_of, run_worker, wait_for_end, wake
 from fdstore.bench.measuring import BenchRow, at_most, format_duration, row, wait_until
 from fdstore.bench.process_tree import children, memory_bytes, peak_memory, processor_s
+from fdstore.bench.real_workers import record_of, run_worker, wait_for_end, wake
 from fdstore.bench.slow_model import ArrivedQuestion, SlowModel, slow_model
 from fdstore.bench.stage import GB, KB, MB, UNBOUNDED, BenchStage, format_size
 from fdstore.client import Process

@@ -20,8 +20,8 @@ from fdstore.agents.loop.program_loader import Bundle, Program
 from fdstore.agents.runtime.queue import Dispatcher
 from fdstore.bench import texts
 from fdstore.bench.bare_task import BARE
-from fdstore.bench.crew import run_worker, wait_for_end
 from fdstore.bench.measuring import BenchRow, Lap, at_most, format_duration, row, self_timed, take_turns
+from fdstore.bench.real_workers import run_worker, wait_for_end
 from fdstore.bench.stage import KB, BenchStage
 from fdstore.client import Process
 from fdstore.errors import TimedOut

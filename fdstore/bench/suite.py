@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Iterator
 
 from fdstore.bench import (
     agents,
-    crowd,
     growth,
+    many_readers,
     memory,
     names,
     programs,
@@ -35,7 +35,7 @@ AREAS: dict[str, Callable[[BenchStage], Iterator[BenchRow]]] = {
     "growth": growth.rows,
     "spawning": spawning.rows,
     "agents": agents.rows,
-    "crowd": crowd.rows,
+    "crowd": many_readers.rows,
     "programs": programs.rows,
     "starting": starting.rows,
 }
@@ -44,8 +44,8 @@ AREAS: dict[str, Callable[[BenchStage], Iterator[BenchRow]]] = {
 OPTIONS = {"streams": streams.OPTIONS}
 """Area -> options of its server."""
 
-CROWDED = frozenset({"spawning", "agents", "crowd", "programs"})
-"""Areas with several client processes, which need all CPUs."""
+ON_ALL_PROCESSORS = frozenset({"spawning", "agents", "crowd", "programs"})
+"""Areas with several client processes, which need all processors."""
 
 LONG = frozenset({"agents", "growth", "programs"})
 """Areas that always take long: `quick` skips them unless they are named."""
@@ -60,7 +60,7 @@ def measure(areas: Collection[str] = (), *, quick: bool = False) -> Iterator[Ben
     """
     for name, rows in AREAS.items():
         if name in areas or (not areas and not (quick and name in LONG)):
-            own_processor = name not in CROWDED
+            own_processor = name not in ON_ALL_PROCESSORS
             with stage(quick=quick, own_processor=own_processor, options=OPTIONS.get(name)) as fresh:
                 yield from rows(fresh)
 
