@@ -106,12 +106,17 @@ def children_of(pid: int) -> list[int]:
 
 def descendants_of(pid: int) -> Iterator[int]:
     """Yield the running descendants of a process that may have several threads, parents first."""
+    tasks: list[Path] = []
     with contextlib.suppress(OSError):
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            for child in map(int, (task / "children").read_text().split()):
-                if is_running(child):
-                    yield child
-                    yield from descendants_of(child)
+        tasks = [*Path(f"/proc/{pid}/task").iterdir()]
+    for task in tasks:
+        found = ""
+        with contextlib.suppress(OSError):  # a thread that has ended meanwhile; the others have theirs
+            found = (task / "children").read_text()
+        for child in map(int, found.split()):
+            if is_running(child):
+                yield child
+                yield from descendants_of(child)
 
 
 def interpreters_of(pid: int) -> set[int]:

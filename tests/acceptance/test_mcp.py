@@ -105,8 +105,9 @@ def test_a_server_whose_input_ends_does_not_wait_for_a_store_that_hangs(command)
 def begin_endless(server: Child[bytes], host: Host) -> tuple[int, int]:
     """Begin a program without end. Return the number of its call, and its interpreter."""
     number = host.send("tools/call", name="run_python", arguments={"code": "kept = 8\nwhile True: pass"})
-    wait_until(lambda: interpreters_of(server.pid))
-    [interpreter] = interpreters_of(server.pid)
+    found: set[int] = set()
+    wait_until(lambda: found.update(interpreters_of(server.pid)) or found)
+    [interpreter] = found
     return number, interpreter
 
 
