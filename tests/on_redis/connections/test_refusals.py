@@ -233,9 +233,9 @@ def test_a_follower_goes_on_after_the_server_ended_its_wait(
     with proc.open_stream() as out, redis.Redis.from_url(own_redis.url, protocol=2) as client:
         reader = Reader(proc, out.fd)
         for number in range(3):
-            wait_until(lambda: blocked(client))
-            [waiting] = blocked(client)
-            client.client_unblock(waiting, error=True)
+            waiting: list[str] = []
+            wait_until(lambda waiting=waiting: waiting.extend(blocked(client)) or waiting)
+            client.client_unblock(waiting[0], error=True)
             out.write(f"{number}\n")
             out.flush()
             wait_until(lambda number=number: reader.text.endswith(f"{number}\n"))
