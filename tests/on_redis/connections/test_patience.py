@@ -27,7 +27,7 @@ from fdstore.wire._sync.cluster import make_runner
 from fdstore.wire._sync.support import connect_within
 from tests.loop_thread import LoopThread
 from tests.outages import LOADING, SilentServer, advance, stopped
-from tests.waiting import PATIENCE_S, wait_until
+from tests.waiting import PATIENCE_S, stretched, wait_until
 
 SOON = 0.2
 
@@ -146,7 +146,7 @@ def test_each_kind_of_store_is_given_up_and_then_left_alone(
 
 def test_a_server_that_is_loading_for_ever_is_given_up(colour: Colour) -> None:
     with SilentServer(LOADING) as loading:
-        store = colour.store(loading.url)
+        store = colour.store(loading.url, patience=stretched(SOON))  # what it says is read
 
         first = error_of(colour, lambda: store.process("triage"))
         tried = loading.connections
