@@ -231,8 +231,7 @@ def parse_headers(given: tuple[str, ...], entry: Mapping[str, Any]) -> dict[str,
         headers[name.strip()] = value.strip()
     for name, value in headers.items():
         if not (_HEADER_NAME.fullmatch(name) and _HEADER_VALUE.fullmatch(value)):
-            problem = f"{quoted(name)} is no name, or its value no text, that HTTP can send: printable ASCII"
-            raise click.UsageError(f"a header cannot be sent: {problem}")
+            raise click.UsageError(f"HTTP cannot send the header {quoted(name)}: use printable ASCII")
     return headers
 
 

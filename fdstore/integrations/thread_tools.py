@@ -294,7 +294,7 @@ class ThreadTools:
         process = self._named(thread)
         if process.handle is None:
             needed = InvalidArgument("store", "it is needed")
-            with suppress(InvalidArgument):  # also of a value that is no text, which is reported below
+            with suppress(InvalidArgument):  # also raised for a wrong value, which is reported below
                 return run_without(needed, work(self._toolbox.context, None))
 
         def once(handle: ProcessHandle) -> Operation[Offloaded]:

@@ -419,7 +419,7 @@ class Supervisor:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, handled)
             # Ctrl-C on a terminal reaches the supervisor only, which forwards it
             os.setpgid(0, 0)
-            # in a release too: if the supervisor is killed as well, no agent caused the death of the child
+            # in every role: if the supervisor is killed as well, no agent caused the death of the child
             die_with_parent(supervisor)
             raise_oom_score(OOM_SCORES[role])
             run_and_exit(lambda: body(Reporter(write_end)))

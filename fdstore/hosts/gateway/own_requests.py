@@ -1,12 +1,11 @@
 """The requests of the gateway's own to one server: how they begin, and how each ends.
 
     answered    by a message of the server: a result, an error, or what cannot be read
-    cancelled   by us with `notifications/cancelled`: nobody waits any more, or its time is over
+    cancelled   by us with `notifications/cancelled`: its caller gave up, or its time is over
     gone        its server has ended
 
-Each ends once, and what comes later is for nobody. They use the connection of the host. Their ids are texts
-that no host makes up, so an answer to one is told apart from what the host is owed. The id is the token of
-progress too.
+Each ends once; later messages for it are dropped. They use the host's connection, so their ids have a random
+mark that tells their answers from those for the host. The id is also the progress token.
 """
 
 from __future__ import annotations

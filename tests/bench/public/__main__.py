@@ -43,7 +43,7 @@ def main(thresholds: tuple[int, ...], groups: tuple[Group, ...], as_markdown: bo
     characters and the estimated tokens of all requests. CACHED has what a request repeats of an earlier one
     at a tenth of its price; READ has each stored result searched once, and one page of it read."""
     if not (FOLDER / "bfcl_eval").is_dir():
-        raise click.ClickException(f"there is no bfcl-eval in {FOLDER}: `make bench-public` fetches it")
+        raise click.ClickException(f"bfcl-eval is missing in {FOLDER}: run `make bench-public`")
     measured: list[Measured] = []
     with stage(quick=True, own_processor=False) as made:
         results = measure(public_tasks(FOLDER), made.process, sorted(set(thresholds)), groups)
