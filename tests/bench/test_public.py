@@ -226,4 +226,4 @@ def test_the_command_says_how_the_package_is_fetched(tmp_path: Path, monkeypatch
     done = CliRunner().invoke(command.main, [])
 
     assert done.exit_code == 1
-    assert "`make bench-public` fetches it" in done.stderr
+    assert "run `make bench-public`" in done.stderr
