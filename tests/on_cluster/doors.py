@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import ssl
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import trustme
@@ -41,26 +42,29 @@ class TlsProxy:
 
     def __exit__(self, *_: object) -> None:
         for each in (self._listening, *self._open):
-            each.close()
+            _end(each)
 
     def _listen(self) -> None:
-        while True:
-            try:
-                plain, _ = self._listening.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._serve, args=(plain,), daemon=True).start()
+        with self._listening:
+            while True:
+                try:
+                    plain, _ = self._listening.accept()
+                except OSError:
+                    return
+                threading.Thread(target=self._serve, args=(plain,), daemon=True).start()
 
     def _serve(self, plain: socket.socket) -> None:
         try:
             outside = self._context.wrap_socket(plain, server_side=True)
-            inside = socket.create_connection(("127.0.0.1", self._behind))
         except OSError:
             plain.close()
             return
-        self._open += [outside, inside]
-        threading.Thread(target=self._pump, args=(outside, inside, {}), daemon=True).start()
-        self._pump(inside, outside, self._names)
+        with outside, suppress(OSError), socket.create_connection(("127.0.0.1", self._behind)) as inside:
+            self._open += [outside, inside]
+            requests = threading.Thread(target=self._pump, args=(outside, inside, {}), daemon=True)
+            requests.start()
+            self._pump(inside, outside, self._names)
+            requests.join()
 
     def _pump(self, source: socket.socket, target: socket.socket, names: dict[bytes, bytes]) -> None:
         try:
@@ -71,5 +75,12 @@ class TlsProxy:
         except OSError:
             pass  # the other side is gone
         finally:
-            source.close()
-            target.close()
+            _end(source)
+            _end(target)
+
+
+def _end(end: socket.socket) -> None:
+    """End a connection, which its thread closes then. Closed under it, the number would become another file,
+    to which TLS writes its alert."""
+    with suppress(OSError):
+        socket.socket.shutdown(end, socket.SHUT_RDWR)
