@@ -56,8 +56,8 @@ def render(element: Element, body: str | None = None, children: Sequence[Rendere
     r"""Render an element around a raw `body` or around `children`; with neither, as an empty tag.
 
     >>> from fdstore.elements.kinds import TailPart
-    >>> print(render(TailPart(lines="1-1"), "a <b> and an <fd_list>"))
-    <tail lines="1-1" escaped="true">
+    >>> print(render(TailPart(), "a <b> and an <fd_list>"))
+    <tail escaped="true">
     a <b> and an &lt;fd_list>
     </tail>
     """

@@ -47,9 +47,10 @@ class FdResult(Element, frozen=True, kw_only=True):
 
     name: ClassVar = "fd_result"
     body: ClassVar = (
-        "`<message>`: what is stored, and how to read on with the tools at hand. `<preview>`: the first "
-        "page, or what describes a text of a known kind (`kind` and `of`: JSON, a table, a log, a diff, a "
-        "traceback). `<tail lines>`: the end, if there is more than one page. Bytes have the message alone."
+        "`<message>`: in the first of a conversation how to read on with the tools at hand, in later ones "
+        "that it is stored. `<preview>`: the first page, or what describes a text of a known kind (`kind`, "
+        "`of`: JSON, a table, a log, a diff, a traceback). `<tail>`: the last lines, if there is more than "
+        "one page. Bytes have the message alone."
     )
 
     fd: Fd
@@ -88,7 +89,11 @@ class FdResult(Element, frozen=True, kw_only=True):
 
 
 class FdContent(Element, frozen=True, kw_only=True):
-    """A part that was read."""
+    """A part that was read: a page, all pages, or lines or characters.
+
+    Each place is said once: of lines by `lines`, of a page by `page`, of anything else by `mode`, `start` and
+    `count`. `chars_of_lines` are the characters of lines.
+    """
 
     name: ClassVar = "fd_content"
     body: ClassVar = (
@@ -101,11 +106,19 @@ class FdContent(Element, frozen=True, kw_only=True):
         Meta(description="the number of the page, if it is a single one; `all` for the whole text"),
     ] = None
     pages: Pages = None
-    continued: Annotated[bool | None, Meta(description="whether it begins in the middle of a line")] = None
+    continued: Annotated[
+        bool | None,
+        Meta(
+            description="whether it begins in the middle of a line; of lines this and the next stand only if "
+            "one is true"
+        ),
+    ] = None
     truncated: Truncated = None
     lines: Lines = None
     total_lines: TotalLines = None
-    chars: Annotated[str | None, Meta(description="the characters shown, `first-last`")] = None
+    chars: Annotated[
+        str | None, Meta(description="the characters shown, `first-last`, where characters were asked for")
+    ] = None
     mode: Annotated[
         Mode | None, Meta(description="the unit of `start` and `count`: `page`, `line` or `char`")
     ] = None
@@ -124,6 +137,7 @@ class FdContent(Element, frozen=True, kw_only=True):
     kind: Kind = None
     media_type: MediaType = None
     size_bytes: SizeBytes = None
+    chars_of_lines: str | None = None
 
     @property
     def whole_pages(self) -> Interval | None:
@@ -141,7 +155,7 @@ class FdContent(Element, frozen=True, kw_only=True):
     @property
     def char_range(self) -> Interval | None:
         """The characters that it shows, if it shows lines or characters; None if there are none."""
-        found = _INTERVAL.fullmatch(self.chars or "")
+        found = _INTERVAL.fullmatch(self.chars or self.chars_of_lines or "")
         if self.page is not None or self.mode == "page" or found is None:
             return None
         first, last = int(found[1]), int(found[2])
@@ -230,7 +244,7 @@ class FdList(Element, frozen=True, kw_only=True):
     name: ClassVar = "fd_list"
     body: ClassVar = (
         "A line for each: id, state, sizes, `read` (pages read of all, if that is known), source, the "
-        "process that made it, the reason if it broke."
+        "process that made it if it is another one, the reason if it broke."
     )
 
     count: Annotated[int | None, Meta(title="listed", description="lines of this list")] = None
@@ -389,11 +403,9 @@ class PreviewPart(Element, frozen=True, kw_only=True):
 
 
 class TailPart(Element, frozen=True, kw_only=True):
-    """The end of a stored text."""
+    """The last lines of a stored text."""
 
     name: ClassVar = "tail"
-
-    lines: Lines = None
 
 
 ELEMENTS: tuple[type[Element], ...] = (

@@ -30,13 +30,6 @@ if TYPE_CHECKING:
     from fdstore.text.previews import Preview
 
 
-class Tail(Record, frozen=True, kw_only=True):
-    """The end of a content, for display with its first page; `lines` is the range "a-b" it touches."""
-
-    text: str
-    lines: str
-
-
 class Head(Record, frozen=True, kw_only=True):
     """The beginning of a content; `lines` is the range "a-b" it touches. `truncated`: it ends before the end
     of its last line."""
@@ -69,25 +62,34 @@ def fd_content(s: Slice) -> Rendered:
     `state` and `eof` are included if it is or was a stream: it is not sealed, or it has an exit code;
     `reason` if it broke.
     """
-    whole = s.page is not None
+    placed = s.page is not None  # else by mode, start and count
+    cut: bool | None = True
+    chars: str | None = None
+    of_lines: str | None = None
+    if s.page is None and s.mode == "line":
+        placed, of_lines = s.lines != "0-0", s.chars
+        cut = s.continued or s.truncated or None
+    elif s.page is None and s.mode == "char":
+        chars = s.chars
     streamed = s.state != "sealed" or s.exit_code is not None or s.chain is not None
     content = kinds.FdContent(
         fd=s.fd,
         page=s.page,
         pages=s.pages,
-        continued=s.continued,
-        truncated=s.truncated,
+        continued=cut and s.continued,
+        truncated=cut and s.truncated,
         lines=s.lines,
         total_lines=s.total_lines,
-        chars=s.chars,
-        mode=None if whole else s.mode,
-        start=None if whole else s.start,
-        count=None if whole else s.count,
+        chars=chars,
+        mode=None if placed else s.mode,
+        start=None if placed else s.start,
+        count=None if placed else s.count,
         state=s.state if streamed else None,
         reason=s.reason,
         eof=s.eof if streamed else None,
         exit_code=s.exit_code,
         chain=s.chain,
+        chars_of_lines=of_lines,
     )
     return render(content, s.text)
 
@@ -98,9 +100,10 @@ def fd_content_of_bytes(d: Descriptor) -> Rendered:
 
 
 def fd_result(
-    d: Descriptor, head: Head | Slice | Preview | None, tail: Tail | None, message: str, tokens: int
+    d: Descriptor, head: Head | Slice | Preview | None, tail: str | None, message: str, tokens: int
 ) -> Rendered:
-    """Render a stored text: its beginning or what describes it, its end, and about how many tokens it has.
+    """Render a stored text: its beginning or what describes it, its last lines, and about how many tokens it
+    has.
 
     Without a head, `truncated` and `lines` are left out. `message`: `stored_message`.
     """
@@ -112,7 +115,7 @@ def fd_result(
     elif head is not None:
         children.append(render(kinds.PreviewPart(kind=head.kind, of=head.of), head.text))
     if tail is not None:
-        children.append(render(kinds.TailPart(lines=tail.lines), tail.text))
+        children.append(render(kinds.TailPart(), tail))
     result = kinds.FdResult(
         fd=d.fd,
         pages=d.pages,
@@ -188,20 +191,24 @@ def fd_list(
     total: int,
     next: int | None = None,
     read: Mapping[str, int] | None = None,
+    *,
+    process: str = "",
 ) -> Rendered:
     """Render one line for each descriptor; `total` counts all, `next` is the start of the next page, `read`
-    is how many pages of each were read, where that is known."""
+    is how many pages of each were read, where that is known. `process` is the reader, which is not named as
+    the one that made a descriptor."""
     known = {} if read is None else read
-    lines = [fd_list_line(d, known.get(d.fd)) for d in descriptors]
+    lines = [fd_list_line(d, known.get(d.fd), process=process) for d in descriptors]
     return render(kinds.FdList(count=len(lines), total=total, next=next), "\n".join(lines))
 
 
-def fd_list_line(d: Descriptor, pages_read: int | None = None) -> str:
-    """Render the line of one descriptor in an `fd_list`."""
+def fd_list_line(d: Descriptor, pages_read: int | None = None, *, process: str = "") -> str:
+    """Render the line of one descriptor in an `fd_list` of this process."""
     return (
         f"{escape_attribute(d.fd)} {d.state} {_sizes(d)}"
         + ("" if pages_read is None else f' read="{pages_read}/{d.pages}"')
-        + f' source="{escape_attribute(d.source)}" producer="{escape_attribute(d.producer)}"'
+        + f' source="{escape_attribute(d.source)}"'
+        + ("" if d.producer == process else f' producer="{escape_attribute(d.producer)}"')
         + ("" if d.reason is None else f' reason="{escape_attribute(d.reason)}"')
     )
 

@@ -1,6 +1,7 @@
 """The message of an `fd_result`: what is stored, and how a model continues with the tools that it has.
 
-Each tool says itself what it can be used for (`Tool.offer`).
+Each tool says itself what it can be used for (`Tool.offer`). A conversation is told so once: later messages
+have at most `LATER_CHARS`, since the attributes say the rest.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from typing import Literal, NamedTuple, TypeAlias
 from fdstore.errors import NotText
 from fdstore.model.records import Descriptor
 from fdstore.text.media_types import MAX_VIEWABLE_BYTES
+
+LATER_CHARS = 60
 
 Shown = Literal["all", "first page", "part"]
 """The part of a text that an `fd_result` shows."""
@@ -35,8 +38,13 @@ Offer: TypeAlias = Callable[[StoredResult], str]
 """Returns how a model continues with a tool: `read on with read_fd(fd="fd:1", start=2)`; "" if it cannot."""
 
 
-def stored_message(d: Descriptor, offers: Iterable[Offer] = (), *, shows: Shown = "first page") -> str:
-    """Return the message of an `fd_result`: what is stored, and how to continue, by the tools' `offers`."""
+def stored_message(
+    d: Descriptor, offers: Iterable[Offer] = (), *, shows: Shown = "first page", is_first: bool = True
+) -> str:
+    """Return the message of an `fd_result`: what is stored, and how to continue, by the tools' `offers`.
+    It is short if it is not the first of its conversation."""
+    if not is_first:
+        return _later_message(d, shows)
     if d.kind == "bytes":
         said, stored = _bytes_are_stored(d), _stored_bytes(d.fd, d.media_type, d.bytes)
     else:
@@ -53,6 +61,17 @@ def stored_message(d: Descriptor, offers: Iterable[Offer] = (), *, shows: Shown 
         stored = StoredResult(d.fd, shows, d.pages, is_open=d.state == "open", is_viewable=False)
     ways = _joined(stored, offers)
     return f"{said} {ways[0].upper()}{ways[1:]}." if ways else said
+
+
+def _later_message(d: Descriptor, shows: Shown) -> str:
+    match d.state:
+        case "sealed":
+            return "Stored and shown whole." if shows == "all" and d.kind == "text" else "Stored."
+        case "open":
+            return "Still being written."
+        case "broken":
+            said = f"Broke off: {d.reason or 'unknown reason'}."
+            return said if len(said) <= LATER_CHARS else f"{said[: LATER_CHARS - 3]}..."
 
 
 def _bytes_are_stored(d: Descriptor) -> str:

@@ -42,7 +42,7 @@ from fdstore.integrations.shared.content_parts import shown_blocks
 from fdstore.integrations.shared.named_process import NamedProcess
 from fdstore.model.records import Descriptor, TreeLimits
 from fdstore.results.config import FDConfig
-from fdstore.results.context import Context
+from fdstore.results.context import Context, FirstResult
 from fdstore.results.offloading import offload, offload_parts
 from fdstore.results.tool_outcome import Offloaded, ToolResult, tool_result
 from fdstore.results.wrapping import exceeds_threshold, wrap_input
@@ -284,7 +284,9 @@ class ThreadTools:
     def _toolbox_of(self, handle: ProcessHandle) -> Toolbox:
         made = self._toolboxes.get(handle.id)
         if made is None or made.context.handle is not handle:
-            context = msgspec.structs.replace(self._toolbox.context, handle=handle)
+            context = msgspec.structs.replace(
+                self._toolbox.context, handle=handle, first_result=FirstResult()
+            )
             made = self._toolboxes.put(handle.id, Toolbox(context))
         return made
 

@@ -8,11 +8,11 @@ from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
-from fdstore.elements.stored_message import Offer
+from fdstore.elements.stored_message import Offer, Shown, stored_message
 from fdstore.files.paths import Root
 from fdstore.files.permissions import Permissions
 from fdstore.model.pipeline_limits import DEFAULTS, PipelineLimits
-from fdstore.model.records import ModelPrice
+from fdstore.model.records import Descriptor, ModelPrice
 from fdstore.results.config import FDConfig
 from fdstore.results.coverage import ReadParts
 from fdstore.results.python_config import PythonSection
@@ -43,6 +43,19 @@ class OutsideFunctions(Protocol):
 
     def end(self, call_id: str) -> Operation[Any]:
         """Wait until a call is over, and return its `FunctionOutcome`."""
+
+
+class FirstResult(msgspec.Struct):
+    """The descriptor of a conversation's first `fd_result`, which explains how descriptors are read; None
+    before it."""
+
+    fd: str | None = None
+
+    def is_of(self, fd: str) -> bool:
+        """Return whether it is of this descriptor, which it becomes if there was none before."""
+        if self.fd is None:
+            self.fd = fd
+        return self.fd == fd
 
 
 class Linked(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,6 +97,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     functions         the user's functions that code may call, by name; the toolbox sets them
     outside           further functions that code may call, and something else runs
     code_may_create   whether code of run_python may store texts with `create`
+    first_result      what the conversation was shown first
     """
 
     handle: ProcessHandle
@@ -116,6 +130,12 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     functions: Mapping[str, Function] = {}
     outside: OutsideFunctions | None = None
     code_may_create: bool = True
+    first_result: FirstResult = msgspec.field(default_factory=FirstResult)
+
+    def stored_message(self, d: Descriptor, shows: Shown = "first page") -> str:
+        """Return the message of an `fd_result`, which says how to continue if it is the conversation's
+        first."""
+        return stored_message(d, self.offers, shows=shows, is_first=self.first_result.is_of(d.fd))
 
     @property
     def names_for_code(self) -> tuple[str, ...]:

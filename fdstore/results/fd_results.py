@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from fdstore.elements.build import Rendered
-from fdstore.elements.render import Head, Tail, fd_result, fd_result_of_bytes
-from fdstore.elements.stored_message import Shown, stored_message
+from fdstore.elements.render import Head, fd_result, fd_result_of_bytes
+from fdstore.elements.stored_message import Shown
 from fdstore.errors import NotText
 from fdstore.model.records import Descriptor, Slice
 from fdstore.results.context import Context
@@ -83,7 +83,7 @@ def render_fd(
         first = first or (yield from reading.read_page(context.handle, fd, 1))
     except NotText:
         descriptor = yield from _descriptor(context, fd)
-        return fd_result_of_bytes(descriptor, stored_message(descriptor, context.offers))
+        return fd_result_of_bytes(descriptor, context.stored_message(descriptor))
     descriptor = yield from _descriptor(context, fd)
     if _is_whole(context, descriptor, display):
         text = first.text
@@ -134,7 +134,7 @@ def _render(context: Context, ends: _Ends, display: Display) -> Rendered:
     tokens = _tokens(ends)
     if _is_whole(context, d, display):
         whole = Head(text=ends.head, lines=f"1-{d.lines}" if d.lines else "0-0", truncated=False)
-        return fd_result(d, whole, None, stored_message(d, context.offers, shows="all"), tokens)
+        return fd_result(d, whole, None, context.stored_message(d, shows="all"), tokens)
     room = _room(d, display)
     if room and ends.last_line == d.lines:
         # imported here, since most programs store nothing that is rendered
@@ -146,8 +146,8 @@ def _render(context: Context, ends: _Ends, display: Display) -> Rendered:
             sample = sample_ends(ends.head, ends.end, d.chars, d.lines)
         found = preview_of(sample, room)
         if found is not None:
-            tail = _tail(ends, found.tail_chars) if found.tail_chars else None
-            message = stored_message(d, context.offers, shows="part")
+            tail = tail_of(ends.end[-found.tail_chars - 1 :], found.tail_chars) if found.tail_chars else None
+            message = context.stored_message(d, shows="part")
             return fd_result(d, found, tail, message, tokens)
     head_chars, tail_chars = _chars(d, display)
     if head_chars is None and len(first.text) > context.config.max_read_chars:
@@ -159,8 +159,8 @@ def _render(context: Context, ends: _Ends, display: Display) -> Rendered:
     elif head_chars:
         head = _head(ends, head_chars)
         shows = "first page" if len(head.text) >= len(first.text) else "part"
-    message = stored_message(d, context.offers, shows=shows)
-    return fd_result(d, head, _tail(ends, tail_chars) if tail_chars else None, message, tokens)
+    tail = tail_of(ends.end[-tail_chars - 1 :], tail_chars) if tail_chars else None
+    return fd_result(d, head, tail, context.stored_message(d, shows=shows), tokens)
 
 
 def _chars(d: Descriptor, display: Display) -> tuple[int | None, int]:
@@ -194,12 +194,6 @@ def _head(ends: _Ends, chars: int) -> Head:
         lines=f"1-{lines}" if text else "0-0",
         truncated=bool(text) and is_cut and not text.endswith("\n"),
     )
-
-
-def _tail(ends: _Ends, chars: int) -> Tail:
-    """Return at most `chars` characters of the end, cut at a line where possible."""
-    text = tail_of(ends.end[-chars - 1 :], chars)
-    return Tail(text=text, lines=f"{ends.last_line - count_lines(text) + 1}-{ends.last_line}")
 
 
 def _tokens(ends: _Ends) -> int:

@@ -87,17 +87,17 @@ def offload(
     return Offloaded(stored.content[0] or "", stored.descriptor, is_error, stored.facts)
 
 
-def wrap(context: Context, output: Any, source: str, call_id: str | None) -> Operation[str | list[Any]]:
-    """Return the output of a tool that the user's own loop ran as the Messages API takes it: of content
-    blocks a list of blocks, else a text. Raises as `offload`."""
+def wrap(context: Context, output: Any, source: str, call_id: str | None) -> Operation[Offloaded]:
+    """Return the output of a tool that the user's own loop ran as the Messages API takes it: its content is
+    of content blocks a list of blocks, else a text. Raises as `offload`."""
     found = content_blocks(output)
     if found is None:
         return (yield from wrap_once(context, to_text(output), source, call_id))
     blocks = [for_messages_api(block) for block in found]
     parts = [_part(context, block, source) for block in blocks]
     stored = yield from _wrap_blocks(context, blocks, parts, source, call_id and f"{call_id}/wrap", "")
-    content, _ = _shown(blocks, parts, stored, for_api=True)
-    return content
+    content, facts = _shown(blocks, parts, stored, for_api=True)
+    return Offloaded(content, stored.descriptor, facts=facts)
 
 
 def offload_parts(

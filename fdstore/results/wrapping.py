@@ -14,7 +14,6 @@ import msgspec
 from fdstore.elements.build import Rendered
 from fdstore.elements.facts import NO_FACTS, ResultFacts, in_block, join_facts
 from fdstore.elements.render import fd_error, fd_inline, fd_result_of_bytes
-from fdstore.elements.stored_message import stored_message
 from fdstore.errors import FDStoreError
 from fdstore.model.records import Descriptor, ProcessRecord
 from fdstore.results.block_groups import groups_to_store, join_groups
@@ -71,13 +70,13 @@ def wrap_text(
     return Offloaded(rendered.text, descriptor, facts=rendered.facts)
 
 
-def wrap_once(context: Context, text: str, source: str, call_id: str | None) -> Operation[str | list[Any]]:
+def wrap_once(context: Context, text: str, source: str, call_id: str | None) -> Operation[Offloaded]:
     """Wrap the output of a tool that the user's own loop ran under `call_id`. Raises `InvalidArgument` if
     another output was wrapped under that id."""
     if call_id is not None and exceeds_threshold(context, text, source):
         call_id = f"{call_id}/wrap"
         yield from tool_calls.identify(context.handle, call_id, tool_calls.request_of("wrap", [source, text]))
-    return (yield from wrap_text(context, text, source, call_id)).content
+    return (yield from wrap_text(context, text, source, call_id))
 
 
 def wrap_error(
@@ -153,7 +152,7 @@ def store_bytes(
     descriptor = yield from contents.create(
         context.handle, data, source, media_type=media_type, name=name, call_id=call_id
     )
-    rendered = fd_result_of_bytes(descriptor, stored_message(descriptor, context.offers))
+    rendered = fd_result_of_bytes(descriptor, context.stored_message(descriptor))
     return Offloaded(rendered.text, descriptor, facts=rendered.facts)
 
 

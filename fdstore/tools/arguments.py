@@ -28,8 +28,8 @@ _NAMES_FD: dict[str, Any] = {"names": "a descriptor"}
 Fd = Annotated[
     Any,
     msgspec.Meta(
-        description="Such as fd:3 or ref:plan, or a part: fd:3#P2-4 (pages), fd:3#L10-20 (lines), "
-        "fd:3#C1-99 (characters).",
+        description="fd:3, ref:plan, or a part: fd:3#P2-4 (pages), fd:3#L10-20 (lines), fd:3#C1-99 "
+        "(characters).",
         extra_json_schema={"type": "string"},
         extra=_NAMES_FD,
     ),
@@ -45,7 +45,6 @@ WholeFd = Annotated[
 ]
 
 
-# the upper bound, MAX_INTEGER, is left out of the schema, which costs tokens at every turn
 Number = Annotated[int, msgspec.Meta(ge=1)]
 
 UNSET = msgspec.UNSET
@@ -56,10 +55,7 @@ UNSET = msgspec.UNSET
 Start = (
     Annotated[
         Number,
-        msgspec.Meta(
-            description="The first page, line or character; 1 is the first of all.",
-            extra_json_schema={"default": 1},
-        ),
+        msgspec.Meta(description="From 1.", extra_json_schema={"default": 1}),
     ]
     | msgspec.UnsetType
 )
@@ -67,7 +63,7 @@ Start = (
 Count = (
     Annotated[
         Number,
-        msgspec.Meta(description="How many pages, lines or characters.", extra_json_schema={"default": 1}),
+        msgspec.Meta(extra_json_schema={"default": 1}),
     ]
     | msgspec.UnsetType
 )
@@ -76,7 +72,7 @@ Units = (
     Annotated[
         Mode,
         msgspec.Meta(
-            description="What start and count count.",
+            description="Unit of start and count.",
             extra_json_schema={"type": "string", "default": "page"},
         ),
     ]
@@ -107,6 +103,23 @@ def schema_of(arguments: type, context: Context | None = None) -> dict[str, Any]
     if definitions:
         root["$defs"] = {name: _untitled(found) for name, found in definitions.items()}
     return dict(root)
+
+
+BOUNDS = ("minimum", "maximum")
+
+
+def without_bounds(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a tool without the bounds of numbers: they would be sent with every request, and
+    each call checks them.
+
+    >>> without_bounds({"properties": {"n": {"type": "integer", "minimum": 0, "default": 0}}})
+    {'properties': {'n': {'type': 'integer', 'default': 0}}}
+    """
+    properties = {
+        name: {key: value for key, value in about.items() if key not in BOUNDS}
+        for name, about in schema["properties"].items()
+    }
+    return {**schema, "properties": properties}
 
 
 @lru_cache(KNOWN_TYPES)

@@ -33,6 +33,9 @@ BUILT_IN: Mapping[str, Tool] = _find()
 FD_TOOLS = frozenset(name for name, tool in BUILT_IN.items() if tool.works_on == "descriptors")
 """Tools on descriptors; enabling any of them turns descriptors on."""
 
+HELD_BACK = frozenset(name for name, tool in BUILT_IN.items() if tool.held_back)
+"""The tools that have no use without descriptors."""
+
 PROCESS_TOOLS = BUILT_IN.keys() - FD_TOOLS
 """Tools on processes; they also work with descriptors off."""
 

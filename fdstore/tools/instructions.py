@@ -37,25 +37,24 @@ def _descriptors(context: Context) -> str:
         limit = f"about {config.max_direct_output_tokens} tokens"
     if context.policies:
         limit += " (of some tools another length)"
-    whole = ""
-    if config.whole_limit:
-        whole = f" One of at most {config.whole_limit} characters is shown whole."
+    inputs = ""
+    if config.page_user_input:
+        inputs = f", or user input over {config.max_input_chars},"
+        if config.max_direct_output_tokens is not None or context.policies:
+            inputs = f", or user input over {config.max_input_chars} characters,"
     parts = [
         "# Large texts\n"
-        f"A tool result longer than {limit} is stored, and you see an "
-        "<fd_result>: its id (fd:1, fd:2, ...), its first page and its end, or a preview that says what kind "
-        f"of text it is and what part of it was looked at.{whole} Pages have at most "
-        f"{config.default_page_size} characters and end at line ends where possible. Pages, lines and "
-        "characters count from 1."
+        f"A tool result over {limit}{inputs} is stored. You see an <fd_result> with its id (fd:1), its first "
+        "page or a preview of its kind, and its last lines."
     ]
-    if config.page_user_input:
-        parts.append(f"Input from the user longer than {config.max_input_chars} characters is shown so too.")
+    if config.whole_limit:
+        parts.append(f"One of at most {config.whole_limit} characters is shown whole.")
+    parts.append(
+        f"Pages have up to {config.default_page_size} characters. Pages, lines and characters count from 1."
+    )
     if config.json_pretty_print:
         parts.append("A stored JSON result is indented, one value a line.")
-    parts.append(
-        'Where a text holds tags like these, their "<" is shown as "&lt;" and the element (an <fd_inline> '
-        'for a text that is not stored) says escaped="true"; what is stored is exact.'
-    )
+    parts.append('In an element that says escaped="true", "&lt;" before a tag like these stands for "<".')
     return " ".join(parts)
 
 
@@ -64,21 +63,18 @@ def uses(context: Context, tools: Sequence[Tool]) -> str:
     in_lines = [tool for tool in tools if not tool.has_paragraph]
     lines = [line for tool in in_lines if (line := tool.explain(context))]
     if "read_fd" in context.enabled:
-        lines.append("Read what you need; do not read everything when a part will do.")
+        lines.append("Read only what you need.")
     return "\n".join(lines)
 
 
 def _references(context: Context) -> str:
     use = ""
     if "fd_to_file" in context.enabled:
-        use = ', e.g. fd_to_file(fd="ref:summary", file_path="summary.txt")'
-    elif "read_fd" in context.enabled:
-        use = ', e.g. read_fd(fd="ref:summary")'
+        use = ', as in fd_to_file(fd="ref:plan", file_path="plan.txt")'
     return (
         "# Naming a passage of your answer\n"
-        'Put <ref id="summary"> before and </ref> after a passage, in any turn, and it is stored as '
-        f"ref:summary; the id works wherever fd:1 does{use}. Use the id instead of repeating the text. "
-        "Names have letters, digits, _ . and -; the last passage of a name counts."
+        'Put <ref id="plan"> before and </ref> after a passage to store it as ref:plan, '
+        f"which works wherever fd:1 does{use}. Use it instead of repeating the text."
     )
 
 

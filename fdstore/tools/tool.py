@@ -25,7 +25,7 @@ from fdstore.model.msgspec_types import prepare
 from fdstore.results.context import Context
 from fdstore.results.tool_outcome import ToolOutcome
 from fdstore.store.tokens import Permission
-from fdstore.tools.arguments import Arguments, schema_of
+from fdstore.tools.arguments import Arguments, schema_of, without_bounds
 from fdstore.tools.needs import Configuration, Need
 from fdstore.wire.operation import Operation
 
@@ -130,5 +130,5 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
         return {
             "name": self.name,
             "description": self.describe(context),
-            "input_schema": schema_of(self.arguments, context),
+            "input_schema": without_bounds(schema_of(self.arguments, context)),
         }

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, BinaryIO, Literal, overload
+from typing import Any, BinaryIO, Literal, TypeVar, overload
+
+import msgspec
 
 from fdstore.client._async.process import Process
 from fdstore.errors import InvalidArgument, quoted
@@ -25,6 +27,9 @@ from fdstore.tools.tool_names import ToolName
 from fdstore.tools.toolbox import Toolbox
 from fdstore.tools.turn_calls import calls_in
 from fdstore.toolset.build import DEFAULT_TOOLS, context_for, linked_programs, waker_for
+from fdstore.toolset.offering import UNTIL_NOW, HoldBack, Offering
+
+Shown = TypeVar("Shown", ToolResult, Offloaded)
 
 
 class Toolset:
@@ -48,6 +53,10 @@ class Toolset:
     code_may_create  False: code of `run_python` stores no texts with `create`
     outside      names of tools that something else runs, whose results are given to `wrap` and `offload` with
                  the name as `source`: `config` may have policies for them
+    hold_back    False: the tools are offered from the start. True: reading tools and instructions are
+                 offered from the first descriptor on, so ask for `definitions` and `instructions` for each
+                 request. "deferred": of the Messages API, where the first result that is a descriptor brings
+                 them and the list of tools never changes, so that a cached prompt stays cached
 
     Raises `InvalidArgument` for an invalid tool or function, `InvalidProgram`, and `MissingExtra` for a tool
     that needs workers if the packages for sending to them are not installed.
@@ -78,6 +87,7 @@ class Toolset:
         outside: Sequence[str] = (),
         ask: AskConfig | None = None,
         code_may_create: bool = True,
+        hold_back: HoldBack = False,
     ) -> None:
         self.process = process
         self._store = process.store
@@ -103,6 +113,7 @@ class Toolset:
         )
         self._toolbox = Toolbox(context, python)
         self._toolbox.require_tools(outside)
+        self._offering = Offering(self._toolbox, hold_back)
 
     @property
     def definitions(self) -> list[Any]:
@@ -114,7 +125,7 @@ class Toolset:
         >>> [tool["name"] for tool in tools.definitions]
         ['read_fd', 'list_fds']
         """
-        return self._toolbox.definitions
+        return self._offering.definitions
 
     def definitions_for(self, shape: DefinitionShape) -> list[Any]:
         """Return the tools as another API takes them.
@@ -122,7 +133,7 @@ class Toolset:
         shape   "anthropic": as `definitions`. "openai": for Chat Completions. "openai-responses": for the
                 Responses API. "mcp": `name`, `description` and `inputSchema`
 
-        Raises `InvalidArgument` for another shape.
+        Raises `InvalidArgument` for another shape, and for one without deferred tools if they are.
 
         >>> proc = await store.process("triage")
         >>> tools = fdstore.aio.Toolset(proc, enabled=["list_fds"])
@@ -130,7 +141,9 @@ class Toolset:
         >>> tool["type"], tool["function"]["name"], tools.definitions_for("mcp")[0].keys()
         ('function', 'list_fds', dict_keys(['name', 'description', 'inputSchema']))
         """
-        return in_shape(self._toolbox.definitions, shape)
+        if self._offering.is_deferred and shape != "anthropic":
+            raise InvalidArgument("shape", UNTIL_NOW)
+        return in_shape(self._offering.definitions, shape)
 
     def runnable(self, client: Literal["anthropic"] = "anthropic") -> list[Any]:
         """Return the tools as the tool runner of the anthropic SDK takes them, your own functions too. Their
@@ -139,6 +152,8 @@ class Toolset:
         The runner hands on no id of a call, so calls are not keyed as with `call_id`: a function marked
         `repeatable=False` runs again if a call is repeated. The runner also turns errors of the store into
         results that the model sees.
+
+        The runner takes its tools once: hold them back with `hold_back="deferred"`, not with True.
 
         Raises `InvalidArgument` for another client, and `MissingExtra` if the SDK is not installed.
 
@@ -152,7 +167,9 @@ class Toolset:
         require(("anthropic",))
         from fdstore.toolset.runner_tools._async import runner_tools
 
-        return list(runner_tools(self._toolbox.definitions, self.call))
+        if self._offering.is_held_back:
+            raise InvalidArgument("hold_back", 'the runner takes its tools once; use hold_back="deferred"')
+        return list(runner_tools(self._offering.definitions, self.call))
 
     @property
     def instructions(self) -> str:
@@ -163,7 +180,7 @@ class Toolset:
         >>> "read_fd" in tools.instructions, "search_fd" in tools.instructions
         (True, False)
         """
-        return self._toolbox.instructions
+        return self._offering.instructions
 
     async def call(
         self,
@@ -187,7 +204,7 @@ class Toolset:
         """
         operation = self._toolbox.call(name, arguments, call_id or None, progress)
         with self._toolbox.observed(name, call_id or None) as seen:
-            return seen(await self._store.run(operation), arguments)
+            return self._with_tools(seen(await self._store.run(operation), arguments))
 
     async def call_all(self, blocks: Iterable[Any]) -> list[Any]:
         """Run the tool calls of one turn together, and return their `tool_result` blocks in the same order:
@@ -210,9 +227,16 @@ class Toolset:
                 outcome = await self._store.run(self._toolbox.start(call.name, call.arguments, call.id))
                 begun.append((call, seen(outcome, call.arguments), began))
         return [
-            call.result_block(await self._store.run(self._toolbox.end(call, outcome, began)))
+            call.result_block(
+                self._with_tools(await self._store.run(self._toolbox.end(call, outcome, began)))
+            )
             for call, outcome, began in begun
         ]
+
+    def _with_tools(self, result: Shown) -> Shown:
+        """Return a result, which brings deferred tools if it has the first descriptor."""
+        content = self._offering.bring_tools(result.content, result.facts, is_error=result.is_error)
+        return result if content is result.content else msgspec.structs.replace(result, content=content)
 
     @overload
     async def wrap(self, output: str, source: str = ..., call_id: str | None = ...) -> str: ...
@@ -225,7 +249,8 @@ class Toolset:
         a descriptor and shown as its `fd_result`. A text gives a text, a JSON value its text, and a list of
         content blocks a list, of which each long text block is stored alone, see `offload`. All go into the
         `tool_result` block of the Messages API. For a failed tool, start the output with its exit code or
-        error, which the model then sees first. Results of `call` need no wrapping.
+        error, which the model then sees first. Results of `call` need no wrapping. A text cannot bring
+        deferred tools: use `offload` with them.
 
         Raises `InvalidArgument` for output that cannot be text, and for a `call_id` under which another
         output was stored; `QuotaExceeded`.
@@ -238,7 +263,11 @@ class Toolset:
         >>> await tools.wrap([{"type": "text", "text": "short"}])
         [{'type': 'text', 'text': 'short'}]
         """
-        return await self._store.run(wrap(self._toolbox.context, output, source, call_id or None))
+        wrapped = await self._store.run(wrap(self._toolbox.context, output, source, call_id or None))
+        if isinstance(wrapped.content, list):
+            return self._with_tools(wrapped).content
+        self._offering.offer_with(wrapped.facts)
+        return wrapped.content
 
     async def offload(
         self, value: Any, source: str = "tool_result", call_id: str | None = None, name: str | None = None
@@ -267,7 +296,8 @@ class Toolset:
         >>> (await tools.offload(ValueError("no such day"))).content
         'ValueError: no such day'
         """
-        return await self._store.run(offload(self._toolbox.context, value, source, call_id or None, name))
+        operation = offload(self._toolbox.context, value, source, call_id or None, name)
+        return self._with_tools(await self._store.run(operation))
 
     async def offload_parts(
         self,
@@ -296,7 +326,9 @@ class Toolset:
             join_short=join_short,
             is_input=is_input,
         )
-        return await self._store.run(steps)
+        offloaded = await self._store.run(steps)
+        self._offering.offer_with(offloaded.facts)
+        return offloaded
 
     async def offload_file(
         self,
@@ -315,7 +347,8 @@ class Toolset:
         ('fd:1', 5000, True)
         """
         with open_source(file) as binary:
-            return await self._store.run(offload_file(self._toolbox.context, binary, source, call_id or None))
+            operation = offload_file(self._toolbox.context, binary, source, call_id or None)
+            return self._with_tools(await self._store.run(operation))
 
     async def wrap_input(self, given: str | Sequence[Any]) -> str | list[Any]:
         """Return user input as the model should see it: a long text is stored as a descriptor and shown as
@@ -328,7 +361,9 @@ class Toolset:
         >>> [d.source for d in await proc.list()]
         ['user_input']
         """
-        return (await self._store.run(wrap_input(self._toolbox.context, given))).content
+        wrapped = await self._store.run(wrap_input(self._toolbox.context, given))
+        self._offering.offer_with(wrapped.facts)
+        return wrapped.content
 
     async def clear(
         self, messages: Sequence[Any], usage: object, *, config: ClearingConfig | None = None
@@ -365,4 +400,6 @@ class Toolset:
         >>> (await proc.read("ref:cause")).text
         'a full disk'
         """
-        return await self._store.run(store_references(self._toolbox.context, answer))
+        ids = await self._store.run(store_references(self._toolbox.context, answer))
+        self._offering.offer_for_names(ids)
+        return ids

@@ -6,7 +6,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, BinaryIO, Literal, overload
+from typing import Any, BinaryIO, Literal, TypeVar, overload
+
+import msgspec
 
 from fdstore.client._sync.process import Process
 from fdstore.errors import InvalidArgument, quoted
@@ -26,6 +28,9 @@ from fdstore.tools.tool_names import ToolName
 from fdstore.tools.toolbox import Toolbox
 from fdstore.tools.turn_calls import calls_in
 from fdstore.toolset.build import DEFAULT_TOOLS, context_for, linked_programs, waker_for
+from fdstore.toolset.offering import UNTIL_NOW, HoldBack, Offering
+
+Shown = TypeVar("Shown", ToolResult, Offloaded)
 
 
 class Toolset:
@@ -49,6 +54,10 @@ class Toolset:
     code_may_create  False: code of `run_python` stores no texts with `create`
     outside      names of tools that something else runs, whose results are given to `wrap` and `offload` with
                  the name as `source`: `config` may have policies for them
+    hold_back    False: the tools are offered from the start. True: reading tools and instructions are
+                 offered from the first descriptor on, so ask for `definitions` and `instructions` for each
+                 request. "deferred": of the Messages API, where the first result that is a descriptor brings
+                 them and the list of tools never changes, so that a cached prompt stays cached
 
     Raises `InvalidArgument` for an invalid tool or function, `InvalidProgram`, and `MissingExtra` for a tool
     that needs workers if the packages for sending to them are not installed.
@@ -79,6 +88,7 @@ class Toolset:
         outside: Sequence[str] = (),
         ask: AskConfig | None = None,
         code_may_create: bool = True,
+        hold_back: HoldBack = False,
     ) -> None:
         self.process = process
         self._store = process.store
@@ -104,6 +114,7 @@ class Toolset:
         )
         self._toolbox = Toolbox(context, python)
         self._toolbox.require_tools(outside)
+        self._offering = Offering(self._toolbox, hold_back)
 
     @property
     def definitions(self) -> list[Any]:
@@ -115,7 +126,7 @@ class Toolset:
         >>> [tool["name"] for tool in tools.definitions]
         ['read_fd', 'list_fds']
         """
-        return self._toolbox.definitions
+        return self._offering.definitions
 
     def definitions_for(self, shape: DefinitionShape) -> list[Any]:
         """Return the tools as another API takes them.
@@ -123,7 +134,7 @@ class Toolset:
         shape   "anthropic": as `definitions`. "openai": for Chat Completions. "openai-responses": for the
                 Responses API. "mcp": `name`, `description` and `inputSchema`
 
-        Raises `InvalidArgument` for another shape.
+        Raises `InvalidArgument` for another shape, and for one without deferred tools if they are.
 
         >>> proc = store.process("triage")
         >>> tools = fdstore.Toolset(proc, enabled=["list_fds"])
@@ -131,7 +142,9 @@ class Toolset:
         >>> tool["type"], tool["function"]["name"], tools.definitions_for("mcp")[0].keys()
         ('function', 'list_fds', dict_keys(['name', 'description', 'inputSchema']))
         """
-        return in_shape(self._toolbox.definitions, shape)
+        if self._offering.is_deferred and shape != "anthropic":
+            raise InvalidArgument("shape", UNTIL_NOW)
+        return in_shape(self._offering.definitions, shape)
 
     def runnable(self, client: Literal["anthropic"] = "anthropic") -> list[Any]:
         """Return the tools as the tool runner of the anthropic SDK takes them, your own functions too. Their
@@ -140,6 +153,8 @@ class Toolset:
         The runner hands on no id of a call, so calls are not keyed as with `call_id`: a function marked
         `repeatable=False` runs again if a call is repeated. The runner also turns errors of the store into
         results that the model sees.
+
+        The runner takes its tools once: hold them back with `hold_back="deferred"`, not with True.
 
         Raises `InvalidArgument` for another client, and `MissingExtra` if the SDK is not installed.
 
@@ -153,7 +168,9 @@ class Toolset:
         require(("anthropic",))
         from fdstore.toolset.runner_tools._sync import runner_tools
 
-        return list(runner_tools(self._toolbox.definitions, self.call))
+        if self._offering.is_held_back:
+            raise InvalidArgument("hold_back", 'the runner takes its tools once; use hold_back="deferred"')
+        return list(runner_tools(self._offering.definitions, self.call))
 
     @property
     def instructions(self) -> str:
@@ -164,7 +181,7 @@ class Toolset:
         >>> "read_fd" in tools.instructions, "search_fd" in tools.instructions
         (True, False)
         """
-        return self._toolbox.instructions
+        return self._offering.instructions
 
     def call(
         self,
@@ -188,7 +205,7 @@ class Toolset:
         """
         operation = self._toolbox.call(name, arguments, call_id or None, progress)
         with self._toolbox.observed(name, call_id or None) as seen:
-            return seen(self._store.run(operation), arguments)
+            return self._with_tools(seen(self._store.run(operation), arguments))
 
     def call_all(self, blocks: Iterable[Any]) -> list[Any]:
         """Run the tool calls of one turn together, and return their `tool_result` blocks in the same order:
@@ -211,9 +228,14 @@ class Toolset:
                 outcome = self._store.run(self._toolbox.start(call.name, call.arguments, call.id))
                 begun.append((call, seen(outcome, call.arguments), began))
         return [
-            call.result_block(self._store.run(self._toolbox.end(call, outcome, began)))
+            call.result_block(self._with_tools(self._store.run(self._toolbox.end(call, outcome, began))))
             for call, outcome, began in begun
         ]
+
+    def _with_tools(self, result: Shown) -> Shown:
+        """Return a result, which brings deferred tools if it has the first descriptor."""
+        content = self._offering.bring_tools(result.content, result.facts, is_error=result.is_error)
+        return result if content is result.content else msgspec.structs.replace(result, content=content)
 
     @overload
     def wrap(self, output: str, source: str = ..., call_id: str | None = ...) -> str: ...
@@ -224,7 +246,8 @@ class Toolset:
         a descriptor and shown as its `fd_result`. A text gives a text, a JSON value its text, and a list of
         content blocks a list, of which each long text block is stored alone, see `offload`. All go into the
         `tool_result` block of the Messages API. For a failed tool, start the output with its exit code or
-        error, which the model then sees first. Results of `call` need no wrapping.
+        error, which the model then sees first. Results of `call` need no wrapping. A text cannot bring
+        deferred tools: use `offload` with them.
 
         Raises `InvalidArgument` for output that cannot be text, and for a `call_id` under which another
         output was stored; `QuotaExceeded`.
@@ -237,7 +260,11 @@ class Toolset:
         >>> tools.wrap([{"type": "text", "text": "short"}])
         [{'type': 'text', 'text': 'short'}]
         """
-        return self._store.run(wrap(self._toolbox.context, output, source, call_id or None))
+        wrapped = self._store.run(wrap(self._toolbox.context, output, source, call_id or None))
+        if isinstance(wrapped.content, list):
+            return self._with_tools(wrapped).content
+        self._offering.offer_with(wrapped.facts)
+        return wrapped.content
 
     def offload(
         self, value: Any, source: str = "tool_result", call_id: str | None = None, name: str | None = None
@@ -266,7 +293,8 @@ class Toolset:
         >>> tools.offload(ValueError("no such day")).content
         'ValueError: no such day'
         """
-        return self._store.run(offload(self._toolbox.context, value, source, call_id or None, name))
+        operation = offload(self._toolbox.context, value, source, call_id or None, name)
+        return self._with_tools(self._store.run(operation))
 
     def offload_parts(
         self,
@@ -295,7 +323,9 @@ class Toolset:
             join_short=join_short,
             is_input=is_input,
         )
-        return self._store.run(steps)
+        offloaded = self._store.run(steps)
+        self._offering.offer_with(offloaded.facts)
+        return offloaded
 
     def offload_file(
         self,
@@ -314,7 +344,8 @@ class Toolset:
         ('fd:1', 5000, True)
         """
         with open_source(file) as binary:
-            return self._store.run(offload_file(self._toolbox.context, binary, source, call_id or None))
+            operation = offload_file(self._toolbox.context, binary, source, call_id or None)
+            return self._with_tools(self._store.run(operation))
 
     def wrap_input(self, given: str | Sequence[Any]) -> str | list[Any]:
         """Return user input as the model should see it: a long text is stored as a descriptor and shown as
@@ -327,7 +358,9 @@ class Toolset:
         >>> [d.source for d in proc.list()]
         ['user_input']
         """
-        return self._store.run(wrap_input(self._toolbox.context, given)).content
+        wrapped = self._store.run(wrap_input(self._toolbox.context, given))
+        self._offering.offer_with(wrapped.facts)
+        return wrapped.content
 
     def clear(
         self, messages: Sequence[Any], usage: object, *, config: ClearingConfig | None = None
@@ -364,4 +397,6 @@ class Toolset:
         >>> proc.read("ref:cause").text
         'a full disk'
         """
-        return self._store.run(store_references(self._toolbox.context, answer))
+        ids = self._store.run(store_references(self._toolbox.context, answer))
+        self._offering.offer_for_names(ids)
+        return ids

@@ -32,6 +32,7 @@ from fdstore.agents.loop.record_facts import FactCollector, answer_age_s, begin_
 from fdstore.elements.render import fd_error
 from fdstore.errors import STORE_FAILURES, InvalidArgument, NotFound, QuotaExceeded
 from fdstore.model.lifecycle import ProcessEnd
+from fdstore.results.context import FirstResult
 from fdstore.results.tool_outcome import Started, ToolResult, tool_result
 from fdstore.results.wrapping import reference_passages, store_passage
 from fdstore.store.process_handle import ProcessHandle
@@ -95,6 +96,7 @@ class Agent:
             toolbox.context,
             read_parts=self.conversation.read_parts,
             count_tokens=toolbox.context.count_tokens.calibrated_by(self._calibration),
+            first_result=FirstResult(self.conversation.first_result),
         )
         self._facts = FactCollector(begin_attempt(claim))
         if history.own and isinstance(history.own[-1], Assistant):

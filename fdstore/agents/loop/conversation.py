@@ -312,6 +312,13 @@ class Conversation:
         preloads = [] if self.start is None else [self.start.preloads]
         return coverage([*preloads, *(result.facts for result in self.results())])
 
+    @property
+    def first_result(self) -> str | None:
+        """The descriptor of the first `fd_result` that it shows; None if there is none."""
+        given = [] if self.start is None else [self.start.input, self.start.preloads]
+        facts = (*given, *(result.facts for result in self.results()))
+        return next((each.fd for found in facts for each in found.stored), None)
+
     def messages(self) -> list[dict[str, Any]]:
         """Return the messages for the next request. Every call must have its result."""
         messages: list[dict[str, Any]] = []

@@ -37,7 +37,7 @@ def run(context: Context, arguments: ListFDs, call_id: str | None) -> Operation[
     held, total = yield from descriptors.list_page(context.handle, arguments.start, count)
     if arguments.start > max(total, 1):
         raise PositionOutOfRange("the list", "descriptor", arguments.start, total)
-    fitting = _fitting(held, limit)
+    fitting = _fitting(held, limit, context.handle.id)
     next_start = arguments.start + (count if fitting == len(held) else fitting)
     held = held[:fitting]
     read: dict[str, int] = {}
@@ -47,14 +47,15 @@ def run(context: Context, arguments: ListFDs, call_id: str | None) -> Operation[
             # a name may mean another content than the one that was read through it
             if each.kind == "text" and each.fd.startswith("fd:"):
                 read[each.fd] = yield from _pages_read(context, each, parts.get(each.fd, ReadParts()))
-    return fd_list(held, total, next_start if next_start <= total else None, read)
+    next_page = next_start if next_start <= total else None
+    return fd_list(held, total, next_page, read, process=context.handle.id)
 
 
-def _fitting(held: list[Descriptor], limit: int) -> int:
+def _fitting(held: list[Descriptor], limit: int, process: str) -> int:
     """Return how many lines of the list fit in about `limit` characters, at least one."""
     left = limit
     for shown, each in enumerate(held):
-        left -= len(fd_list_line(each)) + MARGIN_CHARS
+        left -= len(fd_list_line(each, process=process)) + MARGIN_CHARS
         if left < 0 and shown:
             return shown
     return len(held)

@@ -31,17 +31,16 @@ class ReadFD(Arguments, frozen=True, kw_only=True):
     mode: Units = UNSET
     start: Start = UNSET
     count: Count = UNSET
-    read_all: Annotated[bool, msgspec.Meta(description="Read everything.")] = False
-    extract_to_new_fd: Annotated[
-        bool, msgspec.Meta(description="Store this part as a new fd instead of showing it.")
-    ] = False
+    read_all: bool = False
+    extract_to_new_fd: Annotated[bool, msgspec.Meta(description="Store this part as a new fd, unread.")] = (
+        False
+    )
     wait_seconds: Annotated[
         float,
         msgspec.Meta(
             ge=0,
             le=MAX_WAIT_WRITTEN_S,
-            description="For a text still being written: wait up to this long (at most 60) for all of this "
-            "part, then read what is there.",
+            description="Wait up to this long (at most 60) for a part still being written.",
         ),
     ] = 0
     page: Start = UNSET
@@ -96,19 +95,13 @@ def run(context: Context, arguments: ReadFD, call_id: str | None) -> Operation[T
 
 def describe(context: Context) -> str:
     return (
-        f"Read a stored text: its first page, or the part that you name, at most "
-        f"{context.config.max_read_chars} characters at once. An image or PDF is shown as it is."
+        f"Read a stored text: its first page, or the part that you name, up to "
+        f"{context.config.max_read_chars} characters. An image or PDF is shown."
     )
 
 
 def explain(context: Context) -> str:
-    return (
-        '- the next page: read_fd(fd="fd:1", start=2)\n'
-        '- lines 120 to 139: read_fd(fd="fd:1", mode="line", start=120, count=20) '
-        'or read_fd(fd="fd:1#L120-139")\n'
-        "- keep a part, to hand it on, without reading it: "
-        'read_fd(fd="fd:1#L120-139", extract_to_new_fd=true)'
-    )
+    return '- the next page: read_fd(fd="fd:1", start=2)\n- lines 120 to 139: read_fd(fd="fd:1#L120-139")'
 
 
 def offer(stored: StoredResult) -> str:

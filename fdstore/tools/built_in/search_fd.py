@@ -25,20 +25,18 @@ MARGIN_CHARS = 60
 
 
 class SearchFD(Arguments, frozen=True, kw_only=True):
-    fd: Fd
+    fd: Annotated[Fd, msgspec.Meta(description="fd:3, or a part such as fd:3#L10-20.")]
     pattern: Annotated[
         str,
-        msgspec.Meta(description="A regular expression for one line (RE2: no look-around)."),
+        msgspec.Meta(description="Regular expression for one line (RE2: no look-around)."),
     ]
-    context: Annotated[
-        int, msgspec.Meta(ge=0, le=MAX_CONTEXT, description="Lines to show around each match.")
-    ] = 0
+    context: Annotated[int, msgspec.Meta(ge=0, le=MAX_CONTEXT, description="Lines around each match.")] = 0
     max_matches: Annotated[
-        int, msgspec.Meta(ge=1, le=MAX_MATCHES, description="Matches to show; all are counted.")
+        int, msgspec.Meta(ge=1, le=MAX_MATCHES, description="To show; all are counted.")
     ] = searching.MAX_SHOWN
     ignore_case: bool = False
     extract_to_new_fd: Annotated[
-        bool, msgspec.Meta(description="Store all matching lines as a new fd instead of showing them.")
+        bool, msgspec.Meta(description="Store all matching lines as a new fd, unread.")
     ] = False
 
 
@@ -120,13 +118,12 @@ def _first_line(handle: ProcessHandle, chosen: Selector) -> Operation[int]:
 
 def describe(context: Context) -> str:
     return (
-        "Find the lines of a stored text, or of a part of it, that match a pattern, as grep -n. If not all "
-        'are shown, more="fd:3#L120-900" names what is left to search.'
+        'Find matching lines of a stored text, as grep -n; more="fd:3#L120-900" names what is left to search.'
     )
 
 
 def explain(context: Context) -> str:
-    return '- find lines, as grep -n: search_fd(fd="fd:1", pattern="ERROR", context=2)'
+    return '- find lines: search_fd(fd="fd:1", pattern="ERROR", context=2)'
 
 
 def offer(stored: StoredResult) -> str:

@@ -80,8 +80,8 @@ def test_fd_list_has_a_line_for_each_descriptor(proc: Process, tools: Toolset) -
 
     assert show(tools, "list_fds") == (
         '<fd_list count="2" total="2">\n'
-        'fd:1 sealed chars=8 lines=2 pages=1 source="a &quot;b&quot; &lt;c&gt;" producer="triage"\n'
-        'ref:plan sealed chars=3 lines=1 pages=1 source="reference" producer="triage"\n'
+        'fd:1 sealed chars=8 lines=2 pages=1 source="a &quot;b&quot; &lt;c&gt;"\n'
+        'ref:plan sealed chars=3 lines=1 pages=1 source="reference"\n'
         "</fd_list>"
     )
 
@@ -92,8 +92,8 @@ def test_a_long_list_names_the_next_start(proc: Process, tools: Toolset) -> None
 
     assert show(tools, "list_fds", start=2, count=2) == (
         '<fd_list count="2" total="5" next="4">\n'
-        'fd:2 sealed chars=1 lines=1 pages=1 source="text" producer="triage"\n'
-        'fd:3 sealed chars=1 lines=1 pages=1 source="text" producer="triage"\n'
+        'fd:2 sealed chars=1 lines=1 pages=1 source="text"\n'
+        'fd:3 sealed chars=1 lines=1 pages=1 source="text"\n'
         "</fd_list>"
     )
     assert "next" not in show_element(tools, "list_fds", start=4).attributes

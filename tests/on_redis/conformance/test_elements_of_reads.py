@@ -31,7 +31,7 @@ def test_fd_result_shows_the_first_page_and_the_end(proc: Process) -> None:
         'fd_to_file(fd="fd:1", file_path="...").\n'
         "</message>\n"
         "<preview>\nline 1\nline 2\nline 3\nline 4\n\n</preview>\n"
-        f'<tail lines="1-33">\n{LINES[:255]}\n</tail>\n'
+        f"<tail>\n{LINES[:255]}\n</tail>\n"
         "</fd_result>"
     )
 
@@ -42,7 +42,7 @@ def test_the_tail_is_at_most_400_characters_cut_at_a_line(proc: Process) -> None
 
     tail = only(tools.wrap(text)).child("tail")
 
-    assert (tail.body, tail["lines"]) == (text[text.rindex("line 52\n") :], "952-1000")
+    assert tail.body == text[text.rindex("line 52\n") :]
 
 
 def test_the_tail_of_one_long_line_is_its_last_400_characters(proc: Process) -> None:
@@ -50,7 +50,7 @@ def test_the_tail_of_one_long_line_is_its_last_400_characters(proc: Process) -> 
 
     tail = only(tools.wrap("x" * 8600 + "y" * 400)).child("tail")
 
-    assert (tail.body, tail["lines"]) == ("y" * 400, "1-1")
+    assert tail.body == "y" * 400
 
 
 def test_an_fd_result_of_one_page_has_no_tail(proc: Process) -> None:
@@ -75,6 +75,27 @@ def test_a_preview_that_ends_inside_a_line_is_truncated(proc: Process) -> None:
     assert (result["truncated"], result["lines"], result.child("preview").body) == ("true", "1-1", "123")
 
 
+def test_a_conversation_is_told_once_how_descriptors_are_read(proc: Process) -> None:
+    tools = Toolset(proc, enabled=TEXT_TOOLS, export_root=".", config=FDConfig(whole_chars=9000))
+
+    first = only(tools.wrap("a long line\n" * 1000))
+    second = only(tools.wrap("a long line\n" * 1000))
+    whole = only(tools.wrap("x" * 9000))
+
+    assert "read_fd(" in first.message
+    assert (second.message, whole.message) == ("Stored.", "Stored and shown whole.")
+
+
+def test_the_first_result_is_shown_again_as_it_was(proc: Process) -> None:
+    tools = Toolset(proc, enabled=TEXT_TOOLS, export_root=".")
+    text = "a long line\n" * 1000
+
+    first = tools.wrap(text, call_id="toolu_1")
+    tools.wrap(text, call_id="toolu_2")
+
+    assert tools.wrap(text, call_id="toolu_1") == first
+
+
 def test_the_fd_result_message_names_only_enabled_tools(proc: Process) -> None:
     tools = Toolset(proc, enabled=["list_fds"])
 
@@ -91,22 +112,20 @@ def test_the_fd_result_message_names_only_enabled_tools(proc: Process) -> None:
     [
         pytest.param(
             {"start": 2},
-            'page="2" pages="50" continued="false" truncated="false" lines="3-4" total_lines="100"'
-            ' chars="15-28"',
+            'page="2" pages="50" continued="false" truncated="false" lines="3-4" total_lines="100"',
             "line 3\nline 4\n",
             id="a page",
         ),
         pytest.param(
             {"start": 49, "count": 9},
-            'pages="50" continued="false" truncated="false" lines="97-100" total_lines="100" chars="760-792"'
+            'pages="50" continued="false" truncated="false" lines="97-100" total_lines="100"'
             ' mode="page" start="49" count="2"',
             "line 97\nline 98\nline 99\nline 100\n",
             id="several pages",
         ),
         pytest.param(
             {"mode": "line", "start": 10, "count": 2},
-            'pages="50" continued="false" truncated="false" lines="10-11" total_lines="100" chars="64-79"'
-            ' mode="line" start="10" count="2"',
+            'pages="50" lines="10-11" total_lines="100"',
             "line 10\nline 11\n",
             id="lines",
         ),
@@ -119,8 +138,7 @@ def test_the_fd_result_message_names_only_enabled_tools(proc: Process) -> None:
         ),
         pytest.param(
             {"read_all": True},
-            'page="all" pages="50" continued="false" truncated="false" lines="1-100" total_lines="100"'
-            ' chars="1-792"',
+            'page="all" pages="50" continued="false" truncated="false" lines="1-100" total_lines="100"',
             LINES,
             id="all",
         ),
@@ -141,7 +159,7 @@ def test_fd_content_of_an_empty_text(proc: Process, tools: Toolset) -> None:
 
     assert show(tools, "read_fd", fd="fd:1") == (
         '<fd_content fd="fd:1" page="1" pages="1" continued="false" truncated="false" lines="0-0"'
-        ' total_lines="0" chars="0-0">\n\n</fd_content>'
+        ' total_lines="0">\n\n</fd_content>'
     )
 
 

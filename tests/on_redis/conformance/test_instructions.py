@@ -42,7 +42,7 @@ def shout(text: str) -> str:
 
 @pytest.fixture
 def toolbox(store: Store, proc: Process, tmp_path: Path) -> MakeToolbox:
-    """Makes the toolbox of an agent's process that holds `fd:1` and `ref:summary`."""
+    """Makes the toolbox of an agent's process that holds `fd:1` and `ref:plan`."""
     proc.create(HELD, page_size=1000)
     store.run(
         journal.append(proc.handle, 0, [encode_task(BORN), '{"kind":"start","system":"","content":""}'])
@@ -68,7 +68,7 @@ def toolbox(store: Store, proc: Process, tmp_path: Path) -> MakeToolbox:
             wake=lambda process: None,
             permissions=Permissions(export_root=str(tmp_path)),
         )
-        store.run(store_references(made.context, '<ref id="summary">all is well</ref>'))
+        store.run(store_references(made.context, '<ref id="plan">all is well</ref>'))
         return made
 
     return make
@@ -134,12 +134,12 @@ def test_instructions_name_only_enabled_tools(toolbox: MakeToolbox, enabled: tup
 @pytest.mark.parametrize(
     ("config", "there", "gone"),
     [
-        (FDConfig(), '<ref id="summary">', "indented"),
+        (FDConfig(), '<ref id="plan">', "indented"),
         (FDConfig(enable_references=False), "Large texts", "<ref"),
-        (FDConfig(page_user_input=False), "Large texts", "Input from the user"),
+        (FDConfig(page_user_input=False), "Large texts", "user input"),
         (FDConfig(json_pretty_print=True), "JSON result is indented", "never"),
-        (FDConfig(max_direct_output_chars=123, default_page_size=45), "longer than 123 characters", "4000"),
-        (FDConfig(max_input_chars=77), "Input from the user longer than 77", "never"),
+        (FDConfig(max_direct_output_chars=123, default_page_size=45), "result over 123 characters", "4000"),
+        (FDConfig(max_input_chars=77), "user input over 77", "never"),
     ],
 )
 def test_instructions_state_the_configured_switches_and_sizes(

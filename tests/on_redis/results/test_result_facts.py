@@ -35,7 +35,6 @@ def test_a_read_a_search_and_a_list_carry_what_they_show(proc: Process) -> None:
         truncated=False,
         lines="334-666",
         total_lines=1000,
-        chars="3997-7992",
     )
     assert page == ResultFacts(shown=(shown,))
     assert line.shown[0].char_range == (13, 36)

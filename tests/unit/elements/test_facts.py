@@ -63,7 +63,7 @@ def test_the_journal_and_the_stored_results_of_calls_keep_the_facts() -> None:
 
     assert decode_entry(record.encode()).facts == facts
     assert msgspec.json.decode(stored, type=ToolResult).facts == facts
-    assert record.endswith('"chars":"4001-8000","mode":"line","start":2,"count":1}]}}')
+    assert record.endswith('"chars_of_lines":"4001-8000"}]}}')
 
 
 def test_a_result_without_facts_takes_no_room_for_them() -> None:

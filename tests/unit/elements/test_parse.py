@@ -46,9 +46,7 @@ def test_the_message_of_an_element_is_parted_from_what_others_wrote() -> None:
 
 @given(st.text(), st.text(), st.text())
 def test_the_parts_of_a_result_are_read_as_they_were_rendered(source: str, head: str, tail: str) -> None:
-    rendered = render.fd_result(
-        descriptor(source=source), make_slice(head), render.Tail(text=tail, lines="9-9"), "Stored.", 7
-    )
+    rendered = render.fd_result(descriptor(source=source), make_slice(head), tail, "Stored.", 7)
 
     [found] = parse(rendered.text)
 

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from fdstore.elements import render, render_search
 from fdstore.elements.build import render as render_element
 from fdstore.elements.kinds import FdClose, FdContent
-from fdstore.elements.render import Tail
 from fdstore.errors import InvalidArgument
 from fdstore.model.records import Hit, SearchResult
 from fdstore.text.layout import show_controls
@@ -26,16 +25,14 @@ hostile = st.lists(st.sampled_from(PIECES + NAMES) | st.text(max_size=2), max_si
 
 
 def test_only_the_outermost_element_is_marked_and_nothing_is_escaped_twice():
-    inner = render.fd_result(
-        descriptor(), make_slice("<tail>"), Tail(text="</tail>", lines="9-9"), "Stored.", 7
-    )
+    inner = render.fd_result(descriptor(), make_slice("<tail>"), "</tail>", "Stored.", 7)
 
     shown = render.process_result(process(), result=inner).text
 
     assert inner.text.count('escaped="true"') == shown.count('escaped="true"') == 1
     assert shown.split("\n")[0].endswith(' exit_code="0" escaped="true">')
     assert "<preview>\n&lt;tail>\n</preview>" in shown
-    assert '<tail lines="9-9">\n&lt;/tail>\n</tail>' in shown
+    assert "<tail>\n&lt;/tail>\n</tail>" in shown
 
 
 def test_control_characters_in_attributes_are_escaped_visibly():
@@ -57,9 +54,7 @@ def test_a_megabyte_of_blanks_after_an_angle_bracket_is_escaped_in_linear_time()
 
 def elements_with(text: str, other: str) -> list[tuple[str, list[str], list[str]]]:
     """Return each element with hostile text: its rendering, its expected tags, its expected bodies."""
-    result = render.fd_result(
-        descriptor(source=text), make_slice(text), Tail(text=other, lines="1-2"), "Stored.", 7
-    )
+    result = render.fd_result(descriptor(source=text), make_slice(text), other, "Stored.", 7)
     names = ["message", "/message", "preview", "/preview", "tail", "/tail"]
     in_result = ["fd_result", *names, "/fd_result"]
     hit = Hit(line=1, text=text, chars="1-1")

@@ -66,7 +66,7 @@ def test_a_stored_text_is_described_by_its_two_ends(store: Store, runner: Counti
     ]
     assert preview["of"].startswith("lines 1-")
     assert preview["of"].endswith("-10000")
-    assert result.child("tail")["lines"].endswith("-10000")
+    assert result.child("tail").body.endswith("13:07:00 INFO 10000\n")
     assert only(tools.wrap(log)).child("preview")["kind"] == "log"
 
 

@@ -193,5 +193,8 @@ def test_the_model_is_told_the_threshold(store: Store) -> None:
     config = FDConfig(max_direct_output_tokens=300, tool={"build": ToolPolicy(inline="never")})
     tokens = Toolset(proc, python=[build], config=config).instructions
 
-    assert "A tool result longer than 8000 characters is stored" in plain
-    assert "longer than about 300 tokens (of some tools another length) is stored" in tokens
+    assert "A tool result over 8000 characters, or user input over 8000, is stored" in plain
+    assert (
+        "over about 300 tokens (of some tools another length), or user input over 8000 characters, is"
+        in tokens
+    )

@@ -141,7 +141,7 @@ def test_a_policy_may_name_a_tool_of_the_host(connect: Any, project: Path) -> No
     answer = replaced(output, Project(process="shop", config=config), connect, project)
 
     shown = stdout_of(answer)
-    assert "<tail " in shown
+    assert "<tail>" in shown
     assert "<preview" not in shown
 
 

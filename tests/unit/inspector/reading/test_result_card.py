@@ -17,7 +17,7 @@ from tests.unit.rendering import descriptor, make_slice, process
 STORED = render.fd_result(
     descriptor("fd:3", source="build <log>"),
     make_slice("an <b> & a\n", lines="1-40"),
-    render.Tail(text="the end", lines="500-500"),
+    "the end",
     "The text is stored. Read it with read_fd.",
     700,
 )
