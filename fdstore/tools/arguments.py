@@ -55,7 +55,7 @@ UNSET = msgspec.UNSET
 Start = (
     Annotated[
         Number,
-        msgspec.Meta(description="From 1.", extra_json_schema={"default": 1}),
+        msgspec.Meta(description="Counted from 1.", extra_json_schema={"default": 1}),
     ]
     | msgspec.UnsetType
 )

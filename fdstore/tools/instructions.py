@@ -49,9 +49,7 @@ def _descriptors(context: Context) -> str:
     ]
     if config.whole_limit:
         parts.append(f"One of at most {config.whole_limit} characters is shown whole.")
-    parts.append(
-        f"Pages have up to {config.default_page_size} characters. Pages, lines and characters count from 1."
-    )
+    parts.append(f"Pages have up to {config.default_page_size} characters.")
     if config.json_pretty_print:
         parts.append("A stored JSON result is indented, one value a line.")
     parts.append('In an element that says escaped="true", "&lt;" before a tag like these stands for "<".')
