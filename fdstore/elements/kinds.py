@@ -191,6 +191,13 @@ class FdSearch(Element, frozen=True, kw_only=True):
     fd: Fd
     pattern: Annotated[str, Mark.FOREIGN, Meta(description="as in the call")] = ""
     matches: Annotated[int, Meta(description="lines that match in the whole range")] = 0
+    hits: Annotated[
+        str | None,
+        Meta(
+            title="hits",
+            description="matches in these lines, if a line has several; `50000+` if there are more",
+        ),
+    ] = None
     shown: Annotated[int | None, Meta(title="hits shown", description="matches shown")] = None
     lines_searched: Annotated[int | None, Meta(title="lines searched", description="lines in the range")] = (
         None
@@ -200,7 +207,8 @@ class FdSearch(Element, frozen=True, kw_only=True):
     )
 
     def words(self) -> list[str]:
-        return [self.fd, f"pattern {self.pattern}", f"matches {self.matches}"]
+        hits = f"hits {self.hits}" if self.hits else ""
+        return [self.fd, f"pattern {self.pattern}", f"matches {self.matches}", hits]
 
 
 class FdDiff(Element, frozen=True, kw_only=True):

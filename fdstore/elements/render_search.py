@@ -20,11 +20,18 @@ def fd_search(result: SearchResult, more: str | None = None) -> Rendered:
         fd=result.fd,
         pattern=result.pattern,
         matches=result.matches,
+        hits=_hits(result),
         shown=result.shown,
         lines_searched=result.lines_searched,
         more=more,
     )
     return render(search, "\n".join(grep_lines(result.hits)))
+
+
+def _hits(result: SearchResult) -> str | None:
+    if result.hits_are_exact:
+        return str(result.total_hits) if result.total_hits > result.matches else None
+    return f"{result.total_hits}+"
 
 
 def grep_lines(hits: Sequence[Hit]) -> list[str]:

@@ -22,7 +22,7 @@ from fdstore.store.process_handle import ProcessHandle
 from fdstore.text.grep import GrepPrinter
 from fdstore.text.hits import HitCollector
 from fdstore.text.paging import Cutter
-from fdstore.text.pattern import Pattern
+from fdstore.text.pattern import HitCount, Pattern
 from fdstore.text.search import BLOCK_BYTES, LineReader, Matcher, Scan, search_limits
 from fdstore.text.selection import Part
 from fdstore.wire.operation import Disk, Operation
@@ -123,11 +123,13 @@ def search_extract(
 
 
 class Counted(msgspec.Struct, frozen=True):
-    """The number of lines searched in `fd`, and of those that match."""
+    """The number of lines searched in `fd`, of those that match, and of the matches in them, if these were
+    counted."""
 
     fd: str
     matches: int
     lines_searched: int
+    hits: HitCount | None
 
 
 @reads_content
@@ -138,14 +140,16 @@ def print_matches(
     matcher: Matcher,
     printer: GrepPrinter | None,
     write: Callable[[bytes], object],
+    hits: HitCount | None = None,
 ) -> Operation[Counted]:
     """Search a part of a content (all of it for None) and pass the output of `printer` to `write` as it is
     produced, a block of text at a time: memory does not grow with the number of matches. Stop searching and
-    counting when the printer is full; without a printer, only count.
+    counting when the printer is full; without a printer, only count, with `hits` the matches in the lines
+    too.
 
     Raises `NotFound`, `PageOutOfRange`, `PositionOutOfRange`.
     """
-    scan = Scan(matcher, [] if printer is None else [printer])
+    scan = Scan(matcher, [] if printer is None else [printer], hits)
 
     def begins(before: tuple[int, int]) -> None:
         scan.first_line = before[1] + 1
@@ -168,7 +172,7 @@ def print_matches(
 
     with suppress(_EnoughFound):
         yield from explain_if_gone(handle, fd, search_part)
-    return Counted(fd, scan.matches, scan.lines)
+    return Counted(fd, scan.matches, scan.lines, hits)
 
 
 class _EnoughFound(Exception):
@@ -201,7 +205,8 @@ def _run(
     readers: list[LineReader] = [collector]
     if writer is not None:
         readers.append(writer.printer)
-    scan = Scan(query.matcher, readers)
+    total = HitCount()
+    scan = Scan(query.matcher, readers, total)
 
     def begins(before: tuple[int, int]) -> None:
         chars, newlines = before
@@ -229,5 +234,7 @@ def _run(
         hits=hits,
         shown=len(hits),
         matches=scan.matches,
+        total_hits=total.hits,
+        hits_are_exact=total.is_exact,
         lines_searched=scan.lines,
     )

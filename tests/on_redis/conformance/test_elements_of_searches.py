@@ -47,6 +47,28 @@ def test_fd_search_prints_as_grep_does(
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "pattern", "attributes"),
+    [
+        ("a b a\n" * 3, "a", 'matches="3" hits="6" shown="3"'),
+        ("a b a " * 20_000, "a", 'matches="1" hits="40000" shown="1"'),
+        ("a b a " * 20_000, "[ac]", 'matches="1" hits="40000" shown="1"'),
+        ("a b a " * 20_000, "[abc]", 'matches="1" hits="50000+" shown="1"'),
+        ("a b\nb a\n", "[ac]", 'matches="2" shown="2"'),
+    ],
+)
+def test_hits_are_counted_where_a_line_has_several(
+    proc: Process, tools: Toolset, text: str, pattern: str, attributes: str
+) -> None:
+    made = proc.create(text)
+
+    found = show(tools, "search_fd", fd="fd:1", pattern=pattern)
+
+    assert found.startswith(
+        f'<fd_search fd="fd:1" pattern="{pattern}" {attributes} lines_searched="{made.lines}">'
+    )
+
+
 def test_a_long_line_is_cut_around_the_hit_and_marked(proc: Process, tools: Toolset) -> None:
     proc.create("a" * 1000 + "HERE" + "b" * 1000)
 

@@ -149,6 +149,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("search_fd", {"fd": "fd:1#C1-30", "pattern": "line", "max_matches": 1}),
     ("search_fd", {"fd": "fd:1", "pattern": 'none <"&>\x01'}),
     ("search_fd", {"fd": "fd:3", "pattern": "fd_"}),
+    ("search_fd", {"fd": "fd:1#L10-12", "pattern": "[1i]"}),
     ("search_fd", {"fd": "fd:4", "pattern": "y"}),
     ("search_fd", {"fd": "fd:1", "pattern": "1", "extract_to_new_fd": True}),
     ("search_fd", {"fd": "fd:1#L3-12", "pattern": "2", "extract_to_new_fd": True}),
