@@ -13,9 +13,17 @@ LINE_CHARS = 400
 """The maximum characters of one line in search results."""
 
 
-def fd_search(result: SearchResult, more: str | None = None) -> Rendered:
+LONG_LINE_CHARS = 4000
+"""A line with more characters is read by parts."""
+
+AROUND_CHARS = 2000
+"""The characters around a hit in such a line that are named to be read."""
+
+
+def fd_search(result: SearchResult, more: str | None = None, tools: frozenset[str] = frozenset()) -> Rendered:
     """Render hits as `grep -n` prints them; a line longer than `LINE_CHARS` is cut around its first match.
-    `more` says where to continue if hits were left out."""
+    `more` says where to continue if hits were left out, a last line how to continue in a very long line with
+    these tools."""
     search = FdSearch(
         fd=result.fd,
         pattern=result.pattern,
@@ -25,7 +33,29 @@ def fd_search(result: SearchResult, more: str | None = None) -> Rendered:
         lines_searched=result.lines_searched,
         more=more,
     )
-    return render(search, "\n".join(grep_lines(result.hits)))
+    lines = grep_lines(result.hits)
+    if ways := _ways_on(result, tools):
+        lines.append(ways)
+    return render(search, "\n".join(lines))
+
+
+def _ways_on(result: SearchResult, tools: frozenset[str]) -> str:
+    """Return how to continue in the first very long line; "" if there is none. The ways are selectors without
+    names of tools, which a host may have changed."""
+    hit = next((hit for hit in result.hits if len(hit.text) + sum(hit.left_out) > LONG_LINE_CHARS), None)
+    if hit is None:
+        return ""
+    at = hit.line_start + hit.left_out[0] + hit.column - 1
+    line_end = hit.line_start + sum(hit.left_out) + len(hit.text) - 1
+    first = max(hit.line_start, at - AROUND_CHARS // 3)
+    last = min(first + AROUND_CHARS - 1, line_end)
+    ways = [f"read {result.fd}#C{first}-{last} around its first hit"] if "read_fd" in tools else []
+    after = max(at, int(hit.chars.partition("-")[2])) + 1
+    if "run_python" in tools:
+        ways.append("take it apart with Python")
+    elif result.total_hits > result.matches and after <= line_end:
+        ways.append(f"search {result.fd}#C{after}-{line_end} for the next")
+    return f"Line {hit.line} is long: {', or '.join(ways)}." if ways else ""
 
 
 def _hits(result: SearchResult) -> str | None:

@@ -73,9 +73,10 @@ def run(context: Context, arguments: SearchFD, call_id: str | None) -> Operation
         progress=context.progress,
     )
     result = limit_hits(result, context.config.max_read_chars)
-    if result.shown == result.matches:
-        return fd_search(result)
-    return fd_search(result, more=(yield from _remaining_selector(handle, chosen, result)))
+    more = None
+    if result.shown < result.matches:
+        more = yield from _remaining_selector(handle, chosen, result)
+    return fd_search(result, more, context.enabled)
 
 
 def limit_hits(result: SearchResult, limit: int) -> SearchResult:

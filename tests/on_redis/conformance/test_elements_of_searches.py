@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -77,6 +78,48 @@ def test_a_long_line_is_cut_around_the_hit_and_marked(proc: Process, tools: Tool
     assert found.body == (
         "1:[867 characters left out]" + "a" * 133 + "HERE" + "b" * 263 + "[737 characters left out]"
     )
+
+
+def test_a_very_long_line_says_where_to_read_and_search_next(proc: Process, tools: Toolset) -> None:
+    line = "a" * 4000 + "HERE" + "b" * 3000 + "HERE" + "c" * 2000
+    proc.create(f"first\n{line}\nlast\n")
+
+    found = show_element(tools, "search_fd", fd="fd:1", pattern="HERE")
+    way = (found.body or "").splitlines()[-1]
+    around, following = re.findall("fd:1#C[0-9-]+", way)
+    read = show_element(tools, "read_fd", fd=around)
+    next_hit = show_element(tools, "search_fd", fd=following, pattern="HERE")
+
+    assert way == (
+        "Line 2 is long: read fd:1#C3341-5340 around its first hit, or search fd:1#C4011-9014 for the next."
+    )
+    assert "aHEREb" in (read.body or "")
+    assert (next_hit["matches"], "bHEREc" in (next_hit.body or "")) == ("1", True)
+
+
+@pytest.mark.parametrize(
+    ("enabled", "way"),
+    [
+        (["read_fd", "search_fd"], "read fd:1#C1-2000 around its first hit"),
+        (["search_fd"], ""),
+        (
+            ["read_fd", "search_fd", "run_python"],
+            "read fd:1#C1-2000 around its first hit, or take it apart with Python",
+        ),
+    ],
+)
+def test_the_way_on_in_a_long_line_is_one_of_the_tools_at_hand(
+    proc: Process, enabled: list[Any], way: str
+) -> None:
+    tools = Toolset(proc, enabled=enabled)
+    proc.create("x" + "a" * 5000)
+    proc.create("x" + "a" * 1000)
+
+    found = show_element(tools, "search_fd", fd="fd:1", pattern="^x")
+    shorter = show_element(tools, "search_fd", fd="fd:2", pattern="^x")
+
+    assert (found.body or "").splitlines()[1:] == ([f"Line 1 is long: {way}."] if way else [])
+    assert len((shorter.body or "").splitlines()) == 1
 
 
 @pytest.mark.parametrize(
