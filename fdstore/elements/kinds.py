@@ -186,7 +186,7 @@ class FdSearch(Element, frozen=True, kw_only=True):
     body: ClassVar = (
         "Lines as `grep -n` prints them: `120:a match`, `121-context`, `--` between groups. A line of more "
         "than 400 characters is cut around the match, and says so; if it is very long, the last line of the "
-        "body names the parts to read and search next."
+        "body names the parts to read and search next. Without a match it may say what there is instead."
     )
 
     fd: Fd

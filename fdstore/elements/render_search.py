@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from fdstore.elements.build import Rendered, render
 from fdstore.elements.kinds import FdSearch
 from fdstore.model.records import Hit, SearchResult
+from fdstore.text.near_misses import NearMiss
 from fdstore.text.quantities import format_count
 
 LINE_CHARS = 400
@@ -20,10 +21,15 @@ AROUND_CHARS = 2000
 """The characters around a hit in such a line that are named to be read."""
 
 
-def fd_search(result: SearchResult, more: str | None = None, tools: frozenset[str] = frozenset()) -> Rendered:
+def fd_search(
+    result: SearchResult,
+    more: str | None = None,
+    near: NearMiss | None = None,
+    tools: frozenset[str] = frozenset(),
+) -> Rendered:
     """Render hits as `grep -n` prints them; a line longer than `LINE_CHARS` is cut around its first match.
     `more` says where to continue if hits were left out, a last line how to continue in a very long line with
-    these tools."""
+    these tools. Without a hit the body says what there is instead, if that is known."""
     search = FdSearch(
         fd=result.fd,
         pattern=result.pattern,
@@ -33,10 +39,16 @@ def fd_search(result: SearchResult, more: str | None = None, tools: frozenset[st
         lines_searched=result.lines_searched,
         more=more,
     )
-    lines = grep_lines(result.hits)
-    if ways := _ways_on(result, tools):
-        lines.append(ways)
-    return render(search, "\n".join(lines))
+    notes = [_instead(result.pattern, near), _ways_on(result, tools)]
+    return render(search, "\n".join([*grep_lines(result.hits), *filter(None, notes)]))
+
+
+def _instead(pattern: str, near: NearMiss | None) -> str:
+    if near is None:
+        return ""
+    if near.ignoring_case:
+        return f"No match; ignore_case=true finds {near.ignoring_case}."
+    return f'No "{pattern}"; the text has "{near.word}".' if near.word else ""
 
 
 def _ways_on(result: SearchResult, tools: frozenset[str]) -> str:

@@ -278,6 +278,12 @@ def groups_in(pattern: str, *, ignore_case: bool = False) -> Callable[[str], lis
     return groups
 
 
+def compile_line_pattern(pattern: str, *, ignore_case: bool) -> Any:
+    """Return a pattern of fdstore's own, of any length, compiled to search blocks of lines. Raises
+    `InvalidArgument` if it is too large."""
+    return _compiled(pattern, ignore_case)
+
+
 def _compiled(pattern: str, ignore_case: bool, *, capture: bool = False) -> Any:
     options = re2.Options()
     options.never_nl = True

@@ -65,7 +65,7 @@ def run(context: Context, arguments: SearchFD, call_id: str | None) -> Operation
             matches=result.matches,
             tools=context.enabled,
         )
-    result = yield from searching.search(
+    result, near = yield from searching.search_or_near(
         *query,
         context=arguments.context,
         max_matches=arguments.max_matches,
@@ -76,7 +76,7 @@ def run(context: Context, arguments: SearchFD, call_id: str | None) -> Operation
     more = None
     if result.shown < result.matches:
         more = yield from _remaining_selector(handle, chosen, result)
-    return fd_search(result, more, context.enabled)
+    return fd_search(result, more, near, context.enabled)
 
 
 def limit_hits(result: SearchResult, limit: int) -> SearchResult:

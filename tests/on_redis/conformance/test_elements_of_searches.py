@@ -80,6 +80,42 @@ def test_a_long_line_is_cut_around_the_hit_and_marked(proc: Process, tools: Tool
     )
 
 
+@pytest.mark.parametrize(
+    ("pattern", "ignore_case", "body"),
+    [
+        ("Lost", False, "No match; ignore_case=true finds 2."),
+        ("^LOST .*", False, "No match; ignore_case=true finds 1."),
+        ("conection", False, 'No "conection"; the text has "connection".'),
+        ("conection", True, 'No "conection"; the text has "connection".'),
+        ("Lost 7", True, ""),
+        ("nothing", False, ""),
+    ],
+)
+@pytest.mark.parametrize("size", [1, 40_000])
+def test_a_search_without_a_match_says_what_the_text_has_instead(
+    proc: Process, tools: Toolset, pattern: str, ignore_case: bool, body: str, size: int
+) -> None:
+    proc.create("lost the connection\nthe connection is lost\n" + "another line of the text\n" * size)
+
+    found = show_element(tools, "search_fd", fd="fd:1", pattern=pattern, ignore_case=ignore_case)
+    elsewhere = show_element(tools, "search_fd", fd="fd:1#L3", pattern=pattern, ignore_case=ignore_case)
+
+    assert (found["matches"], found.body) == ("0", body)
+    assert elsewhere.body == ""
+
+
+def test_an_open_stream_that_has_no_match_yet_says_only_so(proc: Process, tools: Toolset) -> None:
+    stream = proc.open_stream()
+    stream.write("lost\n")
+    stream.flush()
+    open_yet = show_element(tools, "search_fd", fd=stream.fd, pattern="LOST")
+    stream.end()
+
+    ended = show_element(tools, "search_fd", fd=stream.fd, pattern="LOST")
+
+    assert (open_yet.body, ended.body) == ("", "No match; ignore_case=true finds 1.")
+
+
 def test_a_very_long_line_says_where_to_read_and_search_next(proc: Process, tools: Toolset) -> None:
     line = "a" * 4000 + "HERE" + "b" * 3000 + "HERE" + "c" * 2000
     proc.create(f"first\n{line}\nlast\n")

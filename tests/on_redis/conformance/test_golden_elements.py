@@ -148,6 +148,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("search_fd", {"fd": "fd:1", "pattern": "LINE", "ignore_case": True, "max_matches": 2}),
     ("search_fd", {"fd": "fd:1#C1-30", "pattern": "line", "max_matches": 1}),
     ("search_fd", {"fd": "fd:1", "pattern": 'none <"&>\x01'}),
+    ("search_fd", {"fd": "fd:1", "pattern": "LINE 1"}),
     ("search_fd", {"fd": "fd:3", "pattern": "fd_"}),
     ("search_fd", {"fd": "fd:1#L10-12", "pattern": "[1i]"}),
     ("search_fd", {"fd": "fd:4", "pattern": "y"}),
