@@ -16,12 +16,18 @@ Shown = Literal["all", "first page", "part"]
 """The part of a text that an `fd_result` shows."""
 
 
+LONG_LINE_CHARS = 4000
+"""Lines with more characters on average are long."""
+
+
 class StoredResult(NamedTuple):
     """A stored result, for which tools are offered.
 
     shows        how much of a text the model sees; "nothing" of bytes
     is_open      whether it is still being written
     is_viewable  whether it is a picture or PDF that a model can look at
+    lines        of a text
+    page_size    its characters of a page
     """
 
     fd: str
@@ -29,6 +35,14 @@ class StoredResult(NamedTuple):
     pages: int
     is_open: bool
     is_viewable: bool
+    lines: int = 0
+    page_size: int = 0
+
+    @property
+    def has_long_lines(self) -> bool:
+        """Return whether it is one line, or few of thousands of characters: then lines are no way to read."""
+        chars_each = self.pages * self.page_size / max(self.lines, 1)
+        return not self.is_open and (self.lines == 1 or (self.lines > 1 and chars_each > LONG_LINE_CHARS))
 
 
 Offer: TypeAlias = Callable[[StoredResult], str]
@@ -50,7 +64,7 @@ def stored_message(d: Descriptor, offers: Iterable[Offer] = (), *, shows: Shown 
             case "broken":
                 reason = d.reason or "unknown reason"
                 said = f"{d.fd} broke off ({reason}); what came before is stored ({size})."
-        stored = StoredResult(d.fd, shows, d.pages, is_open=d.state == "open", is_viewable=False)
+        stored = StoredResult(d.fd, shows, d.pages, d.state == "open", False, d.lines, d.page_size)
     ways = _joined(stored, offers)
     return f"{said} {ways[0].upper()}{ways[1:]}." if ways else said
 

@@ -131,7 +131,7 @@ def explain(context: Context) -> str:
 
 
 def offer(stored: StoredResult) -> str:
-    if stored.shows in ("all", "nothing"):
+    if stored.shows in ("all", "nothing") or stored.has_long_lines:
         return ""
     return f'find lines with search_fd(fd="{stored.fd}", pattern="...")'
 
