@@ -12,29 +12,43 @@ from fdstore.cli.colours import paint
 from fdstore.text.hits import KEPT_LINE_CHARS as SHOWN_CHARS
 from fdstore.text.hits import REACH_BYTES, context_line, excerpt
 from fdstore.text.layout import show_controls
-from fdstore.text.pattern import LineMatch, Pattern
+from fdstore.text.pattern import HitCount, LineMatch, Pattern
 
 Span = tuple[int, int]
 
 
 class JsonLines:
     r"""A `Layout` for programs: a JSON document a line, with the whole text. `column` is the 1-based
-    character at which the first match begins; a line of context has none.
+    character at which the first match begins, `hits` the number of matches of `pattern` if there are several;
+    a line of context has none.
 
     >>> JsonLines("fd:1")(7, b"banana", (1, 2)), JsonLines("fd:1")(8, b"cherry", None)
     (b'{"fd":"fd:1","line":7,"text":"banana","column":2}\n', b'{"fd":"fd:1","line":8,"text":"cherry"}\n')
+    >>> JsonLines("fd:1", Pattern("a"))(7, b"banana", (1, 2))
+    b'{"fd":"fd:1","line":7,"text":"banana","column":2,"hits":3}\n'
     """
 
     separator = b""
 
-    def __init__(self, fd: str) -> None:
+    def __init__(self, fd: str, pattern: Pattern | None = None) -> None:
         self._fd = fd
+        self._pattern = pattern
 
     def __call__(self, number: int, line: bytes, match: Span | None) -> bytes:
         found: dict[str, object] = {"fd": self._fd, "line": number, "text": _decoded(line)}
         if match is not None:
             found["column"] = 1 + len(_decoded(line[: match[0]]))
+            if self._pattern is not None:
+                hits = HitCount()
+                self._pattern.count_hits(line, LineMatch(0, len(line), *match), hits)
+                if hits.hits > 1:
+                    found |= count_fields(hits)
         return msgspec.json.encode(found) + b"\n"
+
+
+def count_fields(hits: HitCount) -> dict[str, object]:
+    """Return the number of hits for a JSON document, and whether there are more."""
+    return {"hits": hits.hits} | ({} if hits.is_exact else {"hits_are_exact": False})
 
 
 def _decoded(data: bytes) -> str:

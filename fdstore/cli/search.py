@@ -60,8 +60,8 @@ def search(
     PATTERN has the syntax of RE2: no look-around and no back-references, so matching takes linear time.
     Lines are printed as they are found, without a limit. On a terminal, a line longer than 2000 characters
     is shortened to the part around the match. With --json each line is a document: a match with the `column`
-    of its first character, context without. The exit code is 0 if a line matches, 1 if none does, 2 after
-    an error.
+    of its first character and, if it has several, the number of its `hits`; context without. The exit code
+    is 0 if a line matches, 1 if none does, 2 after an error.
 
     \b
     fdstore search triage fd:1 'ERROR (\\d+)' -C 2
@@ -82,7 +82,7 @@ def search(
     printer = None
     if not count_only:
         lines: JsonLines | FoundLines = (
-            JsonLines(parse_request(selector).fd)
+            JsonLines(parse_request(selector).fd, None if invert_match else compiled)
             if session.as_json
             else FoundLines(
                 compiled,
@@ -110,17 +110,23 @@ def _print(
     max_count: int | None,
 ) -> int:
     """Print matching lines as they are found, or only their number; return the number."""
+    from fdstore.cli.found_lines import count_fields
     from fdstore.store.contents.searching import print_matches
+    from fdstore.text.pattern import HitCount
     from fdstore.text.selection import parse_request
 
     request = parse_request(selector)
+    hits = HitCount() if printer is None and session.as_json else None
     operation = print_matches(
-        opened.handle, request.fd, request.part, matcher, printer, output.escaped_content
+        opened.handle, request.fd, request.part, matcher, printer, output.escaped_content, hits
     )
     counted = run_on(opened, operation)
     matches = min(counted.matches, max_count or counted.matches)
-    if printer is None and session.as_json:
-        output.document({"fd": counted.fd, "matches": matches, "lines_searched": counted.lines_searched})
+    if hits is not None:
+        found: dict[str, object] = {"fd": counted.fd, "matches": matches}
+        if matches == counted.matches:  # else it is not known how many are in the first lines
+            found |= count_fields(hits)
+        output.document(found | {"lines_searched": counted.lines_searched})
     elif printer is None:
         output.line(str(matches))
     return matches

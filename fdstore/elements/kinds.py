@@ -199,12 +199,20 @@ class FdSearch(Element, frozen=True, kw_only=True):
     name: ClassVar = "fd_search"
     body: ClassVar = (
         "Lines as `grep -n` prints them: `120:a match`, `121-context`, `--` between groups. A line of more "
-        "than 400 characters is cut around the match, and says so."
+        "than 400 characters is cut around the match, and says so; if it is very long, the last line of the "
+        "body names the parts to read and search next. Without a match it may say what there is instead."
     )
 
     fd: Fd
     pattern: Annotated[str, Mark.FOREIGN, Meta(description="as in the call")] = ""
     matches: Annotated[int, Meta(description="lines that match in the whole range")] = 0
+    hits: Annotated[
+        str | None,
+        Meta(
+            title="hits",
+            description="matches in these lines, if a line has several; `50000+` if there are more",
+        ),
+    ] = None
     shown: Annotated[int | None, Meta(title="hits shown", description="matches shown")] = None
     lines_searched: Annotated[int | None, Meta(title="lines searched", description="lines in the range")] = (
         None
@@ -214,7 +222,8 @@ class FdSearch(Element, frozen=True, kw_only=True):
     )
 
     def words(self) -> list[str]:
-        return [self.fd, f"pattern {self.pattern}", f"matches {self.matches}"]
+        hits = f"hits {self.hits}" if self.hits else ""
+        return [self.fd, f"pattern {self.pattern}", f"matches {self.matches}", hits]
 
 
 class FdDiff(Element, frozen=True, kw_only=True):

@@ -19,12 +19,18 @@ Shown = Literal["all", "first page", "part"]
 """The part of a text that an `fd_result` shows."""
 
 
+LONG_LINE_CHARS = 4000
+"""Lines with more characters on average are long."""
+
+
 class StoredResult(NamedTuple):
     """A stored result, for which tools are offered.
 
     shows        how much of a text the model sees; "nothing" of bytes
     is_open      whether it is still being written
     is_viewable  whether it is a picture or PDF that a model can look at
+    lines        of a text
+    page_size    its characters of a page
     """
 
     fd: str
@@ -32,6 +38,14 @@ class StoredResult(NamedTuple):
     pages: int
     is_open: bool
     is_viewable: bool
+    lines: int = 0
+    page_size: int = 0
+
+    @property
+    def has_long_lines(self) -> bool:
+        """Return whether it is one line, or few of thousands of characters: then lines are no way to read."""
+        chars_each = self.pages * self.page_size / max(self.lines, 1)
+        return not self.is_open and (self.lines == 1 or (self.lines > 1 and chars_each > LONG_LINE_CHARS))
 
 
 Offer: TypeAlias = Callable[[StoredResult], str]
@@ -45,6 +59,7 @@ def stored_message(
     It is short if it is not the first of its conversation."""
     if not is_first:
         return _later_message(d, shows)
+    stored = _of_text(d, shows)
     if d.kind == "bytes":
         said, stored = _bytes_are_stored(d), _stored_bytes(d.fd, d.media_type, d.bytes)
     else:
@@ -58,15 +73,23 @@ def stored_message(
             case "broken":
                 reason = d.reason or "unknown reason"
                 said = f"{d.fd} broke off ({reason}); what came before is stored ({size})."
-        stored = StoredResult(d.fd, shows, d.pages, is_open=d.state == "open", is_viewable=False)
     ways = _joined(stored, offers)
     return f"{said} {ways[0].upper()}{ways[1:]}." if ways else said
+
+
+def _of_text(d: Descriptor, shows: Shown) -> StoredResult:
+    return StoredResult(d.fd, shows, d.pages, d.state == "open", False, d.lines, d.page_size)
 
 
 def _later_message(d: Descriptor, shows: Shown) -> str:
     match d.state:
         case "sealed":
-            return "Stored and shown whole." if shows == "all" and d.kind == "text" else "Stored."
+            if d.kind == "bytes":
+                return "Stored."
+            if shows == "all":
+                return "Stored and shown whole."
+            has_long_lines = d.pages > 1 and _of_text(d, shows).has_long_lines
+            return "Long lines: read #C1-4000." if has_long_lines else "Stored."
         case "open":
             return "Still being written."
         case "broken":

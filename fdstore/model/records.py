@@ -155,14 +155,21 @@ class Hit(Record, frozen=True, kw_only=True):
 
 class SearchResult(Record, frozen=True, kw_only=True):
     """The result of a search. `matches` counts the matching lines of the whole range; `hits` holds the first
-    `shown` of them: up to `max_matches`, or fewer if their text exceeds 8 million characters."""
+    `shown` of them: up to `max_matches`, or fewer if their text exceeds 8 million characters.
+
+    `total_hits` counts the matches in all these lines, of which a line may have several; a line of empty
+    matches counts as one. If `hits_are_exact` is False there are more: those of a pattern that is no plain
+    text are counted up to some 50 000.
+    """
 
     fd: str
     pattern: str
     hits: tuple[Hit, ...]
     shown: int
     matches: int
+    total_hits: int
     lines_searched: int
+    hits_are_exact: bool = True
 
 
 class Comparison(Record, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ scanning it in blocks. So blocks are scanned whole wherever that gives the same 
     (?m)(?:PATTERN)                          finds the next matching line; `^` and `$` match at line ends
     (?m)(?:PATTERN).*$\C                     consumes the line's LF too: each match is a matching line
     ...(?:^.*(?:PATTERN).*$\C)*              and the matching lines that follow it: for dense matches
+    (?m)(?:PATTERN).*(?:PATTERN).*$\C        consumes a line that may have several matches, which are counted
 
 RE2's `never_nl` excludes LF from everything the pattern could match, so a match stays within its line; only
 `\C`, any single byte, can match the LF. A pattern that can distinguish a line from a block (`\A`, `\z`,
@@ -22,7 +23,8 @@ byte.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import Any, NamedTuple
 
 import re2
@@ -35,6 +37,12 @@ MAX_PATTERN_CHARS = 1000
 MAX_MEMORY = 4 << 20
 """Memory limit in bytes of one compiled form. A pattern that needs more is refused; an automaton that reaches
 the limit while it runs is rebuilt."""
+
+MAX_COUNTED = 50_000
+"""The most calls of RE2 by which the matches of one search are counted, a tenth of a second or two."""
+
+FEW = 300
+"""Of fewer matching lines in a block each is searched for more matches; else the block, which is faster."""
 
 DENSE = 0.5
 """The share of matching lines above which searching for runs of them is faster."""
@@ -63,6 +71,31 @@ class LineMatch(NamedTuple):
     end: int
 
 
+class HitCount:
+    """Counts the matches in matching lines, of which a line may have several. An empty match counts only
+    where its line has no other.
+
+    hits      the matches so far
+    is_exact  whether these are all; else there are at least as many
+    """
+
+    def __init__(self) -> None:
+        self.hits = 0
+        self.is_exact = True
+        self._left = MAX_COUNTED
+
+    def add_line(self, matches: Iterable[Any], known: int = 0) -> None:
+        """Add the matches of a line, besides some that are `known`; at least one."""
+        found = known
+        if self._left:
+            spans = [match.span() for match in islice(matches, self._left - known)]
+            found += sum(start < end for start, end in spans)
+            self._left -= known + len(spans)
+        if not self._left:
+            self.is_exact = False
+        self.hits += max(found, 1)
+
+
 class Pattern:
     """A compiled pattern. Raises `InvalidArgument` with RE2's reason for an invalid one.
 
@@ -77,7 +110,9 @@ class Pattern:
         self._first_to_end: Any = None
         self._each: Any = None
         self._runs: Any = None
+        self._several: Any = None
         self._literal: re.Pattern[bytes] | None = None
+        self._literal_bytes = b""
         self._dense = False
         splits_chars = r"\B" in pattern and r"\C" not in pattern
         if _NEEDS_BARE_LINES.search(pattern):
@@ -92,12 +127,14 @@ class Pattern:
             self._first = _compiled(rf"(?m)(?:{pattern})", ignore_case)
             self._each = self._runs = _compiled(each, ignore_case)
             self._runs = _compiled(rf"{each}(?:^.*(?:{pattern}){rest})*", ignore_case)
+            self._several = _compiled(rf"(?m)(?:{pattern}).*(?:{pattern}){rest}", ignore_case)
         except InvalidArgument:
             # the pattern alone fits the memory limit, but a longer form does not: use those that fit
             pass
         if not ignore_case and _LITERAL.fullmatch(pattern):
             # for a literal, the standard library does not backtrack and is even faster
             self._literal = re.compile(b"(" + encode(re.escape(pattern)) + rb")[^\n]*\n")
+            self._literal_bytes = encode(pattern)
 
     def next(self, data: Data, start: int, end: int) -> LineMatch | None:
         """Return the first matching line of `data[start:end]`, which must be whole lines with their LFs."""
@@ -128,21 +165,53 @@ class Pattern:
             start = line_end + 1
         return None
 
-    def count(self, data: Data, start: int, end: int) -> tuple[int, int]:
-        """Return the number of lines in `data[start:end]`, which must be whole lines, and of matching
-        ones."""
+    def count(self, data: Data, start: int, end: int, hits: HitCount | None = None) -> tuple[int, int]:
+        """Return the number of lines in `data[start:end]`, which must be whole lines, and of matching ones,
+        whose matches are added to `hits`."""
         lines = data.count(b"\n", start, end)
         if self._literal is not None:
-            return lines, sum(1 for _ in self._literal.finditer(data, start, end))
-        if self._each is None:
-            return lines, self._count_singly(data, start, end)
+            literals = self._literal.finditer(data, start, end)
+            few = [match.span() for match in islice(literals, FEW)]
+            found = len(few) + sum(1 for _ in literals)
+            if hits is not None:
+                spans = few if found < FEW else [(few[0][0], end)]
+                hits.hits += sum(data.count(self._literal_bytes, *span) for span in spans)
+            return lines, found
+        if self._each is None or (hits is not None and self._several is None):
+            return lines, self._count_singly(data, start, end, hits)
+        matches = (self._runs if self._dense else self._each).finditer(data, start, end)
+        few = [match.span() for match in islice(matches, FEW)]
         if self._dense:
-            found = sum(data.count(b"\n", *match.span()) for match in self._runs.finditer(data, start, end))
+            found = sum(data.count(b"\n", *span) for span in few)
+            found += sum(data.count(b"\n", *match.span()) for match in matches)
         else:
-            found = sum(1 for _ in self._each.finditer(data, start, end))
+            found = len(few) + sum(1 for _ in matches)
+        if hits is not None:
+            hits.hits += found
+            for span in few if len(few) < FEW else [(few[0][0], end)]:
+                self._add_several(data, *span, hits)
         # the next block is probably like this one
         self._dense = found > DENSE * lines
         return lines, found
+
+    def _add_several(self, data: Data, start: int, end: int, hits: HitCount) -> None:
+        """Add the matches of lines that have several but for one of each, from the first match at `start`
+        on."""
+        for match in self._several.finditer(data, start, end) if hits.is_exact else ():
+            first, last = match.span()
+            line_start = data.rfind(b"\n", 0, first) + 1
+            hits.hits -= 1
+            self.count_hits(data, LineMatch(line_start, last - 1, first, first), hits)
+            if not hits.is_exact:
+                break
+
+    def count_hits(self, data: Data, line: LineMatch, hits: HitCount) -> None:
+        """Add the matches of a matching line to `hits`."""
+        if self._literal is not None:
+            hits.hits += data.count(self._literal_bytes, line.start, line.line_end)
+            return
+        view = memoryview(data)[line.line_start : line.line_end]
+        hits.add_line(self._bare.finditer(view, line.end - line.line_start), known=line.start < line.end)
 
     def spans(self, line: bytes) -> list[tuple[int, int]]:
         """Return the offsets of all non-empty matches in a line without LF.
@@ -153,10 +222,12 @@ class Pattern:
         found = (match.span() for match in self._bare.finditer(line))
         return [(start, end) for start, end in found if start < end]
 
-    def _count_singly(self, data: Data, start: int, end: int) -> int:
+    def _count_singly(self, data: Data, start: int, end: int, hits: HitCount | None) -> int:
         found = 0
         while start < end and (line := self.next(data, start, end)):
             found += 1
+            if hits is not None:
+                self.count_hits(data, line, hits)
             start = line.line_end + 1
         return found
 
@@ -205,6 +276,12 @@ def groups_in(pattern: str, *, ignore_case: bool = False) -> Callable[[str], lis
         return [] if match is None else list(match.groups())
 
     return groups
+
+
+def compile_line_pattern(pattern: str, *, ignore_case: bool) -> Any:
+    """Return a pattern of fdstore's own, of any length, compiled to search blocks of lines. Raises
+    `InvalidArgument` if it is too large."""
+    return _compiled(pattern, ignore_case)
 
 
 def _compiled(pattern: str, ignore_case: bool, *, capture: bool = False) -> Any:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from fdstore.errors import InvalidArgument
-from fdstore.text.pattern import Data, LineMatch, Pattern
+from fdstore.text.pattern import Data, HitCount, LineMatch, Pattern
 
 MAX_CONTEXT = 100
 MAX_MATCHES = 10_000
@@ -32,8 +32,12 @@ class Matcher(Protocol):
     def next(self, data: Data, start: int, end: int) -> LineMatch | None:
         """Return the first matching line of `data[start:end]`, which must be whole lines with their LFs."""
 
-    def count(self, data: Data, start: int, end: int) -> tuple[int, int]:
-        """Return the number of lines in `data[start:end]`, and of those that match."""
+    def count(self, data: Data, start: int, end: int, hits: HitCount | None = None) -> tuple[int, int]:
+        """Return the number of lines in `data[start:end]`, and of those that match; add the matches in these
+        to `hits`."""
+
+    def count_hits(self, data: Data, line: LineMatch, hits: HitCount) -> None:
+        """Add the matches in a matching line to `hits`."""
 
 
 class Inverted:
@@ -55,9 +59,14 @@ class Inverted:
             start = line_end + 1
         return None
 
-    def count(self, data: Data, start: int, end: int) -> tuple[int, int]:
+    def count(self, data: Data, start: int, end: int, hits: HitCount | None = None) -> tuple[int, int]:
         lines, matches = self._pattern.count(data, start, end)
+        if hits is not None:
+            hits.hits += lines - matches
         return lines, lines - matches
+
+    def count_hits(self, data: Data, line: LineMatch, hits: HitCount) -> None:
+        hits.hits += 1
 
 
 class LineReader(Protocol):
@@ -76,7 +85,7 @@ class LineReader(Protocol):
 
 class Scan:
     """Finds the matching lines of a text that is fed in pieces of any size. Lines are numbered from
-    `first_line`, which may be set before the first piece.
+    `first_line`, which may be set before the first piece. With `hits` the matches in them are counted too.
 
     >>> scan = Scan(Pattern("o"), [])
     >>> for piece in (b"one\\ntw", b"o\\nsix"):
@@ -86,10 +95,11 @@ class Scan:
     (2, 3)
     """
 
-    def __init__(self, pattern: Matcher, readers: Sequence[LineReader]) -> None:
+    def __init__(self, pattern: Matcher, readers: Sequence[LineReader], hits: HitCount | None = None) -> None:
         self.matches = 0
         self.lines = 0
         self.first_line = 1
+        self.hits = hits
         self._pattern = pattern
         self._readers = readers
         self._pending = bytearray()
@@ -128,11 +138,13 @@ class Scan:
                 return
             for reader in self._readers:
                 reader.hit(data, found, self.first_line + self.lines)
+            if self.hits is not None:
+                self._pattern.count_hits(data, found, self.hits)
             self.matches += 1
             self.lines += 1
             start = found.line_end + 1
         if start < end:
-            lines, matches = self._pattern.count(data, start, end)
+            lines, matches = self._pattern.count(data, start, end, self.hits)
             self.lines += lines
             self.matches += matches
 

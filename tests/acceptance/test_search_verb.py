@@ -93,7 +93,19 @@ def test_search_as_json_has_the_requested_context_lines(command, proc):
         *(("fd:1", 1, True), ("fd:1", 2, False)),
         *(("fd:1", 3, True), ("fd:1", 4, False)),
     ]
-    assert counted == {"fd": "fd:1", "matches": 29, "lines_searched": 59}
+    assert counted == {"fd": "fd:1", "matches": 29, "hits": 29, "lines_searched": 59}
+
+
+def test_search_as_json_counts_the_hits_of_a_line_that_has_several(command, proc):
+    proc.create("a hit\nhit, hit, hit\nnone\n")
+
+    one, three = command("search", "triage", "1", "h.t", "--json").documents
+    counted = command("search", "triage", "1", "h.t", "-c", "--json").document
+    cut = command("search", "triage", "1", "h.t", "-c", "-m1", "--json").document
+
+    assert ("hits" in one, three["hits"]) == (False, 3)
+    assert (counted["matches"], counted["hits"]) == (2, 4)
+    assert (cut["matches"], "hits" in cut) == (1, False)
 
 
 def test_search_as_json_has_a_line_for_each_of_many_hits(command, proc):

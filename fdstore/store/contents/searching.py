@@ -5,7 +5,7 @@ The cost is one read of the part, plus one round trip to locate it if its index 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 
@@ -21,8 +21,9 @@ from fdstore.store.contents.staging import StagedContent
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.text.grep import GrepPrinter
 from fdstore.text.hits import HitCollector
+from fdstore.text.near_misses import NearMiss, NearMisses
 from fdstore.text.paging import Cutter
-from fdstore.text.pattern import Pattern
+from fdstore.text.pattern import HitCount, Pattern
 from fdstore.text.search import BLOCK_BYTES, LineReader, Matcher, Scan, search_limits
 from fdstore.text.selection import Part
 from fdstore.wire.operation import Disk, Operation
@@ -30,12 +31,16 @@ from fdstore.wire.operation import Disk, Operation
 MAX_SHOWN = 50
 """The default maximum of returned hits."""
 
+KEPT_BYTES = 1_000_000
+"""A text of so many bytes is kept while it is searched for the first time."""
+
 SOURCE = "search"
 """The source of a content created from hits."""
 
 
 class _Query(msgspec.Struct, frozen=True):
     text: str
+    ignore_case: bool
     matcher: Matcher
     context: int
     max_matches: int
@@ -79,11 +84,92 @@ def search(
 
     def attempt() -> Operation[SearchResult]:
         info, span = yield from part_of(handle, fd, part)
-        total = info.descriptor.bytes if part is None else None
-        tell = None if progress is None else lambda done: progress(done, total)
-        return (yield from _run(query, info, span, progress=tell))
+        return (yield from _run(query, info, span, take=_progress_of(progress, info, part)))
 
     return (yield from retry_if_gone(handle, fd, attempt))
+
+
+@reads_content
+def search_or_near(
+    handle: ProcessHandle,
+    fd: str,
+    part: Part | None,
+    pattern: str,
+    *,
+    context: int = 0,
+    max_matches: int = MAX_SHOWN,
+    ignore_case: bool = False,
+    progress: Callable[[int, int | None], None] | None = None,
+) -> Operation[tuple[SearchResult, NearMiss | None]]:
+    """As `search`; where no line matches, return also what the text has instead. That takes another pass over
+    the text, which is read once more if it has more than `KEPT_BYTES`. A stream that is open is not looked
+    at again: what it does not have may be written yet.
+
+    Raises as `search`.
+    """
+    query = _query(pattern, context, max_matches, ignore_case)
+
+    def attempt() -> Operation[tuple[SearchResult, NearMiss | None]]:
+        info, span = yield from part_of(handle, fd, part)
+        kept = _Kept()
+        tell = _progress_of(progress, info, part)
+
+        def take(run: list[bytes]) -> None:
+            kept.take(run)
+            tell(run)
+
+        result = yield from _run(query, info, span, take=take)
+        if result.matches or info.descriptor.state == "open":
+            return result, None
+        return result, (yield from _near_misses(query, info, span, kept))
+
+    return (yield from retry_if_gone(handle, fd, attempt))
+
+
+class _Kept:
+    """Keeps the beginning of a text, and says whether that is all."""
+
+    def __init__(self) -> None:
+        self.run: list[bytes] = []
+        self.is_all = True
+
+    def take(self, run: list[bytes]) -> None:
+        if self.is_all:
+            self.run += run
+        if sum(map(len, self.run)) > KEPT_BYTES:
+            self.run, self.is_all = [], False
+
+
+def _near_misses(query: _Query, info: ContentInfo, span: PageSpan, kept: _Kept) -> Operation[NearMiss]:
+    near = NearMisses(query.text, ignore_case=query.ignore_case)
+    if not near.can_be:
+        return NearMiss()
+
+    def take(run: list[bytes]) -> Operation[None]:
+        for block in _blocks(run):
+            yield Disk(partial(near.feed, block))
+
+    if kept.is_all:
+        yield from take(kept.run)
+    else:
+        yield from fetch_part(info, span, take)
+    return (yield Disk(near.finish))
+
+
+def _progress_of(
+    progress: Callable[[int, int | None], None] | None, info: ContentInfo, part: Part | None
+) -> Callable[[list[bytes]], None]:
+    """Return the function that receives the runs of a text, and reports how much that was."""
+    total = info.descriptor.bytes if part is None else None
+    searched = 0
+
+    def take(run: list[bytes]) -> None:
+        nonlocal searched
+        searched += sum(map(len, run))
+        if progress is not None:
+            progress(searched, total)
+
+    return take
 
 
 @reads_content
@@ -123,11 +209,13 @@ def search_extract(
 
 
 class Counted(msgspec.Struct, frozen=True):
-    """The number of lines searched in `fd`, and of those that match."""
+    """The number of lines searched in `fd`, of those that match, and of the matches in them, if these were
+    counted."""
 
     fd: str
     matches: int
     lines_searched: int
+    hits: HitCount | None
 
 
 @reads_content
@@ -138,14 +226,16 @@ def print_matches(
     matcher: Matcher,
     printer: GrepPrinter | None,
     write: Callable[[bytes], object],
+    hits: HitCount | None = None,
 ) -> Operation[Counted]:
     """Search a part of a content (all of it for None) and pass the output of `printer` to `write` as it is
     produced, a block of text at a time: memory does not grow with the number of matches. Stop searching and
-    counting when the printer is full; without a printer, only count.
+    counting when the printer is full; without a printer, only count, with `hits` the matches in the lines
+    too.
 
     Raises `NotFound`, `PageOutOfRange`, `PositionOutOfRange`.
     """
-    scan = Scan(matcher, [] if printer is None else [printer])
+    scan = Scan(matcher, [] if printer is None else [printer], hits)
 
     def begins(before: tuple[int, int]) -> None:
         scan.first_line = before[1] + 1
@@ -168,7 +258,7 @@ def print_matches(
 
     with suppress(_EnoughFound):
         yield from explain_if_gone(handle, fd, search_part)
-    return Counted(fd, scan.matches, scan.lines)
+    return Counted(fd, scan.matches, scan.lines, hits)
 
 
 class _EnoughFound(Exception):
@@ -176,18 +266,23 @@ class _EnoughFound(Exception):
 
 
 def _feed(scan: Scan, run: list[bytes], flush: Callable[[], Operation[None]]) -> Operation[None]:
+    for block in _blocks(run):
+        # matching may take as long as disk I/O: keep it off the event loop
+        yield Disk(partial(scan.feed, block))
+        yield from flush()
+
+
+def _blocks(run: list[bytes]) -> Iterator[bytes]:
     data = b"".join(run)
     for start in range(0, len(data), BLOCK_BYTES):
-        # matching may take as long as disk I/O: keep it off the event loop
-        yield Disk(partial(scan.feed, data[start : start + BLOCK_BYTES]))
-        yield from flush()
+        yield data[start : start + BLOCK_BYTES]
 
 
 def _query(pattern: str, context: int, max_matches: int, ignore_case: bool) -> _Query:
     if not isinstance(ignore_case, bool):
         raise InvalidArgument("ignore_case", "true or false is needed")
     context, max_matches = search_limits(context, max_matches)
-    return _Query(pattern, Pattern(pattern, ignore_case=ignore_case), context, max_matches)
+    return _Query(pattern, ignore_case, Pattern(pattern, ignore_case=ignore_case), context, max_matches)
 
 
 def _run(
@@ -195,13 +290,15 @@ def _run(
     info: ContentInfo,
     span: PageSpan,
     writer: _HitWriter | None = None,
-    progress: Callable[[int], None] | None = None,
+    take: Callable[[list[bytes]], None] | None = None,
 ) -> Operation[SearchResult]:
+    """Search a span; `take` receives its bytes too."""
     collector = HitCollector(query.max_matches, query.context)
     readers: list[LineReader] = [collector]
     if writer is not None:
         readers.append(writer.printer)
-    scan = Scan(query.matcher, readers)
+    total = HitCount()
+    scan = Scan(query.matcher, readers, total)
 
     def begins(before: tuple[int, int]) -> None:
         chars, newlines = before
@@ -211,16 +308,12 @@ def _run(
         if writer is not None:
             yield from writer.flush()
 
-    searched = 0
-
-    def take(run: list[bytes]) -> Operation[None]:
-        nonlocal searched
+    def feed(run: list[bytes]) -> Operation[None]:
         yield from _feed(scan, run, flush)
-        searched += sum(map(len, run))
-        if progress is not None:
-            progress(searched)
+        if take is not None:
+            take(run)
 
-    yield from fetch_part(info, span, take, begins)
+    yield from fetch_part(info, span, feed, begins)
     yield Disk(scan.finish)
     hits = collector.hits
     return SearchResult(
@@ -229,5 +322,7 @@ def _run(
         hits=hits,
         shown=len(hits),
         matches=scan.matches,
+        total_hits=total.hits,
+        hits_are_exact=total.is_exact,
         lines_searched=scan.lines,
     )

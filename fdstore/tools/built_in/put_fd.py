@@ -1,7 +1,7 @@
-"""`put_fd`: store a text of the model, or a file below the preload root, as a new descriptor.
+"""`put_fd`: store a file below the preload root, or a whole text of the model, as a new descriptor.
 
-Unlike `write_fd` it makes no streams, and a file goes to the store without passing through the model. A file
-that is not UTF-8 is stored as bytes.
+Texts that a model writes itself are the task of `write_fd`. A file goes to the store without passing through
+the model; one that is not UTF-8 is stored as bytes.
 """
 
 from __future__ import annotations
@@ -98,15 +98,18 @@ def _open(file: str, root: Root, held: ExitStack) -> BinaryIO:
 
 def describe(context: Context) -> str:
     if context.preload_root is None:
-        return "Store a text of your own as a new fd."
-    return "Store a text of your own, or a file without reading it, as a new fd."
+        return "Store a whole text as a new fd."
+    return "Store a file on disk as a new fd, unread; or a text that is whole."
 
 
 def explain(context: Context) -> str:
-    text = '- store a text that is complete: put_fd(text="...")'
+    file, text = (
+        '- store a file on disk: put_fd(file="build.log")',
+        '- store a whole text: put_fd(text="...")',
+    )
     if context.preload_root is None:
         return text
-    return f'{text}\n- store a file without reading it: put_fd(file="build.log")'
+    return file if "write_fd" in context.enabled else f"{file}\n{text}"
 
 
 TOOL = Tool(

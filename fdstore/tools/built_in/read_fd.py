@@ -112,6 +112,10 @@ def offer(stored: StoredResult) -> str:
             return ""
     if stored.is_open:
         return f'wait for more with read_fd(fd="{stored.fd}", start={stored.pages}, wait_seconds=10)'
+    if stored.has_long_lines and stored.pages > 1:
+        start = 1 if stored.shows == "part" else stored.page_size + 1
+        chars = f"{start}-{start + stored.page_size - 1}"
+        return f'read characters with read_fd(fd="{stored.fd}#C{chars}")'
     if stored.shows == "part":
         return f'read it with read_fd(fd="{stored.fd}")'
     return f'read on with read_fd(fd="{stored.fd}", start=2)' if stored.pages > 1 else ""

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import msgspec
 
+from fdstore.elements.stored_message import StoredResult
 from fdstore.errors import InvalidArgument
 from fdstore.programs.host import Starters
 from fdstore.programs.python_call import run_call
@@ -127,6 +128,12 @@ def explain(context: Context) -> str:
     )
 
 
+def offer(stored: StoredResult) -> str:
+    if stored.shows in ("all", "nothing") or not stored.has_long_lines:
+        return ""
+    return "take it apart with run_python"
+
+
 TOOL = Tool(
     name="run_python",
     title="Run Python over stored texts",
@@ -140,6 +147,7 @@ TOOL = Tool(
     arguments=RunPython,
     describe=describe,
     explain=explain,
+    offer=offer,
     section="programs",
     run=run,
 )

@@ -63,7 +63,7 @@ def run(context: Context, arguments: SearchFD, call_id: str | None) -> Operation
             matches=result.matches,
             tools=context.enabled,
         )
-    result = yield from searching.search(
+    result, near = yield from searching.search_or_near(
         *query,
         context=arguments.context,
         max_matches=arguments.max_matches,
@@ -71,9 +71,10 @@ def run(context: Context, arguments: SearchFD, call_id: str | None) -> Operation
         progress=context.progress,
     )
     result = limit_hits(result, context.config.max_read_chars)
-    if result.shown == result.matches:
-        return fd_search(result)
-    return fd_search(result, more=(yield from _remaining_selector(handle, chosen, result)))
+    more = None
+    if result.shown < result.matches:
+        more = yield from _remaining_selector(handle, chosen, result)
+    return fd_search(result, more, near, context.enabled)
 
 
 def limit_hits(result: SearchResult, limit: int) -> SearchResult:
@@ -127,7 +128,7 @@ def explain(context: Context) -> str:
 
 
 def offer(stored: StoredResult) -> str:
-    if stored.shows in ("all", "nothing"):
+    if stored.shows in ("all", "nothing") or stored.has_long_lines:
         return ""
     return f'find lines with search_fd(fd="{stored.fd}", pattern="...")'
 

@@ -113,14 +113,14 @@ def _add_piece(handle: ProcessHandle, fd: str, piece: str, call_id: str | None) 
 
 def describe(context: Context) -> str:
     return (
-        "Store a text of your own, such as a note or a draft, as a new fd; or write one bit by bit, for "
-        "others who read it meanwhile: begin with eof=false, add with fd, end with eof=true."
+        "Write a text yourself, such as a note or a draft, as a new fd; or bit by bit, for others who read "
+        "it meanwhile: begin with eof=false, add with fd, end with eof=true."
     )
 
 
 def explain(context: Context) -> str:
     return (
-        '- store a text of your own: write_fd(data="...")\n'
+        '- write a text yourself: write_fd(data="...")\n'
         '- begin one that others read while you write it: write_fd(data="...", eof=false)'
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -43,6 +44,38 @@ def test_the_tail_is_at_most_400_characters_cut_at_a_line(proc: Process) -> None
     tail = only(tools.wrap(text)).child("tail")
 
     assert tail.body == text[text.rindex("line 52\n") :]
+
+
+LONG_LINE = "x" * 9000
+
+
+@pytest.mark.parametrize(
+    ("enabled", "text", "ways"),
+    [
+        (["read_fd", "search_fd"], LONG_LINE, "Read characters with {}#C4001-8000"),
+        (["read_fd", "search_fd"], (LONG_LINE + "\n") * 3, "Read characters with {}#C4001-8000"),
+        (["read_fd", "search_fd"], f'["{LONG_LINE}"]', "Read characters with {}#C1-4000"),
+        (
+            ["read_fd", "search_fd", "run_python"],
+            LONG_LINE,
+            "Read characters with {}#C4001-8000, or take it apart with run_python",
+        ),
+        (["search_fd", "run_python"], LONG_LINE, "Take it apart with run_python"),
+        (["search_fd", "run_python"], LINES * 10, 'Find lines with search_fd(fd="fd:1", pattern="...")'),
+    ],
+)
+def test_a_text_of_long_lines_is_read_by_characters_or_taken_apart(
+    proc: Process, enabled: list[Any], text: str, ways: str
+) -> None:
+    tools = Toolset(proc, enabled=enabled, config=FDConfig(max_direct_output_chars=100))
+
+    message = only(tools.wrap(text)).child("message").body
+
+    expected = re.sub(r"\{\}(#C[0-9-]+)", r'read_fd(fd="fd:1\1")', ways)
+    assert (message or "").partition("). ")[2] == f"{expected}."
+    for part in re.findall(r"#C([0-9]+)-([0-9]+)", ways):
+        start, end = map(int, part)
+        assert proc.read(f"fd:1#C{start}-{end}").text == text[start - 1 : end]
 
 
 def test_the_tail_of_one_long_line_is_its_last_400_characters(proc: Process) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -47,6 +48,28 @@ def test_fd_search_prints_as_grep_does(
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "pattern", "attributes"),
+    [
+        ("a b a\n" * 3, "a", 'matches="3" hits="6" shown="3"'),
+        ("a b a " * 20_000, "a", 'matches="1" hits="40000" shown="1"'),
+        ("a b a " * 20_000, "[ac]", 'matches="1" hits="40000" shown="1"'),
+        ("a b a " * 20_000, "[abc]", 'matches="1" hits="50000+" shown="1"'),
+        ("a b\nb a\n", "[ac]", 'matches="2" shown="2"'),
+    ],
+)
+def test_hits_are_counted_where_a_line_has_several(
+    proc: Process, tools: Toolset, text: str, pattern: str, attributes: str
+) -> None:
+    made = proc.create(text)
+
+    found = show(tools, "search_fd", fd="fd:1", pattern=pattern)
+
+    assert found.startswith(
+        f'<fd_search fd="fd:1" pattern="{pattern}" {attributes} lines_searched="{made.lines}">'
+    )
+
+
 def test_a_long_line_is_cut_around_the_hit_and_marked(proc: Process, tools: Toolset) -> None:
     proc.create("a" * 1000 + "HERE" + "b" * 1000)
 
@@ -55,6 +78,84 @@ def test_a_long_line_is_cut_around_the_hit_and_marked(proc: Process, tools: Tool
     assert found.body == (
         "1:[867 characters left out]" + "a" * 133 + "HERE" + "b" * 263 + "[737 characters left out]"
     )
+
+
+@pytest.mark.parametrize(
+    ("pattern", "ignore_case", "body"),
+    [
+        ("Lost", False, "No match; ignore_case=true finds 2."),
+        ("^LOST .*", False, "No match; ignore_case=true finds 1."),
+        ("conection", False, 'No "conection"; the text has "connection".'),
+        ("conection", True, 'No "conection"; the text has "connection".'),
+        ("Lost 7", True, ""),
+        ("nothing", False, ""),
+    ],
+)
+@pytest.mark.parametrize("size", [1, 40_000])
+def test_a_search_without_a_match_says_what_the_text_has_instead(
+    proc: Process, tools: Toolset, pattern: str, ignore_case: bool, body: str, size: int
+) -> None:
+    proc.create("lost the connection\nthe connection is lost\n" + "another line of the text\n" * size)
+
+    found = show_element(tools, "search_fd", fd="fd:1", pattern=pattern, ignore_case=ignore_case)
+    elsewhere = show_element(tools, "search_fd", fd="fd:1#L3", pattern=pattern, ignore_case=ignore_case)
+
+    assert (found["matches"], found.body) == ("0", body)
+    assert elsewhere.body == ""
+
+
+def test_an_open_stream_that_has_no_match_yet_says_only_so(proc: Process, tools: Toolset) -> None:
+    stream = proc.open_stream()
+    stream.write("lost\n")
+    stream.flush()
+    open_yet = show_element(tools, "search_fd", fd=stream.fd, pattern="LOST")
+    stream.end()
+
+    ended = show_element(tools, "search_fd", fd=stream.fd, pattern="LOST")
+
+    assert (open_yet.body, ended.body) == ("", "No match; ignore_case=true finds 1.")
+
+
+def test_a_very_long_line_says_where_to_read_and_search_next(proc: Process, tools: Toolset) -> None:
+    line = "a" * 4000 + "HERE" + "b" * 3000 + "HERE" + "c" * 2000
+    proc.create(f"first\n{line}\nlast\n")
+
+    found = show_element(tools, "search_fd", fd="fd:1", pattern="HERE")
+    way = (found.body or "").splitlines()[-1]
+    around, following = re.findall("fd:1#C[0-9-]+", way)
+    read = show_element(tools, "read_fd", fd=around)
+    next_hit = show_element(tools, "search_fd", fd=following, pattern="HERE")
+
+    assert way == (
+        "Line 2 is long: read fd:1#C3341-5340 around its first hit, or search fd:1#C4011-9014 for the next."
+    )
+    assert "aHEREb" in (read.body or "")
+    assert (next_hit["matches"], "bHEREc" in (next_hit.body or "")) == ("1", True)
+
+
+@pytest.mark.parametrize(
+    ("enabled", "way"),
+    [
+        (["read_fd", "search_fd"], "read fd:1#C1-2000 around its first hit"),
+        (["search_fd"], ""),
+        (
+            ["read_fd", "search_fd", "run_python"],
+            "read fd:1#C1-2000 around its first hit, or take it apart with Python",
+        ),
+    ],
+)
+def test_the_way_on_in_a_long_line_is_one_of_the_tools_at_hand(
+    proc: Process, enabled: list[Any], way: str
+) -> None:
+    tools = Toolset(proc, enabled=enabled)
+    proc.create("x" + "a" * 5000)
+    proc.create("x" + "a" * 1000)
+
+    found = show_element(tools, "search_fd", fd="fd:1", pattern="^x")
+    shorter = show_element(tools, "search_fd", fd="fd:2", pattern="^x")
+
+    assert (found.body or "").splitlines()[1:] == ([f"Line 1 is long: {way}."] if way else [])
+    assert len((shorter.body or "").splitlines()) == 1
 
 
 @pytest.mark.parametrize(

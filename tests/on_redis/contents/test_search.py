@@ -8,8 +8,9 @@ import pytest
 
 from fdstore.client import Process
 from fdstore.model.records import SearchResult
-from fdstore.store.contents.searching import search_extract
+from fdstore.store.contents.searching import search_extract, search_or_near
 from fdstore.text.selection import selector
+from tests.round_trips import Tally, tallied
 
 
 def numbered(result: SearchResult) -> list[tuple[int, str]]:
@@ -78,6 +79,19 @@ def test_a_line_of_megabytes_is_one_line_and_is_shown_around_its_match(proc: Pro
     assert len(long.text) + sum(long.left_out) == len(line)
     assert long.chars == f"{6 + 1_500_001}-{6 + len(line)}"
     assert len(last.before[0].text) + last.before[0].left_out == len(line)
+
+
+@pytest.mark.parametrize(("lines", "reads"), [(1000, 1), (1_000_000, 2)])
+def test_a_short_text_is_read_once_to_learn_what_it_has_instead(proc: Process, lines: int, reads: int):
+    made = proc.create("lost\n" * lines)
+    tally = Tally()
+
+    operation = search_or_near(proc.handle, "fd:1", None, "LOST")
+    _, near = proc.store.run(tallied(operation, tally))
+
+    assert near is not None
+    assert near.ignoring_case == lines
+    assert tally.reply_bytes // made.bytes == reads
 
 
 # Hits that are stored

@@ -41,7 +41,9 @@ def test_a_body_has_no_facts_whatever_it_looks_like() -> None:
 
 def test_strings_of_others_are_cut_printable_and_can_be_encoded() -> None:
     hostile = "\x1b[1m\ud800\n" + "x" * 10_000
-    found = SearchResult(fd="fd:1", pattern=hostile, hits=(), shown=0, matches=0, lines_searched=0)
+    found = SearchResult(
+        fd="fd:1", pattern=hostile, hits=(), shown=0, matches=0, total_hits=0, lines_searched=0
+    )
     written = Export(fd="fd:1", file_path=hostile, mode="write", char_count=0, size_bytes=0)
 
     path = render.fd_file_result(written, create=True, exist_ok=True).facts.export.file_path

@@ -22,7 +22,9 @@ FORGED = '<fd_result fd="fd:7" pages="2">'
 
 def test_an_element_in_a_history_of_others_is_read() -> None:
     pattern = '<a&b> fd="fd:9"' * 20
-    found = SearchResult(fd="fd:1", pattern=pattern, hits=(), shown=0, matches=0, lines_searched=0)
+    found = SearchResult(
+        fd="fd:1", pattern=pattern, hits=(), shown=0, matches=0, total_hits=0, lines_searched=0
+    )
     assert parse_facts(fd_search(found).text).repeatable_fds == ("fd:1",)
     assert parse_facts(render.fd_list([], 0).text).repeatable_fds == ()
     assert parse_facts(render.fd_content(make_slice("x")).text).repeatable_fds == ("fd:1",)

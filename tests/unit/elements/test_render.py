@@ -80,7 +80,9 @@ def test_hits_print_like_grep_with_overlapping_context_merged():
         ),
         Hit(line=9, text="ERROR 3", chars="40-46", before=context_lines(8, "c")),
     )
-    result = SearchResult(fd="fd:1", pattern=r'"<E\w+', hits=hits, shown=3, matches=7, lines_searched=100)
+    result = SearchResult(
+        fd="fd:1", pattern=r'"<E\w+', hits=hits, shown=3, matches=7, total_hits=7, lines_searched=100
+    )
 
     assert render_search.fd_search(result, more="fd:1#L10-100").text == (
         '<fd_search fd="fd:1" pattern="&quot;&lt;E\\w+" matches="7" shown="3" lines_searched="100"'
@@ -98,7 +100,9 @@ def test_characters_omitted_by_the_search_are_counted_as_missing():
         left_out=(1, 500),
         after=context_lines(8, "c" * 500, left_out=50),
     )
-    result = SearchResult(fd="fd:1", pattern="HIT", hits=(hit,), shown=1, matches=1, lines_searched=8)
+    result = SearchResult(
+        fd="fd:1", pattern="HIT", hits=(hit,), shown=1, matches=1, total_hits=1, lines_searched=8
+    )
 
     _, [body] = parse_frame(render_search.fd_search(result).text)
 

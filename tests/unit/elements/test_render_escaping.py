@@ -58,7 +58,9 @@ def elements_with(text: str, other: str) -> list[tuple[str, list[str], list[str]
     names = ["message", "/message", "preview", "/preview", "tail", "/tail"]
     in_result = ["fd_result", *names, "/fd_result"]
     hit = Hit(line=1, text=text, chars="1-1")
-    found = SearchResult(fd="fd:1", pattern=other, hits=(hit,), shown=1, matches=1, lines_searched=1)
+    found = SearchResult(
+        fd="fd:1", pattern=other, hits=(hit,), shown=1, matches=1, total_hits=1, lines_searched=1
+    )
     searched = "1:" + text
     return [
         (render.fd_content(make_slice(text, fd=other)).text, ["fd_content", "/fd_content"], [text]),

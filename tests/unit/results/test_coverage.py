@@ -59,7 +59,7 @@ def test_parts_of_many_reads_are_put_together() -> None:
     assert coverage(reads) == dict.fromkeys(("fd:1", "fd:20"), ReadParts(pages=((2, 4),)))
 
 
-FOUND = SearchResult(fd="fd:1", pattern="x", hits=(), shown=0, matches=0, lines_searched=9)
+FOUND = SearchResult(fd="fd:1", pattern="x", hits=(), shown=0, matches=0, total_hits=0, lines_searched=9)
 
 
 @pytest.mark.parametrize(

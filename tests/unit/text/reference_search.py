@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fdstore.text.grep import GrepPrinter
 from fdstore.text.hits import HitCollector
-from fdstore.text.pattern import MAX_PATTERN_CHARS, Pattern
+from fdstore.text.pattern import MAX_PATTERN_CHARS, HitCount, Pattern
 from fdstore.text.search import Scan
 
 ATOMS = [
@@ -54,10 +54,23 @@ class Reference:
         match = self._compiled.search(line.encode("latin-1") if self.one_byte else line)
         return None if match is None else match.span()
 
+    def hits(self, line: str) -> int:
+        """The matches of a line that has some: those that are not empty, or one."""
+        data = line.encode("latin-1" if self.one_byte else "utf-8")
+        found = [match.span() for match in self._compiled.finditer(data)]
+        return max(1, sum(start < end for start, end in found)) if found else 0
 
-def scanned(pattern: str, text: str, *readers: HitCollector | GrepPrinter, piece: int = 7, **options: bool):
+
+def scanned(
+    pattern: str,
+    text: str,
+    *readers: HitCollector | GrepPrinter,
+    piece: int = 7,
+    counts_hits=False,
+    **options: bool,
+):
     """Feeds the text in pieces of `piece` bytes, which may cut characters."""
-    scan = Scan(Pattern(pattern, **options), readers)
+    scan = Scan(Pattern(pattern, **options), readers, HitCount() if counts_hits else None)
     data = io.BytesIO(text.encode())
     while part := data.read(piece):
         scan.feed(part)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from fdstore.errors import InvalidArgument
 from fdstore.text import hits as hits_module
+from fdstore.text import pattern as pattern_module
 from fdstore.text.hits import KEPT_LINE_CHARS, HitCollector
 from fdstore.text.paging import count_lines
 from fdstore.text.pattern import Pattern
@@ -70,6 +71,49 @@ def test_a_line_of_nothing_but_borders_is_searched_in_linear_time():
     line = "aé" * 300_000 + "a"
 
     assert found(r"(?:.*z)?\B", line) == ()
+
+
+@given(pattern=patterns, text=texts, piece=st.integers(1, 70), kept=st.integers(1, 5))
+@example(pattern="b", text="abb\nb\nbbbb\n", piece=70, kept=1)
+@example(pattern=r"b|\d", text="ab1\nb\n11bb\n", piece=70, kept=1)
+@example(pattern=r"\d+", text="11\n11\n111", piece=70, kept=1)
+@example(pattern=r"\Ab|b", text="bb\nbbb\nb", piece=70, kept=1)
+@example(pattern="x*", text="xx\na\naxbx", piece=70, kept=1)
+@example(pattern="(?P<name>a)", text="aa\na\naaa", piece=70, kept=1)
+def test_the_hits_are_those_of_each_line_alone(pattern: str, text: str, piece: int, kept: int):
+    text = text.replace("É", "ð").replace("é", "ð")
+    try:
+        alone = Reference(pattern)
+    except re2.error:
+        return
+    expected = sum(alone.hits(line) for line in lines_of(text))
+
+    collected = scanned(pattern, text, HitCollector(10_000, 0), piece=piece, counts_hits=True)
+    counted = scanned(pattern, text, HitCollector(kept, 0), piece=piece, counts_hits=True)
+
+    assert (collected.hits.hits, collected.hits.is_exact) == (expected, True)
+    assert (counted.hits.hits, counted.hits.is_exact) == (expected, True)
+
+
+@pytest.mark.parametrize("pattern", ["hit", r"h.t|x", r"\Ahit|hit"])
+def test_hits_of_dense_and_of_rare_lines_are_counted(pattern: str):
+    lines = ["miss"] * 500 + ["a hit", "hit, hit"] * 300 + ["miss", "hithithit"]
+
+    scan = scanned(pattern, "\n".join(lines), piece=5000, counts_hits=True)
+
+    assert (scan.matches, scan.hits.hits) == (601, 903)
+
+
+@pytest.mark.parametrize("text", ["ab" * 500, "ab ab\n" * 500])
+def test_where_hits_are_too_many_to_count_there_are_at_least_as_many(text: str, monkeypatch):
+    monkeypatch.setattr(pattern_module, "MAX_COUNTED", 100)
+
+    scan = scanned("[ab]", text, counts_hits=True)
+    plain = scanned("a", text, counts_hits=True)
+
+    assert not scan.hits.is_exact
+    assert max(100, scan.matches) <= scan.hits.hits < len(text)
+    assert (plain.hits.hits, plain.hits.is_exact) == (text.count("a"), True)
 
 
 @given(words=st.text(st.sampled_from("ab é<>-'`~&%#"), min_size=1, max_size=3), text=texts)

@@ -40,3 +40,15 @@ def test_an_own_loop_is_told_what_a_tool_lacks(name: str) -> None:
     tool = BUILT_IN[name]
     assert caught.value.argument == (tool.needs.argument if tool.needs else "enabled")
     assert name in caught.value.problem
+
+
+def test_files_are_stored_with_put_fd_and_own_texts_with_write_fd() -> None:
+    both = described_context(enabled=["put_fd", "write_fd"], config=None, preload_root=".")
+    alone = described_context(enabled=["put_fd"], config=None)
+
+    put, write = BUILT_IN["put_fd"], BUILT_IN["write_fd"]
+
+    assert ("file" in put.describe(both), "file" in write.describe(both)) == (True, False)
+    assert put.explain(both) == '- store a file on disk: put_fd(file="build.log")'
+    assert write.explain(both).startswith('- write a text yourself: write_fd(data="...")')
+    assert put.explain(alone) == '- store a whole text: put_fd(text="...")'

@@ -16,7 +16,9 @@ STORED = render.fd_result(descriptor("fd:3", pages=1), None, None, "Stored.", 7)
 PICTURE = descriptor(kind="bytes", bytes=12345, media_type="image/png")
 DIFF = Comparison(a="fd:1#L1-9", b="fd:2", removed=1, added=2)
 EXPORT = Export(fd="fd:1", file_path="a.txt", mode="append", char_count=3, size_bytes=1234)
-SEARCH = SearchResult(fd="fd:1", pattern="a|b", hits=(), shown=0, matches=12, lines_searched=99)
+SEARCH = SearchResult(
+    fd="fd:1", pattern="a|b", hits=(), shown=0, matches=12, total_hits=12, lines_searched=99
+)
 
 
 @pytest.mark.parametrize(

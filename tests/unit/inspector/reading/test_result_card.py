@@ -24,7 +24,7 @@ STORED = render.fd_result(
 CONTENT = render.fd_content(make_slice("the log\n"))
 HIT = Hit(line=3, text="a <hit>", chars="5-5", line_start=3, column=1)
 SEARCH = render_search.fd_search(
-    SearchResult(fd="fd:1", pattern="a|b", hits=(HIT,), shown=1, matches=12, lines_searched=99)
+    SearchResult(fd="fd:1", pattern="a|b", hits=(HIT,), shown=1, matches=12, total_hits=12, lines_searched=99)
 )
 MISSING = render.fd_error(NotFound("fd:9", ("fd:1",)), "fd:9")
 FAILED = render.process_result(process(state="failed", exit_code=1, reason="poison", outputs=("fd:4",)))
