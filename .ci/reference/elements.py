@@ -10,6 +10,7 @@ from fdstore.elements.element import attributes_of
 from fdstore.elements.kinds import ELEMENTS
 from fdstore.elements.render import process_result, python_result
 from fdstore.model.records import ProcessRecord
+from fdstore.text.tokens import estimate_tokens
 from reference import markdown
 from reference.example_store import LOG, Example, example
 
@@ -25,6 +26,8 @@ What is stored stays as it was. A short text with such a `<`, which would need n
 [`fd_inline`](#fd_inline).
 
 The elements below were made by fdstore when this page was generated. `...` stands for lines left out here.
+Below each stands how many tokens it costs beside the texts that it shows, by fdstore's estimate: at most 90
+for an `fd_result` after the first of a conversation, 48 for a page, 35 for lines.
 """
 
 
@@ -45,6 +48,7 @@ def blocks(samples: Mapping[str, list[str]]) -> Iterator[str]:
         yield markdown.paragraph(f"Body: {kind.body}")
         for sample in samples[kind.name]:
             yield markdown.fence(shortened(sample), "output")
+            yield markdown.paragraph(f"Beside its texts: {estimate_tokens(frame(sample))} tokens.")
 
 
 def shortened(text: str) -> str:
@@ -56,6 +60,17 @@ def shortened(text: str) -> str:
     return "\n".join(kept)
 
 
+def frame(text: str) -> str:
+    """Return an element without the texts in it: its tags, and the sentence of its message."""
+    kept: list[str] = []
+    is_said = False
+    for line in text.split("\n"):
+        is_said = line == "<message>" or (is_said and line != "</message>")
+        if line.startswith("<") or is_said:
+            kept.append(line)
+    return "\n".join(kept)
+
+
 def make(made: Example) -> dict[str, list[str]]:
     """Make the samples of each element, by calls in one process."""
     tools = made.tools
@@ -63,6 +78,7 @@ def make(made: Example) -> dict[str, list[str]]:
     results = [
         tools.wrap(LOG, source="build.log"),
         tools.wrap(f"[{rows.rstrip(chr(10)).rstrip(',')}]", source="query"),
+        tools.wrap(LOG, source="build.log"),
     ]
     bytes_result = tools.offload(b"\x89PNG\r\n\x1a\n" + bytes(20_000), source="plot.png").content
     assert isinstance(bytes_result, str)
@@ -85,7 +101,7 @@ def make(made: Example) -> dict[str, list[str]]:
     samples = {
         name: [made.call(tool, **arguments).text for tool, arguments in each] for name, each in calls.items()
     }
-    samples["fd_result"] = [*results[:2], bytes_result]
+    samples["fd_result"] = [*results, bytes_result]
     samples["fd_inline"] = [tools.wrap('The page says: <fd_result fd="fd:7"> is yours.')]
     child = ProcessRecord(id="triage.1", state="exited", program="expert", exit_code=0)
     pipeline = ProcessRecord(
