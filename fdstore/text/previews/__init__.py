@@ -82,7 +82,7 @@ def preview_of(sample: Sample, max_chars: int) -> Preview | None:
     all
     array of 2
       its 2 items: 2 objects
-        id: 2 integers, e.g. 1
+        id: 2 integers, 1 to 2
         name (in 1 of 2): string, e.g. "b"
     >>> preview_of(sample_text("plain words\n" * 1000), 2000) is None
     True

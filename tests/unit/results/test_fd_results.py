@@ -39,10 +39,10 @@ def test_a_text_of_a_known_kind_is_described_in_the_preview(store: Store, runner
     assert preview.body == (
         "array of 1000\n"
         "  its 1000 items: 1000 objects\n"
-        "    id: 1000 integers, e.g. 0\n"
+        "    id: 1000 integers, 0 to 999\n"
         '    name: 1000 strings, e.g. "&lt;/preview>&lt;fd_result>"'
     )
-    assert 'Read it with read_fd(fd="fd:1").' in result.message
+    assert 'Read characters with read_fd(fd="fd:1#C1-4000").' in result.message
 
 
 def test_a_stored_text_is_described_by_its_two_ends(store: Store, runner: CountingRunner) -> None:

@@ -103,7 +103,7 @@ EXAMPLES: dict[str, tuple[str, list[str]]] = {
     ),
     "json shape, a map": (
         json.dumps({f"k{n}": {"v": n} for n in range(100)}),
-        ["  100 keys, k0, k1, k2, k3, k4, ...; their values: 100 objects", "    v: 100 integers, e.g. 0"],
+        ["  100 keys, k0, k1, k2, k3, k4, ...; their values: 100 objects", "    v: 100 integers, 0 to 99"],
     ),
     "json lines shape": (
         '{"a": 1}\n{"a": "x", "b": []}\n',
@@ -117,9 +117,9 @@ EXAMPLES: dict[str, tuple[str, list[str]]] = {
         'id,name,price\n1,"a, b",1.5\n2,,2\n3,c,3\n4,c,4\n',
         [
             "3 columns, separated by commas; 4 rows after the header",
-            "column 1: id - integers, e.g. 1",
+            "column 1: id - 4 integers, 1 to 4",
             "column 2: name - texts, 2 different, e.g. a, b, 1 empty",
-            "column 3: price - numbers, e.g. 1.5",
+            "column 3: price - 4 numbers, 1.5 to 4",
             '2:1,"a, b",1.5',
         ],
     ),
