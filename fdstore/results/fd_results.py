@@ -146,7 +146,7 @@ def _render(context: Context, ends: _Ends, display: Display) -> Rendered:
             sample = sample_ends(ends.head, ends.end, d.chars, d.lines)
         found = preview_of(sample, room)
         if found is not None:
-            tail = _tail(ends, found.tail_chars) if found.tail_chars else None
+            tail = _tail(ends, found.tail_chars, found.tail_after)
             message = stored_message(d, context.offers, shows="part")
             return fd_result(d, found, tail, message, tokens)
     head_chars, tail_chars = _chars(d, display)
@@ -160,7 +160,7 @@ def _render(context: Context, ends: _Ends, display: Display) -> Rendered:
         head = _head(ends, head_chars)
         shows = "first page" if len(head.text) >= len(first.text) else "part"
     message = stored_message(d, context.offers, shows=shows)
-    return fd_result(d, head, _tail(ends, tail_chars) if tail_chars else None, message, tokens)
+    return fd_result(d, head, _tail(ends, tail_chars), message, tokens)
 
 
 def _chars(d: Descriptor, display: Display) -> tuple[int | None, int]:
@@ -196,10 +196,17 @@ def _head(ends: _Ends, chars: int) -> Head:
     )
 
 
-def _tail(ends: _Ends, chars: int) -> Tail:
-    """Return at most `chars` characters of the end, cut at a line where possible."""
+def _tail(ends: _Ends, chars: int, after: int = 0) -> Tail | None:
+    """Return at most `chars` characters of the end, cut at a line where possible, without the lines up to
+    `after`; None if none are left."""
+    if not chars:
+        return None
     text = tail_of(ends.end[-chars - 1 :], chars)
-    return Tail(text=text, lines=f"{ends.last_line - count_lines(text) + 1}-{ends.last_line}")
+    shown = min(count_lines(text), ends.last_line - after)
+    if shown <= 0:
+        return None
+    text = text.split("\n", count_lines(text) - shown)[-1]
+    return Tail(text=text, lines=f"{ends.last_line - shown + 1}-{ends.last_line}")
 
 
 def _tokens(ends: _Ends) -> int:

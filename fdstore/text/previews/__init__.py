@@ -65,12 +65,13 @@ def _patterns() -> Any:
 
 class Preview(Record, frozen=True, kw_only=True):
     """A description of a text: a `text` that describes it, its `kind`, the part that was looked at (`of`),
-    and how many characters of the end to show beside it."""
+    and how many characters of the end to show beside it, of the lines after `tail_after`."""
 
     kind: str
     of: str
     text: str
     tail_chars: int
+    tail_after: int
 
 
 def preview_of(sample: Sample, max_chars: int) -> Preview | None:
@@ -95,5 +96,9 @@ def preview_of(sample: Sample, max_chars: int) -> Preview | None:
         if outline is not None:
             tail_chars = min(outline.tail_chars, max_chars // 3)
             text = fit(outline.lines, max_chars - tail_chars)
-            return Preview(kind=outline.kind, of=outline.of, text=text, tail_chars=tail_chars)
+            shows_all = text.endswith(outline.lines[-1])
+            tail_after = outline.tail_after if shows_all else 0
+            return Preview(
+                kind=outline.kind, of=outline.of, text=text, tail_chars=tail_chars, tail_after=tail_after
+            )
     return None
