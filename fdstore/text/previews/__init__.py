@@ -21,6 +21,8 @@ import re2
 from fdstore.model.records import Record
 from fdstore.text.previews.compiler_errors import compiler_error_inside, compiler_errors
 from fdstore.text.previews.diffs import diff
+from fdstore.text.previews.headings import MARKS as HEADING_MARKS
+from fdstore.text.previews.headings import outline
 from fdstore.text.previews.html_outline import html
 from fdstore.text.previews.json_shape import json_lines_shape, json_shape
 from fdstore.text.previews.line_search import bytes_options
@@ -47,6 +49,7 @@ KINDS: tuple[tuple[Callable[[Sample], Outline | None], bytes], ...] = (
     (metrics, rb"(?m:^)# TYPE "),
     (log, _ANY),
     (source_code, _ANY),
+    (outline, HEADING_MARKS),
     (tests_inside, _ANY),
     (compiler_error_inside, rb"error"),
     (traceback_inside, rb"Traceback|panic|fatal|at "),
@@ -92,13 +95,12 @@ def preview_of(sample: Sample, max_chars: int) -> Preview | None:
     for number, (describe, _) in enumerate(KINDS):
         if number not in matching:
             continue
-        outline = describe(sample)
-        if outline is not None:
-            tail_chars = min(outline.tail_chars, max_chars // 3)
-            text = fit(outline.lines, max_chars - tail_chars)
-            shows_all = text.endswith(outline.lines[-1])
-            tail_after = outline.tail_after if shows_all else 0
+        found = describe(sample)
+        if found is not None:
+            tail_chars = min(found.tail_chars, max_chars // 3)
+            text = fit(found.lines, max_chars - tail_chars)
+            tail_after = found.tail_after if text.endswith(found.lines[-1]) else 0
             return Preview(
-                kind=outline.kind, of=outline.of, text=text, tail_chars=tail_chars, tail_after=tail_after
+                kind=found.kind, of=found.of, text=text, tail_chars=tail_chars, tail_after=tail_after
             )
     return None

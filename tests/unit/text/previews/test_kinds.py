@@ -125,6 +125,24 @@ def test_json_cut_anywhere_states_what_is_before_the_cut(values: list[object], c
         assert (values * 400)[: int(items.split()[2])] == json.loads(part + "]")
 
 
+def test_of_many_headings_the_upper_levels_are_shown_with_their_lines() -> None:
+    text = "# Book\n\n"
+    for chapter in range(12):
+        text += f"## Chapter {chapter}\n\n" + "Words.\n\n" * 20
+        text += "".join(f"### Section {chapter}.{section}\n\nMore words.\n\n" for section in range(9))
+    lines = text.split("\n")
+
+    found = describe(text)
+
+    said, *shown = found.text.split("\n")[10:]
+    assert (found.kind, found.of) == ("outline", "all")
+    assert said == "121 headings, of which 13 are of the upper levels:"
+    assert len(shown) == 13
+    for each in shown:
+        number, _, heading = each.partition(":")
+        assert lines[int(number) - 1] == heading
+
+
 numbers = st.integers(-(10**20), 10**20) | st.floats(allow_nan=False, allow_infinity=False)
 
 
