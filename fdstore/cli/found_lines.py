@@ -48,7 +48,8 @@ class JsonLines:
 
 def count_fields(hits: HitCount) -> dict[str, object]:
     """Return the number of hits for a JSON document, and whether there are more."""
-    return {"hits": hits.hits} | ({} if hits.is_exact else {"hits_are_exact": False})
+    found: dict[str, object] = {"hits": hits.hits}
+    return found if hits.is_exact else found | {"hits_are_exact": False}
 
 
 def _decoded(data: bytes) -> str:

@@ -146,7 +146,7 @@ def _render(context: Context, ends: _Ends, display: Display) -> Rendered:
             sample = sample_ends(ends.head, ends.end, d.chars, d.lines)
         found = preview_of(sample, room)
         if found is not None:
-            tail = tail_of(ends.end[-found.tail_chars - 1 :], found.tail_chars) if found.tail_chars else None
+            tail = _tail(ends, found.tail_chars, found.tail_after)
             message = context.stored_message(d, shows="part")
             return fd_result(d, found, tail, message, tokens)
     head_chars, tail_chars = _chars(d, display)
@@ -159,8 +159,7 @@ def _render(context: Context, ends: _Ends, display: Display) -> Rendered:
     elif head_chars:
         head = _head(ends, head_chars)
         shows = "first page" if len(head.text) >= len(first.text) else "part"
-    tail = tail_of(ends.end[-tail_chars - 1 :], tail_chars) if tail_chars else None
-    return fd_result(d, head, tail, context.stored_message(d, shows=shows), tokens)
+    return fd_result(d, head, _tail(ends, tail_chars), context.stored_message(d, shows=shows), tokens)
 
 
 def _chars(d: Descriptor, display: Display) -> tuple[int | None, int]:
@@ -194,6 +193,18 @@ def _head(ends: _Ends, chars: int) -> Head:
         lines=f"1-{lines}" if text else "0-0",
         truncated=bool(text) and is_cut and not text.endswith("\n"),
     )
+
+
+def _tail(ends: _Ends, chars: int, after: int = 0) -> str | None:
+    """Return at most `chars` characters of the end, cut at a line where possible, without the lines up to
+    `after`; None if none are left."""
+    if not chars:
+        return None
+    text = tail_of(ends.end[-chars - 1 :], chars)
+    shown = min(count_lines(text), ends.last_line - after)
+    if shown <= 0:
+        return None
+    return text.split("\n", count_lines(text) - shown)[-1]
 
 
 def _tokens(ends: _Ends) -> int:

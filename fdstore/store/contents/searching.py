@@ -153,7 +153,8 @@ def _near_misses(query: _Query, info: ContentInfo, span: PageSpan, kept: _Kept) 
         yield from take(kept.run)
     else:
         yield from fetch_part(info, span, take)
-    return (yield Disk(near.finish))
+    found: NearMiss = yield Disk(near.finish)
+    return found
 
 
 def _progress_of(

@@ -21,6 +21,8 @@ import re2
 from fdstore.model.records import Record
 from fdstore.text.previews.compiler_errors import compiler_error_inside, compiler_errors
 from fdstore.text.previews.diffs import diff
+from fdstore.text.previews.headings import MARKS as HEADING_MARKS
+from fdstore.text.previews.headings import outline
 from fdstore.text.previews.html_outline import html
 from fdstore.text.previews.json_shape import json_lines_shape, json_shape
 from fdstore.text.previews.line_search import bytes_options
@@ -47,6 +49,7 @@ KINDS: tuple[tuple[Callable[[Sample], Outline | None], bytes], ...] = (
     (metrics, rb"(?m:^)# TYPE "),
     (log, _ANY),
     (source_code, _ANY),
+    (outline, HEADING_MARKS),
     (tests_inside, _ANY),
     (compiler_error_inside, rb"error"),
     (traceback_inside, rb"Traceback|panic|fatal|at "),
@@ -65,12 +68,13 @@ def _patterns() -> Any:
 
 class Preview(Record, frozen=True, kw_only=True):
     """A description of a text: a `text` that describes it, its `kind`, the part that was looked at (`of`),
-    and how many characters of the end to show beside it."""
+    and how many characters of the end to show beside it, of the lines after `tail_after`."""
 
     kind: str
     of: str
     text: str
     tail_chars: int
+    tail_after: int
 
 
 def preview_of(sample: Sample, max_chars: int) -> Preview | None:
@@ -82,7 +86,7 @@ def preview_of(sample: Sample, max_chars: int) -> Preview | None:
     all
     array of 2
       its 2 items: 2 objects
-        id: 2 integers, e.g. 1
+        id: 2 integers, 1 to 2
         name (in 1 of 2): string, e.g. "b"
     >>> preview_of(sample_text("plain words\n" * 1000), 2000) is None
     True
@@ -91,9 +95,12 @@ def preview_of(sample: Sample, max_chars: int) -> Preview | None:
     for number, (describe, _) in enumerate(KINDS):
         if number not in matching:
             continue
-        outline = describe(sample)
-        if outline is not None:
-            tail_chars = min(outline.tail_chars, max_chars // 3)
-            text = fit(outline.lines, max_chars - tail_chars)
-            return Preview(kind=outline.kind, of=outline.of, text=text, tail_chars=tail_chars)
+        found = describe(sample)
+        if found is not None:
+            tail_chars = min(found.tail_chars, max_chars // 3)
+            text = fit(found.lines, max_chars - tail_chars)
+            tail_after = found.tail_after if text.endswith(found.lines[-1]) else 0
+            return Preview(
+                kind=found.kind, of=found.of, text=text, tail_chars=tail_chars, tail_after=tail_after
+            )
     return None

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from fdstore.text.layout import show_controls_in_json
+from fdstore.text.previews.extremes import are_dates, between
 from fdstore.text.previews.json_parts import (
     REFUSALS,
     PartOfArray,
@@ -153,7 +154,7 @@ def _describe(label: str, values: list[Any], indent: str, lines: list[str]) -> N
 
 
 def _counted(name: str, found: list[Any], total: int) -> str:
-    """Return a type with how many values have it, and an example or the size."""
+    """Return a type with how many values have it, and the least and the greatest, the size, or an example."""
     count = "" if total == 1 else f"{len(found)} " if len(found) < total else f"{total} "
     text = f"{count}{name}{'s' if total > 1 and len(found) != 1 and name != 'null' else ''}"
     if name == "array":
@@ -163,6 +164,10 @@ def _counted(name: str, found: list[Any], total: int) -> str:
         return text if found[0] or total > 1 else f"{text} without keys"
     if name == "null":
         return text
+    if len(found) > 1 and name in ("integer", "number"):
+        return f"{text}, {between(_json(min(found), _EXAMPLE_CHARS), _json(max(found), _EXAMPLE_CHARS))}"
+    if len(found) > 1 and name == "string" and are_dates(found):
+        return f"{text}, dates, {between(min(found), max(found))}"
     return f"{text}, e.g. {_json(found[0], _EXAMPLE_CHARS)}"
 
 

@@ -92,7 +92,8 @@ def _outline(sample: Sample, kind: str) -> Outline:
             errors, SHOWN_ERRORS, "such lines", lambda each: numbered_excerpt(each.number, each.text)
         ),
     ]
-    return Outline(kind=kind, of=of, lines=lines, tail_chars=LOG_TAIL_CHARS)
+    last = errors[-1].number if errors else 0
+    return Outline(kind=kind, of=of, lines=lines, tail_chars=LOG_TAIL_CHARS, tail_after=last)
 
 
 def _looks_like_an_error(line: str) -> bool:

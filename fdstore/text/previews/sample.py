@@ -192,13 +192,15 @@ def sample_ends(head: str, tail: str, chars: int, lines: int) -> Sample:
 
 
 class Outline(Record, frozen=True, kw_only=True):
-    """A preview: its `kind`, what part of the text was looked at (`of`), its lines, and how many characters
-    of the end are to be shown with it."""
+    """A preview: its `kind`, what part of the text was looked at (`of`), its lines, how many characters of
+    the end are to be shown with it, and the last line of the text that they show already: the end begins
+    behind that."""
 
     kind: str
     of: str
     lines: list[str]
     tail_chars: int = 0
+    tail_after: int = 0
 
 
 def excerpt(line: str, limit: int = LINE_CHARS) -> str:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import methodcaller
 from typing import NamedTuple
 
+from fdstore.text.previews.extremes import are_dates, between
 from fdstore.text.previews.sample import JUDGED_LINES, SHOWN_TAIL_CHARS, Outline, Sample, excerpt, part_of
 
 DELIMITERS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
@@ -119,13 +120,19 @@ def _column(cells: list[str]) -> str:
     if not filled:
         return f"{len(cells)} empty"
     different = set(filled)
+    order: Callable[[str], float | str] | None = None
     if all(map(_INTEGER.fullmatch, different)):
-        kind = "integers"
+        kind, order = "integers", int
     elif all(map(_NUMBER.fullmatch, different)):
-        kind = "numbers"
+        kind, order = "numbers", float
+    elif are_dates(different):
+        kind, order = "dates", str
     else:
         kind = f"texts, {len(different)} different" if len(different) > 1 else "the same text"
-    return f"{kind}, e.g. {_one_line(filled[0])}{empty}"
+    if order is None or max(map(len, different)) > _CELL_CHARS:
+        return f"{kind}, e.g. {_one_line(filled[0])}{empty}"
+    ends = between(min(different, key=order), max(different, key=order))
+    return f"{len(filled)} {kind}, {ends}{empty}"
 
 
 def _one_line(cell: str) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from fdstore import Toolset
+from fdstore import FDConfig, ToolPolicy, Toolset
 from fdstore.client import Store
 from fdstore.elements.render import fd_result
 from fdstore.model.records import TEXT_TYPE, Descriptor
@@ -39,10 +40,10 @@ def test_a_text_of_a_known_kind_is_described_in_the_preview(store: Store, runner
     assert preview.body == (
         "array of 1000\n"
         "  its 1000 items: 1000 objects\n"
-        "    id: 1000 integers, e.g. 0\n"
+        "    id: 1000 integers, 0 to 999\n"
         '    name: 1000 strings, e.g. "&lt;/preview>&lt;fd_result>"'
     )
-    assert 'Read it with read_fd(fd="fd:1").' in result.message
+    assert 'Read characters with read_fd(fd="fd:1#C1-4000").' in result.message
 
 
 def test_a_stored_text_is_described_by_its_two_ends(store: Store, runner: CountingRunner) -> None:
@@ -68,6 +69,33 @@ def test_a_stored_text_is_described_by_its_two_ends(store: Store, runner: Counti
     assert preview["of"].endswith("-10000")
     assert result.child("tail").body.endswith("13:07:00 INFO 10000\n")
     assert only(tools.wrap(log)).child("preview")["kind"] == "log"
+
+
+@pytest.mark.parametrize(("last_error", "tail"), [(9990, "9991-10000"), (10_000, None), (9000, "9963-10000")])
+def test_the_end_of_a_log_does_not_repeat_the_errors_that_are_listed(
+    store: Store, last_error: int, tail: str | None
+) -> None:
+    lines = [f"13:07:00 {'ERROR' if n in (9000, last_error) else 'INFO'} {n:06}\n" for n in range(1, 10_001)]
+
+    result = only(Toolset(store.process("triage")).wrap("".join(lines)))
+
+    shown = result.child("preview").body or ""
+    ends = [child for child in result.children if child.name == "tail"]
+    assert f"{last_error}:{lines[last_error - 1]}".strip() in shown.split("\n")
+    assert [(each["lines"], each.body) for each in ends] == (
+        [(tail, "".join(lines[int(tail.partition("-")[0]) - 1 :]))] if tail else []
+    )
+
+
+def test_errors_that_a_short_preview_leaves_out_are_in_the_end(store: Store) -> None:
+    lines = [f"13:07:00 ERROR {n:06} {'x' * 60}\n" for n in range(1, 201)]
+    config = FDConfig(tool={"read_log": ToolPolicy(preview_chars=600)})
+    tools = Toolset(store.process("triage"), config=config, outside=["read_log"])
+
+    result = only(tools.wrap("".join(lines), source="read_log"))
+
+    assert (result.child("preview").body or "").endswith("lines more)")
+    assert result.child("tail").body == "".join(lines[-2:])
 
 
 def test_what_another_run_of_a_function_has_stored_is_what_is_shown(store: Store) -> None:

@@ -103,7 +103,7 @@ EXAMPLES: dict[str, tuple[str, list[str]]] = {
     ),
     "json shape, a map": (
         json.dumps({f"k{n}": {"v": n} for n in range(100)}),
-        ["  100 keys, k0, k1, k2, k3, k4, ...; their values: 100 objects", "    v: 100 integers, e.g. 0"],
+        ["  100 keys, k0, k1, k2, k3, k4, ...; their values: 100 objects", "    v: 100 integers, 0 to 99"],
     ),
     "json lines shape": (
         '{"a": 1}\n{"a": "x", "b": []}\n',
@@ -117,15 +117,29 @@ EXAMPLES: dict[str, tuple[str, list[str]]] = {
         'id,name,price\n1,"a, b",1.5\n2,,2\n3,c,3\n4,c,4\n',
         [
             "3 columns, separated by commas; 4 rows after the header",
-            "column 1: id - integers, e.g. 1",
+            "column 1: id - 4 integers, 1 to 4",
             "column 2: name - texts, 2 different, e.g. a, b, 1 empty",
-            "column 3: price - numbers, e.g. 1.5",
+            "column 3: price - 4 numbers, 1.5 to 4",
             '2:1,"a, b",1.5',
         ],
     ),
     "table, of tabs": (
         "id\tname\n" + "".join(f"{n}\tx\n" for n in range(9)),
         ["2 columns, separated by tabs; 9 rows after the header", "column 2: name - the same text, e.g. x"],
+    ),
+    "outline": (
+        "# Tools\n\nFor people.\n\n## Install\n\n```sh\n# no heading\nmake\n```\n\n"
+        "## Use\n\nRun.\n\n### More\n\nx\n",
+        ["1:# Tools", "3:For people.", "4 headings:", "5:## Install", "12:## Use", "16:### More"],
+    ),
+    "outline, of underlines": (
+        "Tools\n=====\n\nFor people.\n\nInstall\n-------\n\nRun.\n\n"
+        "Use\n---\n\nUsage\n-----\n\na\n\nNotes\n-----\n\nb\n",
+        ["5 headings:", "1:Tools", "6:Install", "11:Use", "14:Usage", "19:Notes"],
+    ),
+    "outline, of chapters": (
+        "A story.\n\n" + "".join(f"CHAPTER {n}. At sea\n\nIt was {n}.\n\n" for n in ("I", "II", "III", "IV")),
+        ["4 headings:", "3:CHAPTER I. At sea", "15:CHAPTER IV. At sea"],
     ),
     "diff": (DIFF, ["2 files, +1 -1", "1:a.py +1 -1", "10:a/b.png b/b.png +0 -0 binary"]),
     "traceback, of Python": (
@@ -219,6 +233,11 @@ PLAIN = {
     "words": "The build failed, and nobody knows why.\n" * 50,
     "Markdown": "# Title\n\n- one\n\n```python\nimport os\ndef a(): ...\ndef b(): ...\ndef c(): ...\n```\n"
     * 5,
+    "a configuration with comments": "# Port\nport 6379\n\n# Where\nbind 127.0.0.1\n\n" * 9,
+    "comments of several lines": "# One\n# two\n\n## three\n\nset x\n\n" * 9,
+    "rules between paragraphs": "Some words.\n\n-----\n\nOther words.\n\n=====\n\n" * 9,
+    "a text table": "name  size\n----------\na  1\nb  2\n\n" * 9,
+    "parts of sentences": "Part of it was said.\n\nPART ONE of many\n\n" * 9,
     "almost JSON": '{"a": 1,}',
     "JSON and more": "[" + "1," * 9 + "1] and more",
     "a number": "17",

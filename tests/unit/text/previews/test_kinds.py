@@ -67,7 +67,7 @@ def test_the_counts_of_json_that_is_cut_are_of_the_part_that_is_named() -> None:
     kept = int(found.of.removeprefix("chars 1-"))
     items = json.loads(text[:kept] + "]")
     assert f"array of {len(items)}" in found.text.split("\n")
-    assert f"    id: {len(items)} integers, e.g. 0" in found.text.split("\n")
+    assert f"    id: {len(items)} integers, 0 to {len(items) - 1}" in found.text.split("\n")
     assert found.text.startswith("the text goes on")
 
 
@@ -123,6 +123,81 @@ def test_json_cut_anywhere_states_what_is_before_the_cut(values: list[object], c
         part = text[: int(found.of.removeprefix("chars 1-"))]
         items = next(line for line in found.text.split("\n") if line.startswith("array of "))
         assert (values * 400)[: int(items.split()[2])] == json.loads(part + "]")
+
+
+def test_of_many_headings_the_upper_levels_are_shown_with_their_lines() -> None:
+    text = "# Book\n\n"
+    for chapter in range(12):
+        text += f"## Chapter {chapter}\n\n" + "Words.\n\n" * 20
+        text += "".join(f"### Section {chapter}.{section}\n\nMore words.\n\n" for section in range(9))
+    lines = text.split("\n")
+
+    found = describe(text)
+
+    said, *shown = found.text.split("\n")[10:]
+    assert (found.kind, found.of) == ("outline", "all")
+    assert said == "121 headings, of which 13 are of the upper levels:"
+    assert len(shown) == 13
+    for each in shown:
+        number, _, heading = each.partition(":")
+        assert lines[int(number) - 1] == heading
+
+
+numbers = st.integers(-(10**20), 10**20) | st.floats(allow_nan=False, allow_infinity=False)
+
+
+@given(st.lists(numbers | st.none(), min_size=5, max_size=30))
+def test_the_least_and_the_greatest_number_are_those_of_python(values: list[float | None]) -> None:
+    rows = [{"v": value} for value in values]
+    cells = ["" if value is None else str(value) for value in values]
+
+    shape = describe(json.dumps(rows)).text
+    table = describe("\n".join(["v,w", *(f"{cell},1" for cell in cells)]) + "\n").text
+
+    for kind, name in ((int, "integers"), (float, "numbers")):
+        found = [value for value in values if isinstance(value, kind)]
+        if len(found) > 1:
+            [ends] = re.findall(rf"{len(found)} {name}, (\S+) to (\S+?)(?:,|$)", shape, re.MULTILINE) or [
+                re.findall(rf"{len(found)} {name}, all (\S+?)(?:,|$)", shape, re.MULTILINE) * 2
+            ]
+            assert [kind(each) for each in ends] == [min(found), max(found)]
+    assert ("null" in shape) == (None in values)
+    filled = [value for value in values if value is not None]
+    if filled:
+        [line] = re.findall(r"column 1: v - (.*)", table)
+        ends = re.findall(r"[-+.e0-9]+", line.partition(", ")[2].partition(", ")[0].replace("to", ""))
+        assert (float(ends[0]), float(ends[-1])) == (float(min(filled)), float(max(filled)))
+        assert line.endswith(f", {len(values) - len(filled)} empty") == (len(filled) < len(values))
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "said"),
+    [
+        ("2024-01-31", "2026-02-01", "dates, 2024-01-31 to 2026-02-01"),
+        (
+            "2024-01-31T09:00:00Z",
+            "2024-01-31T10:00:00Z",
+            "dates, 2024-01-31T09:00:00Z to 2024-01-31T10:00:00Z",
+        ),
+        ("2024-01-31 09:00", "2024-01-31", ""),
+        ("2024-01-31T09:00+02:00", "2024-01-31T10:00+04:00", ""),
+        ("1.2.2024", "2.1.2025", ""),
+    ],
+)
+def test_the_first_and_the_last_date_of_one_form_are_shown(first: str, last: str, said: str) -> None:
+    dates = [last, *[first] * 4]
+
+    shape = describe(json.dumps([{"at": each} for each in dates])).text
+    table = describe("at,n\n" + "".join(f"{each},1\n" for each in dates)).text
+
+    assert (f"    at: 5 strings, {said}" in shape.split("\n")) == bool(said)
+    assert (f"column 1: at - 5 {said}" in table.split("\n")) == bool(said)
+
+
+def test_a_number_of_thousands_of_digits_is_no_end_of_a_column() -> None:
+    found = describe("id,n\n" + f"{'9' * 5000},1\n" * 5).text
+
+    assert "column 1: id - integers, e.g. 9999" in found
 
 
 def test_a_key_or_a_value_of_json_can_begin_no_line() -> None:
@@ -390,7 +465,7 @@ def test_all_rows_of_a_table_are_counted_and_its_columns_described_by_all_of_the
     assert found.of == "all"
     assert lines[0].endswith("; 5001 rows after the header")
     assert lines[1:4] == [
-        "column 1: id - integers, e.g. 0",
+        "column 1: id - 5001 integers, 0 to 5000",
         "column 2: name - texts, 8 different, e.g. name 0",
         "column 3: price - texts, 5001 different, e.g. 0.5",
     ]
@@ -514,7 +589,7 @@ def test_all_lines_of_json_lines_are_looked_at() -> None:
     assert whole.text.split("\n")[:3] == [
         "JSON in each line: 5001 looked at, of 5001",
         "a line: 5001 objects",
-        "  id (in 5000 of 5001): 5000 integers, e.g. 0",
+        "  id (in 5000 of 5001): 5000 integers, 0 to 4999",
     ]
     assert broken is None
 
