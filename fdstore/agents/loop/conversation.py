@@ -7,7 +7,8 @@
     result      the result of one tool call
     note        a message to the model, sent with the results of a turn
     cleared     old results that are sent as one line from then on, see `tools.clearing`
-    offered     from then on the tools on descriptors are offered, see `agent.offering`
+    offered     from then on the tools on descriptors are offered, see `offering`
+    undeferred  from then on no tool is deferred: the model's server refuses it
     called      a call that no answer of an agent's model made: by a program of a host, see the gateway
     ...         any other kind belongs to a newer fdstore and is skipped
 
@@ -22,7 +23,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal, get_args
 
 import msgspec
 
@@ -39,14 +40,21 @@ _BLOCKS: dict[str, dict[str, type]] = {
 }
 """Required fields of the blocks of an answer, by block type."""
 
+RESULT_OF = "The result of call {}, of {}:"
+"""What stands before a content that follows the results, so that it is not taken for words of the user."""
+
+HeldBack = bool | Literal["deferred"]
+"""How tools on descriptors are held back: not (False), by leaving them out of requests (True), or as deferred
+definitions, which stand in each request and which models do not see before a result has loaded them."""
+
 
 class Start(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="start", tag_field="kind"):
-    """The first prompt. `held_back`: the tools on descriptors are offered later, after an `Offered`. `input`
+    """The first prompt. `held_back`: how the tools on descriptors are held back until an `Offered`. `input`
     has the facts of `content`, `preloads` those of the preloaded texts in `system`."""
 
     system: str
     content: str | list[Any]
-    held_back: bool = False
+    held_back: HeldBack = False
     input: ResultFacts = NO_FACTS
     preloads: ResultFacts = NO_FACTS
 
@@ -118,8 +126,18 @@ class Cleared(msgspec.Struct, frozen=True, kw_only=True, tag="cleared", tag_fiel
     lines: dict[str, str]
 
 
-class Offered(Note, frozen=True, kw_only=True, tag="offered", tag_field="kind"):
-    """A note that explains the tools on descriptors, which are offered from then on."""
+class Offered(Note, frozen=True, kw_only=True, omit_defaults=True, tag="offered", tag_field="kind"):
+    """A note that explains the tools on descriptors, which are offered from then on. Deferred ones are loaded
+    by the result of the call with the key `loaded_by`, which names them."""
+
+    loaded_by: str = ""
+    tools: tuple[str, ...] = ()
+
+
+class Undeferred(msgspec.Struct, frozen=True, kw_only=True, tag="undeferred", tag_field="kind"):
+    """The model's server refuses deferred tools: those that are offered stay so, the others are left out."""
+
+    reason: str
 
 
 class Called(msgspec.Struct, frozen=True, kw_only=True, tag="called", tag_field="kind"):
@@ -149,13 +167,23 @@ class UnknownEntry(msgspec.Struct, frozen=True):
     kind: str
 
 
-_Known = SpawnTask | ForkTask | PipeTask | Start | Assistant | Result | Note | Cleared | Offered | Called
+_Known = (
+    SpawnTask
+    | ForkTask
+    | PipeTask
+    | Start
+    | Assistant
+    | Result
+    | Note
+    | Cleared
+    | Offered
+    | Undeferred
+    | Called
+)
 Entry = _Known | UnknownEntry
 _decoder = msgspec.json.Decoder(_Known)
 _unknown = msgspec.json.Decoder(UnknownEntry)
-KINDS = frozenset(
-    {"brief", "fork", "pipe", "start", "assistant", "result", "note", "cleared", "offered", "called"}
-)
+KINDS = frozenset(str(kind.__struct_config__.tag) for kind in get_args(_Known))
 
 
 def decode_entry(record: bytes) -> Entry:
@@ -227,7 +255,10 @@ class Conversation:
     start            the first prompt, None before it
     turns            the model's answers, with the results of their calls
     own_turns        those that this process itself requested
-    is_held_back     whether the tools on descriptors are not offered yet
+    system           the system prompt, with what explains tools that were offered before the first answer
+    held_back        how the tools on descriptors are held back by now; those that are deferred stay so
+    is_offered       whether the model has these tools
+    is_undeferred    whether its server has refused deferred ones
     is_just_cleared  whether results were cleared after the last answer
     """
 
@@ -236,11 +267,16 @@ class Conversation:
         self.start: Start | None = None
         self.turns: list[Turn] = []
         self.own_turns: list[Turn] = []
-        self.is_held_back = False
+        self.system = ""
+        self.held_back: HeldBack = False
+        self.is_offered = True
+        self.is_undeferred = False
         self.is_just_cleared = False
         self._inherited = inherited
         self._sent_ids: set[str] = set()
         self._cleared_lines: dict[str, str] = {}
+        self._loaded_by: dict[str, list[dict[str, Any]]] = {}
+        """The references to tools by the key of the result that loads them."""
         for entry in entries:
             self.add(entry)
 
@@ -248,7 +284,8 @@ class Conversation:
         """Add the next record."""
         match entry:
             case Start() if self.start is None:
-                self.start, self.is_held_back = entry, entry.held_back
+                self.start, self.system = entry, entry.system
+                self.held_back, self.is_offered = entry.held_back, not entry.held_back
             case Assistant():
                 turn = Turn(len(self.turns) + 1, entry, self._sent_ids)
                 self.turns.append(turn)
@@ -259,11 +296,21 @@ class Conversation:
                 self.turns[-1].add_result(entry)
             case Note() if self.turns:
                 self.turns[-1].notes.append(entry)
+            case Offered():
+                self.system = "\n\n".join(filter(None, [self.system, entry.text]))
+            case Undeferred():
+                self.is_undeferred, self.held_back = True, not self.is_offered
+                self._loaded_by = {}
             case Cleared():
                 self._cleared_lines |= entry.lines
                 self.is_just_cleared = True
         if isinstance(entry, Offered):
-            self.is_held_back = False
+            self.is_offered = True
+            if entry.loaded_by:
+                references = [{"type": "tool_reference", "tool_name": name} for name in entry.tools]
+                self._loaded_by[entry.loaded_by] = references
+            else:
+                self.held_back = False
         self.entries.append(entry)
 
     @property
@@ -326,14 +373,23 @@ class Conversation:
             elif content:
                 messages.append({"role": "assistant", "content": content})
             notes += [{"type": "text", "text": note.text} for note in turn.notes if not is_blank(note.text)]
-            results = [
-                _block(call, result, self._cleared_lines.get(call.key))
-                for call in turn.calls
-                if (result := turn.results.get(call.key)) is not None
-            ]
+            results: list[dict[str, Any]] = []
+            loading: list[dict[str, Any]] = []
+            for number, call in enumerate(turn.calls, 1):
+                if (result := turn.results.get(call.key)) is None:
+                    continue
+                content = _sent(self._cleared_lines.get(call.key, result.content), NO_OUTPUT)
+                if references := self._loaded_by.get(call.key):
+                    # the API takes nothing beside them: the content follows the results
+                    loading = _text_blocks(content)
+                    if number < len(turn.calls) or isinstance(content, list):
+                        # what is a text alone is an element, which says so itself
+                        loading.insert(0, {"type": "text", "text": RESULT_OF.format(number, call.name)})
+                    content = references
+                results.append(_block(call, result, content))
             if results:
                 # a note on a turn without calls, such as a paused one, waits for the next results
-                messages.append({"role": "user", "content": results + notes})
+                messages.append({"role": "user", "content": results + loading + notes})
                 notes = []
         return messages
 
@@ -350,7 +406,10 @@ def _sent(content: str | list[dict[str, Any]], instead: str) -> str | list[dict[
     return [block for block in content if not _is_blank(block)] or instead
 
 
-def _block(call: ToolCall, result: Result, line: str | None) -> dict[str, Any]:
-    content = _sent(result.content if line is None else line, NO_OUTPUT)
+def _text_blocks(content: str | list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
+
+
+def _block(call: ToolCall, result: Result, content: str | list[dict[str, Any]]) -> dict[str, Any]:
     block: dict[str, Any] = {"type": "tool_result", "tool_use_id": call.sent_id, "content": content}
     return {**block, "is_error": True} if result.is_error else block
