@@ -373,25 +373,30 @@ class Conversation:
             elif content:
                 messages.append({"role": "assistant", "content": content})
             notes += [{"type": "text", "text": note.text} for note in turn.notes if not is_blank(note.text)]
-            results: list[dict[str, Any]] = []
-            loading: list[dict[str, Any]] = []
-            for number, call in enumerate(turn.calls, 1):
-                if (result := turn.results.get(call.key)) is None:
-                    continue
-                content = _sent(self._cleared_lines.get(call.key, result.content), NO_OUTPUT)
-                if references := self._loaded_by.get(call.key):
-                    # the API takes nothing beside them: the content follows the results
-                    loading = _text_blocks(content)
-                    if number < len(turn.calls) or isinstance(content, list):
-                        # what is a text alone is an element, which says so itself
-                        loading.insert(0, {"type": "text", "text": RESULT_OF.format(number, call.name)})
-                    content = references
-                results.append(_block(call, result, content))
+            results, following = self._sent_results(turn)
             if results:
                 # a note on a turn without calls, such as a paused one, waits for the next results
-                messages.append({"role": "user", "content": results + loading + notes})
+                messages.append({"role": "user", "content": results + following + notes})
                 notes = []
         return messages
+
+    def _sent_results(self, turn: Turn) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """Return the results of a turn, and the blocks that follow them: the content of the one that loads
+        tools, since the API takes nothing beside references to tools."""
+        results: list[dict[str, Any]] = []
+        following: list[dict[str, Any]] = []
+        for number, call in enumerate(turn.calls, 1):
+            if (result := turn.results.get(call.key)) is None:
+                continue
+            content = _sent(self._cleared_lines.get(call.key, result.content), NO_OUTPUT)
+            references = self._loaded_by.get(call.key)
+            results.append(_block(call, result, references or content))
+            if references:
+                following = _blocks(content)
+                # what is a text alone is an element, which says where it is from
+                if number < len(turn.calls) or not isinstance(content, str):
+                    following = _blocks(RESULT_OF.format(number, call.name)) + following
+        return results, following
 
 
 def _is_blank(block: dict[str, Any]) -> bool:
@@ -406,8 +411,8 @@ def _sent(content: str | list[dict[str, Any]], instead: str) -> str | list[dict[
     return [block for block in content if not _is_blank(block)] or instead
 
 
-def _text_blocks(content: str | list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
+def _blocks(content: str | list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
 def _block(call: ToolCall, result: Result, content: str | list[dict[str, Any]]) -> dict[str, Any]:
