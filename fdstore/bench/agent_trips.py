@@ -49,6 +49,7 @@ SOLO = Program(
     system="You are SOLO.",
     tools=("read_fd", "search_fd", "close_fd"),
     python=FUNCTIONS,
+    deferred_tools=True,
 )
 CHILD = Program(name="child", model="any", system="You are CHILD.", tools=("read_fd",))
 WATCHED = Program(

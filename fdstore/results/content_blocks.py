@@ -56,20 +56,6 @@ def text_block(text: str) -> dict[str, Any]:
     return {"type": "text", "text": text}
 
 
-def tool_references(content: object) -> list[Any]:
-    """Return the blocks by which a result brings deferred tools, with the text before them; [] for any other
-    result.
-
-    >>> brings = [{"type": "text", "text": "..."}, {"type": "tool_reference", "tool_name": "read_fd"}]
-    >>> tool_references([{"type": "text", "text": "<fd_result ..."}, *brings]) == brings
-    True
-    """
-    blocks = content if isinstance(content, list) else []
-    kinds = [block.get("type") if isinstance(block, dict) else None for block in blocks]
-    first = kinds.index("tool_reference") if "tool_reference" in kinds else 0
-    return blocks[first - 1 :] if first else []
-
-
 def picture_in(block: Any) -> Picture | None:
     """Return the image or PDF in a content block of the Messages API, of MCP or of OpenAI's APIs; None if it
     holds none, or only a link to one."""

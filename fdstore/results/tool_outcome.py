@@ -18,7 +18,8 @@ class ToolResult(
     """Result of a call for the model: `content` is a text, or a list of content blocks of the Messages API
     (dicts) if the function returned blocks or there are images; with `is_error` the call failed and the text
     says why. Both go into the `tool_result` block unchanged. `facts` tells your program what the call stored,
-    showed or did.
+    showed or did. `after`: blocks for the same message, behind its results, of a result that loads deferred
+    tools (`Toolset(hold_back="deferred")`).
 
     >>> ToolResult("12 lines")
     ToolResult(content='12 lines')
@@ -27,23 +28,31 @@ class ToolResult(
     content: str | list[Any]
     is_error: bool = False
     facts: ResultFacts = NO_FACTS
+    after: list[Any] = []
+
+    @property
+    def is_text(self) -> bool:
+        """Whether `content` is a text."""
+        return isinstance(self.content, str)
 
     @property
     def text(self) -> str:
-        """The text of `content`: of blocks that of the text blocks, joined by LF.
+        """The text of `content` and `after`: of blocks that of the text blocks, joined by LF.
 
         >>> ToolResult([{"type": "text", "text": "a plan"}, {"type": "image"}]).text
         'a plan'
         """
         if isinstance(self.content, str):
             return self.content
-        return "\n".join(block["text"] for block in self.content if block.get("type") == "text")
+        blocks = [*self.content, *self.after]
+        return "\n".join(block["text"] for block in blocks if block.get("type") == "text")
 
 
 class Offloaded(msgspec.Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
     """The output of a tool of your own as the model is to see it: `content` is a text, or a list of blocks if
     the output was one. `descriptor` is the stored text, the first one if several blocks were stored; None if
-    all stayed inline. `is_error`: the output was an exception. `facts` has all that was stored.
+    all stayed inline. `is_error`: the output was an exception. `facts` has all that was stored. `after` is as
+    that of a `ToolResult`.
 
     >>> Offloaded("12 lines")
     Offloaded(content='12 lines')
@@ -53,6 +62,7 @@ class Offloaded(msgspec.Struct, frozen=True, omit_defaults=True, repr_omit_defau
     descriptor: Descriptor | None = None
     is_error: bool = False
     facts: ResultFacts = NO_FACTS
+    after: list[Any] = []
 
 
 def tool_result(shown: Rendered | Offloaded, *, is_error: bool = False) -> ToolResult:

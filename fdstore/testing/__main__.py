@@ -19,10 +19,11 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 
+from fdstore.testing.rules import Feature
 from fdstore.testing.server import ScriptedModel
 
 
@@ -38,11 +39,18 @@ from fdstore.testing.server import ScriptedModel
     default=0,
     help="Listen on this port of 127.0.0.1. [default: any free one]",
 )
+@click.option(
+    "--refuse",
+    "refused",
+    multiple=True,
+    type=click.Choice(get_args(Feature)),
+    help="Refuse requests with this, as servers do that do not know tools which are loaded later.",
+)
 @click.argument("command", metavar="[-- COMMAND [ARGUMENT]...]", nargs=-1)
-def main(path: Path, port: int, command: tuple[str, ...]) -> None:
+def main(path: Path, port: int, refused: tuple[Feature, ...], command: tuple[str, ...]) -> None:
     script = load_script(path)
     try:
-        model = ScriptedModel(script, port=port)
+        model = ScriptedModel(script, port=port, refuses=refused)
     except OSError as error:
         raise click.ClickException(f"port {port}: {error.strerror}") from error
     with model:

@@ -18,7 +18,8 @@ SHOWN_CHARS = 60
 
 
 class ToolResult(NamedTuple):
-    """A tool result: the id of its call, its text, and whether the tool failed."""
+    """A tool result: the id of its call, its text, and whether the tool failed. A result that loads tools has
+    nothing else; its text is that after the results of its message."""
 
     tool_use_id: str
     text: str
@@ -29,7 +30,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """One `POST /v1/messages`.
 
     `system` is the system prompt as one text (its blocks joined by LF), `messages` the conversation
-    as sent, `tools` the names of the tools, `raw` the whole body, `headers` by lower-case name.
+    as sent, `tools` the names of the tools, deferred ones too, `raw` the whole body, `headers` by lower-case
+    name.
 
         def script(request):
             if request.turn_number == 0:
@@ -48,6 +50,14 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         """The number of assistant messages in the conversation: 0 in the first request of an agent."""
         return sum(message.get("role") == "assistant" for message in self.messages)
 
+    @property
+    def unloaded(self) -> frozenset[str]:
+        """The tools with `defer_loading` that no `tool_reference` of the conversation has loaded. A model
+        does not see them, so a reply that calls one is refused."""
+        tools = blocks_of(self.raw.get("tools"))
+        deferred = {str(tool.get("name")) for tool in tools if tool.get("defer_loading")}
+        return frozenset(deferred - referenced_tools(list(self.messages)))
+
     def last_text(self) -> str:
         """Return the text of the last user message, including tool results, blocks joined by LF."""
         for message in reversed(self.messages):
@@ -59,10 +69,10 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         """Return all tool results of the conversation, oldest first."""
         return [
             ToolResult(
-                str(block.get("tool_use_id")), text_of(block.get("content")), bool(block.get("is_error"))
+                str(block.get("tool_use_id")), _text_of_result(block, blocks), bool(block.get("is_error"))
             )
-            for message in self.messages
-            for block in blocks_of(message.get("content"))
+            for blocks in (blocks_of(message.get("content")) for message in self.messages)
+            for block in blocks
             if block.get("type") == "tool_result"
         ]
 
@@ -93,6 +103,24 @@ def text_of(content: object) -> str:
     if isinstance(content, str):
         return content
     return "\n".join(text for block in blocks_of(content) if (text := _block_text(block)))
+
+
+def referenced_tools(messages: object) -> set[str]:
+    """Return the names in the `tool_reference` blocks of messages."""
+    return {
+        str(inner.get("tool_name"))
+        for message in blocks_of(messages)
+        for block in blocks_of(message.get("content"))
+        for inner in blocks_of(block.get("content"))
+        if inner.get("type") == "tool_reference"
+    }
+
+
+def _text_of_result(result: Json, blocks: list[Json]) -> str:
+    content = result.get("content")
+    if any(block.get("type") == "tool_reference" for block in blocks_of(content)):
+        content = [block for block in blocks if block.get("type") != "tool_result"]
+    return text_of(content)
 
 
 def _block_text(block: Json) -> str:

@@ -8,16 +8,20 @@ prices or beta features are left out: they change, and no loop depends on them.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
 from fdstore.model.msgspec_types import prepare
-from fdstore.testing.replies import Json, signature_of
-from fdstore.testing.requests import blocks_of
+from fdstore.testing.replies import Json, ToolUse, Turn, signature_of
+from fdstore.testing.requests import Request, blocks_of, referenced_tools
 
 MAX_CACHE_BREAKPOINTS = 4
 T = TypeVar("T")
+Feature = Literal["defer_loading", "tool_reference"]
+"""What servers other than Anthropic's may refuse."""
+
 ToolName = Annotated[str, msgspec.Meta(pattern=r"^[a-zA-Z0-9_-]{1,128}\Z")]
 
 
@@ -51,6 +55,12 @@ class _ToolResult(msgspec.Struct, forbid_unknown_fields=True):
     toolset_name: str | None = None
 
 
+class _ToolReference(msgspec.Struct, forbid_unknown_fields=True):
+    type: str
+    tool_name: str
+    cache_control: Json | None = None
+
+
 class _Thinking(msgspec.Struct, forbid_unknown_fields=True):
     type: str
     thinking: str
@@ -61,6 +71,7 @@ SHAPES: dict[str, Any] = {
     "text": _Text,
     "tool_use": _ToolUse,
     "tool_result": _ToolResult,
+    "tool_reference": _ToolReference,
     "thinking": _Thinking,
 }
 """The block types whose fields are validated; images, documents and server tools are accepted unchecked."""
@@ -75,6 +86,8 @@ class _Tool(msgspec.Struct):
     name: ToolName | None = None
     type: str | None = None
     input_schema: Json | None = None
+    defer_loading: bool = False
+    cache_control: Json | None = None
 
 
 class _ToolChoice(msgspec.Struct):
@@ -112,6 +125,25 @@ def check_creation(raw: Json) -> None:
     _check(raw, _shaped(raw, _Creation))
 
 
+def check_features(raw: Json, refused: Collection[Feature]) -> None:
+    """Raise `RequestRefused` if a body has one of these features, as servers do that do not know it."""
+    if "defer_loading" in refused:
+        for number, tool in enumerate(blocks_of(raw.get("tools"))):
+            if "defer_loading" in tool:
+                raise RequestRefused(f"tools.{number}.defer_loading: extra inputs are not permitted")
+    if "tool_reference" in refused and (named := referenced_tools(raw.get("messages"))):
+        raise RequestRefused(f"messages: unknown content block `tool_reference` of {sorted(named)[0]}")
+
+
+def check_calls(turn: Turn, request: Request) -> None:
+    """Raise `RequestRefused` if a reply calls a tool whose definition no model could have seen."""
+    called = {block.name for block in turn.blocks if isinstance(block, ToolUse)}
+    if unseen := sorted(called & request.unloaded):
+        raise RequestRefused(
+            f"the script calls {unseen[0]}, a deferred tool that nothing in the conversation has loaded"
+        )
+
+
 def check_count(raw: Json) -> None:
     """Raise `RequestRefused` if `POST /v1/messages/count_tokens` would not accept this body."""
     _check(raw, _shaped(raw, _Conversation))
@@ -124,9 +156,12 @@ def _check(raw: Json, conversation: _Conversation) -> None:
     if isinstance(conversation.system, list) and any(not block.text for block in conversation.system):
         raise RequestRefused("system: text content blocks must be non-empty")
     turns = _turns(conversation.messages)
+    names = {tool.name for tool in conversation.tools}
     for role, parts in turns:
         for part in parts:
             _check_part(role, part)
+            if part.type == "tool_result":
+                _check_result(part, names)
     _check_calls_are_answered(turns)
     _check_breakpoints(raw)
 
@@ -178,15 +213,33 @@ def _check_part(role: str, part: _Part) -> None:
             raise RequestRefused(f"{part.where}: `{kind}` blocks can only be in `assistant` messages")
         case {"type": "tool_result"} if role != "user":
             raise RequestRefused(f"{part.where}: `tool_result` blocks can only be in `user` messages")
-        case {"type": "tool_result", "is_error": True} if not part.block.get("content"):
-            raise RequestRefused(f"{part.where}: content cannot be empty if `is_error` is true")
-        case {"type": "tool_result", "content": list(content)} if any(map(_has_empty_text, content)):
-            raise RequestRefused(f"{part.where}: text content blocks must be non-empty")
+        case {"type": "tool_reference"}:
+            raise RequestRefused(f"{part.where}: `tool_reference` blocks can only be in `tool_result` blocks")
         case {"type": "document" | "search_result"} if _has_empty_text(part.block):
             raise RequestRefused(f"{part.where}: text content blocks must be non-empty")
         case {"type": "thinking", "thinking": str(thinking), "signature": str(signature)}:
             if signature.startswith("scripted-") and signature != signature_of(thinking):
                 raise RequestRefused(f"{part.where}: a `thinking` block must be sent back as it was received")
+
+
+def _check_result(part: _Part, names: Collection[str | None]) -> None:
+    """Check the content of a `tool_result`; `names` are those of the tools of the request."""
+    is_error, content = part.block.get("is_error"), part.block.get("content")
+    if is_error and not content:
+        raise RequestRefused(f"{part.where}: content cannot be empty if `is_error` is true")
+    inner = _parts(part.where, content) if isinstance(content, list) else []
+    if any(_has_empty_text(each.block) for each in inner):
+        raise RequestRefused(f"{part.where}: text content blocks must be non-empty")
+    if is_error and any(each.type != "text" for each in inner):
+        raise RequestRefused(f"{part.where}: all content must be of type `text` if `is_error` is true")
+    references = [each for each in inner if each.type == "tool_reference"]
+    if references and len(references) < len(inner):
+        # the words of the API, which name no `tool_reference`
+        problem = "Tool definitions/code execution functions cannot be mixed with other content"
+        raise RequestRefused(f"{part.where}: {problem}")
+    for each in references:
+        if (name := each.block["tool_name"]) not in names:
+            raise RequestRefused(f"{each.where}: Tool reference {name!r} not found in available tools")
 
 
 def _has_empty_text(block: Json) -> bool:
@@ -255,6 +308,10 @@ def _check_tools(conversation: _Conversation) -> None:
             names.add(tool.name)
         if tool.type in (None, "custom"):
             _check_custom_tool(where, tool)
+        if tool.defer_loading and tool.cache_control is not None:
+            raise RequestRefused(f"{where}: a tool cannot have both defer_loading and cache_control")
+    if conversation.tools and all(tool.defer_loading for tool in conversation.tools):
+        raise RequestRefused("tools: at least one tool must not have defer_loading")
     choice = conversation.tool_choice
     if choice is None:
         return

@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 import secrets
 import threading
+from collections.abc import Collection
 from types import TracebackType
 from typing import Any, Self
 
@@ -22,7 +23,14 @@ from fdstore.testing import wire
 from fdstore.testing.connection import POLL_SECONDS, HttpRequest, Listener
 from fdstore.testing.replies import Fail, Held, Json, Reply, Slow, Turn
 from fdstore.testing.requests import Request, read_request
-from fdstore.testing.rules import RequestRefused, check_count, check_creation
+from fdstore.testing.rules import (
+    Feature,
+    RequestRefused,
+    check_calls,
+    check_count,
+    check_creation,
+    check_features,
+)
 from fdstore.testing.script import Script, ScriptPosition, ScriptState
 from fdstore.testing.wire import HttpAnswer
 
@@ -47,9 +55,13 @@ class ScriptedModel:
     for a system prompt without a script; these requests are recorded in `requests`. Conversations stored by
     the server (the beta `thread` field) are refused as the API does, and the SDK's tool runner then sends the
     whole conversation; such requests are not recorded, nor are token counts.
+
+    `refuses` makes it a server that does not know tools which are loaded later: requests with what it names,
+    of `"defer_loading"` and `"tool_reference"`, get HTTP 400.
     """
 
-    def __init__(self, script: Script, *, port: int = 0) -> None:
+    def __init__(self, script: Script, *, port: int = 0, refuses: Collection[Feature] = ()) -> None:
+        self._refuses = refuses
         self._cast = ScriptState(script)
         self._requests: list[Request] = []
         self._errors: list[BaseException] = []
@@ -166,7 +178,7 @@ class ScriptedModel:
         return self._make_answer(reply, request, wire.tokens(len(call.body)), request_id)
 
     def _reply(self, request: Request) -> Reply:
-        fault = _fault(request.raw)
+        fault = self._fault(request.raw)
         # One lock around both, so that the n-th request is answered by the n-th reply.
         with self._arrived:
             self._requests.append(request)
@@ -175,6 +187,14 @@ class ScriptedModel:
                 raise fault
             line = self._cast.place(request)
         return self._run_script(line, request)
+
+    def _fault(self, raw: Json) -> RequestRefused | None:
+        try:
+            check_features(raw, self._refuses)
+            check_creation(raw)
+        except RequestRefused as refused:
+            return refused
+        return None
 
     def _run_script(self, line: ScriptPosition, request: Request) -> Reply:
         try:
@@ -203,8 +223,10 @@ class ScriptedModel:
             )
         if isinstance(reply, Fail):
             return wire.failure(reply, request_id)
+        turn = reply if isinstance(reply, Turn) else reply.reply
+        check_calls(turn, request)
         finished = wire.message(
-            reply if isinstance(reply, Turn) else reply.reply,
+            turn,
             id=next(self._message_ids),
             model=request.raw["model"],
             call_ids=self._call_ids,
@@ -231,11 +253,3 @@ def _decode(body: bytes) -> Json:
     if not isinstance(raw, dict):
         raise RequestRefused("the request body must be a JSON object")
     return raw
-
-
-def _fault(raw: Json) -> RequestRefused | None:
-    try:
-        check_creation(raw)
-    except RequestRefused as refused:
-        return refused
-    return None

@@ -14,7 +14,7 @@ import msgspec
 from fdstore.elements.facts import ResultFacts, in_block
 from fdstore.elements.parse import parse_facts
 from fdstore.errors import InvalidArgument, quoted
-from fdstore.results.content_blocks import field, text_block, tool_references
+from fdstore.results.content_blocks import field
 from fdstore.results.wrapping import block_text
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.text.tokens import calibration
@@ -49,7 +49,7 @@ def clear_messages(
                 calls[field(block, "id")] = turns, str(field(block, "name"))
             elif isinstance(block, dict) and block.get("type") == "tool_result":
                 turn, tool = calls.get(block.get("tool_use_id"), (turns, ""))
-                shown, is_error = _without_tools(block.get("content", "")), bool(block.get("is_error"))
+                shown, is_error = block.get("content", ""), bool(block.get("is_error"))
                 facts = _facts_of(tool, shown)
                 results.append(ShownResult(f"{number}/{place}", turn, tool, shown, is_error, facts))
     lines = yield from find_clearable(
@@ -59,15 +59,9 @@ def clear_messages(
     for key, line in lines.items():
         number, place = map(int, key.split("/"))
         blocks = list(cleared[number]["content"])
-        brings = tool_references(blocks[place].get("content"))  # without them the tools would be gone
-        blocks[place] = {**blocks[place], "content": [text_block(line), *brings] if brings else line}
+        blocks[place] = {**blocks[place], "content": line}
         cleared[number] = {**cleared[number], "content": blocks}
     return cleared
-
-
-def _without_tools(content: Any) -> Any:
-    """Return the content of a result without the blocks by which it brings deferred tools."""
-    return content[: -len(brings)] if (brings := tool_references(content)) else content
 
 
 def _facts_of(tool: str, content: Any) -> ResultFacts:

@@ -22,6 +22,18 @@ class TurnCall(NamedTuple):
         return {**block, "is_error": True} if result.is_error else block
 
 
+def following(content: list[Any], number: int, name: str, *, is_clear: bool) -> list[Any]:
+    """Return the content of a result that follows the results of its message, since it loads deferred tools.
+
+    number    of its call in the turn, from 1
+    is_clear  the result is the last, and a text: an element, which says where it is from. Otherwise a line
+              says so first, so that it is not taken for words of the user
+    """
+    if is_clear:
+        return content
+    return [{"type": "text", "text": f"The result of call {number}, of {name}:"}, *content]
+
+
 def calls_in(blocks: Iterable[Any]) -> list[TurnCall]:
     """Return the calls among content blocks, which are objects of the SDK or dicts, in their order. Raises
     `InvalidArgument`.

@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, BinaryIO, Literal, TypeVar, overload
-
-import msgspec
+from typing import Any, BinaryIO, Literal, overload
 
 from fdstore.client._async.process import Process
 from fdstore.errors import InvalidArgument, quoted
@@ -25,11 +23,9 @@ from fdstore.tools.clearing import ClearingConfig
 from fdstore.tools.definition_shapes import DefinitionShape, in_shape
 from fdstore.tools.tool_names import ToolName
 from fdstore.tools.toolbox import Toolbox
-from fdstore.tools.turn_calls import calls_in
+from fdstore.tools.turn_calls import calls_in, following
 from fdstore.toolset.build import DEFAULT_TOOLS, context_for, linked_programs, waker_for
 from fdstore.toolset.offering import UNTIL_NOW, HoldBack, Offering
-
-Shown = TypeVar("Shown", ToolResult, Offloaded)
 
 
 class Toolset:
@@ -55,8 +51,9 @@ class Toolset:
                  the name as `source`: `config` may have policies for them
     hold_back    False: the tools are offered from the start. True: reading tools and instructions are
                  offered from the first descriptor on, so ask for `definitions` and `instructions` for each
-                 request. "deferred": of the Messages API, where the first result that is a descriptor brings
-                 them and the list of tools never changes, so that a cached prompt stays cached
+                 request. "deferred": of the Messages API, where the first result that is a descriptor loads
+                 them and the list of tools never changes, so that a cached prompt stays cached. `call_all`
+                 does all; of `offload` and `call` append `after` to the message, behind its results
 
     Raises `InvalidArgument` for an invalid tool or function, `InvalidProgram`, and `MissingExtra` for a tool
     that needs workers if the packages for sending to them are not installed.
@@ -153,7 +150,7 @@ class Toolset:
         `repeatable=False` runs again if a call is repeated. The runner also turns errors of the store into
         results that the model sees.
 
-        The runner takes its tools once: hold them back with `hold_back="deferred"`, not with True.
+        The runner takes its tools once, so nothing may be held back.
 
         Raises `InvalidArgument` for another client, and `MissingExtra` if the SDK is not installed.
 
@@ -167,8 +164,8 @@ class Toolset:
         require(("anthropic",))
         from fdstore.toolset.runner_tools._async import runner_tools
 
-        if self._offering.is_held_back:
-            raise InvalidArgument("hold_back", 'the runner takes its tools once; use hold_back="deferred"')
+        if self._offering.is_held_back or self._offering.is_deferred:
+            raise InvalidArgument("hold_back", "the runner takes its tools once: leave it out")
         return list(runner_tools(self._offering.definitions, self.call))
 
     @property
@@ -204,13 +201,15 @@ class Toolset:
         """
         operation = self._toolbox.call(name, arguments, call_id or None, progress)
         with self._toolbox.observed(name, call_id or None) as seen:
-            return self._with_tools(seen(await self._store.run(operation), arguments))
+            return self._offering.load_tools(seen(await self._store.run(operation), arguments))
 
     async def call_all(self, blocks: Iterable[Any]) -> list[Any]:
         """Run the tool calls of one turn together, and return their `tool_result` blocks in the same order:
         the content of the next message. `blocks` is the content of the model's answer, blocks of the SDK or
         dicts; what is not a `tool_use` is skipped. The calls begin one after the other, then all are waited
         for: the agents of several spawns run at the same time.
+
+        What the result that loads deferred tools shows stands behind the results.
 
         A repeated call with the same ids does nothing twice. Raises `InvalidArgument` for two calls of one
         id, and as `call` does: then call it again with the same blocks.
@@ -226,17 +225,15 @@ class Toolset:
             with self._toolbox.observed(call.name, call.id) as seen:
                 outcome = await self._store.run(self._toolbox.start(call.name, call.arguments, call.id))
                 begun.append((call, seen(outcome, call.arguments), began))
-        return [
-            call.result_block(
-                self._with_tools(await self._store.run(self._toolbox.end(call, outcome, began)))
-            )
-            for call, outcome, began in begun
-        ]
-
-    def _with_tools(self, result: Shown) -> Shown:
-        """Return a result, which brings deferred tools if it has the first descriptor."""
-        content = self._offering.bring_tools(result.content, result.facts, is_error=result.is_error)
-        return result if content is result.content else msgspec.structs.replace(result, content=content)
+        blocks, after = [], []
+        for number, (call, outcome, began) in enumerate(begun, 1):
+            ended = await self._store.run(self._toolbox.end(call, outcome, began))
+            result = self._offering.load_tools(ended)
+            blocks.append(call.result_block(result))
+            if result.after:
+                is_last = number == len(begun)
+                after = following(result.after, number, call.name, is_clear=is_last and ended.is_text)
+        return [*blocks, *after]
 
     @overload
     async def wrap(self, output: str, source: str = ..., call_id: str | None = ...) -> str: ...
@@ -249,7 +246,7 @@ class Toolset:
         a descriptor and shown as its `fd_result`. A text gives a text, a JSON value its text, and a list of
         content blocks a list, of which each long text block is stored alone, see `offload`. All go into the
         `tool_result` block of the Messages API. For a failed tool, start the output with its exit code or
-        error, which the model then sees first. Results of `call` need no wrapping. A text cannot bring
+        error, which the model then sees first. Results of `call` need no wrapping. It cannot load
         deferred tools: use `offload` with them.
 
         Raises `InvalidArgument` for output that cannot be text, and for a `call_id` under which another
@@ -264,8 +261,6 @@ class Toolset:
         [{'type': 'text', 'text': 'short'}]
         """
         wrapped = await self._store.run(wrap(self._toolbox.context, output, source, call_id or None))
-        if isinstance(wrapped.content, list):
-            return self._with_tools(wrapped).content
         self._offering.offer_with(wrapped.facts)
         return wrapped.content
 
@@ -297,7 +292,7 @@ class Toolset:
         'ValueError: no such day'
         """
         operation = offload(self._toolbox.context, value, source, call_id or None, name)
-        return self._with_tools(await self._store.run(operation))
+        return self._offering.load_tools(await self._store.run(operation))
 
     async def offload_parts(
         self,
@@ -348,7 +343,7 @@ class Toolset:
         """
         with open_source(file) as binary:
             operation = offload_file(self._toolbox.context, binary, source, call_id or None)
-            return self._with_tools(await self._store.run(operation))
+            return self._offering.load_tools(await self._store.run(operation))
 
     async def wrap_input(self, given: str | Sequence[Any]) -> str | list[Any]:
         """Return user input as the model should see it: a long text is stored as a descriptor and shown as

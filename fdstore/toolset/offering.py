@@ -6,27 +6,31 @@ What a request defines costs tokens in each request, and a model without a descr
     True        tools and instructions are there from the first descriptor on. The list of tools then changes
                 once, and a provider's prompt cache is missed once
     "deferred"  of the Messages API: the tools stand in each request with `defer_loading`, at no cost. The
-                first result that is a descriptor brings them, so what was sent before stays as it was:
+                first result that is a descriptor loads them, so what was sent before stays as it was. The API
+                takes references in results alone, without anything else in the result, and not in errors.
+                So what it shows, and our instructions, follow the results of its message:
 
-                    tool_result: <fd_result ...> | our instructions | tool_reference read_fd | ...
+                    tool_result: tool_reference read_fd, ...    text: <fd_result ...    text: instructions
 
-The API takes such blocks in a result that is no error, and nowhere else. If the first descriptor is shown in
-an error, an input or a text, the tools are offered from then on, as with True. So no model sees a descriptor
-without the tools that read it.
+If the first descriptor is shown in an error, an input or a text, the tools are offered from then on, as with
+True. So no model sees a descriptor without the tools that read it.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
+
+import msgspec
 
 from fdstore.elements.facts import ResultFacts
 from fdstore.errors import InvalidArgument, quoted
 from fdstore.results.content_blocks import text_block
+from fdstore.results.tool_outcome import Offloaded, ToolResult
 from fdstore.tools.catalogue import HELD_BACK
 from fdstore.tools.toolbox import Toolbox
 
 HoldBack: TypeAlias = Literal["deferred"] | bool
-Content: TypeAlias = str | list[Any]
+Shown = TypeVar("Shown", ToolResult, Offloaded)
 
 UNTIL_NOW = 'hold_back="deferred" is of the Messages API; use hold_back=True, which takes them each turn'
 
@@ -65,23 +69,25 @@ class Offering:
     def instructions(self) -> str:
         return "" if self.is_held_back or self.is_deferred else self._toolbox.instructions
 
-    def bring_tools(self, content: Content, facts: ResultFacts, *, is_error: bool = False) -> Content:
-        """Return the content of a result, which brings deferred tools if it shows the first descriptor."""
-        if not self.is_deferred or not self._is_first(facts):
-            return content
-        if is_error:
+    def load_tools(self, result: Shown) -> Shown:
+        """Return a result, which loads deferred tools if it shows the first descriptor."""
+        if not self.is_deferred or not self._is_first(result.facts):
+            return result
+        if result.is_error:
             self._way = True
-            return content
-        shown = [text_block(content)] if isinstance(content, str) else content
+            return result
+        content = result.content
+        shown: list[Any] = [text_block(content)] if isinstance(content, str) else content
         references = [
             {"type": "tool_reference", "tool_name": each["name"]}
             for each in self._toolbox.definitions
             if each["name"] in HELD_BACK
         ]
-        return [*shown, text_block(self._toolbox.instructions), *references]
+        after = [*shown, text_block(self._toolbox.instructions)]
+        return msgspec.structs.replace(result, content=references, after=after)
 
     def offer_with(self, facts: ResultFacts) -> None:
-        """Offer the tools from now on, if what is shown with these facts cannot bring them."""
+        """Offer the tools from now on, if what is shown with these facts cannot load them."""
         if self.is_deferred and self._is_first(facts):
             self._way = True
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from fdstore.results.config import FDConfig
 from fdstore.store.keys import ProcessKeys, process_keys
 from fdstore.store.processes import journal, leases, process_records
 from fdstore.testing import Script, ScriptedModel
+from fdstore.testing.rules import Feature
 from fdstore.wire._sync.runner import Runner
 from fdstore.wire.operation import Operation, served
 
@@ -162,7 +163,7 @@ class Agents:
         return [e for e in map(decode_entry, self.journal(process)) if isinstance(e, Result)]
 
 
-AgentsOf = Callable[[Script], Agents]
+AgentsOf = Callable[..., Agents]
 Play = Callable[..., Agents]
 
 
@@ -184,10 +185,12 @@ def _expire(keys: ProcessKeys) -> Operation[None]:
 
 
 @contextmanager
-def running(store: Store, script: Script, folder: Path) -> Iterator[Agents]:
-    """Yield `Agents` that run this script; clear `ran`."""
+def running(
+    store: Store, script: Script, folder: Path, refuses: Collection[Feature] = ()
+) -> Iterator[Agents]:
+    """Yield `Agents` that run this script on a server that refuses this; clear `ran`."""
     ran.clear()
-    with ScriptedModel(script) as model:
+    with ScriptedModel(script, refuses=refuses) as model:
         client = AnthropicModel(api_key=model.api_key, base_url=model.base_url)
         try:
             yield Agents(store, model, client, folder)

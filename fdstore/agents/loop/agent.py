@@ -21,12 +21,28 @@ import msgspec
 
 from fdstore.agents.loop.answer_stream import AnswerStream, RunOperation, StreamListener
 from fdstore.agents.loop.calibration import Calibration
-from fdstore.agents.loop.conversation import Assistant, Cleared, Note, Result, Start, ToolCall, encode_entry
+from fdstore.agents.loop.conversation import (
+    Assistant,
+    Cleared,
+    Note,
+    Result,
+    Start,
+    ToolCall,
+    Undeferred,
+    encode_entry,
+)
 from fdstore.agents.loop.ends import AwaitedProcesses, Outcome, end_after, reached_limit, store_long_answer
 from fdstore.agents.loop.first_prompt import first_messages
 from fdstore.agents.loop.history import History
-from fdstore.agents.loop.models.base import Model, ModelFailed, ModelRequest, PromptTooLong, Retry
-from fdstore.agents.loop.offering import explain_tools, offered_tools
+from fdstore.agents.loop.models.base import (
+    DeferralRefused,
+    Model,
+    ModelFailed,
+    ModelRequest,
+    PromptTooLong,
+    Retry,
+)
+from fdstore.agents.loop.offering import offer, sent_tools
 from fdstore.agents.loop.program_loader import Program
 from fdstore.agents.loop.record_facts import FactCollector, answer_age_s, begin_attempt
 from fdstore.elements.render import fd_error
@@ -46,7 +62,7 @@ from fdstore.wire.operation import Batch, Operation
 
 log = logging.getLogger("fdstore.agent")
 
-Entry: TypeAlias = Start | Assistant | Result | Note | Cleared
+Entry: TypeAlias = Start | Assistant | Result | Note | Cleared | Undeferred
 
 
 class Agent:
@@ -111,7 +127,9 @@ class Agent:
     def step(self) -> Outcome:
         """Run the next step. Raises `Fenced` when another attempt runs the process."""
         if self.conversation.start is None and isinstance(self.task, SpawnTask):
-            self._write(self._run(first_messages(self._toolbox, self._program, self.task)))
+            takes = self._model.takes_deferred_tools
+            first = first_messages(self._toolbox, self._program, self.task, takes_deferred=takes)
+            self._write(self._run(first))
             return None
         calls = self.conversation.open_calls()
         if calls:
@@ -126,13 +144,15 @@ class Agent:
         return over or self._ask()
 
     def _offer_tools(self) -> None:
-        """Offer the tools that were held back, once there is a descriptor. Recorded, so that each later
-        attempt sends the same."""
+        """Offer the tools that were held back, once there is a descriptor, or once the model's server has
+        refused deferred ones where prompts are cached. Recorded, so that each later attempt sends the
+        same."""
         conversation = self.conversation
-        if not (conversation.is_held_back and self._appended and self._appended.holds_any):
+        if conversation.is_offered:
             return
-        if note := explain_tools(self._toolbox, conversation):
-            self._write(note)
+        is_late = conversation.is_undeferred and self._program.prompt_cache
+        if is_late or (self._appended and self._appended.holds_any):
+            self._write(offer(self._toolbox, conversation))
 
     def _clear_results(self) -> None:
         """Clear old results if the last answer used too many tokens. Recorded, so that each later attempt
@@ -175,15 +195,14 @@ class Agent:
         return bool(lines)
 
     def _ask(self) -> Outcome:
-        start = self.conversation.start
         self._asked_at = time.monotonic()
         try:
             answer = self._model.query(
                 ModelRequest(
                     model=self._program.model,
-                    system=start.system if start else "",
+                    system=self.conversation.system,
                     messages=self.conversation.messages(),
-                    tools=offered_tools(self._definitions, self.conversation),
+                    tools=sent_tools(self._definitions, self.conversation),
                     parameters=self._program.parameters,
                     until_s=self._until_s,
                     pause=self._pause,
@@ -196,6 +215,10 @@ class Agent:
             )
         except PromptTooLong as error:
             return None if self._clear_for_length() else ProcessEnd("failed", None, str(error))
+        except DeferralRefused as error:
+            log.info("%s: its tools are not deferred any more: %s", self._handle.id, error)
+            self._write(Undeferred(reason=str(error)))
+            return None
         except ModelFailed as error:
             return ProcessEnd("failed", None, str(error))
         self._record_problem("")
@@ -295,8 +318,8 @@ class Agent:
     def _over_limit(self) -> ProcessEnd | None:
         conversation = self.conversation
         if self._appended is None:
-            held_back = conversation.is_held_back
-            self._appended = self._run(journal.append(self._handle, self._written, [], ask_fds=held_back))
+            ask_fds = not conversation.is_offered
+            self._appended = self._run(journal.append(self._handle, self._written, [], ask_fds=ask_fds))
         reached = self._appended.reached
         reason = reached_limit(self._program.limits, conversation, self._until_s, time.monotonic(), reached)
         return None if reason is None else ProcessEnd("failed", None, reason, conversation.text)
@@ -323,7 +346,7 @@ class Agent:
                 *(self._handle, self._written, [record]),
                 usage=usage,
                 results=results or (),
-                ask_fds=self.conversation.is_held_back,
+                ask_fds=not self.conversation.is_offered,
             )
         )
         self._facts.stored_in(time.monotonic() - now)

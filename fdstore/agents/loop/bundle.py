@@ -76,6 +76,7 @@ class Program(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     limits: Limits = Limits()
     tree_limits: TreeLimits = TreeLimits()
     prompt_cache: PromptCache = True
+    deferred_tools: bool | None = None
     clearing: ClearingConfig = ClearingConfig()
     price: ModelPrice | None = None
     python_limits: PythonSection = PythonSection()

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from fdstore.agents.loop.conversation import Assistant, Conversation
-from fdstore.agents.loop.offering import offered_tools
+from fdstore.agents.loop.offering import read_tools
 from fdstore.text.tokens import calibration
 from fdstore.tools.clearing import estimated_tokens
 
@@ -36,8 +36,7 @@ class Calibration:
     def _computed(self, index: int) -> float:
         sent, answer = Conversation(self._conversation.entries[:index]), self._conversation.entries[index]
         assert isinstance(answer, Assistant)
-        start = sent.start
         contents = [message["content"] for message in sent.messages()]
-        tools = msgspec.json.encode(offered_tools(self._definitions, sent)).decode("utf-8")
-        estimated = estimated_tokens([start.system if start else "", tools, *contents])
+        tools = msgspec.json.encode(read_tools(self._definitions, sent)).decode("utf-8")
+        estimated = estimated_tokens([sent.system, tools, *contents])
         return calibration(answer.input_tokens, estimated)

@@ -7,7 +7,8 @@
     result      the result of one tool call
     note        a message to the model, sent with the results of a turn
     cleared     old results that are sent as one line from then on, see `tools.clearing`
-    offered     from then on the tools on descriptors are offered, see `agent.offering`
+    offered     from then on the tools on descriptors are offered, see `offering`
+    undeferred  from then on no tool is deferred: the model's server refuses it
     called      a call that no answer of an agent's model made: by a program of a host, see the gateway
     ...         any other kind belongs to a newer fdstore and is skipped
 
@@ -22,7 +23,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal, get_args
 
 import msgspec
 
@@ -32,6 +33,7 @@ from fdstore.results.coverage import ReadParts, coverage
 from fdstore.results.wrapping import NO_OUTPUT, NO_TEXT, is_blank
 from fdstore.tools.clearing import ShownResult
 from fdstore.tools.process_task import ForkTask, PipeTask, SpawnTask
+from fdstore.tools.turn_calls import following
 
 _BLOCKS: dict[str, dict[str, type]] = {
     "text": {"text": str},
@@ -39,14 +41,18 @@ _BLOCKS: dict[str, dict[str, type]] = {
 }
 """Required fields of the blocks of an answer, by block type."""
 
+HeldBack = bool | Literal["deferred"]
+"""How tools on descriptors are held back: not (False), by leaving them out of requests (True), or as deferred
+definitions, which stand in each request and which models do not see before a result has loaded them."""
+
 
 class Start(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="start", tag_field="kind"):
-    """The first prompt. `held_back`: the tools on descriptors are offered later, after an `Offered`. `input`
+    """The first prompt. `held_back`: how the tools on descriptors are held back until an `Offered`. `input`
     has the facts of `content`, `preloads` those of the preloaded texts in `system`."""
 
     system: str
     content: str | list[Any]
-    held_back: bool = False
+    held_back: HeldBack = False
     input: ResultFacts = NO_FACTS
     preloads: ResultFacts = NO_FACTS
 
@@ -118,8 +124,18 @@ class Cleared(msgspec.Struct, frozen=True, kw_only=True, tag="cleared", tag_fiel
     lines: dict[str, str]
 
 
-class Offered(Note, frozen=True, kw_only=True, tag="offered", tag_field="kind"):
-    """A note that explains the tools on descriptors, which are offered from then on."""
+class Offered(Note, frozen=True, kw_only=True, omit_defaults=True, tag="offered", tag_field="kind"):
+    """A note that explains the tools on descriptors, which are offered from then on. Deferred ones are loaded
+    by the result of the call with the key `loaded_by`, which names them."""
+
+    loaded_by: str = ""
+    tools: tuple[str, ...] = ()
+
+
+class Undeferred(msgspec.Struct, frozen=True, kw_only=True, tag="undeferred", tag_field="kind"):
+    """The model's server refuses deferred tools: those that are offered stay so, the others are left out."""
+
+    reason: str
 
 
 class Called(msgspec.Struct, frozen=True, kw_only=True, tag="called", tag_field="kind"):
@@ -149,13 +165,23 @@ class UnknownEntry(msgspec.Struct, frozen=True):
     kind: str
 
 
-_Known = SpawnTask | ForkTask | PipeTask | Start | Assistant | Result | Note | Cleared | Offered | Called
+_Known = (
+    SpawnTask
+    | ForkTask
+    | PipeTask
+    | Start
+    | Assistant
+    | Result
+    | Note
+    | Cleared
+    | Offered
+    | Undeferred
+    | Called
+)
 Entry = _Known | UnknownEntry
 _decoder = msgspec.json.Decoder(_Known)
 _unknown = msgspec.json.Decoder(UnknownEntry)
-KINDS = frozenset(
-    {"brief", "fork", "pipe", "start", "assistant", "result", "note", "cleared", "offered", "called"}
-)
+KINDS = frozenset(str(kind.__struct_config__.tag) for kind in get_args(_Known))
 
 
 def decode_entry(record: bytes) -> Entry:
@@ -227,7 +253,10 @@ class Conversation:
     start            the first prompt, None before it
     turns            the model's answers, with the results of their calls
     own_turns        those that this process itself requested
-    is_held_back     whether the tools on descriptors are not offered yet
+    system           the system prompt, with what explains tools that were offered before the first answer
+    held_back        how the tools on descriptors are held back by now; those that are deferred stay so
+    is_offered       whether the model has these tools
+    is_undeferred    whether its server has refused deferred ones
     is_just_cleared  whether results were cleared after the last answer
     """
 
@@ -236,11 +265,16 @@ class Conversation:
         self.start: Start | None = None
         self.turns: list[Turn] = []
         self.own_turns: list[Turn] = []
-        self.is_held_back = False
+        self.system = ""
+        self.held_back: HeldBack = False
+        self.is_offered = True
+        self.is_undeferred = False
         self.is_just_cleared = False
         self._inherited = inherited
         self._sent_ids: set[str] = set()
         self._cleared_lines: dict[str, str] = {}
+        self._loaded_by: dict[str, list[dict[str, Any]]] = {}
+        """The references to tools by the key of the result that loads them."""
         for entry in entries:
             self.add(entry)
 
@@ -248,7 +282,8 @@ class Conversation:
         """Add the next record."""
         match entry:
             case Start() if self.start is None:
-                self.start, self.is_held_back = entry, entry.held_back
+                self.start, self.system = entry, entry.system
+                self.held_back, self.is_offered = entry.held_back, not entry.held_back
             case Assistant():
                 turn = Turn(len(self.turns) + 1, entry, self._sent_ids)
                 self.turns.append(turn)
@@ -259,11 +294,21 @@ class Conversation:
                 self.turns[-1].add_result(entry)
             case Note() if self.turns:
                 self.turns[-1].notes.append(entry)
+            case Offered():
+                self.system = "\n\n".join(filter(None, [self.system, entry.text]))
+            case Undeferred():
+                self.is_undeferred, self.held_back = True, not self.is_offered
+                self._loaded_by = {}
             case Cleared():
                 self._cleared_lines |= entry.lines
                 self.is_just_cleared = True
         if isinstance(entry, Offered):
-            self.is_held_back = False
+            self.is_offered = True
+            if entry.loaded_by:
+                references = [{"type": "tool_reference", "tool_name": name} for name in entry.tools]
+                self._loaded_by[entry.loaded_by] = references
+            else:
+                self.held_back = False
         self.entries.append(entry)
 
     @property
@@ -333,16 +378,28 @@ class Conversation:
             elif content:
                 messages.append({"role": "assistant", "content": content})
             notes += [{"type": "text", "text": note.text} for note in turn.notes if not is_blank(note.text)]
-            results = [
-                _block(call, result, self._cleared_lines.get(call.key))
-                for call in turn.calls
-                if (result := turn.results.get(call.key)) is not None
-            ]
+            results, after = self._sent_results(turn)
             if results:
                 # a note on a turn without calls, such as a paused one, waits for the next results
-                messages.append({"role": "user", "content": results + notes})
+                messages.append({"role": "user", "content": results + after + notes})
                 notes = []
         return messages
+
+    def _sent_results(self, turn: Turn) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """Return the results of a turn, and the blocks that follow them: the content of the one that loads
+        tools, since the API takes nothing beside references to tools."""
+        results: list[dict[str, Any]] = []
+        after: list[dict[str, Any]] = []
+        for number, call in enumerate(turn.calls, 1):
+            if (result := turn.results.get(call.key)) is None:
+                continue
+            content = _sent(self._cleared_lines.get(call.key, result.content), NO_OUTPUT)
+            references = self._loaded_by.get(call.key)
+            results.append(_block(call, result, references or content))
+            if references:
+                is_clear = number == len(turn.calls) and isinstance(content, str)
+                after = following(_blocks(content), number, call.name, is_clear=is_clear)
+        return results, after
 
 
 def _is_blank(block: dict[str, Any]) -> bool:
@@ -357,7 +414,10 @@ def _sent(content: str | list[dict[str, Any]], instead: str) -> str | list[dict[
     return [block for block in content if not _is_blank(block)] or instead
 
 
-def _block(call: ToolCall, result: Result, line: str | None) -> dict[str, Any]:
-    content = _sent(result.content if line is None else line, NO_OUTPUT)
+def _blocks(content: str | list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
+
+
+def _block(call: ToolCall, result: Result, content: str | list[dict[str, Any]]) -> dict[str, Any]:
     block: dict[str, Any] = {"type": "tool_result", "tool_use_id": call.sent_id, "content": content}
     return {**block, "is_error": True} if result.is_error else block

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fdstore.agents.loop.conversation import Start
-from fdstore.agents.loop.offering import may_hold_back
+from fdstore.agents.loop.offering import hold_back
 from fdstore.agents.loop.program_loader import Program
 from fdstore.elements.facts import NO_FACTS, ResultFacts, join_facts
 from fdstore.elements.render import fd_content, fd_inline
@@ -23,11 +23,14 @@ MAX_CHARS = 16
 """A text of more characters for each token of the threshold is not read to count its tokens."""
 
 
-def first_messages(toolbox: Toolbox, program: Program, task: SpawnTask) -> Operation[Start]:
-    """Return the first record of the conversation. Every attempt gets the same one: descriptors created
-    here are keyed."""
+def first_messages(
+    toolbox: Toolbox, program: Program, task: SpawnTask, *, takes_deferred: bool = False
+) -> Operation[Start]:
+    """Return the first record of the conversation; `takes_deferred` as of `offering`. Every attempt gets the
+    same one: descriptors created here are keyed."""
     given = yield from wrap_input(toolbox.context, task.query, "input")
-    held_back = yield from may_hold_back(toolbox, [program.system, given.content])
+    prompt = [program.system, given.content]
+    held_back = yield from hold_back(toolbox, program, prompt, takes_deferred=takes_deferred)
     parts = [program.system, "" if held_back else toolbox.instructions]
     preloads = NO_FACTS
     if task.preload:

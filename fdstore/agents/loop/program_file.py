@@ -84,6 +84,14 @@ class ModelSection(Section, frozen=True, kw_only=True):
             ' less. For 5 minutes, "5m", or "1h"; false for servers that refuse it.'
         ),
     ] = True
+    deferred_tools: Annotated[
+        bool | None,
+        about(
+            "Whether tools on descriptors are deferred until there is one: they cost nothing before, and the"
+            " cache is kept. Default: if the server is Anthropic's own; true for another that takes them.",
+            True,
+        ),
+    ] = None
     context_window: Annotated[
         Ordinal | None,
         about("The tokens that the model takes: clear_at_tokens is then at most 0.7 of them.", 200_000),

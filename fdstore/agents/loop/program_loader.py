@@ -124,6 +124,7 @@ def _load_file(source: ProgramSource) -> LoadedFile:
         model=file.model.name,
         provider=file.model.provider,
         prompt_cache=file.model.prompt_cache,
+        deferred_tools=file.model.deferred_tools,
         price=None if file.model.price is None else file.model.price.as_record(),
         clearing=_clearing(file),
         python_limits=file.python,
@@ -251,6 +252,9 @@ def _warnings(source: ProgramSource, program: Program) -> list[str]:
         names = ", ".join(source.fd_settings)
         off = "descriptors are off; use enabled = true or enable an FD tool"
         warnings.append(f"[file_descriptor] sets {names}, but {off}")
+    if program.deferred_tools and not program.file_descriptor.hold_back_tools:
+        why = "[file_descriptor] hold_back_tools = false offers all tools from the start"
+        warnings.append(f"[model] sets deferred_tools = true, but {why}")
     # as the program will be: where links lead is known once their files are loaded
     links = {alias: LinkedProgram(key=alias) for alias in source.file.linked_programs}
     configured = msgspec.structs.replace(program, linked=links)

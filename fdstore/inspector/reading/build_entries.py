@@ -21,6 +21,7 @@ from fdstore.agents.loop.conversation import (
     Note,
     Result,
     Start,
+    Undeferred,
     UnknownEntry,
     decode_entry,
 )
@@ -162,6 +163,8 @@ class EntryBuilder:
                 yield self._entry("note", text, at=at)
             case Cleared(lines=lines):
                 yield self._entry("cleared", "\n".join(lines.values()), at=at, calls=tuple(lines))
+            case Undeferred(reason=reason):
+                yield self._entry("undeferred", reason, at=at)
             case UnknownEntry(kind=kind):
                 yield self._entry("unknown", kind, at=at)
 

@@ -24,6 +24,7 @@ EntryKind = Literal[
     "asks",
     "note",
     "cleared",
+    "undeferred",
     "block",
     "unknown",
     "unreadable",
@@ -52,6 +53,7 @@ class ConversationEntry(Record, frozen=True, kw_only=True, omit_defaults=True):
         asks        how many asks of a call are done  call
         note        a message of fdstore to the model
         cleared     the lines that replace results    calls: those whose results were replaced
+        undeferred  why tools are not deferred any more
         block       the type of another block
         unknown     the kind of a newer record
         unreadable  what is wrong with the record

@@ -162,6 +162,9 @@ def narrate(it: ConversationEntry) -> Line:
             return msgspec.structs.replace(shown, text_lines=12, is_sent=True)
         case "cleared":
             return _cleared(it)
+        case "undeferred":
+            said = _marked("none", f"the server of the model refuses deferred tools: {text}")
+            return Line("tools", "faint", "Tools not deferred", text, said=said)
         case "block":
             return Line(
                 "block", "faint", "Block", f"[{text}]", said=_marked("none", f"a block of type {text}")

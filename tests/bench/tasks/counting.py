@@ -1,7 +1,7 @@
 """The tokens of the requests of a conversation, by fdstore's offline estimate.
 
 Counted is what a model reads of a request: the definitions of the tools, the system prompt, and each block of
-the messages. The bodies are those that were sent.
+the messages. The bodies are those that were sent. Deferred tools cost nothing before a result loads them.
 
 With a prompt cache: a request that begins with all of an earlier one reads that much from the cache, at
 0.1 of the price, and writes the rest, at 1.25. A request that begins with no earlier one, since a
@@ -12,7 +12,7 @@ below some thousand tokens is left out.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -39,18 +39,27 @@ class Tokens(NamedTuple):
 
 
 def parts_of(request: Request) -> tuple[Part, ...]:
-    """Return the parts of a request in the order in which a prompt cache compares them."""
-    tools = [Part("tool", as_json(tool)) for tool in request.raw.get("tools", ())]
-    parts = [*tools, Part("system", request.system)]
+    """Return the parts of a request in the order in which a prompt cache compares them. The definition of a
+    deferred tool is read where it is loaded."""
+    tools = request.raw.get("tools", ())
+    deferred = {tool["name"]: _without_mark(tool) for tool in tools if tool.get("defer_loading")}
+    offered = [Part("tool", as_json(tool)) for tool in tools if tool["name"] not in deferred]
+    parts = [*offered, Part("system", request.system)]
     for message in request.messages:
         content = message["content"]
         blocks = [content] if isinstance(content, str) else content
-        parts += [Part(message["role"], text) for block in blocks for text in _texts(block)]
+        parts += [Part(message["role"], text) for block in blocks for text in _texts(block, deferred)]
     return tuple(parts)
 
 
-def _texts(block: Any) -> Iterable[str]:
+def _without_mark(tool: dict[str, Any]) -> str:
+    return as_json({key: value for key, value in tool.items() if key != "defer_loading"})
+
+
+def _texts(block: Any, deferred: Mapping[str, str]) -> Iterable[str]:
     match block:
+        case {"type": "tool_reference", "tool_name": name}:
+            yield deferred[name]
         case str():
             yield block
         case {"type": "text", "text": text}:
@@ -59,7 +68,7 @@ def _texts(block: Any) -> Iterable[str]:
             yield as_json([name, arguments])
         case {"type": "tool_result", "content": content}:
             for inner in [content] if isinstance(content, str) else content:
-                yield from _texts(inner)
+                yield from _texts(inner, deferred)
         case _:
             yield as_json(block)
 

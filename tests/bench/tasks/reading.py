@@ -140,11 +140,18 @@ def _bundle(way: Way) -> Bundle:
         tools=tools[way],
         python=fetch,
         file_descriptor=FDConfig(enabled=way != "inline"),
+        deferred_tools=True,
         linked={"reader": LinkedProgram(key="reader")} if way == "children" else {},
         limits=Limits(max_turns=1000),
     )
     reader = Program(
-        name="reader", model="any", system=CHILD, tools=READERS, python=fetch, file_descriptor=WHOLE
+        name="reader",
+        model="any",
+        system=CHILD,
+        tools=READERS,
+        python=fetch,
+        file_descriptor=WHOLE,
+        deferred_tools=True,
     )
     return Bundle(root="task", programs={"task": root, "reader": reader})
 

@@ -1,7 +1,8 @@
 """Run one task in one column: the real agent loop against a scripted model.
 
 The agent runs in this process, as in `fdstore run`, on a private Redis; child agents run one after the other.
-What is counted is the conversation of the root.
+Its tools on descriptors are deferred, as those of agents of Anthropic's own API are. What is counted is the
+conversation of the root.
 """
 
 from __future__ import annotations
@@ -89,9 +90,17 @@ def with_usage(reply: Turn, sent: int, answered: int) -> Turn:
 
 
 def results_of(request: Request) -> list[str]:
-    """Return the results of the last calls."""
-    last = request.messages[-1]["content"]
-    return [text_of(block.get("content")) for block in blocks_of(last) if block.get("type") == "tool_result"]
+    """Return the results of the last calls. That of one that loads tools, in these tasks the last, follows
+    the results."""
+    blocks = blocks_of(request.messages[-1]["content"])
+    results = [block["content"] for block in blocks if block.get("type") == "tool_result"]
+    following = [text_of([block]) for block in blocks if block.get("type") != "tool_result"]
+    return [
+        following[0]
+        if any(inner.get("type") == "tool_reference" for inner in blocks_of(content))
+        else text_of(content)
+        for content in results
+    ]
 
 
 def _report(request: Request) -> Turn:
@@ -165,6 +174,7 @@ def _bundle(task: Task, column: Column) -> Bundle:
         tools=tools,
         python=tuple(f"{host_tools.__name__}:{name}" for name in names),
         file_descriptor=config,
+        deferred_tools=True,
         linked={"reporter": LinkedProgram(key="reporter")} if "spawn" in tools else {},
     )
     reporter = Program(name="reporter", model="any", system=REPORTER)

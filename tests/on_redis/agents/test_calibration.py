@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -23,18 +24,25 @@ TOKENS = FDConfig(max_direct_output_tokens=ESTIMATE)
     ("times", "is_stored"),
     [(0.2, False), (0.98, False), (1.05, True), (40.0, True)],
 )
+@pytest.mark.parametrize("way", [{"prompt_cache": False}, {"deferred_tools": True}], ids=str)
 @pytest.mark.parametrize("crashes", [(), (5,), (7,)], ids=str)
 def test_a_threshold_in_tokens_follows_what_the_provider_counts(
-    agents_of: AgentsOf, store: Store, times: float, is_stored: bool, crashes: tuple[int, ...]
+    agents_of: AgentsOf,
+    store: Store,
+    times: float,
+    is_stored: bool,
+    way: dict[str, Any],
+    crashes: tuple[int, ...],
 ) -> None:
     def script(request: Request) -> Turn:
-        contents = [msgspec.json.encode(request.raw["tools"]).decode(), request.system]
+        counted = [each for each in request.raw["tools"] if each["name"] not in request.unloaded]
+        contents = [msgspec.json.encode(counted).decode(), request.system]
         sent = estimated_tokens([*contents, *(message["content"] for message in request.messages)])
         usage = Usage(input_tokens=round(sent * times))
         return turn(say("Done.") if request.turn_number else call("lines", count=100), usage=usage)
 
     agents = agents_of(script)
-    agents.launch(tools=("read_fd",), python=(tool("lines"),), file_descriptor=TOKENS)
+    agents.launch(tools=("read_fd",), python=(tool("lines"),), file_descriptor=TOKENS, **way)
     agents.crash(*crashes)
     agents.attempt("solo")
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import pytest
 
-from fdstore.agents.loop.conversation import Cleared, Note, Offered, Result, decode_entry
+from fdstore.agents.loop.conversation import Cleared, Note, Offered, Result, Undeferred, decode_entry
 from fdstore.client import Store
 from fdstore.model.lifecycle import ENDED
 from fdstore.model.records import TreeLimits
@@ -73,6 +74,7 @@ def launch_long_script(agents: Agents) -> None:
     )
 
 
+REFERENCES = ("tool_reference",)
 CALLS_OF_RECORDS = {
     "lines 1200": "toolu_whole",
     "lines 1500": "toolu_stored",
@@ -111,7 +113,7 @@ def script_of_records(request: Request) -> Turn:
     return say(f"{'word ' * 8000}</ref>All is done.")
 
 
-def launch_script_of_records(agents: Agents) -> None:
+def launch_script_of_records(agents: Agents, way: Mapping[str, Any]) -> None:
     agents.launch(
         "A task.",
         tools=("read_fd", "search_fd"),
@@ -119,6 +121,7 @@ def launch_script_of_records(agents: Agents) -> None:
         clearing=ClearingConfig(clear_at_tokens=2000, keep_turns=1),
         file_descriptor=FDConfig(whole_chars=11_000),
         tree_limits=TreeLimits(tree_bytes=60_000),
+        **way,
     )
 
 
@@ -196,11 +199,22 @@ def test_an_agent_that_crashes_at_any_request_ends_with_the_same_state(
 
 @pytest.mark.thorough("more kinds of records in the same crashes")
 @pytest.mark.parametrize("first", [0, 1, 2])
+@pytest.mark.parametrize(
+    ("way", "refuses"),
+    [({"prompt_cache": False}, ()), ({"deferred_tools": True}, ()), ({"deferred_tools": True}, REFERENCES)],
+    ids=["left out", "deferred", "refused"],
+)
 def test_every_kind_of_record_is_written_once_wherever_the_agent_crashes(
-    agents_of: AgentsOf, execute: Execute, redis_url: str, first: int
+    agents_of: AgentsOf,
+    execute: Execute,
+    redis_url: str,
+    way: Mapping[str, Any],
+    refuses: tuple[str, ...],
+    first: int,
 ) -> None:
-    agents = agents_of(script_of_records)
-    launch_script_of_records(agents)
+    agents = agents_of(script_of_records, refuses=refuses)
+    launch = partial(launch_script_of_records, way=way)
+    launch(agents)
     agents.run_all("solo")
     expected = final_state(agents)
     [entries] = expected["journals"]
@@ -208,11 +222,12 @@ def test_every_kind_of_record_is_written_once_wherever_the_agent_crashes(
     whole = {each.call for each in entries if isinstance(each, Result) and "\nline 900\n" in each.content}
     assert expected["states"] == [("solo", "exited", 0, None)]
     assert (kinds[Offered], kinds[Cleared], kinds[Note]) == (1, 4, 2)
+    assert kinds[Undeferred] == len(refuses)
     assert {"toolu_whole", "toolu_whole_too"} <= whole
     assert "toolu_late" not in whole
 
     calls = CALLS_OF_RECORDS
-    last = check_every_crash(agents, launch_script_of_records, calls, expected, execute, redis_url, first)
+    last = check_every_crash(agents, launch, calls, expected, execute, redis_url, first)
     assert last > 40
 
 

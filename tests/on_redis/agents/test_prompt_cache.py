@@ -42,8 +42,9 @@ def test_the_provider_is_asked_to_cache_requests(cached: Play, prompt_cache: Any
     assert [request.raw.get("cache_control") for request in agents.model.requests] == [sent] * 4
 
 
-def test_each_request_begins_with_the_one_before_byte_by_byte(cached: Play) -> None:
-    _, *requests = cached(WORK).model.requests
+@pytest.mark.parametrize("deferred", [True, False])
+def test_each_request_begins_with_the_one_before_byte_by_byte(cached: Play, deferred: bool) -> None:
+    requests = cached(WORK, deferred_tools=deferred).model.requests
 
     for before, request in itertools.pairwise(requests):
         whole, start = (json.dumps(each.raw["messages"]) for each in (request, before))
@@ -52,8 +53,10 @@ def test_each_request_begins_with_the_one_before_byte_by_byte(cached: Play) -> N
             assert json.dumps(request.raw[name]) == json.dumps(before.raw[name])
 
 
-def test_the_tools_that_come_with_the_first_descriptor_are_all_that_changes(cached: Play) -> None:
-    first, second, *_ = cached(WORK).model.requests
+def test_without_a_cache_the_tools_that_come_with_the_first_descriptor_are_all_that_changes(
+    cached: Play,
+) -> None:
+    first, second, *_ = cached(WORK, prompt_cache=False).model.requests
 
     kept = [tool for tool in second.raw["tools"] if tool["name"] in first.tools]
     assert json.dumps(kept) == json.dumps(first.raw["tools"])
@@ -61,14 +64,16 @@ def test_the_tools_that_come_with_the_first_descriptor_are_all_that_changes(cach
     assert json.dumps(second.raw["messages"][:1]) == json.dumps(first.raw["messages"])
 
 
-def test_a_resumed_agent_sends_the_same_bytes(cached: Play, store: Store) -> None:
-    sent = [json.dumps(request.raw) for request in cached(WORK).model.requests]
+@pytest.mark.parametrize("deferred", [True, False])
+def test_a_resumed_agent_sends_the_same_bytes(cached: Play, store: Store, deferred: bool) -> None:
+    sent = [json.dumps(request.raw) for request in cached(WORK, deferred_tools=deferred).model.requests]
     drop_with_numbers(store, "solo")
 
     def script(request: Request) -> Any:
         return WORK[request.turn_number]
 
-    again = [json.dumps(request.raw) for request in cached(script, crashes=(7, 9)).model.requests]
+    resumed = cached(script, crashes=(7, 9), deferred_tools=deferred)
+    again = [json.dumps(request.raw) for request in resumed.model.requests]
 
     assert len(again) >= len(sent)
     assert list(dict.fromkeys(again)) == sent  # an answer that was not stored is asked for twice
@@ -90,7 +95,7 @@ CLEARING = ClearingConfig(clear_at_tokens=1000, keep_turns=1)
 
 
 # the last 7 requests to Redis of such a run: it clears among them
-@pytest.mark.parametrize("crashes", [(), *((requests,) for requests in range(11, 18))], ids=str)
+@pytest.mark.parametrize("crashes", [(), *((requests,) for requests in range(9, 16))], ids=str)
 def test_old_results_are_cleared_once_and_stay_so(cached: Play, crashes: tuple[int, ...]) -> None:
     def script(request: Request) -> Any:
         return READING[request.turn_number]

@@ -82,16 +82,26 @@ def test_only_enabled_tools_are_offered_and_explained(play: Play, tmp_path: Path
     assert agents.results()[0].content == "42"
 
 
-@pytest.mark.parametrize(("setting", "tools"), [("", ("len",)), ("= false", ("read_fd", "len"))])
-def test_the_tools_on_descriptors_wait_for_one_unless_the_program_says_otherwise(
-    play: Play, tmp_path: Path, setting: str, tools: tuple[str, ...]
+@pytest.mark.parametrize(
+    ("of_model", "more", "tools", "unloaded"),
+    [
+        ("prompt_cache = false", "", ("len",), set()),
+        ("prompt_cache = false", "[file_descriptor]\nhold_back_tools = false\n", ("read_fd", "len"), set()),
+        ("", "", ("read_fd", "len"), set()),
+        ("deferred_tools = false", "", ("read_fd", "len"), set()),
+        ("deferred_tools = true", "", ("read_fd", "len"), {"read_fd"}),
+        ("deferred_tools = true", "[file_descriptor]\nhold_back_tools = false\n", ("read_fd", "len"), set()),
+    ],
+)
+def test_the_tools_on_descriptors_wait_for_one_as_the_program_says(
+    play: Play, tmp_path: Path, of_model: str, more: str, tools: tuple[str, ...], unloaded: set[str]
 ) -> None:
     (tmp_path / "own_tools3.py").write_text("def len(text: str) -> int:\n    return 1\n")
-    toml = f'{MODEL}[tools]\nenabled = ["read_fd"]\npython = ["own_tools3:len"]\n'
-    if setting:
-        toml += f"[file_descriptor]\nhold_back_tools {setting}\n"
+    toml = f'{MODEL}{of_model}\n[tools]\nenabled = ["read_fd"]\npython = ["own_tools3:len"]\n{more}'
 
-    assert first_request(play(toml, [say("ok")])).tools == tools
+    request = first_request(play(toml, [say("ok")]))
+
+    assert (request.tools, request.unloaded) == (tools, unloaded)
 
 
 def test_the_descriptor_settings_of_a_program_apply(play: Play, tmp_path: Path, store: Store) -> None:

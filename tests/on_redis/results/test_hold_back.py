@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import anthropic
 import pytest
 
 from fdstore import Process, Store, Toolset
 from fdstore.errors import InvalidArgument
+from fdstore.testing import Reply, Request, ScriptedModel, call, say
 
 LONG = "a long line\n" * 1000
 READERS = ["read_fd", "search_fd"]
@@ -36,15 +38,18 @@ def deferred(tools: Toolset) -> list[str]:
     return [each["name"] for each in tools.definitions if each.get("defer_loading")]
 
 
-def is_bringing(content: Any) -> bool:
-    """Return whether a result brings the readers, after what it shows."""
-    if not isinstance(content, list):
+REFERENCES = [{"type": "tool_reference", "tool_name": name} for name in READERS]
+
+
+def loads(result: Any) -> bool:
+    """Return whether a result loads the readers, and what it shows and the instructions follow it."""
+    if not result.after:
         return False
-    *_, told, read, search = content
+    shown, told = result.after[-2:]
     return (
-        told["text"].startswith("# Large texts\n")
-        and read == {"type": "tool_reference", "tool_name": "read_fd"}
-        and search == {"type": "tool_reference", "tool_name": "search_fd"}
+        result.content == REFERENCES
+        and shown["text"].startswith("<fd_result ")
+        and told["text"].startswith("# Large texts\n")
     )
 
 
@@ -107,7 +112,7 @@ def test_nothing_is_held_back_beside_a_tool_that_makes_descriptors(proc: Process
 # deferred
 
 
-def test_the_first_result_that_is_a_descriptor_brings_the_deferred_tools(proc: Process) -> None:
+def test_the_first_result_that_is_a_descriptor_loads_the_deferred_tools(proc: Process) -> None:
     tools = held(proc, "deferred", python=[report])
     before = tools.definitions
 
@@ -119,32 +124,66 @@ def test_the_first_result_that_is_a_descriptor_brings_the_deferred_tools(proc: P
     assert deferred(tools) == READERS
     assert (tools.definitions, tools.instructions) == (before, "")
     assert short.content == "short"
-    assert is_bringing(first.content)
-    assert first.content[0]["text"].startswith('<fd_result fd="fd:1"')
-    assert isinstance(second.content, str)
-    assert isinstance(read.content, str)
+    assert loads(first)
+    assert first.text.startswith('<fd_result fd="fd:1"')
+    assert (second.is_text, second.after, read.is_text, read.after) == (True, [], True, [])
     assert tools.call("report", {}, call_id="toolu_1") == first
 
 
 @pytest.mark.parametrize("output", [LONG, [{"type": "text", "text": LONG}]], ids=["text", "blocks"])
-def test_an_output_of_the_users_own_tool_brings_them_too(proc: Process, output: Any) -> None:
+def test_an_output_of_the_users_own_tool_loads_them_too(proc: Process, output: Any) -> None:
     tools = held(proc, "deferred")
 
     offloaded = tools.offload(output)
 
-    assert is_bringing(offloaded.content)
+    assert loads(offloaded)
     assert offloaded.descriptor is not None
 
 
-def test_of_the_calls_of_a_turn_the_first_descriptor_brings_them(proc: Process) -> None:
-    tools = held(proc, "deferred", python=[report])
-    calls = [
-        {"type": "tool_use", "id": f"toolu_{number}", "name": "report", "input": {}} for number in (1, 2, 3)
+def calls(*numbers: int) -> list[dict[str, Any]]:
+    return [
+        {"type": "tool_use", "id": f"toolu_{number}", "name": "report", "input": {}} for number in numbers
     ]
 
-    results = tools.call_all(calls)
 
-    assert [is_bringing(each["content"]) for each in results] == [True, False, False]
+def test_what_a_result_that_loads_tools_shows_follows_the_results_of_its_turn(proc: Process) -> None:
+    tools = held(proc, "deferred", python=[report])
+
+    first, second, where, shown, told = tools.call_all(calls(1, 2))
+    later = tools.call_all(calls(3))
+
+    assert first == {"type": "tool_result", "tool_use_id": "toolu_1", "content": REFERENCES}
+    assert second["content"].startswith('<fd_result fd="fd:2"')
+    assert where["text"] == "The result of call 1, of report:"
+    assert shown["text"].startswith('<fd_result fd="fd:1"')
+    assert told["text"].startswith("# Large texts\n")
+    assert [each["type"] for each in later] == ["tool_result"]
+    assert tools.call_all(calls(1, 2)) == [first, second, where, shown, told]
+
+
+def test_a_message_with_deferred_tools_is_taken_by_the_messages_api(proc: Process) -> None:
+    tools = held(proc, "deferred", python=[report])
+
+    def script(request: Request) -> Reply:
+        if request.turn == 1:
+            return call("report")
+        return call("read_fd", fd="fd:1", start=2) if request.turn == 2 else say("Done.")
+
+    with ScriptedModel(script) as model:
+        client = anthropic.Anthropic(base_url=model.url, api_key="scripted")
+        messages: list[Any] = [{"role": "user", "content": "Report."}]
+        while True:
+            reply = client.messages.create(
+                model="any", max_tokens=99, system="Be brief.", tools=tools.definitions, messages=messages
+            )
+            messages.append({"role": "assistant", "content": reply.content})
+            if not (answers := tools.call_all(reply.content)):
+                break
+            messages.append({"role": "user", "content": answers})
+
+    sent = [each.body["tools"] for each in model.requests]
+    assert sent[0] == sent[1] == sent[2]
+    assert "a long line" in str(messages[-2]["content"])
 
 
 @pytest.mark.parametrize(
@@ -170,24 +209,20 @@ def test_where_the_api_takes_no_references_the_tools_are_offered_from_then_on(
     assert tools.instructions
 
 
-def test_a_cleared_result_keeps_the_references_that_it_brought(proc: Process) -> None:
+def test_clearing_leaves_the_result_that_loads_tools(proc: Process) -> None:
     tools = held(proc, "deferred", python=[report])
     messages: list[Any] = [{"role": "user", "content": "Why?"}]
     for number in range(12):
-        call = {"type": "tool_use", "id": f"toolu_{number}", "name": "report", "input": {}}
+        [asked] = calls(number)
         messages += [
-            {"role": "assistant", "content": [call]},
-            {"role": "user", "content": tools.call_all([call])},
+            {"role": "assistant", "content": [asked]},
+            {"role": "user", "content": tools.call_all([asked])},
         ]
 
     cleared = tools.clear(messages, 200_000)
 
-    first, second = (cleared[number]["content"][0]["content"] for number in (2, 4))
-    assert is_bringing(first)
-    assert len(first) == len(messages[2]["content"][0]["content"])
-    assert "fd_result" not in first[0]["text"]
-    assert isinstance(second, str)
-    assert "fd_result" not in second
+    assert cleared[2] == messages[2]
+    assert "fd_result" not in cleared[4]["content"][0]["content"]
 
 
 def test_deferred_tools_are_refused_where_they_cannot_be_had(proc: Process) -> None:
@@ -196,12 +231,12 @@ def test_deferred_tools_are_refused_where_they_cannot_be_had(proc: Process) -> N
     for shape in ("openai", "openai-responses", "mcp"):
         with pytest.raises(InvalidArgument, match="hold_back=True"):
             tools.definitions_for(shape)
-    assert [tool.to_dict()["defer_loading"] for tool in tools.runnable()] == [True, True]
 
 
-def test_the_runner_takes_its_tools_once_so_they_are_not_held_back(proc: Process) -> None:
-    with pytest.raises(InvalidArgument, match='hold_back="deferred"'):
-        held(proc).runnable()
+@pytest.mark.parametrize("hold_back", [True, "deferred"])
+def test_the_runner_takes_its_tools_once_so_they_are_not_held_back(proc: Process, hold_back: Any) -> None:
+    with pytest.raises(InvalidArgument, match="hold_back"):
+        held(proc, hold_back).runnable()
 
 
 @pytest.mark.parametrize("hold_back", ["late", 1, None, 0])

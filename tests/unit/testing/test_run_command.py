@@ -51,6 +51,16 @@ def test_a_command_is_answered_by_the_script(tmp_path: Path):
     assert done.returncode == 0
 
 
+def test_the_model_of_a_command_can_refuse_tools_that_are_loaded_later(tmp_path: Path):
+    tools = [{"name": "f", "input_schema": {"type": "object"}, "defer_loading": False}]
+    ask = ASK.replace("messages=question", f"messages=question, tools={tools}")
+
+    done = run(tmp_path, SCRIPT, "--refuse", "defer_loading", "--", sys.executable, "-c", ask)
+
+    assert "tools.0.defer_loading: extra inputs are not permitted" in done.stderr
+    assert done.returncode == 1
+
+
 def test_the_exit_code_is_that_of_the_command(tmp_path: Path):
     assert run(tmp_path, SCRIPT, "--", "sh", "-c", "exit 7").returncode == 7
     assert run(tmp_path, SCRIPT, "--", "sh", "-c", "kill -9 $$").returncode == 137

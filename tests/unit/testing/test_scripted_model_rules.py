@@ -44,6 +44,9 @@ def body(*messages: dict[str, Any], **changes: Any) -> dict[str, Any]:
 CACHED = {**text(), "cache_control": {"type": "ephemeral"}}
 THOUGHT = {"type": "thinking", "thinking": "Hm.", "signature": signature_of("Hm.")}
 
+LATER = {"name": "search_fd", "input_schema": {"type": "object"}, "defer_loading": True}
+LOADED = {"type": "tool_reference", "tool_name": "search_fd"}
+
 ALLOWED = {
     "a plain question": body(),
     "answered parallel calls, then text": body(use("a", "b"), user(result("b"), result("a"), text())),
@@ -55,6 +58,11 @@ ALLOWED = {
     "thinking sent back as it was": body({"role": "assistant", "content": [THOUGHT, text()]}),
     "a forced tool": body(tools=[READ_FD], tool_choice={"type": "tool", "name": "read_fd"}),
     "a server tool": body(tools=[{"type": "web_search_20250305", "name": "web_search"}]),
+    "a deferred tool": body(tools=[READ_FD, LATER]),
+    "references to tools, then text": body(
+        use("a", "b"), user(result("a", content=[LOADED]), result("b"), text()), tools=[READ_FD, LATER]
+    ),
+    "an error of text blocks": body(use("a"), user(result("a", content=[text()], is_error=True))),
     "four breakpoints": body(user(CACHED, CACHED, CACHED), system=[CACHED]),
 }
 
@@ -88,6 +96,24 @@ REFUSED = {
     "`tool_result` blocks must come first": body(use("a"), user(text(), result("a"))),
     "ids must be unique: a": body(use("a"), user(result("a")), use("a"), user(result("a"))),
     "content cannot be empty if `is_error`": body(use("a"), user(result("a", content="", is_error=True))),
+    "all content must be of type `text` if `is_error`": body(
+        use("a"), user(result("a", content=[LOADED], is_error=True)), tools=[READ_FD, LATER]
+    ),
+    r"messages\.2\.content\.0: Tool definitions/.* cannot be mixed with other content": body(
+        use("a"), user(result("a", content=[text(), LOADED])), tools=[READ_FD, LATER]
+    ),
+    r"messages\.2\.content\.0\.content\.0: Tool reference 'search_fd' not found": body(
+        use("a"), user(result("a", content=[LOADED])), tools=[READ_FD]
+    ),
+    r"messages\.2\.content\.0\.content\.0: .*missing required field `tool_name`": body(
+        use("a"), user(result("a", content=[{"type": "tool_reference"}])), tools=[READ_FD]
+    ),
+    "`tool_reference` blocks can only be in `tool_result`": body(user(LOADED), tools=[READ_FD, LATER]),
+    r"tools\.0\.defer_loading: Expected `bool`, got `str`": body(tools=[READ_FD | {"defer_loading": "yes"}]),
+    r"tools\.1: a tool cannot have both defer_loading and cache_control": body(
+        tools=[READ_FD, LATER | {"cache_control": {"type": "ephemeral"}}]
+    ),
+    "at least one tool must not have defer_loading": body(tools=[LATER]),
     r"messages\.2\.content\.0: text content blocks must be non-empty": body(
         use("a"), user(result("a", content=[text("")]))
     ),

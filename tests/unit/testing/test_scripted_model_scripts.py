@@ -6,6 +6,7 @@ import anthropic
 import pytest
 
 from fdstore.testing import Request, Script, ScriptedModel, Turn, call, cut, garbled, say, turn
+from fdstore.testing.rules import Feature
 from tests.unit.testing.sdk_client import HELLO, READ_FD, client_of, created, playing, streamed
 
 
@@ -137,3 +138,50 @@ def test_arguments_that_are_not_json_are_streamed_as_they_are() -> None:
         deltas = [event.delta.to_dict() for event in stream if event.type == "content_block_delta"]
 
     assert "".join(delta["partial_json"] for delta in deltas) == '{"a": nonsense}'
+
+
+LATER = {"name": "search_fd", "input_schema": {"type": "object"}, "defer_loading": True}
+TOOLS = [READ_FD, LATER]
+
+
+def test_a_script_cannot_call_a_deferred_tool_that_nothing_has_loaded() -> None:
+    with (
+        playing([call("search_fd", fd="fd:1", pattern="x")]) as (model, client),
+        pytest.raises(anthropic.BadRequestError, match="calls search_fd, a deferred tool that nothing"),
+    ):
+        created(client, tools=TOOLS)
+
+    assert model.requests[0].unloaded == {"search_fd"}
+
+
+def test_a_result_that_loads_tools_has_the_text_that_follows_the_results() -> None:
+    with playing([call("read_fd", fd="fd:1", id="a"), call("search_fd", fd="fd:1", pattern="x")]) as (
+        model,
+        client,
+    ):
+        asked = created(client, tools=TOOLS)
+        loaded = [{"type": "tool_reference", "tool_name": "search_fd"}]
+        result = {"type": "tool_result", "tool_use_id": "a", "content": loaded}
+        answer = {"role": "user", "content": [result, {"type": "text", "text": "It is long."}]}
+        searched = created(client, tools=TOOLS, messages=[*HELLO, asked.to_param(), answer])
+
+    assert searched.content[0].to_dict()["name"] == "search_fd"
+    assert model.requests[1].unloaded == set()
+    assert model.requests[1].tool_results()[0].text == "It is long."
+
+
+@pytest.mark.parametrize("feature", ["defer_loading", "tool_reference"])
+def test_a_model_can_play_a_server_without_tools_that_are_loaded_later(feature: Feature) -> None:
+    loaded = [{"type": "tool_reference", "tool_name": "search_fd"}]
+    history = [
+        *HELLO,
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "read_fd", "input": {}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": loaded}]},
+    ]
+
+    with ScriptedModel([say("Done.")], refuses=[feature]) as model, client_of(model) as client:
+        with pytest.raises(anthropic.BadRequestError, match=feature):
+            created(client, tools=TOOLS, messages=history)
+        created(client, tools=[READ_FD])
+
+    assert len(model.requests) == 2

@@ -26,11 +26,13 @@ import msgspec
 from fdstore.agents.loop.answer import AnswerBuilder
 from fdstore.agents.loop.conversation import Assistant
 from fdstore.agents.loop.models.base import (
+    DeferralRefused,
     Listener,
     ModelFailed,
     ModelRequest,
     PromptTooLong,
     Retry,
+    takes_deferred_tools,
 )
 from fdstore.agents.loop.models.request_loop import Requests
 from fdstore.agents.loop.program_file import DEFAULT_MAX_TOKENS
@@ -55,6 +57,7 @@ _TOO_LONG = re.compile(
     r"|context_length_exceeded",
     re.IGNORECASE,
 )
+_DEFERRAL = re.compile(r"defer_loading|tool[_ ]reference", re.IGNORECASE)
 ADVICE = {
     401: "check ANTHROPIC_API_KEY",
     403: "check what ANTHROPIC_API_KEY may use",
@@ -124,6 +127,7 @@ class AnthropicModel:
                 "no key for the Messages API: set ANTHROPIC_API_KEY; "
                 "`python -m fdstore.testing` runs a scripted model, which needs no key"
             )
+        self.takes_deferred_tools = takes_deferred_tools("anthropic", url.host)
         self._clients = _Clients(client)
         self._requests = Requests()
 
@@ -171,8 +175,7 @@ class AnthropicModel:
                 reason = "the model called a tool with arguments that are not JSON"
             except (anthropic.AnthropicError, httpx2.HTTPError) as error:
                 if not _is_transient(error):
-                    failed = PromptTooLong if _is_for_length(error) else ModelFailed
-                    raise failed(_reason(error, timeout)) from error
+                    raise _failure(error, request)(_reason(error, timeout)) from error
                 retry_after_s = _retry_after_s(error)
                 pause_s = retry_after_s if retry_after_s is not None else pause_s
                 reason = _reason(error, timeout)
@@ -239,6 +242,23 @@ def _is_transient(error: Exception) -> bool:
     if isinstance(_cause(error), (UnusableSetting, httpx2.LocalProtocolError, httpx2.UnsupportedProtocol)):
         return False
     return isinstance(error, (anthropic.APIConnectionError, httpx2.TransportError))
+
+
+def _failure(error: Exception, request: ModelRequest) -> type[ModelFailed]:
+    """Return the class of a failure that is final."""
+    if _is_for_length(error):
+        return PromptTooLong
+    is_deferring = any("defer_loading" in tool for tool in request.tools)
+    return DeferralRefused if is_deferring and _is_for_deferral(error) else ModelFailed
+
+
+def _is_for_deferral(error: Exception) -> bool:
+    """Return whether a server refuses tools that are loaded later."""
+    return (
+        isinstance(error, anthropic.APIStatusError)
+        and error.status_code == 400
+        and _DEFERRAL.search(_message(error)) is not None
+    )
 
 
 def _is_for_length(error: Exception) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, Protocol
 
 import msgspec
@@ -46,6 +46,23 @@ class PromptTooLong(ModelFailed):
     """The model refuses a request because the conversation is longer than it takes."""
 
 
+class DeferralRefused(ModelFailed):
+    """The model's server refuses a request because tools in it are deferred."""
+
+
+DEFERRING_HOSTS: Mapping[str, frozenset[str]] = {"anthropic": frozenset({"api.anthropic.com"})}
+"""By provider, the hosts of servers that are known to take deferred tools."""
+
+
+def takes_deferred_tools(provider: str, host: str) -> bool:
+    """Return whether a provider's server is known to take tools that are loaded later.
+
+    >>> takes_deferred_tools("anthropic", "api.anthropic.com"), takes_deferred_tools("anthropic", "localhost")
+    (True, False)
+    """
+    return host in DEFERRING_HOSTS.get(provider, ())
+
+
 class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One request for an answer: what is sent, and how long it is tried.
 
@@ -76,6 +93,10 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
 class Model(Protocol):
     """A client of a model. Safe to share between threads."""
 
+    @property
+    def takes_deferred_tools(self) -> bool:
+        """Whether its server is known to take tools that are loaded later, see `takes_deferred_tools`."""
+
     def close(self) -> None:
         """Close its connections."""
 
@@ -83,5 +104,5 @@ class Model(Protocol):
         """Request one answer, and return it when it is complete.
 
         The tokens of answers that were discarded because a call was malformed are added to those of the
-        answer returned. Raises `ModelFailed`, `PromptTooLong`.
+        answer returned. Raises `ModelFailed`, `PromptTooLong`, `DeferralRefused`.
         """

@@ -16,6 +16,10 @@ class ObservedModel:
     def __init__(self, model: Model) -> None:
         self._model = model
 
+    @property
+    def takes_deferred_tools(self) -> bool:
+        return self._model.takes_deferred_tools
+
     def close(self) -> None:
         self._model.close()
 

@@ -13,8 +13,10 @@ from fdstore.agents.loop.conversation import (
     Conversation,
     Entry,
     Note,
+    Offered,
     Result,
     Start,
+    Undeferred,
     decode_entry,
     encode_entry,
 )
@@ -69,6 +71,8 @@ entries = st.one_of(
     ),
     st.builds(Result, call=utf8, content=utf8, is_error=st.booleans()),
     st.builds(Note, text=utf8),
+    st.builds(Offered, text=utf8, loaded_by=utf8, tools=st.lists(utf8, max_size=2).map(tuple)),
+    st.builds(Undeferred, reason=utf8),
 )
 
 

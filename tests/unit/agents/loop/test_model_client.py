@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 
 from fdstore.agents.loop.models.anthropic import REQUESTS_PER_CLIENT, AnthropicModel
-from fdstore.agents.loop.models.base import ModelFailed, PromptTooLong
+from fdstore.agents.loop.models.base import DeferralRefused, ModelFailed, PromptTooLong
 from fdstore.testing import Request, ScriptedModel, Turn, Usage, call, cut, fail, say, slow, think, turn
 from tests.unit.agents.loop.model_client import ADD, HELLO, ClientUnderTest, open_client
 from tests.waiting import PATIENCE_S, stretched
+
+LATER = {**ADD, "defer_loading": True}
 
 # requests and answers
 
@@ -160,6 +162,51 @@ def test_a_refusal_of_the_length_is_told_from_others(failure: Any, is_for_length
         client.query()
 
     assert isinstance(raised.value, PromptTooLong) == is_for_length
+
+
+@pytest.mark.parametrize(
+    ("failure", "tool", "is_for_deferral"),
+    [
+        (fail(400, message="tools.0.custom.defer_loading: Extra inputs are not permitted"), LATER, True),
+        (fail(400, message="messages.2.content.0: Input tag 'tool_reference' is unknown"), LATER, True),
+        (fail(400, message="Tool reference 'search_fd' not found in available tools"), LATER, True),
+        (fail(400, message="defer_loading: Extra inputs are not permitted"), ADD, False),
+        (fail(400, message="tools.0: the description is too long"), LATER, False),
+        (fail(404, message="defer_loading"), LATER, False),
+    ],
+    ids=repr,
+)
+def test_a_refusal_of_deferred_tools_is_told_from_others(
+    failure: Any, tool: dict[str, Any], is_for_deferral: bool
+) -> None:
+    with (
+        ScriptedModel([failure]) as scripted,
+        open_client(scripted) as client,
+        pytest.raises(ModelFailed) as raised,
+    ):
+        client.query(tools=[tool, {**ADD, "name": "subtract"}])
+
+    assert isinstance(raised.value, DeferralRefused) == is_for_deferral
+
+
+@pytest.mark.parametrize(
+    ("url", "takes_them"),
+    [
+        (None, True),
+        ("https://api.anthropic.com/", True),
+        ("https://api.anthropic.com.example.org", False),
+        ("http://localhost:8080/api.anthropic.com", False),
+    ],
+)
+def test_only_the_servers_of_anthropic_are_known_to_take_deferred_tools(
+    monkeypatch: pytest.MonkeyPatch, url: str | None, takes_them: bool
+) -> None:
+    monkeypatch.delenv("ANTHROPIC_BASE_URL", raising=False)
+
+    model = AnthropicModel(api_key="any", base_url=url)
+
+    assert model.takes_deferred_tools == takes_them
+    model.close()
 
 
 def test_a_wrong_api_key_is_not_retried() -> None:

@@ -219,6 +219,26 @@ def test_turning_descriptors_off_explicitly_gives_no_warning(write):
     assert load(write("agent.toml", "[file_descriptor]\nenabled = false")).warnings == ()
 
 
+@pytest.mark.parametrize("value", ["true", "false"])
+def test_a_program_says_whether_its_tools_are_deferred(write, value):
+    model = f'[model]\nname = "claude-x"\ndeferred_tools = {value}\n'
+    path = write("agent.toml", f"{model}[tools]\npython = []")
+
+    bundle = load(path)
+
+    assert bundle.programs["agent"].deferred_tools == (value == "true")
+    assert bundle.warnings == ()
+
+
+def test_deferring_tools_that_are_offered_from_the_start_is_a_warning(write):
+    model = '[model]\nname = "claude-x"\ndeferred_tools = true\n'
+    never = '[tools]\nenabled = ["read_fd"]\n[file_descriptor]\nhold_back_tools = false\n'
+
+    [warning] = load(write("agent.toml", model + never)).warnings
+
+    assert "[model] sets deferred_tools = true, but [file_descriptor] hold_back_tools = false" in warning
+
+
 @pytest.mark.parametrize(("tool", "lacks"), [("spawn", "linked_programs"), ("pipe", "commands")])
 def test_a_tool_with_nothing_to_run_is_a_warning(write, tool, lacks):
     [warning] = load(write("agent.toml", f'[tools]\nenabled = ["{tool}"]')).warnings
