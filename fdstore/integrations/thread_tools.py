@@ -374,14 +374,15 @@ class TurnTools(ThreadTools):
         if not isinstance(hold_back, bool):
             raise InvalidArgument("hold_back", f"must be True or False, not {quoted(hold_back)}")
         super().__init__(store, **options)
-        self._holds_back = hold_back and self._names <= HELD_BACK
+        self.holds_back = hold_back and self._names <= HELD_BACK
+        """False: `offers` is always True."""
 
     def offers(self, thread: str, history: object) -> bool:
         """Return whether our tools and instructions belong in a request of a thread.
 
         history  the messages of the request, as `see` takes them
         """
-        if self._holds_back and not self.has_met(thread):
+        if self.holds_back and not self.has_met(thread):
             self.see(thread, history)
             return self.has_met(thread)
         return True

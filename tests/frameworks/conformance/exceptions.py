@@ -40,7 +40,6 @@ EXCEPTIONS = {
     ("LlamaIndex", "held back"): "it is given its tools once",
     ("OpenAI Agents SDK", "held back"): "it is given its tools once",
     ("Pydantic AI", "direct results"): "no tool of it ends a run with its result",
-    ("Pydantic AI", "held back"): "it is given its tools once",
     ("Strands", "direct results"): "no tool of it ends a run with its result",
     ("Strands", "held back"): "it is given its tools once",
 }
