@@ -27,7 +27,6 @@ EXCEPTIONS = {
         "an agent is a tool by `AgentTool`, and shares the process; a function that runs "
         "another runner has another session, and no callback surrounds it"
     ),
-    ("Google ADK", "held back"): "it is given its tools once",
     ("Haystack", "approval"): "its hooks ask within the run, which waits for the answer",
     ("Haystack", "direct results"): (
         "from 3.4 on the caller gets the text, with the hook as `after_run` too; older ones have no such hook"
