@@ -40,6 +40,5 @@ EXCEPTIONS = {
     ("OpenAI Agents SDK", "held back"): "it is given its tools once",
     ("Pydantic AI", "direct results"): "no tool of it ends a run with its result",
     ("Strands", "direct results"): "no tool of it ends a run with its result",
-    ("Strands", "held back"): "it is given its tools once",
 }
 """By the adapter and the case."""
