@@ -369,8 +369,7 @@ class TurnTools(ThreadTools):
     (True, False)
     """
 
-    def __init__(self, store: AnyStore, **options: Unpack[TurnOptions]) -> None:
-        hold_back = options.pop("hold_back", False)
+    def __init__(self, store: AnyStore, *, hold_back: bool = False, **options: Unpack[ThreadOptions]) -> None:
         if not isinstance(hold_back, bool):
             raise InvalidArgument("hold_back", f"must be True or False, not {quoted(hold_back)}")
         super().__init__(store, **options)

@@ -49,7 +49,7 @@ class ScriptedClient(FunctionInvocationLayer, ChatMiddlewareLayer, BaseChatClien
         self.requests.append(list(messages))
         self.options = options
         tools = [each.name for each in options.get("tools") or ()]
-        self.asked.append(Request(tools, str(options["instructions"])))
+        self.asked.append(Request(tools, str(options.get("instructions"))))
         turn = len(self.requests) - 1
         return self.script[turn] if turn < len(self.script) else [Content.from_text("Done.")]
 
