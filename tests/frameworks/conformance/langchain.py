@@ -33,7 +33,7 @@ class ScriptedChat(FakeMessagesListChatModel):
 
     def _generate(self, messages: list[BaseMessage], *args: Any, **options: Any) -> Any:
         self.requests.append(messages)
-        self.asked.append(Request([each.name for each in self.offered], messages[0].text))
+        self.asked.append(Request([getattr(each, "name", "") for each in self.offered], messages[0].text))
         return super()._generate(messages, *args, **options)
 
 
