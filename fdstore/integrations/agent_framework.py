@@ -19,8 +19,8 @@ from fdstore.errors import MissingExtra
 from fdstore.integrations.shared.content_parts import convert_blocks
 from fdstore.integrations.thread_tools import (
     AnyStore,
-    ThreadOptions,
-    ThreadTools,
+    TurnOptions,
+    TurnTools,
     thread_of_tool,
     within_tool_of,
 )
@@ -29,12 +29,15 @@ from fdstore.setup.optional_packages import how_to_install
 
 try:
     from agent_framework import (
+        ChatContext,
+        ChatMiddleware,
         Content,
         ContextProvider,
         FunctionInvocationContext,
         FunctionMiddleware,
         FunctionTool,
         Message,
+        merge_chat_options,
     )
 except ImportError as error:
     raise MissingExtra("agent_framework", how_to_install("agent-framework")) from error
@@ -45,7 +48,7 @@ class FdstoreProvider(ContextProvider):
 
     store    a connected store; of `fdstore.aio.connect` on the event loop of the agent, or of
              `fdstore.connect`, which is used in threads
-    options  see `ThreadOptions`
+    options  see `TurnOptions`
 
     Raises `InvalidArgument`.
 
@@ -54,9 +57,9 @@ class FdstoreProvider(ContextProvider):
     'fdstore'
     """
 
-    def __init__(self, store: AnyStore, **options: Unpack[ThreadOptions]) -> None:
+    def __init__(self, store: AnyStore, **options: Unpack[TurnOptions]) -> None:
         super().__init__("fdstore")
-        self._ours = ThreadTools(store, **options)
+        self._ours = TurnTools(store, **options)
 
     async def before_run(self, *, agent: Any, session: Any, context: Any, state: dict[str, Any]) -> None:
         """Store the long messages of the user, and add our tools, instructions and middleware."""
@@ -64,10 +67,15 @@ class FdstoreProvider(ContextProvider):
         self._ours.see(thread, [message.to_dict() for message in context.input_messages])
         messages = [await self._input(thread, message) for message in context.input_messages]
         context.input_messages[:] = messages
-        context.extend_instructions(self.source_id, self._ours.instructions)
         context.extend_tools(
             self.source_id, [_tool(each) for each in self._ours.definitions_for("anthropic")]
         )
+        # what a service keeps of a conversation is not in its requests
+        is_known = not (context.service_session_id or context.options.get("conversation_id"))
+        if self._ours.holds_back and is_known:
+            context.extend_middleware(self.source_id, [_Offering(self._ours, thread)])
+        else:
+            context.extend_instructions(self.source_id, self._ours.instructions)
         context.extend_middleware(self.source_id, [_Middleware(self._ours, thread)])
 
     async def _input(self, thread: str, message: Message) -> Message:
@@ -83,10 +91,29 @@ class FdstoreProvider(ContextProvider):
         return changed
 
 
+class _Offering(ChatMiddleware):
+    """Adds the instructions to each request that needs our tools, and takes the tools out of the others."""
+
+    def __init__(self, ours: TurnTools, thread: str) -> None:
+        self._ours = ours
+        self._thread = thread
+
+    async def process(self, context: ChatContext, call_next: Callable[[], Awaitable[None]]) -> None:
+        options = dict(context.options or {})
+        told = [each.to_dict() for each in context.messages if each.role != "system"]
+        if self._ours.offers(self._thread, told):
+            options = merge_chat_options(options, {"instructions": self._ours.instructions})
+        else:
+            tools = options.get("tools") or ()
+            options["tools"] = [each for each in tools if not self._ours.is_own(getattr(each, "name", ""))]
+        context.options = options
+        await call_next()
+
+
 class _Middleware(FunctionMiddleware):
     """Stores the long results of the functions of a run, and runs our own tools."""
 
-    def __init__(self, ours: ThreadTools, thread: str) -> None:
+    def __init__(self, ours: TurnTools, thread: str) -> None:
         self._ours = ours
         self._thread = thread
 

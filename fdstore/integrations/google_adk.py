@@ -17,7 +17,7 @@ from typing import Any, Unpack
 
 from fdstore.errors import InvalidArgument, MissingExtra
 from fdstore.integrations.shared.content_parts import convert_blocks, texts_in, with_texts
-from fdstore.integrations.thread_tools import MAX_CALLS, AnyStore, ThreadOptions, ThreadTools
+from fdstore.integrations.thread_tools import MAX_CALLS, AnyStore, TurnOptions, TurnTools
 from fdstore.results.tool_outcome import ToolResult
 from fdstore.results.wrapping import to_text
 from fdstore.setup.optional_packages import how_to_install
@@ -44,7 +44,7 @@ class FdstorePlugin(BasePlugin):
 
     store    a connected store; of `fdstore.aio.connect` on the event loop of the runner, or of
              `fdstore.connect`, which is used in threads
-    options  see `ThreadOptions`
+    options  see `TurnOptions`
 
     Raises `InvalidArgument`.
 
@@ -53,9 +53,9 @@ class FdstorePlugin(BasePlugin):
     >>> runner = InMemoryRunner(agent=LlmAgent(name="triage"), plugins=[FdstorePlugin(store)])
     """
 
-    def __init__(self, store: AnyStore, **options: Unpack[ThreadOptions]) -> None:
+    def __init__(self, store: AnyStore, **options: Unpack[TurnOptions]) -> None:
         super().__init__("fdstore")
-        self._ours = ThreadTools(store, **options)
+        self._ours = TurnTools(store, **options)
         self._shared: Recent[str, str] = Recent(MAX_CALLS)
         """The threads of tokens."""
         self._direct: Recent[str, None] = Recent(MAX_CALLS)
@@ -84,6 +84,8 @@ class FdstorePlugin(BasePlugin):
         """Offer our tools, tell the model about descriptors, and store what an earlier turn ended with."""
         shown = [await self._shown(content, callback_context.session) for content in llm_request.contents]
         llm_request.contents = shown
+        if not self._ours.offers(self.thread_of(callback_context.session), shown):
+            return
         llm_request.append_instructions([self._ours.instructions])
         llm_request.append_tools(self._tools)
 
@@ -149,7 +151,7 @@ class FdstorePlugin(BasePlugin):
 class _Tool(BaseTool):
     """One of our tools."""
 
-    def __init__(self, plugin: FdstorePlugin, ours: ThreadTools, definition: dict[str, Any]) -> None:
+    def __init__(self, plugin: FdstorePlugin, ours: TurnTools, definition: dict[str, Any]) -> None:
         super().__init__(name=definition["name"], description=definition["description"])
         self._plugin, self._ours = plugin, ours
         self._schema = definition["input_schema"]

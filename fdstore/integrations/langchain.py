@@ -29,8 +29,8 @@ from fdstore.errors import MissingExtra
 from fdstore.integrations.shared.content_parts import convert_blocks
 from fdstore.integrations.thread_tools import (
     AnyStore,
-    ThreadOptions,
-    ThreadTools,
+    TurnOptions,
+    TurnTools,
     is_generated,
     new_thread,
     thread_of_tool,
@@ -74,7 +74,7 @@ class FdstoreMiddleware(AgentMiddleware[FdstoreState, Any, Any]):
 
     store    a connected store: of `fdstore.connect` for runs of both kinds, or of `fdstore.aio.connect` for
              awaited ones alone
-    options  see `ThreadOptions`
+    options  see `TurnOptions`
 
     Raises `InvalidArgument`.
 
@@ -92,9 +92,9 @@ class FdstoreMiddleware(AgentMiddleware[FdstoreState, Any, Any]):
 
     state_schema = FdstoreState
 
-    def __init__(self, store: AnyStore, **options: Unpack[ThreadOptions]) -> None:
+    def __init__(self, store: AnyStore, **options: Unpack[TurnOptions]) -> None:
         super().__init__()
-        self._ours = ThreadTools(store, **options)
+        self._ours = TurnTools(store, **options)
         self._salt = new_thread()
         self.tools = [_described(definition) for definition in self._ours.definitions_for("anthropic")]
 
@@ -112,14 +112,14 @@ class FdstoreMiddleware(AgentMiddleware[FdstoreState, Any, Any]):
         return await self._ours.run_async(self._begin(state))
 
     def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[[Any], Any]) -> Any:
-        """Tell the model about descriptors."""
-        return handler(_instructed(request, self._ours.instructions))
+        """Offer the model our tools, and tell it about descriptors."""
+        return handler(self._offered(request))
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[Any], Awaitable[Any]]
     ) -> Any:
         """`wrap_model_call`, awaited."""
-        return await handler(_instructed(request, self._ours.instructions))
+        return await handler(self._offered(request))
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]) -> Any:
         """Run a tool, and store its long result."""
@@ -139,23 +139,30 @@ class FdstoreMiddleware(AgentMiddleware[FdstoreState, Any, Any]):
             result = await handler(request)
         return await self._ours.run_async(self._judge(request, result))
 
+    def _offered(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
+        """Return a request with our tools and instructions, or with neither before they are needed."""
+        if self._ours.offers(_thread_in(request.state) or new_thread(), request.messages):
+            return _instructed(request, self._ours.instructions)
+        ours = {tool.name for tool in self.tools}
+        return request.override(tools=[tool for tool in request.tools if _name_of(tool) not in ours])
+
     def _begin(self, state: FdstoreState) -> Operation[dict[str, Any] | None]:
         """Return the update of the state: its thread if it is new, and the messages that replace those with
         their ids, unless they were replaced in an earlier run."""
         update: dict[str, Any] = {}
-        thread = get_config().get("configurable", {}).get("thread_id") or state.get("fdstore_thread")
+        thread = _thread_in(state)
         if not thread:
             thread = update["fdstore_thread"] = thread_of_tool() or new_thread()
-        self._ours.see(str(thread), state["messages"])
+        self._ours.see(thread, state["messages"])
         changed = []
         for message in state["messages"]:
             if isinstance(message, ToolMessage) and message.response_metadata.get(MARK) == DIRECT:
                 call_id, metadata = message.tool_call_id, {**message.response_metadata, MARK: True}
-                stored = yield from self._store_message(str(thread), message, str(message.name), call_id)
+                stored = yield from self._store_message(thread, message, str(message.name), call_id)
                 changed.append(stored.model_copy(update={"response_metadata": metadata}))
             if isinstance(message, HumanMessage) and MARK not in message.response_metadata:
                 before = _blocks(message.content)
-                content = yield from self._ours.wrap_input(str(thread), before)
+                content = yield from self._ours.wrap_input(thread, before)
                 if content != before:
                     metadata = {**message.response_metadata, MARK: True}
                     replaced = {"content": content, "response_metadata": metadata}
@@ -225,6 +232,12 @@ class FdstoreMiddleware(AgentMiddleware[FdstoreState, Any, Any]):
         return message.model_copy(update=update)
 
 
+def _thread_in(state: Any) -> str | None:
+    """Return the thread of the agent that runs: that of its configuration, else that of its state."""
+    thread = get_config().get("configurable", {}).get("thread_id") or state.get("fdstore_thread")
+    return str(thread) if thread else None
+
+
 def _messages(request: ToolCallRequest) -> list[Any]:
     """Return the messages of a graph, whose state is a dict, a model, or the list of them."""
     state = request.state
@@ -253,6 +266,10 @@ def _instructed(request: ModelRequest[Any], instructions: str) -> ModelRequest[A
     said = [] if before is None else _blocks(before.content)
     blocks = [text_block(said)] if isinstance(said, str) else said
     return request.override(system_message=SystemMessage(content=[*blocks, text_block(instructions)]))
+
+
+def _name_of(tool: Any) -> Any:
+    return tool.get("name") if isinstance(tool, dict) else tool.name
 
 
 def _described(definition: dict[str, Any]) -> StructuredTool:

@@ -15,6 +15,7 @@ With the harness, `ToolOutputLimits(store=FdstoreOverflowStore(store))` keeps it
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from hashlib import sha256
 from typing import Any, Unpack
@@ -25,8 +26,8 @@ from fdstore.integrations.shared.content_parts import convert_blocks, shown_bloc
 from fdstore.integrations.shared.named_process import NamedProcess
 from fdstore.integrations.thread_tools import (
     AnyStore,
-    ThreadOptions,
-    ThreadTools,
+    TurnOptions,
+    TurnTools,
     thread_of_tool,
     within_tool_of,
 )
@@ -71,7 +72,7 @@ class FdstoreCapability(AbstractCapability[Any]):
 
     store    a connected store: of `fdstore.connect`, whose calls run in threads, or of `fdstore.aio.connect`
              if all runs are in one event loop
-    options  see `ThreadOptions`
+    options  see `TurnOptions`
 
     Raises `InvalidArgument`.
 
@@ -85,13 +86,15 @@ class FdstoreCapability(AbstractCapability[Any]):
 
     id = NAME
 
-    def __init__(self, store: AnyStore, **options: Unpack[ThreadOptions]) -> None:
-        self._ours = ThreadTools(store, **options)
+    def __init__(self, store: AnyStore, **options: Unpack[TurnOptions]) -> None:
+        self._ours = TurnTools(store, **options)
         self._toolset = _ReadingToolset(self._ours)
 
-    def get_instructions(self) -> str:
-        """Return the section of the system prompt about descriptors."""
-        return self._ours.instructions
+    def get_instructions(self) -> str | Callable[[RunContext[Any]], str | None]:
+        """Return the section of the system prompt about descriptors, or what returns it for a request."""
+        if not self._ours.holds_back:
+            return self._ours.instructions
+        return lambda ctx: self._ours.instructions if _is_offering(self._ours, ctx) else None
 
     def get_toolset(self) -> AbstractToolset[Any]:
         """Return our tools."""
@@ -155,7 +158,7 @@ class FdstoreCapability(AbstractCapability[Any]):
 class _ReadingToolset(AbstractToolset[Any]):
     """Our tools. What goes wrong is a failed result, which costs none of the tool's retries."""
 
-    def __init__(self, ours: ThreadTools) -> None:
+    def __init__(self, ours: TurnTools) -> None:
         self._ours = ours
 
     @property
@@ -163,8 +166,8 @@ class _ReadingToolset(AbstractToolset[Any]):
         return NAME
 
     async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
-        tools = {}
-        for each in self._ours.definitions_for("anthropic"):
+        tools: dict[str, ToolsetTool[Any]] = {}
+        for each in self._ours.definitions_for("anthropic") if _is_offering(self._ours, ctx) else ():
             definition = ToolDefinition(
                 name=each["name"],
                 description=each["description"],
@@ -243,6 +246,10 @@ class FdstoreOverflowStore:
 
 def _thread(ctx: RunContext[Any]) -> str:
     return thread_of_tool() or str(ctx.conversation_id or ctx.run_id)
+
+
+def _is_offering(ours: TurnTools, ctx: RunContext[Any]) -> bool:
+    return ours.offers(_thread(ctx), [message.parts for message in ctx.messages])
 
 
 def _is_kept(tool_def: ToolDefinition) -> bool:

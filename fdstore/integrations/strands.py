@@ -24,8 +24,8 @@ from fdstore.integrations.shared.content_parts import convert_blocks
 from fdstore.integrations.shared.named_process import NamedProcess, Work
 from fdstore.integrations.thread_tools import (
     AnyStore,
-    ThreadOptions,
-    ThreadTools,
+    TurnOptions,
+    TurnTools,
     thread_of_tool,
     within_tool_of,
 )
@@ -61,7 +61,7 @@ class FdstorePlugin(Plugin):
 
     store    a store of `fdstore.connect`, whose calls run in threads; one of `fdstore.aio.connect` serves
              `agent.invoke_async` and `agent.stream_async` in its event loop alone
-    options  see `ThreadOptions`
+    options  see `TurnOptions`
 
     Raises `InvalidArgument`.
 
@@ -73,9 +73,9 @@ class FdstorePlugin(Plugin):
 
     name = "fdstore"
 
-    def __init__(self, store: AnyStore, **options: Unpack[ThreadOptions]) -> None:
+    def __init__(self, store: AnyStore, **options: Unpack[TurnOptions]) -> None:
         super().__init__()
-        self._ours = ThreadTools(store, **options)
+        self._ours = TurnTools(store, **options)
 
     def init_agent(self, agent: Any) -> None:
         """Offer our tools to an agent, and tell its model about them."""
@@ -129,6 +129,12 @@ class FdstorePlugin(Plugin):
         return PythonAgentTool(name, spec, run)
 
     def _instruct(self, context: Any) -> Any:
+        """Tell the model about our tools, or leave them out before they are needed. A model that keeps the
+        history itself is sent none, so that what is in it cannot be known."""
+        is_known = not context.agent.model.stateful
+        if is_known and not self._ours.offers(_thread(context.agent), context.messages):
+            specs = [each for each in context.tool_specs if not self._ours.is_own(each["name"])]
+            return context.replace(tool_specs=specs)
         before = context.system_prompt
         said = [{"text": before}] if isinstance(before, str) else [*(before or [])]
         return context.replace(system_prompt=[*said, {"text": self._ours.instructions}])

@@ -33,7 +33,7 @@ from typing import Any, TypeAlias, TypedDict, TypeVar, Unpack
 import msgspec
 
 from fdstore.elements.render import fd_error
-from fdstore.errors import FDStoreError, InvalidArgument
+from fdstore.errors import FDStoreError, InvalidArgument, quoted
 from fdstore.integrations.process_name import process_name_of_thread
 from fdstore.integrations.shared.any_store import AnyStore as AnyStore
 from fdstore.integrations.shared.any_store import check_store, run, run_async, run_without
@@ -52,7 +52,7 @@ from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.read_only import traced
 from fdstore.store.recent import Recent
 from fdstore.text.layout import show_controls
-from fdstore.tools.catalogue import READING_TOOLS
+from fdstore.tools.catalogue import HELD_BACK, READING_TOOLS
 from fdstore.tools.definition_shapes import DefinitionShape, in_shape
 from fdstore.tools.tool_names import ToolName
 from fdstore.tools.toolbox import Toolbox
@@ -100,6 +100,18 @@ class ThreadOptions(TypedDict, total=False):
     meter: str | None
     limits: TreeLimits | None
     keep_s: float
+
+
+class TurnOptions(ThreadOptions, total=False):
+    """The options of adapters whose frameworks ask for their tools in each turn: `ThreadOptions`, and
+
+    hold_back  True: our tools, and the instructions that the adapter adds, are in the requests of a thread
+               from its first descriptor on. The list of tools then changes once, and a provider's prompt
+               cache is missed once. Tools that have a use without descriptors (write_fd, fd_to_file) are
+               offered from the start, with all others (default: False)
+    """
+
+    hold_back: bool
 
 
 class ThreadTools:
@@ -173,9 +185,14 @@ class ThreadTools:
         '<fd_result fd="fd:8"'
         """
         process = self._named(thread)
-        if process.handle is None:
+        if process.handle is None or not process.handle.has_met:
             seen = max(map(int, _ID.findall(repr(history))), default=0)
             process.first_fd = max(seen + 1, process.first_fd)
+
+    def has_met(self, thread: str) -> bool:
+        """Return whether a descriptor of the thread was met here, or an id was seen in its messages."""
+        process = self._named(thread)
+        return process.first_fd > 1 or (process.handle is not None and process.handle.has_met)
 
     def offload(
         self, thread: str, value: Any, source: str, call_id: str | None = None
@@ -334,6 +351,40 @@ class ThreadTools:
         if not self._is_reported:
             self._is_reported = True
             log.warning("%s: %s; outputs stay as they are", error.type, show_controls(str(error)))
+
+
+class TurnTools(ThreadTools):
+    """The tools of an adapter whose framework asks for its tools in each turn.
+
+    What a request defines costs tokens, and a conversation without a descriptor needs none of it. The request
+    itself decides: if its messages name a descriptor, it has the tools that read it, whoever made the
+    descriptor, and in whichever program. It also has them if a descriptor of the thread was met here, which
+    the framework may have left out of the messages. So the store is not asked.
+
+    >>> tools = TurnTools(store, hold_back=True)
+    >>> tools.offers("a chat", ["Why did it fail?"])
+    False
+    >>> shown = tools.run(tools.offload("a chat", "a long line\\n" * 1000, "grep"))
+    >>> tools.offers("a chat", ["Why did it fail?", shown]), tools.offers("another chat", ["Hello."])
+    (True, False)
+    """
+
+    def __init__(self, store: AnyStore, *, hold_back: bool = False, **options: Unpack[ThreadOptions]) -> None:
+        if not isinstance(hold_back, bool):
+            raise InvalidArgument("hold_back", f"must be True or False, not {quoted(hold_back)}")
+        super().__init__(store, **options)
+        self.holds_back = hold_back and self._names <= HELD_BACK
+        """False: `offers` is always True."""
+
+    def offers(self, thread: str, history: object) -> bool:
+        """Return whether our tools and instructions belong in a request of a thread.
+
+        history  the messages of the request, as `see` takes them
+        """
+        if self.holds_back and not self.has_met(thread):
+            self.see(thread, history)
+            return self.has_met(thread)
+        return True
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from agent_framework import (
 
 from fdstore.client import Store
 from fdstore.integrations.agent_framework import FdstoreProvider
-from tests.frameworks.conformance.driver import Driver, Function, Ran, Turn, awaited
+from tests.frameworks.conformance.driver import Driver, Function, Ran, Request, Turn, awaited
 
 
 class ScriptedClient(FunctionInvocationLayer, ChatMiddlewareLayer, BaseChatClient):
@@ -31,6 +31,7 @@ class ScriptedClient(FunctionInvocationLayer, ChatMiddlewareLayer, BaseChatClien
         self.script = [each if isinstance(each, list) else [each] for each in script]
         self.requests: list[list[Message]] = []
         self.options: Any = {}
+        self.asked: list[Request] = []
 
     def _inner_get_response(self, *, messages: Any, stream: bool, options: Any, **more: Any) -> Any:
         if stream:
@@ -47,6 +48,8 @@ class ScriptedClient(FunctionInvocationLayer, ChatMiddlewareLayer, BaseChatClien
     def _next(self, messages: Any, options: Any) -> list[Content]:
         self.requests.append(list(messages))
         self.options = options
+        tools = [each.name for each in options.get("tools") or ()]
+        self.asked.append(Request(tools, str(options.get("instructions"))))
         turn = len(self.requests) - 1
         return self.script[turn] if turn < len(self.script) else [Content.from_text("Done.")]
 
@@ -112,6 +115,7 @@ class AgentFramework(Driver):
             seen=str([message.to_dict() for request in client.requests for message in request]),
             system=str(client.options["instructions"]),
             answer=ended.text,
+            requests=client.asked,
         )
 
 

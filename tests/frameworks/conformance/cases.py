@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable
@@ -11,7 +12,7 @@ import fdstore
 import fdstore.aio
 from fdstore.client import Store
 from fdstore.local.redis_server import PrivateServer
-from tests.frameworks.conformance.driver import Call, Driver, Function
+from tests.frameworks.conformance.driver import Call, Driver, Function, Ran
 
 CASES: dict[str, Case] = {}
 """By the name that the table shows."""
@@ -316,3 +317,61 @@ async def the_caller_gets_the_text_and_the_model_its_descriptor(world: World) ->
 
     assert ran.answer.strip() == world.text.strip()
     assert "line 2500 of" not in later.seen
+
+
+@case("held back")
+async def our_tools_are_in_the_requests_of_a_thread_from_its_first_descriptor_on(world: World) -> None:
+    await _they_come_with_a_result_and_stay_also_in_another_program(world)
+    await _they_come_with_an_input(world)
+    await _they_come_in_no_other_thread(world)
+
+
+COUNT = Function("count", lambda: "3 lines")
+
+
+async def _they_come_with_a_result_and_stay_also_in_another_program(world: World) -> None:
+    talk = world.talk(COUNT, world.read_log(), hold_back=True)
+
+    first = await talk.run(Call("count"), Call("read_log"), read("fd:1#L7"))
+    later = await talk.run(read("fd:1#L8"), prompt="And line 8?")
+    with fdstore.connect(world.server.url) as another:
+        talk.ours = talk.adapter(another)
+        last = await talk.run(read("fd:1#L9"), prompt="And line 9, in another program?")
+
+    assert offering(first) == [False, False, True, True]
+    assert offering(later) == [True, True]
+    assert offering(last) == [True, True]
+    assert "\nline 9 of the build\n" in last.results[-1]
+
+
+async def _they_come_with_an_input(world: World) -> None:
+    talk = world.talk(COUNT, thread="long-question", hold_back=True)
+
+    ran = await talk.run(Call("count"), prompt=world.text)
+
+    assert "<fd_result " in ran.seen
+    assert offering(ran) == [True, True]
+
+
+async def _they_come_in_no_other_thread(world: World) -> None:
+    one = world.talk(COUNT, world.read_log(), thread=None, hold_back=True)
+    two = world.talk(COUNT, thread=None, hold_back=True)
+    two.ours = one.ours
+
+    long, short = await asyncio.gather(
+        one.run(Call("read_log"), Call("count")), two.run(*[Call("count")] * 4)
+    )
+    later = await two.run(Call("count"))
+
+    assert offering(long) == [False, True, True]
+    assert offering(short) == [False] * 5
+    assert offering(later) == [False] * 2
+
+
+def offering(ran: Ran) -> list[bool]:
+    """Return of each request whether it has our tools, and the instructions with them."""
+    found = [{"read_fd", "search_fd", "list_fds"} <= {*each.tools} for each in ran.requests]
+    assert found == ["read_fd" in each.tools for each in ran.requests]
+    assert found == ["# Large texts" in each.system for each in ran.requests]
+    assert all("count" in each.tools for each in ran.requests)
+    return found

@@ -47,6 +47,14 @@ class Function:
 
 
 @dataclass(frozen=True)
+class Request:
+    """One request to the model: the names of its tools, and what the system says."""
+
+    tools: Sequence[str]
+    system: str
+
+
+@dataclass(frozen=True)
 class Ran:
     """The outcome of a run."""
 
@@ -61,6 +69,8 @@ class Ran:
     system: str
     answer: str
     """The answer that the caller got."""
+    requests: Sequence[Request] = ()
+    """Of an adapter with `hold_back`."""
 
 
 class Driver(ABC):

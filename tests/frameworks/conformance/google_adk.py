@@ -18,7 +18,7 @@ from pydantic import Field
 
 from fdstore.client import Store
 from fdstore.integrations.google_adk import FdstorePlugin
-from tests.frameworks.conformance.driver import Driver, Function, Ran, Turn, awaited
+from tests.frameworks.conformance.driver import Driver, Function, Ran, Request, Turn, awaited
 
 
 class ScriptedLlm(BaseLlm):
@@ -29,6 +29,7 @@ class ScriptedLlm(BaseLlm):
     requests: list[list[types.Content]] = Field(default_factory=list)
     offered: list[str] = Field(default_factory=list)
     system: str = ""
+    asked: list[Request] = Field(default_factory=list)
 
     async def generate_content_async(
         self, request: LlmRequest, stream: bool = False
@@ -36,6 +37,7 @@ class ScriptedLlm(BaseLlm):
         self.requests.append([content.model_copy(deep=True) for content in request.contents])
         self.offered = sorted(request.tools_dict)
         self.system = str(request.config.system_instruction)
+        self.asked.append(Request(self.offered, self.system))
         turn = len(self.requests) - 1
         parts = self.script[turn] if turn < len(self.script) else [types.Part(text="Done.")]
         yield LlmResponse(content=types.Content(role="model", parts=parts))
@@ -106,6 +108,7 @@ class GoogleADK(Driver):
             seen=str(model.requests),
             system=model.system,
             answer=_text_of(last.function_response.response) if last.function_response else str(last.text),
+            requests=model.asked,
         )
 
 

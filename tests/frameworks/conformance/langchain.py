@@ -17,7 +17,7 @@ from pydantic import Field
 
 from fdstore.client import Store
 from fdstore.integrations.langchain import FdstoreMiddleware
-from tests.frameworks.conformance.driver import Call, Driver, Function, Ran, Turn, awaited
+from tests.frameworks.conformance.driver import Call, Driver, Function, Ran, Request, Turn, awaited
 
 
 class ScriptedChat(FakeMessagesListChatModel):
@@ -25,6 +25,7 @@ class ScriptedChat(FakeMessagesListChatModel):
 
     requests: list[list[BaseMessage]] = Field(default_factory=list)
     offered: list[Any] = Field(default_factory=list)
+    asked: list[Request] = Field(default_factory=list)
 
     def bind_tools(self, tools: Any, **options: Any) -> ScriptedChat:
         self.offered = list(tools)
@@ -32,6 +33,7 @@ class ScriptedChat(FakeMessagesListChatModel):
 
     def _generate(self, messages: list[BaseMessage], *args: Any, **options: Any) -> Any:
         self.requests.append(messages)
+        self.asked.append(Request([getattr(each, "name", "") for each in self.offered], messages[0].text))
         return super()._generate(messages, *args, **options)
 
 
@@ -83,6 +85,7 @@ class LangChain(Driver):
             seen=str(model.requests),
             system=model.requests[0][0].text if model.requests else "",
             answer=ended["messages"][-1].text,
+            requests=model.asked,
         )
 
 

@@ -21,7 +21,7 @@ from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 
 from fdstore.client import Store
 from fdstore.integrations.pydantic_ai import FdstoreCapability
-from tests.frameworks.conformance.driver import Call, Driver, Function, Ran, Turn, awaited
+from tests.frameworks.conformance.driver import Call, Driver, Function, Ran, Request, Turn, awaited
 
 
 class PydanticAI(Driver):
@@ -72,8 +72,9 @@ class PydanticAI(Driver):
             failed=[part.outcome == "failed" for part in shown],
             images=sum(isinstance(block, BinaryContent) for block in blocks),
             seen=str(model.requests),
-            system=model.system,
+            system=model.asked[-1].system,
             answer=str(answer),
+            requests=model.asked,
         )
 
 
@@ -81,7 +82,7 @@ class _Scripted:
     def __init__(self, turns: Sequence[Sequence[tuple[str, Call]]]) -> None:
         self.turns = list(turns)
         self.requests: list[list[ModelMessage]] = []
-        self.system = ""
+        self.asked: list[Request] = []
 
     def answer(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         calls = self._next(messages, info)
@@ -97,7 +98,7 @@ class _Scripted:
 
     def _next(self, messages: list[ModelMessage], info: AgentInfo) -> Sequence[tuple[str, Call]]:
         self.requests.append(list(messages))
-        self.system = str(info.instructions)
+        self.asked.append(Request([each.name for each in info.function_tools], str(info.instructions)))
         return self.turns.pop(0) if self.turns else []
 
 

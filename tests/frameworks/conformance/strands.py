@@ -12,7 +12,7 @@ from strands.models import Model
 
 from fdstore.client import Store
 from fdstore.integrations.strands import FdstorePlugin
-from tests.frameworks.conformance.driver import Call, Driver, Function, Ran, Turn, awaited
+from tests.frameworks.conformance.driver import Call, Driver, Function, Ran, Request, Turn, awaited
 
 
 class Scripted(Model):
@@ -113,6 +113,10 @@ class Strands(Driver):
             seen=str([request["seen"] for request in model.requests]),
             system=str(model.requests[0]["system"]),
             answer=str(ended).strip(),
+            requests=[
+                Request([each["name"] for each in request["tools"]], str(request["system"]))
+                for request in model.requests
+            ],
         )
 
 

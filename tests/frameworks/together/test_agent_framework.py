@@ -134,3 +134,17 @@ def test_an_id_that_one_agent_says_to_the_next_never_means_another_text(store: S
     assert stored.result.startswith('<fd_result fd="fd:2" ')
     assert "was given by another process" in refused.result
     assert "\nline 9 of the build\n" in page.result
+
+
+def test_nothing_is_held_back_of_a_conversation_that_a_service_keeps(store: Store) -> None:
+    client = ScriptedClient()
+
+    async def go_on() -> None:
+        agent = Agent(client, "Be brief.", context_providers=[FdstoreProvider(store, hold_back=True)])
+        await agent.run("Go.", session=agent.get_session("conv_1", session_id="chat-7"))
+
+    asyncio.run(go_on())
+
+    [request] = client.asked
+    assert "read_fd" in request.tools
+    assert "# Large texts" in request.system

@@ -75,6 +75,19 @@ def test_the_tools_are_offered_and_the_system_message_explains_them(store: Store
     assert user.text == "Hello"
 
 
+def test_a_blocking_run_without_a_descriptor_has_the_other_tools_alone(store: Store) -> None:
+    web_search = {"type": "web_search"}
+    for tools in ([web_search], []):
+        model = scripted()
+        middleware = FdstoreMiddleware(store, hold_back=True)
+        agent = create_agent(model, tools, system_prompt="Be brief.", middleware=[middleware])
+
+        run(agent, "Hello")
+
+        assert model.offered == tools
+        assert model.requests[0][0].text == "Be brief."
+
+
 def test_a_store_of_asyncio_is_refused_in_a_blocking_run(redis_url: str) -> None:
     store = asyncio.run(fdstore.aio.connect(redis_url))
     agent = create_agent(scripted(), middleware=[FdstoreMiddleware(store)])

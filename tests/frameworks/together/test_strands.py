@@ -244,3 +244,22 @@ def test_agents_of_a_swarm_with_one_process_read_what_the_others_stored(store: S
     Swarm([first, second])("Go.")
 
     assert "\nline 9 of the build\n" in second_model.requests[-1]["seen"].replace("\\n", "\n")
+
+
+class Stateful(Scripted):
+    """A model that keeps the history itself."""
+
+    @property
+    def stateful(self) -> bool:
+        return True
+
+
+def test_nothing_is_held_back_of_a_model_that_keeps_the_history_itself(store: Store) -> None:
+    model = Stateful()
+    agent = agent_of(model, plugins=[FdstorePlugin(store, hold_back=True)])
+
+    agent("Go.")
+
+    [request] = model.requests
+    assert "read_fd" in [each["name"] for each in request["tools"]]
+    assert "# Large texts" in str(request["system"])

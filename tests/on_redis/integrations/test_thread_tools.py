@@ -14,7 +14,7 @@ import fdstore
 from fdstore.client import Store
 from fdstore.errors import InvalidArgument
 from fdstore.integrations.shared.named_process import NamedProcess
-from fdstore.integrations.thread_tools import ThreadTools
+from fdstore.integrations.thread_tools import ThreadTools, TurnTools
 from fdstore.local.redis_server import PrivateServer
 from fdstore.model.records import TreeLimits
 from fdstore.results.tool_policy import ToolPolicy
@@ -297,3 +297,75 @@ def test_long_json_of_one_line_is_stored_so_that_it_pages_by_lines(store: Store)
         tools.run(tools.offload_parts("chat-7", [rows], "rows")),
     ):
         assert shown.descriptor.lines > 2000
+
+
+# held back
+
+
+def test_tools_belong_in_the_requests_of_a_thread_from_its_first_descriptor_on(store: Store) -> None:
+    tools = TurnTools(store, hold_back=True)
+
+    before = tools.offers("one", ["Why?"])
+    tools.run(tools.offload("one", "3 lines", "grep"))
+    after_short = tools.offers("one", ["Why?", "3 lines"])
+    tools.run(tools.offload("one", LONG, "grep"))
+
+    assert (before, after_short) == (False, False)
+    assert tools.offers("one", ["Why?"])
+    assert not tools.offers("two", ["Why?"])
+
+
+def test_a_long_input_is_a_first_descriptor_too(store: Store) -> None:
+    tools = TurnTools(store, hold_back=True)
+
+    tools.run(tools.wrap_input("one", LONG))
+
+    assert tools.offers("one", [])
+
+
+def test_messages_that_name_a_descriptor_have_its_readers_in_every_program(store: Store) -> None:
+    first = ThreadTools(store)
+    shown = first.run(first.offload("one", LONG, "grep"))
+    tools = TurnTools(store, hold_back=True)
+
+    assert not tools.offers("two", [{"role": "user", "content": "Hello."}])
+    assert tools.offers("one", [{"role": "tool", "content": shown}])
+    assert tools.offers("one", [])  # the framework may have left it out meanwhile
+
+
+def test_what_is_held_back_is_decided_without_a_request_to_the_store(redis_url: str) -> None:
+    with fdstore.connect(redis_url) as store:
+        tools = TurnTools(store, hold_back=True)
+
+    assert not tools.offers("one", ["Why?"])
+    assert tools.offers("one", ["the log is fd:3"])
+
+
+def test_a_store_that_fails_offers_nothing_for_a_result_that_stays(store: Store, redis_url: str) -> None:
+    tools = TurnTools(store, hold_back=True, limits=TreeLimits(tree_bytes=100), keep_s=0)
+
+    assert tools.run(tools.offload("one", LONG, "grep")) is None
+
+    assert not tools.offers("one", [LONG])
+    assert tools.offers("one", ["the log is fd:3"])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"hold_back": False}, {"hold_back": True, "enabled": ["read_fd", "write_fd"]}],
+)
+def test_tools_are_offered_from_the_start_by_default_and_beside_one_that_makes_descriptors(
+    store: Store, options: Any
+) -> None:
+    assert TurnTools(store, **options).offers("one", ["Why?"])
+
+
+@pytest.mark.parametrize("hold_back", ["deferred", 1, None])
+def test_an_adapter_refuses_another_way_to_hold_back(store: Store, hold_back: Any) -> None:
+    with pytest.raises(InvalidArgument, match="hold_back"):
+        TurnTools(store, hold_back=hold_back)
+
+
+def test_adapters_that_give_their_tools_once_do_not_take_the_option(store: Store) -> None:
+    with pytest.raises(TypeError, match="hold_back"):
+        ThreadTools(store, hold_back=True)  # type: ignore[call-arg]
