@@ -11,6 +11,7 @@ import click
 from fdstore.cli import output
 from fdstore.cli.durations import DURATION
 from fdstore.cli.session import CliSession, verb
+from fdstore.errors import DamagedRecord, NewerFormat, NotFound
 
 if TYPE_CHECKING:
     from fdstore.client import Store
@@ -51,7 +52,8 @@ def log(
     """Print the conversation of a process: prompts, answers, tool calls, results, workers, retries.
 
     Times are UTC, by the clock of Redis. A result that is stored is shown as its descriptor: `fdstore read`
-    prints it. The last lines say what the process waits for, or how it ended. With --json each line is one
+    prints it. That of an agent's tree that has ended begins with the outcome: task, answer, failures by
+    reason. The last lines say what the process waits for, or how it ended. With --json each line is one
     entry; a last document `pending` says what it waits for.
 
     With -f it goes on with what is added. `fdstore attach` shows an agent's progress in short and prints its
@@ -78,6 +80,8 @@ def log(
         if asks:
             _print_asks(store, printer, process, last, oldest, full=full)
             return
+        if not (session.as_json or follow or last or since_s):
+            _print_outcome(store, process)
         newest: deque[ConversationEntry] | None = None if last is None else deque(maxlen=last)
         for page in _pages(store, process, start, follow=follow, full=full):
             entries = [each for each in page.entries if each.at is None or each.at >= oldest]
@@ -88,6 +92,27 @@ def log(
                 entries, newest = list(newest), None  # what follows is new
             printer.print(page, entries)
         printer.finish()
+
+
+def _print_outcome(store: Store, process: str) -> None:
+    """Print what came of the run of an agent, if it is over and `process` is its first."""
+    from fdstore.cli.log_lines import outcome_lines
+    from fdstore.inspector.reading.outcome import outcome_of
+    from fdstore.inspector.web.whole_tree import whole_tree
+    from fdstore.model.lifecycle import ENDED
+
+    if "." in process:
+        return
+    try:
+        whole = store.run(whole_tree(store.prefix, process))
+    except (NotFound, NewerFormat, DamagedRecord):
+        return  # the conversation says so
+    root = whole.root
+    if root is None or not root.program or root.state not in ENDED:
+        return
+    found = store.run(outcome_of(store.prefix, root, whole.processes, root.ended_at or 0.0))
+    for line in outcome_lines(found, columns=output.columns(), coloured=output.use_colours()):
+        output.print_painted(line)
 
 
 def _print_asks(

@@ -18,6 +18,7 @@ from fdstore.cli.colours import paint
 from fdstore.cli.tables import GAP
 from fdstore.inspector.reading.entries import ConversationEntry
 from fdstore.inspector.reading.narrate import DEFAULT_LINES, Line, narrate
+from fdstore.inspector.reading.outcome import Outcome, in_words
 from fdstore.inspector.reading.pending import ProcessWait
 from fdstore.model.records import ProcessRecord
 from fdstore.text.layout import show_controls
@@ -35,6 +36,9 @@ def format_moment(at_s: float | None) -> str:
     if at_s is None:
         return NO_TIME
     return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+LABEL_CHARS = 9
 
 
 class LogLines:
@@ -120,6 +124,36 @@ def _wrapped(text: str, room: int | None) -> Iterator[str]:
     yield from textwrap.wrap(
         shown, room, drop_whitespace=True, break_on_hyphens=False, subsequent_indent=indent, tabsize=4
     ) or [""]
+
+
+ANSWER_LINES = 12
+
+
+def outcome_lines(found: Outcome, *, columns: int | None = None, coloured: bool = False) -> Iterator[str]:
+    """Yield the lines of what came of a run, and an empty one."""
+    room = None if columns is None else max(20, columns - LABEL_CHARS)
+
+    def labelled(label: str, kind: str, text: str, lines: int = ANSWER_LINES) -> Iterator[str]:
+        wrapped = [piece for line in text.split("\n") for piece in _wrapped(line, room)]
+        shown = wrapped if len(wrapped) <= lines else [*wrapped[: lines - 1], "..."]
+        for number, line in enumerate(shown):
+            head = f"{'' if number else label:<{LABEL_CHARS}}"
+            yield (paint(head, kind) if coloured and not number else head) + line
+
+    if found.task:
+        yield from labelled("task", "faint", found.task)
+    if found.answer:
+        yield from labelled("answer", "good", found.answer.strip("\n"))
+    elif found.process.state != "exited":
+        yield from labelled(found.process.state, "bad", in_words(found.process.reason))
+    for each in found.failures:
+        if each.count > 1 or each.first != found.process.id:
+            times = f"{each.count} x " if each.count > 1 else ""
+            where = f" (first in {each.first})" if each.count > 1 else f" ({each.first})"
+            yield from labelled("failed", "bad", f"{times}{each.reason}{where}", 3)
+    if text := total_line(found.process).strip():
+        yield from labelled("took", "faint", text)
+    yield ""
 
 
 def pending_line(pending: ProcessWait, now: float, *, coloured: bool = False) -> str:

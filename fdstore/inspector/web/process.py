@@ -10,6 +10,7 @@ from fdstore.inspector.reading.ask_entries import read_call
 from fdstore.inspector.reading.conversation import ConversationPage, conversation, find_calls
 from fdstore.inspector.reading.entries import ConversationEntry
 from fdstore.inspector.reading.narrate import narrate
+from fdstore.inspector.reading.outcome import Outcome, outcome_of
 from fdstore.inspector.reading.pending import ProcessWait
 from fdstore.inspector.reading.steps import Step, StepOrFold, fold, make_steps
 from fdstore.inspector.web.page import PageRequest, WebPage
@@ -17,6 +18,7 @@ from fdstore.inspector.web.pane import choose, position_in
 from fdstore.inspector.web.pipeline import PipelineGraph, pipeline_of
 from fdstore.inspector.web.rendering import MAX_CHARS
 from fdstore.inspector.web.saved import SavedHere, read_saved
+from fdstore.model.lifecycle import ENDED
 from fdstore.model.records import ProcessRecord, Record
 from fdstore.store.clock import redis_now
 from fdstore.store.keys import process_keys
@@ -43,6 +45,7 @@ class ProcessPage(Record, frozen=True, kw_only=True, dict=True):
     `raw`: results are shown as they were sent."""
 
     process: ProcessRecord
+    outcome: Outcome | None
     start: int
     next: int
     length: int
@@ -104,8 +107,12 @@ async def load(request: PageRequest) -> ProcessPage:
     tracks = await store.run(request.inspector.tracks.read(store.prefix, [process_now]))
     alone = {step.entry.call for step in steps if step.entry.kind == "result"} - {""}
     calls = find_calls(store.prefix, process, alone, page.start, RECORDS, max_chars=MAX_CHARS)
+    outcome = None
+    if process_now.program and process_now.kind is None and process_now.state in ENDED:
+        outcome = await store.run(outcome_of(store.prefix, process_now, (), page.now))
     return ProcessPage(
         process=process_now,
+        outcome=outcome,
         start=page.start,
         next=page.next,
         length=page.length,

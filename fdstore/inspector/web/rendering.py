@@ -25,6 +25,7 @@ from fdstore.inspector.reading.narrate import narrate
 from fdstore.inspector.reading.result_card import make_cards
 from fdstore.inspector.web.context_growth import line_of
 from fdstore.inspector.web.links import LINKS
+from fdstore.inspector.web.markdown import markdown
 from fdstore.inspector.web.pane import axis_of_steps, box_of, hint_of, in_rows, moves_from, title_of
 from fdstore.inspector.web.timeline import axis_of
 from fdstore.model.lifecycle import ENDED
@@ -84,6 +85,7 @@ def page_templates() -> Environment:
         "segment": lambda text: quote(text, safe=""),
         "fd_of": fd_of,
         "clip": clip,
+        "markdown": markdown,
         "cards": make_cards,
         "narrate": narrate,
         "title_of": title_of,

@@ -12,6 +12,7 @@ import msgspec
 
 from fdstore.elements.facts import NO_FACTS
 from fdstore.inspector.reading.entries import ConversationEntry
+from fdstore.inspector.reading.outcome import ANSWER_CHARS, Outcome
 from fdstore.inspector.web.rendering import MAX_CHARS
 from fdstore.inspector.web.run_links import RunLinks
 from fdstore.inspector.web.saved import SavedHere
@@ -77,6 +78,10 @@ class RunHead(Record, frozen=True, kw_only=True):
     now_s: float
 
 
+LONGEST_ANSWER = 1_000_000
+"""Characters of the answer that are read: it is redacted before it is cut."""
+
+
 class RunTexts:
     """The records of a run as its page shows them."""
 
@@ -99,6 +104,26 @@ class RunTexts:
     def line(self, text: str) -> str:
         """Return the first line of a text."""
         return self._redactor.cut(text.strip().partition("\n")[0], TITLE_CHARS)[0]
+
+    def outcome(self, found: Outcome) -> Outcome:
+        """Return what came of the run, its answer cut."""
+        answer, chars = self._redactor.cut(found.answer, ANSWER_CHARS)
+        return msgspec.structs.replace(
+            found,
+            process=self.process(found.process),
+            task=self.line(found.task),
+            answer=answer,
+            answer_chars=max(chars, found.answer_chars),
+            answer_of=found.answer_of and self._name(found.answer_of),
+            answer_fd=found.answer_fd and self.fd(found.answer_fd),
+            failures=tuple(
+                msgspec.structs.replace(
+                    each, reason=self._redactor.text(each.reason), first=self._name(each.first)
+                )
+                for each in found.failures
+            ),
+            cost=self._redactor.text(found.cost),
+        )
 
     def entry(self, process: str, entry: ConversationEntry) -> ConversationEntry:
         """Return an entry of a process, whose texts were not cut if any are to be redacted."""

@@ -32,9 +32,10 @@ from fdstore.errors import DamagedRecord, FDStoreError, NotFound
 from fdstore.inspector.reading.ask_entries import ASKS_AT_ONCE, read_call
 from fdstore.inspector.reading.conversation import conversation
 from fdstore.inspector.reading.entries import ConversationEntry
+from fdstore.inspector.reading.outcome import Outcome, outcome_of
 from fdstore.inspector.web.journal_tracks import JournalTracks
 from fdstore.inspector.web.rendering import MAX_CHARS, STATIC, page_templates
-from fdstore.inspector.web.run_data import PREVIEW_CHARS, PREVIEW_LINES, RunHead, RunTexts
+from fdstore.inspector.web.run_data import LONGEST_ANSWER, PREVIEW_CHARS, PREVIEW_LINES, RunHead, RunTexts
 from fdstore.inspector.web.run_links import RunLinks
 from fdstore.inspector.web.saved import read_saved
 from fdstore.inspector.web.timeline import make_timeline, with_rows
@@ -85,6 +86,7 @@ class RunExport:
         self._tree = tree
         self._whole: WholeTree
         self._head: RunHead
+        self._outcome: Outcome | None = None
         self.links: RunLinks
         self.texts: RunTexts
         self.parts: Any
@@ -110,6 +112,7 @@ class RunExport:
         """Return the beginning of the page, up to the first process."""
         return self._templates.get_template("run.html").render(
             page=self._head,
+            outcome=None if self._outcome is None else self.texts.outcome(self._outcome),
             places=self.redactor.places if self.redactor else None,
             csp=CSP,
             css=styles(),
@@ -151,6 +154,9 @@ class RunExport:
             version=fdstore.__version__,
             now_s=(yield from redis_now()),
         )
+        if whole.root is not None and whole.root.program:
+            now_s, most = self._head.now_s, LONGEST_ANSWER
+            self._outcome = yield from outcome_of(self.prefix, whole.root, whole.processes, now_s, most)
 
     def _task(self) -> Operation[str]:
         """Return the task of the root; "" if it has none, or it cannot be read."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from fdstore.agents.runtime.eligibility import explained
+from fdstore.inspector.reading.outcome import Outcome, outcome_of
 from fdstore.inspector.web.compare import OTHERS
 from fdstore.inspector.web.page import ROWS, PageRequest, WebPage
 from fdstore.inspector.web.saved import SavedHere, read_saved
@@ -26,6 +27,7 @@ class TreePage(Record, frozen=True, kw_only=True):
 
     tree: TreeRecord
     root: ProcessRecord | None
+    outcome: Outcome | None
     processes: list[ProcessRecord]
     start: int
     next: int | None
@@ -61,9 +63,13 @@ async def load(request: PageRequest) -> TreePage:
     tracks = await store.run(request.inspector.tracks.read(store.prefix, in_rows))
     following = start + ROWS
     others, now_s = await store.run(recent_names_at(store.prefix, OTHERS))
+    outcome = None
+    if whole.root is not None and whole.root.program:
+        outcome = await store.run(outcome_of(store.prefix, whole.root, whole.processes, now_s))
     return TreePage(
         tree=msgspec.structs.replace(whole.tree, members=()),
         root=whole.root,
+        outcome=outcome,
         processes=processes,
         start=start,
         next=following if following < whole.total else None,
