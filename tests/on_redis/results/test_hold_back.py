@@ -10,7 +10,7 @@ import pytest
 
 from fdstore import Process, Store, Toolset
 from fdstore.errors import InvalidArgument
-from fdstore.testing import Reply, Request, ScriptedModel, call, say
+from fdstore.testing import ScriptedModel, call, say
 
 LONG = "a long line\n" * 1000
 READERS = ["read_fd", "search_fd"]
@@ -164,13 +164,10 @@ def test_what_a_result_that_loads_tools_shows_follows_the_results_of_its_turn(pr
 def test_a_message_with_deferred_tools_is_taken_by_the_messages_api(proc: Process) -> None:
     tools = held(proc, "deferred", python=[report])
 
-    def script(request: Request) -> Reply:
-        if request.turn == 1:
-            return call("report")
-        return call("read_fd", fd="fd:1", start=2) if request.turn == 2 else say("Done.")
+    script = [call("report"), call("read_fd", fd="fd:1", start=2), say("Done.")]
 
     with ScriptedModel(script) as model:
-        client = anthropic.Anthropic(base_url=model.url, api_key="scripted")
+        client = anthropic.Anthropic(base_url=model.base_url, api_key=model.api_key)
         messages: list[Any] = [{"role": "user", "content": "Report."}]
         while True:
             reply = client.messages.create(
