@@ -124,6 +124,32 @@ def test_the_inspector_status_top_and_doctor_say_the_same_of_a_stuck_queue(
         assert 'id="strip" class="bad"' in page.text
 
 
+def test_processes_whose_lease_lapsed_wait_for_a_worker(
+    redis_url: str, store: Store, proc: Process, execute: Execute
+) -> None:
+    held = waiting(proc, store)
+    store.run(leases.claim(process_keys("fdstore", held), "host:1", "claim-1"))
+    assert findings(store)["workers"].said == "none is alive"
+
+    lapsed_at = store.run(redis_now()) - 200
+    execute("HSET", process_keys("fdstore", held).record, "lease_until", f"{lapsed_at:.3f}")
+
+    found = findings(store)["workers"]
+    assert (found.ok, found.said) == (False, "none is alive, and 1 process waits for one")
+    first, workers = get(redis_url, "/", "/workers")
+    assert "start one: fdstore up" in first.text
+    assert "1 process waits for a worker" in workers.text
+    register(store)
+    assert findings(store)["queue"].said == "1 process waits for a worker, the oldest for 3 min"
+
+
+def test_without_workers_the_strip_says_how_to_start_one(redis_url: str, store: Store, proc: Process) -> None:
+    first = get(redis_url, "/")
+
+    assert 'id="strip" class="warn"' in first.text
+    assert "start one: fdstore up" in first.text
+
+
 def test_a_healthy_store_shows_its_figures_in_the_strip(redis_url: str, store: Store, proc: Process) -> None:
     register(store)
     store.run(worker_registry.acquire_sweep("fdstore", "host:1", 30))
