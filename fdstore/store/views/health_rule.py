@@ -136,7 +136,7 @@ def _workers(facts: HealthFacts) -> Finding:
             ok=not facts.waiting,
             note=not facts.waiting,
             said=f"none is alive{waiting}",
-            advice="start one: fdstore up, or fdstore worker",
+            advice="start one: `fdstore up`, or `fdstore worker`",
         )
     said = f"{len(alive)} {'is' if len(alive) == 1 else 'are'} alive"
     told = [each for each in alive if each.slots is not None]
@@ -245,7 +245,7 @@ def _memory(facts: HealthFacts) -> list[Finding]:
         return [well("memory", f"{used} is used, without a limit")] if facts.used_memory_bytes else []
     part = facts.used_memory_bytes / facts.max_memory_bytes
     said = f"{used} of {most} is used"
-    advice = "remove trees (fdstore rm --tree, fdstore gc) or raise maxmemory: when it is full, writes fail"
+    advice = "remove trees (`fdstore rm --tree`, `fdstore gc`) or raise maxmemory: once full, writes fail"
     if part >= 1:
         return [problem("memory", f"full: {said}, so writes fail", advice)]
     if part >= NEARLY_FULL:
