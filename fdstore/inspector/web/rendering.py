@@ -27,6 +27,7 @@ from fdstore.inspector.web.context_growth import line_of
 from fdstore.inspector.web.links import LINKS
 from fdstore.inspector.web.pane import axis_of_steps, box_of, hint_of, in_rows, moves_from, title_of
 from fdstore.inspector.web.timeline import axis_of
+from fdstore.model.ends import in_words
 from fdstore.model.lifecycle import ENDED
 from fdstore.text.layout import show_controls
 from fdstore.text.quantities import (
@@ -91,6 +92,7 @@ def page_templates() -> Environment:
         "json": lambda value: msgspec.json.encode(value).decode("utf-8", "replace"),
         "uptime": duration,
         "with_code": with_code,
+        "in_words": in_words,
         "one_line": lambda text: show_controls(text, keep=""),
     }
     environment.globals |= {

@@ -319,3 +319,10 @@ def test_the_head_says_what_the_process_does_now(get: Get, proc: Process) -> Non
     assert "waits for a worker" in head
     proc.end()
     assert 'id="doing"' not in get("/process/triage").text
+
+
+def test_poison_is_told_in_words(get: Get, proc: Process, store: Store) -> None:
+    store.run(processes.end(proc.handle, "failed", exit_code=None, reason="poison", release=False))
+
+    for page in get("/", "/tree/triage", "/process/triage"):
+        assert "poison: too many workers died while they ran it" in page.text
