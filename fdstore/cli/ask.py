@@ -389,7 +389,9 @@ def _report(
         if ended.text:
             output.line(ended.text)
         if record.reason:
-            output.say(f"fdstore: {record.id} {record.state}: {record.reason}")
+            from fdstore.model.ends import in_words
+
+            output.say(f"fdstore: {record.id} {record.state}: {in_words(record.reason)}")
     if taken.asked and taken.failed == taken.asked:
         output.say(
             f"fdstore: all asks of its programs failed ({taken.failed} of {taken.asked}), so the answer "

@@ -293,7 +293,9 @@ def _report_end(session: CliSession, ended: ProcessAnswer, tree: TreeRecord, *, 
             holder = record.parent or record.id
             output.say(f"fdstore: the answer is long: fdstore cat {holder} {ended.fd}")
         if record.reason:
-            output.say(f"fdstore: {record.id} {record.state}: {record.reason}")
+            from fdstore.model.ends import in_words
+
+            output.say(f"fdstore: {record.id} {record.state}: {in_words(record.reason)}")
         if record.tokens and not quiet:
             from fdstore.text.quantities import format_costs, format_tokens
 

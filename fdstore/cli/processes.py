@@ -15,6 +15,7 @@ from fdstore.cli import output
 from fdstore.cli.durations import DURATION
 from fdstore.cli.session import CliSession, verb, where_else
 from fdstore.errors import NotFound
+from fdstore.model.ends import in_words
 from fdstore.model.lifecycle import ENDED, PROCESS_MOVES
 from fdstore.model.records import TOKEN_COUNTS, ProcessRecord, Unreadable
 from fdstore.text.quantities import ago, format_costs, format_count, format_size, format_tokens
@@ -261,7 +262,7 @@ def _row(branch: str, process: ProcessRecord, found: ProcessListing, *, has_toke
 
 def process_details(process: ProcessRecord, now_s: float) -> Iterator[str]:
     if process.reason:
-        yield process.reason
+        yield in_words(process.reason)
     if process.exit_code:
         yield f"exit code {process.exit_code}"
     if process.waiting_for:

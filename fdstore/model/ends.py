@@ -184,6 +184,18 @@ def find(text: str | None) -> Reason | None:
     return found if text == before or (has_facts and text.startswith(before)) else None
 
 
+def in_words(text: str | None) -> str:
+    """Return a reason for people: with what has happened, if it is but the name of a failure.
+
+    >>> in_words("poison"), in_words("max_turns: 5 answers were given"), in_words("killed")
+    ('poison: too many workers died while they ran it', 'max_turns: 5 answers were given', 'killed')
+    """
+    found = find(text)
+    if found is None or found.state != "failed" or text != found.name:
+        return text or ""
+    return f"{text}: {found.when}"
+
+
 def broken_as(state: ProcessState, text: str) -> str:
     """Return the reason with which the streams of a process break that ends in `state` for a reason.
 

@@ -14,13 +14,14 @@ from fdstore.model.records import Record
 from fdstore.store.keys import TreeKeys, member_of
 
 Kind = Literal["task", "answer", "error", "source"]
-"""The kind of text that has a word. An error is the reason for which a process ended."""
+"""The kind of text that has a word. An error is the reason for which a process ended, or what a
+call of it failed with."""
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 class WordPlace(Record, frozen=True, kw_only=True):
-    """The holder of a word: the task, the answer or the error of a process, or the source (or the name) of a
+    """The holder of a word: the task, the answer or an error of a process, or the source (or the name) of a
     descriptor of it (`fd`; None for the others)."""
 
     process: str

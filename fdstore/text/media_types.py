@@ -77,6 +77,29 @@ def type_of_bytes(head: bytes) -> str | None:
     return next((found for signature, found in _SIGNATURES if signature.match(head)), None)
 
 
+_END_MARKS = {"image/png": b"IEND\xaeB`\x82", "image/jpeg": b"\xff\xd9"}
+
+TAIL_BYTES = 4096
+"""The number of last bytes in which `is_cut` looks for the end of an image: some have other data after it."""
+
+
+def is_cut(media_type: str, head: bytes, tail: bytes, size: int) -> bool:
+    """Return whether the end of an image is missing, by its first `SIGNATURE_BYTES`, its last `TAIL_BYTES`
+    and its size in bytes. What is damaged in the middle, and other types, are not recognized.
+
+    >>> is_cut("image/gif", b"GIF89a", b"...;", 800), is_cut("image/jpeg", b"", b"...", 800)
+    (False, True)
+    """
+    match media_type:
+        case "image/png" | "image/jpeg":
+            return _END_MARKS[media_type] not in tail
+        case "image/gif":
+            return not tail.rstrip(b"\0").endswith(b";")
+        case "image/webp":
+            return len(head) < 8 or size < int.from_bytes(head[4:8], "little") + 8
+    return False
+
+
 def is_binary(head: bytes) -> bool:
     r"""Return whether a file that begins so is bytes: an image or a PDF, or neither UTF-8 nor free of NUL,
     as archives are. Any other file is text, perhaps in an encoding that is not UTF-8.

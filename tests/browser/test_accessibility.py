@@ -52,7 +52,8 @@ def test_no_page_breaks_a_rule_or_is_wider_than_the_screen(
     look: dict[str, Any],
 ) -> None:
     pane = ("", "?at=2-2", "?at=2-0", "?at=46-0&raw=1", "?errors=1", "?at=5-8", "?from=0&at=0-0")
-    paths = [*PATHS, *more_pages(triage, store), *(f"/process/{failed.id}{query}" for query in pane)]
+    paths = [*PATHS, "/?q=nowhere", *more_pages(triage, store)]
+    paths += [f"/process/{failed.id}{query}" for query in pane]
     page = browser.new_page(base_url=serve(may_kill=True).url, reduced_motion="reduce", **look)
     watch(page, problems)
 

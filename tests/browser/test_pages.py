@@ -72,3 +72,36 @@ def test_the_timeline_is_one_tab_stop_and_the_arrow_keys_go_from_bar_to_bar(
     page.keyboard.press("Enter")
     expect(page.locator(".as-table table")).to_be_visible()
     expect(page.locator(".as-table tbody tr").first).to_contain_text("triage")
+
+
+def test_a_row_of_the_timeline_has_no_tab_stop_of_its_own_and_the_arrow_keys_reach_its_name(
+    open_page: OpenPage, triage: Process
+) -> None:
+    page = open_page("/tree/triage")
+    stops = page.locator(".chart a:not([tabindex='-1'])")
+    assert page.locator(".chart .names a").count() > 1
+    assert stops.count() == 1
+
+    stops.focus()
+    page.keyboard.press("Home")
+    expect(page.locator(".chart .names a").first).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    expect(page.locator(".chart .names a").nth(1)).to_be_focused()
+    assert stops.count() == 1
+
+
+def test_the_bar_of_a_failed_process_has_the_colour_and_the_mark_of_failure(
+    open_page: OpenPage, triage: Process
+) -> None:
+    page = open_page("/tree/triage")
+
+    def fill(state: str) -> str:
+        bar = page.locator(f"svg.bars .life.is-{state}").first
+        return str(bar.evaluate("each => getComputedStyle(each).fill"))
+
+    red, green, blue = map(int, re.findall(r"\d+", fill("failed"))[:3])
+    assert red > green
+    assert red > blue
+    assert fill("open") != fill("failed")
+    failed = page.locator(".chart .names li").filter(has=page.get_by_role("img", name="failed"))
+    expect(failed).to_have_count(page.locator("svg.bars .life.is-failed").count())

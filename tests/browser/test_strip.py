@@ -59,3 +59,15 @@ def test_a_full_redis(worker: WorkerProcess, strip: Locator, redis_url: str) -> 
             expect(strip).to_contain_text("raise maxmemory")
         finally:
             client.config_set("maxmemory", 0)
+
+
+def test_on_a_phone_it_is_one_line(open_page: OpenPage, store: Store) -> None:
+    store.process("triage")
+
+    page = open_page("/", viewport={"width": 390, "height": 900})
+
+    height = "each => each.clientHeight / parseFloat(getComputedStyle(each).lineHeight)"
+    assert page.locator("#strip").evaluate(height) < 2
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.locator("#strip ul a").first.click()
+    expect(page.locator("h1")).to_have_text("Workers")

@@ -24,6 +24,7 @@ import msgspec
 from fdstore.agents.loop.record_facts import Before
 from fdstore.inspector.reading.describe_result import describe_result
 from fdstore.inspector.reading.entries import ConversationEntry
+from fdstore.model.ends import in_words
 from fdstore.model.records import TokenUsage
 from fdstore.text.quantities import (
     format_count,
@@ -320,11 +321,12 @@ def _end(it: ConversationEntry) -> Line:
     code = "" if it.exit_code is None else str(it.exit_code)
     head = f"{it.state} with code {code}" if code else it.state
     with_code = _if(code, " with code ", _marked("number", code))
-    why = _if(it.text, ": ", _marked("said", it.text))
+    reason = in_words(it.text)
+    why = _if(reason, ": ", _marked("said", reason))
     said = _marked("", _marked("state", it.state), *with_code, *why)
     is_failed = it.state == "failed"
     tone: Tone = "bad" if is_failed else "heading"
-    return Line("end", tone, f"End: {it.state}", head, it.text, said=said, is_error=is_failed)
+    return Line("end", tone, f"End: {it.state}", head, reason, said=said, is_error=is_failed)
 
 
 def _marked(form: Form, *parts: str | Marked, title: str = "") -> Marked:

@@ -26,6 +26,22 @@ class ProcessWait(Record, frozen=True, kw_only=True, omit_defaults=True):
     trouble: str = ""
     is_overdue: bool = False
 
+    @property
+    def doing(self) -> str:
+        """What the process does, for its head: `since` says for how long."""
+        match self.kind:
+            case "worker":
+                return "waits for a worker"
+            case "processes":
+                return "waits for " + ("a process" if len(self.processes) == 1 else "other processes")
+            case "tool":
+                said = f"runs {self.tools[0]}"
+            case "commands":
+                said = "runs its commands"
+            case "model":
+                said = "asks the model"
+        return f"was lost with {self.worker or 'its worker'}; waits for another" if self.is_overdue else said
+
     def __str__(self) -> str:
         match self.kind:
             case "worker":

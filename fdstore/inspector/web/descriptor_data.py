@@ -26,6 +26,7 @@ from fdstore.inspector.web.descriptor_page import (
     Search,
     Sibling,
     TextPart,
+    picture_type,
 )
 from fdstore.inspector.web.descriptor_query import (
     MAX_HITS,
@@ -47,6 +48,7 @@ from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes.processes import open_child
 from fdstore.store.views.descriptor_facts import DescriptorFacts, content_of, descriptor_facts
 from fdstore.store.views.process_window import descriptor_names
+from fdstore.text.media_types import IMAGE_TYPES, SIGNATURE_BYTES, TAIL_BYTES, is_cut
 from fdstore.text.selection import Part
 from fdstore.wire.operation import Operation
 
@@ -126,6 +128,7 @@ class Reader:
             search=await self._first_hits(query.search, d) if query.search else None,
             reading=await self.reading(d) if query.reading else None,
             others=await self._others() if d.kind == "text" else (),
+            is_cut=await self._is_cut(d),
             now_s=facts.now_s,
         )
 
@@ -144,6 +147,18 @@ class Reader:
         pages = window.pages if side else _one(window)
         text = TextPart(page=window.page, line=window.line, char=window.char, pages=pages)
         return ContentPart(descriptor=window.descriptor, position=position, text=text)
+
+    async def _is_cut(self, descriptor: Descriptor) -> bool:
+        """Return whether the bytes are a picture whose end is missing."""
+        kind = picture_type(descriptor)
+        if kind is None or kind not in IMAGE_TYPES or descriptor.state == "open":
+            return False
+        size = descriptor.bytes
+        places = ((0, SIGNATURE_BYTES), (max(0, size - TAIL_BYTES), TAIL_BYTES))
+        head, tail = [
+            (await self.store.run(read_bytes(self.handle, self.fd, at, count)))[1] for at, count in places
+        ]
+        return is_cut(kind, head, tail, size)
 
     async def _bytes(self, position: Position | None, side: Side) -> ContentPart:
         if position is not None and position.unit != "offset":

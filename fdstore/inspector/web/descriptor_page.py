@@ -207,9 +207,16 @@ class Look(Record, frozen=True, kw_only=True):
         return list(segments_of(line.text[: 2 * AROUND_CHARS]))
 
 
+def picture_type(descriptor: Descriptor) -> str | None:
+    """Return the media type of bytes that are a picture or a PDF by it; else None."""
+    found = descriptor.media_type.partition(";")[0]
+    return found if descriptor.kind == "bytes" and found in (*IMAGE_TYPES, PDF_TYPE) else None
+
+
 class DescriptorPage(Look, frozen=True, kw_only=True):
     """A descriptor of a process, and the part of it that is shown: `text` or `bytes`. `role` is what it is
-    of a pipeline; `siblings` are the others. `others` are descriptors that a text can be compared with."""
+    of a pipeline; `siblings` are the others. `others` are descriptors that a text can be compared with;
+    `is_cut`: the end of a picture is missing."""
 
     content: str
     producer: ProcessRecord | None
@@ -221,13 +228,13 @@ class DescriptorPage(Look, frozen=True, kw_only=True):
     bytes: HexPart | None = None
     reading: Reading | None = None
     others: tuple[str, ...] = ()
+    is_cut: bool = False
     now_s: float
 
     @property
     def picture(self) -> str | None:
         """The media type of bytes that are shown as a picture, or opened as a PDF."""
-        found = self.descriptor.media_type.partition(";")[0]
-        return found if self.descriptor.kind == "bytes" and found in (*IMAGE_TYPES, PDF_TYPE) else None
+        return picture_type(self.descriptor)
 
     @property
     def came(self) -> str:

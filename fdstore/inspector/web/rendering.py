@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from fdstore.errors import InvalidArgument
 from fdstore.inspector.reading.narrate import narrate
@@ -28,6 +28,7 @@ from fdstore.inspector.web.links import LINKS
 from fdstore.inspector.web.markdown import markdown
 from fdstore.inspector.web.pane import axis_of_steps, box_of, hint_of, in_rows, moves_from, title_of
 from fdstore.inspector.web.timeline import axis_of
+from fdstore.model.ends import in_words
 from fdstore.model.lifecycle import ENDED
 from fdstore.text.layout import show_controls
 from fdstore.text.quantities import (
@@ -92,6 +93,8 @@ def page_templates() -> Environment:
         "hint_of": hint_of,
         "json": lambda value: msgspec.json.encode(value).decode("utf-8", "replace"),
         "uptime": duration,
+        "with_code": with_code,
+        "in_words": in_words,
         "one_line": lambda text: show_controls(text, keep=""),
     }
     environment.globals |= {
@@ -107,6 +110,18 @@ def page_templates() -> Environment:
         "moves_from": moves_from,
     }
     return environment
+
+
+def with_code(text: str) -> Markup:
+    """Return a text of ours as HTML, the commands between backticks as code.
+
+    >>> with_code("start one: `fdstore up` & wait")
+    Markup('start one: <code>fdstore up</code> &amp; wait')
+    """
+    parts = [escape(show_controls(part)) for part in text.split("`")]
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if number % 2 else part for number, part in enumerate(parts)
+    )
 
 
 def fd_of(text: str) -> str:

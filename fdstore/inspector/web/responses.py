@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -72,14 +72,38 @@ def context(request: PageRequest, page: WebPage | None, data: Any) -> dict[str, 
     }
 
 
+class Place(NamedTuple):
+    """The page that shows what a finding of the strip tells; `says` replaces its advice by a link there."""
+
+    url: str
+    says: str = ""
+
+
+PLACES = {
+    "workers": Place("/workers"),
+    "vanished workers": Place("/workers"),
+    "lost calls": Place("/workers"),
+    "queue": Place("/workers"),
+    "sweep": Place("/workers"),
+    "failures": Place("/?state=failed&within=1h", "see the reasons"),
+    "losses": Place("/?state=lost&within=1h", "see which runs"),
+}
+"""By the subject of a finding; that of any other is the page of the store's health."""
+
+
 def strip(findings: Sequence[Finding] | None) -> dict[str, Any]:
     """Return what the strip of a page shows: the problems and notes about the store and its workers, or else
     all figures. Without findings there is no strip."""
     if findings is None:
-        return {"health": None, "health_level": "", "health_seen": ""}
+        return {"health": None, "health_level": "", "health_seen": "", "place_of": None}
     urgent = [each for each in findings if each.note or not each.ok]
     seen = hashlib.sha256(msgspec.json.encode(findings)).hexdigest()[:16]
-    return {"health": urgent or findings, "health_level": level_of(findings), "health_seen": seen}
+    return {
+        "health": urgent or findings,
+        "health_level": level_of(findings),
+        "health_seen": seen,
+        "place_of": lambda finding: PLACES.get(finding.subject, Place("/health")),
+    }
 
 
 def changed_query(query: Mapping[str, str], changes: Mapping[str, object]) -> str:

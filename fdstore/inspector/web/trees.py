@@ -31,7 +31,8 @@ AT_ONCE = 50
 SHOWN_PLACES = 3
 """Places where the words of a search are found, of one tree."""
 
-STATES = ("busy", *PROCESS_MOVES)
+STATES = ("busy", "lost", *PROCESS_MOVES)
+"""What the field "State" selects: `lost` are trees with a process that has lost a worker."""
 URGENCY = ("failed", "unreadable", "running", "waiting", "ready", "open", "cancelled", "exited")
 """The states in the order in which people should look at them."""
 
@@ -92,6 +93,8 @@ class _Filter(msgspec.Struct, frozen=True):
             return False
         if self.state == "busy":
             return any(state in BUSY for state in tree.states)
+        if self.state == "lost":
+            return tree.losses > 0
         return not self.state or self.state in tree.states
 
 

@@ -84,7 +84,7 @@ if has_output then
   local number = next_number(parent_record, 'next_fd', seen_fd)
   outputs, first = 'fd:' .. number, number
   hold(tree, parent, outputs, make_stream(tree, id, number, page_size, source, 'process', '', empty_index))
-  add_words(tree, 'source', parent .. ' ' .. outputs, source_words)
+  add_words(tree, 'source', parent .. ' ' .. outputs, source_words, true)
 end
 local next_fd = math.max(redis.call('HGET', parent_record, 'next_fd'), seen_fd + 1)
 add_words(tree, 'task', id, task_words)

@@ -69,7 +69,7 @@ local content = id .. '/' .. number
 local record = process .. ':fd:' .. number
 local pages, index = record .. ':pages', record .. ':index'
 clear_record(record)
-add_words(tree, 'source', id .. ' ' .. fd, words)
+add_words(tree, 'source', id .. ' ' .. fd, words, true)
 if is_staged then
   redis.call('RENAME', staged_pages, pages)
   redis.call('PERSIST', pages)

@@ -15,7 +15,7 @@ local ANSWER_MS = 30000 -- how long a repeated operation finds its first reply
 local LAST_EVENT_S = 60 -- TTL of the last event: waiting clients also poll the record
 local KEEP_NUMBERS_S = 31536000 -- how long the numbers of a removed tree are kept
 local KEEP_GENERATED_S = 86400 -- the same of a tree with a generated name, if they are up to REOPENED_FROM
-local MAX_WORDS = 20000 -- of a tree, for search, half of them of sources: later ones are not found
+local MAX_WORDS = 20000 -- of a tree, for search, half of them of sources and failed calls: later ones are not found
 local CHECK_EVERY_S = 60 -- how often the eviction policy is checked for a tree
 
 local function seconds_now()
@@ -246,10 +246,11 @@ end
 -- Makes a process, or a descriptor of it, findable by the words of a text (joined with blanks, see text/words.py):
 -- adds a member `word kind process [descriptor]` for each. Before what they belong to is visible: a torn log may leave
 -- words of nothing, which search leaves out. A key that holds something else is left as it is, for doctor.
-local function add_words(tree, kind, place, words)
+-- `is_common`: there may be many such texts, which leave room for the others.
+local function add_words(tree, kind, place, words, is_common)
   local key, members = tree .. ':search:words', {}
   local size = words ~= '' and redis.pcall('ZCARD', key)
-  if type(size) ~= 'number' or size >= (kind == 'source' and MAX_WORDS / 2 or MAX_WORDS) then
+  if type(size) ~= 'number' or size >= (is_common and MAX_WORDS / 2 or MAX_WORDS) then
     return
   end
   for word in string.gmatch(words, '[^ ]+') do

@@ -2,13 +2,15 @@
 -- the models' answers among them. Each gets its time, `at_ms`. Without records it only returns the length and the
 -- limit reached.
 -- KEYS process records tree
--- ARGV attempt position:number answers input_tokens output_tokens cached_tokens cache_written_tokens new_records...
+-- ARGV id attempt position:number answers input_tokens output_tokens cached_tokens cache_written_tokens error_words
+--      new_records...
 --   records               its journal
 --   position              position of the first record (0-based)
 --   answers               answers of models
 --   input_tokens          tokens of these answers, cached ones included
 --   cached_tokens         of the input those read from a cache
 --   cache_written_tokens  and those written to one
+--   error_words           words of the errors of calls among them, for search
 --   new_records           records (JSON)
 -- ->    ok length [name limit used: a limit of model calls or tokens that the tree has reached] | gone
 --       | fenced why
@@ -33,6 +35,7 @@ if not repeated and count > 0 then
     count_answers(tree, answers, input_tokens + output_tokens)
     count_tokens(process, { input_tokens, output_tokens, cached_tokens, cache_written_tokens })
   end
+  add_words(tree, 'error', id, error_words, true)
   local now = milliseconds_now()
   for i = new_records_from, #ARGV do
     ARGV[i] = stamped(ARGV[i], now)

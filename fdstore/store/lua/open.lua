@@ -23,6 +23,6 @@ end
 local number = next_number(process, 'next_fd', seen_fd)
 local fd = 'fd:' .. number
 local content = make_stream(tree, id, number, page_size, source, writer, lease_s, empty_index)
-add_words(tree, 'source', id .. ' ' .. fd, words)
+add_words(tree, 'source', id .. ' ' .. fd, words, true)
 hold(tree, id, fd, content)
 return answer(answers, op, { 'ok', fd, content })

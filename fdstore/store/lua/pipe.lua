@@ -52,7 +52,7 @@ for i = outputs_from, #ARGV, 2 do
   local fd = 'fd:' .. number
   local content = make_stream(tree, id, number, page_size, ARGV[i], 'process', '', empty_index)
   -- the pipeline does not hold its own streams, so that it notices when all readers have closed one
-  add_words(tree, 'source', parent .. ' ' .. fd, ARGV[i + 1])
+  add_words(tree, 'source', parent .. ' ' .. fd, ARGV[i + 1], true)
   hold(tree, parent, fd, content)
   written[#written + 1] = fd
   first = first or number

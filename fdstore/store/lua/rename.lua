@@ -24,7 +24,7 @@ if fd ~= new_fd then
   if refused then
     return refused
   end
-  add_words(tree, 'source', process_id .. ' ' .. new_fd, words)
+  add_words(tree, 'source', process_id .. ' ' .. new_fd, words, true)
   add_name(process, new_fd)
   -- one command for both, so that the content has one name in a torn log too
   redis.call('HSET', fd_table, new_fd, content, fd, '')

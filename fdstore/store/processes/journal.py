@@ -18,6 +18,7 @@ from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import tool_calls
 from fdstore.store.processes.process_records import decode_reply, missing
+from fdstore.store.processes.task_words import error_words
 from fdstore.store.record_format import decode_count, decoding
 from fdstore.store.trees.ceilings import run_with_ceilings
 from fdstore.wire.operation import Batch, Command, Operation
@@ -55,6 +56,7 @@ def append(
         process=process.record,
         records=process.journal,
         tree=process.tree.record,
+        id=process.process,
         attempt=handle.attempt,
         position=position,
         answers=0 if usage is None else 1,
@@ -62,6 +64,7 @@ def append(
         output_tokens=used.output_tokens,
         cached_tokens=used.cache_read_tokens,
         cache_written_tokens=used.cache_write_tokens,
+        error_words=error_words(records),
         new_records=records,
     )
     held: Batch = [("HLEN", process.fds)] if ask_fds else []

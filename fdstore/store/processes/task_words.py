@@ -1,11 +1,13 @@
-"""The words of a task, by which its process is found (`store.views.word_search`).
+"""The words of a task, and of the errors of calls, by which a process is found (`store.views.word_search`).
 
 A task is the first record of a journal (`tools.process_task` defines it): the user's `query` to an agent, the
-`prompt` of a fork, or the `commands` of a pipeline.
+`prompt` of a fork, or the `commands` of a pipeline. An error of a call is the `content` of a `result` that
+`is_error`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -26,6 +28,23 @@ def task_words(record: str) -> str:
             parts = (task.get(name) for name in ("query", "prompt", "commands"))
             return joined_words("\n".join(text for part in parts for text in _texts(part)))
     return ""
+
+
+def error_words(records: Iterable[str]) -> str:
+    """Return the words of the errors of calls among journal records (JSON) as scripts take them.
+
+    >>> error_words(['{"kind":"result","call":"a","content":"no such file","is_error":true}'])
+    'no such file'
+    """
+    errors = []
+    for record in records:
+        if '"is_error":true' not in record:
+            continue
+        with suppress(ValueError, RecursionError):
+            result = msgspec.json.decode(record)
+            if isinstance(result, dict) and result.get("kind") == "result" and result.get("is_error"):
+                errors += _texts(result.get("content"))
+    return joined_words("\n".join(errors)) if errors else ""
 
 
 def _texts(part: Any) -> list[str]:

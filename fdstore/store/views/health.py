@@ -29,15 +29,16 @@ def read_health(prefix: str) -> Operation[list[Finding]]:
 def health_facts(prefix: str, found: WorkersNow) -> Operation[HealthFacts]:
     """Return the facts about a store whose workers are known. Two round trips, if no record is damaged."""
     gauges = yield from read_gauges(prefix)
-    ready_at = [each.ready_at for each in found.ready if each.ready_at is not None]
+    since = [*(each.ready_at for each in found.ready), *(each.lease_until for each in found.lapsed)]
+    waiting_s = [found.now_s - each for each in since if each is not None]
     return HealthFacts(
         now_s=found.now_s,
         # one that is registered for longer has registered before the clock was set back, and does so again
         workers=tuple(_signs(each) for each in found.workers if each.alive_until <= found.now_s + LONGEST_S),
         sweeper=found.sweeper,
         sweep_lag_s=gauges.sweep_lag_s,
-        waiting=len(found.ready),
-        oldest_wait_s=max(0.0, found.now_s - min(ready_at)) if ready_at else 0.0,
+        waiting=len(since),
+        oldest_wait_s=max(0.0, *waiting_s) if waiting_s else 0.0,
         failures=gauges.failures,
         losses=gauges.losses,
         used_memory_bytes=gauges.used_memory_bytes,

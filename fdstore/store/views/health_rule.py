@@ -55,8 +55,9 @@ class WorkerSigns(Record, frozen=True, kw_only=True):
 
 
 class HealthFacts(Record, frozen=True, kw_only=True):
-    """A store at the Redis time `now_s`. `waiting` counts the processes that wait for a worker, `failures`
-    and `losses` are those of the last hour. None is not known, as before the first sweep."""
+    """A store at the Redis time `now_s`. `waiting` counts the processes that wait for a worker, those
+    whose lease has lapsed too; `failures` and `losses` are those of the last hour. None is not known, as
+    before the first sweep."""
 
     now_s: float
     workers: tuple[WorkerSigns, ...] = ()
@@ -135,7 +136,7 @@ def _workers(facts: HealthFacts) -> Finding:
             ok=not facts.waiting,
             note=not facts.waiting,
             said=f"none is alive{waiting}",
-            advice="start one: fdstore up, or fdstore worker",
+            advice="start one: `fdstore up`, or `fdstore worker`",
         )
     said = f"{len(alive)} {'is' if len(alive) == 1 else 'are'} alive"
     told = [each for each in alive if each.slots is not None]
@@ -239,12 +240,12 @@ def _sweep(facts: HealthFacts) -> list[Finding]:
 
 
 def _memory(facts: HealthFacts) -> list[Finding]:
-    if not facts.max_memory_bytes:
-        return []
-    part = facts.used_memory_bytes / facts.max_memory_bytes
     used, most = format_size(facts.used_memory_bytes), format_size(facts.max_memory_bytes)
+    if not facts.max_memory_bytes:
+        return [well("memory", f"{used} is used, without a limit")] if facts.used_memory_bytes else []
+    part = facts.used_memory_bytes / facts.max_memory_bytes
     said = f"{used} of {most} is used"
-    advice = "remove trees (fdstore rm --tree, fdstore gc) or raise maxmemory: when it is full, writes fail"
+    advice = "remove trees (`fdstore rm --tree`, `fdstore gc`) or raise maxmemory: once full, writes fail"
     if part >= 1:
         return [problem("memory", f"full: {said}, so writes fail", advice)]
     if part >= NEARLY_FULL:

@@ -46,7 +46,8 @@ PLACES_OF_ONE = 5
 
 class WordMatch(Record, frozen=True, kw_only=True):
     """A process that has the words of a query, with its state and program, and where they are found: in its
-    `task`, its `answer`, its `error` (why it ended), or the `source` of its descriptor `fd`."""
+    `task`, its `answer`, an `error` (why it ended, or a call of it failed), or the `source` of its descriptor
+    `fd`."""
 
     process: str
     found_in: Kind

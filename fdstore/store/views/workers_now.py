@@ -68,6 +68,12 @@ class WorkersNow(Record, frozen=True, kw_only=True):
     trees: int
     now_s: float
 
+    @property
+    def lapsed(self) -> list[Job]:
+        """The processes whose lease is over and that nobody has taken over: they wait for a worker, too."""
+        jobs = [*self.strays, *(job for each in self.workers for job in each.jobs)]
+        return [each for each in jobs if each.lease_until is not None and each.lease_until < self.now_s]
+
 
 def workers_now(prefix: str, *, has_queue: bool = True) -> Operation[WorkersNow]:
     """Return the workers and their work. Six round trips at most, of which each is bounded."""

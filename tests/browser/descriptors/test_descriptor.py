@@ -8,6 +8,7 @@ from playwright.sync_api import Route, expect
 
 from tests.browser.conftest import OpenPage
 from tests.browser.descriptors.shown import BIG_LINES, HOSTILE, Inspected, check_text, first_line
+from tests.on_redis.inspector.test_descriptor_download import png
 
 
 def test_the_end_of_a_large_text_is_reached_and_scrolling_back_loads_what_is_before(
@@ -186,6 +187,18 @@ def test_a_picture_that_cannot_be_drawn_is_explained_in_words(
     expect(page.locator(".picture")).to_contain_text("no picture that can be shown")
     expect(page.locator(".picture img")).to_have_count(0)
     expect(page.locator("#O0")).to_be_visible()
+
+
+def test_a_picture_that_is_cut_in_its_data_says_so(open_page: OpenPage, inspected: Inspected) -> None:
+    whole = inspected.process.create(png(), media_type="image/png")
+    cut = inspected.process.create(png()[:45], media_type="image/png")
+
+    page = open_page(inspected.fd(whole.fd.removeprefix("fd:")))
+    expect(page.locator(".picture img")).to_be_visible()
+    expect(page.locator(".picture figcaption")).to_have_count(0)
+
+    page = open_page(inspected.fd(cut.fd.removeprefix("fd:")))
+    expect(page.locator(".picture")).to_contain_text("cut or damaged")
 
 
 def test_many_hits_come_a_number_at_a_time_and_a_search_can_be_cancelled(

@@ -100,3 +100,26 @@ def test_a_picture_is_in_the_page_and_an_svg_is_text(get: Get, proc: Process) ->
     assert f'<img src="{FD}1/picture"' in picture.text
     assert "<img" not in svg.text
     assert "&lt;svg onload" in svg.text
+
+
+@pytest.mark.parametrize(
+    "data",
+    [png()[:45], b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff\xe0" * 3000, b"RIFF\x40\0\0\0WEBPVP8 ", b""],
+)
+def test_a_picture_without_its_end_is_said_to_be_cut(get: Get, proc: Process, data: bytes) -> None:
+    kinds = {b"\xff": "image/jpeg", b"R": "image/webp"}
+    proc.create(data, media_type=kinds.get(data[:1], "image/png"))
+
+    assert "This picture is cut or damaged" in get(f"{FD}1").text
+
+
+def test_whole_pictures_are_not_said_to_be_cut(get: Get, proc: Process) -> None:
+    jpeg = b"\xff\xd8\xff\xe0" + bytes(5000) + b"\xff\xd9"
+    proc.create(png(), media_type="image/png")
+    proc.create(jpeg + b"more data", media_type="image/jpeg")
+    proc.create(b"GIF89a" + bytes(5000) + b";", media_type="image/gif")
+    proc.create(b"RIFF\x0c\0\0\0WEBPVP8 \0\0\0\0", media_type="image/webp")
+    proc.create(b"%PDF-1.7", media_type="application/pdf")
+
+    for page in get(*(f"{FD}{number}" for number in range(1, 6))):
+        assert "cut or damaged" not in page.text

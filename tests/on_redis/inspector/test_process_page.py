@@ -15,7 +15,16 @@ from fdstore.errors import NotFound
 from fdstore.store.processes import processes
 from fdstore.store.views.process_window import SMALL_TABLE
 from tests.on_redis.inspector.inspected import Get
-from tests.on_redis.inspector.journals import SHORT, SPARED, answer, ask_about_parts, converse, pipe, spawns
+from tests.on_redis.inspector.journals import (
+    SHORT,
+    SPARED,
+    answer,
+    ask_about_parts,
+    converse,
+    pipe,
+    ready_child,
+    spawns,
+)
 from tests.on_redis.inspector.run_page import Read
 from tests.unit.rendering import descriptor, make_slice
 
@@ -299,3 +308,21 @@ def test_a_step_names_the_processes_that_it_started(get: Get, proc: Process) -> 
     assert re.search(
         r'<a class="child" href="/process/triage\.1">.*triage\.1</span><span class="state is-failed">', rows
     )
+
+
+def test_the_head_says_what_the_process_does_now(get: Get, proc: Process) -> None:
+    waiting = ready_child(proc)
+
+    head = get(f"/process/{waiting.id}").text.partition('<nav class="jump"')[0]
+
+    assert 'id="doing"' in head
+    assert "waits for a worker" in head
+    proc.end()
+    assert 'id="doing"' not in get("/process/triage").text
+
+
+def test_poison_is_told_in_words(get: Get, proc: Process, store: Store) -> None:
+    store.run(processes.end(proc.handle, "failed", exit_code=None, reason="poison", release=False))
+
+    for page in get("/", "/tree/triage", "/process/triage"):
+        assert "poison: too many workers died while they ran it" in page.text

@@ -120,8 +120,55 @@ def test_the_inspector_status_top_and_doctor_say_the_same_of_a_stuck_queue(
     assert said in fdstore("doctor")
     assert said in json.dumps(json.loads(fdstore("--json", "top", "--once"))["health"])
     for page in get(redis_url, "/", "/workers", "/tree/triage", "/process/triage", "/health"):
-        assert f"</b>: {said}" in page.text
+        assert f"</b></a>: {said}" in page.text
         assert 'id="strip" class="bad"' in page.text
+
+
+def test_processes_whose_lease_lapsed_wait_for_a_worker(
+    redis_url: str, store: Store, proc: Process, execute: Execute
+) -> None:
+    held = waiting(proc, store)
+    store.run(leases.claim(process_keys("fdstore", held), "host:1", "claim-1"))
+    assert findings(store)["workers"].said == "none is alive"
+
+    lapsed_at = store.run(redis_now()) - 200
+    execute("HSET", process_keys("fdstore", held).record, "lease_until", f"{lapsed_at:.3f}")
+
+    found = findings(store)["workers"]
+    assert (found.ok, found.said) == (False, "none is alive, and 1 process waits for one")
+    first, workers = get(redis_url, "/", "/workers")
+    assert "start one: <code>fdstore up</code>" in first.text
+    assert "1 process waits for a worker" in workers.text
+    register(store)
+    assert findings(store)["queue"].said == "1 process waits for a worker, the oldest for 3 min"
+
+
+def test_without_workers_the_strip_says_how_to_start_one(redis_url: str, store: Store, proc: Process) -> None:
+    first = get(redis_url, "/")
+
+    assert 'id="strip" class="warn"' in first.text
+    assert "start one: <code>fdstore up</code>" in first.text
+
+
+def test_the_strip_links_to_what_it_tells(redis_url: str, store: Store, proc: Process) -> None:
+    register(store)
+    lost = waiting(store.process("lossy"), store)
+    store.run(leases.claim(process_keys("fdstore", lost), "host:1", "claim-1"))
+    store.run(leases.record_loss(process_keys("fdstore", lost), "claim-1"))
+    failed = store.run(processes.create_child(store.process("broken").handle, None, state="open"))
+    store.run(processes.end(failed, "failed", exit_code=None, reason="broke", release=False))
+    swept(store)
+
+    first, failures, losses = get(redis_url, "/", "/?state=failed&within=1h", "/?state=lost&within=1h")
+
+    bar = first.text[first.text.index('<section id="strip"') :].partition("</section>")[0]
+    assert 'href="/?state=failed&amp;within=1h"' in bar
+    assert 'href="/?state=lost&amp;within=1h"' in bar
+    assert "`" not in bar
+    assert "tree-broken" in failures.text
+    assert "tree-lossy" not in failures.text
+    assert "tree-lossy" in losses.text
+    assert "tree-broken" not in losses.text
 
 
 def test_a_healthy_store_shows_its_figures_in_the_strip(redis_url: str, store: Store, proc: Process) -> None:

@@ -6,16 +6,17 @@ from typing import Any
 
 import pytest
 
+from fdstore.agents.loop.conversation import Result, encode_entry
 from fdstore.client import Process, Store
 from fdstore.model.records import Unreadable
 from fdstore.store.addresses import Address
 from fdstore.store.contents import contents
-from fdstore.store.processes import processes
+from fdstore.store.processes import journal, processes
 from fdstore.store.views import finding, overview, word_search
 from fdstore.store.views.word_search import WordMatch, exact, search
-from fdstore.testing import say
+from fdstore.testing import call, say
 from fdstore.tools.process_task import SpawnTask, encode_task
-from tests.on_redis.running_agents import running
+from tests.on_redis.running_agents import running, tool
 from tests.round_trips import count_round_trips
 
 
@@ -73,6 +74,32 @@ def test_an_agent_is_found_by_what_it_was_told_and_what_it_said(store: Store, tm
     assert places(store, "aufträge") == ["task of solo"]
     assert places(store, "ZWÖLF best") == ["answer of solo"]
     assert store.run(search("fdstore", "zwölf"))[0].program == "solo"
+
+
+def test_an_agent_is_found_by_the_errors_of_its_calls(store: Store, tmp_path: Any) -> None:
+    turns = iter([call("read_fd", fd="name:lost-invoice"), call("breaks", words="kaputt"), say("Gone")])
+    with running(store, lambda asked: next(turns), tmp_path) as agents:
+        agents.launch("Look", tools=("read_fd",), python=(tool("breaks"),))
+        agents.run_all("solo")
+
+    assert places(store, "lost-invoice exist") == ["error of solo"]
+    assert places(store, "kaputt") == ["error of solo"]
+    assert store.run(search("fdstore", "invoice"))[0].state == "exited"
+
+
+def test_an_error_of_a_call_costs_no_further_round_trip_and_a_repeat_adds_nothing(store: Store) -> None:
+    build = store.process("build")
+    failed = encode_entry(Result(call="a", content="Permission denied: quota", is_error=True))
+    fine = encode_entry(Result(call="b", content="all is granted"))
+
+    _, trips = count_round_trips(store, journal.append(build.handle, 0, [failed, fine]))
+    _, trips_of_fine = count_round_trips(store, journal.append(build.handle, 2, [fine]))
+    assert trips == trips_of_fine
+    store.run(journal.append(build.handle, 3, [failed]))
+    store.run(journal.append(build.handle, 3, [failed]))
+
+    assert places(store, "denied quota") == ["error of build"]
+    assert places(store, "granted") == []
 
 
 def test_what_is_closed_or_gone_is_not_found(store: Store, build: Process, execute: Any) -> None:

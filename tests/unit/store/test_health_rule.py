@@ -197,6 +197,13 @@ def test_memory_is_a_problem_before_it_is_full(used: int, level: str, said: str)
     assert about("memory", found).said.startswith(said)
 
 
+def test_memory_without_a_limit_is_told() -> None:
+    found = about("memory", facts(worker(), used_memory_bytes=5_000_000))
+
+    assert level_of([found]) == "ok"
+    assert found.said.endswith(" is used, without a limit")
+
+
 def test_failures_and_losses_of_the_last_hour_are_notes_until_they_are_many() -> None:
     assert level_of(judge(facts(worker(), failures=0, losses=0))) == "ok"
     assert level_of(judge(facts(worker(), failures=1, losses=0))) == "note"

@@ -181,9 +181,10 @@ document.addEventListener("keydown", (event) => {
   box.select();
 });
 
-// The bars of a timeline are one stop of Tab; the arrow keys go from bar to bar and from row to row.
+// The bars and names of a timeline are one stop of Tab; the arrow keys go from bar to bar and from row to row, and
+// from the first bar of a row to its name.
 function barBeside(bar, key) {
-  const bars = [...bar.closest("svg").querySelectorAll("a[data-row]")];
+  const bars = [...bar.closest(".chart").querySelectorAll("a[data-row]")];
   const rowOf = (each) => Number(each.dataset.row);
   const leftOf = (each) => each.getBoundingClientRect().left;
   const row = bars.filter((each) => rowOf(each) === rowOf(bar)).sort((one, other) => leftOf(one) - leftOf(other));
@@ -194,28 +195,29 @@ function barBeside(bar, key) {
   const step = key === "ArrowUp" ? -1 : key === "ArrowDown" ? 1 : 0;
   const rows = bars.filter((each) => step * (rowOf(each) - rowOf(bar)) > 0);
   const next = step * Math.min(...rows.map((each) => step * rowOf(each)));
-  const far = (each) => Math.abs(leftOf(each) - leftOf(bar));
+  const isName = (each) => each.closest(".names") !== null;
+  const far = (each) => Math.abs(leftOf(each) - leftOf(bar)) + (isName(each) === isName(bar) ? 0 : 1e6);
   return rows.filter((each) => rowOf(each) === next).sort((one, other) => far(one) - far(other))[0];
 }
 
-function stopAt(svg, stop) {
-  for (const each of svg.querySelectorAll("a[data-row]")) each.setAttribute("tabindex", each === stop ? "0" : "-1");
+function stopAt(chart, stop) {
+  for (const each of chart.querySelectorAll("a[data-row]")) each.setAttribute("tabindex", each === stop ? "0" : "-1");
 }
 
 document.addEventListener("keydown", (event) => {
-  const bar = event.target instanceof Element && event.target.closest("svg a[data-row]");
+  const bar = event.target instanceof Element && event.target.closest(".chart a[data-row]");
   if (!bar || event.ctrlKey || event.metaKey || event.altKey) return;
   const next = barBeside(bar, event.key);
   if (!next) return;
   event.preventDefault();
-  stopAt(bar.closest("svg"), next);
+  stopAt(bar.closest(".chart"), next);
   next.focus();
 });
 
 // A page that is sent again says that the first bar is the stop, while another one may have the focus.
 document.addEventListener("updated", () => {
-  const bar = document.activeElement?.closest("svg a[data-row]");
-  if (bar) stopAt(bar.closest("svg"), bar);
+  const bar = document.activeElement?.closest(".chart a[data-row]");
+  if (bar) stopAt(bar.closest(".chart"), bar);
 });
 
 // A form that only looks leaves empty fields out of the URL.

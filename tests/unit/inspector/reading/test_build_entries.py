@@ -162,6 +162,11 @@ def test_calls_without_results_are_pending_while_the_process_runs() -> None:
     assert [e.tool for e in marked if e.pending] == ["pipe"]
     assert str(what_pends(running, open_calls, 1.0, 2.0)) == "pipe runs"
     assert str(what_pends(running, [], 1.0, 9.0)) == "the model is asked; the lease of w has expired"
+    assert [what_pends(running, calls, 1.0, 2.0).doing for calls in (open_calls, [])] == [
+        "runs pipe",
+        "asks the model",
+    ]
+    assert what_pends(running, [], 1.0, 9.0).doing == "was lost with w; waits for another"
     ended = ProcessRecord(id="solo", state="cancelled")
     assert mark_pending(entries, ended) == (entries, [])
     assert what_pends(ended, [], 1.0, 2.0) is None
