@@ -18,8 +18,9 @@ from fdstore.cli.colours import paint
 from fdstore.cli.tables import GAP
 from fdstore.inspector.reading.entries import ConversationEntry
 from fdstore.inspector.reading.narrate import DEFAULT_LINES, Line, narrate
-from fdstore.inspector.reading.outcome import Outcome, in_words
+from fdstore.inspector.reading.outcome import Outcome
 from fdstore.inspector.reading.pending import ProcessWait
+from fdstore.model.ends import in_words
 from fdstore.model.records import ProcessRecord
 from fdstore.text.layout import show_controls
 from fdstore.text.quantities import format_costs, format_tokens, precise_duration

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fdstore.errors import FDStoreError
-from fdstore.model.ends import find
+from fdstore.model.ends import in_words
 from fdstore.model.lifecycle import ENDED
 from fdstore.model.records import ProcessRecord, Record, TreeLimits
 from fdstore.store.contents import reading
@@ -101,7 +101,7 @@ def group_failures(processes: Iterable[ProcessRecord]) -> tuple[FailureGroup, ..
     found: dict[str, FailureGroup] = {}
     for each in processes:
         if each.state == "failed":
-            reason = in_words(each.reason)
+            reason = in_words(each.reason) or "no reason is recorded"
             known = found.get(reason)
             found[reason] = FailureGroup(
                 reason=reason,
@@ -109,15 +109,3 @@ def group_failures(processes: Iterable[ProcessRecord]) -> tuple[FailureGroup, ..
                 first=each.id if known is None else known.first,
             )
     return tuple(sorted(found.values(), key=lambda group: -group.count))
-
-
-def in_words(reason: str | None) -> str:
-    """Return why a process ended as a sentence for people: of a reason that is one word, what it means.
-
-    >>> in_words("poison"), in_words("ValueError: no day"), in_words(None)
-    ('poison: too many workers died while they ran it', 'ValueError: no day', 'no reason is recorded')
-    """
-    if not reason:
-        return "no reason is recorded"
-    known = find(reason)
-    return f"{reason}: {known.when}" if known is not None and reason == known.name else reason

@@ -178,7 +178,7 @@ def test_a_message_with_deferred_tools_is_taken_by_the_messages_api(proc: Proces
                 break
             messages.append({"role": "user", "content": answers})
 
-    sent = [each.body["tools"] for each in model.requests]
+    sent = [each.raw["tools"] for each in model.requests]
     assert sent[0] == sent[1] == sent[2]
     assert "a long line" in str(messages[-2]["content"])
 
