@@ -62,7 +62,7 @@ class Toolset:
     >>> d = await proc.create("one\ntwo\n")
     >>> result = await tools.call("read_fd", {"fd": "fd:1#L2"})
     >>> print(result.content)
-    <fd_content fd="fd:1" pages="1" ... mode="line" start="2" count="1">
+    <fd_content fd="fd:1" pages="1" lines="2-2" total_lines="2">
     two
     <BLANKLINE>
     </fd_content>

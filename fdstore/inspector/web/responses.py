@@ -72,7 +72,7 @@ def context(request: PageRequest, page: WebPage | None, data: Any) -> dict[str, 
     }
 
 
-class Place(NamedTuple):
+class FindingPlace(NamedTuple):
     """The page that shows what a finding of the strip tells; `says` replaces its advice by a link there."""
 
     url: str
@@ -80,13 +80,13 @@ class Place(NamedTuple):
 
 
 PLACES = {
-    "workers": Place("/workers"),
-    "vanished workers": Place("/workers"),
-    "lost calls": Place("/workers"),
-    "queue": Place("/workers"),
-    "sweep": Place("/workers"),
-    "failures": Place("/?state=failed&within=1h", "see the reasons"),
-    "losses": Place("/?state=lost&within=1h", "see which runs"),
+    "workers": FindingPlace("/workers"),
+    "vanished workers": FindingPlace("/workers"),
+    "lost calls": FindingPlace("/workers"),
+    "queue": FindingPlace("/workers"),
+    "sweep": FindingPlace("/workers"),
+    "failures": FindingPlace("/?state=failed&within=1h", "see the reasons"),
+    "losses": FindingPlace("/?state=lost&within=1h", "see which runs"),
 }
 """By the subject of a finding; that of any other is the page of the store's health."""
 
@@ -102,7 +102,7 @@ def strip(findings: Sequence[Finding] | None) -> dict[str, Any]:
         "health": urgent or findings,
         "health_level": level_of(findings),
         "health_seen": seen,
-        "place_of": lambda finding: PLACES.get(finding.subject, Place("/health")),
+        "place_of": lambda finding: PLACES.get(finding.subject, FindingPlace("/health")),
     }
 
 
