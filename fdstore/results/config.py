@@ -83,8 +83,8 @@ class FDSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     hold_back_tools: Annotated[
         bool,
         about(
-            "Whether an agent is offered read_fd, search_fd, list_fds and close_fd only once it has a"
-            " descriptor. Short tasks then do not pay for them; the prompt cache misses once."
+            "Whether an agent may be offered read_fd, search_fd, list_fds and close_fd only once it has a"
+            " descriptor, where that loses no cached prefix. Short tasks then do not pay for them."
         ),
     ] = True
     tool: Annotated[

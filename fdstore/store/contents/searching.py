@@ -34,6 +34,9 @@ MAX_SHOWN = 50
 KEPT_BYTES = 1_000_000
 """A text of so many bytes is kept while it is searched for the first time."""
 
+MAX_AGAIN_BYTES = 50_000_000
+"""A larger text is not looked at again for what it has instead of a match."""
+
 SOURCE = "search"
 """The source of a content created from hits."""
 
@@ -103,7 +106,7 @@ def search_or_near(
 ) -> Operation[tuple[SearchResult, NearMiss | None]]:
     """As `search`; where no line matches, return also what the text has instead. That takes another pass over
     the text, which is read once more if it has more than `KEPT_BYTES`. A stream that is open is not looked
-    at again: what it does not have may be written yet.
+    at again: what it does not have may be written yet. Nor is one of more than `MAX_AGAIN_BYTES`.
 
     Raises as `search`.
     """
@@ -119,7 +122,7 @@ def search_or_near(
             tell(run)
 
         result = yield from _run(query, info, span, take=take)
-        if result.matches or info.descriptor.state == "open":
+        if result.matches or info.descriptor.state == "open" or info.descriptor.bytes > MAX_AGAIN_BYTES:
             return result, None
         return result, (yield from _near_misses(query, info, span, kept))
 

@@ -8,6 +8,7 @@ import pytest
 
 from fdstore.client import Process
 from fdstore.model.records import SearchResult
+from fdstore.store.contents import searching
 from fdstore.store.contents.searching import search_extract, search_or_near
 from fdstore.text.selection import selector
 from tests.round_trips import Tally, tallied
@@ -92,6 +93,15 @@ def test_a_short_text_is_read_once_to_learn_what_it_has_instead(proc: Process, l
     assert near is not None
     assert near.ignoring_case == lines
     assert tally.reply_bytes // made.bytes == reads
+
+
+def test_a_very_large_text_is_not_looked_at_again(proc: Process, monkeypatch: pytest.MonkeyPatch):
+    made = proc.create("lost\n" * 1000)
+    monkeypatch.setattr(searching, "MAX_AGAIN_BYTES", made.bytes - 1)
+
+    _, near = proc.store.run(search_or_near(proc.handle, "fd:1", None, "LOST"))
+
+    assert near is None
 
 
 # Hits that are stored
