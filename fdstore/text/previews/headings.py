@@ -55,7 +55,9 @@ def outline(sample: Sample) -> Outline | None:
         return None
     of = found.range_in(sample.total_lines)
     level = max(each.level for each in headings)
-    while level > 1 and sum(each.level <= level for each in headings) > SHOWN:
+    while sum(each.level <= level for each in headings) > SHOWN:
+        if sum(each.level < level for each in headings) < MIN_HEADINGS:
+            break  # a title alone is no outline
         level -= 1
     shown = [each for each in headings if each.level <= level] or headings
     kinds = f", of which {len(shown)} are of the upper levels" if len(shown) < len(headings) else ""

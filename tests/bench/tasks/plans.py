@@ -20,6 +20,8 @@ T = TypeVar("T")
 Steps: TypeAlias = Generator[Turn, list[str], T]
 Plan: TypeAlias = Steps[str]
 
+NUMBERED = re.compile(r"^[0-9]+:", re.MULTILINE)
+
 TOGETHER = 10
 """Calls in one message."""
 
@@ -69,12 +71,12 @@ class Hand:
 
     def find(self, texts: Sequence[Text], pattern: str, context: int = 0) -> Steps[list[str]]:
         """Return for each text what a search shows, or the text itself where all of it was shown, or where
-        what was shown has a match."""
-        found = [text.shown for text in texts]
+        what was shown has a match, whose lines may have their numbers before them."""
+        found = [NUMBERED.sub("", text.shown) for text in texts]
         unseen = [
             number
             for number, text in enumerate(texts)
-            if text.rest and not re.search(pattern, text.shown, re.MULTILINE)
+            if text.rest and not re.search(pattern, found[number], re.MULTILINE)
         ]
         calls = [self._search(texts[number].rest, pattern, context) for number in unseen]
         for number, shown in zip(unseen, (yield from self.each(calls)), strict=True):
