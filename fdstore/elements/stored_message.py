@@ -1,6 +1,6 @@
 """The message of an `fd_result`: what is stored, and how a model continues with the tools that it has.
 
-Each tool says itself what it can be used for (`Tool.offer`). A conversation is told so once: later messages
+Each tool says itself what it can be used for (`Tool.offer`). A conversation gets this once: later messages
 have at most `LATER_CHARS`, since the attributes say the rest.
 """
 

@@ -57,7 +57,7 @@ def outline(sample: Sample) -> Outline | None:
     level = max(each.level for each in headings)
     while sum(each.level <= level for each in headings) > SHOWN:
         if sum(each.level < level for each in headings) < MIN_HEADINGS:
-            break  # a title alone is no outline
+            break  # an outline needs more than the title
         level -= 1
     shown = [each for each in headings if each.level <= level] or headings
     kinds = f", of which {len(shown)} are of the upper levels" if len(shown) < len(headings) else ""
