@@ -41,7 +41,7 @@ from fdstore.text.previews.sample import END_BYTES, WHOLE_BYTES
 from fdstore.text.quantities import format_bound
 from fdstore.tools.clearing import ClearingConfig
 from fdstore.wire import breaker, retry
-from fdstore.wire.script_constants import MAX_DOUBLINGS
+from fdstore.wire.script_constants import MAX_DOUBLINGS, MAX_LOSSES_KEPT
 from fdstore_workers import health, supervisor
 from fdstore_workers.pipeline import poll_loop
 from fdstore_workers.pipeline.command_limits import CommandLimits
@@ -179,6 +179,7 @@ NUMBERS: dict[str, float] = {
     "tree_model_calls_per_day": TreeLimits().tree_model_calls_per_day,
     "tree_tokens_per_day": TreeLimits().tree_tokens_per_day,
     "unsplit_page_bytes": page_fields.MIN_SPLIT,
+    "max_losses_kept": MAX_LOSSES_KEPT,
     "wake_again_s": leases.WAKE_AGAIN_S,
     "wake_at_last_s": leases.WAKE_AGAIN_S * 2**MAX_DOUBLINGS,
     "wall_seconds": Limits().wall_seconds,

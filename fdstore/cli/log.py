@@ -141,18 +141,20 @@ def _pages(store: Store, process: str, start: int, *, follow: bool, full: bool) 
     from fdstore.inspector.reading.conversation import MAX_RECORDS, conversation
     from fdstore.store.processes.waiting import wait_until_ended
 
-    pause_s = SHORTEST_PAUSE_S
+    pause_s, losses = SHORTEST_PAUSE_S, 0
     chars = FULL_CHARS if full else MAX_TEXT_CHARS
     while True:
         count = PAGE_RECORDS if start >= 0 else MAX_RECORDS
-        page = store.run(conversation(store.prefix, process, start, count, max_chars=chars))
+        page = store.run(
+            conversation(store.prefix, process, start, count, max_chars=chars, after_loss=losses)
+        )
         yield page
         if page.is_complete or (page.is_last and not follow):
             return
         if page.is_last:
             pause_s = SHORTEST_PAUSE_S if page.entries else min(2 * pause_s, LONGEST_PAUSE_S)
             store.run(wait_until_ended(store.prefix, [process], pause_s))
-        start = page.next
+        start, losses = page.next, page.process.losses
 
 
 class _Printer:

@@ -23,6 +23,9 @@ PROCESS_WRITES_S = 30
 TROUBLE_SPAN_S, TROUBLE_SPANS = 300, 12
 """The span in which a tree counts failures and losses, and how many spans it keeps."""
 
+MAX_LOSSES_KEPT = 20
+"""How many losses of a process are written down, the last ones."""
+
 REOPENED_FROM = 100_000
 """A new tree that is opened by a generated name gives numbers above this one: an earlier tree of that name,
 which has left no memory, gave them up to it."""
@@ -33,6 +36,7 @@ IN_LUA = {
     "GOES_ON": len(GOES_ON),
     "GROUP_PAGES": GROUP_PAGES,
     "MAX_DOUBLINGS": MAX_DOUBLINGS,
+    "MAX_LOSSES_KEPT": MAX_LOSSES_KEPT,
     "MAX_INTEGER": MAX_INTEGER,
     "MAX_STREAM_LEASE_S": MAX_STREAM_LEASE_S,
     "PROCESS_WRITES_S": PROCESS_WRITES_S,

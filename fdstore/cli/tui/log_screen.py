@@ -57,6 +57,7 @@ class LogScreen(Screen[None]):
         self.process = process
         self._first = self._next = -RECORDS
         self._entries: list[ConversationEntry] = []
+        self._losses = 0
         self._complete = self._is_loading = False
         self._written_width = 0
         self._lines = LogLines()
@@ -87,22 +88,23 @@ class LogScreen(Screen[None]):
 
     async def _load_new(self) -> None:
         while not self._complete and self.is_mounted:
-            page = await self._load(self._next, RECORDS)
+            page = await self._load(self._next, RECORDS, self._losses)
             if page is None:
                 return
             if self._first < 0:
                 self._first = page.start
-            self._next = page.next
+            self._next, self._losses = page.next, page.process.losses
             self._entries += page.entries
             self._complete = page.is_complete
             self._show(page)
             if page.is_last:
                 return
 
-    async def _load(self, start: int, count: int) -> ConversationPage | None:
+    async def _load(self, start: int, count: int, after_loss: int = 0) -> ConversationPage | None:
         store = self.store
+        reading = conversation(store.prefix, self.process, start, count, after_loss=after_loss)
         try:
-            return await asyncio.to_thread(store.run, conversation(store.prefix, self.process, start, count))
+            return await asyncio.to_thread(store.run, reading)
         except FDStoreError as error:
             self._say(f"{error.type}: {error}")
             return None

@@ -29,11 +29,15 @@ from fdstore.agents.loop.record_facts import RecordFacts, read_facts
 from fdstore.inspector.reading.cutting import cut_facts, cut_text, cut_value, text_of_blocks
 from fdstore.inspector.reading.entries import ConversationEntry
 from fdstore.model.records import TOKEN_COUNTS, ProcessRecord, TokenUsage
+from fdstore.store.processes.losses import HOW_LOST, Loss
 from fdstore.tools.process_task import ForkTask, PipeTask, SpawnTask
 
 MAX_TEXT_CHARS = 2000
 MAX_FDS = 8
 ROUNDING_S = 0.01
+
+LOSS_PART = 1_000_000
+"""Losses are numbered from here on, as parts of the record that followed."""
 
 MEASURED = ("result", "cleared", "system", "prompt")
 """The kinds of entries whose tokens can be counted."""
@@ -57,6 +61,25 @@ def build_entries(
     [('note', 'ref:plan was not stored.')]
     """
     return _mark_cleared(EntryBuilder(max_chars, begun).add(records, first))
+
+
+def with_losses(entries: Sequence[ConversationEntry], losses: Sequence[Loss]) -> list[ConversationEntry]:
+    """Return these entries, and each of these losses before the first record that followed it."""
+    lost = [
+        ConversationEntry(
+            position=each.records,
+            part=LOSS_PART + each.number,
+            kind="loss",
+            at=each.at,
+            text=HOW_LOST[each.how],
+            chars=len(HOW_LOST[each.how]),
+            number=each.attempt,
+            worker=each.worker,
+            losses=each.number,
+        )
+        for each in losses
+    ]
+    return sorted([*lost, *entries], key=lambda entry: entry.position)
 
 
 def end_entry(process: ProcessRecord, position: int, max_chars: int = MAX_TEXT_CHARS) -> ConversationEntry:

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from fdstore.agents.loop.record_facts import read_facts
 from fdstore.inspector.reading.ask_entries import entries_of_lane, with_counts
-from fdstore.inspector.reading.build_entries import MAX_TEXT_CHARS, build_entries, end_entry
+from fdstore.inspector.reading.build_entries import MAX_TEXT_CHARS, build_entries, end_entry, with_losses
 from fdstore.inspector.reading.entries import ConversationEntry
 from fdstore.inspector.reading.pending import ProcessWait, mark_pending, what_pends
 from fdstore.model.lifecycle import ENDED
@@ -52,10 +52,18 @@ class ConversationPage(Record, frozen=True, kw_only=True):
 
 
 def conversation(
-    prefix: str, process: str, start: int = 0, count: int = 100, *, max_chars: int = MAX_TEXT_CHARS
+    prefix: str,
+    process: str,
+    start: int = 0,
+    count: int = 100,
+    *,
+    max_chars: int = MAX_TEXT_CHARS,
+    after_loss: int = 0,
 ) -> Operation[ConversationPage]:
     """Return up to `count` journal records of a process from position `start` on, as entries; a negative
-    `start` counts from the end. Texts are cut to `max_chars` characters.
+    `start` counts from the end. Texts are cut to `max_chars` characters. A loss is shown before the record
+    that followed it; who follows a conversation gives the losses of the page before, as `after_loss`, since
+    no record may have followed yet.
 
     Fewer records if they are large (`journal.MAX_WINDOW_BYTES`), whatever the length of the journal. One
     round trip for 25 records, at most three more, and one for each record of a lane of asks. Raises
@@ -86,8 +94,15 @@ def conversation(
         entries, _ = mark_pending(entries, record) if has_answer else (entries, [])
         last_at = max((each.at for each in last if each.at is not None), default=None)
         pending = what_pends(record, open_calls, last_at, window.now)
-        if record.state in ENDED:
-            entries.append(end_entry(record, window.length, max_chars))
+    shown = [
+        each
+        for each in window.losses
+        if each.number > after_loss
+        and window.first <= each.records < (window.length + 1 if after >= window.length else after)
+    ]
+    entries = with_losses(entries, shown) if shown else entries
+    if after >= window.length and record.state in ENDED:
+        entries.append(end_entry(record, window.length, max_chars))
     return ConversationPage(
         process=record,
         now=window.now,

@@ -14,6 +14,7 @@ EntryKind = Literal[
     "system",
     "prompt",
     "attempt",
+    "loss",
     "outage",
     "retry",
     "thinking",
@@ -42,6 +43,7 @@ class ConversationEntry(Record, frozen=True, kw_only=True, omit_defaults=True):
         system      the system prompt
         prompt      the first message to the model
         attempt     what ended the attempt before     number, worker, losses, before
+        loss        how an attempt was lost           number: the attempt, worker, losses: its number
         outage      that the store did not answer     duration_s
         retry       why a try of the model failed     number, duration_s: the pause after it
         thinking    the model's thinking, if shown

@@ -135,6 +135,8 @@ def narrate(it: ConversationEntry) -> Line:
             return msgspec.structs.replace(shown, has_elements=True, is_sent=True)
         case "attempt":
             return _attempt(it)
+        case "loss":
+            return _loss(it)
         case "outage":
             head = f"{text} for {precise_duration(it.duration_s or 0)}"
             news = f"  Redis did not answer its worker for {it.duration_s or 0:.0f} s"
@@ -194,8 +196,18 @@ def _attempt(it: ConversationEntry) -> Line:
     )
     head = f"attempt {it.number} on {it.worker or '?'}{why}{lost}"
     news = f"continues as attempt {it.number}, on {it.worker}: {it.text}" if it.before in TAKEOVERS else ""
-    is_error = it.before == "loss"
-    return Line(label, tone, _numbered("Attempt", it), head, news=news, said=said, is_error=is_error)
+    return Line(label, tone, _numbered("Attempt", it), head, news=news, said=said)
+
+
+def _loss(it: ConversationEntry) -> Line:
+    where = f" on {it.worker}" if it.worker else ""
+    head = f"loss {it.losses}: {it.text}; attempt {it.number}{where}"
+    said = _marked(
+        "",
+        *(_marked("lost", f"Loss {it.losses}"), f": {it.text}; attempt ", _marked("number", str(it.number))),
+        *_if(it.worker, " on ", _marked("mono", it.worker)),
+    )
+    return Line("lost", "bad", f"Loss {it.losses}", head, said=said, is_error=True)
 
 
 def _retry(it: ConversationEntry) -> Line:

@@ -14,6 +14,7 @@ from fdstore.inspector.web.timeline_spans import Track
 from fdstore.model.records import ProcessRecord
 from fdstore.store.keys import process_keys
 from fdstore.store.processes.journal import MAX_WINDOW_BYTES
+from fdstore.store.processes.losses import decode_losses
 from fdstore.store.processes.process_records import PROCESS
 from fdstore.store.record_format import replies_or_damage
 from fdstore.wire.operation import Operation
@@ -28,7 +29,7 @@ AT_ONCE_BYTES = 250_000
 """About how many bytes each further one reads."""
 
 
-_TIMES = PROCESS.some("ready_at", "claimed_at")
+_TIMES = PROCESS.some("ready_at", "claimed_at", "recent_losses")
 
 
 class JournalTracks:
@@ -56,6 +57,7 @@ class JournalTracks:
             if isinstance(times, list):
                 read = _TIMES.decode_readable(times)
                 track.ready_at, track.claimed_at = read.ready_at, read.claimed_at
+                track.losses = decode_losses(read.recent_losses or "")
         yield from _read_on(tracks, {process: each.journal for process, each in keys.items()})
         return tracks
 

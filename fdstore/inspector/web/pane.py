@@ -24,7 +24,7 @@ MAX_HINT_CHARS = 80
 
 SHORTEST_AXIS_S = 0.001
 
-_AT = re.compile(r"([0-9]{1,10})-([0-9]{1,6})")
+_AT = re.compile(r"([0-9]{1,10})-([0-9]{1,10})")
 
 
 def position_in(at: str) -> int | None:

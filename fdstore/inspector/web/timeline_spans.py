@@ -26,6 +26,7 @@ from fdstore.inspector.reading.narrate import narrate
 from fdstore.inspector.web.context_growth import ContextGrowth
 from fdstore.model.lifecycle import ENDED
 from fdstore.model.records import ProcessRecord, Record
+from fdstore.store.processes.losses import HOW_LOST, Loss
 from fdstore.text.quantities import format_count
 from fdstore.text.tokens import estimate_tokens
 
@@ -122,6 +123,11 @@ def _join(spans: Sequence[TimelineSpan]) -> TimelineSpan:
     )
 
 
+def _loss(loss: Loss) -> TimelineSpan:
+    label = f"loss {loss.number}: {HOW_LOST[loss.how]}"
+    return TimelineSpan(kind="loss", label=label, at=loss.at, until=loss.at, position=loss.records)
+
+
 class Track:
     """The spans of a process, and the growth of its context, from its journal, of which the first `next`
     records were added."""
@@ -132,6 +138,8 @@ class Track:
         self.length = 0
         self.ready_at: float | None = None
         """The time when it last became ready; `claimed_at`: when it was last claimed."""
+        self.losses: tuple[Loss, ...] = ()
+        """The losses that are written down."""
         self.claimed_at: float | None = None
         self.growth = ContextGrowth()
         self._builder = EntryBuilder(0, process.started_at, estimate_tokens)
@@ -156,7 +164,9 @@ class Track:
 
     def spans(self, process: ProcessRecord) -> tuple[TimelineSpan, ...]:
         """Return the spans of a process that is in this state."""
-        return tuple(merge([*self._spans, *self._now(process)]))
+        known = {each.records for each in self.losses}
+        spans = [each for each in self._spans if each.kind != "loss" or each.position not in known]
+        return tuple(merge([*spans, *map(_loss, self.losses), *self._now(process)]))
 
     def _spans_of(self, entry: ConversationEntry) -> Iterable[TimelineSpan]:
         at = entry.at

@@ -17,8 +17,21 @@
 -- Every loss is counted in `losses`. Only those that it caused, counted in `crashes`, make it poison: workers and
 -- machines die for other reasons too. A process that takes its supervisor down with it, as a full container does,
 -- cannot be told from an innocent one, but it is lost at the same point again and again (`lost_here`).
+-- Each is written down in `recent_losses` (losses.py), since a lost attempt writes nothing.
 local EQUAL_PAUSES = 3 -- workers that die one after the other may each have received a wake-up
 local LOST_HERE = 10 -- losses in a row at one point of the journal that weigh as much as one crash
+
+-- Returns the losses that are written down, the last ones, with this one.
+local function with_loss(recent, ...)
+  local kept, worker = {}, (...)
+  for each in string.gmatch(string.sub(recent or '', 1, MAX_LOSSES_KEPT * 500), '%S+') do
+    kept[#kept + 1] = each
+  end
+  worker = string.sub(string.gsub(worker or '', '[^%w%p]', '_'), 1, 300)
+  kept[#kept + 1] = string.format('%.0f:%.6f:%.0f:%.0f:%s:', select(2, ...)) .. worker
+  return table.concat(kept, ' ', math.max(1, #kept - MAX_LOSSES_KEPT + 1))
+end
+
 local now = seconds_now()
 local state, until_, attempt, kind, losses, wakes =
   unpack(redis.call('HMGET', process, 'state', 'lease_until', 'attempt', 'kind', 'losses', 'wakes'))
@@ -37,12 +50,15 @@ end
 redis.call('ZREM', tree .. ':leases', process_id) -- removing first, as in write_end
 if lost or state == 'running' and returned and attempt == of_claim then
   if lost then
-    local lost_at, crashes, lost_here = unpack(redis.call('HMGET', process, 'lost_at', 'crashes', 'lost_here'))
+    local lost_at, crashes, lost_here, worker, recent =
+      unpack(redis.call('HMGET', process, 'lost_at', 'crashes', 'lost_here', 'worker', 'recent_losses'))
     local length = redis.call('LLEN', process .. ':journal')
     crashes = counted(crashes) + (how == 'crashed' and 1 or 0)
     lost_here = tonumber(lost_at) == length and counted(lost_here) + 1 or 1
-    redis.call('HSET', process, 'losses', string.format('%.0f', counted(losses) + 1), 'lost_at', length,
-      'crashes', string.format('%.0f', crashes), 'lost_here', string.format('%.0f', lost_here))
+    losses = counted(losses) + 1
+    redis.call('HSET', process, 'losses', string.format('%.0f', losses), 'lost_at', length,
+      'crashes', string.format('%.0f', crashes), 'lost_here', string.format('%.0f', lost_here), 'recent_losses',
+      with_loss(recent, worker, losses, now, counted(attempt), length, dead and how or 'expired'))
     despite_damage('tree', tree, count_troubles, tree, now, 0, 1)
     if math.max(crashes, lost_here / LOST_HERE) >= most_losses then
       redis.call('ZADD', tree .. ':leases', stamp(until_), process_id) -- the caller may die before it ends the process

@@ -17,6 +17,7 @@ from fdstore.store.keys import process_keys
 from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import tool_calls
+from fdstore.store.processes.losses import Loss, decode_losses
 from fdstore.store.processes.process_records import decode_reply, missing
 from fdstore.store.processes.task_words import error_words
 from fdstore.store.record_format import decode_count, decoding
@@ -111,7 +112,7 @@ def read(prefix: str, process: str, count: int | None = None) -> Operation[list[
 class JournalWindow(Record, frozen=True, kw_only=True):
     """A part of a journal: its `records`, the position of the first one (from 0), the length of the journal,
     the process at that time, and the Redis time. `input` and `codes` are those of a pipeline: what it reads,
-    and the exit codes of its stages once all have ended."""
+    and the exit codes of its stages once all have ended. `losses` are the last ones of the process."""
 
     process: ProcessRecord
     now: float
@@ -120,6 +121,7 @@ class JournalWindow(Record, frozen=True, kw_only=True):
     records: tuple[bytes, ...]
     input: str = ""
     codes: str = ""
+    losses: tuple[Loss, ...] = ()
 
 
 RECORDS_AT_ONCE = 25
@@ -160,4 +162,5 @@ def read_window(prefix: str, process: str, start: int, count: int) -> Operation[
         records=tuple(records),
         input=fields.get("input", ""),
         codes=fields.get("codes", ""),
+        losses=decode_losses(fields.get("recent_losses", "")),
     )

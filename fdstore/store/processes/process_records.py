@@ -45,12 +45,13 @@ KINDS: dict[str, Literal["pipeline", "asks"]] = {"pipeline": "pipeline", "asks":
 class StoredProcess(ProcessRecord, frozen=True, kw_only=True):
     """The whole hash of a process. `ready_at` is when it last became ready, `claimed_at` when its attempt
     began, `wait_s` the seconds of its wait for children; `first_fd` is the first number of its own, since a
-    child goes on with the numbers of its parent."""
+    child goes on with the numbers of its parent; `recent_losses` are for `losses.decode_losses`."""
 
     ready_at: Moment | None = None
     claimed_at: Moment | None = None
     wait_s: Seconds | None = None
     first_fd: Ordinal = 1
+    recent_losses: str = ""
 
 
 PROCESS = Hash(StoredProcess, "id", "asks")

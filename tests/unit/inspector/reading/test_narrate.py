@@ -60,13 +60,14 @@ def test_errors_are_those_of_the_model_its_tools_workers_and_damaged_records() -
     errors = [
         entry("retry"),
         entry("unreadable"),
-        entry("attempt", before="loss"),
+        entry("loss"),
         entry("end", state="failed"),
         entry("result", is_error=True),
         entry("ask", is_error=True),
     ]
     others = [
         entry("attempt", before="return"),
+        entry("attempt", before="loss"),
         entry("end", state="cancelled"),
         entry("result"),
         entry("ask"),

@@ -119,11 +119,11 @@ def test_errors_are_failed_calls_tries_and_ends_lost_workers_and_damage() -> Non
         result(1, "a", is_error=True),
         entry(2, "ask", is_error=True),
         entry(3, "retry"),
-        entry(4, "attempt", before="loss"),
+        entry(4, "loss"),
         entry(5, "unreadable"),
         entry(6, "end", state="failed"),
     ]
-    fine = [result(1, "a"), entry(2, "ask"), entry(3, "attempt", before="wait"), entry(4, "outage")]
+    fine = [result(1, "a"), entry(2, "ask"), entry(3, "attempt", before="loss"), entry(4, "outage")]
 
     assert all(each.is_error for each in make_steps(failed))
     assert not any(each.is_error for each in make_steps(fine))
