@@ -26,7 +26,7 @@ MAX_CANDIDATES = 1000
 
 _WORD = re.compile(r"[^\W\d](?:[^\W\d]|[ -])*[^\W\d]")
 _EDGES = re.compile(r"\A[\W\d]+|[\W\d]+\Z")
-_MAX_CHAR_BYTES = 4
+_AROUND_BYTES = 4 * (MAX_CHARS + 2)
 
 
 class NearMiss(Record, frozen=True, kw_only=True):
@@ -72,7 +72,9 @@ class _WordFinder:
         self._like: Any = None
         if MIN_CHARS <= len(word) <= MAX_CHARS and _WORD.fullmatch(word):
             with suppress(InvalidArgument):  # it is too large
-                self._like = compile_line_pattern(_words_like(word), ignore_case=True)
+                forms = _forms_like(word)
+                self._like = compile_line_pattern(rf"(?m)(?:^|\W)(?:{forms})(?:$|\W)", ignore_case=True)
+                self._exactly = re.compile(rf"(?<!\w)(?:{forms})(?!\w)", re.IGNORECASE)
 
     @property
     def full(self) -> bool:
@@ -83,11 +85,12 @@ class _WordFinder:
             return
         for match in islice(self._like.finditer(data, start, end), self._candidates):
             self._candidates -= 1
+            # for RE2 a letter beyond ASCII is none of a word, so this may be a part of one
             first, last = match.span()
-            word = _EDGES.sub("", _decoded(data[first:last]))
-            around = _decoded(data[max(first - _MAX_CHAR_BYTES, start) : last + _MAX_CHAR_BYTES])
-            if _WORD.fullmatch(word) and re.search(rf"(?<!\w){re.escape(word)}(?!\w)", around):
-                self.found = word
+            around = _decoded(data[max(first - _AROUND_BYTES, start) : min(last + _AROUND_BYTES, end)])
+            words = (_EDGES.sub("", each[0]) for each in self._exactly.finditer(around))
+            self.found = next(filter(_WORD.fullmatch, words), "")
+            if self.found:
                 break
         if self.found or not self._candidates:
             self._like = None
@@ -100,9 +103,9 @@ def _decoded(data: Data) -> str:
     return data.decode("utf-8", "ignore")
 
 
-def _words_like(word: str) -> str:
-    """Return the pattern of the words that are like one, with what is before and behind them. It matches some
-    more, since classes of letters would make it slow."""
+def _forms_like(word: str) -> str:
+    """Return the pattern of the words that are like one. It matches some more, since classes of letters would
+    make it slow."""
     last = len(word) - 1
     escaped = [re.escape(char) for char in word]
 
@@ -112,4 +115,4 @@ def _words_like(word: str) -> str:
     forms = [joined(at, ".?", at + 1) for at in range(last + 1)]
     forms += [joined(at, ".", at) for at in range(1, last + 1)]
     forms += [joined(at, escaped[at + 1] + escaped[at], at + 2) for at in range(last)]
-    return rf"(?m)(?:^|\W)(?:{'|'.join(dict.fromkeys(forms))})(?:$|\W)"
+    return "|".join(dict.fromkeys(forms))

@@ -50,6 +50,11 @@ def test_where_case_is_ignored_already_only_words_are_looked_for() -> None:
     assert near("conection", "CONNECTION", ignore_case=True) == NearMiss(word="CONNECTION")
 
 
+def test_a_letter_beyond_ascii_is_one_of_its_word() -> None:
+    assert near("aaaða", "1 aaðaða; 2") == NearMiss(word="aaðaða")
+    assert near("größer", "groß, die größen") == NearMiss(word="größen")
+
+
 letters = st.sampled_from("abcéðß")
 
 
